@@ -1,0 +1,25 @@
+# Any folder of images, a folder a class: data/images/{train,val}/<class>/. Set data_root, and num_classes in the model.
+_base_ = 'imagenet_bs32.py'
+
+train_dataloader = dict(
+    dataset=dict(
+        _delete_=True,
+        type='CustomDataset',
+        data_root='data/images',
+        data_prefix='train',
+        pipeline={{_base_.train_pipeline}},
+    )
+)
+val_dataloader = dict(
+    dataset=dict(
+        _delete_=True,
+        type='CustomDataset',
+        data_root='data/images',
+        data_prefix='val',
+        pipeline={{_base_.test_pipeline}},
+    )
+)
+test_dataloader = val_dataloader
+
+val_evaluator = dict(topk=(1,))
+test_evaluator = val_evaluator

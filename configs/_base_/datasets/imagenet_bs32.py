@@ -1,0 +1,38 @@
+# ImageNet-1k at 224x224, in MMPretrain's layout: data/imagenet/{train,val}/<class>/, or data/imagenet/meta/val.txt.
+data_preprocessor = dict(
+    num_classes=1000,
+    mean=[123.675, 116.28, 103.53],
+    std=[58.395, 57.12, 57.375],
+    to_rgb=True,
+)
+
+train_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='RandomResizedCrop', scale=224),
+    dict(type='RandomFlip', prob=0.5, direction='horizontal'),
+    dict(type='PackInputs'),
+]
+test_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='ResizeEdge', scale=256, edge='short'),
+    dict(type='CenterCrop', crop_size=224),
+    dict(type='PackInputs'),
+]
+
+train_dataloader = dict(
+    batch_size=32,
+    num_workers=5,
+    drop_last=True,
+    sampler=dict(type='DefaultSampler', shuffle=True),
+    dataset=dict(type='ImageNet', data_root='data/imagenet', split='train', pipeline=train_pipeline),
+)
+val_dataloader = dict(
+    batch_size=32,
+    num_workers=5,
+    sampler=dict(type='DefaultSampler', shuffle=False),
+    dataset=dict(type='ImageNet', data_root='data/imagenet', split='val', pipeline=test_pipeline),
+)
+test_dataloader = val_dataloader
+
+val_evaluator = dict(type='Accuracy', topk=(1, 5))
+test_evaluator = val_evaluator

@@ -1,0 +1,8 @@
+_base_ = [
+    '../_base_/models/resnet18.py',
+    '../_base_/datasets/digits.py',
+    '../_base_/schedules/adamw_bs32-10e.py',
+    '../_base_/default_runtime.py',
+]
+
+model = dict(head=dict(num_classes=10, topk=(1,)))

@@ -1,0 +1,12 @@
+_base_ = [
+    '../_base_/models/vt-resnet18.py',
+    '../_base_/datasets/digits.py',
+    '../_base_/schedules/adamw_bs32-10e.py',
+    '../_base_/default_runtime.py',
+]
+
+# The stage-4 map has 4x4 pixels here, not 14x14: as many tokens as pixels would group nothing.
+model = dict(
+    backbone=dict(num_tokens=8, token_channels=512),
+    head=dict(num_classes=10, in_channels=512, topk=(1,)),
+)

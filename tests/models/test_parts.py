@@ -1,0 +1,226 @@
+"""Every part against the literal equations, in float64, forward and gradients, over random shapes and options."""
+
+import literal_equations as literal
+import pytest
+import torch
+
+from vt.models import FilterTokenizer, Projector, RecurrentTokenizer, TokenTransformer, VTModule
+from vt.ops import use_path
+
+# N, C, H, W, L, C_T
+SIZES = [(2, 8, 5, 3, 4, 12), (1, 8, 1, 1, 1, 8), (3, 12, 2, 7, 1, 4), (1, 16, 6, 6, 16, 32), (2, 12, 3, 4, 5, 12)]
+OPTIONS = [
+    dict(),
+    dict(num_heads=2),
+    dict(groups=2),
+    dict(num_heads=4, groups=2, scale_logits=True),
+    dict(num_heads=2, groups=4, scale_logits=True),
+]
+
+
+def randomize(part):
+    """Weights of the size at which every softmax is neither flat nor saturated."""
+    for parameter in part.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return part.double()
+
+
+def matrix(linear):
+    """W of a grouped linear map, or None where there is none."""
+    return None if isinstance(linear, torch.nn.Identity) else linear.dense()
+
+
+def literal_tokenizer(part, x, tokens=None):
+    scale = (x.shape[1] // part.num_heads) ** -0.5 if part.scale != 1 else 1.0
+    samples = []
+    for index, sample in enumerate(x):
+        pixels, w_v = literal.pixels(sample), matrix(part.value)
+        if isinstance(part, FilterTokenizer):
+            samples.append(literal.filter_tokenizer(pixels, part.weight.T, w_v, part.num_heads, scale))
+        else:
+            w_tr = part.to_filters.dense()
+            samples.append(literal.recurrent_tokenizer(pixels, tokens[index], w_tr, w_v, part.num_heads, scale))
+    return torch.stack(samples)
+
+
+def literal_transformer(part, tokens):
+    linears = (part.key, part.query, part.feed_forward1, part.feed_forward2)
+    matrices = [linear.dense() for linear in linears]
+    scale = (matrices[0].shape[1] // part.num_heads) ** -0.5 if part.scale != 1 else 1.0
+    return torch.stack([literal.transformer(t, *matrices, part.num_heads, scale) for t in tokens])
+
+
+def literal_projector(part, x, tokens):
+    w_q, w_k, w_v = part.query.dense(), part.key.dense(), matrix(part.value)
+    scale = (w_q.shape[1] // part.num_heads) ** -0.5 if part.scale != 1 else 1.0
+    maps = []
+    for sample, t in zip(x, tokens):
+        refined = literal.projector(literal.pixels(sample), t, w_q, w_k, w_v, part.num_heads, scale)
+        maps.append(refined.T.reshape(sample.shape))
+    return torch.stack(maps)
+
+
+def assert_equal_with_gradients(part, equation, *inputs):
+    """Outputs, input gradients and parameter gradients; every parameter and input gets one."""
+    for tensor in inputs:
+        tensor.requires_grad_()
+    variables = [*inputs, *part.parameters()]
+    for path in ('plain', 'sdpa'):
+        with use_path(path):
+            ours = part(*inputs)
+        theirs = equation(part, *inputs)
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
+        direction = torch.randn_like(ours)
+        gradients = torch.autograd.grad(ours, variables, direction)
+        expected = torch.autograd.grad(theirs, variables, direction)
+        for own, other in zip(gradients, expected, strict=True):
+            torch.testing.assert_close(own, other, rtol=1e-8, atol=1e-9)
+
+
+def random_map_and_tokens(size):
+    n, c, h, w, num_tokens, c_t = size
+    torch.manual_seed(sum(size))
+    return torch.randn(n, c, h, w, dtype=torch.float64), torch.randn(n, num_tokens, c_t, dtype=torch.float64)
+
+
+@pytest.mark.parametrize('size', SIZES)
+@pytest.mark.parametrize('option', OPTIONS)
+class TestEquations:
+    def test_filter_tokenizer(self, size, option):
+        x, tokens = random_map_and_tokens(size)
+        part = randomize(FilterTokenizer(size[1], size[5], num_tokens=size[4], **option))
+        assert part(x).shape == tokens.shape
+        assert_equal_with_gradients(part, literal_tokenizer, x)
+
+    def test_recurrent_tokenizer(self, size, option):
+        x, tokens = random_map_and_tokens(size)
+        part = randomize(RecurrentTokenizer(size[1], size[5], num_tokens=size[4], **option))
+        assert_equal_with_gradients(part, literal_tokenizer, x, tokens)
+
+    def test_token_transformer(self, size, option):
+        _, tokens = random_map_and_tokens(size)
+        part = randomize(TokenTransformer(size[5], qk_channels=8, **option))
+        assert_equal_with_gradients(part, literal_transformer, tokens)
+
+    def test_projector(self, size, option):
+        x, tokens = random_map_and_tokens(size)
+        part = randomize(Projector(size[1], size[5], qk_channels=8, **option))
+        assert_equal_with_gradients(part, literal_projector, x, tokens)
+
+
+def make_module(in_channels=8, token_channels=12, num_tokens=4, recurrent=False):
+    kind = 'vt.RecurrentTokenizer' if recurrent else 'vt.FilterTokenizer'
+    return VTModule(
+        in_channels,
+        token_channels,
+        tokenizer=dict(type=kind, num_tokens=num_tokens),
+        relation=dict(type='vt.TokenTransformer'),
+        projector=dict(type='vt.Projector'),
+    )
+
+
+@pytest.mark.parametrize('size', SIZES)
+def test_two_modules_are_the_equations_in_turn(size):
+    x, _ = random_map_and_tokens(size)
+    modules = [randomize(make_module(size[1], size[5], size[4], recurrent)) for recurrent in (False, True)]
+    ours, tokens = x, None
+    theirs, expected = x, None
+    for module in modules:
+        ours, tokens = module(ours, tokens)
+        expected = literal_transformer(module.relation, literal_tokenizer(module.tokenizer, theirs, expected))
+        theirs = literal_projector(module.projector, theirs, expected)
+    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(tokens, expected)
+
+
+def test_every_parameter_gets_a_gradient_as_initialised():
+    torch.manual_seed(0)
+    first, second = make_module(), make_module(recurrent=True)
+    x, tokens = second(*first(torch.randn(2, 8, 5, 3)))
+    (x.square().sum() + tokens.square().sum()).backward()
+    for name, parameter in [*first.named_parameters(), *second.named_parameters()]:
+        assert parameter.grad.abs().sum() > 0, name
+
+
+def test_permuting_pixels_permutes_the_map_and_keeps_the_tokens():
+    x, _ = random_map_and_tokens(SIZES[0])
+    module = randomize(make_module())
+    order = torch.randperm(15)
+    shuffled = x.flatten(2)[..., order].unflatten(2, (5, 3))
+    refined, tokens = module(x)
+    refined_shuffled, tokens_shuffled = module(shuffled)
+    torch.testing.assert_close(tokens_shuffled, tokens)
+    torch.testing.assert_close(refined_shuffled.flatten(2), refined.flatten(2)[..., order])
+
+
+def test_a_sample_does_not_depend_on_its_batch():
+    x, _ = random_map_and_tokens(SIZES[0])
+    module = randomize(make_module())
+    together = module(x)
+    for index in range(len(x)):
+        for alone, batched in zip(module(x[index : index + 1]), together):
+            torch.testing.assert_close(alone[0], batched[index])
+
+
+@pytest.mark.parametrize('memory_format', [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_half_precision_is_near_float64(memory_format, dtype):
+    torch.manual_seed(0)
+    x = torch.randn(2, 64, 6, 7)
+    module = make_module(64, 128, 8)
+    exact_map, exact_tokens = module.double()(x.double())
+    refined, tokens = module.to(dtype)(x.to(dtype, memory_format=memory_format))
+    tolerance = 32 * torch.finfo(dtype).eps
+    torch.testing.assert_close(refined.double(), exact_map, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(tokens.double(), exact_tokens, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize('part', ['tokenizer', 'relation', 'projector'])
+def test_normalisation_is_an_option_of_every_part(part):
+    module = make_module()
+    cfg = dict(tokenizer='vt.FilterTokenizer', relation='vt.TokenTransformer', projector='vt.Projector')
+    normalized = {name: dict(type=kind) for name, kind in cfg.items()}
+    normalized['tokenizer']['num_tokens'] = 4
+    normalized[part]['norm_cfg'] = dict(type='LN')
+    with_norm = VTModule(8, 12, **normalized)
+    missing, extra = with_norm.load_state_dict(module.state_dict(), strict=False)
+    assert missing
+    assert all('norm' in name for name in missing)
+    assert not extra
+    x = torch.randn(2, 8, 4, 4)
+    assert not torch.allclose(with_norm(x)[0], module(x)[0])
+
+
+def test_dropout_and_stochastic_depth_act_in_training_only():
+    torch.manual_seed(0)
+    x, tokens = torch.randn(64, 8, 2, 2), torch.randn(64, 4, 12)
+    projector = Projector(8, 12, drop_path=0.5)
+    kept = projector.train()(x, tokens) != x
+    assert set(kept.flatten(1).any(1).tolist()) == {True, False}  # whole samples are dropped
+    plain = Projector(8, 12)
+    plain.load_state_dict(projector.state_dict())
+    assert torch.equal(projector.eval()(x, tokens), plain(x, tokens))
+    tokenizer = FilterTokenizer(8, 12, num_tokens=4, dropout=0.5)
+    assert 0.3 < (tokenizer.train()(x) == 0).float().mean() < 0.7
+    assert (tokenizer.eval()(x) != 0).all()
+    transformer = TokenTransformer(12, drop_path=1 - 1e-6)
+    assert torch.equal(transformer.train()(tokens), tokens)
+
+
+@pytest.mark.parametrize(
+    ('make', 'message'),
+    [
+        (lambda: FilterTokenizer(8, 12, num_heads=3), 'FilterTokenizer: in_channels=8 is not divisible by num_heads=3'),
+        (lambda: FilterTokenizer(8, 9, groups=2), 'FilterTokenizer: token_channels=9 is not divisible by groups=2'),
+        (lambda: FilterTokenizer(8, 12, num_tokens=0), 'FilterTokenizer: num_tokens=0 must be at least 1'),
+        (lambda: TokenTransformer(12, num_heads=5), 'TokenTransformer: token_channels=12 is not divisible by num_he'),
+        (lambda: TokenTransformer(12, groups=4), 'TokenTransformer: qk_channels=6 is not divisible by groups=4'),
+        (lambda: Projector(8, 12, num_heads=0), 'Projector: in_channels=8 and num_heads=0 must be at least 1'),
+        (lambda: RecurrentTokenizer(8, 12)(torch.randn(1, 8, 2, 2)), 'begin with a FilterTokenizer'),
+        (lambda: RecurrentTokenizer(8, 12)(torch.randn(1, 8, 2, 2), torch.randn(1, 3, 12)), 'but 3 tokens came in'),
+    ],
+)
+def test_sizes_that_do_not_fit_are_one_clear_line(make, message):
+    with pytest.raises(ValueError, match=message) as error:
+        make()
+    assert '\n' not in str(error.value)

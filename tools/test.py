@@ -1,0 +1,36 @@
+"""Test a checkpoint, and measure what the model costs: ``python tools/test.py CONFIG CHECKPOINT [--benchmark]``."""
+
+import argparse
+
+
+def parse_args() -> argparse.Namespace:
+    from vt.engine.command_line import add_common_arguments
+
+    parser = argparse.ArgumentParser(description='Test a checkpoint, and measure what the model costs.')
+    parser.add_argument('config', help='path of the config')
+    parser.add_argument('checkpoint', help='path of the checkpoint')
+    parser.add_argument('--out', help='file for the results: .pkl for predictions; .json, .yaml or .pkl for metrics')
+    parser.add_argument('--out-item', choices=['metrics', 'pred'], help='what --out holds (default: pred)')
+    parser.add_argument('--show-dir', help='directory for pictures of the predictions')
+    parser.add_argument('--tta', action='store_true', help="test-time augmentation: the config's, or flips")
+    parser.add_argument(
+        '--benchmark',
+        action='store_true',
+        help='also measure FLOPs, parameters, latency, throughput and peak memory, and write <work dir>.benchmark.json',
+    )
+    add_common_arguments(parser)
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = parse_args()
+    from vt.engine.errors import one_line_errors
+
+    with one_line_errors(args.config, args.traceback):
+        from vt.apis.test import test
+
+        test(args)
+
+
+if __name__ == '__main__':
+    main()

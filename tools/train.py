@@ -1,0 +1,35 @@
+"""Train a model from a config: ``python tools/train.py CONFIG``."""
+
+import argparse
+
+
+def parse_args() -> argparse.Namespace:
+    from vt.engine.command_line import add_common_arguments
+
+    parser = argparse.ArgumentParser(description='Train a model from a config.')
+    parser.add_argument('config', help='path of the config')
+    parser.add_argument(
+        '--resume',
+        nargs='?',
+        const='auto',
+        metavar='PATH',
+        help='go on from a checkpoint; without a path, from the newest one in the work directory',
+    )
+    parser.add_argument('--no-validate', action='store_true', help='do not evaluate during training')
+    parser.add_argument('--auto-scale-lr', action='store_true', help="scale the learning rate from the config's batch")
+    add_common_arguments(parser)
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = parse_args()
+    from vt.engine.errors import one_line_errors
+
+    with one_line_errors(args.config, args.traceback):
+        from vt.apis.train import train
+
+        train(args)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,1 @@
+"""What a model costs and does: complexity, speed, attention pictures, reports."""

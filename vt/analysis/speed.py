@@ -1,0 +1,99 @@
+"""Time and memory of steps, measured so that a comparison holds.
+
+Steps that are compared run in turn inside one process, A B C A B C ..., so that a machine whose speed drifts is unfair
+to none; medians and ratios are reported.
+"""
+
+import gc
+import platform
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.progress import track
+
+Step = Callable[[], object]
+
+
+def describe_device(device: torch.device) -> str:
+    """The device's name: a GPU's, or the processor's with the number of threads in use."""
+    if device.type == 'cuda':
+        return torch.cuda.get_device_name(device)
+    lines = Path('/proc/cpuinfo').read_text().splitlines() if Path('/proc/cpuinfo').exists() else []
+    names = [line.split(':', 1)[1].strip() for line in lines if line.startswith('model name')]
+    return f'{names[0] if names else platform.processor() or "CPU"}, {torch.get_num_threads()} threads'
+
+
+def time_interleaved(
+    steps: dict[str, Step],
+    device: torch.device,
+    title: str,
+    rounds: int = 20,
+    warmup: int = 3,
+    seconds: float = 60.0,
+) -> dict[str, np.ndarray]:
+    """Time steps in turn.
+
+    Args:
+        steps: what to time, by name.
+        device: where they run; a GPU is synchronised around each.
+        title: stands before the progress line.
+        rounds: how often each runs after the warm-up.
+        warmup: runs of each before the clock counts.
+        seconds: about how long all may take; rounds are cut to fit, to 3 at the least.
+
+    Returns:
+        Seconds of each run, ``(rounds,)``, by name.
+    """
+    for _ in range(warmup - 1):
+        _time_round(steps, device)
+    once = sum(_time_round(steps, device).values())
+    rounds = max(3, min(rounds, int(seconds / once)))
+    times = [_time_round(steps, device) for _ in track(range(rounds), title)]
+    return {name: np.array([run[name] for run in times]) for name in steps}
+
+
+def time_alone(step: Step, device: torch.device, title: str, rounds: int = 20, seconds: float = 20.0) -> np.ndarray:
+    """Seconds of each run of one step, ``(rounds,)``; see :func:`time_interleaved`."""
+    return time_interleaved({title: step}, device, title, rounds, seconds=seconds)[title]
+
+
+def _time_round(steps: dict[str, Step], device: torch.device) -> dict[str, float]:
+    return {name: _time(step, device) for name, step in steps.items()}
+
+
+def _time(step: Step, device: torch.device) -> float:
+    _synchronize(device)
+    start = time.perf_counter()
+    step()
+    _synchronize(device)
+    return time.perf_counter() - start
+
+
+def _synchronize(device: torch.device) -> None:
+    if device.type == 'cuda':
+        torch.cuda.synchronize(device)
+
+
+def peak_memory(step: Step, device: torch.device) -> int:
+    """Bytes in use at the peak of ``step``, the model's included.
+
+    On a GPU what PyTorch has allocated. On a CPU the resident memory of the process, where Linux lets the high-water
+    mark be reset; elsewhere the mark since the process began.
+    """
+    gc.collect()
+    if device.type == 'cuda':
+        torch.cuda.reset_peak_memory_stats(device)
+        step()
+        return torch.cuda.max_memory_allocated(device)
+    status, marks = Path('/proc/self/status'), Path('/proc/self/clear_refs')
+    if status.exists() and marks.exists():
+        marks.write_text('5')  # resets the high-water mark
+        step()
+        line = next(line for line in status.read_text().splitlines() if line.startswith('VmHWM'))
+        return int(line.split()[1]) * 1024
+    step()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,51 @@
+"""Train a model from a config, as ``tools/train.py`` asks."""
+
+import argparse
+from pathlib import Path
+
+import mmengine
+from mmengine.config import Config
+from mmengine.dist import is_main_process
+from mmengine.runner import Runner
+
+from vt.analysis.speed import describe_device
+from vt.engine.command_line import finish_config, load_config, require_file
+from vt.engine.launch import build_runner, use_amp
+
+
+def train(args: argparse.Namespace) -> None:
+    """Train, and write how long it took to ``training.json`` in the work directory."""
+    runner = build_runner(training_config(args))
+    model = runner.train()
+    if is_main_process():
+        device = next(model.parameters()).device
+        summary = dict(config=args.config, seconds=training_seconds(runner), device=describe_device(device))
+        mmengine.dump(summary, Path(runner.work_dir) / 'training.json', indent=2)
+
+
+def training_seconds(runner: Runner) -> float:
+    """Time spent in training iterations; a resumed run counts those before the interruption too."""
+    times, counts = runner.message_hub.get_scalar('train/time').data
+    return float((times * counts).sum())
+
+
+def training_config(args: argparse.Namespace) -> Config:
+    """The config with the arguments of ``tools/train.py`` entered."""
+    cfg = load_config(args)
+    if args.no_validate:
+        cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+    if args.amp:
+        use_amp(cfg)
+    if args.resume == 'auto':
+        cfg.resume, cfg.load_from = True, None
+    elif args.resume is not None:
+        require_file(args.resume, 'checkpoint to resume from')
+        cfg.resume, cfg.load_from = True, args.resume
+    if args.auto_scale_lr:
+        if 'auto_scale_lr' not in cfg:
+            raise ValueError('--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config')
+        cfg.auto_scale_lr.enable = True
+    finish_config(cfg, args)
+    if cfg.get('load_from'):
+        require_file(cfg.load_from, 'checkpoint')
+    return cfg

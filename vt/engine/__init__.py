@@ -1,0 +1,6 @@
+"""What mmengine's runners lack for VT: checks before a run, CPU launch, one-line errors."""
+
+from .hooks import NumClassesHook
+from .optim_wrapper import CPUAmpOptimWrapper
+
+__all__ = ['CPUAmpOptimWrapper', 'NumClassesHook']

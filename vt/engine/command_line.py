@@ -1,0 +1,63 @@
+"""What the command lines in ``tools/`` share: arguments, and how they enter a config."""
+
+import argparse
+import os
+from pathlib import Path
+
+import torch
+from mmengine.config import Config, DictAction
+
+
+def add_common_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of both ``tools/train.py`` and ``tools/test.py``, named as MMPretrain names them."""
+    parser.add_argument('--work-dir', help='where logs, checkpoints and results go (default: work_dirs/<config name>)')
+    parser.add_argument('--amp', action='store_true', help='mixed precision (bfloat16 where there is no GPU)')
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action=DictAction,
+        help='settings that override the config, as key=value; a list as key="[a,b]" or key=a,b',
+    )
+    parser.add_argument('--launcher', choices=['none', 'pytorch', 'slurm', 'mpi'], default='none', help='job launcher')
+    parser.add_argument('--local-rank', '--local_rank', type=int, default=0, help='set by launchers')
+    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+
+
+def read_config(path: str) -> Config:
+    """Read a config.
+
+    Raises:
+        FileNotFoundError: it is not there.
+    """
+    require_file(path, 'config')
+    return Config.fromfile(path)
+
+
+def load_config(args: argparse.Namespace) -> Config:
+    """Read a config and enter the common arguments; ``--cfg-options`` have the last word, see :func:`finish_config`."""
+    os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
+    cfg = read_config(args.config)
+    cfg.launcher = args.launcher
+    if args.work_dir is not None:
+        cfg.work_dir = args.work_dir
+    elif cfg.get('work_dir') is None:
+        cfg.work_dir = os.path.join('work_dirs', Path(args.config).stem)
+    return cfg
+
+
+def finish_config(cfg: Config, args: argparse.Namespace) -> None:
+    """Give the dataloaders MMPretrain's defaults and enter ``--cfg-options``."""
+    for split in ('train', 'val', 'test'):
+        loader = cfg.get(f'{split}_dataloader')
+        if loader is not None:
+            loader.setdefault('pin_memory', torch.cuda.is_available())
+            loader.setdefault('persistent_workers', loader.get('num_workers', 0) > 0)
+            loader.setdefault('collate_fn', dict(type='default_collate'))
+    if args.cfg_options is not None:
+        cfg.merge_from_dict(args.cfg_options)
+
+
+def require_file(path: str, what: str) -> None:
+    """Raise ``FileNotFoundError`` unless ``path`` is a file; an address (``https://...``) is left to the loader."""
+    if '://' not in path and not Path(path).is_file():
+        raise FileNotFoundError(f'there is no {what} {path}')

@@ -1,0 +1,27 @@
+"""Build a runner from a config, on GPUs or on a CPU."""
+
+import torch
+from mmengine.config import Config
+from mmengine.registry import RUNNERS
+from mmengine.runner import Runner
+
+
+def build_runner(cfg: Config) -> Runner:
+    """The runner that a config names, mmengine's by default, for one process or many.
+
+    mmengine's own launcher needs GPUs. Where there is none, the processes that torchrun started meet over gloo here,
+    before the runner would try NCCL.
+    """
+    if cfg.get('launcher') == 'pytorch' and not torch.cuda.is_available():
+        torch.distributed.init_process_group('gloo')
+        cfg.model_wrapper_cfg = dict(type='MMDistributedDataParallel', device_ids=None, broadcast_buffers=False)
+    return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+
+
+def use_amp(cfg: Config) -> None:
+    """Train in mixed precision: mmengine's dynamic loss scale on an accelerator, bfloat16 on a CPU."""
+    if torch.cuda.is_available():
+        cfg.optim_wrapper.type = 'AmpOptimWrapper'
+        cfg.optim_wrapper.setdefault('loss_scale', 'dynamic')
+    else:
+        cfg.optim_wrapper.type = 'vt.CPUAmpOptimWrapper'

@@ -1,0 +1,60 @@
+"""The token-side matrix: a bias-free linear map in groups of channels."""
+
+import torch
+from torch import Tensor, nn
+
+from .checks import require_divisible
+
+
+class GroupedLinear(nn.Module):
+    """``y = x W`` with a block-diagonal W, the matrix form of a grouped 1x1 convolution.
+
+    With one group it is the plain matrix of the paper's equations, which carry no biases. It also applies its
+    transpose, which moves a pixel-side matrix to the token side.
+
+    The paper gives no initialisation. Entries are normal with standard deviation ``1 / sqrt(in_channels / groups)``
+    (LeCun's), so that a token keeps its scale, times ``gain`` where a part needs another one.
+
+    Args:
+        in_channels: channels of the input.
+        out_channels: channels of the output.
+        groups: number of blocks; divides both widths. Parameters and cost shrink by this factor.
+        gain: factor on the initial standard deviation.
+
+    Raises:
+        ValueError: ``groups`` does not divide a width.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, groups: int = 1, gain: float = 1.0) -> None:
+        super().__init__()
+        require_divisible('GroupedLinear', 'in_channels', in_channels, 'groups', groups)
+        require_divisible('GroupedLinear', 'out_channels', out_channels, 'groups', groups)
+        self.groups = groups
+        self.gain = gain
+        self.weight = nn.Parameter(torch.empty(groups, in_channels // groups, out_channels // groups))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weight anew."""
+        nn.init.normal_(self.weight, std=self.gain * self.weight.shape[1] ** -0.5)
+
+    @torch.no_grad()
+    def set_identity(self, factor: float) -> None:
+        """Make W ``factor`` times the identity; needs equal widths."""
+        self.weight.copy_(factor * torch.eye(self.weight.shape[1]).expand_as(self.weight))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(..., in_channels)`` to ``(..., out_channels)``."""
+        return torch.einsum('...gi,gio->...go', x.unflatten(-1, (self.groups, -1)), self.weight).flatten(-2)
+
+    def transposed(self, y: Tensor) -> Tensor:
+        """``y W^T``: ``(..., out_channels)`` to ``(..., in_channels)``."""
+        return torch.einsum('...go,gio->...gi', y.unflatten(-1, (self.groups, -1)), self.weight).flatten(-2)
+
+    def dense(self) -> Tensor:
+        """W itself, ``(in_channels, out_channels)``, zero outside the blocks."""
+        return torch.block_diag(*self.weight)
+
+    def extra_repr(self) -> str:
+        groups, inputs, outputs = self.weight.shape
+        return f'{groups * inputs}, {groups * outputs}, groups={groups}'

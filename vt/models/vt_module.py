@@ -1,0 +1,56 @@
+"""The Visual Transformer module: tokenizer, relation, projector (paper, section 3 and figure 1)."""
+
+from torch import Tensor, nn
+
+from vt.registry import MODELS
+
+
+class KeepMap(nn.Module):
+    """Stands where a module has no projector: the map stays as it is."""
+
+    def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
+        return x
+
+
+@MODELS.register_module()
+class VTModule(nn.Module):
+    """Group the pixels into tokens, relate the tokens, write them back.
+
+    The parts are configs; this module gives them ``in_channels`` and ``token_channels``.
+
+    Args:
+        in_channels: C, channels of the feature map.
+        token_channels: C_T, channels of a token.
+        tokenizer: config of a tokenizer, called with ``(x, tokens)``.
+        relation: config of a relation, called with ``(tokens)``; None leaves the tokens as they are.
+        projector: config of a projector, called with ``(x, tokens)``; None leaves the map as it is.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        token_channels: int,
+        tokenizer: dict,
+        relation: dict | None,
+        projector: dict | None,
+    ) -> None:
+        super().__init__()
+        widths = dict(in_channels=in_channels, token_channels=token_channels)
+        self.tokenizer = MODELS.build(tokenizer, default_args=widths)
+        self.relation = (
+            MODELS.build(relation, default_args=dict(token_channels=token_channels)) if relation else nn.Identity()
+        )
+        self.projector = MODELS.build(projector, default_args=widths) if projector else KeepMap()
+
+    def forward(self, x: Tensor, tokens: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Refine a map and its tokens.
+
+        Args:
+            x: feature map, ``(N, C, H, W)``.
+            tokens: those of the module before, ``(N, L, C_T)``, where there is one.
+
+        Returns:
+            The refined map ``(N, C, H, W)`` and the tokens ``(N, L, C_T)``.
+        """
+        tokens = self.relation(self.tokenizer(x, tokens))
+        return self.projector(x, tokens), tokens
