@@ -16,7 +16,7 @@ train_and_test() { # train_and_test CONFIG: skipped where a finished run of the 
     local config="$1" name
     name="$(basename "$config" .py)"
     step "train $name" "$python" tools/train.py "$config" --resume
-    step "test $name" "$python" tools/test.py "$config" "work_dirs/$name/epoch_10.pth" --benchmark
+    step "test $name" "$python" tools/test.py "$config" "work_dirs/$name/epoch_15.pth" --benchmark
 }
 
 times=()
@@ -24,7 +24,7 @@ step 'install' install_vt ''
 train_and_test configs/baselines/resnet18_digits.py
 train_and_test configs/vt_resnet/vt-resnet18_digits.py
 step 'picture' "$python" tools/show_tokens.py configs/vt_resnet/vt-resnet18_digits.py \
-    work_dirs/vt-resnet18_digits/epoch_10.pth work_dirs/vt-resnet18_digits/tokens.png
+    work_dirs/vt-resnet18_digits/epoch_15.pth work_dirs/vt-resnet18_digits/tokens.png
 printf '\n'
 "$python" tools/report.py work_dirs/resnet18_digits work_dirs/vt-resnet18_digits
 printf 'Where each token looks: work_dirs/vt-resnet18_digits/tokens.png\n\nTime of each step:\n'

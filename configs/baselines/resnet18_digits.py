@@ -1,7 +1,7 @@
 _base_ = [
     '../_base_/models/resnet18.py',
     '../_base_/datasets/digits.py',
-    '../_base_/schedules/adamw_bs32-10e.py',
+    '../_base_/schedules/adamw_bs32-15e.py',
     '../_base_/default_runtime.py',
 ]
 

@@ -38,13 +38,15 @@ def testing_config(args: argparse.Namespace) -> Config:
         raise ValueError(f'--out-item {args.out_item} needs --out FILE')
     if args.out and args.out_item != 'metrics' and not args.out.endswith(('.pkl', '.pickle')):
         raise ValueError(f'--out {args.out}: predictions are written as .pkl; metrics take --out-item metrics')
+    if args.tta and args.show_dir:
+        raise ValueError('--show-dir draws one view of an image, --tta tests several: leave one of them out')
     cfg = load_config(args)
     require_file(args.checkpoint, 'checkpoint')
     cfg.load_from = args.checkpoint
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show_dir:
-        cfg.default_hooks.visualization.update(enable=True, out_dir=args.show_dir)
+        cfg.default_hooks.visualization.update(enable=True, out_dir=args.show_dir, interval=1)
     finish_config(cfg, args)
     if args.tta:
         use_tta(cfg)

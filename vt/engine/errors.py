@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from mmengine.registry import Registry, root
 
+WIDTHS_DIFFER = re.compile(r'mat1 and mat2 shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)')
 UNKNOWN_TYPE = re.compile(r'(\S+) is not in the (\S+)::(.+?) registry')
 
 
@@ -33,6 +34,13 @@ def one_line_errors(where: str, traceback: bool = False) -> Iterator[None]:
 def describe(error: Exception) -> str:
     """One line that says what went wrong; a misspelt type names its nearest neighbours."""
     message = ' '.join(str(error.args[0] if len(error.args) == 1 else error).split())
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return f'there is no {error.filename}: put it there, or set its path (data_root for a data set) in the config'
+    widths = WIDTHS_DIFFER.search(message)
+    if widths:
+        return 'a layer got {} channels where it takes {}: compare in_channels of the head with the backbone'.format(
+            *widths.groups()
+        )
     unknown = UNKNOWN_TYPE.search(message)
     if unknown:
         return _unknown_type(*unknown.groups())

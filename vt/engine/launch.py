@@ -2,7 +2,7 @@
 
 import torch
 from mmengine.config import Config
-from mmengine.registry import RUNNERS
+from mmengine.registry import OPTIMIZERS, RUNNERS
 from mmengine.runner import Runner
 
 
@@ -15,7 +15,16 @@ def build_runner(cfg: Config) -> Runner:
     if cfg.get('launcher') == 'pytorch' and not torch.cuda.is_available():
         torch.distributed.init_process_group('gloo')
         cfg.model_wrapper_cfg = dict(type='MMDistributedDataParallel', device_ids=None, broadcast_buffers=False)
+    _require_optimizer(cfg)
     return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+
+
+def _require_optimizer(cfg: Config) -> None:
+    """Name a misspelt optimizer as every other misspelt type is named; mmengine says only that None can't be called."""
+    name = cfg.get('optim_wrapper', {}).get('optimizer', {}).get('type')
+    with OPTIMIZERS.switch_scope_and_registry(cfg.get('default_scope')) as registry:
+        if isinstance(name, str) and registry.get(name) is None:
+            raise KeyError(f'{name} is not in the {registry.scope}::{registry.name} registry')
 
 
 def use_amp(cfg: Config) -> None:

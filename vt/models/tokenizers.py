@@ -107,8 +107,8 @@ class FilterTokenizer(Tokenizer):
 class RecurrentTokenizer(Tokenizer):
     """Filters made from the tokens of the module before (paper, equation 2): ``W_R = T_in W_{T->R}``.
 
-    It makes one token from each token before it. W_{T->R} starts ``sqrt(C)`` times smaller than LeCun's: a filter meets C
-    channels of a pixel, so the logits start at unit scale, as the filter tokenizer's do.
+    It makes one token from each token before it. W_{T->R} starts ``sqrt(C)`` times smaller than LeCun's: a filter meets
+    C channels of a pixel, so the logits start at unit scale, as the filter tokenizer's do.
 
     Args:
         in_channels, token_channels, others: as in :class:`Tokenizer`.

@@ -3,6 +3,7 @@ data_preprocessor = dict(num_classes=10, mean=[127.5] * 3, std=[127.5] * 3, to_r
 
 train_pipeline = [
     dict(type='Resize', scale=64, interpolation='bicubic'),
+    dict(type='Rotate', magnitude_range=(0, 15), magnitude_std='inf', pad_val=0, prob=1.0, interpolation='bilinear'),
     dict(type='RandomCrop', crop_size=64, padding=4),
     dict(type='PackInputs'),
 ]

@@ -1,0 +1,219 @@
+"""VT-ResNet: shapes, sizes, freezing, checkpointing, pretrained weights, training from scratch."""
+
+import pytest
+import torch
+import torchvision
+from mmengine.config import Config
+from mmengine.registry import init_default_scope
+from mmpretrain.models import ResNet
+from mmpretrain.registry import DATASETS, MODELS
+from mmpretrain.structures import DataSample
+from torch import nn
+
+import vt
+from vt.models import TokenAverage, VTResNet
+
+SMALL = dict(num_tokens=4, token_channels=32)
+
+
+@pytest.mark.parametrize(('depth', 'modules', 'channels'), [(18, 2, 256), (34, 3, 256), (50, 3, 1024), (101, 3, 1024)])
+def test_stage_5_is_replaced_by_the_papers_number_of_modules(depth, modules, channels):
+    model = VTResNet(depth, **SMALL)
+    assert len(model.layer4) == modules
+    assert model.layer4[0].tokenizer.weight.shape == (4, channels)
+    assert [type(module.tokenizer).__name__ for module in model.layer4[1:]] == ['RecurrentTokenizer'] * (modules - 1)
+    resnet = dict(ResNet(depth).named_parameters())
+    for name, parameter in model.named_parameters():
+        assert name.startswith('layer4') or resnet[name].shape == parameter.shape
+
+
+@pytest.mark.parametrize('size', [(32, 32), (33, 61), (64, 40)])
+def test_any_input_size_gives_tokens_and_maps(size):
+    images = torch.randn(2, 3, *size)
+    (tokens,) = VTResNet(18, **SMALL)(images)
+    assert tokens.shape == (2, 4, 32)
+    (average,) = TokenAverage()((tokens,))
+    torch.testing.assert_close(average, tokens.mean(1))
+    maps = VTResNet(18, **SMALL, out_type='featmap', out_indices=(0, 1, 2, 3))(images)
+    strides = (4, 8, 16, 16)
+    assert [x.shape[1] for x in maps] == [64, 128, 256, 256]
+    for x, stride in zip(maps, strides):
+        assert x.shape[2:] == tuple(-(-side // stride) for side in size)
+    assert not torch.equal(maps[2], maps[3])
+
+
+def test_a_stage_that_is_not_asked_for_is_not_returned_and_modules_not_built_in_vain():
+    images = torch.randn(1, 3, 32, 32)
+    assert [x.shape[1] for x in VTResNet(18, **SMALL, out_type='featmap', out_indices=(0, 3))(images)] == [64, 256]
+    truncated = VTResNet(18, **SMALL, out_type='featmap', out_indices=(1,))
+    assert [x.shape[1] for x in truncated(images)] == [128]
+    assert len(truncated.layer4) == 0
+
+
+def test_the_last_module_has_a_projector_only_where_its_map_is_read():
+    assert not list(VTResNet(18, **SMALL).layer4[-1].projector.parameters())
+    assert list(VTResNet(18, **SMALL, out_type='featmap').layer4[-1].projector.parameters())
+
+
+def test_parts_are_chosen_by_config():
+    model = VTResNet(
+        18,
+        **SMALL,
+        groups=2,
+        tokenizer=dict(type='vt.FilterTokenizer', num_heads=2),
+        later_tokenizer=dict(type='vt.FilterTokenizer', groups=4),
+        relation=None,
+        projector=None,
+    )
+    assert model.layer4[0].tokenizer.num_heads == 2
+    assert model.layer4[0].tokenizer.value.groups == 2
+    assert model.layer4[1].tokenizer.value.groups == 4
+    assert isinstance(model.layer4[0].relation, nn.Identity)
+    images = torch.randn(1, 3, 32, 32)
+    assert model(images)[0].shape == (1, 4, 32)
+
+
+def test_every_parameter_gets_a_gradient_and_survives_a_round_trip():
+    torch.manual_seed(0)
+    model = VTResNet(18, **SMALL, zero_init_residual=False)
+    model.init_weights()
+    model(torch.randn(4, 3, 64, 64))[0].square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad.abs().sum() > 0, name
+    copy = VTResNet(18, **SMALL)
+    copy.load_state_dict(model.state_dict())
+    images = torch.randn(2, 3, 32, 48)
+    assert torch.equal(copy.eval()(images)[0], model.eval()(images)[0])
+
+
+@pytest.mark.parametrize('frozen_stages', range(-1, 5))
+def test_frozen_stages_are_not_trained(frozen_stages):
+    model = VTResNet(18, **SMALL, frozen_stages=frozen_stages).train()
+    for name, parameter in model.named_parameters():
+        stage = int(name[5]) if name.startswith('layer') else 0
+        assert parameter.requires_grad == (stage > frozen_stages), name
+    assert model.layer1.training == (frozen_stages < 1)
+    assert model.layer4.training == (frozen_stages < 4)
+    assert model.train() is model
+
+
+def test_gradient_checkpointing_changes_memory_not_gradients():
+    torch.manual_seed(0)
+    plain, checkpointed = VTResNet(18, **SMALL), VTResNet(18, **SMALL, with_cp=True)
+    checkpointed.load_state_dict(plain.state_dict())
+    images = torch.randn(2, 3, 32, 32)
+    for model in (plain, checkpointed):
+        model(images.clone().requires_grad_())[0].square().sum().backward()
+    for one, other in zip(plain.parameters(), checkpointed.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad)
+
+
+def test_stochastic_depth_grows_over_blocks_and_modules():
+    model = VTResNet(18, **SMALL, drop_path_rate=0.7)
+    rates = [
+        block.drop_path.drop_prob for stage in (model.layer1, model.layer2, model.layer3) for block in list(stage)[1:]
+    ]
+    rates += [module.relation.drop_path.drop_prob for module in model.layer4]
+    assert rates == pytest.approx([0.1, 0.3, 0.5, 0.6, 0.7])
+    assert model.layer4[0].projector.drop_path.drop_prob == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize('kind', ['torchvision', 'mmpretrain', 'prefix', 'vt'])
+def test_pretrained_weights_fill_the_convolutional_stages(tmp_path, kind):
+    path = str(tmp_path / 'weights.pth')
+    torch.manual_seed(1)
+    init_cfg = dict(type='Pretrained', checkpoint=path)
+    if kind == 'torchvision':
+        source = torchvision.models.resnet18()
+        torch.save(source.state_dict(), path)
+    elif kind == 'vt':
+        source = VTResNet(18, **SMALL)
+        torch.save(dict(state_dict={f'backbone.{k}': v for k, v in source.state_dict().items()}), path)
+    else:
+        source = ResNet(18)
+        prefix = 'backbone.' if kind == 'mmpretrain' else 'encoder.'
+        torch.save(dict(state_dict={f'{prefix}{k}': v for k, v in source.state_dict().items()}), path)
+        if kind == 'prefix':
+            init_cfg['prefix'] = 'encoder.'
+    model = VTResNet(18, **SMALL, init_cfg=init_cfg)
+    model.init_weights()
+    theirs = source.state_dict()
+    for name, tensor in model.state_dict().items():
+        if not name.startswith('layer4') or kind == 'vt':
+            assert torch.equal(tensor, theirs[name]), name
+
+
+def test_weights_that_do_not_fit_are_refused_in_one_line(tmp_path):
+    path = str(tmp_path / 'weights.pth')
+    torch.save(torchvision.models.resnet34().state_dict(), path)
+    VTResNet(34, **SMALL, init_cfg=dict(type='Pretrained', checkpoint=path)).init_weights()
+    with pytest.raises(ValueError, match=r'weights.pth holds no layer.* of the ResNet-50 stages'):
+        VTResNet(50, **SMALL, init_cfg=dict(type='Pretrained', checkpoint=path)).init_weights()
+    wide = dict(torchvision.models.resnet18().state_dict())
+    wide['conv1.weight'] = torch.zeros(64, 4, 7, 7)
+    torch.save(wide, path)
+    with pytest.raises(ValueError, match=r'conv1.weight is \(64, 4, 7, 7\), the model needs \(64, 3, 7, 7\)'):
+        VTResNet(18, **SMALL, init_cfg=dict(type='Pretrained', checkpoint=path)).init_weights()
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (dict(depth=20), 'depth=20 is not one of 18, 34, 50, 101'),
+        (dict(depth=18, out_type='maps'), "out_type='maps' is neither"),
+        (dict(depth=18, out_indices=(4,)), r'out_indices=\(4,\) names stages other than 0 to 3'),
+        (dict(depth=18, token_channels=30, groups=4), 'token_channels=30 is not divisible by groups=4'),
+    ],
+)
+def test_wrong_options_are_one_clear_line(options, message):
+    with pytest.raises(ValueError, match=message):
+        VTResNet(**options)
+
+
+def test_a_small_input_is_one_clear_line():
+    with pytest.raises(ValueError, match='31x40 pixels is too small'):
+        VTResNet(18, **SMALL)(torch.randn(1, 3, 31, 40))
+
+
+@pytest.mark.parametrize('depth', [18, 34, 50, 101])
+def test_every_depth_starts_with_calm_tokens(depth):
+    torch.manual_seed(0)
+    model = VTResNet(depth)
+    model.init_weights()
+    (tokens,) = model(torch.randn(4, 3, 64, 64))
+    assert 0.05 < tokens.square().mean().sqrt() < 1
+    with vt.record_attention(model) as records:
+        model(torch.randn(4, 3, 64, 64))
+    for name, record in records.items():
+        last_axes = (-1,) if name.endswith('relation') else (-2, -1)
+        strongest = record.attention.amax(dim=2 if name.endswith('projector') else last_axes)
+        assert strongest.mean() < 0.5, name  # nothing is saturated
+
+
+@pytest.mark.parametrize('depth', [18, 34, 50, 101])
+def test_every_depth_trains_from_scratch_with_the_papers_recipe(depth):
+    """SGD at the paper's rate, scaled to the batch, on real digits; no warm-up, clipping or normalisation."""
+    torch.manual_seed(0)
+    init_default_scope('mmpretrain')
+    pipeline = [dict(type='Resize', scale=32), dict(type='PackInputs')]
+    digits = DATASETS.build(dict(type='vt.Digits', pipeline=pipeline))
+    images = torch.stack([digits[index]['inputs'] for index in range(256)]).float() / 127.5 - 1
+    labels = [digits[index]['data_samples'] for index in range(256)]
+    cfg = Config(dict(type='ImageClassifier', backbone=dict(type='vt.VTResNet', depth=depth)))
+    cfg.neck = dict(type='vt.TokenAverage')
+    cfg.head = dict(type='LinearClsHead', num_classes=10, in_channels=1024)
+    model = MODELS.build(cfg)
+    model.init_weights()
+    batch = 16
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * batch / 256, momentum=0.9, weight_decay=4e-5)
+    losses = []
+    for step in range(40):
+        start = step * batch % len(images)
+        chosen = slice(start, start + batch)
+        samples: list[DataSample] = labels[chosen]
+        loss = model(images[chosen], samples, mode='loss')['loss']
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert sum(losses[-8:]) / 8 < 2.0  # chance is ln 10 = 2.30
