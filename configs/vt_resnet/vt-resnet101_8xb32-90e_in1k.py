@@ -1,3 +1,6 @@
+# VT-ResNet-101 on ImageNet-1k with the paper's default recipe. Paper: top-1 82.3 (table 8, advanced recipe).
+# Not trained here yet.
+# bash tools/dist_train.sh configs/vt_resnet/vt-resnet101_8xb32-90e_in1k.py 8
 _base_ = [
     '../_base_/models/vt-resnet101.py',
     '../_base_/datasets/imagenet_bs32.py',

@@ -1,3 +1,6 @@
+# VT-ResNet-18 on ImageNet-1k with the paper's default recipe. Paper: top-1 72.0 (table 2).
+# Not trained here yet.
+# bash tools/dist_train.sh configs/vt_resnet/vt-resnet18_8xb32-90e_in1k.py 8
 _base_ = [
     '../_base_/models/vt-resnet18.py',
     '../_base_/datasets/imagenet_bs32.py',

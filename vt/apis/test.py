@@ -13,7 +13,7 @@ from mmengine.runner import Runner
 
 from vt.analysis.benchmark import benchmark_inference
 from vt.analysis.report import describe_benchmark, print_table
-from vt.engine.command_line import finish_config, load_config, require_file
+from vt.engine.command_line import load_config, require_file
 from vt.engine.launch import build_runner
 
 
@@ -47,7 +47,6 @@ def testing_config(args: argparse.Namespace) -> Config:
         cfg.test_cfg.fp16 = True
     if args.show_dir:
         cfg.default_hooks.visualization.update(enable=True, out_dir=args.show_dir, interval=1)
-    finish_config(cfg, args)
     if args.tta:
         use_tta(cfg)
     return cfg

@@ -9,7 +9,7 @@ from mmengine.dist import is_main_process
 from mmengine.runner import Runner
 
 from vt.analysis.speed import describe_device
-from vt.engine.command_line import finish_config, load_config, require_file
+from vt.engine.command_line import load_config, require_file
 from vt.engine.launch import build_runner, use_amp
 
 
@@ -45,7 +45,6 @@ def training_config(args: argparse.Namespace) -> Config:
         if 'auto_scale_lr' not in cfg:
             raise ValueError('--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config')
         cfg.auto_scale_lr.enable = True
-    finish_config(cfg, args)
     if cfg.get('load_from'):
         require_file(cfg.load_from, 'checkpoint')
     return cfg

@@ -34,27 +34,23 @@ def read_config(path: str) -> Config:
 
 
 def load_config(args: argparse.Namespace) -> Config:
-    """Read a config and enter the common arguments; ``--cfg-options`` have the last word, see :func:`finish_config`."""
+    """Read a config, enter ``--cfg-options`` and the common arguments, and give the dataloaders MMPretrain's defaults."""
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = read_config(args.config)
+    if args.cfg_options is not None:
+        cfg.merge_from_dict(args.cfg_options)
     cfg.launcher = args.launcher
     if args.work_dir is not None:
         cfg.work_dir = args.work_dir
     elif cfg.get('work_dir') is None:
         cfg.work_dir = os.path.join('work_dirs', Path(args.config).stem)
-    return cfg
-
-
-def finish_config(cfg: Config, args: argparse.Namespace) -> None:
-    """Give the dataloaders MMPretrain's defaults and enter ``--cfg-options``."""
     for split in ('train', 'val', 'test'):
         loader = cfg.get(f'{split}_dataloader')
         if loader is not None:
             loader.setdefault('pin_memory', torch.cuda.is_available())
             loader.setdefault('persistent_workers', loader.get('num_workers', 0) > 0)
             loader.setdefault('collate_fn', dict(type='default_collate'))
-    if args.cfg_options is not None:
-        cfg.merge_from_dict(args.cfg_options)
+    return cfg
 
 
 def require_file(path: str, what: str) -> None:

@@ -43,7 +43,7 @@ class VTResNet(ResNet):
         num_tokens: L, visual tokens.
         token_channels: C_T, channels of a token.
         groups: channel groups of every token-side matrix; a part's own config wins.
-        tokenizer: config of the first module's tokenizer.
+        tokenizer: config of the first module's tokenizer; in this and the next three a missing ``type`` is the default.
         later_tokenizer: config of the tokenizers of the modules after it.
         relation: config of the relation; None for none.
         projector: config of the projector; None for none. The last module has none where only its tokens are read.
@@ -104,6 +104,8 @@ class VTResNet(ResNet):
         num_blocks = sum(self.arch_settings[depth][1][:VT_STAGE]) + num_modules
         drop_paths = torch.linspace(0, drop_path_rate, num_blocks).tolist()[num_blocks - num_modules :]
         grouped = dict(groups=groups) if groups != 1 else {}
+        first = FIRST_TOKENIZER | dict(num_tokens=num_tokens) | grouped | tokenizer
+        later = LATER_TOKENIZER | dict(num_tokens=num_tokens) | grouped | later_tokenizer
         self.layer4 = nn.ModuleList()
         for index, drop_path in enumerate(drop_paths):
             dropped = grouped | (dict(drop_path=drop_path) if drop_path else {})
@@ -111,9 +113,9 @@ class VTResNet(ResNet):
             module = VTModule(
                 self.feat_dim,
                 token_channels,
-                tokenizer=dict(num_tokens=num_tokens) | grouped | (later_tokenizer if index else tokenizer),
-                relation=relation and dropped | relation,
-                projector=None if only_tokens else projector and dropped | projector,
+                tokenizer=first if index == 0 else later,
+                relation=relation and RELATION | dropped | relation,
+                projector=None if only_tokens else projector and PROJECTOR | dropped | projector,
             )
             self.layer4.append(module)
         self.frozen_stages = frozen_stages

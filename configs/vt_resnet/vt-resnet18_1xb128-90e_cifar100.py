@@ -1,0 +1,14 @@
+# VT-ResNet-18 on CIFAR-100. Not trained here yet.
+# python tools/train.py configs/vt_resnet/vt-resnet18_1xb128-90e_cifar100.py --auto-scale-lr
+_base_ = [
+    '../_base_/models/vt-resnet18.py',
+    '../_base_/datasets/cifar100_bs128.py',
+    '../_base_/schedules/sgd_bs256-90e.py',
+    '../_base_/default_runtime.py',
+]
+
+# Stage 3 keeps its size: a 32x32 image would leave 2x2 pixels for stage 5.
+model = dict(
+    backbone=dict(strides=(1, 1, 2)),
+    head=dict(num_classes=100, topk=(1,)),
+)

@@ -1,0 +1,12 @@
+# VT-ResNet-18 on any folder of images, data/images/{train,val}/<class>/, with the paper's default recipe.
+# python tools/train.py configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py --auto-scale-lr \
+#     --cfg-options model.head.num_classes=<number of folders>
+_base_ = [
+    '../_base_/models/vt-resnet18.py',
+    '../_base_/datasets/image_folder_bs32.py',
+    '../_base_/schedules/sgd_bs256-90e.py',
+    '../_base_/default_runtime.py',
+]
+
+model = dict(head=dict(num_classes=2, topk=(1,)))
+data_preprocessor = dict(num_classes=2)
