@@ -9,4 +9,3 @@ _base_ = [
 ]
 
 model = dict(head=dict(num_classes=2, topk=(1,)))
-data_preprocessor = dict(num_classes=2)

@@ -34,7 +34,7 @@ def read_config(path: str) -> Config:
 
 
 def load_config(args: argparse.Namespace) -> Config:
-    """Read a config, enter ``--cfg-options`` and the common arguments, and give the dataloaders MMPretrain's defaults."""
+    """Read a config, enter ``--cfg-options``, then the common arguments and MMPretrain's dataloader defaults."""
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = read_config(args.config)
     if args.cfg_options is not None:

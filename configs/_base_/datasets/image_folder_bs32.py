@@ -1,6 +1,8 @@
 # Any folder of images, a folder a class: data/images/{train,val}/<class>/. Set data_root, and num_classes in the model.
 _base_ = 'imagenet_bs32.py'
 
+data_preprocessor = dict(num_classes=None)  # only mixing of images needs it
+
 train_dataloader = dict(
     dataset=dict(
         _delete_=True,

@@ -100,26 +100,37 @@ class VTResNet(ResNet):
         self.map_indices = tuple(sorted(set(out_indices)))
         self.token_channels = token_channels
 
-        num_modules = NUM_MODULES[depth] if out_type == 'tokens' or VT_STAGE in out_indices else 0
-        num_blocks = sum(self.arch_settings[depth][1][:VT_STAGE]) + num_modules
-        drop_paths = torch.linspace(0, drop_path_rate, num_blocks).tolist()[num_blocks - num_modules :]
         grouped = dict(groups=groups) if groups != 1 else {}
-        first = FIRST_TOKENIZER | dict(num_tokens=num_tokens) | grouped | tokenizer
-        later = LATER_TOKENIZER | dict(num_tokens=num_tokens) | grouped | later_tokenizer
-        self.layer4 = nn.ModuleList()
-        for index, drop_path in enumerate(drop_paths):
-            dropped = grouped | (dict(drop_path=drop_path) if drop_path else {})
-            only_tokens = out_type == 'tokens' and index == num_modules - 1
-            module = VTModule(
-                self.feat_dim,
-                token_channels,
-                tokenizer=first if index == 0 else later,
-                relation=relation and RELATION | dropped | relation,
-                projector=None if only_tokens else projector and PROJECTOR | dropped | projector,
-            )
-            self.layer4.append(module)
+        self.layer4 = self._make_vt_stage(
+            FIRST_TOKENIZER | dict(num_tokens=num_tokens) | grouped | tokenizer,
+            LATER_TOKENIZER | dict(num_tokens=num_tokens) | grouped | later_tokenizer,
+            relation and RELATION | grouped | relation,
+            projector and PROJECTOR | grouped | projector,
+            drop_path_rate,
+        )
         self.frozen_stages = frozen_stages
         self._freeze_stages()
+
+    def _make_vt_stage(
+        self, first: dict, later: dict, relation: dict | None, projector: dict | None, drop_path_rate: float
+    ) -> nn.ModuleList:
+        reads_map = self.out_type == 'featmap'
+        num_modules = 0 if reads_map and VT_STAGE not in self.map_indices else NUM_MODULES[self.depth]
+        num_blocks = sum(self.stage_blocks) + num_modules
+        drop_paths = torch.linspace(0, drop_path_rate, num_blocks)[num_blocks - num_modules :].tolist()
+        modules = nn.ModuleList()
+        for index, rate in enumerate(drop_paths):
+            dropped = dict(drop_path=rate) if rate else {}
+            keeps_projector = reads_map or index < num_modules - 1
+            module = VTModule(
+                self.feat_dim,
+                self.token_channels,
+                tokenizer=later if index else first,
+                relation=relation and dropped | relation,
+                projector=dropped | projector if projector and keeps_projector else None,
+            )
+            modules.append(module)
+        return modules
 
     def init_weights(self) -> None:
         """Initialise the convolutional stages, or load them; the VT parts were initialised when they were made."""
