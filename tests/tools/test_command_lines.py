@@ -123,7 +123,7 @@ def test_models_side_by_side(tmp_path):
     record = json.loads((tmp_path / 'b.json').read_text())
     assert list(record['models']) == ['resnet18_digits', 'vt-resnet18_digits']
     assert all(len(model['training_seconds']) == 3 for model in record['models'].values())
-    assert 'speed-up' in result.stdout
+    assert 'faster in training' in result.stdout
 
 
 def test_two_processes_on_the_cpu(checkpoint, tmp_path):
