@@ -12,11 +12,15 @@ step() { # step NAME COMMAND...: run it and say how long it took
     times+=("$(printf '%5d s  %s' $((SECONDS - start)) "$name")")
 }
 
-train_and_test() { # train_and_test CONFIG: skipped where a finished run of the same config is there
+progress() { # progress COMMAND...: leave out what a run logs before its first iteration; its log file has it
+    "$@" | sed -u -n '/Epoch(/,$p'
+}
+
+train_and_test() { # train_and_test CONFIG: a run that was interrupted goes on, a finished one is left alone
     local config="$1" name
     name="$(basename "$config" .py)"
-    step "train $name" "$python" tools/train.py "$config" --resume
-    step "test $name" "$python" tools/test.py "$config" "work_dirs/$name/epoch_15.pth" --benchmark
+    step "train $name" progress "$python" tools/train.py "$config" --resume
+    step "test $name" progress "$python" tools/test.py "$config" "work_dirs/$name/epoch_15.pth" --benchmark
 }
 
 times=()

@@ -43,7 +43,7 @@ def show_tokens(config: str, checkpoint: str, picture: str, num_images: int, mod
         images = images.flip(1)  # they were read as BGR
     names = dataset.metainfo['classes']
     titles = [f'{names[int(sample.gt_label)]}, seen as {names[int(sample.pred_label)]}' for sample in samples]
-    draw_attention(images, tokenizers[module].attention, titles).savefig(picture, dpi=150)
+    draw_attention(images, tokenizers[module].attention, titles).savefig(picture, dpi=100)
     print(f'written to {picture}')
 
 
