@@ -7,9 +7,11 @@ from setuptools import find_packages, setup
 ROOT = Path(__file__).parent
 
 
-def read_requirements() -> list[str]:
-    lines = (ROOT / 'requirements.txt').read_text().splitlines()
-    return [line for line in lines if line and not line.startswith('#')]
+def read_requirements(section: str) -> list[str]:
+    """Lines of ``requirements.txt`` below ``# section`` up to the next blank line."""
+    blocks = [block.splitlines() for block in (ROOT / 'requirements.txt').read_text().split('\n\n')]
+    block = next(block for block in blocks if block[0] == f'# {section}')
+    return [line for line in block if not line.startswith('#')]
 
 
 def read_version() -> str:
@@ -28,9 +30,9 @@ setup(
     license_files=['LICENSE'],
     packages=find_packages(include=['vt', 'vt.*']),
     python_requires='>=3.10',
-    install_requires=read_requirements(),
+    install_requires=read_requirements('vt'),
     extras_require={
-        'tests': ['pytest>=8,<10', 'ruff>=0.9'],
+        'tests': read_requirements('tests'),
         'timm': ['timm>=1,<2'],  # any timm model by config, through MMPretrain
         'safetensors': ['safetensors>=0.5,<1'],
     },

@@ -17,9 +17,9 @@ install_vt() {
     if [ "$(cat "$stamp" 2>/dev/null)" = "$state" ] && "$python" -c '' 2>/dev/null; then
         return
     fi
-    echo "Installing into .venv; the first time this downloads about 3 GB ..."
+    echo 'Installing into .venv: about two minutes and 6 GB the first time'
     # A virtual environment holds absolute paths: one that was moved, or half made, is made anew.
     "$python" -m pip --version >/dev/null 2>&1 || "${PYTHON:-python3}" -m venv --clear "$root/.venv"
-    (cd "$root" && "$python" -m pip install --quiet --editable ".$extras" --constraint constraints.txt)
+    (cd "$root" && "$python" -m pip install --editable ".$extras" --constraint constraints.txt)
     echo "$state" >"$stamp"
 }
