@@ -138,7 +138,7 @@ def test_two_processes_on_the_cpu(checkpoint, tmp_path):
 
 @pytest.fixture(scope='module')
 def image_folder(tmp_path_factory):
-    root = tmp_path_factory.mktemp('images')
+    root = tmp_path_factory.mktemp('my images')
     generator = np.random.default_rng(0)
     for split in ('train', 'val'):
         for label in ('cat', 'dog', 'owl'):
@@ -219,8 +219,8 @@ def test_missing_and_empty_data_are_one_line(tmp_path):
     assert_one_line(result, 'there is no data/imagenet/train: put it there, or set its path')
     result = run('train.py', ROOT / 'configs/vt_resnet/vt-resnet18_1xb128-90e_cifar10.py', cwd=tmp_path)
     assert_one_line(result, 'Cannot find CIFAR10 dataset in data/cifar10')
-    (tmp_path / 'empty/train/cat').mkdir(parents=True)
-    result = run('train.py', FOLDER_CONFIG, cwd=tmp_path, options=folder_options(tmp_path / 'empty'))
+    (tmp_path / 'empty folder/train/cat').mkdir(parents=True)
+    result = run('train.py', FOLDER_CONFIG, cwd=tmp_path, options=folder_options(tmp_path / 'empty folder'))
     assert_one_line(result, 'Found 0 files in subfolders of')
 
 

@@ -3,9 +3,32 @@
 import argparse
 import os
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmengine.config import Config, DictAction
+
+
+class ConfigOptions(DictAction):
+    """mmengine's ``KEY=VALUE`` action, but a single value, such as a path, keeps its spaces."""
+
+    @staticmethod
+    def _parse_iterable(val: str) -> Any:
+        if set(val) & set(',[]()'):
+            return DictAction._parse_iterable(val)
+        return DictAction._parse_int_float_bool(val.strip('\'"'))
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: list[str],
+        option_string: str | None = None,
+    ) -> None:
+        for value in values:
+            if '=' not in value:
+                raise argparse.ArgumentError(self, f'{value!r} is not of the form key=value')
+        super().__call__(parser, namespace, values, option_string)
 
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,7 +38,7 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--cfg-options',
         nargs='+',
-        action=DictAction,
+        action=ConfigOptions,
         help='settings that override the config, as key=value; a list as key="[a,b]" or key=a,b',
     )
     parser.add_argument('--launcher', choices=['none', 'pytorch', 'slurm', 'mpi'], default='none', help='job launcher')

@@ -1,0 +1,38 @@
+"""Arguments that become settings."""
+
+import argparse
+
+import pytest
+
+from vt.engine.command_line import add_common_arguments
+
+
+@pytest.fixture
+def parser():
+    parser = argparse.ArgumentParser()
+    add_common_arguments(parser)
+    return parser
+
+
+@pytest.mark.parametrize(
+    ('text', 'value'),
+    [
+        ('3', 3),
+        ('0.5', 0.5),
+        ('true', True),
+        ('None', None),
+        ('name', 'name'),
+        ('/my data/a b', '/my data/a b'),
+        ("'/my data'", '/my data'),
+        ('1,2', [1, 2]),
+        ('[(1, 2), a]', [(1, 2), 'a']),
+    ],
+)
+def test_values_of_cfg_options(parser, text, value):
+    assert parser.parse_args(['--cfg-options', f'a.b={text}', 'c=1']).cfg_options == {'a.b': value, 'c': 1}
+
+
+def test_an_option_without_a_value_is_named(parser, capsys):
+    with pytest.raises(SystemExit, match='2'):
+        parser.parse_args(['--cfg-options', 'a.b'])
+    assert "'a.b' is not of the form key=value" in capsys.readouterr().err
