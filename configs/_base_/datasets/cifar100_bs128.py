@@ -1,28 +1,8 @@
 # CIFAR-100, 32x32. Looked for in data/cifar100; add download=True to each data set to have MMPretrain fetch it.
-data_preprocessor = dict(num_classes=100, mean=[129.304, 124.070, 112.434], std=[68.170, 65.392, 70.418], to_rgb=False)
+_base_ = 'cifar10_bs128.py'
 
-train_pipeline = [
-    dict(type='RandomCrop', crop_size=32, padding=4),
-    dict(type='RandomFlip', prob=0.5, direction='horizontal'),
-    dict(type='PackInputs'),
-]
+data_preprocessor = dict(num_classes=100, mean=[129.304, 124.070, 112.434], std=[68.170, 65.392, 70.418])
 
-train_dataloader = dict(
-    batch_size=128,
-    num_workers=2,
-    drop_last=True,
-    sampler=dict(type='DefaultSampler', shuffle=True),
-    dataset=dict(type='CIFAR100', data_root='data/cifar100', split='train', download=False, pipeline=train_pipeline),
-)
-val_dataloader = dict(
-    batch_size=128,
-    num_workers=2,
-    sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(
-        type='CIFAR100', data_root='data/cifar100', split='test', download=False, pipeline=[dict(type='PackInputs')]
-    ),
-)
+train_dataloader = dict(dataset=dict(type='CIFAR100', data_root='data/cifar100'))
+val_dataloader = dict(dataset=dict(type='CIFAR100', data_root='data/cifar100'))
 test_dataloader = val_dataloader
-
-val_evaluator = dict(type='Accuracy', topk=(1,))
-test_evaluator = val_evaluator

@@ -1,13 +1,3 @@
-# ResNet-34 as MMPretrain builds it.
-model = dict(
-    type='ImageClassifier',
-    backbone=dict(type='ResNet', depth=34),
-    neck=dict(type='GlobalAveragePooling'),
-    head=dict(
-        type='LinearClsHead',
-        num_classes=1000,
-        in_channels=512,
-        loss=dict(type='CrossEntropyLoss', loss_weight=1.0),
-        topk=(1, 5),
-    ),
-)
+_base_ = 'resnet18.py'
+
+model = dict(backbone=dict(depth=34))

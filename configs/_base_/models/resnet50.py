@@ -1,13 +1,3 @@
-# ResNet-50 as MMPretrain builds it.
-model = dict(
-    type='ImageClassifier',
-    backbone=dict(type='ResNet', depth=50),
-    neck=dict(type='GlobalAveragePooling'),
-    head=dict(
-        type='LinearClsHead',
-        num_classes=1000,
-        in_channels=2048,
-        loss=dict(type='CrossEntropyLoss', loss_weight=1.0),
-        topk=(1, 5),
-    ),
-)
+_base_ = 'resnet18.py'
+
+model = dict(backbone=dict(depth=50), head=dict(in_channels=2048))
