@@ -23,6 +23,7 @@ def parser():
         ('None', None),
         ('name', 'name'),
         ('/my data/a b', '/my data/a b'),
+        ('/my data (1)', '/my data (1)'),
         ("'/my data'", '/my data'),
         ('1,2', [1, 2]),
         ('[(1, 2), a]', [(1, 2), 'a']),

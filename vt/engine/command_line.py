@@ -14,7 +14,7 @@ class ConfigOptions(DictAction):
 
     @staticmethod
     def _parse_iterable(val: str) -> Any:
-        if set(val) & set(',[]()'):
+        if ',' in val or val.startswith(('[', '(')):
             return DictAction._parse_iterable(val)
         return DictAction._parse_int_float_bool(val.strip('\'"'))
 
