@@ -1,5 +1,8 @@
 """Build a runner from a config, on GPUs or on a CPU."""
 
+import atexit
+import gc
+
 import torch
 from mmengine.config import Config
 from mmengine.registry import OPTIMIZERS, RUNNERS
@@ -16,7 +19,19 @@ def build_runner(cfg: Config) -> Runner:
         torch.distributed.init_process_group('gloo')
         cfg.model_wrapper_cfg = dict(type='MMDistributedDataParallel', device_ids=None, broadcast_buffers=False)
     _require_optimizer(cfg)
+    atexit.register(_leave_process_group)
     return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+
+
+def _leave_process_group() -> None:
+    """End the process group's threads before the interpreter ends.
+
+    A thread of gloo that still holds a tensor then aborts the process, after all work is done. The group joins its
+    threads when nothing refers to it, so the runner goes first.
+    """
+    gc.collect()
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def _require_optimizer(cfg: Config) -> None:
