@@ -29,6 +29,7 @@ setup(
     license='Apache-2.0',
     license_files=['LICENSE'],
     packages=find_packages(include=['vt', 'vt.*']),
+    package_data={'vt.analysis': ['paper_tables.json']},
     python_requires='>=3.10',
     install_requires=read_requirements('vt'),
     extras_require={

@@ -30,6 +30,6 @@ train_and_test configs/vt_resnet/vt-resnet18_digits.py
 step 'picture' "$python" tools/show_tokens.py configs/vt_resnet/vt-resnet18_digits.py \
     work_dirs/vt-resnet18_digits/epoch_15.pth work_dirs/vt-resnet18_digits/tokens.png
 printf '\n'
-"$python" tools/report.py work_dirs/resnet18_digits work_dirs/vt-resnet18_digits
+"$python" tools/report.py runs work_dirs/resnet18_digits work_dirs/vt-resnet18_digits
 printf 'Where each token looks: work_dirs/vt-resnet18_digits/tokens.png\n\nTime of each step:\n'
 printf '%s\n' "${times[@]}"

@@ -1,20 +1,30 @@
-"""Lay finished runs side by side: ``python tools/report.py WORK_DIR [WORK_DIR ...]``."""
+"""Tables of what was measured: ``python tools/report.py {runs,complexity} ...``."""
 
 import argparse
 from pathlib import Path
 
+CONFIGS = Path(__file__).parents[1] / 'configs'
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description='Tables of what was measured.')
+    commands = parser.add_subparsers(dest='command', required=True)
+    runs = commands.add_parser('runs', help='lay finished runs side by side')
+    runs.add_argument('work_dirs', nargs='+', type=Path, help='work directories of trained and benchmarked models')
+    complexity = commands.add_parser('complexity', help="lay our models' FLOPs and parameters beside the paper's")
+    for command in (runs, complexity):
+        command.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    return parser.parse_args()
+
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description='Lay finished runs side by side.')
-    parser.add_argument('work_dirs', nargs='+', type=Path, help='work directories of trained and benchmarked models')
-    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
-    args = parser.parse_args()
+    args = parse_args()
     from vt.engine.errors import one_line_errors
 
     with one_line_errors('report', args.traceback):
-        from vt.analysis.report import describe_run, print_table
+        from vt.apis.report import report_complexity, report_runs
 
-        print_table([describe_run(work_dir) for work_dir in args.work_dirs], title='Finished runs')
+        report_runs(args.work_dirs) if args.command == 'runs' else report_complexity(CONFIGS)
 
 
 if __name__ == '__main__':

@@ -12,3 +12,5 @@ with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
     warnings.simplefilter('ignore')
     import mmpretrain.datasets
     import mmpretrain.models  # noqa: F401
+    import mmseg.datasets
+    import mmseg.models  # noqa: F401

@@ -4,16 +4,25 @@ import literal_equations as literal
 import pytest
 import torch
 
-from vt.ops import current_path, project, tokenize, use_path
+from vt.ops import current_path, project, project_onto, tokenize, use_path
 
 PATHS = ['plain', 'sdpa']
+ORDERS = ['pixel-major', 'channel-major']
 # N, P, C, L, heads
 SHAPES = [(2, 35, 12, 5, 1), (1, 1, 8, 1, 1), (3, 7, 8, 1, 2), (1, 64, 6, 16, 3), (2, 9, 32, 4, 4)]
 
 
+def random_pixels(n, p, c, order):
+    """``(N, P, C)`` as a view of a map in channels_last or in the default memory format."""
+    torch.manual_seed(p)
+    if order == 'pixel-major':
+        return torch.randn(n, p, c, dtype=torch.float64)
+    return torch.randn(n, c, p, dtype=torch.float64).transpose(1, 2)
+
+
 def with_gradients(function, *inputs):
     """Value and gradients of a function of leaves, against a fixed random direction."""
-    leaves = [tensor.detach().clone().requires_grad_() for tensor in inputs]
+    leaves = [tensor.detach().requires_grad_() for tensor in inputs]
     value = function(*leaves)
     direction = torch.randn(value.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     return value.detach(), torch.autograd.grad(value, leaves, direction.to(value.dtype))
@@ -27,12 +36,12 @@ def literal_tokenize(heads, scale):
     return function
 
 
-def literal_project(scale):
+def literal_project(scale, residual=False):
     def function(pixels, keys, values):
         samples = []
         for x, k, v in zip(pixels, keys, values):
             samples.append(torch.cat([literal.softmax(x @ k_h.T * scale, 1) @ v_h for k_h, v_h in zip(k, v)], -1))
-        return torch.stack(samples)
+        return torch.stack(samples) + (pixels if residual else 0)
 
     return function
 
@@ -44,13 +53,13 @@ def assert_same(ours, theirs, **tolerance):
 
 
 @pytest.mark.parametrize('path', PATHS)
+@pytest.mark.parametrize('order', ORDERS)
 @pytest.mark.parametrize('shape', SHAPES)
 @pytest.mark.parametrize('shared', [True, False])
 @pytest.mark.parametrize('sharpness', [1.0, 50.0])
-def test_tokenize_equals_the_equation(path, shape, shared, sharpness):
+def test_tokenize_equals_the_equation(path, order, shape, shared, sharpness):
     n, p, c, num_tokens, heads = shape
-    torch.manual_seed(p)
-    pixels = torch.randn(n, p, c, dtype=torch.float64)
+    pixels = random_pixels(n, p, c, order)
     queries = sharpness * torch.randn(*(() if shared else (n,)), num_tokens, c, dtype=torch.float64)
     with use_path(path):
         ours = with_gradients(lambda x, q: tokenize(x, q, heads, 0.7), pixels, queries)
@@ -58,17 +67,29 @@ def test_tokenize_equals_the_equation(path, shape, shared, sharpness):
 
 
 @pytest.mark.parametrize('path', PATHS)
+@pytest.mark.parametrize('order', ORDERS)
 @pytest.mark.parametrize('shape', SHAPES)
 @pytest.mark.parametrize('sharpness', [1.0, 50.0])
-def test_project_equals_the_equation(path, shape, sharpness):
+@pytest.mark.parametrize('residual', [False, True])
+def test_project_equals_the_equation(path, order, shape, sharpness, residual):
     n, p, c, num_tokens, heads = shape
-    torch.manual_seed(p)
-    pixels = torch.randn(n, p, c, dtype=torch.float64)
+    pixels = random_pixels(n, p, c, order)
     keys = sharpness * torch.randn(n, heads, num_tokens, c, dtype=torch.float64)
     values = torch.randn(n, heads, num_tokens, c // heads, dtype=torch.float64)
+    function = project_onto if residual else project
     with use_path(path):
-        ours = with_gradients(lambda x, k, v: project(x, k, v, 0.7), pixels, keys, values)
-    assert_same(ours, with_gradients(literal_project(0.7), pixels, keys, values), rtol=1e-9, atol=1e-10)
+        ours = with_gradients(lambda x, k, v: function(x, k, v, 0.7), pixels, keys, values)
+    theirs = with_gradients(literal_project(0.7, residual), pixels, keys, values)
+    assert_same(ours, theirs, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize('order', ORDERS)
+def test_the_plain_path_keeps_the_memory_order(order):
+    pixels = random_pixels(2, 35, 12, order)
+    keys, values = (torch.randn(2, 1, 5, 12, dtype=torch.float64) for _ in range(2))
+    with use_path('plain'):
+        for function in (project, project_onto):
+            assert function(pixels, keys, values).stride() == pixels.stride()
 
 
 @pytest.mark.parametrize('path', PATHS)

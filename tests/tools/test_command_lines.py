@@ -100,7 +100,7 @@ def test_benchmark_report_and_picture(trained, checkpoint):
     assert 0 < record['latency_median'] <= record['latency_95']
     assert record['peak_memory'] > 4 * record['parameters']
     assert 'images/s at batch 32' in result.stdout
-    result = run('report.py', 'work_dirs/vt-resnet18_digits', cwd=trained)
+    result = run('report.py', 'runs', 'work_dirs/vt-resnet18_digits', cwd=trained)
     assert result.returncode == 0, result.stderr
     assert 'vt-resnet18_digits' in result.stdout
     picture = trained / 'tokens.png'
@@ -204,7 +204,7 @@ def test_a_wrong_setting_is_one_line(option, message, tmp_path):
         ('test.py', [CONFIG, 'nowhere.pth'], 'there is no checkpoint nowhere.pth'),
         ('train.py', [CONFIG, '--resume', 'nowhere.pth'], 'there is no checkpoint to resume from nowhere.pth'),
         ('test.py', [CONFIG, 'any.pth', '--out-item', 'metrics'], '--out-item metrics needs --out FILE'),
-        ('report.py', ['work_dirs/none'], 'there is no work_dirs/none/training.json'),
+        ('report.py', ['runs', 'work_dirs/none'], 'there is no work_dirs/none/training.json'),
         ('show_tokens.py', [CONFIG, 'nowhere.pth', 'a.png'], 'there is no checkpoint nowhere.pth'),
         ('benchmark.py', ['nowhere.py'], 'there is no config nowhere.py'),
     ],

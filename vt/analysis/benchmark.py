@@ -1,31 +1,27 @@
-"""What ``tools/test.py --benchmark`` and ``tools/benchmark.py`` report of a model."""
+"""What ``tools/test.py --benchmark`` and ``tools/benchmark.py`` report of a model and of its neck."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .complexity import count_complexity
 from .speed import Step, describe_device, peak_memory, time_alone
 
 
 @dataclass
-class Benchmark:
-    """The cost of one model on one device.
+class Cost:
+    """The cost of a module.
 
     Attributes:
         flops: multiply-adds of one image.
         parameters: number of parameters.
         latency_median: seconds of one image, batch 1.
         latency_95: the 95th percentile of the same.
-        throughput: images a second at ``batch_size``, from the median step.
-        peak_memory: bytes at the peak of a step at ``batch_size``.
-        batch_size: images in a step.
-        image_shape: channels, height, width.
-        device: name of the device.
-        dtype: precision of the weights and images.
-        torch: version of PyTorch.
+        throughput: images a second at the batch size, from the median step.
+        peak_memory: bytes at the peak of a step at the batch size.
     """
 
     flops: int
@@ -34,15 +30,33 @@ class Benchmark:
     latency_95: float
     throughput: float
     peak_memory: int
+
+
+@dataclass
+class Benchmark(Cost):
+    """The cost of one model on one device, and of its neck alone.
+
+    Attributes:
+        batch_size: images in a step.
+        image_shape: channels, height, width.
+        device: name of the device.
+        dtype: precision of the weights and images.
+        torch: version of PyTorch.
+        neck: cost of the neck on the maps that it is given; None where no neck has parameters.
+    """
+
     batch_size: int
     image_shape: tuple[int, int, int]
     device: str
     dtype: str
     torch: str
+    neck: Cost | None
 
 
 def benchmark_inference(model: nn.Module, image_shape: tuple[int, int, int], batch_size: int) -> Benchmark:
     """Measure a classifier or segmentor of OpenMMLab, from normalised images to scores, on the device it is on.
+
+    A segmentor's scores are those of its head, before they are enlarged to the image's size.
 
     Args:
         model: called with ``mode='tensor'``.
@@ -50,40 +64,64 @@ def benchmark_inference(model: nn.Module, image_shape: tuple[int, int, int], bat
         batch_size: images in the step whose throughput is measured.
     """
     parameter = next(model.parameters())
-    device = parameter.device
-    one = torch.randn(1, *image_shape, device=device, dtype=parameter.dtype)
-    batch = torch.randn(batch_size, *image_shape, device=device, dtype=parameter.dtype)
-    complexity = count_complexity(model, one, mode='tensor')
-    latency = time_alone(inference_step(model, one), device, 'Latency', rounds=100)
-    step = inference_step(model, batch)
-    throughput = batch_size / np.median(time_alone(step, device, 'Throughput'))
+    one, batch = (
+        torch.randn(size, *image_shape, device=parameter.device, dtype=parameter.dtype) for size in (1, batch_size)
+    )
+    neck = None
+    if has_neck(model):
+        neck = _measure(model.neck, 'Neck', neck_inputs(model, one), neck_inputs(model, batch), batch_size)
     return Benchmark(
+        **asdict(_measure(model, 'Model', one, batch, batch_size, mode='tensor')),
+        batch_size=batch_size,
+        image_shape=tuple(image_shape),
+        device=describe_device(parameter.device),
+        dtype=str(parameter.dtype).removeprefix('torch.'),
+        torch=torch.__version__,
+        neck=neck,
+    )
+
+
+def _measure(module: nn.Module, title: str, one, batch, batch_size: int, **options) -> Cost:
+    device = next(module.parameters()).device
+    complexity = count_complexity(module, one, **options)
+    latency = time_alone(inference_step(module, one, **options), device, f'{title}, latency', rounds=100)
+    step = inference_step(module, batch, **options)
+    throughput = batch_size / np.median(time_alone(step, device, f'{title}, throughput'))
+    return Cost(
         complexity.flops,
         complexity.parameters,
         float(np.median(latency)),
         float(np.percentile(latency, 95)),
         float(throughput),
         peak_memory(step, device),
-        batch_size,
-        tuple(image_shape),
-        describe_device(device),
-        str(parameter.dtype).removeprefix('torch.'),
-        torch.__version__,
     )
 
 
-def inference_step(model: nn.Module, images: torch.Tensor) -> Step:
-    """A step that scores ``images`` without gradients; puts the model in evaluation mode."""
+def has_neck(model: nn.Module) -> bool:
+    """Whether a model has a neck worth measuring: one with parameters."""
+    neck = getattr(model, 'neck', None)
+    return neck is not None and any(True for _ in neck.parameters())
+
+
+@torch.no_grad()
+def neck_inputs(model: nn.Module, images: Tensor) -> tuple[Tensor, ...]:
+    """The maps that the backbone gives to the neck for ``images``, in evaluation mode."""
     model.eval()
+    return tuple(model.backbone(images))
+
+
+def inference_step(module: nn.Module, inputs, **options) -> Step:
+    """A step that calls ``module(inputs, **options)`` without gradients; puts the module in evaluation mode."""
+    module.eval()
 
     @torch.inference_mode()
     def step() -> None:
-        model(images, mode='tensor')
+        module(inputs, **options)
 
     return step
 
 
-def training_step(model: nn.Module, images: torch.Tensor, samples: list) -> Step:
+def training_step(model: nn.Module, images: Tensor, samples: list) -> Step:
     """A step that trains on ``images``: forward, loss, backward, SGD's update; puts the model in training mode."""
     model.train()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6, momentum=0.9)
@@ -93,5 +131,18 @@ def training_step(model: nn.Module, images: torch.Tensor, samples: list) -> Step
         loss, _ = model.parse_losses(model(images, samples, mode='loss'))
         loss.backward()
         optimizer.step()
+
+    return step
+
+
+def neck_training_step(neck: nn.Module, maps: Sequence[Tensor]) -> Step:
+    """A neck's share of a training step: forward, and backward to its weights and its inputs."""
+    neck.train()
+    maps = [x.detach().requires_grad_() for x in maps]
+    variables = [*maps, *neck.parameters()]
+    gradients = [torch.randn_like(out) for out in neck(maps)]
+
+    def step() -> None:
+        torch.autograd.grad(neck(maps), variables, gradients)
 
     return step

@@ -7,8 +7,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from .benchmark import Benchmark
+from .benchmark import Benchmark, Cost
 
+SCORES = {'accuracy/top1': 'top-1 (%)', 'mIoU': 'mIoU (%)'}
 WIDTH = 160  # wide enough for every table, also where the output is no terminal
 
 
@@ -22,29 +23,37 @@ def print_table(rows: list[dict[str, str]], title: str) -> None:
     Console(width=WIDTH, highlight=False).print(table)
 
 
-def describe_benchmark(result: Benchmark) -> dict[str, str]:
-    """One benchmark as a row, in the units that people read."""
+def describe_benchmark(result: Benchmark) -> list[dict[str, str]]:
+    """One benchmark as rows, the whole model and its neck, in the units that people read."""
+    rows = [_describe_cost('whole model', result, result.batch_size)]
+    return [*rows, _describe_cost('neck alone', result.neck, result.batch_size)] if result.neck else rows
+
+
+def _describe_cost(part: str, cost: Cost, batch_size: int) -> dict[str, str]:
     return {
-        'FLOPs (G)': f'{result.flops / 1e9:.3f}',
-        'parameters (M)': f'{result.parameters / 1e6:.2f}',
-        'latency, median (ms)': f'{result.latency_median * 1e3:.2f}',
-        'latency, 95 % (ms)': f'{result.latency_95 * 1e3:.2f}',
-        f'images/s at batch {result.batch_size}': f'{result.throughput:.1f}',
-        'peak memory (MB)': f'{result.peak_memory / 1e6:.0f}',
+        'part': part,
+        'FLOPs (G)': f'{cost.flops / 1e9:.3f}',
+        'parameters (M)': f'{cost.parameters / 1e6:.2f}',
+        'latency, median (ms)': f'{cost.latency_median * 1e3:.2f}',
+        'latency, 95 % (ms)': f'{cost.latency_95 * 1e3:.2f}',
+        f'images/s at batch {batch_size}': f'{cost.throughput:.1f}',
+        'peak memory (MB)': f'{cost.peak_memory / 1e6:.0f}',
     }
 
 
 def describe_run(work_dir: Path) -> dict[str, str]:
-    """A finished run as a row: what ``tools/train.py`` and ``tools/test.py --benchmark`` left of it.
+    """A finished run as a row, with its score: what ``tools/train.py`` and ``tools/test.py --benchmark`` left of it.
 
     Raises:
         FileNotFoundError: the run was not trained or not benchmarked.
     """
     training = _read(work_dir / 'training.json', f'train it first: tools/train.py CONFIG --work-dir {work_dir}')
     benchmark = _read(Path(f'{work_dir}.benchmark.json'), 'test it first: tools/test.py CONFIG CHECKPOINT --benchmark')
+    metrics = benchmark['metrics']
+    score, value = next((SCORES[key], metrics[key]) for key in SCORES if key in metrics)
     return {
         'model': Path(training['config']).stem,
-        'top-1 (%)': f'{benchmark["metrics"]["accuracy/top1"]:.2f}',
+        score: f'{value:.2f}',
         'parameters (M)': f'{benchmark["parameters"] / 1e6:.2f}',
         'FLOPs (G)': f'{benchmark["flops"] / 1e9:.4f}',
         'images/s': f'{benchmark["throughput"]:.0f}',

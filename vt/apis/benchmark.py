@@ -8,32 +8,31 @@ from pathlib import Path
 import mmengine
 import numpy as np
 import torch
-from mmengine.registry import MODELS, init_default_scope
+from mmengine.structures import PixelData
 from mmpretrain.structures import DataSample
-from torch import nn
+from mmseg.structures import SegDataSample
+from torch import Tensor, nn
 
-from vt.analysis.benchmark import inference_step, training_step
+from vt.analysis.benchmark import has_neck, inference_step, neck_inputs, neck_training_step, training_step
 from vt.analysis.complexity import count_complexity
 from vt.analysis.report import print_table
-from vt.analysis.speed import describe_device, time_interleaved
+from vt.analysis.speed import Step, describe_device, time_interleaved
 from vt.engine.command_line import read_config
+from vt.engine.launch import build_model
 
 
 def benchmark(args: argparse.Namespace) -> None:
-    """Time inference and training steps of all models in turn; print medians and the ratios to the first model."""
+    """Time all models in turn, then their necks alone; print medians and the ratios to the first model."""
     device = torch.device(args.device or ('cuda' if torch.cuda.is_available() else 'cpu'))
     memory_format = torch.channels_last if args.channels_last else torch.contiguous_format
-    models = {Path(path).stem: _build(path).to(device=device, memory_format=memory_format) for path in args.configs}
+    models = {}
+    for path in args.configs:
+        cfg = read_config(path)
+        if args.num_classes:
+            cfg.model['head' if 'head' in cfg.model else 'decode_head'].num_classes = args.num_classes
+        models[Path(path).stem] = build_model(cfg).to(device=device, memory_format=memory_format)
     height, width = (args.size * 2)[:2]
     images = torch.randn(args.batch_size, 3, height, width, device=device).contiguous(memory_format=memory_format)
-    samples = [DataSample().set_gt_label(0).to(device) for _ in range(args.batch_size)]
-
-    costs = {name: count_complexity(model, images[:1], mode='tensor') for name, model in models.items()}
-    steps = {name: inference_step(model, images) for name, model in models.items()}
-    inference = time_interleaved(steps, device, 'Inference', args.rounds, seconds=240)
-    steps = {name: training_step(model, images, samples) for name, model in models.items()}
-    training = time_interleaved(steps, device, 'Training', args.rounds, seconds=240)
-
     record = dict(
         command=shlex.join(['python', *sys.argv]),
         device=describe_device(device),
@@ -42,40 +41,68 @@ def benchmark(args: argparse.Namespace) -> None:
         image_size=[height, width],
         memory_format='channels_last' if args.channels_last else 'contiguous',
         dtype='float32',
-        models={
-            name: dict(
-                flops=cost.flops,
-                parameters=cost.parameters,
-                inference_seconds=inference[name].tolist(),
-                training_seconds=training[name].tolist(),
-            )
-            for name, cost in costs.items()
-        },
+        models=_measure_models(models, images, args.rounds),
     )
+    if all(has_neck(model) for model in models.values()):
+        record['necks'] = _measure_necks(models, images, args.rounds)
     if args.out:
         mmengine.dump(record, args.out, indent=2)
-    title = f'{record["device"]}, batch {args.batch_size}, {height}x{width}, {record["memory_format"]}'
-    print_table(describe_comparison(record), title=title)
+    for part in ('models', 'necks'):
+        if part in record:
+            title = f'{part}: {record["device"]}, batch {args.batch_size}, {height}x{width}, {record["memory_format"]}'
+            print_table(describe_comparison(record[part], args.batch_size), title=title)
 
 
-def describe_comparison(record: dict) -> list[dict[str, str]]:
+def _measure_models(models: dict[str, nn.Module], images: Tensor, rounds: int) -> dict[str, dict]:
+    costs = {name: count_complexity(model, images[:1], mode='tensor') for name, model in models.items()}
+    inference = {name: inference_step(model, images, mode='tensor') for name, model in models.items()}
+    inference = time_interleaved(inference, images.device, 'Inference', rounds, seconds=240)
+    training = {name: training_step(model, images, _samples(model, images)) for name, model in models.items()}
+    training = time_interleaved(training, images.device, 'Training', rounds, seconds=240)
+    return _join(costs, inference, training)
+
+
+def _measure_necks(models: dict[str, nn.Module], images: Tensor, rounds: int) -> dict[str, dict]:
+    maps = {name: neck_inputs(model, images) for name, model in models.items()}
+    costs = {name: count_complexity(model.neck, tuple(x[:1] for x in maps[name])) for name, model in models.items()}
+    inference = {name: inference_step(model.neck, maps[name]) for name, model in models.items()}
+    inference = time_interleaved(inference, images.device, 'Inference, necks', rounds, seconds=240)
+    training: dict[str, Step] = {name: neck_training_step(model.neck, maps[name]) for name, model in models.items()}
+    training = time_interleaved(training, images.device, 'Training, necks', rounds, seconds=240)
+    return _join(costs, inference, training)
+
+
+def _join(costs: dict, inference: dict[str, np.ndarray], training: dict[str, np.ndarray]) -> dict[str, dict]:
+    return {
+        name: dict(
+            flops=cost.flops,
+            parameters=cost.parameters,
+            inference_seconds=inference[name].tolist(),
+            training_seconds=training[name].tolist(),
+        )
+        for name, cost in costs.items()
+    }
+
+
+def describe_comparison(models: dict[str, dict], batch_size: int) -> list[dict[str, str]]:
     """A row a model: cost, images a second from the median step, and both as ratios to the first model."""
     rows = []
-    reference = next(iter(record['models'].values()))
-    for name, model in record['models'].items():
+    reference = next(iter(models.values()))
+    for name, model in models.items():
         row = {'model': name, 'FLOPs (G)': f'{model["flops"] / 1e9:.3f}'}
         row['fewer'] = f'{reference["flops"] / model["flops"]:.3f}x'
         row['parameters (M)'] = f'{model["parameters"] / 1e6:.2f}'
         for kind in ('inference', 'training'):
             median, base = (np.median(entry[f'{kind}_seconds']) for entry in (model, reference))
-            row[f'{kind} (images/s)'] = f'{record["batch_size"] / median:.1f}'
+            row[f'{kind} (images/s)'] = f'{batch_size / median:.{1 if batch_size / median > 10 else 3}f}'
             row[f'faster in {kind}'] = f'{base / median:.3f}x'
         rows.append(row)
     return rows
 
 
-def _build(path: str) -> nn.Module:
-    """The model of a config with arbitrary weights, which cost what trained ones do."""
-    cfg = read_config(path)
-    init_default_scope(cfg.get('default_scope', 'mmpretrain'))
-    return MODELS.build(cfg.model)
+def _samples(model: nn.Module, images: Tensor) -> list:
+    """What the loss compares with: a class for each image, or for each of its pixels."""
+    if not hasattr(model, 'decode_head'):
+        return [DataSample().set_gt_label(0).to(images.device) for _ in images]
+    labels = torch.zeros(1, *images.shape[-2:], dtype=torch.long, device=images.device)
+    return [SegDataSample(gt_sem_seg=PixelData(data=labels)) for _ in images]

@@ -3,6 +3,7 @@
 import argparse
 from copy import deepcopy
 from dataclasses import asdict
+from pathlib import Path
 
 import mmengine
 from mmengine.config import Config, ConfigDict
@@ -15,13 +16,15 @@ from vt.analysis.benchmark import benchmark_inference
 from vt.analysis.report import describe_benchmark, print_table
 from vt.engine.command_line import load_config, require_file
 from vt.engine.launch import build_runner
+from vt.engine.segmentation_data import check_segmentation_data
 
 
 def test(args: argparse.Namespace) -> None:
     """Evaluate; on request write predictions or metrics, and measure the model."""
     cfg = testing_config(args)
+    check_segmentation_data(cfg, ('test',))
     runner = build_runner(cfg)
-    if args.out and args.out_item != 'metrics':
+    if args.out and args.out_item != 'metrics' and not is_segmentation(cfg):
         runner.test_evaluator.metrics.append(DumpResults(out_file_path=args.out))
     metrics = runner.test()
     if not is_main_process():
@@ -36,13 +39,13 @@ def testing_config(args: argparse.Namespace) -> Config:
     """The config with the arguments of ``tools/test.py`` entered."""
     if args.out_item and not args.out:
         raise ValueError(f'--out-item {args.out_item} needs --out FILE')
-    if args.out and args.out_item != 'metrics' and not args.out.endswith(('.pkl', '.pickle')):
-        raise ValueError(f'--out {args.out}: predictions are written as .pkl; metrics take --out-item metrics')
     if args.tta and args.show_dir:
         raise ValueError('--show-dir draws one view of an image, --tta tests several: leave one of them out')
     cfg = load_config(args)
     require_file(args.checkpoint, 'checkpoint')
     cfg.load_from = args.checkpoint
+    if args.out and args.out_item != 'metrics':
+        direct_predictions(cfg, args.out)
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show_dir:
@@ -52,13 +55,30 @@ def testing_config(args: argparse.Namespace) -> Config:
     return cfg
 
 
+def is_segmentation(cfg: Config) -> bool:
+    """Whether predictions are maps of labels."""
+    return 'decode_head' in cfg.model
+
+
+def direct_predictions(cfg: Config, out: str) -> None:
+    """Predictions go to a pickle file, those of a segmentor to a directory of PNG files, as in OpenMMLab's tools."""
+    if not is_segmentation(cfg):
+        if not out.endswith(('.pkl', '.pickle')):
+            raise ValueError(f'--out {out}: predictions are written as .pkl; metrics take --out-item metrics')
+    elif Path(out).suffix:
+        raise ValueError(f'--out {out}: predicted maps are written as PNG into a directory; give its name')
+    else:
+        cfg.test_evaluator.output_dir = out
+
+
 def use_tta(cfg: Config) -> None:
     """Wrap the model for test-time augmentation: the config's own, or the average over an image and its mirror."""
     pipeline = cfg.test_dataloader.dataset.pipeline
-    flips = [dict(type='RandomFlip', prob=1.0), dict(type='RandomFlip', prob=0.0)]
+    flips = [dict(type='RandomFlip', prob=prob, direction='horizontal') for prob in (0.0, 1.0)]
     augmented = dict(type='TestTimeAug', transforms=[flips, [pipeline[-1]]])
     cfg.test_dataloader.dataset.pipeline = cfg.get('tta_pipeline') or [*deepcopy(pipeline[:-1]), augmented]
-    tta_model = cfg.get('tta_model') or dict(type='mmpretrain.AverageClsScoreTTA')
+    averages = dict(mmpretrain='AverageClsScoreTTA', mmseg='SegTTAModel')
+    tta_model = cfg.get('tta_model') or dict(type=averages[cfg.default_scope])
     cfg.model = ConfigDict(**tta_model, module=cfg.model)
 
 
@@ -77,5 +97,5 @@ def benchmark(runner: Runner, args: argparse.Namespace, metrics: dict) -> None:
     path = f'{runner.work_dir.rstrip("/")}.benchmark.json'
     record = dict(config=args.config, checkpoint=args.checkpoint, metrics=metrics, **asdict(result))
     mmengine.dump(record, path, indent=2)
-    print_table([describe_benchmark(result)], title=f'{args.config} on {result.device}')
+    print_table(describe_benchmark(result), title=f'{args.config} on {result.device}')
     print(f'written to {path}')

@@ -11,11 +11,15 @@ from mmengine.runner import Runner
 from vt.analysis.speed import describe_device
 from vt.engine.command_line import load_config, require_file
 from vt.engine.launch import build_runner, use_amp
+from vt.engine.segmentation_data import check_segmentation_data
 
 
 def train(args: argparse.Namespace) -> None:
     """Train, and write how long it took to ``training.json`` in the work directory."""
-    runner = build_runner(training_config(args))
+    cfg = training_config(args)
+    if not args.skip_data_check:
+        check_segmentation_data(cfg, ('train', 'val'))
+    runner = build_runner(cfg)
     model = runner.train()
     if is_main_process():
         device = next(model.parameters()).device

@@ -8,6 +8,26 @@ from vt.registry import DATASETS
 MAX_INK = 16  # scikit-learn's images hold 0 to 16
 
 
+def load_handwriting(split: str, split_seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Images ``(n, 8, 8)`` uint8 in 0 to 255 and labels ``(n,)`` of one split, in a fixed order.
+
+    Raises:
+        ValueError: ``split`` is neither ``'train'`` nor ``'test'``.
+    """
+    from sklearn.datasets import load_digits  # only those who use the digits pay for these imports
+    from sklearn.model_selection import train_test_split
+
+    if split not in ('train', 'test'):
+        raise ValueError(f"split={split!r} is neither 'train' nor 'test'")
+    digits = load_digits()
+    train, test = train_test_split(
+        np.arange(len(digits.target)), test_size=0.2, stratify=digits.target, random_state=split_seed
+    )
+    chosen = np.sort(train if split == 'train' else test)
+    images = (digits.images[chosen] * (255 / MAX_INK)).round().astype(np.uint8)
+    return images, digits.target[chosen]
+
+
 @DATASETS.register_module()
 class Digits(BaseDataset):
     """The 1,797 real 8x8 handwritten digits of scikit-learn's ``load_digits`` (UCI optical recognition of digits).
@@ -27,25 +47,15 @@ class Digits(BaseDataset):
     METAINFO = dict(classes=tuple('0123456789'))
 
     def __init__(self, split: str = 'train', split_seed: int = 0, **kwargs) -> None:
-        if split not in ('train', 'test'):
-            raise ValueError(f"Digits: split={split!r} is neither 'train' nor 'test'")
         self.split = split
         self.split_seed = split_seed
         super().__init__(ann_file='', test_mode=split == 'test', **kwargs)
 
     def load_data_list(self) -> list[dict]:
         """One dict an image, in a fixed order."""
-        from sklearn.datasets import load_digits  # only those who use the digits pay for these imports
-        from sklearn.model_selection import train_test_split
-
-        digits = load_digits()
-        train, test = train_test_split(
-            np.arange(len(digits.target)), test_size=0.2, stratify=digits.target, random_state=self.split_seed
-        )
-        images = (digits.images * (255 / MAX_INK)).round().astype(np.uint8)  # 1797, 8, 8
-        images = np.repeat(images[..., None], 3, axis=-1)  # 1797, 8, 8, 3
-        chosen = np.sort(train if self.split == 'train' else test)
-        return [dict(img=images[index], gt_label=int(digits.target[index])) for index in chosen]
+        images, labels = load_handwriting(self.split, self.split_seed)
+        images = np.repeat(images[..., None], 3, axis=-1)  # n, 8, 8, 3
+        return [dict(img=image, gt_label=int(label)) for image, label in zip(images, labels)]
 
     def extra_repr(self) -> list[str]:
         return [f'Split: \t{self.split}, seed {self.split_seed}']

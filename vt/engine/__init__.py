@@ -2,5 +2,6 @@
 
 from .hooks import NumClassesHook
 from .optim_wrapper import CPUAmpOptimWrapper
+from .overlay_hook import OverlayHook
 
-__all__ = ['CPUAmpOptimWrapper', 'NumClassesHook']
+__all__ = ['CPUAmpOptimWrapper', 'NumClassesHook', 'OverlayHook']

@@ -57,7 +57,7 @@ def read_config(path: str) -> Config:
 
 
 def load_config(args: argparse.Namespace) -> Config:
-    """Read a config, enter ``--cfg-options``, then the common arguments and MMPretrain's dataloader defaults."""
+    """Read a config, enter ``--cfg-options``, then the common arguments and the libraries' dataloader defaults."""
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = read_config(args.config)
     if args.cfg_options is not None:
@@ -72,7 +72,8 @@ def load_config(args: argparse.Namespace) -> Config:
         if loader is not None:
             loader.setdefault('pin_memory', torch.cuda.is_available())
             loader.setdefault('persistent_workers', loader.get('num_workers', 0) > 0)
-            loader.setdefault('collate_fn', dict(type='default_collate'))
+            if cfg.get('default_scope') == 'mmpretrain':
+                loader.setdefault('collate_fn', dict(type='default_collate'))
     return cfg
 
 

@@ -5,8 +5,10 @@ import gc
 
 import torch
 from mmengine.config import Config
-from mmengine.registry import OPTIMIZERS, RUNNERS
+from mmengine.model import revert_sync_batchnorm
+from mmengine.registry import MODELS, OPTIMIZERS, RUNNERS, init_default_scope
 from mmengine.runner import Runner
+from torch import nn
 
 
 def build_runner(cfg: Config) -> Runner:
@@ -21,6 +23,14 @@ def build_runner(cfg: Config) -> Runner:
     _require_optimizer(cfg)
     atexit.register(_leave_process_group)
     return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+
+
+def build_model(cfg: Config) -> nn.Module:
+    """The model of a config without a runner, for one process; its weights are arbitrary."""
+    init_default_scope(cfg.get('default_scope', 'mmpretrain'))
+    if 'data_preprocessor' in cfg:
+        cfg.model.setdefault('data_preprocessor', cfg.data_preprocessor)  # as mmengine's runner does
+    return revert_sync_batchnorm(MODELS.build(cfg.model))
 
 
 def _leave_process_group() -> None:

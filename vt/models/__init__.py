@@ -1,7 +1,7 @@
 """The parts of Visual Transformers and the networks made of them."""
 
 from .backbones import VTResNet
-from .necks import TokenAverage
+from .necks import VTFPN, TokenAverage
 from .projector import Projector
 from .recording import Record, record_attention
 from .relations import TokenTransformer
@@ -9,6 +9,7 @@ from .tokenizers import FilterTokenizer, RecurrentTokenizer, Tokenizer
 from .vt_module import VTModule
 
 __all__ = [
+    'VTFPN',
     'FilterTokenizer',
     'Projector',
     'Record',

@@ -7,7 +7,7 @@ from mmcv.cnn import build_norm_layer
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
-from vt.ops import project, project_attention
+from vt.ops import project, project_attention, project_onto
 from vt.ops.plain import split_heads
 from vt.registry import MODELS
 
@@ -66,8 +66,7 @@ class Projector(nn.Module):
         self.key = GroupedLinear(token_channels, d, groups, gain=d**-0.25)
         same_width = in_channels == token_channels
         self.value = nn.Identity() if same_width else GroupedLinear(token_channels, in_channels, groups)
-        self.dropout = nn.Dropout(dropout)
-        self.drop_path = DropPath(drop_path)
+        self.drop = nn.Sequential(nn.Dropout(dropout), DropPath(drop_path)) if dropout or drop_path else None
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
         """Write the tokens into the map.
@@ -81,8 +80,10 @@ class Projector(nn.Module):
         """
         tokens = self.norm(tokens)
         values = split_heads(self.value(tokens), self.num_heads)  # N, h, L, C/h
-        read = project(to_pixels(x), self._moved_keys(tokens), values, self.scale)  # N, P, C
-        return x + to_map(self.drop_path(self.dropout(read)), x.shape[-2:])
+        pixels, keys = to_pixels(x), self._moved_keys(tokens)  # N, P, C and N, h, L, C
+        if self.drop is None:
+            return to_map(project_onto(pixels, keys, values, self.scale), x.shape[-2:])
+        return x + to_map(self.drop(project(pixels, keys, values, self.scale)), x.shape[-2:])
 
     def attention(self, x: Tensor, tokens: Tensor) -> Tensor:
         """How much each pixel takes from each token, ``(N, h, L, H, W)``; sums to one over L."""

@@ -1,6 +1,14 @@
 """Tokenize and project: the only two operations that touch the pixels, as pure functions on tensors."""
 
-from .dispatch import current_path, project, tokenize, use_path
+from .dispatch import current_path, project, project_onto, tokenize, use_path
 from .plain import project_attention, tokenize_attention
 
-__all__ = ['current_path', 'project', 'project_attention', 'tokenize', 'tokenize_attention', 'use_path']
+__all__ = [
+    'current_path',
+    'project',
+    'project_attention',
+    'project_onto',
+    'tokenize',
+    'tokenize_attention',
+    'use_path',
+]

@@ -45,3 +45,8 @@ def tokenize(pixels: Tensor, queries: Tensor, num_heads: int = 1, scale: float =
 def project(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """What pixels ``(N, P, C)`` read from the tokens, ``(N, P, C)``; see :func:`vt.ops.plain.project`."""
     return _PATHS[current_path(pixels)].project(pixels, keys, values, scale)
+
+
+def project_onto(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+    """Pixels ``(N, P, C)`` plus what they read, ``(N, P, C)``; see :func:`vt.ops.plain.project_onto`."""
+    return _PATHS[current_path(pixels)].project_onto(pixels, keys, values, scale)

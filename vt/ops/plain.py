@@ -3,10 +3,19 @@
 Pixels are never projected: every pixel-side matrix of the paper is moved to the token side, which is exact,
 since ``(X W_Q)(T W_K)^T = X (T W_K W_Q^T)^T`` and ``A^T (X W_V) = (A^T X) W_V``.
 
+Pixels come as a view of a map, ``(N, P, C)``. Its memory is pixel by pixel (channels_last) or channel by channel, and
+each product is written in the orientation that reads and writes that memory in order: nothing is copied or reordered.
+
 Letters: N batch, P pixels (H x W), C channels, h heads, L tokens.
 """
 
+import torch
 from torch import Tensor
+
+
+def is_channel_major(pixels: Tensor) -> bool:
+    """Whether the memory of ``(..., P, C)`` runs over the pixels first, as in a contiguous ``(N, C, H, W)`` map."""
+    return pixels.stride(-1) > pixels.stride(-2)
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
@@ -32,8 +41,10 @@ def tokenize_attention(pixels: Tensor, queries: Tensor, num_heads: int = 1, scal
         ``(N, h, L, P)``; each row sums to one.
     """
     keys = split_heads(pixels, num_heads)  # N, h, P, C/h
-    logits = split_heads(queries * scale, num_heads) @ keys.transpose(-2, -1)  # N, h, L, P
-    return logits.softmax(dim=-1)
+    queries = split_heads(queries * scale, num_heads)  # N, h, L, C/h
+    if is_channel_major(pixels):
+        return (queries @ keys.transpose(-2, -1)).softmax(dim=-1)
+    return (keys @ queries.transpose(-2, -1)).softmax(dim=-2).transpose(-2, -1)
 
 
 def tokenize(pixels: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
@@ -53,7 +64,10 @@ def project_attention(pixels: Tensor, keys: Tensor, scale: float = 1.0) -> Tenso
     Returns:
         ``(N, h, P, L)``; each row sums to one.
     """
-    return (pixels.unsqueeze(1) @ (keys * scale).transpose(-2, -1)).softmax(dim=-1)
+    pixels, keys = pixels.unsqueeze(1), keys * scale  # N, 1, P, C and N, h, L, C
+    if is_channel_major(pixels):
+        return (keys @ pixels.transpose(-2, -1)).softmax(dim=-2).transpose(-2, -1)
+    return (pixels @ keys.transpose(-2, -1)).softmax(dim=-1)
 
 
 def project(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
@@ -64,6 +78,20 @@ def project(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) ->
         values: tokens in the map's channels, ``(N, h, L, C / h)``.
 
     Returns:
-        ``(N, P, C)``.
+        ``(N, P, C)``, in the memory order of ``pixels``.
     """
-    return merge_heads(project_attention(pixels, keys, scale) @ values)
+    attention = project_attention(pixels, keys, scale)  # N, h, P, L
+    if is_channel_major(pixels):
+        return (values.transpose(-2, -1) @ attention.transpose(-2, -1)).flatten(1, 2).transpose(1, 2)
+    return merge_heads(attention @ values)
+
+
+def project_onto(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+    """The pixels plus what they read: :func:`project` and its residual, in one pass where there is one head."""
+    if keys.shape[1] > 1:
+        return pixels + project(pixels, keys, values, scale)
+    attention, values = project_attention(pixels, keys, scale).squeeze(1), values.squeeze(1)  # N, P, L and N, L, C
+    if is_channel_major(pixels):
+        transposed = (tensor.transpose(1, 2) for tensor in (pixels, values, attention))
+        return torch.baddbmm(*transposed).transpose(1, 2)
+    return torch.baddbmm(pixels, attention, values)

@@ -21,3 +21,8 @@ def project(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) ->
     """As :func:`vt.ops.plain.project`."""
     pixels = pixels.unsqueeze(1).expand(-1, keys.shape[1], -1, -1)  # N, h, P, C
     return merge_heads(scaled_dot_product_attention(pixels, keys, values, scale=scale))
+
+
+def project_onto(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+    """As :func:`vt.ops.plain.project_onto`."""
+    return pixels + project(pixels, keys, values, scale)

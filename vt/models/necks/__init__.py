@@ -1,5 +1,6 @@
-"""Necks: the token average of the classifiers."""
+"""Necks: the token average of the classifiers, and VT-FPN for dense prediction."""
 
 from .token_average import TokenAverage
+from .vt_fpn import VTFPN
 
-__all__ = ['TokenAverage']
+__all__ = ['VTFPN', 'TokenAverage']

@@ -1,0 +1,5 @@
+# ResNet-18 of half the width with VT-FPN on the embedded scenes: the recipe of its FPN twin.
+# python tools/train.py configs/vt_fpn/vt-fpn_r18_digit-scenes.py --cfg-options randomness.seed=0
+_base_ = '../baselines/fpn_r18_digit-scenes.py'
+
+model = dict(neck=dict(type='vt.VTFPN', num_tokens=8, token_channels=1024))

@@ -1,0 +1,203 @@
+"""VT-FPN: the literal equations over all levels, and FPN's place in a config."""
+
+import literal_equations as literal
+import pytest
+import torch
+from mmengine.model import revert_sync_batchnorm
+from mmengine.registry import MODELS
+from mmseg.models.necks import FPN
+
+from vt.models import VTFPN, record_attention
+from vt.ops import use_path
+
+# In channels and map sizes of the levels; N, C, L, C_T.
+SHAPES = [
+    ([(8, 12, 10), (12, 6, 5), (16, 3, 3)], 2, 8, 4, 16),
+    ([(8, 1, 1)], 1, 8, 1, 8),
+    ([(4, 7, 3), (8, 4, 2)], 3, 12, 1, 8),
+    ([(8, 13, 5), (8, 7, 3), (8, 4, 2), (8, 2, 1)], 1, 16, 5, 32),
+]
+OPTIONS = [
+    dict(groups=1),
+    dict(groups=4),
+    dict(groups=2, relation=dict(num_heads=2, scale_logits=True), projector=dict(num_heads=4, qk_channels=8)),
+]
+MEMORY_FORMATS = [torch.contiguous_format, torch.channels_last]
+
+
+def make(shape, **options):
+    """A neck with weights at which no softmax is flat or saturated, and maps for it."""
+    levels, n, c, num_tokens, token_channels = shape
+    torch.manual_seed(len(levels))
+    options = dict(num_tokens=num_tokens, token_channels=token_channels) | options
+    neck = VTFPN([channels for channels, _, _ in levels], c, **options).double()
+    for parameter in neck.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return neck, [torch.randn(n, *level, dtype=torch.float64) for level in levels]
+
+
+def literal_neck(neck, maps):
+    """Equations 1, 3 and 4 sample by sample, the relation over the tokens of all levels."""
+    outs = [[] for _ in maps]
+    for sample in zip(*maps):
+        laterals, tokens = [], []
+        for x, lateral, tokenizer in zip(sample, neck.lateral_convs, neck.tokenizers):
+            laterals.append(literal.pixels(x) @ lateral.conv.weight[..., 0, 0].T + lateral.conv.bias)
+            w_v = None if isinstance(tokenizer.value, torch.nn.Identity) else tokenizer.value.dense()
+            tokens.append(literal.filter_tokenizer(laterals[-1], tokenizer.weight.T, w_v))
+        part = neck.relation
+        matrices = [linear.dense() for linear in (part.key, part.query, part.feed_forward1, part.feed_forward2)]
+        related = literal.transformer(torch.cat(tokens), *matrices, part.num_heads, part.scale)
+        for level, (x, t) in enumerate(zip(laterals, related.split(neck.tokenizers[0].num_tokens))):
+            part = neck.projectors[level]
+            w_v = None if isinstance(part.value, torch.nn.Identity) else part.value.dense()
+            refined = literal.projector(x, t, part.query.dense(), part.key.dense(), w_v, part.num_heads, part.scale)
+            outs[level].append(refined.T.reshape(-1, *sample[level].shape[1:]))
+    return [torch.stack(level) for level in outs]
+
+
+@pytest.mark.parametrize('shape', SHAPES)
+@pytest.mark.parametrize('option', OPTIONS)
+@pytest.mark.parametrize('memory_format', MEMORY_FORMATS)
+@pytest.mark.parametrize('path', ['plain', 'sdpa'])
+def test_equals_the_literal_equations_with_gradients(shape, option, memory_format, path):
+    neck, maps = make(shape, **option)
+    maps = [x.contiguous(memory_format=memory_format).requires_grad_() for x in maps]
+    with use_path(path):
+        ours = neck.to(memory_format=memory_format)(maps)
+    theirs = literal_neck(neck, maps)
+    variables = [*maps, *neck.parameters()]
+    directions = [torch.randn_like(out) for out in theirs]
+    for own, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-9, atol=1e-10)
+    gradients = torch.autograd.grad(ours, variables, directions)
+    for own, other in zip(gradients, torch.autograd.grad(theirs, variables, directions), strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize('options', [
+    dict(num_outs=4),
+    dict(num_outs=6),
+    dict(num_outs=6, add_extra_convs=True),
+    dict(num_outs=6, add_extra_convs='on_input', relu_before_extra_convs=True),
+    dict(num_outs=5, add_extra_convs='on_lateral'),
+    dict(num_outs=5, add_extra_convs='on_output', norm_cfg=dict(type='BN'), act_cfg=dict(type='ReLU')),
+    dict(num_outs=3, start_level=1),
+    dict(num_outs=2, start_level=1, end_level=3),
+    dict(num_outs=4, norm_cfg=dict(type='BN'), no_norm_on_lateral=True),
+])  # fmt: skip
+def test_takes_fpns_arguments_and_gives_fpns_shapes(options):
+    maps = [torch.randn(2, c, h, w) for c, h, w in [(4, 33, 21), (6, 17, 11), (8, 9, 6), (10, 5, 3)]]
+    fpn = FPN([4, 6, 8, 10], 8, **options)
+    neck = MODELS.build(dict(type='vt.VTFPN', in_channels=[4, 6, 8, 10], out_channels=8, token_channels=16, **options))
+    neck.init_weights()
+    outs = neck(maps)
+    assert isinstance(outs, tuple)
+    assert [out.shape for out in outs] == [out.shape for out in fpn(maps)]
+    sum(out.square().mean() for out in outs).backward()
+    for name, parameter in neck.named_parameters():
+        assert parameter.grad.abs().sum() > 0, name
+
+
+def test_permuting_the_pixels_of_a_level_permutes_its_output_alone():
+    neck, maps = make(SHAPES[0])
+    order = torch.randperm(120)
+    shuffled = [maps[0].flatten(2)[..., order].unflatten(2, (12, 10)), *maps[1:]]
+    outs, shuffled_outs = neck(maps), neck(shuffled)
+    torch.testing.assert_close(shuffled_outs[0].flatten(2), outs[0].flatten(2)[..., order])
+    for own, other in zip(shuffled_outs[1:], outs[1:]):
+        torch.testing.assert_close(own, other)
+
+
+def test_every_level_hears_of_every_other():
+    neck, maps = make(SHAPES[0])
+    changed = [*maps[:-1], maps[-1] + 1]
+    for own, other in zip(neck(changed), neck(maps)):
+        assert (own - other).abs().max() > 1e-3
+
+
+def test_a_sample_does_not_depend_on_its_batch():
+    neck, maps = make(SHAPES[0])
+    together = neck(maps)
+    for index in range(2):
+        for alone, batched in zip(neck([x[index : index + 1] for x in maps]), together):
+            torch.testing.assert_close(alone[0], batched[index])
+
+
+@pytest.mark.parametrize('memory_format', MEMORY_FORMATS)
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_half_precision_is_near_float64(memory_format, dtype):
+    torch.manual_seed(0)
+    neck = VTFPN([32, 64], 32, token_channels=64)
+    neck.init_weights()
+    maps = [torch.randn(2, 32, 9, 7), torch.randn(2, 64, 5, 4)]
+    exact = neck.double()([x.double() for x in maps])
+    outs = neck.to(dtype, memory_format=memory_format)([x.to(dtype, memory_format=memory_format) for x in maps])
+    tolerance = 32 * torch.finfo(dtype).eps
+    for own, other in zip(outs, exact):
+        torch.testing.assert_close(own.double(), other, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize('memory_format', MEMORY_FORMATS)
+def test_outputs_keep_the_memory_format(memory_format):
+    maps = [torch.randn(2, 4, 8, 6), torch.randn(2, 8, 4, 3)]
+    neck = VTFPN([4, 8], 8, token_channels=16).to(memory_format=memory_format)
+    for out in neck([x.contiguous(memory_format=memory_format) for x in maps]):
+        assert out.is_contiguous(memory_format=memory_format)
+
+
+def test_attention_of_each_level_can_be_read():
+    neck, maps = make(SHAPES[0])
+    with record_attention(neck) as records:
+        outs = neck(maps)
+    for level, (_, height, width) in enumerate(SHAPES[0][0]):
+        tokenizer, projector = records[f'tokenizers.{level}'], records[f'projectors.{level}']
+        assert tokenizer.attention.shape == (2, 1, 4, height, width)
+        torch.testing.assert_close(tokenizer.attention.sum((-2, -1)), torch.ones(2, 1, 4, dtype=torch.float64))
+        torch.testing.assert_close(projector.attention.sum(2), torch.ones(2, 1, height, width, dtype=torch.float64))
+        assert torch.equal(projector.output, outs[level])
+    assert records['relation'].attention.shape == (2, 1, 12, 12)
+
+
+def test_synchronised_normalisation_is_an_option():
+    neck = VTFPN([4, 8], 8, token_channels=16, norm_cfg=dict(type='SyncBN'))
+    assert sum(isinstance(part, torch.nn.SyncBatchNorm) for part in neck.modules()) == 2
+    revert_sync_batchnorm(neck)([torch.randn(2, 4, 4, 4), torch.randn(2, 8, 2, 2)])
+
+
+def test_parts_can_be_left_out():
+    maps = [torch.randn(2, 4, 8, 6), torch.randn(2, 8, 4, 3)]
+    neck = VTFPN([4, 8], 8, token_channels=16, relation=None, projector=None)
+    for out, lateral, x in zip(neck(maps), neck.lateral_convs, maps):
+        assert torch.equal(out, lateral(x))
+
+
+@pytest.mark.parametrize(
+    ('make', 'message'),
+    [
+        (lambda: VTFPN([4, 8], 8, num_outs=1), 'num_outs=1, but in_channels, start_level and end_level make 2'),
+        (lambda: VTFPN([4, 8], 8, num_outs=3, end_level=2), 'num_outs=3, but in_channels'),
+        (lambda: VTFPN([4, 8], 8, start_level=2), 'start_level=2 and end_level=-1 name no levels of 2 in_channels'),
+        (lambda: VTFPN([4, 8], 6), 'FilterTokenizer: in_channels=6 is not divisible by groups=4'),
+        (lambda: VTFPN([4, 8], 8, token_channels=16)([torch.randn(1, 4, 2, 2)]), '1 maps came in, in_channels names 2'),
+    ],
+)
+def test_sizes_that_do_not_fit_are_one_clear_line(make, message):
+    with pytest.raises(ValueError, match=message) as error:
+        make()
+    assert '\n' not in str(error.value)
+
+
+def test_builds_in_a_detector():
+    """A detector's config with VT-FPN in FPN's place, where MMDetection can be imported."""
+    pytest.importorskip('mmdet.models', reason='needs MMDetection', exc_type=ImportError)
+    from mmdet.utils import register_all_modules
+    from mmengine.config import Config
+
+    register_all_modules(init_default_scope=True)
+    cfg = Config.fromfile('mmdet::retinanet/retinanet_r18_fpn_1x_coco.py')
+    cfg.model.backbone.init_cfg = None
+    cfg.model.neck.update(type='vt.VTFPN')
+    model = MODELS.build(cfg.model)
+    outs = model.extract_feat(torch.randn(1, 3, 64, 96))
+    assert [out.shape[-2:] for out in outs] == [(8, 12), (4, 6), (2, 3), (1, 2), (1, 1)]

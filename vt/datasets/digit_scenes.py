@@ -1,0 +1,144 @@
+"""Scenes composed of handwritten digits, for segmentation with nothing downloaded.
+
+Sizes are in pixels, colours in 0 to 1, in OpenCV's channel order.
+"""
+
+import cv2
+import numpy as np
+from mmseg.datasets import BaseSegDataset
+
+from vt.registry import DATASETS
+
+from .digits import load_handwriting
+
+SIZE = 128  # of a scene, both ways
+DIGIT_SIZES = (32, 48)  # of a digit's cell
+NUM_DIGITS = (3, 5)
+FAR = SIZE / 2  # between the centres of like digits that make a pair
+NOISE = np.float32(0.02)  # standard deviation, each pixel on its own
+LAYOUTS = 64  # drawn at a time, until one fits
+SPLITS = dict(train=0, test=1)
+Cell = tuple[int, int, int]  # left, top, size
+
+
+@DATASETS.register_module()
+class DigitScenes(BaseSegDataset):
+    """Three to five real handwritten digits at random places, scales and contrasts on a textured canvas of 128x128.
+
+    A scene is made when it is asked for, from ``seed``, the split and its index alone, so it is the same in every
+    epoch, process and run. Train and test scenes are written by disjoint handwriting (the partition of
+    :class:`vt.Digits`). A digit's segment is the convex hull of its ink; its class is the digit, all else background.
+
+    Samples hold ``img`` (128, 128, 3) uint8 and ``gt_seg_map`` (128, 128) uint8, so a pipeline needs no loading.
+
+    Args:
+        split: ``'train'`` or ``'test'``.
+        num_scenes: length of the data set.
+        seed: seed of the scenes.
+        **kwargs: other options of :class:`mmseg.datasets.BaseSegDataset`, such as ``pipeline`` and ``indices``.
+
+    Raises:
+        ValueError: ``split`` has another value.
+    """
+
+    METAINFO = dict(
+        classes=('background', *'0123456789'),
+        palette=[
+            [0, 0, 0], [230, 25, 75], [60, 180, 75], [255, 225, 25], [0, 130, 200], [245, 130, 48],
+            [145, 30, 180], [70, 240, 240], [240, 50, 230], [210, 245, 60], [170, 110, 40],
+        ],
+    )  # fmt: skip
+
+    def __init__(self, split: str = 'train', num_scenes: int = 8192, seed: int = 0, **kwargs) -> None:
+        images, self.digits = load_handwriting(split)
+        self.ink = images.astype(np.float32) / 255  # n, 8, 8
+        self.split = split
+        self.num_scenes = num_scenes
+        self.seed = seed
+        super().__init__(test_mode=split == 'test', **kwargs)
+
+    def load_data_list(self) -> list[dict]:
+        """One dict a scene; ``img_path`` only names it."""
+        return [
+            dict(scene=scene, img_path=f'{self.split}_{scene:06d}.png', reduce_zero_label=False)
+            for scene in range(self.num_scenes)
+        ]
+
+    def get_data_info(self, idx: int) -> dict:
+        """The scene of an index, image and labels."""
+        info = super().get_data_info(idx)
+        image, labels = self.compose(np.random.default_rng((self.seed, SPLITS[self.split], info['scene'])))
+        info.update(img=image, img_shape=image.shape[:2], ori_shape=image.shape[:2])
+        info.update(gt_seg_map=labels, seg_fields=['gt_seg_map'])
+        return info
+
+    def compose(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Image ``(128, 128, 3)`` and labels ``(128, 128)``, both uint8."""
+        written, classes, cells = self.choose_digits(rng)
+        colour = rng.uniform(0.3, 0.7, 3).astype(np.float32)
+        image = _texture(rng, colour)
+        labels = np.zeros((SIZE, SIZE), np.uint8)
+        for index, number, (left, top, size) in zip(written, classes, cells):
+            place = slice(top, top + size), slice(left, left + size)
+            ink = cv2.resize(self.ink[index], (size, size), interpolation=cv2.INTER_CUBIC).clip(0, 1)[..., None]
+            contrast = rng.choice((-1, 1)) * rng.uniform(0.25, 0.6) * rng.uniform(0.7, 1.3, 3)
+            image[place] += ink * (colour + contrast.astype(np.float32) - image[place])
+            hull = cv2.convexHull(cv2.findNonZero((ink > 0.5).astype(np.uint8)))
+            cv2.fillConvexPoly(labels[place], hull, int(number))
+        image += NOISE * rng.standard_normal(image.shape, np.float32)
+        return (image.clip(0, 1) * 255).round().astype(np.uint8), labels
+
+    def choose_digits(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, list[Cell]]:
+        """Indices of the handwriting, classes and cells of a scene's digits."""
+        written = rng.integers(len(self.ink), size=rng.integers(*NUM_DIGITS, endpoint=True))
+        return written, self.digits[written] + 1, place_cells(rng, len(written))
+
+
+@DATASETS.register_module()
+class RelationalDigitScenes(DigitScenes):
+    """Digit scenes in which a digit's class is not its own: ``paired`` where its like stands far away, else ``single``.
+
+    A scene holds no, one or two pairs of the same digit in different handwriting, whose centres are at least half the
+    scene apart; all other digits of a scene differ. So a segment can be told only by comparing distant places.
+
+    Args, raises: as in :class:`DigitScenes`.
+    """
+
+    METAINFO = dict(classes=('background', 'single', 'paired'), palette=[[0, 0, 0], [0, 130, 200], [245, 130, 48]])
+
+    def choose_digits(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, list[Cell]]:
+        number = rng.integers(*NUM_DIGITS, endpoint=True)
+        num_pairs = rng.integers(0, number // 2, endpoint=True)
+        kinds = rng.permutation(10)[: number - num_pairs]
+        kinds = np.concatenate([np.repeat(kinds[:num_pairs], 2), kinds[num_pairs:]])  # pairs first
+        written = []
+        for kind in kinds:
+            alike = np.setdiff1d(np.flatnonzero(self.digits == kind), written)
+            written.append(int(rng.choice(alike)))
+        classes = np.where(np.arange(number) < 2 * num_pairs, 2, 1)
+        return np.array(written), classes, place_cells(rng, number, num_pairs)
+
+
+def place_cells(rng: np.random.Generator, number: int, num_far_pairs: int = 0) -> list[Cell]:
+    """Cells that don't overlap; the first ones, two by two, lie at least ``FAR`` apart."""
+    while True:
+        sizes = rng.integers(*DIGIT_SIZES, size=(LAYOUTS, number), endpoint=True)
+        corners = rng.integers(0, SIZE - sizes, size=(2, LAYOUTS, number), endpoint=True)  # lefts and tops
+        centres = corners + sizes / 2
+        apart = np.abs(centres[..., :, None] - centres[..., None, :])  # 2, LAYOUTS, number, number
+        touch = (apart < (sizes[:, :, None] + sizes[:, None]) / 2).all(axis=0) & ~np.eye(number, dtype=bool)
+        first, second = np.arange(2 * num_far_pairs).reshape(-1, 2).T
+        far = np.hypot(*apart[..., first, second]) >= FAR  # LAYOUTS, num_far_pairs
+        good = ~touch.any(axis=(1, 2)) & far.all(axis=1)
+        if good.any():
+            chosen = good.argmax()
+            return list(zip(*corners[:, chosen].tolist(), sizes[chosen].tolist()))
+
+
+def _texture(rng: np.random.Generator, colour: np.ndarray) -> np.ndarray:
+    """A canvas around ``colour`` with smooth spots of two random sizes, ``(128, 128, 3)``."""
+    canvas = np.tile(colour, (SIZE, SIZE, 1))
+    for height, width in rng.integers(4, 32, size=(2, 2), endpoint=True):
+        spots = rng.standard_normal((height, width, 3), np.float32) * np.float32(rng.uniform(0.02, 0.1))
+        canvas += cv2.resize(spots, (SIZE, SIZE), interpolation=cv2.INTER_CUBIC)
+    return canvas
