@@ -4,25 +4,39 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from PIL import Image
 
 ROOT = Path(__file__).parents[1]
 CONFIGS = sorted(path for path in (ROOT / 'configs').rglob('*.py') if '_base_' not in path.parts)
 
-# Only mmengine is imported: the config itself has to bring in VT.
+# Only mmengine is imported: the config itself has to bring in VT. Weights are not fetched; images are small.
 STEP = """
 import sys, torch
 from mmengine.config import Config
+from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, init_default_scope
+from mmengine.structures import PixelData
 cfg = Config.fromfile(sys.argv[1])
 init_default_scope(cfg.default_scope)
 from mmpretrain.structures import DataSample
-cfg.model.setdefault('data_preprocessor', cfg.data_preprocessor)
-model = MODELS.build(cfg.model)
+from mmseg.structures import SegDataSample
+if 'decode_head' in cfg.model:
+    cfg.model.backbone.init_cfg = None
+    cfg.model.data_preprocessor.update(size=(64, 64), size_divisor=None)
+    labels = torch.zeros(1, 64, 64, dtype=torch.long)
+    samples = [SegDataSample(gt_sem_seg=PixelData(data=labels), metainfo=dict(img_shape=(64, 64))) for _ in range(2)]
+    inputs = list(torch.zeros(2, 3, 64, 64, dtype=torch.uint8))
+else:
+    cfg.model.setdefault('data_preprocessor', cfg.data_preprocessor)
+    samples = [DataSample().set_gt_label(index) for index in range(2)]
+    inputs = torch.zeros(2, 3, 64, 64, dtype=torch.uint8)
+model = revert_sync_batchnorm(MODELS.build(cfg.model))
 model.init_weights()
-samples = [DataSample().set_gt_label(index) for index in range(2)]
-data = model.data_preprocessor(dict(inputs=torch.zeros(2, 3, 64, 64, dtype=torch.uint8), data_samples=samples), True)
-loss = model(**data, mode='loss')['loss']
+data = model.data_preprocessor(dict(inputs=inputs, data_samples=samples), True)
+loss, _ = model.parse_losses(model(**data, mode='loss'))
 loss.backward()
 assert all(parameter.grad is not None for parameter in model.parameters())
 print('loss', loss.item())
@@ -46,6 +60,41 @@ def test_mmpretrains_own_tool_trains_it(name, tmp_path):
     result = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert (tmp_path / 'run' / 'epoch_1.pth').exists()
+
+
+def test_mmsegmentations_own_tool_trains_its_own_config_with_the_neck(tmp_path):
+    """VT-FPN drops in where FPN stood: the type, and nothing else about the model."""
+    import mmseg
+
+    mim = Path(mmseg.__file__).parent / '.mim'
+    for folder, shape, high in [('images', (64, 64, 3), 256), ('masks', (64, 64), 150)]:
+        (tmp_path / folder).mkdir()
+        for name in 'ab':
+            array = np.random.default_rng(0).integers(0, high, shape, dtype=np.uint8)
+            Image.fromarray(array).save(tmp_path / folder / f'{name}.{"jpg" if folder == "images" else "png"}')
+    config = tmp_path / 'config.py'
+    config.write_text(
+        f'_base_ = [{str(mim / "configs/sem_fpn/fpn_r50_4xb4-160k_ade20k-512x512.py")!r}]\n'
+        "custom_imports = dict(imports=['vt'])\n"
+        "model = dict(pretrained=None, neck=dict(type='vt.VTFPN'), data_preprocessor=dict(size=(64, 64)))\n"
+        'data = dict(\n'
+        f'    data_root={str(tmp_path)!r},\n'
+        "    data_prefix=dict(img_path='images', seg_map_path='masks'),\n"
+        "    pipeline=[dict(type='LoadImageFromFile'), dict(type='LoadAnnotations', reduce_zero_label=True),\n"
+        "              dict(type='PackSegInputs')],\n"
+        ')\n'
+        'train_dataloader = dict(batch_size=2, num_workers=0, persistent_workers=False, dataset=data)\n'
+        'val_dataloader = dict(num_workers=0, persistent_workers=False, dataset=data)\n'
+        'test_dataloader = val_dataloader\n'
+        'train_cfg = dict(max_iters=2, val_interval=2)\n'
+        'default_hooks = dict(checkpoint=dict(interval=2))\n'
+    )
+    command = [sys.executable, mim / 'tools/train.py', config, '--work-dir', tmp_path / 'run']
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    weights = torch.load(tmp_path / 'run/iter_2.pth', weights_only=False)['state_dict']
+    assert weights['neck.tokenizers.3.weight'].shape == (8, 256)
+    assert 'mIoU' in result.stdout
 
 
 def test_mmpretrains_own_config_takes_the_backbone_by_name(tmp_path):

@@ -9,7 +9,9 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('checkpoint', help='path of the checkpoint')
     parser.add_argument('picture', help='file to write; .png, .pdf or .svg')
     parser.add_argument('--images', type=int, default=6, help='number of test images, spread over the classes')
-    parser.add_argument('--module', type=int, default=0, help='whose tokenizer: 0 for the first VT module, -1 the last')
+    parser.add_argument(
+        '--module', type=int, default=0, help='whose tokenizer: 0 for the first VT module or level, -1 the last'
+    )
     parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     return parser.parse_args()
 

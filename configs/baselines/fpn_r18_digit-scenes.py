@@ -9,8 +9,12 @@ _base_ = [
 
 model = dict(
     data_preprocessor=dict(size=(128, 128)),
-    # five pixels in six are background: at full weight they hold the digits back for hundreds of iterations
-    decode_head=dict(num_classes=11, loss_decode=dict(class_weight=[0.2] + [1.0] * 10)),
+    decode_head=dict(
+        num_classes=11,
+        # Five pixels in six are background: at full weight they hold the digits back for hundreds of iterations.
+        # MMSegmentation's loss takes class weights only where it averages over all pixels; here all have labels.
+        loss_decode=dict(class_weight=[0.2] + [1.0] * 10, avg_non_ignore=False),
+    ),
 )
 
 default_hooks = dict(checkpoint=dict(interval=500), visualization=dict(with_labels=False))

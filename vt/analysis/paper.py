@@ -28,6 +28,13 @@ def load_tables() -> dict:
     return json.loads(TABLES.read_text())
 
 
+def set_num_classes(cfg: Config, num_classes: int) -> None:
+    """Give the head another number of classes, each of the same weight."""
+    head = cfg.model.decode_head if 'decode_head' in cfg.model else cfg.model.head
+    head.num_classes = num_classes
+    head.get('loss_decode', {}).pop('class_weight', None)
+
+
 def count_config(
     path: Path, size: tuple[int, int], num_classes: int | None = None
 ) -> tuple[Complexity, Complexity | None]:
@@ -43,7 +50,7 @@ def count_config(
     """
     cfg = Config.fromfile(path)
     if num_classes is not None:
-        cfg.model.decode_head.num_classes = num_classes
+        set_num_classes(cfg, num_classes)
     model = build_model(cfg).to('meta')
     image = torch.empty(1, 3, *size, device='meta')
     whole = count_complexity(model, image, mode='tensor')

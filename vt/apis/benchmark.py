@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from vt.analysis.benchmark import has_neck, inference_step, neck_inputs, neck_training_step, training_step
 from vt.analysis.complexity import count_complexity
+from vt.analysis.paper import set_num_classes
 from vt.analysis.report import print_table
 from vt.analysis.speed import Step, describe_device, time_interleaved
 from vt.engine.command_line import read_config
@@ -29,7 +30,7 @@ def benchmark(args: argparse.Namespace) -> None:
     for path in args.configs:
         cfg = read_config(path)
         if args.num_classes:
-            cfg.model['head' if 'head' in cfg.model else 'decode_head'].num_classes = args.num_classes
+            set_num_classes(cfg, args.num_classes)
         models[Path(path).stem] = build_model(cfg).to(device=device, memory_format=memory_format)
     height, width = (args.size * 2)[:2]
     images = torch.randn(args.batch_size, 3, height, width, device=device).contiguous(memory_format=memory_format)

@@ -12,8 +12,8 @@ from vt.registry import DATASETS
 from .digits import load_handwriting
 
 SIZE = 128  # of a scene, both ways
-DIGIT_SIZES = (32, 48)  # of a digit's cell
-NUM_DIGITS = (3, 5)
+DIGIT_SIZES = (34, 50)  # of a digit's cell
+NUM_DIGITS = (3, 4)
 FAR = SIZE / 2  # between the centres of like digits that make a pair
 NOISE = np.float32(0.02)  # standard deviation, each pixel on its own
 LAYOUTS = 64  # drawn at a time, until one fits
@@ -23,7 +23,7 @@ Cell = tuple[int, int, int]  # left, top, size
 
 @DATASETS.register_module()
 class DigitScenes(BaseSegDataset):
-    """Three to five real handwritten digits at random places, scales and contrasts on a textured canvas of 128x128.
+    """Three or four real handwritten digits at random places, scales and contrasts on a textured canvas of 128x128.
 
     A scene is made when it is asked for, from ``seed``, the split and its index alone, so it is the same in every
     epoch, process and run. Train and test scenes are written by disjoint handwriting (the partition of
@@ -81,7 +81,7 @@ class DigitScenes(BaseSegDataset):
         for index, number, (left, top, size) in zip(written, classes, cells):
             place = slice(top, top + size), slice(left, left + size)
             ink = cv2.resize(self.ink[index], (size, size), interpolation=cv2.INTER_CUBIC).clip(0, 1)[..., None]
-            contrast = rng.choice((-1, 1)) * rng.uniform(0.25, 0.6) * rng.uniform(0.7, 1.3, 3)
+            contrast = rng.choice((-1, 1)) * rng.uniform(0.35, 0.65) * rng.uniform(0.7, 1.3, 3)
             image[place] += ink * (colour + contrast.astype(np.float32) - image[place])
             hull = cv2.convexHull(cv2.findNonZero((ink > 0.5).astype(np.uint8)))
             cv2.fillConvexPoly(labels[place], hull, int(number))
@@ -139,6 +139,6 @@ def _texture(rng: np.random.Generator, colour: np.ndarray) -> np.ndarray:
     """A canvas around ``colour`` with smooth spots of two random sizes, ``(128, 128, 3)``."""
     canvas = np.tile(colour, (SIZE, SIZE, 1))
     for height, width in rng.integers(4, 32, size=(2, 2), endpoint=True):
-        spots = rng.standard_normal((height, width, 3), np.float32) * np.float32(rng.uniform(0.02, 0.1))
+        spots = rng.standard_normal((height, width, 3), np.float32) * np.float32(rng.uniform(0.02, 0.07))
         canvas += cv2.resize(spots, (SIZE, SIZE), interpolation=cv2.INTER_CUBIC)
     return canvas

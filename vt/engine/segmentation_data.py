@@ -51,20 +51,19 @@ def _leaves(dataset_cfg: dict) -> Iterator[dict]:
 
 
 def _check_dataset(split: str, dataset: BaseSegDataset) -> None:
-    if not dataset.load_data_list():
+    files = dataset.load_data_list()
+    if not files:
         folder = dataset.data_prefix.get('img_path') or type(dataset).__name__
         raise ValueError(
             f'the {split} split is empty: no images *{dataset.img_suffix} in {folder}; '
             f'put them there, or set {split}_dataloader.dataset.data_prefix in the config'
         )
+    load = next((step for step in dataset.pipeline.transforms if isinstance(step, LoadAnnotations)), None)
+    if load is None or 'seg_map_path' not in files[0]:
+        return
     dataset.full_init()
     rank, world_size = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1))
     infos = [dataset.get_data_info(index) for index in range(rank, len(dataset), world_size)]
-    infos = [info for info in infos if 'seg_map_path' in info]
-    load = next((step for step in dataset.pipeline.transforms if isinstance(step, LoadAnnotations)), None)
-    if not infos or load is None:
-        return
-
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = pool.map(lambda info: _find_problem(info, load, dataset), infos)
         problems = [

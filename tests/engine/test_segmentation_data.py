@@ -1,0 +1,155 @@
+"""What is wrong with a segmentation data set is found before training, by its file's name."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mmengine.config import Config
+from PIL import Image
+
+from vt.engine.segmentation_data import check_segmentation_data
+
+CONFIGS = Path(__file__).parents[2] / 'configs'
+# Config, then folders and suffixes of images and masks of its train split.
+REAL = {
+    'fpn_r50_4xb8-90k_coco-stuff164k-800x1216': ('images/train2017/a.jpg', 'annotations/train2017/a_labelTrainIds.png'),
+    'fpn_r50_4xb24-48k_lip-473x473': ('train/images/a.jpg', 'train/segmentations/a.png'),
+    'fpn_r50_4xb4-160k_ade20k-512x512': ('images/training/a.jpg', 'annotations/training/a.png'),
+    'fpn_r50_4xb2-80k_cityscapes-512x1024': (
+        'leftImg8bit/train/a/b_leftImg8bit.png',
+        'gtFine/train/a/b_gtFine_labelTrainIds.png',
+    ),
+}
+
+
+def write(path, array):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(array).save(path)
+
+
+def random_image(height=40, width=50):
+    return np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Three images with masks of four classes, and the config that reads them."""
+    for name in 'abc':
+        write(tmp_path / f'images/{name}.jpg', random_image())
+        write(tmp_path / f'masks/{name}.png', np.random.default_rng(1).integers(0, 4, (40, 50), dtype=np.uint8))
+    dataset = dict(
+        type='BaseSegDataset',
+        data_root=str(tmp_path),
+        data_prefix=dict(img_path='images', seg_map_path='masks'),
+        metainfo=dict(classes=('a', 'b', 'c', 'd')),
+        pipeline=[dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), dict(type='PackSegInputs')],
+    )
+    return tmp_path, Config(dict(default_scope='mmseg', train_dataloader=dict(dataset=dataset)))
+
+
+def problem(cfg):
+    with pytest.raises((ValueError, FileNotFoundError)) as caught:
+        check_segmentation_data(cfg, ('train', 'val'))
+    assert '\n' not in str(caught.value)
+    return str(caught.value)
+
+
+def test_whole_data_pass_and_ignored_pixels_too(data):
+    root, cfg = data
+    write(root / 'masks/b.png', np.full((40, 50), 255, np.uint8))
+    check_segmentation_data(cfg, ('train', 'val', 'test'))
+
+
+def test_a_label_outside_the_classes(data):
+    root, cfg = data
+    write(root / 'masks/b.png', np.full((40, 50), 7, np.uint8))
+    message = problem(cfg)
+    assert message.startswith(f'train data: {root}/masks/b.png holds the label 7, outside the 4 classes')
+    assert 'more' not in message
+
+
+def test_an_image_without_its_mask_and_how_many(data):
+    root, cfg = data
+    (root / 'masks/b.png').unlink()
+    (root / 'masks/c.png').unlink()
+    message = problem(cfg)
+    assert f'there is no mask of {root}/images/b.jpg: {root}/masks/b.png (and 1 more of 3 files)' in message
+
+
+def test_sizes_that_differ(data):
+    root, cfg = data
+    write(root / 'masks/c.png', np.zeros((40, 49), np.uint8))
+    assert f'{root}/images/c.jpg has 40x50 pixels, its mask {root}/masks/c.png has 40x49' in problem(cfg)
+
+
+@pytest.mark.parametrize(('mode', 'dtype', 'shape'), [('RGB', np.uint8, (40, 50, 3)), ('I;16', np.uint16, (40, 50))])
+def test_a_mask_in_colour_or_of_16_bits(data, mode, dtype, shape):
+    root, cfg = data
+    write(root / 'masks/a.png', np.zeros(shape, dtype))
+    assert f'{root}/masks/a.png is of mode {mode}: a mask holds one 8-bit class number a pixel' in problem(cfg)
+
+
+@pytest.mark.parametrize('name', ['images/a.jpg', 'masks/a.png'])
+@pytest.mark.parametrize('length', [0, 60])
+def test_a_damaged_file(data, name, length):
+    root, cfg = data
+    (root / name).write_bytes((root / name).read_bytes()[:length])
+    assert f'{root}/{name}' in problem(cfg)
+
+
+def test_an_empty_split_and_a_missing_folder(data):
+    root, cfg = data
+    (root / 'empty').mkdir()
+    dataset = cfg.train_dataloader.dataset
+    dataset.data_prefix.img_path = 'empty'
+    assert problem(cfg).startswith(f'the train split is empty: no images *.jpg in {root}/empty; put them there')
+    dataset.data_prefix.img_path = 'nowhere'
+    assert 'nowhere' in problem(cfg)
+
+
+def test_wrapped_data_sets_and_the_zero_label(data):
+    root, cfg = data
+    inner = dict(cfg.train_dataloader.dataset, reduce_zero_label=True)
+    wrapped = dict(type='RepeatDataset', times=2, dataset=dict(type='ConcatDataset', datasets=[inner]))
+    cfg.val_dataloader = dict(dataset=wrapped)
+    check_segmentation_data(cfg, ('val',))  # 1 to 4 are the classes, 0 is ignored
+    write(root / 'masks/b.png', np.full((40, 50), 5, np.uint8))
+    assert problem(Config(dict(default_scope='mmseg', val_dataloader=cfg.val_dataloader))).startswith('val data: ')
+
+
+def test_each_process_checks_its_share(data, monkeypatch):
+    root, cfg = data
+    write(root / 'masks/b.png', np.full((40, 50), 7, np.uint8))
+    monkeypatch.setenv('WORLD_SIZE', '2')
+    monkeypatch.setenv('RANK', '0')
+    check_segmentation_data(cfg, ('train',))
+    monkeypatch.setenv('RANK', '1')
+    assert 'masks/b.png' in problem(cfg)
+
+
+@pytest.mark.parametrize('name', REAL)
+def test_real_data_sets_load_by_their_configs(name, tmp_path):
+    """Files in the layout that the config's header names, of two sizes, through both pipelines."""
+    cfg = Config.fromfile(CONFIGS / f'baselines/{name}.py')
+    image, mask = REAL[name]
+    num_classes = cfg.model.decode_head.num_classes
+    labels = np.random.default_rng(0).integers(0, num_classes + ('ade20k' in name), (60, 80), dtype=np.uint8)
+    for split, other in (('train', None), ('val', 'training' if 'ade20k' in name else 'train')):
+        paths = [
+            path.replace(other, 'validation' if 'ade20k' in name else 'val') if other else path for path in REAL[name]
+        ]
+        write(tmp_path / paths[0], random_image(60, 80))
+        write(tmp_path / paths[1], labels)
+        cfg[f'{split}_dataloader'].dataset.data_root = str(tmp_path)
+    check_segmentation_data(cfg, ('train', 'val'))
+    from mmengine.registry import DATASETS
+
+    with DATASETS.switch_scope_and_registry('mmseg') as registry:
+        train, val = (registry.build(cfg[f'{split}_dataloader'].dataset) for split in ('train', 'val'))
+    sample = train[0]
+    assert sample['inputs'].shape[-2:] == sample['data_samples'].gt_sem_seg.shape
+    sample = val[0]
+    assert sample['data_samples'].gt_sem_seg.shape == (60, 80)
+    assert sample['inputs'].shape[1] > 400
+    present = set(sample['data_samples'].gt_sem_seg.data.unique().tolist()) - {255}
+    assert present == set(range(num_classes))
