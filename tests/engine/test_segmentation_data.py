@@ -1,5 +1,6 @@
 """What is wrong with a segmentation data set is found before training, by its file's name."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from PIL import Image
 from vt.engine.segmentation_data import check_segmentation_data
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
-# Config, then folders and suffixes of images and masks of its train split.
+# Config, then an image of its train split and the image's mask.
 REAL = {
     'fpn_r50_4xb8-90k_coco-stuff164k-800x1216': ('images/train2017/a.jpg', 'annotations/train2017/a_labelTrainIds.png'),
     'fpn_r50_4xb24-48k_lip-473x473': ('train/images/a.jpg', 'train/segmentations/a.png'),
@@ -131,15 +132,14 @@ def test_each_process_checks_its_share(data, monkeypatch):
 def test_real_data_sets_load_by_their_configs(name, tmp_path):
     """Files in the layout that the config's header names, of two sizes, through both pipelines."""
     cfg = Config.fromfile(CONFIGS / f'baselines/{name}.py')
-    image, mask = REAL[name]
     num_classes = cfg.model.decode_head.num_classes
     labels = np.random.default_rng(0).integers(0, num_classes + ('ade20k' in name), (60, 80), dtype=np.uint8)
-    for split, other in (('train', None), ('val', 'training' if 'ade20k' in name else 'train')):
-        paths = [
-            path.replace(other, 'validation' if 'ade20k' in name else 'val') if other else path for path in REAL[name]
-        ]
-        write(tmp_path / paths[0], random_image(60, 80))
-        write(tmp_path / paths[1], labels)
+    for split, folders in (('train', {}), ('val', {'training': 'validation', 'train': 'val'})):
+        image, mask = REAL[name]
+        for old, new in folders.items():
+            image, mask = (re.sub(rf'\b{old}(?=\d*/)', new, path) for path in (image, mask))
+        write(tmp_path / image, random_image(60, 80))
+        write(tmp_path / mask, labels)
         cfg[f'{split}_dataloader'].dataset.data_root = str(tmp_path)
     check_segmentation_data(cfg, ('train', 'val'))
     from mmengine.registry import DATASETS
