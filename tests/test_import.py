@@ -15,11 +15,12 @@ def test_import_prints_and_warns_of_nothing():
 
 def test_import_registers_every_part():
     names = ['FilterTokenizer', 'RecurrentTokenizer', 'TokenTransformer', 'Projector', 'VTModule']
-    names += ['VTResNet', 'TokenAverage']
+    names += ['VTResNet', 'TokenAverage', 'VTFPN']
     result = python(
         'import vt; from mmengine.registry import DATASETS, HOOKS, MODELS, OPTIM_WRAPPERS\n'
         f'for name in {names}: assert MODELS.get("vt." + name), name\n'
-        'assert DATASETS.get("vt.Digits") and HOOKS.get("vt.NumClassesHook")\n'
+        'for name in ["Digits", "DigitScenes", "RelationalDigitScenes"]: assert DATASETS.get("vt." + name), name\n'
+        'assert HOOKS.get("vt.NumClassesHook") and HOOKS.get("vt.OverlayHook")\n'
         'assert OPTIM_WRAPPERS.get("vt.CPUAmpOptimWrapper")\n'
     )
     assert result.returncode == 0, result.stderr

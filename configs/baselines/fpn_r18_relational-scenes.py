@@ -2,7 +2,7 @@
 # python tools/train.py configs/baselines/fpn_r18_relational-scenes.py --cfg-options randomness.seed=0
 _base_ = 'fpn_r18_digit-scenes.py'
 
-model = dict(decode_head=dict(num_classes=3, loss_decode=dict(class_weight=[0.2, 1.0, 1.0])))
+model = dict(decode_head=dict(num_classes=3))
 
 train_dataloader = dict(dataset=dict(type='vt.RelationalDigitScenes'))
 val_dataloader = dict(dataset=dict(type='vt.RelationalDigitScenes'))

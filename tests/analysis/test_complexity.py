@@ -9,7 +9,10 @@ from mmengine.registry import MODELS, init_default_scope
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from vt.analysis.benchmark import neck_inputs
 from vt.analysis.complexity import count_complexity
+from vt.analysis.paper import DETECTRON2_CLASSES, SEGMENTATION, compare_classifiers, count_config, load_tables
+from vt.engine.launch import build_model
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
 
@@ -48,6 +51,20 @@ def test_ungrouped_twins(depth, flops, parameters):
     assert cost.parameters / 1e6 == pytest.approx(parameters, abs=5e-3)
 
 
+# Depth, recipe and GFLOPs of the whole with FPN; 54 classes, ResNet of style caffe.
+@pytest.mark.parametrize(
+    ('depth', 'table', 'whole'), [(50, 9, 159.1), (101, 9, 231.1), (50, 10, 37.4), (101, 10, 54.4)]
+)
+def test_fpn_costs_what_the_paper_says_and_vt_fpn_no_more_than_the_papers(depth, table, whole):
+    _, size, recipe = SEGMENTATION[table]
+    fpn, neck = count_config(CONFIGS / f'baselines/fpn_r{depth}_{recipe}.py', size, DETECTRON2_CLASSES)
+    vt_fpn, vt_neck = count_config(CONFIGS / f'vt_fpn/vt-fpn_r{depth}_{recipe}.py', size, DETECTRON2_CLASSES)
+    assert fpn.flops / 1e9 == pytest.approx(whole, abs=0.05)
+    assert neck.flops / 1e9 == pytest.approx({9: 55.10, 10: 12.89}[table], abs=0.005)
+    assert vt_neck.flops / 1e9 <= {9: 8.3, 10: 1.95}[table]
+    assert fpn.flops - vt_fpn.flops == neck.flops - vt_neck.flops
+
+
 class Attention(nn.Module):
     def forward(self, q, k, v):
         return scaled_dot_product_attention(q, k, v)
@@ -70,3 +87,21 @@ def test_counting_leaves_the_model_in_its_mode():
     assert (cost.flops, cost.parameters) == (24, 16)
     assert model.training
     assert model[1].training
+
+
+def test_counting_without_computing_agrees_with_a_real_forward_pass():
+    path = CONFIGS / 'vt_fpn/vt-fpn_r18_digit-scenes.py'
+    model = build_model(Config.fromfile(path))
+    image = torch.randn(1, 3, 96, 64)
+    whole, neck = count_config(path, (96, 64))
+    assert whole == count_complexity(model, image, mode='tensor')
+    assert neck == count_complexity(model.neck, neck_inputs(model, image))
+
+
+def test_our_classifiers_beside_the_papers():
+    rows = compare_classifiers(CONFIGS)
+    assert [row['model'] for row in rows] == [
+        row['model'].split()[0] for row in load_tables()['table8_advanced_recipe']
+    ]
+    differences = {row['model']: float(row['GFLOPs, difference'].rstrip(' %')) for row in rows}
+    assert all(abs(difference) <= 2.5 for difference in differences.values())

@@ -1,10 +1,13 @@
 """VT-FPN: the literal equations over all levels, and FPN's place in a config."""
 
+from pathlib import Path
+
 import literal_equations as literal
 import pytest
 import torch
+from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
-from mmengine.registry import MODELS
+from mmengine.registry import MODELS, init_default_scope
 from mmseg.models.necks import FPN
 
 from vt.models import VTFPN, record_attention
@@ -165,6 +168,14 @@ def test_synchronised_normalisation_is_an_option():
     revert_sync_batchnorm(neck)([torch.randn(2, 4, 4, 4), torch.randn(2, 8, 2, 2)])
 
 
+def test_tokens_speak_softly_at_first():
+    """What is written back starts at a tenth of the scale that a projector has by default."""
+    torch.manual_seed(0)
+    stds = [part.value.weight.std() for part in VTFPN([4, 8], 256, projector=dict(value_gain=1.0)).projectors]
+    soft = [part.value.weight.std() for part in VTFPN([4, 8], 256).projectors]
+    torch.testing.assert_close(torch.stack(soft), torch.stack(stds) / 10, rtol=0.05, atol=0)
+
+
 def test_parts_can_be_left_out():
     maps = [torch.randn(2, 4, 8, 6), torch.randn(2, 8, 4, 3)]
     neck = VTFPN([4, 8], 8, token_channels=16, relation=None, projector=None)
@@ -191,11 +202,11 @@ def test_sizes_that_do_not_fit_are_one_clear_line(make, message):
 def test_builds_in_a_detector():
     """A detector's config with VT-FPN in FPN's place, where MMDetection can be imported."""
     pytest.importorskip('mmdet.models', reason='needs MMDetection', exc_type=ImportError)
-    from mmdet.utils import register_all_modules
-    from mmengine.config import Config
+    import mmdet
 
-    register_all_modules(init_default_scope=True)
-    cfg = Config.fromfile('mmdet::retinanet/retinanet_r18_fpn_1x_coco.py')
+    configs = Path(mmdet.__file__).parent / '.mim/configs'
+    init_default_scope('mmdet')
+    cfg = Config.fromfile(configs / 'retinanet/retinanet_r18_fpn_1x_coco.py')
     cfg.model.backbone.init_cfg = None
     cfg.model.neck.update(type='vt.VTFPN')
     model = MODELS.build(cfg.model)

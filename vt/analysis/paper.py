@@ -29,10 +29,8 @@ def load_tables() -> dict:
 
 
 def set_num_classes(cfg: Config, num_classes: int) -> None:
-    """Give the head another number of classes, each of the same weight."""
-    head = cfg.model.decode_head if 'decode_head' in cfg.model else cfg.model.head
-    head.num_classes = num_classes
-    head.get('loss_decode', {}).pop('class_weight', None)
+    """Give the head of a classifier or segmentor another number of classes."""
+    cfg.model['decode_head' if 'decode_head' in cfg.model else 'head'].num_classes = num_classes
 
 
 def count_config(

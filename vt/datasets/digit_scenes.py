@@ -12,7 +12,7 @@ from vt.registry import DATASETS
 from .digits import load_handwriting
 
 SIZE = 128  # of a scene, both ways
-DIGIT_SIZES = (34, 50)  # of a digit's cell
+DIGIT_SIZES = (40, 56)  # of a digit's cell
 NUM_DIGITS = (3, 4)
 FAR = SIZE / 2  # between the centres of like digits that make a pair
 NOISE = np.float32(0.02)  # standard deviation, each pixel on its own

@@ -36,6 +36,7 @@ class Projector(nn.Module):
         norm_cfg: normalisation of the tokens before they are read, e.g. ``dict(type='LN')``; none by default.
         dropout: probability to drop an entry of what the pixels read.
         drop_path: probability to leave a sample's map as it is (stochastic depth).
+        value_gain: factor on W_V's initial standard deviation: how loudly the tokens speak at the start.
 
     Raises:
         ValueError: ``num_heads`` or ``groups`` do not divide the channels.
@@ -52,6 +53,7 @@ class Projector(nn.Module):
         norm_cfg: dict | None = None,
         dropout: float = 0.0,
         drop_path: float = 0.0,
+        value_gain: float = 1.0,
     ) -> None:
         super().__init__()
         d = in_channels if qk_channels is None else qk_channels
@@ -65,7 +67,7 @@ class Projector(nn.Module):
         self.query = GroupedLinear(in_channels, d, groups, gain=d**-0.25)
         self.key = GroupedLinear(token_channels, d, groups, gain=d**-0.25)
         same_width = in_channels == token_channels
-        self.value = nn.Identity() if same_width else GroupedLinear(token_channels, in_channels, groups)
+        self.value = nn.Identity() if same_width else GroupedLinear(token_channels, in_channels, groups, value_gain)
         self.drop = nn.Sequential(nn.Dropout(dropout), DropPath(drop_path)) if dropout or drop_path else None
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:

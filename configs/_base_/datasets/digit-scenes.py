@@ -1,13 +1,13 @@
 # Scenes of handwritten digits at 128x128, embedded: nothing to download (8,192 train, 256 test).
 train_dataloader = dict(
-    batch_size=16,
+    batch_size=8,
     num_workers=0,  # images are made in memory
     persistent_workers=False,
     sampler=dict(type='InfiniteSampler', shuffle=True),
     dataset=dict(type='vt.DigitScenes', split='train', num_scenes=8192, pipeline=[dict(type='PackSegInputs')]),
 )
 val_dataloader = dict(
-    batch_size=16,
+    batch_size=8,
     num_workers=0,
     persistent_workers=False,
     sampler=dict(type='DefaultSampler', shuffle=False),

@@ -17,7 +17,7 @@ from ..vt_module import KeepMap
 # The published model: every part as its equation says.
 TOKENIZER = dict(type='vt.FilterTokenizer')
 RELATION = dict(type='vt.TokenTransformer')
-PROJECTOR = dict(type='vt.Projector')
+PROJECTOR = dict(type='vt.Projector', value_gain=0.1)
 
 
 @MODELS.register_module()
@@ -29,8 +29,10 @@ class VTFPN(FPN):
     FPN adds up neighbouring levels from the top down and smooths each with a 3x3 convolution, here every level hears of
     every other one at once, through a few tokens, and nothing but the lateral convolution is as wide as the map.
 
-    The lateral convolutions, their initialisation and the extra levels of detectors are FPN's; the VT parts start as
-    their docstrings say.
+    The lateral convolutions, their initialisation and the extra levels of detectors are FPN's. The VT parts start as
+    their docstrings say, but the projectors' W_V at a tenth of its scale: all pixels of a level read nearly the same
+    mixture of tokens at first, which differs from image to image and would drown what tells the pixels apart. The paper
+    gives no initialisation.
 
     Args:
         in_channels: channels of each input.
@@ -41,7 +43,7 @@ class VTFPN(FPN):
         token_channels: C_T, channels of a token.
         groups: channel groups of every token-side matrix; a part's own config wins. Four bring the neck to the paper's
             2.0 GFLOPs at 473x473, where the full matrices (``groups=1``), on 32 tokens of 1024 channels, weigh most.
-        tokenizer: config of every level's tokenizer; in this and the next two a missing ``type`` is the default.
+        tokenizer: config of every level's tokenizer; in this and the next two a missing key has the default's value.
         relation: config of the relation over the tokens of all levels; None for none.
         projector: config of every level's projector; None for none.
         **fpn: other options of :class:`mmseg.models.FPN` (MMDetection's has the same): ``start_level``, ``end_level``,
