@@ -5,14 +5,13 @@ import os
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 import torch
+from tool_runner import ROOT, assert_one_line, run
 
-ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 FEW = [
     'train_cfg.max_epochs=1',
@@ -23,13 +22,6 @@ FEW = [
     'model.backbone.token_channels=64',
     'model.head.in_channels=64',
 ]
-
-
-def run(tool, *arguments, cwd, options=(), env=None):
-    command = [sys.executable, ROOT / 'tools' / tool, *arguments]
-    if options:
-        command += ['--cfg-options', *options]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=env)
 
 
 @pytest.fixture(scope='module')
@@ -164,14 +156,6 @@ def test_an_image_folder_trains(image_folder, tmp_path):
     result = run('train.py', FOLDER_CONFIG, cwd=tmp_path, options=folder_options(image_folder))
     assert result.returncode == 0, result.stderr
     assert 'accuracy/top1' in result.stdout
-
-
-def assert_one_line(result, message):
-    assert result.returncode == 1
-    errors = [line for line in result.stderr.splitlines() if line.startswith('error: ')]
-    assert len(errors) == 1, result.stderr
-    assert message in errors[0]
-    assert 'Traceback' not in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,14 @@
 """The command lines on segmentation: the embedded scenes, and small files made here."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tool_runner import ROOT, assert_one_line, run
 
-ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
 FEW = [
     'train_cfg.max_iters=3',
@@ -26,18 +23,11 @@ FEW = [
 ]
 
 
-def run(tool, *arguments, cwd, options=FEW):
-    command = [sys.executable, ROOT / 'tools' / tool, *arguments]
-    if options:
-        command += ['--cfg-options', *options]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True)
-
-
 @pytest.fixture(scope='module')
 def trained(tmp_path_factory):
     """A folder with a trained work directory; its path holds a space."""
     folder = tmp_path_factory.mktemp('a segmentation')
-    result = run('train.py', CONFIG, cwd=folder)
+    result = run('train.py', CONFIG, cwd=folder, options=FEW)
     assert result.returncode == 0, result.stderr
     assert 'mIoU' in result.stdout
     return folder
@@ -57,7 +47,7 @@ def test_training_leaves_its_time_and_the_best_checkpoint(trained, checkpoint):
 
 def test_test_writes_predicted_maps_overlays_and_the_necks_cost(trained, checkpoint):
     arguments = [CONFIG, checkpoint, '--benchmark', '--out', 'maps', '--show-dir', 'pictures']
-    result = run('test.py', *arguments, cwd=trained)
+    result = run('test.py', *arguments, cwd=trained, options=FEW)
     assert result.returncode == 0, result.stderr
     names = ['test_000000.png', 'test_000001.png', 'test_000002.png']
     assert sorted(path.name for path in (trained / 'maps').iterdir()) == names
@@ -70,14 +60,14 @@ def test_test_writes_predicted_maps_overlays_and_the_necks_cost(trained, checkpo
     assert 0 < record['neck']['parameters'] < record['parameters']
     assert 0 < record['neck']['latency_median'] <= record['neck']['latency_95']
     assert 'neck alone' in result.stdout
-    result = run('report.py', 'runs', 'work_dirs/vt-fpn_r18_digit-scenes', cwd=trained, options=[])
+    result = run('report.py', 'runs', 'work_dirs/vt-fpn_r18_digit-scenes', cwd=trained)
     assert result.returncode == 0, result.stderr
     assert 'mIoU (%)' in result.stdout
 
 
 def test_test_time_augmentation_and_metrics(trained, checkpoint):
     arguments = [CONFIG, checkpoint, '--tta', '--out', 'metrics.json', '--out-item', 'metrics']
-    result = run('test.py', *arguments, cwd=trained)
+    result = run('test.py', *arguments, cwd=trained, options=FEW)
     assert result.returncode == 0, result.stderr
     assert 0 <= json.loads((trained / 'metrics.json').read_text())['mIoU'] <= 100
 
@@ -85,7 +75,7 @@ def test_test_time_augmentation_and_metrics(trained, checkpoint):
 def test_picture_of_the_tokens(trained, checkpoint):
     config = trained / 'small.py'
     config.write_text(f'_base_ = {str(CONFIG)!r}\nmodel = dict(neck=dict(token_channels=64))\n')
-    result = run('show_tokens.py', config, checkpoint, 'tokens.png', '--images', '2', cwd=trained, options=[])
+    result = run('show_tokens.py', config, checkpoint, 'tokens.png', '--images', '2', cwd=trained)
     assert result.returncode == 0, result.stderr
     assert cv2.imread(str(trained / 'tokens.png')).shape[1] > 300
 
@@ -93,7 +83,7 @@ def test_picture_of_the_tokens(trained, checkpoint):
 def test_segmentors_and_their_necks_side_by_side(tmp_path):
     twin = ROOT / 'configs/baselines/fpn_r18_digit-scenes.py'
     arguments = [twin, CONFIG, '--size', '64', '96', '--batch-size', '2', '--rounds', '3', '--out', 'b.json']
-    result = run('benchmark.py', *arguments, '--channels-last', '--num-classes', '7', cwd=tmp_path, options=[])
+    result = run('benchmark.py', *arguments, '--channels-last', '--num-classes', '7', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     record = json.loads((tmp_path / 'b.json').read_text())
     for part in ('models', 'necks'):
@@ -106,20 +96,11 @@ def test_segmentors_and_their_necks_side_by_side(tmp_path):
 
 
 def test_complexity_beside_the_papers(tmp_path):
-    result = run('report.py', 'complexity', cwd=tmp_path, options=[])
+    result = run('report.py', 'complexity', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     rows = [line.split() for line in result.stdout.splitlines() if 'FPN / VT-FPN' in line]
     assert [row[-1] for row in rows] == ['6.48x', '6.40x']
     assert all(float(row[-2].rstrip('x')) > float(row[-1].rstrip('x')) for row in rows)
-
-
-def assert_one_line(result, message):
-    assert result.returncode == 1
-    errors = [line for line in result.stderr.splitlines() if line.startswith('error: ')]
-    assert len(errors) == 1, result.stderr
-    assert message in errors[0]
-    assert 'Traceback' not in result.stderr
-    assert 'Iter(train)' not in result.stdout
 
 
 def test_wrong_labels_are_one_line_before_training(tmp_path):
@@ -137,6 +118,8 @@ def test_wrong_labels_are_one_line_before_training(tmp_path):
         ]
     result = run('train.py', config, cwd=tmp_path, options=options)
     assert_one_line(result, 'ann/a_gtFine_labelTrainIds.png holds the label 19, outside the 19 classes')
+    assert 'Iter(train)' not in result.stdout
+    assert not list(tmp_path.rglob('*.pth'))
 
 
 @pytest.mark.parametrize(
@@ -152,5 +135,5 @@ def test_a_wrong_setting_is_one_line(option, message, tmp_path):
 
 
 def test_predictions_of_a_segmentor_are_no_pickle(checkpoint, tmp_path):
-    result = run('test.py', CONFIG, checkpoint, '--out', 'predictions.pkl', cwd=tmp_path)
+    result = run('test.py', CONFIG, checkpoint, '--out', 'predictions.pkl', cwd=tmp_path, options=FEW)
     assert_one_line(result, '--out predictions.pkl: predicted maps are written as PNG into a directory')

@@ -1,4 +1,6 @@
 # Cityscapes (19 classes) at 512x1024, in MMSegmentation's layout: data/cityscapes.
+_base_ = 'segmentation_loaders.py'
+
 crop_size = (512, 1024)
 train_pipeline = [
     dict(type='LoadImageFromFile'),
@@ -18,8 +20,6 @@ test_pipeline = [
 
 train_dataloader = dict(
     batch_size=2,
-    num_workers=4,
-    sampler=dict(type='InfiniteSampler', shuffle=True),
     dataset=dict(
         type='CityscapesDataset',
         data_root='data/cityscapes',
@@ -28,9 +28,6 @@ train_dataloader = dict(
     ),
 )
 val_dataloader = dict(
-    batch_size=1,
-    num_workers=4,
-    sampler=dict(type='DefaultSampler', shuffle=False),
     dataset=dict(
         type='CityscapesDataset',
         data_root='data/cityscapes',
@@ -39,6 +36,3 @@ val_dataloader = dict(
     ),
 )
 test_dataloader = val_dataloader
-
-val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])
-test_evaluator = val_evaluator

@@ -1,5 +1,7 @@
 # COCO-Stuff 164k (171 classes) in MMSegmentation's layout, data/coco_stuff164k/{images,annotations}/{train,val}2017.
 # Sizes as in detectron2: the shorter edge 640 to 800 in training and 800 in the test, the longer at most 1333.
+_base_ = 'segmentation_loaders.py'
+
 train_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadAnnotations'),
@@ -21,8 +23,6 @@ test_pipeline = [
 
 train_dataloader = dict(
     batch_size=8,
-    num_workers=4,
-    sampler=dict(type='InfiniteSampler', shuffle=True),
     dataset=dict(
         type='COCOStuffDataset',
         data_root='data/coco_stuff164k',
@@ -31,9 +31,6 @@ train_dataloader = dict(
     ),
 )
 val_dataloader = dict(
-    batch_size=1,
-    num_workers=4,
-    sampler=dict(type='DefaultSampler', shuffle=False),
     dataset=dict(
         type='COCOStuffDataset',
         data_root='data/coco_stuff164k',
@@ -42,6 +39,3 @@ val_dataloader = dict(
     ),
 )
 test_dataloader = val_dataloader
-
-val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])
-test_evaluator = val_evaluator

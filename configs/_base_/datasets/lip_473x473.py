@@ -1,4 +1,6 @@
 # LIP, single-person parsing (20 classes), in data/lip/{train,val}/{images,segmentations}.
+_base_ = 'segmentation_loaders.py'
+
 crop_size = (473, 473)
 train_pipeline = [
     dict(type='LoadImageFromFile'),
@@ -20,7 +22,6 @@ test_pipeline = [
 train_dataloader = dict(
     batch_size=24,
     num_workers=8,
-    sampler=dict(type='InfiniteSampler', shuffle=True),
     dataset=dict(
         type='LIPDataset',
         data_root='data/lip',
@@ -29,9 +30,6 @@ train_dataloader = dict(
     ),
 )
 val_dataloader = dict(
-    batch_size=1,
-    num_workers=4,
-    sampler=dict(type='DefaultSampler', shuffle=False),
     dataset=dict(
         type='LIPDataset',
         data_root='data/lip',
@@ -40,6 +38,3 @@ val_dataloader = dict(
     ),
 )
 test_dataloader = val_dataloader
-
-val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])
-test_evaluator = val_evaluator
