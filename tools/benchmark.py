@@ -12,6 +12,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--rounds', type=int, default=30, help='measured steps of each model (default: 30)')
     parser.add_argument('--device', help='default: the GPU where there is one')
     parser.add_argument('--channels-last', action='store_true', help='keep weights and images in channels_last')
+    parser.add_argument('--profile', action='store_true', help="also show where each neck's time goes, by operator")
     parser.add_argument('--out', help='write the figures to this JSON file')
     parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     return parser.parse_args()

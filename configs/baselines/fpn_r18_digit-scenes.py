@@ -3,7 +3,7 @@
 _base_ = [
     '../_base_/models/fpn_r18-half.py',
     '../_base_/datasets/digit-scenes.py',
-    '../_base_/schedules/adamw_bs8-1500.py',
+    '../_base_/schedules/adamw_bs8-1200.py',
     '../_base_/segmentation_runtime.py',
 ]
 
@@ -19,4 +19,4 @@ model = dict(
     ),
 )
 
-default_hooks = dict(checkpoint=dict(interval=500), visualization=dict(with_labels=False))
+default_hooks = dict(checkpoint=dict(interval=400), visualization=dict(with_labels=False))

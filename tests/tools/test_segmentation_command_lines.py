@@ -66,7 +66,7 @@ def test_test_writes_predicted_maps_overlays_and_the_necks_cost(trained, checkpo
 
 
 def test_test_time_augmentation_and_metrics(trained, checkpoint):
-    arguments = [CONFIG, checkpoint, '--tta', '--out', 'metrics.json', '--out-item', 'metrics']
+    arguments = [CONFIG, checkpoint, '--tta', '--amp', '--out', 'metrics.json', '--out-item', 'metrics']
     result = run('test.py', *arguments, cwd=trained, options=FEW)
     assert result.returncode == 0, result.stderr
     assert 0 <= json.loads((trained / 'metrics.json').read_text())['mIoU'] <= 100
@@ -83,7 +83,7 @@ def test_picture_of_the_tokens(trained, checkpoint):
 def test_segmentors_and_their_necks_side_by_side(tmp_path):
     twin = ROOT / 'configs/baselines/fpn_r18_digit-scenes.py'
     arguments = [twin, CONFIG, '--size', '64', '96', '--batch-size', '2', '--rounds', '3', '--out', 'b.json']
-    result = run('benchmark.py', *arguments, '--channels-last', '--num-classes', '7', cwd=tmp_path)
+    result = run('benchmark.py', *arguments, '--channels-last', '--num-classes', '7', '--profile', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     record = json.loads((tmp_path / 'b.json').read_text())
     for part in ('models', 'necks'):
@@ -91,6 +91,8 @@ def test_segmentors_and_their_necks_side_by_side(tmp_path):
         assert all(
             len(cost[f'{kind}_seconds']) == 3 for cost in record[part].values() for kind in ('inference', 'training')
         )
+    operators = record['necks']['vt-fpn_r18_digit-scenes']['seconds_by_operator']
+    assert all(operators[kind].pop('others') < sum(operators[kind].values()) for kind in ('inference', 'training'))
     flops = [cost['flops'] for cost in record['necks'].values()]
     assert flops[1] < flops[0] / 2  # at this small size tokens weigh more
 

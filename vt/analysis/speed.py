@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from rich.progress import track
+from torch.profiler import ProfilerActivity, profile
 
 Step = Callable[[], object]
 
@@ -97,3 +98,15 @@ def peak_memory(step: Step, device: torch.device) -> int:
         return int(line.split()[1]) * 1024
     step()
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def time_by_operator(step: Step, device: torch.device, most: int = 8) -> dict[str, float]:
+    """Where a step's time goes: seconds in each operator itself, of one run, the largest first and the rest summed."""
+    step()
+    activities = [ProfilerActivity.CUDA if device.type == 'cuda' else ProfilerActivity.CPU]
+    with profile(activities=activities) as profiler:
+        step()
+    name = 'self_device_time_total' if device.type == 'cuda' else 'self_cpu_time_total'
+    seconds = {event.key: getattr(event, name) / 1e6 for event in profiler.key_averages()}
+    ordered = sorted(seconds.items(), key=lambda item: -item[1])
+    return dict(ordered[:most]) | {'others': sum(value for _, value in ordered[most:])}

@@ -1,6 +1,7 @@
 """Models side by side, as ``tools/benchmark.py`` asks."""
 
 import argparse
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -17,9 +18,11 @@ from vt.analysis.benchmark import has_neck, inference_step, neck_inputs, neck_tr
 from vt.analysis.complexity import count_complexity
 from vt.analysis.paper import set_num_classes
 from vt.analysis.report import print_table
-from vt.analysis.speed import Step, describe_device, time_interleaved
+from vt.analysis.speed import describe_device, time_by_operator, time_interleaved
 from vt.engine.command_line import read_config
 from vt.engine.launch import build_model
+
+ENVIRONMENT = ('OMP_NUM_THREADS', 'GLIBC_TUNABLES')  # what changes the time of a CPU
 
 
 def benchmark(args: argparse.Namespace) -> None:
@@ -36,6 +39,7 @@ def benchmark(args: argparse.Namespace) -> None:
     images = torch.randn(args.batch_size, 3, height, width, device=device).contiguous(memory_format=memory_format)
     record = dict(
         command=shlex.join(['python', *sys.argv]),
+        environment={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
         device=describe_device(device),
         torch=torch.__version__,
         batch_size=args.batch_size,
@@ -45,13 +49,16 @@ def benchmark(args: argparse.Namespace) -> None:
         models=_measure_models(models, images, args.rounds),
     )
     if all(has_neck(model) for model in models.values()):
-        record['necks'] = _measure_necks(models, images, args.rounds)
+        record['necks'] = _measure_necks(models, images, args.rounds, args.profile)
     if args.out:
         mmengine.dump(record, args.out, indent=2)
     for part in ('models', 'necks'):
         if part in record:
             title = f'{part}: {record["device"]}, batch {args.batch_size}, {height}x{width}, {record["memory_format"]}'
             print_table(describe_comparison(record[part], args.batch_size), title=title)
+    for name, neck in record.get('necks', {}).items() if args.profile else ():
+        for kind, seconds in neck['seconds_by_operator'].items():
+            print_table(_describe_operators(seconds), title=f'{name}, neck, {kind}: where the time goes')
 
 
 def _measure_models(models: dict[str, nn.Module], images: Tensor, rounds: int) -> dict[str, dict]:
@@ -63,14 +70,20 @@ def _measure_models(models: dict[str, nn.Module], images: Tensor, rounds: int) -
     return _join(costs, inference, training)
 
 
-def _measure_necks(models: dict[str, nn.Module], images: Tensor, rounds: int) -> dict[str, dict]:
+def _measure_necks(models: dict[str, nn.Module], images: Tensor, rounds: int, profile: bool) -> dict[str, dict]:
+    device = images.device
     maps = {name: neck_inputs(model, images) for name, model in models.items()}
     costs = {name: count_complexity(model.neck, tuple(x[:1] for x in maps[name])) for name, model in models.items()}
-    inference = {name: inference_step(model.neck, maps[name]) for name, model in models.items()}
-    inference = time_interleaved(inference, images.device, 'Inference, necks', rounds, seconds=240)
-    training: dict[str, Step] = {name: neck_training_step(model.neck, maps[name]) for name, model in models.items()}
-    training = time_interleaved(training, images.device, 'Training, necks', rounds, seconds=240)
-    return _join(costs, inference, training)
+    seconds, operators = {}, {}
+    for kind, make_step in (('inference', inference_step), ('training', neck_training_step)):
+        steps = {name: make_step(model.neck, maps[name]) for name, model in models.items()}
+        seconds[kind] = time_interleaved(steps, device, f'{kind.capitalize()}, necks', rounds, seconds=240)
+        operators[kind] = {name: time_by_operator(step, device) for name, step in steps.items()} if profile else {}
+    record = _join(costs, **seconds)
+    if profile:
+        for name in record:
+            record[name]['seconds_by_operator'] = {kind: operators[kind][name] for kind in operators}
+    return record
 
 
 def _join(costs: dict, inference: dict[str, np.ndarray], training: dict[str, np.ndarray]) -> dict[str, dict]:
@@ -99,6 +112,14 @@ def describe_comparison(models: dict[str, dict], batch_size: int) -> list[dict[s
             row[f'faster in {kind}'] = f'{base / median:.3f}x'
         rows.append(row)
     return rows
+
+
+def _describe_operators(seconds: dict[str, float]) -> list[dict[str, str]]:
+    whole = sum(seconds.values())
+    return [
+        {'operator': name, 'ms': f'{1e3 * value:.1f}', 'share (%)': f'{100 * value / whole:.0f}'}
+        for name, value in seconds.items()
+    ]
 
 
 def _samples(model: nn.Module, images: Tensor) -> list:

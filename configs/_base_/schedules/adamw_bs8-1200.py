@@ -1,6 +1,6 @@
-# 1,500 iterations of small scenes: AdamW, a tenth of warm-up, cosine decay.
+# 1,200 iterations of small scenes: AdamW, a tenth of warm-up, cosine decay.
 optim_wrapper = dict(
-    optimizer=dict(type='AdamW', lr=2e-3, weight_decay=0.05),
+    optimizer=dict(type='AdamW', lr=1.5e-3, weight_decay=0.05),
     # Adam's steps have the same size in every entry: in matrices as wide as the tokens they add up to too much.
     paramwise_cfg=dict(
         custom_keys={
@@ -11,11 +11,11 @@ optim_wrapper = dict(
     ),
 )
 param_scheduler = [
-    dict(type='LinearLR', by_epoch=False, start_factor=0.01, end=150),
-    dict(type='CosineAnnealingLR', by_epoch=False, begin=150, end=1500, T_max=1350),
+    dict(type='LinearLR', by_epoch=False, start_factor=0.01, end=120),
+    dict(type='CosineAnnealingLR', by_epoch=False, begin=120, end=1200, T_max=1080),
 ]
 
-train_cfg = dict(type='IterBasedTrainLoop', max_iters=1500, val_interval=500)
+train_cfg = dict(type='IterBasedTrainLoop', max_iters=1200, val_interval=400)
 val_cfg = dict()
 test_cfg = dict()
 
