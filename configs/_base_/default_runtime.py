@@ -13,7 +13,7 @@ default_hooks = dict(
 )
 
 env_cfg = dict(
-    cudnn_benchmark=True,  # inputs of a run have one size
+    cudnn_benchmark=True,  # pays where the inputs of a run have one size
     mp_cfg=dict(mp_start_method='fork', opencv_num_threads=0),
     dist_cfg=dict(backend='nccl'),
 )

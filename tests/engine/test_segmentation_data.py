@@ -91,7 +91,7 @@ def test_a_mask_in_colour_or_of_16_bits(data, mode, dtype, shape):
 
 
 @pytest.mark.parametrize('name', ['images/a.jpg', 'masks/a.png'])
-@pytest.mark.parametrize('length', [0, 60])
+@pytest.mark.parametrize('length', [0, 60, 700])
 def test_a_damaged_file(data, name, length):
     root, cfg = data
     (root / name).write_bytes((root / name).read_bytes()[:length])
@@ -104,6 +104,10 @@ def test_an_empty_split_and_a_missing_folder(data):
     dataset = cfg.train_dataloader.dataset
     dataset.data_prefix.img_path = 'empty'
     assert problem(cfg).startswith(f'the train split is empty: no images *.jpg in {root}/empty; put them there')
+    dataset.data_prefix.img_path = 'images'
+    dataset.indices = []
+    assert problem(cfg) == 'the train split is empty: look at train_dataloader.dataset in the config'
+    del dataset['indices']
     dataset.data_prefix.img_path = 'nowhere'
     assert 'nowhere' in problem(cfg)
 

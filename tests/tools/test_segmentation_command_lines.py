@@ -62,7 +62,18 @@ def test_test_writes_predicted_maps_overlays_and_the_necks_cost(trained, checkpo
     assert 'neck alone' in result.stdout
     result = run('report.py', 'runs', 'work_dirs/vt-fpn_r18_digit-scenes', cwd=trained)
     assert result.returncode == 0, result.stderr
-    assert 'mIoU (%)' in result.stdout
+    assert f'{record["metrics"]["mIoU"]:.2f} mIoU' in result.stdout
+
+
+def test_test_time_augmentation_writes_maps_too(trained, checkpoint):
+    result = run('test.py', CONFIG, checkpoint, '--tta', '--out', 'tta', cwd=trained, options=FEW)
+    assert result.returncode == 0, result.stderr
+    assert len(list((trained / 'tta').glob('*.png'))) == 3
+
+
+def test_mirrors_are_refused_where_left_and_right_are_classes(checkpoint, tmp_path):
+    config = ROOT / 'configs/vt_fpn/vt-fpn_r50_4xb24-48k_lip-473x473.py'
+    assert_one_line(run('test.py', config, checkpoint, '--tta', cwd=tmp_path), 'left and right are classes')
 
 
 def test_test_time_augmentation_and_metrics(trained, checkpoint):

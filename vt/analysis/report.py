@@ -9,7 +9,7 @@ from rich.table import Table
 
 from .benchmark import Benchmark, Cost
 
-SCORES = {'accuracy/top1': 'top-1 (%)', 'mIoU': 'mIoU (%)'}
+SCORES = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}
 WIDTH = 160  # wide enough for every table, also where the output is no terminal
 
 
@@ -50,10 +50,10 @@ def describe_run(work_dir: Path) -> dict[str, str]:
     training = _read(work_dir / 'training.json', f'train it first: tools/train.py CONFIG --work-dir {work_dir}')
     benchmark = _read(Path(f'{work_dir}.benchmark.json'), 'test it first: tools/test.py CONFIG CHECKPOINT --benchmark')
     metrics = benchmark['metrics']
-    score, value = next((SCORES[key], metrics[key]) for key in SCORES if key in metrics)
+    scores = [f'{metrics[key]:.2f} {name}' for key, name in SCORES.items() if key in metrics]
     return {
         'model': Path(training['config']).stem,
-        score: f'{value:.2f}',
+        'score (%)': ', '.join(scores),
         'parameters (M)': f'{benchmark["parameters"] / 1e6:.2f}',
         'FLOPs (G)': f'{benchmark["flops"] / 1e9:.4f}',
         'images/s': f'{benchmark["throughput"]:.0f}',

@@ -1,5 +1,8 @@
 """Pictures of where visual tokens look."""
 
+from collections.abc import Sequence
+
+import numpy as np
 from matplotlib.figure import Figure
 from torch import Tensor
 from torch.nn.functional import interpolate
@@ -7,27 +10,24 @@ from torch.nn.functional import interpolate
 CELL = 1.25  # inches
 
 
-def draw_attention(images: Tensor, attention: Tensor, titles: list[str]) -> Figure:
+def draw_attention(images: Sequence[Tensor], attention: Sequence[Tensor], titles: Sequence[str]) -> Figure:
     """A row an image: the image, then one column a token, glowing where the token looks.
 
     Each token's map runs from its weakest pixel, clear, to its strongest, bright.
 
     Args:
-        images: RGB in 0 to 1, ``(N, 3, height, width)``.
-        attention: maps of a tokenizer, ``(N, heads, L, H, W)``; heads are averaged.
+        images: RGB in 0 to 1, each ``(3, height, width)``.
+        attention: a tokenizer's maps of each image, ``(heads, L, H, W)``; heads are averaged.
         titles: one for each image.
     """
-    maps = interpolate(attention.mean(dim=1), images.shape[-2:], mode='bilinear')  # N, L, height, width
-    low, high = maps.amin(dim=(-2, -1), keepdim=True), maps.amax(dim=(-2, -1), keepdim=True)
-    maps = (maps - low) / (high - low)
-    rows, columns = maps.shape[0], 1 + maps.shape[1]
+    rows, columns = len(images), 1 + attention[0].shape[1]
     figure = Figure(figsize=(CELL * columns, CELL * rows + 0.5), layout='constrained')
     axes = figure.subplots(rows, columns, squeeze=False)
-    for cells, image, token_maps, title in zip(axes, images, maps, titles):
+    for cells, image, maps, title in zip(axes, images, attention, titles):
         pixels = image.permute(1, 2, 0).numpy()
         cells[0].imshow(pixels)
         cells[0].set_ylabel(title, fontsize=9)
-        for cell, token_map in zip(cells[1:], token_maps.numpy()):
+        for cell, token_map in zip(cells[1:], _brightness(maps, image.shape[1:])):
             cell.imshow(0.6 * pixels)
             cell.imshow(token_map, cmap='inferno', alpha=0.85 * token_map, vmin=0, vmax=1)
     for column, cell in enumerate(axes[0]):
@@ -37,3 +37,10 @@ def draw_attention(images: Tensor, attention: Tensor, titles: list[str]) -> Figu
         cell.spines[:].set_visible(False)
     figure.suptitle('Where each visual token looks', fontsize=11)
     return figure
+
+
+def _brightness(attention: Tensor, size: tuple[int, int]) -> np.ndarray:
+    """Maps ``(heads, L, H, W)`` at the image's size, each from 0 to 1, ``(L, height, width)``."""
+    maps = interpolate(attention.mean(dim=0)[None], size, mode='bilinear')[0]
+    low, high = maps.amin(dim=(-2, -1), keepdim=True), maps.amax(dim=(-2, -1), keepdim=True)
+    return ((maps - low) / (high - low)).numpy()

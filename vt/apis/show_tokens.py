@@ -34,17 +34,20 @@ def show_tokens(config: str, checkpoint: str, picture: str, num_images: int, mod
     load_checkpoint(model, checkpoint, map_location='cpu')
     model.eval()
 
-    batch = pseudo_collate([dataset[index] for index in _spread_over_classes(dataset, num_images)])
-    with torch.no_grad(), record_attention(model) as records:
-        samples = model.test_step(batch)
-    parts = dict(model.named_modules())
-    tokenizers = [record for name, record in records.items() if isinstance(parts[name], Tokenizer)]
+    tokenizers = [name for name, part in model.named_modules() if isinstance(part, Tokenizer)]
     if not -len(tokenizers) <= module < len(tokenizers):
         raise ValueError(f'--module {module}: the model has {len(tokenizers)} tokenizers')
-    images = torch.stack(batch['inputs']).float() / 255  # N, 3, height, width
-    images = images.flip(1)  # images are read as BGR
-    titles = [_describe(sample, dataset) for sample in samples]
-    draw_attention(images, tokenizers[module].attention, titles).savefig(picture, dpi=100)
+    is_bgr = 'decode_head' in cfg.model or cfg.data_preprocessor.get('to_rgb')  # how images were read
+    images, attention, titles = [], [], []
+    for index in _spread_over_classes(dataset, num_images):  # images may differ in size
+        batch = pseudo_collate([dataset[index]])
+        with torch.no_grad(), record_attention(model) as records:
+            (sample,) = model.test_step(batch)
+        image = batch['inputs'][0].float() / 255  # 3, height, width
+        images.append(image.flip(0) if is_bgr else image)
+        attention.append(records[tokenizers[module]].attention[0])  # heads, L, H, W
+        titles.append(_describe(sample, dataset))
+    draw_attention(images, attention, titles).savefig(picture, dpi=100)
     print(f'written to {picture}')
 
 
@@ -59,7 +62,7 @@ def _describe(sample: BaseDataElement, dataset: Dataset) -> str:
 def _spread_over_classes(dataset: Dataset, number: int) -> list[int]:
     """Indices of the first image of each class in turn, then of the second ones, and so on."""
     if not hasattr(dataset, 'get_gt_labels'):  # segmentation
-        return list(range(number))
+        return list(range(min(number, len(dataset))))
     labels = dataset.get_gt_labels().tolist()
     seen: dict[int, int] = {}
     order = []

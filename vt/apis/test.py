@@ -57,7 +57,7 @@ def testing_config(args: argparse.Namespace) -> Config:
 
 def is_segmentation(cfg: Config) -> bool:
     """Whether predictions are maps of labels."""
-    return 'decode_head' in cfg.model
+    return 'decode_head' in cfg.model.get('module', cfg.model)  # test-time augmentation wraps the model
 
 
 def direct_predictions(cfg: Config, out: str) -> None:
@@ -74,11 +74,13 @@ def direct_predictions(cfg: Config, out: str) -> None:
 def use_tta(cfg: Config) -> None:
     """Wrap the model for test-time augmentation: the config's own, or the average over an image and its mirror."""
     pipeline = cfg.test_dataloader.dataset.pipeline
+    if any('swap_seg_labels' in step for step in cfg.train_dataloader.dataset.pipeline) and 'tta_model' not in cfg:
+        raise ValueError('--tta mirrors images, but left and right are classes of this data set: leave --tta out')
     flips = [dict(type='RandomFlip', prob=prob, direction='horizontal') for prob in (0.0, 1.0)]
     augmented = dict(type='TestTimeAug', transforms=[flips, [pipeline[-1]]])
     cfg.test_dataloader.dataset.pipeline = cfg.get('tta_pipeline') or [*deepcopy(pipeline[:-1]), augmented]
     averages = dict(mmpretrain='AverageClsScoreTTA', mmseg='SegTTAModel')
-    tta_model = cfg.get('tta_model') or dict(type=averages[cfg.default_scope])
+    tta_model = cfg.get('tta_model') or dict(type=averages[cfg.get('default_scope', 'mmpretrain')])
     cfg.model = ConfigDict(**tta_model, module=cfg.model)
 
 

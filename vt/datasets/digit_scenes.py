@@ -99,7 +99,8 @@ class RelationalDigitScenes(DigitScenes):
     """Digit scenes in which a digit's class is not its own: ``paired`` where its like stands far away, else ``single``.
 
     A scene holds no, one or two pairs of the same digit in different handwriting, whose centres are at least half the
-    scene apart; all other digits of a scene differ. So a segment can be told only by comparing distant places.
+    scene apart; all other digits of a scene differ. So a segment is told by comparing distant places; its own place
+    gives a hint, since a digit in the middle of the scene has no room for a like far away.
 
     Args, raises: as in :class:`DigitScenes`.
     """

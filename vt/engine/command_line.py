@@ -72,7 +72,7 @@ def load_config(args: argparse.Namespace) -> Config:
         if loader is not None:
             loader.setdefault('pin_memory', torch.cuda.is_available())
             loader.setdefault('persistent_workers', loader.get('num_workers', 0) > 0)
-            if cfg.get('default_scope') == 'mmpretrain':
+            if cfg.get('default_scope', 'mmpretrain') == 'mmpretrain':
                 loader.setdefault('collate_fn', dict(type='default_collate'))
     return cfg
 

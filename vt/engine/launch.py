@@ -20,9 +20,19 @@ def build_runner(cfg: Config) -> Runner:
     if cfg.get('launcher') == 'pytorch' and not torch.cuda.is_available():
         torch.distributed.init_process_group('gloo')
         cfg.model_wrapper_cfg = dict(type='MMDistributedDataParallel', device_ids=None, broadcast_buffers=False)
+        _replace_sync_bn(cfg.model)
     _require_optimizer(cfg)
     atexit.register(_leave_process_group)
     return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+
+
+def _replace_sync_bn(cfg: dict) -> None:
+    """Name BN wherever a model's config names SyncBN, which PyTorch has on GPUs alone."""
+    for key, value in cfg.items():
+        if isinstance(value, dict):
+            if value.get('type') == 'SyncBN':
+                cfg[key].type = 'BN'
+            _replace_sync_bn(value)
 
 
 def build_model(cfg: Config) -> nn.Module:

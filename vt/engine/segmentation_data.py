@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmengine.registry import DATASETS
 from mmseg.datasets import BaseSegDataset
 from mmseg.datasets.transforms import LoadAnnotations
-from PIL import Image
+from PIL import Image, ImageOps
 from rich.progress import track
 
 
@@ -37,7 +37,7 @@ def check_segmentation_data(cfg: Config, splits: tuple[str, ...]) -> None:
                 dataset_class = registry.get(dataset_cfg['type'])
                 is_segmentation = isinstance(dataset_class, type) and issubclass(dataset_class, BaseSegDataset)
                 if is_segmentation and dataset_cfg not in checked:
-                    _check_dataset(split, registry.build(dict(dataset_cfg, lazy_init=True)))
+                    _check_dataset(split, registry.build(dict(dataset_cfg, lazy_init=True, serialize_data=False)))
                     checked.append(dataset_cfg)
 
 
@@ -52,16 +52,18 @@ def _leaves(dataset_cfg: dict) -> Iterator[dict]:
 
 def _check_dataset(split: str, dataset: BaseSegDataset) -> None:
     files = dataset.load_data_list()
-    if not files:
-        folder = dataset.data_prefix.get('img_path') or type(dataset).__name__
+    folder = dataset.data_prefix.get('img_path')
+    if not files and folder and not dataset.ann_file:
         raise ValueError(
             f'the {split} split is empty: no images *{dataset.img_suffix} in {folder}; '
             f'put them there, or set {split}_dataloader.dataset.data_prefix in the config'
         )
+    dataset.full_init()
+    if not len(dataset):
+        raise ValueError(f'the {split} split is empty: look at {split}_dataloader.dataset in the config')
     load = next((step for step in dataset.pipeline.transforms if isinstance(step, LoadAnnotations)), None)
     if load is None or 'seg_map_path' not in files[0]:
         return
-    dataset.full_init()
     rank, world_size = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1))
     infos = [dataset.get_data_info(index) for index in range(rank, len(dataset), world_size)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -82,7 +84,9 @@ def _find_problem(info: dict, load: BaseTransform, dataset: BaseSegDataset) -> s
             return f'there is no {what} {path}'
     try:
         with Image.open(image) as opened:
-            width, height = opened.size
+            width, height = ImageOps.exif_transpose(
+                opened
+            ).size  # decodes it; cameras' rotation as the pipelines apply it
         with Image.open(mask) as opened:
             if opened.mode not in ('1', 'L', 'P'):
                 return f'{mask} is of mode {opened.mode}: a mask holds one 8-bit class number a pixel'

@@ -40,6 +40,8 @@ def tokenize_attention(pixels: Tensor, queries: Tensor, num_heads: int = 1, scal
     Returns:
         ``(N, h, L, P)``; each row sums to one.
     """
+    if num_heads == 1 and queries.dim() == 2 and not is_channel_major(pixels):  # one product for the whole batch
+        return (pixels @ (queries * scale).T).softmax(dim=-2).transpose(-2, -1).unsqueeze(1)
     keys = split_heads(pixels, num_heads)  # N, h, P, C/h
     queries = split_heads(queries * scale, num_heads)  # N, h, L, C/h
     if is_channel_major(pixels):

@@ -1,5 +1,9 @@
 # detectron2's 1x schedule with its learning rate for 32 images: SGD, 0.04 x0.1 after 60k and 80k of 90k iterations.
-optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.04, momentum=0.9, weight_decay=1e-4))
+# Normalisation has no weight decay there.
+optim_wrapper = dict(
+    optimizer=dict(type='SGD', lr=0.04, momentum=0.9, weight_decay=1e-4),
+    paramwise_cfg=dict(norm_decay_mult=0.0),
+)
 param_scheduler = [
     dict(type='LinearLR', by_epoch=False, start_factor=0.001, end=1000),
     dict(type='MultiStepLR', by_epoch=False, milestones=[60000, 80000], gamma=0.1),

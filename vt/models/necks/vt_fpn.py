@@ -46,8 +46,9 @@ class VTFPN(FPN):
         tokenizer: config of every level's tokenizer; in this and the next two a missing key has the default's value.
         relation: config of the relation over the tokens of all levels; None for none.
         projector: config of every level's projector; None for none.
-        **fpn: other options of :class:`mmseg.models.FPN` (MMDetection's has the same): ``start_level``, ``end_level``,
-            ``add_extra_convs``, ``relu_before_extra_convs``, ``no_norm_on_lateral``, ``conv_cfg``, ``norm_cfg``,
+        **fpn: other options of :class:`mmseg.models.FPN`, which are MMDetection's too: ``start_level``, ``end_level``
+            (the first level that is left out; MMDetection counts it in), ``add_extra_convs``,
+            ``extra_convs_on_inputs``, ``relu_before_extra_convs``, ``no_norm_on_lateral``, ``conv_cfg``, ``norm_cfg``,
             ``act_cfg``, ``init_cfg``. ``upsample_cfg`` has no effect: nothing is upsampled.
 
     Raises:
