@@ -20,3 +20,4 @@ model = dict(
 )
 
 default_hooks = dict(checkpoint=dict(interval=400), visualization=dict(with_labels=False))
+visualizer = dict(alpha=0.4)
