@@ -68,7 +68,9 @@ class Projector(nn.Module):
         self.key = GroupedLinear(token_channels, d, groups, gain=d**-0.25)
         same_width = in_channels == token_channels
         self.value = nn.Identity() if same_width else GroupedLinear(token_channels, in_channels, groups, value_gain)
-        self.drop = nn.Sequential(nn.Dropout(dropout), DropPath(drop_path)) if dropout or drop_path else None
+        self.dropout = nn.Dropout(dropout)
+        self.drop_path = DropPath(drop_path)
+        self.drops = bool(dropout or drop_path)
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
         """Write the tokens into the map.
@@ -83,9 +85,9 @@ class Projector(nn.Module):
         tokens = self.norm(tokens)
         values = split_heads(self.value(tokens), self.num_heads)  # N, h, L, C/h
         pixels, keys = to_pixels(x), self._moved_keys(tokens)  # N, P, C and N, h, L, C
-        if self.drop is None:
+        if not self.drops:
             return to_map(project_onto(pixels, keys, values, self.scale), x.shape[-2:])
-        return x + to_map(self.drop(project(pixels, keys, values, self.scale)), x.shape[-2:])
+        return x + to_map(self.drop_path(self.dropout(project(pixels, keys, values, self.scale))), x.shape[-2:])
 
     def attention(self, x: Tensor, tokens: Tensor) -> Tensor:
         """How much each pixel takes from each token, ``(N, h, L, H, W)``; sums to one over L."""
