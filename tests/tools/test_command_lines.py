@@ -163,7 +163,7 @@ def test_an_image_folder_trains(image_folder, tmp_path):
     [
         ('model.backbone.type=vt.VTResNt', "there is no model type 'vt.VTResNt'; did you mean vt.VTResNet"),
         ('optim_wrapper.optimizer.type=AdamWW', "there is no optimizer type 'AdamWW'; did you mean AdamW"),
-        ('train_dataloader.dataset.type=vt.Digit', "there is no dataset type 'vt.Digit'; did you mean vt.Digits?"),
+        ('train_dataloader.dataset.type=vt.Digit', "there is no dataset type 'vt.Digit'; did you mean vt.Digits or"),
         ('model.head.num_classes=7', 'model.head has num_classes=7, but the Digits data set has 10 classes'),
         ('model.backbone.groups=3', 'FilterTokenizer: in_channels=256 is not divisible by groups=3'),
         (
