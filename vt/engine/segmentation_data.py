@@ -84,9 +84,8 @@ def _find_problem(info: dict, load: BaseTransform, dataset: BaseSegDataset) -> s
             return f'there is no {what} {path}'
     try:
         with Image.open(image) as opened:
-            width, height = ImageOps.exif_transpose(
-                opened
-            ).size  # decodes it; cameras' rotation as the pipelines apply it
+            # This decodes the image, and turns it as its camera says and the pipelines do.
+            width, height = ImageOps.exif_transpose(opened).size
         with Image.open(mask) as opened:
             if opened.mode not in ('1', 'L', 'P'):
                 return f'{mask} is of mode {opened.mode}: a mask holds one 8-bit class number a pixel'
