@@ -12,7 +12,7 @@ from torch.utils.data import Dataset
 from vt.analysis.token_figure import draw_attention
 from vt.engine.command_line import read_config, require_file
 from vt.engine.launch import build_model
-from vt.models import Tokenizer, record_attention
+from vt.models import AttentionTokenizer, record_attention
 
 
 def show_tokens(config: str, checkpoint: str, picture: str, num_images: int, module: int) -> None:
@@ -34,9 +34,9 @@ def show_tokens(config: str, checkpoint: str, picture: str, num_images: int, mod
     load_checkpoint(model, checkpoint, map_location='cpu')
     model.eval()
 
-    tokenizers = [name for name, part in model.named_modules() if isinstance(part, Tokenizer)]
+    tokenizers = [name for name, part in model.named_modules() if isinstance(part, AttentionTokenizer)]
     if not -len(tokenizers) <= module < len(tokenizers):
-        raise ValueError(f'--module {module}: the model has {len(tokenizers)} tokenizers')
+        raise ValueError(f'--module {module}: the model has {len(tokenizers)} tokenizers that attend')
     is_bgr = 'decode_head' in cfg.model or cfg.data_preprocessor.get('to_rgb')  # how images were read
     images, attention, titles = [], [], []
     for index in _spread_over_classes(dataset, num_images):  # images may differ in size

@@ -1,4 +1,4 @@
-"""Relations: what the visual tokens tell each other (paper, section 3.2).
+"""The transformer on the visual tokens (paper, section 3.2).
 
 Letters: N batch, L tokens, C_T token channels, d query and key width, h heads.
 """
@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from vt.ops.plain import merge_heads, split_heads
 from vt.registry import MODELS
 
-from .checks import require_divisible
-from .grouped_linear import GroupedLinear
+from ..checks import require_divisible
+from ..grouped_linear import GroupedLinear
 
 
 @MODELS.register_module()

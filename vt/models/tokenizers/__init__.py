@@ -1,0 +1,15 @@
+"""Tokenizers: from the pixels of a feature map to a few visual tokens (paper, section 3.1)."""
+
+from .base import AttentionTokenizer, Tokenizer
+from .clustering import ClusteringTokenizer
+from .learned import FilterTokenizer, RecurrentTokenizer
+from .pooling import PoolingTokenizer
+
+__all__ = [
+    'AttentionTokenizer',
+    'ClusteringTokenizer',
+    'FilterTokenizer',
+    'PoolingTokenizer',
+    'RecurrentTokenizer',
+    'Tokenizer',
+]

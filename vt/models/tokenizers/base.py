@@ -1,0 +1,101 @@
+"""What the tokenizers share: from the pixels of a feature map to a few visual tokens (paper, section 3.1).
+
+Letters: N batch, C map channels, H and W map size, L tokens, C_T token channels, h heads.
+"""
+
+from mmcv.cnn import build_norm_layer
+from torch import Tensor, nn
+
+from vt.ops import tokenize, tokenize_attention
+
+from ..checks import require_divisible
+from ..grouped_linear import GroupedLinear
+from ..maps import to_pixels
+
+
+class Tokenizer(nn.Module):
+    """Pool the pixels into L vectors, then give these the width of a token: ``T = pooled W_V``.
+
+    Args:
+        in_channels: C, channels of the feature map.
+        token_channels: C_T, channels of a token. Where it equals C there is no W_V.
+        num_tokens: L.
+        groups: channel groups of the token-side matrices.
+        norm_cfg: normalisation of the tokens, e.g. ``dict(type='LN')``; none by default.
+        dropout: probability to drop an entry of the tokens.
+
+    Raises:
+        ValueError: ``groups`` does not divide the channels.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        token_channels: int,
+        num_tokens: int = 16,
+        groups: int = 1,
+        norm_cfg: dict | None = None,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        part = type(self).__name__
+        if num_tokens < 1:
+            raise ValueError(f'{part}: num_tokens={num_tokens} must be at least 1')
+        require_divisible(part, 'in_channels', in_channels, 'groups', groups)
+        require_divisible(part, 'token_channels', token_channels, 'groups', groups)
+        self.num_tokens = num_tokens
+        same_width = in_channels == token_channels
+        self.value = nn.Identity() if same_width else GroupedLinear(in_channels, token_channels, groups)
+        self.norm = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
+        self.dropout = nn.Dropout(dropout)
+
+    def pool(self, x: Tensor, tokens: Tensor | None) -> Tensor:
+        """L vectors in the map's channels, ``(N, L, C)``; a subclass says how."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
+        """Group the pixels of a map into tokens.
+
+        Args:
+            x: feature map, ``(N, C, H, W)``.
+            tokens: those of the module before, ``(N, L, C_T)``; only tokenizers that build on them look at them.
+
+        Returns:
+            Tokens, ``(N, L, C_T)``.
+        """
+        return self.dropout(self.norm(self.value(self.pool(x, tokens))))
+
+
+class AttentionTokenizer(Tokenizer):
+    """Attend over the pixels with one filter a token: ``A = softmax over HW of (X W_A)``, ``T = (A^T X) W_V``.
+
+    A subclass says where the filters come from. With every option at its default this is the paper's equation.
+
+    Args:
+        in_channels, token_channels, others: as in :class:`Tokenizer`.
+        num_heads: slices of the channels that attend on their own, each with its slice of the filters.
+        scale_logits: divide the logits by the square root of ``C / num_heads``.
+
+    Raises:
+        ValueError: ``num_heads`` or ``groups`` do not divide the channels.
+    """
+
+    def __init__(
+        self, in_channels: int, token_channels: int, num_heads: int = 1, scale_logits: bool = False, **kwargs
+    ) -> None:
+        super().__init__(in_channels, token_channels, **kwargs)
+        require_divisible(type(self).__name__, 'in_channels', in_channels, 'num_heads', num_heads)
+        self.num_heads = num_heads
+        self.scale = (in_channels // num_heads) ** -0.5 if scale_logits else 1.0
+
+    def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
+        """One filter a token, ``(L, C)`` or ``(N, L, C)``; arguments as in the forward pass."""
+        raise NotImplementedError
+
+    def pool(self, x: Tensor, tokens: Tensor | None) -> Tensor:
+        return tokenize(to_pixels(x), self.filters(x, tokens), self.num_heads, self.scale)
+
+    def attention(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
+        """Where each token looks, ``(N, h, L, H, W)``, for the same arguments as the forward pass."""
+        maps = tokenize_attention(to_pixels(x), self.filters(x, tokens), self.num_heads, self.scale)
+        return maps.unflatten(-1, x.shape[-2:])

@@ -1,0 +1,62 @@
+"""The clustering tokenizer that the paper compares with: filters found in the image itself (table 3).
+
+Letters: N batch, C map channels, P = H * W pixels, L tokens.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import interpolate, normalize, one_hot
+
+from vt.registry import MODELS
+
+from ..maps import to_pixels
+from .base import AttentionTokenizer
+from .pooling import nearest_square
+
+
+@MODELS.register_module()
+class ClusteringTokenizer(AttentionTokenizer):
+    """Filters that are the centres of a k-means clustering of the image's own pixels, ``W_K = kmeans(X)``.
+
+    The centres stand where W_A stands in the paper's equation 1, ``A = softmax over HW of (X W_K)``. Nothing of the
+    clustering is learned and no gradient passes through it; the tokens' gradient reaches the pixels through A's other
+    factor and through the average, ``T = (A^T X) W_V``.
+
+    Args:
+        in_channels, token_channels, others: as in :class:`AttentionTokenizer`.
+        iterations: rounds of Lloyd's algorithm.
+    """
+
+    def __init__(self, in_channels: int, token_channels: int, iterations: int = 5, **kwargs) -> None:
+        super().__init__(in_channels, token_channels, **kwargs)
+        self.iterations = iterations
+        self.grid = nearest_square(self.num_tokens)
+
+    def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
+        return cluster_pixels(x, self.grid, self.iterations)
+
+
+@torch.no_grad()
+def cluster_pixels(x: Tensor, grid: tuple[int, int], iterations: int) -> Tensor:
+    """Spherical k-means of each image's pixels by Lloyd's algorithm.
+
+    Pixels are scaled to unit length; the centres start at the map's bilinear reduction to ``grid``, so that the result
+    is the same in every run. In a round each pixel goes to the centre that points most in its direction, and each
+    centre to the direction of its pixels' mean; one that lost all its pixels stays.
+
+    Args:
+        x: feature map, ``(N, C, H, W)``.
+        grid: rows and columns of the first centres; their product is L.
+        iterations: number of rounds.
+
+    Returns:
+        Centres of unit length, ``(N, L, C)``.
+    """
+    pixels = normalize(to_pixels(x), dim=-1)  # N, P, C
+    centres = normalize(to_pixels(interpolate(x, grid, mode='bilinear', align_corners=False)), dim=-1)  # N, L, C
+    for _ in range(iterations):
+        nearest = (pixels @ centres.transpose(1, 2)).argmax(dim=-1)  # N, P
+        members = one_hot(nearest, centres.shape[1]).to(pixels)  # N, P, L
+        sums = members.transpose(1, 2) @ pixels  # N, L, C
+        centres = torch.where(members.any(dim=1).unsqueeze(-1), normalize(sums, dim=-1), centres)
+    return centres
