@@ -6,31 +6,22 @@ from pathlib import Path
 import mmengine
 from mmengine.config import Config
 from mmengine.dist import is_main_process
-from mmengine.runner import Runner
 
-from vt.analysis.speed import describe_device
+from vt.apis.run_record import record_training
 from vt.engine.command_line import load_config, require_file
 from vt.engine.launch import build_runner, use_amp
 from vt.engine.segmentation_data import check_segmentation_data
 
 
 def train(args: argparse.Namespace) -> None:
-    """Train, and write how long it took to ``training.json`` in the work directory."""
+    """Train, and write how it was done and how it ended to ``training.json`` in the work directory."""
     cfg = training_config(args)
     if not args.skip_data_check:
         check_segmentation_data(cfg, ('train', 'val'))
     runner = build_runner(cfg)
-    model = runner.train()
+    runner.train()
     if is_main_process():
-        device = next(model.parameters()).device
-        summary = dict(config=args.config, seconds=training_seconds(runner), device=describe_device(device))
-        mmengine.dump(summary, Path(runner.work_dir) / 'training.json', indent=2)
-
-
-def training_seconds(runner: Runner) -> float:
-    """Time spent in training iterations; a resumed run counts those before the interruption too."""
-    times, counts = runner.message_hub.get_scalar('train/time').data
-    return float((times * counts).sum())
+        mmengine.dump(record_training(runner, args.config), Path(runner.work_dir) / 'training.json', indent=2)
 
 
 def training_config(args: argparse.Namespace) -> Config:

@@ -2,5 +2,6 @@
 
 from .digit_scenes import DigitScenes, RelationalDigitScenes
 from .digits import Digits
+from .twin_digits import TwinDigits
 
-__all__ = ['DigitScenes', 'Digits', 'RelationalDigitScenes']
+__all__ = ['DigitScenes', 'Digits', 'RelationalDigitScenes', 'TwinDigits']

@@ -1,0 +1,8 @@
+# VT-ResNet-18 of half the width on the embedded digits, for the ablations. Scores: docs/ablations.md.
+# python tools/train.py configs/vt_resnet/vt-resnet18-half_digits.py --cfg-options randomness.seed=0
+_base_ = [
+    '../_base_/models/vt-resnet18-half.py',
+    '../_base_/datasets/digits_32x32.py',
+    '../_base_/schedules/adamw_bs32-10e.py',
+    '../_base_/default_runtime.py',
+]
