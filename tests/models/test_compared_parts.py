@@ -1,0 +1,172 @@
+"""The parts that the paper compares with: pooling and clustering tokenizers, graph convolution, none."""
+
+import literal_equations as literal
+import pytest
+import torch
+
+from vt.models import ClusteringTokenizer, GraphConvolution, PoolingTokenizer, VTModule
+from vt.models.tokenizers.clustering import cluster_pixels
+from vt.models.tokenizers.pooling import nearest_square
+
+# N, C, H, W, L, C_T
+SIZES = [(2, 8, 5, 3, 4, 12), (1, 8, 1, 1, 1, 8), (3, 12, 2, 7, 1, 4), (1, 16, 14, 14, 16, 32), (2, 12, 6, 4, 6, 12)]
+
+
+def make(part, size, **options):
+    n, c, h, w, num_tokens, c_t = size
+    torch.manual_seed(sum(size))
+    x = torch.randn(n, c, h, w, dtype=torch.float64, requires_grad=True)
+    return part(c, c_t, num_tokens=num_tokens, **options).double(), x
+
+
+def with_value(part, pooled):
+    return pooled if isinstance(part.value, torch.nn.Identity) else pooled @ part.value.dense()
+
+
+def literal_cell(sample, row, column, grid):
+    """Bilinear interpolation of a map ``(C, H, W)`` at the centre of one cell."""
+    (height, width), (y, x) = sample.shape[1:], (0, 0)
+    y = max((row + 0.5) * height / grid[0] - 0.5, 0)
+    x = max((column + 0.5) * width / grid[1] - 0.5, 0)
+    top, left = int(y), int(x)
+    bottom, right = min(top + 1, height - 1), min(left + 1, width - 1)
+    above = sample[:, top, left] * (1 - (x - left)) + sample[:, top, right] * (x - left)
+    below = sample[:, bottom, left] * (1 - (x - left)) + sample[:, bottom, right] * (x - left)
+    return above * (1 - (y - top)) + below * (y - top)
+
+
+def literal_pooling(part, x):
+    rows, columns = part.grid
+    cells = [(row, column) for row in range(rows) for column in range(columns)]
+    pooled = torch.stack([torch.stack([literal_cell(sample, *cell, part.grid) for cell in cells]) for sample in x])
+    return with_value(part, pooled)
+
+
+def literal_centres(sample, grid, iterations):
+    """k-means of the pixels of one map ``(C, H, W)``, pixel by pixel."""
+    pixels = [pixel / pixel.norm() for pixel in literal.pixels(sample.detach())]
+    cells = [literal_cell(sample.detach(), r, c, grid) for r in range(grid[0]) for c in range(grid[1])]
+    centres = [cell / cell.norm() for cell in cells]
+    for _ in range(iterations):
+        members = [[] for _ in centres]
+        for pixel in pixels:
+            likeness = [float(pixel @ centre) for centre in centres]
+            members[likeness.index(max(likeness))].append(pixel)
+        for index, group in enumerate(members):
+            if group:
+                centres[index] = sum(group) / sum(group).norm()
+    return torch.stack(centres)
+
+
+def literal_clustering(part, x):
+    samples = []
+    for sample in x:
+        centres = literal_centres(sample, part.grid, part.iterations)
+        w_v = None if isinstance(part.value, torch.nn.Identity) else part.value.dense()
+        samples.append(literal.filter_tokenizer(literal.pixels(sample), centres.T, w_v))
+    return torch.stack(samples)
+
+
+@pytest.mark.parametrize('size', SIZES)
+@pytest.mark.parametrize(
+    ('kind', 'equation'), [(PoolingTokenizer, literal_pooling), (ClusteringTokenizer, literal_clustering)]
+)
+def test_tokenizers_equal_their_definitions_with_gradients(kind, equation, size):
+    part, x = make(kind, size)
+    ours, theirs = part(x), equation(part, x)
+    assert ours.shape == (size[0], size[4], size[5])
+    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
+    direction = torch.randn_like(ours)
+    variables = [x, *part.parameters()]
+    expected = torch.autograd.grad(theirs, variables, direction)
+    for own, other in zip(torch.autograd.grad(ours, variables, direction), expected, strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize('size', SIZES)
+@pytest.mark.parametrize('channel_matrix', [False, True])
+def test_graph_convolution_equals_its_definition_with_gradients(size, channel_matrix):
+    torch.manual_seed(sum(size))
+    n, num_tokens, c_t = size[0], size[4], size[5]
+    part = GraphConvolution(c_t, num_tokens, channel_matrix).double()
+    tokens = torch.randn(n, num_tokens, c_t, dtype=torch.float64, requires_grad=True)
+    ours = part(tokens)
+    w = part.update.dense() if channel_matrix else torch.eye(c_t, dtype=torch.float64)
+    theirs = torch.stack([t + (part.edges @ t @ w).clamp(min=0) for t in tokens])
+    torch.testing.assert_close(ours, theirs)
+    direction = torch.randn_like(ours)
+    variables = [tokens, *part.parameters()]
+    expected = torch.autograd.grad(theirs, variables, direction)
+    for own, other in zip(torch.autograd.grad(ours, variables, direction), expected, strict=True):
+        torch.testing.assert_close(own, other)
+
+
+def test_clusters_are_found():
+    """Four directions in a noisy map: the centres end on them, wherever they began."""
+    torch.manual_seed(0)
+    directions = torch.eye(4, 8, dtype=torch.float64)
+    labels = torch.arange(36).reshape(6, 6) % 4
+    x = (directions[labels] + 0.05 * torch.randn(6, 6, 8, dtype=torch.float64)).permute(2, 0, 1).unsqueeze(0)
+    x[..., :3, :3] = x[..., 3:, 3:].flip(-1)
+    centres = cluster_pixels(x, (2, 2), iterations=20)[0]
+    likeness = centres @ directions.T  # centre, direction
+    # Lloyd's algorithm may merge two directions, but each centre is a mean of whole clusters.
+    assert ((likeness > 0.95) | (likeness < 0.8)).all()
+    assert torch.allclose(centres.norm(dim=1), torch.ones(4, dtype=torch.float64))
+
+
+def test_a_centre_that_loses_its_pixels_stays():
+    x = torch.ones(1, 3, 2, 2)
+    assert torch.allclose(cluster_pixels(x, (2, 2), 3), torch.full((1, 4, 3), 3**-0.5))
+
+
+def test_no_gradient_passes_through_the_assignment():
+    part, x = make(ClusteringTokenizer, SIZES[0])
+    assert not part.filters(x, None).requires_grad
+
+
+@pytest.mark.parametrize(('cells', 'grid'), [(1, (1, 1)), (8, (2, 4)), (16, (4, 4)), (32, (4, 8)), (7, (1, 7))])
+def test_grid_of_the_cells(cells, grid):
+    assert nearest_square(cells) == grid
+
+
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize('kind', [PoolingTokenizer, ClusteringTokenizer])
+def test_half_precision_is_near_float64(kind, dtype):
+    """Pixels in four well-separated groups, so that rounding moves none of them to another cluster."""
+    torch.manual_seed(0)
+    groups = torch.eye(4, 16)[torch.arange(64).reshape(8, 8) // 16].permute(2, 0, 1)
+    x = (groups + 0.05 * torch.randn(2, 16, 8, 8)).to(dtype)
+    part = kind(16, 32, num_tokens=4).to(dtype)
+    half = part(x).double()
+    tolerance = 32 * torch.finfo(dtype).eps
+    torch.testing.assert_close(half, part.double()(x.double()), rtol=tolerance, atol=tolerance)
+
+
+def test_a_sample_does_not_depend_on_its_batch():
+    for kind in (PoolingTokenizer, ClusteringTokenizer):
+        part, x = make(kind, SIZES[0])
+        together = part(x)
+        for index in range(len(x)):
+            torch.testing.assert_close(part(x[index : index + 1])[0], together[index])
+
+
+def test_a_module_without_relation_and_projector_keeps_tokens_and_map():
+    x = torch.randn(2, 8, 5, 3)
+    module = VTModule(8, 12, tokenizer=dict(type='vt.FilterTokenizer', num_tokens=4), relation=None, projector=None)
+    refined, tokens = module(x)
+    assert torch.equal(refined, x)
+    assert torch.equal(tokens, module.tokenizer(x))
+
+
+@pytest.mark.parametrize(
+    ('make_error', 'message'),
+    [
+        (lambda: PoolingTokenizer(8, 12, num_tokens=0), 'PoolingTokenizer: num_tokens=0 must be at least 1'),
+        (lambda: PoolingTokenizer(8, 12, groups=3), 'PoolingTokenizer: in_channels=8 is not divisible by groups=3'),
+        (lambda: GraphConvolution(12, 4)(torch.randn(1, 5, 12)), 'num_tokens=4, but 5 tokens came in'),
+    ],
+)
+def test_sizes_that_do_not_fit_are_one_clear_line(make_error, message):
+    with pytest.raises(ValueError, match=message):
+        make_error()
