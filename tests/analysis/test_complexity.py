@@ -9,9 +9,11 @@ from mmengine.registry import MODELS, init_default_scope
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from vt.analysis import complexity_tables as tables
 from vt.analysis.benchmark import neck_inputs
-from vt.analysis.complexity import count_complexity
-from vt.analysis.paper import DETECTRON2_CLASSES, SEGMENTATION, compare_classifiers, count_config, load_tables
+from vt.analysis.complexity import count_by_module, count_complexity
+from vt.analysis.complexity_tables import count_config
+from vt.analysis.paper import ABLATIONS, DETECTRON2_CLASSES, SEGMENTATION, load_tables
 from vt.engine.launch import build_model
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
@@ -98,10 +100,70 @@ def test_counting_without_computing_agrees_with_a_real_forward_pass():
     assert neck == count_complexity(model.neck, neck_inputs(model, image))
 
 
+def ours_and_papers(cell):
+    """Both numbers of a cell such as ``'1532 / 1579 (-3.0 %)'`` or ``'5.09x / 6.1x'``."""
+    ours, _, paper, *_ = cell.replace('x', '').split()
+    return float(ours), float(paper)
+
+
 def test_our_classifiers_beside_the_papers():
-    rows = compare_classifiers(CONFIGS)
+    rows = tables.compare_advanced_recipe(CONFIGS)
     assert [row['model'] for row in rows] == [
         row['model'].split()[0] for row in load_tables()['table8_advanced_recipe']
     ]
-    differences = {row['model']: float(row['GFLOPs, difference'].rstrip(' %')) for row in rows}
-    assert all(abs(difference) <= 2.5 for difference in differences.values())
+    for row in rows:
+        ours, paper = ours_and_papers(row['GFLOPs, ours / paper'])
+        assert ours == pytest.approx(paper, rel=0.025)
+
+
+@pytest.mark.parametrize('table', ABLATIONS)
+def test_every_variant_of_an_ablation_stands_beside_the_papers(table):
+    rows = tables.compare_ablation(CONFIGS, table)
+    papers = load_tables()[ABLATIONS[table].key]
+    assert len(rows) == len(papers)
+    for row, paper in zip(rows, papers):
+        assert (row['model'], row[ABLATIONS[table].column]) == (paper['model'], str(paper[ABLATIONS[table].column]))
+        ours, papers_own = ours_and_papers(row['MFLOPs, ours / paper'])
+        assert papers_own == paper['mflops']
+        assert ours == pytest.approx(paper['mflops'], rel=0.07)
+
+
+def test_changes_that_the_paper_states_are_ours_too():
+    """More tokens: the structure is the same in all. What costs nothing in the paper costs nothing in ours."""
+    changes = {
+        (row['model'], row['tokens']): ours_and_papers(row['change of MFLOPs, ours / paper'])
+        for row in tables.compare_ablation(CONFIGS, 6)
+    }
+    for tokens in ('32', '64'):
+        ours, paper = changes['VT-R18', tokens]
+        assert ours == pytest.approx(paper, rel=0.05)
+    relation = {row['relation']: row for row in tables.compare_ablation(CONFIGS, 5) if row['model'] == 'VT-R34'}
+    none, graph = (ours_and_papers(relation[name]['MFLOPs, ours / paper'])[0] for name in ('none', 'graph_conv'))
+    assert graph == pytest.approx(none, rel=1e-3)
+
+
+def test_two_groups_in_the_transformer_give_the_papers_difference(tmp_path):
+    """What the note of table 5 says."""
+    base = CONFIGS / 'vt_resnet/vt-resnet18_8xb32-90e_in1k.py'
+    config = tmp_path / 'grouped.py'
+    config.write_text(f'_base_ = {str(base)!r}\nmodel = dict(backbone=dict(relation=dict(groups=2)))\n')
+    grouped, _ = tables.count_config(config, (224, 224))
+    none, _ = tables.count_config(
+        tables.classifier_config(CONFIGS, 'VT-R18', 'no-relation', 'table5_relation'), (224, 224)
+    )
+    assert (grouped.flops - none.flops) / 1e6 == pytest.approx(1579 - 1528, rel=0.05)
+    assert (grouped.parameters - none.parameters) / 1e6 == pytest.approx(11.6 - 8.5, abs=0.1)
+
+
+def test_stage_5_is_most_of_what_vt_saves():
+    for row in tables.compare_reductions(CONFIGS):
+        whole, _ = ours_and_papers(row['FLOPs, ours / paper'])
+        stage, _ = ours_and_papers(row['FLOPs of stage 5, ours / paper'])
+        assert 1 < whole < 1.25 < stage
+
+
+def test_flops_of_the_modules_add_up():
+    model = build_model(Config.fromfile(CONFIGS / 'vt_resnet/vt-resnet18_digits.py')).to('meta')
+    image = torch.empty(1, 3, 64, 64, device='meta')
+    by_module = count_by_module(model, image, mode='tensor')
+    assert by_module['backbone'] + by_module['head'] == count_complexity(model, image, mode='tensor').flops

@@ -55,3 +55,20 @@ def count_complexity(model: nn.Module, *inputs, **options) -> Complexity:
         model.train(training)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     return Complexity(counter.get_total_flops() // 2, parameters)
+
+
+@torch.no_grad()
+def count_by_module(model: nn.Module, *inputs, **options) -> dict[str, int]:
+    """FLOPs of each module inside ``model``, by its name in ``model.named_modules()``; arguments as above.
+
+    The model stays in evaluation mode.
+    """
+    model.eval()
+    with _countable_attention(), FlopCounterMode(display=False) as counter:
+        model(*inputs, **options)
+    root = type(model).__name__
+    return {
+        name.removeprefix(f'{root}.'): sum(counts.values()) // 2
+        for name, counts in counter.get_flop_counts().items()
+        if name.startswith(f'{root}.')
+    }

@@ -1,8 +1,11 @@
 """Tables of measured numbers."""
 
+import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+from prettytable import PrettyTable, TableStyle
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -13,14 +16,33 @@ SCORES = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}
 WIDTH = 160  # wide enough for every table, also where the output is no terminal
 
 
-def print_table(rows: list[dict[str, str]], title: str) -> None:
-    """Print rows that share their columns' names."""
-    table = Table(title=title, box=box.SIMPLE_HEAVY, title_justify='left')
+def print_table(rows: list[dict[str, str]], title: str, notes: Sequence[str] = ()) -> None:
+    """Print rows that share their columns' names, and below them what must be known to read them."""
+    table = Table(title=title, box=box.SIMPLE_HEAVY, title_justify='left', caption_justify='left')
+    table.caption = '\n'.join(notes) or None
     for index, column in enumerate(rows[0]):
-        table.add_column(column, justify='right' if index else 'left', no_wrap=True)
+        width = max(len(row[column]) for row in rows)  # headings wrap, cells don't
+        table.add_column(column, justify='right' if index else 'left', min_width=width)
     for row in rows:
         table.add_row(*row.values())
     Console(width=WIDTH, highlight=False).print(table)
+
+
+def to_markdown(rows: list[dict[str, str]]) -> str:
+    """The same as a table of Markdown."""
+    table = PrettyTable(list(rows[0]), align='r')
+    table.align[next(iter(rows[0]))] = 'l'
+    table.add_rows([list(row.values()) for row in rows])
+    table.set_style(TableStyle.MARKDOWN)
+    return table.get_string()
+
+
+def write_csv(rows: list[dict[str, str]], path: Path) -> None:
+    """The same as comma-separated values."""
+    with path.open('w', newline='') as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def describe_benchmark(result: Benchmark) -> list[dict[str, str]]:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from vt.analysis.benchmark import has_neck, inference_step, neck_inputs, neck_training_step, training_step
 from vt.analysis.complexity import count_complexity
-from vt.analysis.paper import set_num_classes
+from vt.analysis.complexity_tables import set_num_classes
 from vt.analysis.report import print_table
 from vt.analysis.speed import describe_device, time_by_operator, time_interleaved
 from vt.engine.command_line import read_config

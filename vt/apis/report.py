@@ -1,9 +1,15 @@
 """Tables, as ``tools/report.py`` asks."""
 
+import json
 from pathlib import Path
 
-from vt.analysis.paper import SEGMENTATION, compare_classifiers, compare_segmentors
-from vt.analysis.report import describe_run, print_table
+import mmengine
+
+from vt.analysis import ablation_report
+from vt.analysis import complexity_tables as tables
+from vt.analysis.ablation import compare_with_paper, gather, read_records
+from vt.analysis.paper import ABLATIONS, SEGMENTATION
+from vt.analysis.report import describe_run, print_table, to_markdown, write_csv
 
 
 def report_runs(work_dirs: list[Path]) -> None:
@@ -12,12 +18,61 @@ def report_runs(work_dirs: list[Path]) -> None:
 
 
 def report_complexity(configs: Path) -> None:
-    """FLOPs and parameters of our models beside the paper's tables.
+    """FLOPs and parameters of our models beside the paper's tables 1 to 10.
 
     Args:
         configs: the folder of VT's configs.
     """
-    title = "Table 8: classifiers at 224x224 (VT-R34's parameters: 19.2 M in table 8, 21.8 M in table 2)"
-    print_table(compare_classifiers(configs), title=title)
+    rows = {1: tables.compare_reductions(configs), 2: tables.compare_default_recipe(configs)}
+    rows |= {table: tables.compare_ablation(configs, table) for table in ABLATIONS}
+    rows[8] = tables.compare_advanced_recipe(configs)
+    rows |= {table: tables.compare_segmentors(configs, table) for table in SEGMENTATION}
+    titles = {1: 'how much less VT-ResNet costs', 2: 'the default recipe', 8: 'the advanced recipe'}
+    titles |= {table: ablation.title for table, ablation in ABLATIONS.items()}
     for table, (_, (height, width), _) in SEGMENTATION.items():
-        print_table(compare_segmentors(configs, table), title=f'Table {table}: segmentors at {height}x{width}')
+        titles[table] = f'segmentors at {height}x{width}'
+    for table in sorted(rows):
+        print_table(rows[table], title=f'Table {table}: {titles[table]}', notes=tables.NOTES.get(table, ()))
+
+
+def report_ablation(runs: list[Path], speed: list[Path], out: Path | None, page: Path | None) -> None:
+    """Accuracy, FLOPs, parameters and speed of finished runs beside the paper's tables.
+
+    Args:
+        runs: work directories, or JSON files of records.
+        speed: what ``tools/benchmark.py --out`` wrote of the same configs.
+        out: directory for ``results.json`` (the records), ``tables.md``, ``tables.csv`` and ``changes.png``.
+        page: a Markdown page whose marked places take the tables, one a task.
+
+    Raises:
+        ValueError: no two runs belong to one of the paper's tables.
+    """
+    records = read_records(runs)
+    speeds = {name: model for path in speed for name, model in json.loads(path.read_text())['models'].items()}
+    tasks = {name: compare_with_paper(scores) for name, scores in gather(records).items()}
+    tasks = {name: comparisons for name, comparisons in tasks.items() if comparisons}
+    if not tasks:
+        raise ValueError('no two of these runs stand in one table of the paper; give a model and a variant of it')
+    texts, every = {}, []
+    for task, comparisons in tasks.items():
+        texts[task] = ''
+        for number, rows in comparisons.items():
+            described = ablation_report.describe(rows, speeds)
+            title = f'Table {number} on {task}: {ablation_report.TITLES[number]}'
+            print_table(described, title)
+            texts[task] += f'**{title}**\n\n{to_markdown(described)}\n\n'
+            every += [{'task': task, 'table': str(number)} | _one_metric(row) for row in described]
+    if out:
+        out.mkdir(parents=True, exist_ok=True)
+        mmengine.dump(records, out / 'results.json', indent=1)
+        (out / 'tables.md').write_text('\n'.join(texts.values()))
+        write_csv(every, out / 'tables.csv')
+        ablation_report.draw(tasks).savefig(out / 'changes.png', dpi=100)
+        print(f'written to {out}')
+    for task, text in texts.items() if page else ():
+        ablation_report.insert(page, task, text)
+
+
+def _one_metric(row: dict[str, str]) -> dict[str, str]:
+    """A row whose columns don't name the metric, so that tables of several metrics share them."""
+    return {name.replace('top-1', 'score').replace('mIoU', 'score'): value for name, value in row.items()}

@@ -1,0 +1,244 @@
+"""Finished runs laid beside the paper's ablations (tables 2 to 7 and 9).
+
+A run is the record that ``tools/train.py`` leaves of it. Runs of one config with several seeds are one row.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import t as student_t
+
+from .paper import ABLATIONS, load_tables
+
+METRICS = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}
+VARIANTS = {name for table in ABLATIONS.values() for name in table.variants.values() if name}
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What the runs of one config scored.
+
+    Attributes:
+        model: first part of the config's name, such as ``vt-resnet18-half``.
+        variant: the part that says what is ablated; None for the model itself.
+        task: the rest: recipe and data set.
+        seeds: of the runs.
+        scores: in percent, one a seed.
+        metric: their name.
+        flops: multiply-adds of one image.
+        parameters: their number.
+    """
+
+    model: str
+    variant: str | None
+    task: str
+    seeds: tuple[int, ...]
+    scores: tuple[float, ...]
+    metric: str
+    flops: int
+    parameters: int
+
+    @property
+    def config(self) -> str:
+        """Name of the config."""
+        return '_'.join(part for part in (self.model, self.variant, self.task) if part)
+
+    @property
+    def mean(self) -> float:
+        """Mean score in percent."""
+        return float(np.mean(self.scores))
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation over the seeds, in points; NaN for one seed."""
+        return float(np.std(self.scores, ddof=1)) if len(self.scores) > 1 else float('nan')
+
+
+@dataclass(frozen=True)
+class Change:
+    """The difference of two configs' mean scores.
+
+    Attributes:
+        points: the difference.
+        margin: half the width of its 95 % interval; NaN where no config has two seeds.
+    """
+
+    points: float
+    margin: float
+
+    @property
+    def verdict(self) -> str:
+        """What the interval says of the sign."""
+        if np.isnan(self.margin) or abs(self.points) <= self.margin:
+            return 'not told apart'
+        return 'better' if self.points > 0 else 'worse'
+
+
+def read_records(paths: Iterable[Path]) -> list[dict]:
+    """Records of finished runs.
+
+    Args:
+        paths: work directories, or JSON files that hold a list of records.
+
+    Raises:
+        FileNotFoundError: a run is not finished, or not there.
+        ValueError: a run was trained without validation, or a seed of a config comes twice.
+    """
+    records = []
+    for path in paths:
+        source = path / 'training.json' if path.is_dir() else path
+        if not source.is_file():
+            raise FileNotFoundError(f'there is no {source}; train it first: tools/train.py CONFIG --work-dir {path}')
+        found = json.loads(source.read_text())
+        records += found if isinstance(found, list) else [found]
+    seen = set()
+    for record in records:
+        run = record['config'], record['seed']
+        if not record.get('metrics'):
+            raise ValueError(f'{run[0]}, seed {run[1]}: the run has no score; train it without --no-validate')
+        if run in seen:
+            raise ValueError(f'{run[0]}, seed {run[1]}: the run comes twice; name each once')
+        seen.add(run)
+    return sorted(records, key=lambda record: (record['config'], record['seed']))
+
+
+def gather(records: Iterable[dict]) -> dict[str, list[Scores]]:
+    """Scores of each task's configs."""
+    by_config = defaultdict(list)
+    for record in records:
+        by_config[Path(record['config']).stem].append(record)
+    tasks = defaultdict(list)
+    for stem, runs in by_config.items():
+        scores = _summarize(stem, runs)
+        tasks[scores.task].append(scores)
+    return dict(tasks)
+
+
+def _summarize(stem: str, runs: list[dict]) -> Scores:
+    model, *rest = stem.split('_')
+    variant = next((part for part in rest if part in VARIANTS), None)
+    metric = next(name for name in METRICS if name in runs[0]['metrics'])
+    return Scores(
+        model=model,
+        variant=variant,
+        task='_'.join(part for part in rest if part != variant),
+        seeds=tuple(run['seed'] for run in runs),
+        scores=tuple(run['metrics'][metric] for run in runs),
+        metric=METRICS[metric],
+        flops=runs[0]['flops'],
+        parameters=runs[0]['parameters'],
+    )
+
+
+def compare(scores: Scores, reference: Scores, task: list[Scores]) -> Change:
+    """The difference of two means, with Student's interval from the spread pooled over all configs of the task."""
+    points = scores.mean - reference.mean
+    freedom = sum(len(other.scores) - 1 for other in task)
+    if not freedom:
+        return Change(points, float('nan'))
+    variance = sum(np.var(other.scores) * len(other.scores) for other in task) / freedom
+    error = np.sqrt(variance * (1 / len(scores.scores) + 1 / len(reference.scores)))
+    return Change(points, float(student_t.ppf((1 + CONFIDENCE) / 2, freedom) * error))
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """A row of the paper: its score in percent, million multiply-adds and million parameters (None: not given)."""
+
+    score: float
+    mflops: float
+    mparams: float | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row: a variant against the model itself, ours and the paper's.
+
+    Attributes:
+        table: number of the paper's table.
+        label: what the row is.
+        scores: ours.
+        change: ours against the model itself; None for the model itself.
+        paper: the paper's.
+        paper_change: the paper's score against the model itself, in points; None for the model itself.
+    """
+
+    table: int
+    label: str
+    scores: Scores
+    change: Change | None
+    paper: PaperRow
+    paper_change: float | None
+
+
+def compare_with_paper(task: list[Scores]) -> dict[int, list[Comparison]]:
+    """All of the paper's tables that the configs of a task have at least two rows of."""
+    model = 'VT-R34' if any('resnet34' in scores.model for scores in task) else 'VT-R18'
+    tables = [_compare_segmentors(task) if task[0].metric == 'mIoU' else _compare_classifiers(task, model)]
+    for number, ablation in ABLATIONS.items():
+        papers = {row[ablation.column]: row for row in ablation.rows(model)}
+        rows = [
+            (f'{ablation.column}: {value}', name, PaperRow(row['top1'], row['mflops'], row['mparams']))
+            for value, name in ablation.variants.items()
+            if (row := papers.get(value))
+        ]
+        ours = {scores.variant: scores for scores in task if scores.model.startswith('vt-resnet')}
+        tables.append(_compare(number, task, ours, rows, reference=None))
+    return {rows[0].table: rows for rows in tables if len(rows) > 1}
+
+
+def _compare_classifiers(task: list[Scores], model: str) -> list[Comparison]:
+    """Table 2: VT-ResNet and the ResNet that it replaces."""
+    papers = {row['model']: row for row in load_tables()['table2_default_recipe']}
+    names = dict(baseline=model.removeprefix('VT-'), vt=model)
+    rows = {
+        key: PaperRow(papers[name]['top1_val'], papers[name]['mflops'], papers[name]['mparams'])
+        for key, name in names.items()
+    }
+    return _compare_twins(2, task, **rows)
+
+
+def _compare_segmentors(task: list[Scores]) -> list[Comparison]:
+    """Table 9: VT-FPN and the FPN that it replaces."""
+    papers = {row['model']: row for row in load_tables()['table9_coco_stuff_800x1216']}
+    names = dict(baseline='R-50 FPN', vt='R-50 VT-FPN')
+    rows = {
+        key: PaperRow(papers[name]['miou'], 1000 * papers[name]['gflops_total'], None) for key, name in names.items()
+    }
+    return _compare_twins(9, task, **rows)
+
+
+def _compare_twins(number: int, task: list[Scores], baseline: PaperRow, vt: PaperRow) -> list[Comparison]:
+    plain = {scores.model: scores for scores in task if scores.variant is None}
+    for name in plain:
+        if f'vt-{name}' in plain:
+            rows = [(name, name, baseline), (f'vt-{name}', f'vt-{name}', vt)]
+            return _compare(number, task, plain, rows, reference=f'vt-{name}')
+    return []
+
+
+def _compare(
+    number: int,
+    task: list[Scores],
+    ours: dict[str | None, Scores],
+    rows: list[tuple[str, str | None, PaperRow]],
+    reference: str | None,
+) -> list[Comparison]:
+    """Rows of label, key in ``ours`` and the paper's row, each against the row whose key is ``reference``."""
+    if reference not in ours:
+        return []
+    papers = {key: paper for _, key, paper in rows}
+    comparisons = []
+    for label, key, paper in rows:
+        if key == reference:
+            comparisons.append(Comparison(number, label, ours[key], None, paper, None))
+        elif key in ours:
+            change = compare(ours[key], ours[reference], task)
+            paper_change = paper.score - papers[reference].score
+            comparisons.append(Comparison(number, label, ours[key], change, paper, paper_change))
+    return comparisons

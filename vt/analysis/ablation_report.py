@@ -1,0 +1,95 @@
+"""Ablations as rows of tables, as a picture, and in a page."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .ablation import Comparison
+from .paper import ABLATIONS
+
+TITLES = {2: 'VT-ResNet against its ResNet', 9: 'VT-FPN against FPN'}
+TITLES |= {number: ablation.title for number, ablation in ABLATIONS.items()}
+Speeds = dict[str, dict]
+
+
+def describe(rows: list[Comparison], speeds: Speeds) -> list[dict[str, str]]:
+    """One of the paper's tables as rows: ours, then the paper's.
+
+    Args:
+        rows: the comparisons of a table; one of them is the model itself.
+        speeds: medians of seconds by config and kind, as ``tools/benchmark.py --out`` writes them; may lack configs.
+    """
+    (reference,) = [row for row in rows if row.change is None]
+    metric = reference.scores.metric
+    return [
+        {
+            'variant': row.label,
+            f'{metric} (%), seeds': f'{row.scores.mean:.2f}{_with_sign(row.scores.spread)} ({len(row.scores.seeds)})',
+            'change (95 %)': f'{row.change.points:+.2f}{_with_sign(row.change.margin)}' if row.change else '',
+            'verdict': row.change.verdict if row.change else '',
+            'MFLOPs': f'{row.scores.flops / 1e6:.1f}',
+            'M params': f'{row.scores.parameters / 1e6:.2f}',
+            'speed, inference / training': _describe_speed(row.scores.config, reference.scores.config, speeds),
+            f"paper's {metric}": f'{row.paper.score}',
+            'change': '' if row.paper_change is None else f'{row.paper_change:+.1f}',
+            "paper's MFLOPs": f'{row.paper.mflops}',
+            "paper's M params": '' if row.paper.mparams is None else f'{row.paper.mparams}',
+        }
+        for row in rows
+    ]
+
+
+def _with_sign(margin: float) -> str:
+    return '' if np.isnan(margin) else f' ± {margin:.2f}'
+
+
+def _describe_speed(config: str, reference: str, speeds: Speeds) -> str:
+    """How many times the speed of the model itself, from medians of one interleaved run."""
+    if config not in speeds or reference not in speeds:
+        return ''
+    medians = (
+        np.median(speeds[reference][key]) / np.median(speeds[config][key])
+        for key in ('inference_seconds', 'training_seconds')
+    )
+    return ' / '.join(f'{median:.2f}x' for median in medians)
+
+
+def draw(tasks: dict[str, dict[int, list[Comparison]]]) -> Figure:
+    """Every change against the model itself, with its interval and the paper's beside it; a panel a task."""
+    figure, panels = plt.subplots(1, len(tasks), figsize=(6.5 * len(tasks), 5), squeeze=False, layout='constrained')
+    for axes, (task, tables) in zip(panels[0], tasks.items()):
+        _draw_task(axes, task, [row for rows in tables.values() for row in rows if row.change])
+    return figure
+
+
+def _draw_task(axes: Axes, task: str, rows: list[Comparison]) -> None:
+    places = np.arange(len(rows))[::-1]
+    margins = np.nan_to_num([row.change.margin for row in rows])
+    axes.errorbar([row.change.points for row in rows], places, xerr=margins, fmt='o', capsize=3, label='ours, 95 %')
+    axes.plot([row.paper_change for row in rows], places, 'D', mfc='none', color='tab:orange', label='paper')
+    for row, place in zip(rows, places):
+        offsets = np.array(row.scores.scores) - row.scores.mean + row.change.points
+        axes.plot(offsets, np.full(len(offsets), place - 0.2), '.', color='tab:blue', alpha=0.4)
+    axes.axvline(0, color='grey', linewidth=1)
+    axes.set_yticks(places, [f'{row.label}  (table {row.table})' for row in rows])
+    axes.set_ylim(-1, len(rows))
+    axes.set_xlabel(f'change of {rows[0].scores.metric} against the model itself, points')
+    axes.set_title(task)
+    axes.legend(fontsize='small')
+
+
+def insert(page: Path, name: str, text: str) -> None:
+    """Put generated text between the page's lines ``<!-- name -->`` and ``<!-- end of name -->``.
+
+    Raises:
+        ValueError: the page lacks one of the two lines.
+    """
+    begin, end = f'<!-- {name} -->\n', f'<!-- end of {name} -->\n'
+    content = page.read_text()
+    if begin not in content or end not in content:
+        raise ValueError(f'{page} needs the lines {begin.strip()} and {end.strip()} around what is generated')
+    head, rest = content.split(begin, 1)
+    page.write_text(head + begin + text.rstrip() + '\n' + end + rest.split(end, 1)[1])
