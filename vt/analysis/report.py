@@ -13,7 +13,7 @@ from rich.table import Table
 from .benchmark import Benchmark, Cost
 
 SCORES = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}
-WIDTH = 160  # wide enough for every table, also where the output is no terminal
+WIDTH = 180  # wide enough for every table, also where the output is no terminal
 
 
 def print_table(rows: list[dict[str, str]], title: str, notes: Sequence[str] = ()) -> None:
