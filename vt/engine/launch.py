@@ -2,9 +2,11 @@
 
 import atexit
 import gc
+from collections.abc import Iterator
 
 import torch
 from mmengine.config import Config
+from mmengine.dist import get_world_size
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, OPTIMIZERS, RUNNERS, init_default_scope
 from mmengine.runner import Runner
@@ -15,24 +17,38 @@ def build_runner(cfg: Config) -> Runner:
     """The runner that a config names, mmengine's by default, for one process or many.
 
     mmengine's own launcher needs GPUs. Where there is none, the processes that torchrun started meet over gloo here,
-    before the runner would try NCCL.
+    before the runner would try NCCL. Where SyncBN has nothing to synchronise, or can't, BN takes its place, and one
+    line of the log says so.
     """
-    if cfg.get('launcher') == 'pytorch' and not torch.cuda.is_available():
+    sync_bn = list(_named_sync_bn(cfg.model))
+    asks_sync_bn = bool(sync_bn or cfg.get('sync_bn'))
+    on_cpus = cfg.get('launcher') == 'pytorch' and not torch.cuda.is_available()
+    if on_cpus:
         torch.distributed.init_process_group('gloo')
         cfg.model_wrapper_cfg = dict(type='MMDistributedDataParallel', device_ids=None, broadcast_buffers=False)
-        _replace_sync_bn(cfg.model)
+        cfg.sync_bn = None  # mmengine's option to convert every BN of a model
+        for layer in sync_bn:
+            layer['type'] = 'BN'
     _require_optimizer(cfg)
     atexit.register(_leave_process_group)
-    return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+    runner = RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+    if asks_sync_bn and get_world_size() == 1:
+        runner.logger.info('SyncBN is BN here: there is one process, so its batch is the whole batch.')
+    elif asks_sync_bn and on_cpus:
+        runner.logger.info(
+            f'SyncBN is BN here: PyTorch has it on GPUs alone, so each of the {get_world_size()} processes '
+            'normalises by its own share of the batch.'
+        )
+    return runner
 
 
-def _replace_sync_bn(cfg: dict) -> None:
-    """Name BN wherever a model's config names SyncBN, which PyTorch has on GPUs alone."""
-    for key, value in cfg.items():
-        if isinstance(value, dict):
-            if value.get('type') == 'SyncBN':
-                cfg[key].type = 'BN'
-            _replace_sync_bn(value)
+def _named_sync_bn(cfg: dict | list) -> Iterator[dict]:
+    """Every part of a model's config whose type is SyncBN."""
+    if isinstance(cfg, dict) and cfg.get('type') == 'SyncBN':
+        yield cfg
+    for value in cfg.values() if isinstance(cfg, dict) else cfg:
+        if isinstance(value, (dict, list, tuple)):
+            yield from _named_sync_bn(value)
 
 
 def build_model(cfg: Config) -> nn.Module:

@@ -1,13 +1,17 @@
 """The parts of Visual Transformers and the networks made of them."""
 
 from .backbones import VTResNet
-from .necks import VTFPN, TokenAverage
+from .classifiers import DistilledClassifier
+from .heads import DropoutLinearClsHead
+from .necks import VTFPN, TokenAverage, TokenEncoder
+from .position_encoder import PositionEncoder
 from .projector import Projector
 from .recording import Record, record_attention
-from .relations import GraphConvolution, TokenTransformer
+from .relations import GraphConvolution, TokenTransformer, ValueTransformer
 from .tokenizers import (
     AttentionTokenizer,
     ClusteringTokenizer,
+    DynamicTokenizer,
     FilterTokenizer,
     PoolingTokenizer,
     RecurrentTokenizer,
@@ -19,16 +23,22 @@ __all__ = [
     'VTFPN',
     'AttentionTokenizer',
     'ClusteringTokenizer',
+    'DistilledClassifier',
+    'DropoutLinearClsHead',
+    'DynamicTokenizer',
     'FilterTokenizer',
     'GraphConvolution',
     'PoolingTokenizer',
+    'PositionEncoder',
     'Projector',
     'Record',
     'RecurrentTokenizer',
     'TokenAverage',
+    'TokenEncoder',
     'TokenTransformer',
     'Tokenizer',
     'VTModule',
     'VTResNet',
+    'ValueTransformer',
     'record_attention',
 ]

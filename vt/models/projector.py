@@ -20,11 +20,12 @@ from .maps import to_map, to_pixels
 class Projector(nn.Module):
     """The paper's equation 4: ``X_out = X + softmax over L of ((X W_Q)(T W_K)^T) T W_V``.
 
-    No pixel is projected: W_Q moves to the token side, ``X (T W_K W_Q^T)^T``, which is exact. Where C_T equals C there
-    is no W_V. With every option at its default this is the equation.
+    No pixel is projected: W_Q moves to the token side, ``X (T W_K W_Q^T)^T``, which is exact. Several heads cost the
+    pixels as much as one where W_Q has as many groups, or a multiple: a head then reads its own channels only. Where
+    C_T equals C there is no W_V, unless ``value_matrix`` is set. With every option at its default this is the equation.
 
     Where the paper is silent on initialisation: W_Q and W_K start ``d^(1/4)`` times smaller than LeCun's, so that the
-    first logits have unit scale.
+    first logits have unit scale; with ``scale_logits`` they start by so much larger that the logits start the same.
 
     Args:
         in_channels: C, channels of the feature map.
@@ -37,9 +38,11 @@ class Projector(nn.Module):
         dropout: probability to drop an entry of what the pixels read.
         drop_path: probability to leave a sample's map as it is (stochastic depth).
         value_gain: factor on W_V's initial standard deviation: how loudly the tokens speak at the start.
+        value_matrix: have a W_V where C_T equals C, too.
+        query_groups: channel groups of W_Q; ``groups`` by default.
 
     Raises:
-        ValueError: ``num_heads`` or ``groups`` do not divide the channels.
+        ValueError: ``num_heads``, ``groups`` or ``query_groups`` do not divide the channels.
     """
 
     def __init__(
@@ -54,6 +57,8 @@ class Projector(nn.Module):
         dropout: float = 0.0,
         drop_path: float = 0.0,
         value_gain: float = 1.0,
+        value_matrix: bool = False,
+        query_groups: int | None = None,
     ) -> None:
         super().__init__()
         d = in_channels if qk_channels is None else qk_channels
@@ -64,10 +69,12 @@ class Projector(nn.Module):
         self.num_heads = num_heads
         self.scale = (d // num_heads) ** -0.5 if scale_logits else 1.0
         self.norm = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
-        self.query = GroupedLinear(in_channels, d, groups, gain=d**-0.25)
-        self.key = GroupedLinear(token_channels, d, groups, gain=d**-0.25)
-        same_width = in_channels == token_channels
-        self.value = nn.Identity() if same_width else GroupedLinear(token_channels, in_channels, groups, value_gain)
+        gain = d**-0.25 * self.scale**-0.5
+        self.query = GroupedLinear(in_channels, d, query_groups or groups, gain)
+        self.own_channels = self.query.groups % num_heads == 0  # of one head, all are its own
+        self.key = GroupedLinear(token_channels, d, groups, gain)
+        has_value = value_matrix or in_channels != token_channels
+        self.value = GroupedLinear(token_channels, in_channels, groups, value_gain) if has_value else nn.Identity()
         self.dropout = nn.Dropout(dropout)
         self.drop_path = DropPath(drop_path)
         self.drops = bool(dropout or drop_path)
@@ -82,22 +89,29 @@ class Projector(nn.Module):
         Returns:
             The refined map, ``(N, C, H, W)``.
         """
-        tokens = self.norm(tokens)
-        values = split_heads(self.value(tokens), self.num_heads)  # N, h, L, C/h
-        pixels, keys = to_pixels(x), self._moved_keys(tokens)  # N, P, C and N, h, L, C
+        pixels, keys, values = self._operands(x, tokens)
         if not self.drops:
-            return to_map(project_onto(pixels, keys, values, self.scale), x.shape[-2:])
-        return x + to_map(self.drop_path(self.dropout(project(pixels, keys, values, self.scale))), x.shape[-2:])
+            return to_map(project_onto(pixels, keys, values, self.scale), x.shape[-2:]).reshape(x.shape)
+        read = to_map(project(pixels, keys, values, self.scale), x.shape[-2:]).reshape(x.shape)
+        return x + self.drop_path(self.dropout(read))
 
     def attention(self, x: Tensor, tokens: Tensor) -> Tensor:
         """How much each pixel takes from each token, ``(N, h, L, H, W)``; sums to one over L."""
-        maps = project_attention(to_pixels(x), self._moved_keys(self.norm(tokens)), self.scale)  # N, h, P, L
+        pixels, keys, _ = self._operands(x, tokens)
+        maps = project_attention(pixels, keys, self.scale).reshape(len(x), self.num_heads, pixels.shape[1], -1)
         return maps.transpose(-2, -1).unflatten(-1, x.shape[-2:])
 
-    def _moved_keys(self, tokens: Tensor) -> Tensor:
-        """``T W_K W_Q^T`` of each head, ``(N, h, L, C)``."""
+    def _operands(self, x: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Pixels ``(N, P, C)``, moved keys ``(N, h, L, C)``, values ``(N, h, L, C/h)`` of the two operations.
+
+        Heads that read their own channels only become samples, ``(N h, P, C/h)`` and ``(N h, 1, L, C/h)``.
+        """
+        tokens = self.norm(tokens)
         keys = self.key(tokens)  # N, L, d
-        if self.num_heads == 1:
-            return self.query.transposed(keys).unsqueeze(1)
-        queries = self.query.dense().unflatten(1, (self.num_heads, -1)).permute(1, 2, 0)  # h, d/h, C
-        return split_heads(keys, self.num_heads) @ queries
+        values = split_heads(self.value(tokens), self.num_heads)  # N, h, L, C/h
+        if not self.own_channels:
+            queries = self.query.dense().unflatten(1, (self.num_heads, -1)).permute(1, 2, 0)  # h, d/h, C
+            return to_pixels(x), split_heads(keys, self.num_heads) @ queries, values
+        keys = split_heads(self.query.transposed(keys), self.num_heads)  # N, h, L, C/h
+        pixels = to_pixels(x.unflatten(1, (self.num_heads, -1)).flatten(0, 1))  # N h, P, C/h
+        return pixels, keys.flatten(0, 1).unsqueeze(1), values.flatten(0, 1).unsqueeze(1)

@@ -2,5 +2,6 @@
 
 from .graph_convolution import GraphConvolution
 from .token_transformer import TokenTransformer
+from .value_transformer import ValueTransformer
 
-__all__ = ['GraphConvolution', 'TokenTransformer']
+__all__ = ['GraphConvolution', 'TokenTransformer', 'ValueTransformer']

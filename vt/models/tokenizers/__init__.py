@@ -2,12 +2,14 @@
 
 from .base import AttentionTokenizer, Tokenizer
 from .clustering import ClusteringTokenizer
+from .dynamic import DynamicTokenizer
 from .learned import FilterTokenizer, RecurrentTokenizer
 from .pooling import PoolingTokenizer
 
 __all__ = [
     'AttentionTokenizer',
     'ClusteringTokenizer',
+    'DynamicTokenizer',
     'FilterTokenizer',
     'PoolingTokenizer',
     'RecurrentTokenizer',

@@ -7,6 +7,8 @@ from mmcv.cnn import build_norm_layer
 from torch import Tensor, nn
 
 from vt.ops import tokenize, tokenize_attention
+from vt.ops.plain import merge_heads, split_heads
+from vt.registry import MODELS
 
 from ..checks import require_divisible
 from ..grouped_linear import GroupedLinear
@@ -18,11 +20,12 @@ class Tokenizer(nn.Module):
 
     Args:
         in_channels: C, channels of the feature map.
-        token_channels: C_T, channels of a token. Where it equals C there is no W_V.
+        token_channels: C_T, channels of a token. Where it equals C there is no W_V, unless ``value_matrix`` is set.
         num_tokens: L.
         groups: channel groups of the token-side matrices.
         norm_cfg: normalisation of the tokens, e.g. ``dict(type='LN')``; none by default.
         dropout: probability to drop an entry of the tokens.
+        value_matrix: have a W_V where C_T equals C, too.
 
     Raises:
         ValueError: ``groups`` does not divide the channels.
@@ -36,6 +39,7 @@ class Tokenizer(nn.Module):
         groups: int = 1,
         norm_cfg: dict | None = None,
         dropout: float = 0.0,
+        value_matrix: bool = False,
     ) -> None:
         super().__init__()
         part = type(self).__name__
@@ -44,8 +48,8 @@ class Tokenizer(nn.Module):
         require_divisible(part, 'in_channels', in_channels, 'groups', groups)
         require_divisible(part, 'token_channels', token_channels, 'groups', groups)
         self.num_tokens = num_tokens
-        same_width = in_channels == token_channels
-        self.value = nn.Identity() if same_width else GroupedLinear(in_channels, token_channels, groups)
+        has_value = value_matrix or in_channels != token_channels
+        self.value = GroupedLinear(in_channels, token_channels, groups) if has_value else nn.Identity()
         self.norm = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
         self.dropout = nn.Dropout(dropout)
 
@@ -75,18 +79,28 @@ class AttentionTokenizer(Tokenizer):
         in_channels, token_channels, others: as in :class:`Tokenizer`.
         num_heads: slices of the channels that attend on their own, each with its slice of the filters.
         scale_logits: divide the logits by the square root of ``C / num_heads``.
+        position_encoder: config of an encoder that adds to each token where it looks, called with ``(tokens, maps)``;
+            none by default. With it the attention maps are written down, once.
 
     Raises:
         ValueError: ``num_heads`` or ``groups`` do not divide the channels.
     """
 
     def __init__(
-        self, in_channels: int, token_channels: int, num_heads: int = 1, scale_logits: bool = False, **kwargs
+        self,
+        in_channels: int,
+        token_channels: int,
+        num_heads: int = 1,
+        scale_logits: bool = False,
+        position_encoder: dict | None = None,
+        **kwargs,
     ) -> None:
         super().__init__(in_channels, token_channels, **kwargs)
         require_divisible(type(self).__name__, 'in_channels', in_channels, 'num_heads', num_heads)
         self.num_heads = num_heads
         self.scale = (in_channels // num_heads) ** -0.5 if scale_logits else 1.0
+        widths = dict(token_channels=token_channels, num_heads=num_heads)
+        self.position_encoder = MODELS.build(position_encoder, default_args=widths) if position_encoder else None
 
     def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
         """One filter a token, ``(L, C)`` or ``(N, L, C)``; arguments as in the forward pass."""
@@ -95,7 +109,27 @@ class AttentionTokenizer(Tokenizer):
     def pool(self, x: Tensor, tokens: Tensor | None) -> Tensor:
         return tokenize(to_pixels(x), self.filters(x, tokens), self.num_heads, self.scale)
 
+    def forward(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
+        if self.position_encoder is None:
+            return super().forward(x, tokens)
+        maps = self.attention(x, tokens)  # N, h, L, H, W
+        pooled = merge_heads(maps.flatten(-2) @ split_heads(to_pixels(x), self.num_heads))  # N, L, C
+        return self.dropout(self.norm(self.position_encoder(self.value(pooled), maps)))
+
     def attention(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
         """Where each token looks, ``(N, h, L, H, W)``, for the same arguments as the forward pass."""
         maps = tokenize_attention(to_pixels(x), self.filters(x, tokens), self.num_heads, self.scale)
         return maps.unflatten(-1, x.shape[-2:])
+
+    def require_tokens(self, tokens: Tensor | None) -> Tensor:
+        """The tokens of the module before, for a tokenizer that can't do without.
+
+        Raises:
+            ValueError: there are none, or not ``num_tokens``.
+        """
+        part = type(self).__name__
+        if tokens is None:
+            raise ValueError(f'{part} needs the tokens of a module before it: begin with a FilterTokenizer')
+        if tokens.shape[1] != self.num_tokens:
+            raise ValueError(f'{part}: num_tokens={self.num_tokens}, but {tokens.shape[1]} tokens came in')
+        return tokens

@@ -16,8 +16,8 @@ from .base import AttentionTokenizer
 class FilterTokenizer(AttentionTokenizer):
     """Learned filters, the same for every image (paper, equation 1).
 
-    The filters start normal with standard deviation ``1 / sqrt(C)``: logits of unit scale on a map of unit scale,
-    so that tokens differ from the first step and no attention is saturated.
+    The filters start normal with standard deviation ``1 / sqrt(C)``, over the factor of ``scale_logits``: logits of
+    unit scale on a map of unit scale, so that tokens differ from the first step and no attention is saturated.
 
     Args:
         in_channels, token_channels, others: as in :class:`AttentionTokenizer`.
@@ -25,7 +25,7 @@ class FilterTokenizer(AttentionTokenizer):
 
     def __init__(self, in_channels: int, token_channels: int, **kwargs) -> None:
         super().__init__(in_channels, token_channels, **kwargs)
-        self.weight = nn.Parameter(torch.randn(self.num_tokens, in_channels) * in_channels**-0.5)
+        self.weight = nn.Parameter(torch.randn(self.num_tokens, in_channels) * (in_channels**-0.5 / self.scale))
 
     def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
         return self.weight
@@ -44,11 +44,7 @@ class RecurrentTokenizer(AttentionTokenizer):
 
     def __init__(self, in_channels: int, token_channels: int, groups: int = 1, **kwargs) -> None:
         super().__init__(in_channels, token_channels, groups=groups, **kwargs)
-        self.to_filters = GroupedLinear(token_channels, in_channels, groups, gain=in_channels**-0.5)
+        self.to_filters = GroupedLinear(token_channels, in_channels, groups, gain=in_channels**-0.5 / self.scale)
 
     def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
-        if tokens is None:
-            raise ValueError('RecurrentTokenizer needs the tokens of a module before it: begin with a FilterTokenizer')
-        if tokens.shape[1] != self.num_tokens:
-            raise ValueError(f'RecurrentTokenizer: num_tokens={self.num_tokens}, but {tokens.shape[1]} tokens came in')
-        return self.to_filters(tokens)
+        return self.to_filters(self.require_tokens(tokens))

@@ -1,0 +1,15 @@
+# The small classifier with a class token on the embedded digits at 32x32. Not trained to the end here yet.
+# python tools/train.py configs/vt_cls/vt-cls_digits.py --cfg-options randomness.seed=0
+_base_ = [
+    '../_base_/models/vt-cls_r18.py',
+    '../_base_/datasets/digits_32x32.py',
+    '../_base_/schedules/adamw_bs32-15e.py',
+    '../_base_/default_runtime.py',
+]
+
+# The encoder starts slowly from scratch: three times the epochs.
+param_scheduler = [
+    dict(type='LinearLR', start_factor=0.01, by_epoch=True, end=1, convert_to_iter_based=True),
+    dict(type='CosineAnnealingLR', by_epoch=True, begin=1, end=45, T_max=44, convert_to_iter_based=True),
+]
+train_cfg = dict(max_epochs=45)

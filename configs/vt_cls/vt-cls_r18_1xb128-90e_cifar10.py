@@ -1,0 +1,8 @@
+# The small classifier with a class token on CIFAR-10. Not trained here yet.
+# python tools/train.py configs/vt_cls/vt-cls_r18_1xb128-90e_cifar10.py --auto-scale-lr
+_base_ = [
+    '../_base_/models/vt-cls_r18.py',
+    '../_base_/datasets/cifar10_bs128.py',
+    '../_base_/schedules/sgd_bs256-90e.py',
+    '../_base_/default_runtime.py',
+]

@@ -1,0 +1,10 @@
+# The small classifier with a class token on CIFAR-100. Not trained here yet.
+# python tools/train.py configs/vt_cls/vt-cls_r18_1xb128-90e_cifar100.py --auto-scale-lr
+_base_ = [
+    '../_base_/models/vt-cls_r18.py',
+    '../_base_/datasets/cifar100_bs128.py',
+    '../_base_/schedules/sgd_bs256-90e.py',
+    '../_base_/default_runtime.py',
+]
+
+model = dict(head=dict(num_classes=100))

@@ -1,0 +1,332 @@
+"""Distillation against its formula, and a teacher that is in reach of the model but no part of it.
+
+Letters: N batch, K classes.
+"""
+
+import copy
+import importlib.util
+import math
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.model import ExponentialMovingAverage
+from mmpretrain.models import LinearClsHead
+from mmpretrain.registry import MODELS as CLASSIFIERS
+from mmpretrain.structures import DataSample
+from torch.testing import assert_close
+
+from vt.analysis.complexity_tables import count_config
+from vt.models import DistilledClassifier, DropoutLinearClsHead
+from vt.models.classifiers.distilled import distillation_loss
+
+CONFIGS = Path(__file__).parents[2] / 'configs'
+K = 5
+STUDENT_PIXELS = dict(num_classes=K, mean=[120.0, 110.0, 100.0], std=[50.0, 60.0, 70.0], to_rgb=True)
+
+
+def resnet(channels, num_classes=K, **options):
+    return dict(
+        type='ImageClassifier',
+        backbone=dict(type='ResNet', depth=18, base_channels=channels, stem_channels=channels),
+        neck=dict(type='GlobalAveragePooling'),
+        head=dict(type='LinearClsHead', num_classes=num_classes, in_channels=8 * channels),
+        **options,
+    )
+
+
+STUDENT = dict(
+    backbone=dict(type='vt.VTResNet', depth=18, base_channels=4, stem_channels=4, num_tokens=3, token_channels=8),
+    neck=dict(type='vt.TokenAverage'),
+    head=dict(type='LinearClsHead', num_classes=K, in_channels=8),
+)
+
+
+def build_trained(config):
+    """A classifier whose statistics and logits look like a trained one's."""
+    torch.manual_seed(1)
+    model = CLASSIFIERS.build(copy.deepcopy(config))
+    for name, tensor in model.state_dict().items():
+        if name.endswith(('running_mean', 'head.fc.weight', 'bn2.weight')):
+            tensor.normal_()
+    return model.eval()
+
+
+@pytest.fixture
+def teacher_file(tmp_path):
+    path = tmp_path / 'teacher.pth'
+    torch.save(dict(meta={}, state_dict=build_trained(resnet(4)).state_dict()), path)
+    return str(path)
+
+
+def build(checkpoint, teacher=None, student=STUDENT, **options):
+    torch.manual_seed(0)
+    student = copy.deepcopy(student) | dict(data_preprocessor=dict(STUDENT_PIXELS))
+    model = DistilledClassifier(teacher=teacher or resnet(4), teacher_checkpoint=checkpoint, **student, **options)
+    model.init_weights()
+    return model
+
+
+def batch(n=3, size=(32, 48), dtype=torch.float64):
+    generator = torch.Generator().manual_seed(2)
+    samples = [DataSample().set_gt_label(int(label)) for label in torch.randint(K, (n,), generator=generator)]
+    return torch.randn(n, 3, *size, generator=generator, dtype=dtype), samples
+
+
+def literal_distillation(student, teacher, temperature):
+    """Written out: one image and one class at a time."""
+    total = 0
+    for student_logits, teacher_logits in zip(student, teacher):
+        student_sum = sum(torch.exp(logit / temperature) for logit in student_logits)
+        teacher_sum = sum(math.exp(logit / temperature) for logit in teacher_logits)
+        for student_logit, teacher_logit in zip(student_logits, teacher_logits):
+            q = torch.exp(student_logit / temperature) / student_sum
+            p = math.exp(teacher_logit / temperature) / teacher_sum
+            total = total + p * (math.log(p) - torch.log(q))
+    return temperature**2 * total / len(student)
+
+
+@pytest.mark.parametrize('temperature', [1.0, 0.5, 4.0])
+@pytest.mark.parametrize('shape', [(1, 2), (3, 5), (4, 17)])
+def test_the_distillation_loss_is_its_formula(shape, temperature):
+    generator = torch.Generator().manual_seed(shape[0])
+    student = torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True)
+    teacher = 2 * torch.randn(shape, generator=generator, dtype=torch.float64)
+    ours = distillation_loss(student, teacher, temperature)
+    literal = literal_distillation(student, teacher, temperature)
+    assert_close(ours, literal)
+    assert_close(*(torch.autograd.grad(loss, student)[0] for loss in (ours, literal)))
+    assert_close(distillation_loss(teacher, teacher, temperature), torch.zeros((), dtype=torch.float64))
+
+
+@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16])
+def test_the_distillation_loss_of_half_precision_is_float32(dtype):
+    student, teacher = (40 * torch.randn(4, 300).to(dtype) for _ in range(2))
+    assert_close(distillation_loss(student, teacher), distillation_loss(student.float(), teacher.float()))
+
+
+@pytest.mark.parametrize(('weights', 'temperature'), [((0.8, 0.2), 1.0), ((0.5, 2.0), 3.0)])
+def test_the_losses_and_their_gradients(weights, temperature, teacher_file):
+    options = dict(distillation_weight=weights[0], cls_weight=weights[1], temperature=temperature)
+    model = build(teacher_file, **options).double().train()
+    inputs, samples = batch()
+    losses = model(inputs, samples, mode='loss')
+    logits = model(inputs)
+    teacher_logits = build_trained(resnet(4)).double()(inputs).detach()
+    labels = [int(sample.gt_label) for sample in samples]
+    cross_entropy = sum(-scores.softmax(-1).log()[label] for scores, label in zip(logits, labels)) / len(labels)
+    expected = dict(
+        loss_cls=weights[1] * cross_entropy,
+        loss_distillation=weights[0] * literal_distillation(logits, teacher_logits, temperature),
+    )
+    assert_close(losses, expected)
+    total, log = model.parse_losses(losses)
+    assert_close(total, sum(expected.values()))
+    assert list(log) == ['loss', 'loss_cls', 'loss_distillation']
+    parameters = list(model.parameters())
+    gradients = torch.autograd.grad(total, parameters)
+    assert_close(gradients, torch.autograd.grad(sum(expected.values()), parameters))
+    assert all(gradient.any() for gradient in gradients[-2:])
+    assert not any(parameter.requires_grad for parameter in model.build_teacher().parameters())
+
+
+def test_the_teacher_is_no_part_of_the_model(teacher_file):
+    model = build(teacher_file)
+    plain = CLASSIFIERS.build(dict(type='ImageClassifier', **copy.deepcopy(STUDENT)))
+    assert list(model.state_dict()) == list(plain.state_dict())
+    assert [name for name, _ in model.named_parameters()] == [name for name, _ in plain.named_parameters()]
+    assert [name for name, _ in model.named_modules()] == [name for name, _ in plain.named_modules()]
+    plain.load_state_dict(model.state_dict())
+    model.load_state_dict(plain.state_dict())
+    inputs, _ = batch(dtype=torch.float32)
+    assert_close(model.eval()(inputs), plain.eval()(inputs))
+
+
+def test_the_teacher_stays_in_evaluation_mode(teacher_file):
+    model = build(teacher_file).train()
+    before = copy.deepcopy(model.build_teacher().state_dict())
+    model(*batch(dtype=torch.float32), mode='loss')
+    assert not any(part.training for part in model.build_teacher().modules())
+    assert_close(model.build_teacher().state_dict(), before)  # statistics too
+
+
+def test_it_is_built_when_it_is_needed_and_once(tmp_path, teacher_file):
+    student = copy.deepcopy(STUDENT)
+    model = DistilledClassifier(teacher=dict(type='NoSuchModel'), teacher_checkpoint='nowhere.pth', **student).eval()
+    inputs, samples = batch(dtype=torch.float32)
+    assert model.predict(inputs, samples)[0].pred_score.shape == (K,)
+    assert model.to('meta')(inputs.to('meta')).shape == (3, K)
+    model = build(teacher_file)
+    teacher = model.build_teacher()
+    model(inputs, samples, mode='loss')
+    assert model.build_teacher() is teacher
+
+
+@pytest.mark.parametrize('name', ['vt_resnet/vt-resnet18', 'baselines/resnet18'])
+def test_the_teacher_costs_nothing(name):
+    plain, distilled = (
+        count_config(CONFIGS / f'{name}_{recipe}_in1k.py', (224, 224))
+        for recipe in ('8xb32-90e', '8xb256-400e-distill')
+    )
+    assert distilled == plain
+
+
+def test_copies_and_averages_hold_no_teacher(teacher_file):
+    model = build(teacher_file).train()
+    average = ExponentialMovingAverage(model, momentum=0.5, update_buffers=True)
+    assert list(average.module.state_dict()) == list(model.state_dict())
+    for held in (average.module, pickle.loads(pickle.dumps(model))):
+        assert not held._teacher
+    inputs, samples = batch(dtype=torch.float32)
+    assert_close(average.module.loss(inputs, samples), model.loss(inputs, samples))  # it gets one of its own
+    average.update_parameters(model)
+    before = model.head.fc.weight.detach().clone()
+    with torch.no_grad():
+        model.head.fc.weight += 1
+    average.update_parameters(model)
+    assert_close(average.module.head.fc.weight, before + 0.5)
+
+
+@pytest.mark.parametrize('dtype', [torch.float64, torch.float16])
+def test_the_teacher_follows_the_model(dtype, teacher_file):
+    model = build(teacher_file).to(dtype)
+    tensors = [tensor for tensor in model.build_teacher().state_dict().values() if tensor.is_floating_point()]
+    assert {tensor.dtype for tensor in tensors} == {dtype}
+    assert {tensor.device.type for tensor in model.to('meta').build_teacher().state_dict().values()} == {'meta'}
+
+
+def test_a_teacher_that_is_built_late_is_where_the_model_is(teacher_file):
+    model = DistilledClassifier(teacher=resnet(4), teacher_checkpoint=teacher_file, **copy.deepcopy(STUDENT)).double()
+    losses = model(*batch(), mode='loss')
+    assert losses['loss_distillation'].dtype == torch.float64
+
+
+def test_losses_under_mixed_precision_are_float32(teacher_file):
+    model = build(teacher_file)
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        losses = model(*batch(dtype=torch.float32), mode='loss')
+    assert {loss.dtype for loss in losses.values()} == {torch.float32}
+
+
+OTHER_PIXELS = dict(mean=[10.0, 20.0, 30.0], std=[1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize('to_rgb', [True, False])
+def test_the_teacher_sees_its_own_normalisation(to_rgb, teacher_file):
+    teacher = resnet(4, data_preprocessor=dict(OTHER_PIXELS, to_rgb=to_rgb))
+    model = build(teacher_file, teacher).double()
+    pixels = torch.randint(256, (2, 3, 32, 40), generator=torch.Generator().manual_seed(3), dtype=torch.uint8)
+    inputs = model.data_preprocessor(dict(inputs=pixels))['inputs'].double()
+    trained = build_trained(teacher).double()
+    expected = trained(trained.data_preprocessor(dict(inputs=pixels))['inputs'])
+    assert_close(model.build_teacher()(inputs), expected, rtol=1e-5, atol=1e-5)  # a preprocessor knows float32 alone
+    without = build(teacher_file).double().build_teacher()(inputs)
+    assert not torch.allclose(without, expected, rtol=0.1)
+    assert_close(without, trained(inputs))
+
+
+@pytest.mark.parametrize(('size', 'seen'), [(None, (32, 48)), (64, (64, 96)), ((40, 36), (40, 36))])
+def test_the_teacher_sees_its_own_size(size, seen, teacher_file):
+    model = build(teacher_file, teacher_size=size)
+    shapes = []
+    model.build_teacher().classifier.register_forward_pre_hook(lambda _, inputs: shapes.append(inputs[0].shape[-2:]))
+    model(*batch(dtype=torch.float32), mode='loss')
+    assert shapes == [seen]
+
+
+def test_the_teacher_sees_mixed_images(teacher_file):
+    student = copy.deepcopy(STUDENT)
+    student['train_cfg'] = dict(augments=dict(type='Mixup', alpha=1.0))
+    student['head']['loss'] = dict(type='LabelSmoothLoss', label_smooth_val=0.1, mode='original', num_classes=K)
+    model = build(teacher_file, student=student)
+    seen = []
+    model.build_teacher().register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    images, samples = torch.randint(256, (4, 3, 32, 32)), batch(4)[1]
+    plain = model.data_preprocessor(dict(inputs=images, data_samples=samples))['inputs']
+    data = model.data_preprocessor(dict(inputs=images, data_samples=samples), training=True)
+    losses = model(**data, mode='loss')
+    assert not torch.equal(seen[0], plain)
+    assert_close(seen[0], data['inputs'])
+    assert all(loss.isfinite() for loss in losses.values())
+
+
+def test_weights_of_a_data_parallel_model_and_of_old_files(tmp_path, teacher_file):
+    state = torch.load(teacher_file)['state_dict']
+    state = {f'module.{name}': value for name, value in state.items() if 'num_batches_tracked' not in name}
+    torch.save(state, tmp_path / 'plain.pth')
+    inputs, _ = batch(dtype=torch.float32)
+    expected = build_trained(resnet(4))(inputs)
+    assert_close(build(str(tmp_path / 'plain.pth')).build_teacher()(inputs), expected)
+
+
+@pytest.mark.parametrize(
+    ('options', 'error', 'message'),
+    [
+        (dict(teacher_checkpoint='nowhere.pth'), FileNotFoundError, 'there is no nowhere.pth for model.teacher: train'),
+        (dict(teacher_checkpoint=None), ValueError, 'has no weights: set model.teacher_checkpoint to their file'),
+        (dict(teacher=resnet(4, num_classes=7)), ValueError, 'model.teacher has 7 classes, the student 5'),
+        (dict(teacher=resnet(8)), ValueError, r'backbone.\S+ is \(4.*\), the model needs \(8'),
+        (dict(temperature=0), ValueError, 'temperature=0 must be positive'),
+        (dict(cls_weight=-1), ValueError, 'cls_weight=-1 must not be negative'),
+    ],
+)
+def test_what_is_wrong_is_said_before_training(options, error, message, teacher_file):
+    options = dict(teacher=resnet(4), teacher_checkpoint=teacher_file) | options
+    with pytest.raises(error, match=message) as raised:
+        DistilledClassifier(**options, **copy.deepcopy(STUDENT)).init_weights()
+    assert '\n' not in str(raised.value)
+
+
+@pytest.mark.parametrize(('depths', 'message'), [((18, 34), 'also holds'), ((34, 18), 'lacks')])
+def test_weights_of_another_model_are_an_error(depths, message, tmp_path):
+    saved, wanted = resnet(4), resnet(4)
+    saved['backbone']['depth'], wanted['backbone']['depth'] = reversed(depths)
+    torch.save(build_trained(saved).state_dict(), tmp_path / 'other.pth')
+    with pytest.raises(ValueError, match=rf"other.pth is not model.teacher's: of \d+ tensors it {message} backbone"):
+        build(str(tmp_path / 'other.pth'), wanted)
+
+
+@pytest.mark.skipif(importlib.util.find_spec('timm') is not None, reason='timm is installed')
+def test_without_timm_the_extra_is_named():
+    with pytest.raises(ImportError, match=r"pip install -e '.\[timm\]'; or set another model.teacher"):
+        build(None, dict(type='TimmClassifier', model_name='fbnetv3_g', pretrained=True))
+
+
+def test_a_timm_model_teaches(tmp_path):
+    timm = pytest.importorskip('timm')
+    teacher = timm.create_model('resnet18', num_classes=K)
+    torch.save(teacher.state_dict(), tmp_path / 'timm.pth')
+    config = dict(type='TimmClassifier', model_name='resnet18', num_classes=K, pretrained=False)
+    model = build(str(tmp_path / 'timm.pth'), config)
+    inputs, samples = batch(dtype=torch.float32)
+    assert_close(model.build_teacher()(inputs), teacher.eval()(inputs))
+    assert model(inputs, samples, mode='loss')['loss_distillation'] > 0
+    with pytest.raises(ValueError, match=r'model.teacher has 7 classes, the student 5'):
+        build(str(tmp_path / 'timm.pth'), config | dict(num_classes=7))
+
+
+def test_dropout_before_the_linear_layer():
+    plain, head = LinearClsHead(K, 400), DropoutLinearClsHead(K, 400, dropout=0.25)
+    head.load_state_dict(plain.state_dict())
+    feature = torch.rand(2, 400) + 1
+    assert_close(head.eval()((feature,)), plain((feature,)))
+    dropped = head.train().pre_logits((feature,))
+    kept = dropped != 0
+    assert_close(dropped[kept], feature[kept] / 0.75)
+    assert 0.15 < 1 - kept.float().mean() < 0.35
+
+
+def test_both_losses_see_the_same_dropout(teacher_file):
+    student = copy.deepcopy(STUDENT)
+    student['head']['type'] = 'vt.DropoutLinearClsHead'
+    model = build(teacher_file, student=student).train()
+    seen = []
+    model.head.fc.register_forward_hook(lambda *arguments: seen.append(arguments[-1]))
+    inputs, samples = batch(dtype=torch.float32)
+    losses = model(inputs, samples, mode='loss')
+    (logits,) = seen
+    labels = torch.tensor([int(sample.gt_label) for sample in samples])
+    assert_close(losses['loss_cls'], 0.2 * torch.nn.functional.cross_entropy(logits, labels))
+    teacher_logits = build_trained(resnet(4))(inputs).detach()
+    assert_close(losses['loss_distillation'], 0.8 * literal_distillation(logits, teacher_logits, 1.0))

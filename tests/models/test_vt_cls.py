@@ -1,0 +1,132 @@
+"""The small classifier with a class token: its equations, and that nothing in it has the size of a batch."""
+
+from pathlib import Path
+
+import literal_early_equations as literal
+import pytest
+import torch
+from literal_equations import filter_tokenizer, pixels
+from mmengine.config import Config
+from mmengine.registry import MODELS, init_default_scope
+
+from vt.analysis.complexity import count_complexity
+from vt.models import TokenEncoder
+
+CONFIGS = Path(__file__).parents[2] / 'configs/vt_cls'
+SMALL = dict(in_channels=6, token_channels=16, depth=2, num_heads=4, feedforward_channels=24)
+
+
+def make(num_tokens=3, **options):
+    """Weights of the size at which no softmax is flat."""
+    torch.manual_seed(num_tokens)
+    neck = TokenEncoder(num_tokens=num_tokens, **(SMALL | options))
+    for parameter in neck.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return neck.double().eval()
+
+
+def build(name='vt-cls_digits'):
+    init_default_scope('mmpretrain')
+    torch.manual_seed(0)
+    model = MODELS.build(Config.fromfile(CONFIGS / f'{name}.py').model)
+    model.init_weights()
+    return model.eval()
+
+
+def literal_encoder(neck, x):
+    vectors = []
+    for sample in x:
+        tokens = filter_tokenizer(pixels(sample), neck.tokenizer.weight.T, neck.tokenizer.value.dense())
+        tokens = torch.cat([neck.class_token[0], tokens]) + neck.position_embedding[0]
+        for layer in neck.layers:
+            tokens = literal.encoder_layer(tokens, dict(layer.named_parameters()), SMALL['num_heads'])
+        vectors.append(literal.layer_norm(tokens, neck.norm.weight, neck.norm.bias)[0])
+    return torch.stack(vectors)
+
+
+@pytest.mark.parametrize('size', [(2, 6, 5, 3), (1, 6, 1, 1), (3, 6, 2, 7)])
+@pytest.mark.parametrize('num_tokens', [1, 5])
+def test_it_is_the_equations(size, num_tokens):
+    neck = make(num_tokens)
+    x = torch.randn(size, dtype=torch.float64, requires_grad=True)
+    (ours,), theirs = neck([x]), literal_encoder(neck, x)
+    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
+    direction = torch.randn_like(ours)
+    variables = [x, *neck.parameters()]
+    expected = torch.autograd.grad(theirs, variables, direction)
+    for own, other in zip(torch.autograd.grad(ours, variables, direction), expected, strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-8, atol=1e-9)
+
+
+def test_no_parameter_has_the_size_of_a_batch():
+    model = build()
+    shapes = {name: tuple(parameter.shape) for name, parameter in model.neck.named_parameters()}
+    assert shapes['tokenizer.weight'] == (8, 64)
+    assert shapes['tokenizer.value.weight'] == (1, 64, 128)
+    assert shapes['class_token'] == (1, 1, 128)
+    assert shapes['position_embedding'] == (1, 9, 128)
+    for batch in (1, 2, 7):
+        assert model(torch.randn(batch, 3, 32, 32)).shape == (batch, 10)
+        assert shapes == {name: tuple(parameter.shape) for name, parameter in model.neck.named_parameters()}
+
+
+def test_a_sample_does_not_depend_on_its_batch():
+    model = build().double()
+    images = torch.randn(3, 3, 32, 48, dtype=torch.float64)
+    together = model(images)
+    for index in range(3):
+        torch.testing.assert_close(model(images[index : index + 1])[0], together[index])
+
+
+def test_every_parameter_gets_a_gradient_and_survives_a_round_trip():
+    model = build()
+    model(torch.randn(4, 3, 32, 32)).square().sum().backward()
+    for name, parameter in model.neck.named_parameters():
+        assert parameter.grad.abs().sum() > 0, name
+    twin = build()
+    twin.load_state_dict(model.state_dict())
+    images = torch.randn(2, 3, 32, 32)
+    assert torch.equal(twin(images), model(images))
+
+
+def test_layers_start_different():
+    first, second = (layer.attn.qkv.weight for layer in build().neck.layers[:2])
+    assert not torch.equal(first, second)
+
+
+def test_the_class_token_reads_the_visual_tokens_and_their_places():
+    neck = make(5)
+    x = torch.randn(1, 6, 4, 4, dtype=torch.float64)
+    (vector,) = neck([x])
+    assert not torch.allclose(neck([2 * x])[0], vector)
+    with torch.no_grad():
+        neck.position_embedding[:, 1:] = neck.position_embedding[:, 1:].flip(1)
+    assert not torch.allclose(neck([x])[0], vector)
+
+
+def test_dropout_acts_in_training_only():
+    neck = make(dropout=0.5)
+    feats = [torch.randn(2, 6, 4, 4, dtype=torch.float64)]
+    assert torch.equal(neck(feats)[0], neck(feats)[0])
+    neck.train()
+    assert not torch.equal(neck(feats)[0], neck(feats)[0])
+
+
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_half_precision_is_near_float64(dtype):
+    neck = build().neck.double()
+    x = torch.randn(2, 64, 5, 7, dtype=torch.float64)
+    (exact,) = neck([x])
+    (ours,) = neck.to(dtype)([x.to(dtype)])
+    tolerance = 32 * torch.finfo(dtype).eps
+    torch.testing.assert_close(ours.double(), exact, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize('num_tokens', [1, 8])
+def test_attention_is_counted(num_tokens):
+    """Tokenizer, W_V, four matrices and two products of attention a layer, and the feed-forward network."""
+    neck = TokenEncoder(64, num_tokens=num_tokens)
+    sequence, pixel_count = num_tokens + 1, 20
+    layer = sequence * 128 * (4 * 128 + 2 * 256) + 2 * sequence**2 * 128
+    expected = 2 * pixel_count * 64 * num_tokens + num_tokens * 64 * 128 + 6 * layer
+    assert count_complexity(neck, [torch.randn(1, 64, 4, 5)]).flops == expected

@@ -1,0 +1,301 @@
+"""The parts of the paper's first version against its literal equations, in float64, and the networks made of them."""
+
+from pathlib import Path
+
+import literal_early_equations as literal
+import pytest
+import torch
+from literal_equations import pixels
+from mmengine.config import Config
+from mmengine.registry import MODELS, init_default_scope
+
+import vt
+from vt.analysis.complexity import count_complexity
+from vt.models import DynamicTokenizer, FilterTokenizer, PositionEncoder, Projector, ValueTransformer, VTModule
+from vt.ops import use_path
+
+CONFIGS = Path(__file__).parents[2] / 'configs/vt_early'
+# N, C, H, W, L, C_T, heads, groups of pixel-side matrices
+SIZES = [(2, 8, 5, 3, 4, 12, 4, 4), (1, 12, 1, 1, 2, 12, 1, 3), (3, 16, 2, 9, 7, 8, 2, 4), (1, 8, 6, 6, 3, 16, 1, 1)]
+GRIDS = [None, dict(size=4, downsamples=1), dict(size=8, downsamples=2), dict(size=3, downsamples=0)]
+
+
+def randomize(part):
+    """Weights of the size at which every softmax is neither flat nor saturated, and positions speak."""
+    for parameter in part.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return part.double()
+
+
+def random_map_and_tokens(size):
+    n, c, h, w, num_tokens, c_t = size[:6]
+    torch.manual_seed(sum(size))
+    return torch.randn(n, c, h, w, dtype=torch.float64), torch.randn(n, num_tokens, c_t, dtype=torch.float64)
+
+
+def encoder_config(grid):
+    return grid and dict(type='vt.PositionEncoder', **grid)
+
+
+def make_static(size, grid):
+    groups = size[7]
+    options = dict(num_tokens=size[4], groups=groups, scale_logits=True, value_matrix=True)
+    return FilterTokenizer(size[1], size[5], position_encoder=encoder_config(grid), **options)
+
+
+def make_dynamic(size, grid):
+    options = dict(num_tokens=size[4], num_heads=size[6], groups=size[7])
+    return DynamicTokenizer(size[1], size[5], position_encoder=encoder_config(grid), **options)
+
+
+def with_positions(part, tokens, maps, shape):
+    """``[T, P] W``."""
+    encoder = part.position_encoder
+    if encoder is None:
+        return tokens
+    join, w_p = encoder.join_heads.flatten(), encoder.mix.dense()
+    p = literal.positions(maps, shape, encoder.size, list(encoder.downsample), join, w_p)
+    return torch.cat([tokens, p], dim=-1) @ encoder.merge.dense()
+
+
+def literal_static(part, x):
+    samples = []
+    for sample in x:
+        tokens, maps = literal.static_tokenizer(pixels(sample), part.weight.T, part.value.dense())
+        samples.append(with_positions(part, tokens, maps, sample.shape[1:]))
+    return torch.stack(samples)
+
+
+def literal_dynamic(part, x, tokens):
+    half = tokens.shape[1] // 2
+    matrices = [linear.dense() for linear in (part.query, part.key, part.value)]
+    samples = []
+    for sample, t in zip(x, tokens):
+        new, maps = literal.dynamic_tokens(pixels(sample), t[:half], *matrices, part.num_heads)
+        samples.append(torch.cat([t[half:], with_positions(part, new, maps, sample.shape[1:])]))
+    return torch.stack(samples)
+
+
+def literal_transformer(part, tokens):
+    matrices = [linear.dense() for linear in (part.query, part.key, part.value, part.feed_forward)]
+    return torch.stack([literal.transformer(t, *matrices, part.num_heads) for t in tokens])
+
+
+def literal_projector(part, x, tokens):
+    matrices = [linear.dense() for linear in (part.query, part.key, part.value)]
+    maps = [literal.projector(pixels(sample), t, *matrices, part.num_heads) for sample, t in zip(x, tokens)]
+    return torch.stack([refined.T.reshape(sample.shape) for refined, sample in zip(maps, x)])
+
+
+def assert_equal_with_gradients(part, equation, *inputs):
+    """Outputs, input gradients and parameter gradients; every parameter and input gets one."""
+    for tensor in inputs:
+        tensor.requires_grad_()
+    variables = [*inputs, *part.parameters()]
+    theirs = equation(part, *inputs)
+    direction = torch.randn_like(theirs)
+    expected = torch.autograd.grad(theirs, variables, direction)
+    for path in ('plain', 'sdpa'):
+        with use_path(path):
+            ours = part(*inputs)
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
+        for own, other in zip(torch.autograd.grad(ours, variables, direction), expected, strict=True):
+            torch.testing.assert_close(own, other, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize('size', SIZES)
+@pytest.mark.parametrize('grid', GRIDS)
+def test_static_tokenizer(size, grid):
+    x, tokens = random_map_and_tokens(size)
+    part = randomize(make_static(size, grid))
+    assert part(x).shape == tokens.shape
+    assert_equal_with_gradients(part, literal_static, x)
+
+
+@pytest.mark.parametrize('size', SIZES)
+@pytest.mark.parametrize('grid', GRIDS)
+def test_dynamic_tokenizer(size, grid):
+    x, tokens = random_map_and_tokens(size)
+    part = randomize(make_dynamic(size, grid))
+    assert part(x, tokens).shape == tokens.shape
+    assert_equal_with_gradients(part, literal_dynamic, x, tokens)
+
+
+@pytest.mark.parametrize('size', SIZES)
+@pytest.mark.parametrize('feed_forward_groups', [1, 4])
+def test_value_transformer(size, feed_forward_groups):
+    _, tokens = random_map_and_tokens(size)
+    part = ValueTransformer(size[5], 8, num_heads=4, groups=2, feed_forward_groups=feed_forward_groups)
+    assert_equal_with_gradients(randomize(part), literal_transformer, tokens)
+
+
+@pytest.mark.parametrize('size', SIZES)
+@pytest.mark.parametrize('query_groups', [1, 4])
+def test_projector_with_values_and_grouped_queries(size, query_groups):
+    x, tokens = random_map_and_tokens(size)
+    options = dict(num_heads=4, scale_logits=True, value_matrix=True, query_groups=query_groups)
+    assert_equal_with_gradients(randomize(Projector(size[1], size[5], **options)), literal_projector, x, tokens)
+
+
+def test_heads_cost_the_pixels_no_more_than_one():
+    """Each pixel meets each token twice, whatever the number of heads, where a head reads its own channels."""
+    x, tokens = torch.randn(1, 16, 5, 7), torch.randn(1, 4, 12)
+    on_tokens = 4 * (12 * 16 + 16 * 16 / 4 + 12 * 16)
+    projector = Projector(16, 12, num_heads=4, query_groups=4)
+    assert count_complexity(projector, x, tokens).flops == on_tokens + 2 * 35 * 16 * 4
+
+
+def make_modules(channels=8, token_channels=12, num_tokens=5, heads=2):
+    grid = dict(type='vt.PositionEncoder', size=4)
+    static = dict(type='vt.FilterTokenizer', scale_logits=True, value_matrix=True, position_encoder=grid)
+    dynamic = dict(type='vt.DynamicTokenizer', num_heads=heads, groups=heads, position_encoder=grid)
+    relation = dict(type='vt.ValueTransformer', num_heads=heads, groups=heads)
+    projector = dict(type='vt.Projector', num_heads=heads, scale_logits=True, value_matrix=True, query_groups=heads)
+    tokenizers = [tokenizer | dict(num_tokens=num_tokens) for tokenizer in (static, dynamic)]
+    return [VTModule(channels, token_channels, tokenizer, relation, projector) for tokenizer in tokenizers]
+
+
+@pytest.mark.parametrize('size', SIZES[2:])
+def test_two_modules_are_the_equations_in_turn(size):
+    x, _ = random_map_and_tokens(size)
+    first, second = (randomize(module) for module in make_modules(size[1], size[5], size[4]))
+    refined, tokens = second(*first(x))
+    expected = literal_transformer(first.relation, literal_static(first.tokenizer, x))
+    x = literal_projector(first.projector, x, expected)
+    expected = literal_transformer(second.relation, literal_dynamic(second.tokenizer, x, expected))
+    torch.testing.assert_close(tokens, expected)
+    torch.testing.assert_close(refined, literal_projector(second.projector, x, expected))
+
+
+def test_every_parameter_gets_a_gradient_as_initialised():
+    torch.manual_seed(0)
+    first, second = make_modules()
+    x, tokens = second(*first(torch.randn(2, 8, 5, 3)))
+    (x.square().sum() + tokens.square().sum()).backward()
+    for name, parameter in [*first.named_parameters(), *second.named_parameters()]:
+        assert parameter.grad.abs().sum() > 0, name
+
+
+def test_a_sample_does_not_depend_on_its_batch():
+    x, _ = random_map_and_tokens(SIZES[0])
+    first, second = (randomize(module) for module in make_modules())
+    together = second(*first(x))
+    for index in range(len(x)):
+        for alone, batched in zip(second(*first(x[index : index + 1])), together):
+            torch.testing.assert_close(alone[0], batched[index])
+
+
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize('memory_format', [torch.contiguous_format, torch.channels_last])
+def test_half_precision_is_near_float64(dtype, memory_format):
+    torch.manual_seed(0)
+    x = torch.randn(2, 64, 6, 7)
+    first, second = (module.double() for module in make_modules(64, 128, 8, heads=4))
+    exact_map, exact_tokens = second(*first(x.double()))
+    first, second = first.to(dtype), second.to(dtype)
+    refined, tokens = second(*first(x.to(dtype, memory_format=memory_format)))
+    tolerance = 32 * torch.finfo(dtype).eps
+    torch.testing.assert_close(refined.double(), exact_map, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(tokens.double(), exact_tokens, rtol=tolerance, atol=tolerance)
+
+
+def test_every_token_is_renewed_by_two_dynamic_tokenizers_in_a_row():
+    x, tokens = random_map_and_tokens(SIZES[0])
+    part = randomize(make_dynamic(SIZES[0], None))
+    once = part(x, tokens)
+    assert torch.equal(once[:, :2], tokens[:, 2:])
+    assert not torch.isin(part(x, once), tokens).any()
+
+
+def test_positions_tell_apart_what_the_pixels_alone_cannot():
+    """The same pixels at other places: the same tokens without positions, other ones with them."""
+    x, _ = random_map_and_tokens(SIZES[0])
+    part, placed = make_static(SIZES[0], None).double(), make_static(SIZES[0], GRIDS[1]).double()
+    torch.testing.assert_close(part(x.flip(-2)), part(x))
+    assert not torch.allclose(placed(x.flip(-2)), placed(x), rtol=1e-3)
+
+
+def test_an_encoding_keeps_its_scale_when_the_image_grows():
+    torch.manual_seed(0)
+    encoder = PositionEncoder(12, size=14)
+    uniform = [torch.full((1, 1, 1, side, side), side**-2.0) for side in (7, 14, 28, 56)]
+    encodings = [encoder.encode(maps) for maps in uniform]
+    for encoding in encodings:
+        torch.testing.assert_close(encoding, encodings[0])
+    assert 0.03 < encodings[0].square().mean().sqrt() < 0.3
+
+
+def test_static_maps_are_computed_once_and_recorded():
+    x, _ = random_map_and_tokens(SIZES[0])
+    first, second = (module.double() for module in make_modules(num_tokens=4))
+    with vt.record_attention(torch.nn.ModuleList([first, second])) as records:
+        second(*first(x))
+    assert records['0.tokenizer'].attention.shape == (2, 1, 4, 5, 3)
+    assert records['1.tokenizer'].attention.shape == (2, 2, 2, 5, 3)  # of the two new tokens
+    assert records['1.relation'].attention.shape == (2, 2, 4, 4)
+    for name, axes in {'0.tokenizer': (-2, -1), '1.tokenizer': (-2, -1), '1.relation': -1, '1.projector': 2}.items():
+        total = records[name].attention.sum(axes)
+        torch.testing.assert_close(total, torch.ones_like(total))
+    calls = []
+    first.tokenizer.filters = lambda *inputs: calls.append(1) or FilterTokenizer.filters(first.tokenizer, *inputs)
+    first(x)
+    assert len(calls) == 1
+
+
+def test_dropout_and_stochastic_depth_act_in_training_only():
+    torch.manual_seed(0)
+    tokens = torch.randn(64, 4, 16)
+    transformer = ValueTransformer(16, num_heads=2, groups=2, drop_path=1 - 1e-6)
+    assert torch.equal(transformer.train()(tokens), tokens)
+    assert not torch.allclose(transformer.eval()(tokens), tokens)
+    transformer = ValueTransformer(16, num_heads=2, groups=2, dropout=1 - 1e-6, norm_cfg=dict(type='LN'))
+    assert torch.equal(transformer.train()(tokens), tokens)
+    tokenizer = DynamicTokenizer(8, 16, num_tokens=4, num_heads=2, groups=2, dropout=0.5)
+    dropped = tokenizer.train()(torch.randn(64, 8, 2, 2), tokens) == 0
+    assert 0.3 < dropped[:, 2:].float().mean() < 0.7
+    assert not dropped[:, :2].any()
+
+
+@pytest.mark.parametrize('depth', [18, 34, 50, 101])
+def test_the_classifiers_are_the_first_versions_by_config_alone(depth):
+    init_default_scope('mmpretrain')
+    torch.manual_seed(0)
+    cfg = Config.fromfile(CONFIGS / f'vt-early-resnet{depth}_8xb32-90e_in1k.py')
+    backbone = MODELS.build(cfg.model.backbone)
+    backbone.init_weights()
+    tokenizers = [type(module.tokenizer).__name__ for module in backbone.layer4]
+    assert tokenizers == ['FilterTokenizer'] + ['DynamicTokenizer'] * (len(tokenizers) - 1)
+    assert not any(list(module.projector.parameters()) for module in backbone.layer4)
+    assert {module.relation.num_heads for module in backbone.layer4} == {16}
+    (tokens,) = backbone(torch.randn(2, 3, 64, 64))
+    assert tokens.shape == (2, 16, 1024)
+    assert 0.05 < tokens.square().mean().sqrt() < 1  # a deep stack neither grows nor shrinks
+
+
+def test_the_segmentor_is_the_first_versions_by_config_alone():
+    cfg = Config.fromfile(CONFIGS / 'vt-early-fpn_r50_4xb8-90k_coco-stuff164k-800x1216.py')
+    neck = MODELS.build(cfg.model.neck)
+    assert {type(tokenizer.position_encoder) for tokenizer in neck.tokenizers} == {PositionEncoder}
+    assert isinstance(neck.relation, ValueTransformer)
+    assert [(p.num_heads, p.query.groups, p.key.groups) for p in neck.projectors] == [(16, 16, 1)] * 4
+    sides = (16, 8, 4, 2)
+    maps = [torch.randn(1, channels, side, 2 * side) for channels, side in zip(cfg.model.neck.in_channels, sides)]
+    assert [tuple(x.shape) for x in neck(maps)] == [(1, 256, side, 2 * side) for side in sides]
+
+
+@pytest.mark.parametrize(
+    ('make', 'message'),
+    [
+        (lambda: DynamicTokenizer(16, 16, num_tokens=1), 'num_tokens=1 leaves no half to renew; give at least 2'),
+        (lambda: DynamicTokenizer(16, 16, num_heads=4, groups=2), 'groups=2 is not divisible by num_heads=4'),
+        (lambda: DynamicTokenizer(16, 16)(torch.randn(1, 16, 2, 2)), 'DynamicTokenizer needs the tokens of a module'),
+        (lambda: DynamicTokenizer(16, 16)(torch.randn(1, 16, 2, 2), torch.randn(1, 3, 16)), 'but 3 tokens came in'),
+        (lambda: PositionEncoder(16, size=14, downsamples=2), r'PositionEncoder: size=14 is not divisible by 2\^down'),
+        (lambda: ValueTransformer(24), 'ValueTransformer: token_channels=24 is not divisible by num_heads=16'),
+        (lambda: Projector(8, 12, query_groups=3), 'in_channels=8 is not divisible by'),
+    ],
+)
+def test_sizes_that_do_not_fit_are_one_clear_line(make, message):
+    with pytest.raises(ValueError, match=message) as error:
+        make()
+    assert '\n' not in str(error.value)

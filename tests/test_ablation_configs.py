@@ -1,0 +1,47 @@
+"""The ablations: short, complete, and each the same change on every data set and depth. test_configs.py builds them."""
+
+from pathlib import Path
+
+import pytest
+from mmengine.config import Config
+
+from vt.analysis.complexity_tables import classifier_config
+from vt.analysis.paper import ABLATIONS
+
+CONFIGS = Path(__file__).parents[1] / 'configs'
+LEAVES = sorted((CONFIGS / 'ablations').glob('*/*.py'))
+VARIANTS = [(table.key, name) for table in ABLATIONS.values() for name in table.variants.values() if name]
+
+
+def settings(path):
+    """The lines of a config that set something."""
+    lines = (line.strip() for line in path.read_text().splitlines())
+    return [line for line in lines if line and not line.startswith('#')]
+
+
+@pytest.mark.parametrize('leaf', LEAVES, ids=lambda path: path.stem)
+def test_a_leaf_has_at_most_ten_lines_of_settings(leaf):
+    assert 2 <= len(settings(leaf)) <= 10
+
+
+@pytest.mark.parametrize('leaf', LEAVES, ids=lambda path: path.stem)
+def test_a_leaf_inherits_from_one_config_and_changes_its_backbone_alone(leaf):
+    base = settings(leaf)[0]
+    base = Config.fromfile(leaf.parent / base.removeprefix('_base_ = ').strip("'")).to_dict()
+    cfg = Config.fromfile(leaf).to_dict()
+    assert cfg['model'].pop('backbone') != base['model'].pop('backbone')
+    assert cfg == base
+
+
+@pytest.mark.parametrize(('table', 'variant'), VARIANTS)
+def test_a_variant_is_the_same_change_everywhere(table, variant):
+    """On ImageNet with 18 and 34 layers, on the digits and on the twin digits: the inherited line differs, no other."""
+    leaves = list((CONFIGS / 'ablations' / table).glob(f'*_{variant}_*.py'))
+    tasks = {leaf.stem.split('_', 2)[2] for leaf in leaves}
+    assert tasks == {'8xb32-90e_in1k', 'digits', 'twin-digits'}
+    assert {classifier_config(CONFIGS, f'VT-R{depth}', variant, table) for depth in (18, 34)} <= set(leaves)
+    assert len({tuple(settings(leaf)[1:]) for leaf in leaves}) == 1
+
+
+def test_no_leaf_is_left_over():
+    assert len(LEAVES) == 4 * len(VARIANTS)

@@ -1,0 +1,5 @@
+"""Classifiers that MMPretrain lacks."""
+
+from .distilled import DistilledClassifier
+
+__all__ = ['DistilledClassifier']

@@ -1,0 +1,5 @@
+"""Heads that MMPretrain lacks."""
+
+from .dropout_linear import DropoutLinearClsHead
+
+__all__ = ['DropoutLinearClsHead']

@@ -1,0 +1,78 @@
+"""The small classifier's neck: visual tokens and a class token through a standard transformer encoder.
+
+Letters: N batch, C map channels, H and W map size, L tokens, C_T token channels.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from mmengine.model import BaseModule, ModuleList
+from mmpretrain.models.backbones.vision_transformer import TransformerEncoderLayer
+from torch import Tensor, nn
+
+from vt.registry import MODELS
+
+TOKENIZER = dict(type='vt.FilterTokenizer')
+
+
+@MODELS.register_module()
+class TokenEncoder(BaseModule):
+    """Group the last map into tokens, put a class token in front, encode them all, and give the class token.
+
+    The encoder is a Vision Transformer's: MMPretrain's pre-norm layers with GELU and a normalisation at the end. The
+    tokens get a learned position embedding, since each filter has its place among them. Nothing depends on the size
+    of the batch or of the map.
+
+    The class token and the embedding start normal with standard deviation 0.02, the layers as MMPretrain's do.
+
+    Args:
+        in_channels: C, channels of the last map.
+        token_channels: C_T.
+        num_tokens: L, visual tokens.
+        depth: number of encoder layers.
+        num_heads: heads of their attention.
+        feedforward_channels: hidden channels of their feed-forward network.
+        dropout: probability to drop an entry, after the embedding and in both branches of a layer.
+        tokenizer: config of the tokenizer; a missing key has the default's value.
+        init_cfg: as in mmengine.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        token_channels: int = 128,
+        num_tokens: int = 8,
+        depth: int = 6,
+        num_heads: int = 8,
+        feedforward_channels: int = 256,
+        dropout: float = 0.1,
+        tokenizer: dict = TOKENIZER,
+        init_cfg: dict | None = None,
+    ) -> None:
+        super().__init__(init_cfg)
+        widths = dict(in_channels=in_channels, token_channels=token_channels, num_tokens=num_tokens)
+        self.tokenizer = MODELS.build(TOKENIZER | widths | tokenizer)
+        self.class_token = nn.Parameter(torch.randn(1, 1, token_channels) * 0.02)
+        self.position_embedding = nn.Parameter(torch.randn(1, num_tokens + 1, token_channels) * 0.02)
+        self.dropout = nn.Dropout(dropout)
+        self.layers = ModuleList(
+            TransformerEncoderLayer(token_channels, num_heads, feedforward_channels, drop_rate=dropout)
+            for _ in range(depth)
+        )
+        self.norm = nn.LayerNorm(token_channels)
+
+    def forward(self, feats: Sequence[Tensor]) -> tuple[Tensor]:
+        """Maps of a backbone to the vector that a linear head reads.
+
+        Args:
+            feats: maps of which the last is read, ``(N, C, H, W)``.
+
+        Returns:
+            A tuple of one, the class token ``(N, C_T)``.
+        """
+        tokens = self.tokenizer(feats[-1])  # N, L, C_T
+        tokens = torch.cat([self.class_token.expand(len(tokens), -1, -1), tokens], dim=1)  # N, L + 1, C_T
+        tokens = self.dropout(tokens + self.position_embedding)
+        for layer in self.layers:
+            tokens = layer(tokens)
+        return (self.norm(tokens[:, 0]),)

@@ -1,0 +1,76 @@
+"""The position encoder of the paper's first version (arXiv 2006.03677v1): what place a token was taken from.
+
+Letters: N batch, L tokens, C_T token channels, h heads, H and W map size, S grid size, C_P position channels.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import adaptive_avg_pool2d, conv2d
+
+from vt.registry import MODELS
+
+from .checks import require_divisible
+from .grouped_linear import GroupedLinear
+
+
+@MODELS.register_module()
+class PositionEncoder(nn.Module):
+    """``[T, P] W`` with ``P = downsample(A) W_{A->P}``: the attention maps tell a token's position.
+
+    The maps of all heads are resized to a grid of S x S, downsampled by 3x3 convolutions of stride 2, brought to one
+    channel, flattened and mixed by a 1x1 convolution. Nothing has a bias.
+
+    Resizing averages a map over the cells of the grid and multiplies it by ``HW / S^2``, so that the values of a cell
+    still add up to what its token takes from there. At the 14x14 maps of the first version this changes nothing; on
+    other ones the encoding does not fade as images grow.
+
+    The convolutions start as averages, so that the grid still shows where a token looks, and W_{A->P} ``S^2`` times
+    larger than LeCun's, times ``gain``: positions of scale ``gain``, whatever the size of the map.
+
+    Args:
+        token_channels: C_T.
+        num_heads: h, heads of the tokenizer that gives the maps.
+        size: S; 14 in the first version.
+        downsamples: number of strided convolutions; ``C_P = S^2 / 4^downsamples``.
+        gain: initial scale of the positions: how loudly they speak in the tokens. All tokens of all images have most of
+            their positions in common at first.
+
+    Raises:
+        ValueError: ``2^downsamples`` does not divide ``size``.
+    """
+
+    def __init__(
+        self, token_channels: int, num_heads: int = 1, size: int = 14, downsamples: int = 1, gain: float = 0.1
+    ) -> None:
+        super().__init__()
+        require_divisible('PositionEncoder', 'size', size, '2^downsamples', 2**downsamples)
+        self.size = size
+        self.position_channels = (size // 2**downsamples) ** 2
+        # Plain weights, because a backbone draws those of every nn.Conv2d in it anew.
+        average = torch.eye(num_heads)[..., None, None].expand(-1, -1, 3, 3) / 9  # each head by itself
+        self.downsample = nn.ParameterList(nn.Parameter(average.clone()) for _ in range(downsamples))
+        self.join_heads = nn.Parameter(torch.full((1, num_heads, 1, 1), 1 / num_heads))
+        self.mix = GroupedLinear(self.position_channels, self.position_channels, gain=gain * size**2)
+        self.merge = GroupedLinear(token_channels + self.position_channels, token_channels)
+
+    def encode(self, maps: Tensor) -> Tensor:
+        """P: attention maps ``(N, h, L, H, W)`` to positions ``(N, L, C_P)``."""
+        height, width = maps.shape[-2:]
+        grids = adaptive_avg_pool2d(maps.transpose(1, 2).flatten(0, 1), self.size)  # N * L, h, S, S
+        grids = grids * (height * width / self.size**2)
+        for weight in self.downsample:
+            grids = conv2d(grids, weight, stride=2, padding=1)
+        grids = conv2d(grids, self.join_heads)  # N * L, 1, S / 2^n, S / 2^n
+        return self.mix(grids.flatten(1)).unflatten(0, (len(maps), -1))
+
+    def forward(self, tokens: Tensor, maps: Tensor) -> Tensor:
+        """Tell tokens their positions.
+
+        Args:
+            tokens: ``(N, L, C_T)``.
+            maps: where each of them looks, ``(N, h, L, H, W)``, in sum one over H and W.
+
+        Returns:
+            Tokens, ``(N, L, C_T)``.
+        """
+        return self.merge(torch.cat([tokens, self.encode(maps)], dim=-1))

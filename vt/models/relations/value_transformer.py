@@ -1,0 +1,83 @@
+"""The transformer of the paper's first version (arXiv 2006.03677v1): values, and one feed-forward matrix.
+
+Letters: N batch, L tokens, C_T token channels, d query and key width, h heads.
+"""
+
+from mmcv.cnn import build_norm_layer
+from mmcv.cnn.bricks import DropPath
+from torch import Tensor, nn
+
+from vt.ops.plain import merge_heads, split_heads
+from vt.registry import MODELS
+
+from ..checks import require_divisible
+from ..grouped_linear import GroupedLinear
+
+
+@MODELS.register_module()
+class ValueTransformer(nn.Module):
+    """``T' = T + softmax over L of ((T Q)(T K)^T / sqrt(d / h)) (T V)`` in each head, then ``T_out = T' + T' F``.
+
+    The first version gives no initialisation. Q, K and V start with LeCun's deviation: logits of unit scale on tokens
+    of unit scale. Tokens are alike at first, so attention adds as much variance as there is; F starts at ``1/sqrt(2) -
+    1`` times the identity, which takes it off again, and a deep stack neither grows nor shrinks.
+
+    Args:
+        token_channels: C_T.
+        qk_channels: d; ``C_T / 2`` by default.
+        num_heads: h.
+        groups: channel groups of Q, K and V.
+        feed_forward_groups: channel groups of F.
+        norm_cfg: normalisation before each of the two branches, e.g. ``dict(type='LN')``; none by default.
+        dropout: probability to drop an entry of a branch.
+        drop_path: probability to drop a branch of a sample (stochastic depth).
+
+    Raises:
+        ValueError: ``num_heads`` or the groups do not divide the channels.
+    """
+
+    def __init__(
+        self,
+        token_channels: int,
+        qk_channels: int | None = None,
+        num_heads: int = 16,
+        groups: int = 8,
+        feed_forward_groups: int = 1,
+        norm_cfg: dict | None = None,
+        dropout: float = 0.0,
+        drop_path: float = 0.0,
+    ) -> None:
+        super().__init__()
+        d = token_channels // 2 if qk_channels is None else qk_channels
+        for divisor_name, divisor in (('num_heads', num_heads), ('groups', groups)):
+            require_divisible('ValueTransformer', 'token_channels', token_channels, divisor_name, divisor)
+            require_divisible('ValueTransformer', 'qk_channels', d, divisor_name, divisor)
+        self.num_heads = num_heads
+        self.scale = (d // num_heads) ** -0.5
+        self.norm1 = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
+        self.query = GroupedLinear(token_channels, d, groups)
+        self.key = GroupedLinear(token_channels, d, groups)
+        self.value = GroupedLinear(token_channels, token_channels, groups)
+        self.norm2 = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
+        self.feed_forward = GroupedLinear(token_channels, token_channels, feed_forward_groups)
+        self.feed_forward.set_identity(2**-0.5 - 1)
+        self.dropout = nn.Dropout(dropout)
+        self.drop_path = DropPath(drop_path)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Relate the tokens: ``(N, L, C_T)`` to ``(N, L, C_T)``."""
+        tokens = tokens + self.drop_path(self.dropout(self._relate(self.norm1(tokens))))
+        return tokens + self.drop_path(self.dropout(self.feed_forward(self.norm2(tokens))))
+
+    def attention(self, tokens: Tensor) -> Tensor:
+        """How much each token (second to last axis) takes from each (last axis), ``(N, h, L, L)``."""
+        return self._attention(self.norm1(tokens))
+
+    def _attention(self, tokens: Tensor) -> Tensor:
+        queries = split_heads(self.query(tokens) * self.scale, self.num_heads)  # N, h, L, d/h
+        keys = split_heads(self.key(tokens), self.num_heads)  # N, h, L, d/h
+        return (queries @ keys.transpose(-2, -1)).softmax(dim=-1)  # N, h, L, L
+
+    def _relate(self, tokens: Tensor) -> Tensor:
+        values = split_heads(self.value(tokens), self.num_heads)  # N, h, L, C_T/h
+        return merge_heads(self._attention(tokens) @ values)  # N, L, C_T

@@ -1,0 +1,78 @@
+"""The dynamic tokenizer of the paper's first version (arXiv 2006.03677v1).
+
+Letters: N batch, C map channels, H and W map size, P = H * W pixels, L tokens, R renewed tokens, C_T token channels,
+h heads.
+"""
+
+import torch
+from torch import Tensor
+
+from vt.registry import MODELS
+
+from ..checks import require_divisible
+from ..grouped_linear import GroupedLinear
+from .base import AttentionTokenizer
+
+
+@MODELS.register_module()
+class DynamicTokenizer(AttentionTokenizer):
+    """Renew half of the tokens by what the other pixels hold for them; keep the other half.
+
+    With T_in = [T_a, T_b], T_a the first ``R = L // 2`` tokens, in each head:
+    ``A = softmax over HW of ((X W_K)(T_a W_Q)^T / sqrt(C / h))``, then ``T = [T_b, A^T (X W_V)]``. The new tokens come
+    last, so that a next module renews those that were kept. Of an odd number of tokens the smaller part is renewed.
+
+    No pixel is projected: W_K moves to the token side as ``T_a W_Q W_K^T`` and W_V behind the average. Both are exact
+    because a head sees its own channels only: W_K and W_V have as many groups as there are heads, or a multiple.
+
+    W_Q and W_K start with LeCun's deviation, which gives the logits unit scale.
+
+    Args:
+        in_channels, token_channels, others: as in :class:`AttentionTokenizer`. A position encoder sees, and changes,
+            the new tokens alone; so do ``norm_cfg`` and ``dropout``.
+        num_tokens: L, at least two.
+        num_heads: h.
+        groups: channel groups of W_K and W_V; W_Q has one.
+
+    Raises:
+        ValueError: fewer than two tokens; ``num_heads`` or ``groups`` do not divide the channels, or ``num_heads`` does
+            not divide ``groups``; in the forward pass, another number of tokens than ``num_tokens``, or none.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        token_channels: int,
+        num_tokens: int = 16,
+        num_heads: int = 16,
+        groups: int = 16,
+        scale_logits: bool = True,
+        value_matrix: bool = True,
+        **kwargs,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            token_channels,
+            num_heads,
+            scale_logits,
+            num_tokens=num_tokens,
+            groups=groups,
+            value_matrix=value_matrix,
+            **kwargs,
+        )
+        if num_tokens < 2:
+            raise ValueError(f'DynamicTokenizer: num_tokens={num_tokens} leaves no half to renew; give at least 2')
+        require_divisible('DynamicTokenizer', 'groups', groups, 'num_heads', num_heads)
+        self.num_renewed = num_tokens // 2
+        gain = (in_channels // num_heads) ** -0.5 / self.scale
+        self.query = GroupedLinear(token_channels, in_channels, gain=gain)
+        self.key = GroupedLinear(in_channels, in_channels, groups)
+
+    def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
+        """``T_a W_Q W_K^T``, ``(N, R, C)``."""
+        return self.key.transposed(self.query(self.require_tokens(tokens)[:, : self.num_renewed]))
+
+    def forward(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
+        """Arguments and result as in :class:`Tokenizer`; ``attention`` holds the maps of the R new tokens."""
+        renewed = super().forward(x, tokens)
+        return torch.cat([tokens[:, self.num_renewed :], renewed], dim=1)
