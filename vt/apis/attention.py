@@ -125,7 +125,7 @@ def _print_tokens(rows: dict[str, dict], config: str) -> None:
         for tokenizer, row in rows.items()
     ]
     print_table(entropies, title=f'{name}: entropy of attention in nats, attention on a pixel of the foreground')
-    if first['images_without_both_regions']:
+    if 0 < first['images_without_both_regions'] < first['images']:
         print(f'foreground: {first["images_without_both_regions"]} images left out, labels show it or background alone')
     distances = [
         {
