@@ -20,8 +20,8 @@ Row = dict[str, str]
 # What must be known to read a table: why a number differs from the paper's by much, or can't match. A line each.
 NOTES = {
     1: [
-        "Stage 5 of R34: the paper says 5.0x, the FLOPs of its table 8 leave 3.0x. R50's and R101's are the same, but the "
-        'paper says 6.1x and 6.9x.',
+        "Stage 5 of R34: the paper says 5.0x, the FLOPs of its table 8 leave 3.0x. R50's and R101's are the same, but "
+        'the paper says 6.1x and 6.9x.',
         'Two groups in the matrices of VT-R50 and VT-R101 leave fewer parameters than the paper has; see table 8.',
     ],
     2: ["VT-R34's parameters: 21.8 M here, 19.2 M in table 8; the paper's tables disagree."],
