@@ -50,7 +50,9 @@ def measure_tokens(args: argparse.Namespace) -> None:
         raise ValueError(f'--background {args.background}: the classes of the data set are 0 to {num_classes - 1}')
     measured: dict[str, list[dict[str, Tensor]]] = {name: [] for names in owners.values() for name in names}
     sizes = {name: set() for name in measured}
+    has_labels = False
     for inputs, labels in _test_images(model, dataset, args.images):
+        has_labels = labels is not None
         with torch.no_grad(), record_attention(model) as records:
             model(inputs, mode='tensor')
         for owner, names in owners.items():
@@ -61,7 +63,7 @@ def measure_tokens(args: argparse.Namespace) -> None:
                 measured[name].append(value)
                 sizes[name].add('{}x{}'.format(*attention.shape[-2:]))
     rows = {name: dict(map=' '.join(sorted(sizes[name]))) | _summarise(images) for name, images in measured.items()}
-    _print_tokens(rows, args.config)
+    _print_tokens(rows, args.config, has_labels)
     _write(args, background=args.background, tokenizers=rows)
 
 
@@ -108,7 +110,7 @@ def _summarise(images: list[dict[str, Tensor]]) -> dict:
     return {key: _plain(value) for key, value in summary.items()}
 
 
-def _print_tokens(rows: dict[str, dict], config: str) -> None:
+def _print_tokens(rows: dict[str, dict], config: str, has_labels: bool) -> None:
     first = next(iter(rows.values()))
     name = f'{Path(config).stem}, {first["images"]} test images'
     entropies = [
@@ -125,7 +127,7 @@ def _print_tokens(rows: dict[str, dict], config: str) -> None:
         for tokenizer, row in rows.items()
     ]
     print_table(entropies, title=f'{name}: entropy of attention in nats, attention on a pixel of the foreground')
-    if 0 < first['images_without_both_regions'] < first['images']:
+    if has_labels and first['images_without_both_regions']:
         print(f'foreground: {first["images_without_both_regions"]} images left out, labels show it or background alone')
     distances = [
         {
