@@ -18,14 +18,18 @@ WIDTH = 180  # wide enough for every table, also where the output is no terminal
 
 def print_table(rows: list[dict[str, str]], title: str, notes: Sequence[str] = ()) -> None:
     """Print rows that share their columns' names, and below them what must be known to read them."""
-    table = Table(title=title, box=box.SIMPLE_HEAVY, title_justify='left', caption_justify='left')
-    table.caption = '\n'.join(notes) or None
+    table = Table(title=title, box=box.SIMPLE_HEAVY, title_justify='left')
     for index, column in enumerate(rows[0]):
         width = max(len(row[column]) for row in rows)  # headings wrap, cells don't
         table.add_column(column, justify='right' if index else 'left', min_width=width)
     for row in rows:
         table.add_row(*row.values())
-    Console(width=WIDTH, highlight=False).print(table)
+    console = Console(width=WIDTH, highlight=False)
+    console.print(table)
+    for note in notes:
+        console.print(f'  {note}')
+    if notes:
+        console.print()
 
 
 def to_markdown(rows: list[dict[str, str]]) -> str:
