@@ -32,6 +32,7 @@ class Scores:
         metric: their name.
         flops: multiply-adds of one image.
         parameters: their number.
+        throughput: images a second in inference, the median over the runs that were benchmarked; None where none was.
     """
 
     model: str
@@ -42,6 +43,7 @@ class Scores:
     metric: str
     flops: int
     parameters: int
+    throughput: float | None = None
 
     @property
     def config(self) -> str:
@@ -83,7 +85,8 @@ def read_records(paths: Iterable[Path]) -> list[dict]:
     """Records of finished runs.
 
     Args:
-        paths: work directories, or JSON files that hold a list of records.
+        paths: work directories, or JSON files that hold a list of records. What ``tools/test.py --benchmark`` wrote
+            beside a work directory adds ``throughput`` to its record.
 
     Raises:
         FileNotFoundError: a run is not finished, or not there.
@@ -95,6 +98,8 @@ def read_records(paths: Iterable[Path]) -> list[dict]:
         if not source.is_file():
             raise FileNotFoundError(f'there is no {source}; train it first: tools/train.py CONFIG --work-dir {path}')
         found = json.loads(source.read_text())
+        if path.is_dir() and (benchmark := Path(f'{path}.benchmark.json')).is_file():
+            found['throughput'] = json.loads(benchmark.read_text())['throughput']
         records += found if isinstance(found, list) else [found]
     seen = set()
     for record in records:
@@ -123,6 +128,7 @@ def _summarize(stem: str, runs: list[dict]) -> Scores:
     model, *rest = stem.split('_')
     variant = next((part for part in rest if part in VARIANTS), None)
     metric = next(name for name in METRICS if name in runs[0]['metrics'])
+    throughputs = [run['throughput'] for run in runs if 'throughput' in run]
     return Scores(
         model=model,
         variant=variant,
@@ -132,6 +138,7 @@ def _summarize(stem: str, runs: list[dict]) -> Scores:
         metric=METRICS[metric],
         flops=runs[0]['flops'],
         parameters=runs[0]['parameters'],
+        throughput=float(np.median(throughputs)) if throughputs else None,
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .ablation import Comparison
+from .ablation import Comparison, Scores
 from .paper import ABLATIONS
 
 TITLES = {2: 'VT-ResNet against its ResNet', 9: 'VT-FPN against FPN'}
@@ -32,7 +32,7 @@ def describe(rows: list[Comparison], speeds: Speeds) -> list[dict[str, str]]:
             'verdict': row.change.verdict if row.change else '',
             'MFLOPs': f'{row.scores.flops / 1e6:.1f}',
             'M params': f'{row.scores.parameters / 1e6:.2f}',
-            'speed, inference / training': _describe_speed(row.scores.config, reference.scores.config, speeds),
+            'speed, inference / training': _describe_speed(row.scores, reference.scores, speeds),
             f"paper's {metric}": f'{row.paper.score}',
             'change': '' if row.paper_change is None else f'{row.paper_change:+.1f}',
             "paper's MFLOPs": f'{row.paper.mflops}',
@@ -46,15 +46,17 @@ def _with_sign(margin: float) -> str:
     return '' if np.isnan(margin) else f' ± {margin:.2f}'
 
 
-def _describe_speed(config: str, reference: str, speeds: Speeds) -> str:
-    """How many times the speed of the model itself, from medians of one interleaved run."""
-    if config not in speeds or reference not in speeds:
-        return ''
-    medians = (
-        np.median(speeds[reference][key]) / np.median(speeds[config][key])
-        for key in ('inference_seconds', 'training_seconds')
-    )
-    return ' / '.join(f'{median:.2f}x' for median in medians)
+def _describe_speed(scores: Scores, reference: Scores, speeds: Speeds) -> str:
+    """How many times the speed of the model itself: from one interleaved run, else from each one's own benchmark."""
+    if scores.config in speeds and reference.config in speeds:
+        medians = (
+            np.median(speeds[reference.config][key]) / np.median(speeds[scores.config][key])
+            for key in ('inference_seconds', 'training_seconds')
+        )
+        return ' / '.join(f'{median:.2f}x' for median in medians)
+    if scores.throughput and reference.throughput:
+        return f'{scores.throughput / reference.throughput:.2f}x'
+    return ''
 
 
 def draw(tasks: dict[str, dict[int, list[Comparison]]]) -> Figure:
