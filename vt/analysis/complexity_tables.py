@@ -1,6 +1,7 @@
 """FLOPs and parameters of our models beside the paper's tables 1 to 10."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -52,6 +53,7 @@ NOTES = {
 }
 
 
+@cache  # the tables share their models
 def count_config(
     path: Path, size: tuple[int, int], num_classes: int | None = None
 ) -> tuple[Complexity, Complexity | None]:
