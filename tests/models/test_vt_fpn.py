@@ -151,6 +151,34 @@ def test_outputs_keep_the_memory_format(memory_format):
         assert out.is_contiguous(memory_format=memory_format)
 
 
+@pytest.mark.parametrize('extra', [False, 'on_input', 'on_lateral', 'on_output'])
+@pytest.mark.parametrize('memory_format', MEMORY_FORMATS)
+def test_without_gradients_it_may_write_into_its_own_maps_only(extra, memory_format):
+    torch.manual_seed(0)
+    neck = VTFPN([4, 8], 8, num_outs=3, token_channels=16, add_extra_convs=extra).to(memory_format=memory_format)
+    neck.init_weights()
+    maps = [torch.randn(2, 4, 8, 6), torch.randn(2, 8, 4, 3)]
+    maps = [x.contiguous(memory_format=memory_format) for x in maps]
+    before = [x.clone() for x in maps]
+    expected = neck(maps)
+    with torch.no_grad():
+        outs = neck(maps)
+        with record_attention(neck) as records:
+            neck(maps)
+    for own, other in zip(outs, expected, strict=True):
+        torch.testing.assert_close(own, other)
+    assert all(torch.equal(x, kept) for x, kept in zip(maps, before))
+    torch.testing.assert_close(records['projectors.0'].output, expected[0])
+    torch.testing.assert_close(records['projectors.0'].attention, neck.projectors[0].attention(*_read(neck, maps)))
+
+
+def _read(neck, maps):
+    """The first level's lateral map, and the tokens that its projector reads."""
+    laterals = [convolve(x) for convolve, x in zip(neck.lateral_convs, maps)]
+    tokens = torch.cat([tokenize(x) for tokenize, x in zip(neck.tokenizers, laterals)], dim=1)
+    return laterals[0], neck.relation(tokens)[:, : neck.tokenizers[0].num_tokens]
+
+
 def test_attention_of_each_level_can_be_read():
     neck, maps = make(SHAPES[0])
     with record_attention(neck) as records:

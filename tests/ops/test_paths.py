@@ -6,7 +6,7 @@ import torch
 
 from vt.ops import current_path, project, project_onto, tokenize, use_path
 
-PATHS = ['plain', 'sdpa']
+PATHS = ['plain', 'fused', 'sdpa']
 ORDERS = ['pixel-major', 'channel-major']
 # N, P, C, L, heads
 SHAPES = [(2, 35, 12, 5, 1), (1, 1, 8, 1, 1), (3, 7, 8, 1, 2), (1, 64, 6, 16, 3), (2, 9, 32, 4, 4)]
@@ -108,6 +108,86 @@ def test_low_precision_stays_near_float64(path, dtype):
     torch.testing.assert_close(read.double(), exact_read, rtol=tolerance, atol=tolerance)
 
 
+def whole_numbers(*shape, largest):
+    return torch.randint(-largest, largest + 1, shape, dtype=torch.float64)
+
+
+@pytest.mark.parametrize('path', PATHS)
+@pytest.mark.parametrize('order', ORDERS)
+@pytest.mark.parametrize('dtype', [torch.float32, torch.bfloat16, torch.float16])
+def test_sharp_attention_in_low_precision(path, order, dtype):
+    """Logits to +-50 that every precision holds exactly, as whole numbers: what is left is the path's own error."""
+    pixels = random_pixels(2, 60, 64, order)
+    pixels.copy_(whole_numbers(*pixels.shape, largest=1))
+    queries, keys = whole_numbers(5, 64, largest=3), whole_numbers(2, 1, 5, 64, largest=3)
+    values = whole_numbers(2, 1, 5, 64, largest=2)
+    assert 35 < (pixels @ queries.T).abs().max() < 100
+    exact = with_gradients(literal_tokenize(1, 1.0), pixels, queries)
+    exact_read = with_gradients(literal_project(1.0, True), pixels, keys, values)
+    with use_path(path):
+        ours = with_gradients(tokenize, pixels.to(dtype), queries.to(dtype))
+        read = with_gradients(project_onto, pixels.to(dtype), keys.to(dtype), values.to(dtype))
+    for own, other in ((ours, exact), (read, exact_read)):
+        for a, b in zip((own[0], *own[1]), (other[0], *other[1]), strict=True):
+            assert a.dtype == dtype
+            assert (a.double() - b).abs().max() <= 16 * torch.finfo(dtype).eps * b.abs().max()
+
+
+@pytest.mark.parametrize('path', PATHS)
+def test_autocast_decides_the_precision(path):
+    torch.manual_seed(0)
+    pixels, queries = torch.randn(2, 30, 16), torch.randn(5, 16)
+    keys, values = torch.randn(2, 1, 5, 16), torch.randn(2, 1, 5, 16)
+    leaves = [tensor.requires_grad_() for tensor in (pixels, queries, keys, values)]
+    with use_path(path), torch.autocast('cpu', dtype=torch.bfloat16):
+        tokens, read = tokenize(pixels, queries), project_onto(pixels, keys, values)
+        (tokens.sum() + read.sum()).backward()
+        halves = [tensor.detach().bfloat16() for tensor in leaves]
+        assert torch.equal(tokens, tokenize(*halves[:2])) and torch.equal(read, project_onto(halves[0], *halves[2:]))
+    assert tokens.dtype == read.dtype == torch.bfloat16
+    assert all(leaf.grad.dtype == torch.float32 for leaf in leaves)
+
+
+@pytest.mark.parametrize('order', ORDERS)
+@pytest.mark.parametrize('heads', [1, 2])
+def test_overwriting_the_pixels(order, heads):
+    """Only the fast path does it, only without gradients; the result is the same."""
+    pixels = random_pixels(2, 35, 12, order)
+    keys, values = (torch.randn(2, heads, 5, width, dtype=torch.float64) for width in (12, 12 // heads))
+    with use_path('plain'):
+        expected = project_onto(pixels, keys, values, overwrite=True)
+    before = pixels.clone()
+    with use_path('fused'):
+        assert torch.equal(project_onto(pixels, keys, values, overwrite=True), project_onto(pixels, keys, values))
+        assert torch.equal(pixels, before)
+        with torch.no_grad():
+            assert project_onto(pixels, keys, values).data_ptr() != pixels.data_ptr()
+            result = project_onto(pixels, keys, values, overwrite=True)
+    assert result.data_ptr() == pixels.data_ptr()
+    torch.testing.assert_close(result, expected)
+
+
+def test_one_image_is_summed_in_chunks():
+    """Chunks of a size that divides the pixels; a prime number of them is left whole."""
+    for num_pixels in (16 * 7, 15, 13, 17, 1):
+        pixels, queries = random_pixels(1, num_pixels, 8, 'pixel-major'), torch.randn(3, 8, dtype=torch.float64)
+        with use_path('fused'):
+            ours = with_gradients(tokenize, pixels, queries)
+        assert_same(ours, with_gradients(literal_tokenize(1, 1.0), pixels, queries))
+
+
+def test_gradients_of_gradients_are_refused_not_wrong():
+    pixels, queries = torch.randn(1, 6, 4, requires_grad=True), torch.randn(2, 4)
+    with use_path('fused'):
+        (grad,) = torch.autograd.grad(tokenize(pixels, queries).square().sum(), pixels, create_graph=True)
+    with pytest.raises(RuntimeError, match='once_differentiable'):
+        grad.sum().backward()
+    with use_path('plain'):
+        (grad,) = torch.autograd.grad(tokenize(pixels, queries).square().sum(), pixels, create_graph=True)
+    grad.sum().backward()
+    assert pixels.grad.abs().sum() > 0
+
+
 def test_one_place_chooses():
     pixels = torch.zeros(1, 2, 3)
     automatic = current_path(pixels)
@@ -117,5 +197,5 @@ def test_one_place_chooses():
             assert current_path(pixels) == 'plain'
         assert current_path(pixels) == 'sdpa'
     assert current_path(pixels) == automatic
-    with pytest.raises(ValueError, match="no path 'fast': choose one of plain, sdpa"), use_path('fast'):
+    with pytest.raises(ValueError, match="no path 'fast': choose one of plain, fused, sdpa"), use_path('fast'):
         pass

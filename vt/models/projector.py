@@ -40,6 +40,7 @@ class Projector(nn.Module):
         value_gain: factor on W_V's initial standard deviation: how loudly the tokens speak at the start.
         value_matrix: have a W_V where C_T equals C, too.
         query_groups: channel groups of W_Q; ``groups`` by default.
+        inplace: without gradients, write into the map that comes in, as in :class:`torch.nn.ReLU`.
 
     Raises:
         ValueError: ``num_heads``, ``groups`` or ``query_groups`` do not divide the channels.
@@ -59,6 +60,7 @@ class Projector(nn.Module):
         value_gain: float = 1.0,
         value_matrix: bool = False,
         query_groups: int | None = None,
+        inplace: bool = False,
     ) -> None:
         super().__init__()
         d = in_channels if qk_channels is None else qk_channels
@@ -78,6 +80,7 @@ class Projector(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.drop_path = DropPath(drop_path)
         self.drops = bool(dropout or drop_path)
+        self.inplace = inplace
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
         """Write the tokens into the map.
@@ -90,8 +93,9 @@ class Projector(nn.Module):
             The refined map, ``(N, C, H, W)``.
         """
         pixels, keys, values = self._operands(x, tokens)
-        if not self.drops:
-            return to_map(project_onto(pixels, keys, values, self.scale), x.shape[-2:]).reshape(x.shape)
+        if not (self.drops and self.training):
+            out = project_onto(pixels, keys, values, self.scale, overwrite=self.inplace)
+            return to_map(out, x.shape[-2:]).reshape(x.shape)
         read = to_map(project(pixels, keys, values, self.scale), x.shape[-2:]).reshape(x.shape)
         return x + self.drop_path(self.dropout(read))
 

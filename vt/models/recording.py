@@ -8,7 +8,7 @@
     records['layer4.0.tokenizer'].output     # (N, L, C_T): the tokens it made
 
 Nothing is stored, and nothing computed, outside the ``with`` block: a recorder is a set of forward hooks, which ask the
-parts for the maps that the fused paths never write down.
+parts for the maps that the fast paths never write down. Inside it the plain path computes, which leaves inputs alone.
 """
 
 import inspect
@@ -18,6 +18,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+
+from vt.ops import use_path
 
 
 @dataclass
@@ -51,7 +53,8 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Record]]:
     parts = [(name, part) for name, part in model.named_modules() if inspect.ismethod(getattr(part, 'attention', None))]
     hooks = [part.register_forward_hook(recorder(name)) for name, part in parts]
     try:
-        yield records
+        with use_path('plain'):
+            yield records
     finally:
         for hook in hooks:
             hook.remove()

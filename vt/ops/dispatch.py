@@ -3,26 +3,29 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
 from torch import Tensor
 
-from . import plain, sdpa
+from . import fused, plain, sdpa
 
-_PATHS = {'plain': plain, 'sdpa': sdpa}
+_PATHS = {'plain': plain, 'fused': fused, 'sdpa': sdpa}
 _forced: str | None = None
 
 
-def current_path(pixels: Tensor) -> str:
+def current_path(pixels: Tensor, num_tokens: int = 1, num_heads: int = 1) -> str:
     """Name of the path that computes on ``pixels``: the forced one, else the faster one on their device.
 
-    On CUDA a fused kernel saves the attention map's trip through memory. On a CPU, at the sizes of a classifier's
-    last stage, neither path wins both forward and backward, so the one without surprises is taken.
+    Args:
+        pixels: X, ``(N, P, C)``.
+        num_tokens: L.
+        num_heads: heads of the attention.
     """
-    return _forced or ('sdpa' if pixels.is_cuda else 'plain')
+    return _forced or ('sdpa' if pixels.is_cuda else 'fused')
 
 
 @contextmanager
 def use_path(name: str) -> Iterator[None]:
-    """Force one path, ``'plain'`` or ``'sdpa'``, inside a ``with`` block.
+    """Force one path, ``'plain'``, ``'fused'`` or ``'sdpa'``, inside a ``with`` block.
 
     Raises:
         ValueError: no path has this name.
@@ -39,14 +42,38 @@ def use_path(name: str) -> Iterator[None]:
 
 def tokenize(pixels: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
     """Group pixels ``(N, P, C)`` into tokens ``(N, L, C)``; see :func:`vt.ops.plain.tokenize`."""
-    return _PATHS[current_path(pixels)].tokenize(pixels, queries, num_heads, scale)
+    path = current_path(pixels, queries.shape[-2], num_heads)
+    with _one_precision(pixels, queries) as tensors:
+        return _PATHS[path].tokenize(*tensors, num_heads, scale)
 
 
 def project(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """What pixels ``(N, P, C)`` read from the tokens, ``(N, P, C)``; see :func:`vt.ops.plain.project`."""
-    return _PATHS[current_path(pixels)].project(pixels, keys, values, scale)
+    path = current_path(pixels, keys.shape[2], keys.shape[1])
+    with _one_precision(pixels, keys, values) as tensors:
+        return _PATHS[path].project(*tensors, scale)
 
 
-def project_onto(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
-    """Pixels ``(N, P, C)`` plus what they read, ``(N, P, C)``; see :func:`vt.ops.plain.project_onto`."""
-    return _PATHS[current_path(pixels)].project_onto(pixels, keys, values, scale)
+def project_onto(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, overwrite: bool = False) -> Tensor:
+    """Pixels ``(N, P, C)`` plus what they read, ``(N, P, C)``; see :func:`vt.ops.plain.project_onto`.
+
+    Args:
+        overwrite: ``pixels`` may hold the result afterwards, where no gradient is asked for and the path can.
+    """
+    path = current_path(pixels, keys.shape[2], keys.shape[1])
+    with _one_precision(pixels, keys, values) as tensors:
+        if overwrite and path == 'fused' and not torch.is_grad_enabled():
+            return fused.project_onto_(*tensors, scale)
+        return _PATHS[path].project_onto(*tensors, scale)
+
+
+@contextmanager
+def _one_precision(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Under autocast all tensors in its precision, as a matrix product casts them, and autocast off inside."""
+    device = tensors[0].device.type
+    if not (torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)):
+        yield tensors
+        return
+    dtype = torch.get_autocast_dtype(device)
+    with torch.autocast(device, enabled=False):
+        yield tuple(tensor.to(dtype) for tensor in tensors)

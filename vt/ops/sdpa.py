@@ -13,7 +13,7 @@ from .plain import merge_heads, split_heads
 def tokenize(pixels: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
     """As :func:`vt.ops.plain.tokenize`."""
     pixels = split_heads(pixels, num_heads)  # N, h, P, C/h
-    queries = split_heads(queries, num_heads).expand(len(pixels), -1, -1, -1)  # N, h, L, C/h
+    queries = split_heads(queries, num_heads).expand(pixels.shape[0], -1, -1, -1)  # N, h, L, C/h
     return merge_heads(scaled_dot_product_attention(queries, pixels, pixels, scale=scale))
 
 

@@ -71,7 +71,7 @@ class TokenEncoder(BaseModule):
             A tuple of one, the class token ``(N, C_T)``.
         """
         tokens = self.tokenizer(feats[-1])  # N, L, C_T
-        tokens = torch.cat([self.class_token.expand(len(tokens), -1, -1), tokens], dim=1)  # N, L + 1, C_T
+        tokens = torch.cat([self.class_token.expand(tokens.shape[0], -1, -1), tokens], dim=1)  # N, L + 1, C_T
         tokens = self.dropout(tokens + self.position_embedding)
         for layer in self.layers:
             tokens = layer(tokens)

@@ -1,0 +1,161 @@
+"""The fast path without kernels of its own: forward and backward by hand, in as few passes over the map as products allow.
+
+What it saves over the plain path, which computes the same:
+
+- The attention map lies token by token, ``(N, L, P)``, whatever the map's memory order: a softmax over few tokens or many
+  pixels then runs along contiguous memory.
+- A backward pass writes the map's gradient in one product. That of a softmax with the pixels as values,
+  ``A^T dT + S^T Q``, is one product of twice the tokens; the projector's residual enters its product as the summand.
+- Products that sum over all pixels of one image do so in chunks: a matrix product has one thread sum over them alone.
+- In inference the projector writes into the map that it is given, where the caller has no more use for it.
+
+Several heads are left to the plain path. So are gradients of gradients: ``use_path('plain')``.
+
+Letters: N batch, P pixels (H x W), C channels, L tokens; A attention ``(N, L, P)``, S gradient of its logits.
+"""
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from . import plain
+from .plain import is_channel_major
+
+MOST_CHUNKS = 16
+
+
+def tokenize(pixels: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
+    """As :func:`vt.ops.plain.tokenize`."""
+    if num_heads > 1:
+        return plain.tokenize(pixels, queries, num_heads, scale)
+    return _Tokenize.apply(pixels, queries * scale)[0]
+
+
+def project(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+    """As :func:`vt.ops.plain.project`."""
+    if keys.shape[1] > 1:
+        return plain.project(pixels, keys, values, scale)
+    return _Project.apply(pixels, keys.squeeze(1) * scale, values.squeeze(1), False)[0]
+
+
+def project_onto(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+    """As :func:`vt.ops.plain.project_onto`."""
+    if keys.shape[1] > 1:
+        return plain.project_onto(pixels, keys, values, scale)
+    return _Project.apply(pixels, keys.squeeze(1) * scale, values.squeeze(1), True)[0]
+
+
+def project_onto_(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+    """As :func:`project_onto`, but it writes into ``pixels``; without gradients only."""
+    if keys.shape[1] > 1:
+        return pixels.add_(plain.project(pixels, keys, values, scale))
+    attention = _softmax(_logits(pixels, keys.squeeze(1) * scale), dim=1)
+    weights, values = attention.to(pixels.dtype), values.squeeze(1)
+    if is_channel_major(pixels):
+        return pixels.transpose(1, 2).baddbmm_(values.transpose(1, 2), weights).transpose(1, 2)
+    return pixels.baddbmm_(weights.transpose(1, 2), values)
+
+
+class _Tokenize(torch.autograd.Function):
+    """Pixels ``(N, P, C)`` and queries ``(L, C)`` or ``(N, L, C)`` to tokens ``(N, L, C)`` and A."""
+
+    @staticmethod
+    def forward(pixels: Tensor, queries: Tensor) -> tuple[Tensor, Tensor]:
+        attention = _softmax(_logits(pixels, queries), dim=2)
+        return _sum_over_pixels(attention, pixels), attention
+
+    @staticmethod
+    def setup_context(ctx, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
+        ctx.save_for_backward(*inputs, *output)
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor, _: None) -> tuple[Tensor | None, Tensor | None]:
+        pixels, queries, tokens, attention = ctx.saved_tensors
+        mean = (tokens * grad).sum(-1, keepdim=True)  # N, L, 1: of the attention's gradient, under the attention
+        logits_grad = attention * (_logits(pixels, grad) - mean)
+        pixels_grad = queries_grad = None
+        if ctx.needs_input_grad[0]:
+            rows = torch.cat([grad, queries.expand_as(grad)], dim=1)  # N, 2 L, C
+            pixels_grad = _spread(torch.cat([attention, logits_grad], dim=1), rows, like=pixels)
+        if ctx.needs_input_grad[1]:
+            queries_grad = _sum_over_pixels(logits_grad, pixels).sum_to_size(queries.shape)
+        return pixels_grad, queries_grad
+
+
+class _Project(torch.autograd.Function):
+    """Pixels ``(N, P, C)``, keys and values ``(N, L, C)`` to what the pixels read, ``(N, P, C)``, and A."""
+
+    @staticmethod
+    def forward(pixels: Tensor, keys: Tensor, values: Tensor, residual: bool) -> tuple[Tensor, Tensor]:
+        attention = _softmax(_logits(pixels, keys), dim=1)
+        return _spread(attention, values, like=pixels, onto=pixels if residual else None), attention
+
+    @staticmethod
+    def setup_context(ctx, inputs: tuple[Tensor, Tensor, Tensor, bool], output: tuple[Tensor, Tensor]) -> None:
+        *tensors, ctx.residual = inputs
+        ctx.save_for_backward(*tensors, output[1])
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor, _: None) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        pixels, keys, values, attention = ctx.saved_tensors
+        pixels_grad = keys_grad = values_grad = None
+        weighted = attention * _logits(grad, values)
+        logits_grad = weighted - attention * weighted.sum(1, keepdim=True)
+        if ctx.needs_input_grad[0]:
+            pixels_grad = _spread(logits_grad, keys, like=pixels, onto=grad if ctx.residual else None)
+        if ctx.needs_input_grad[1]:
+            keys_grad = _sum_over_pixels(logits_grad, pixels)
+        if ctx.needs_input_grad[2]:
+            values_grad = _sum_over_pixels(attention, grad)
+        return pixels_grad, keys_grad, values_grad, None
+
+
+def _logits(pixels: Tensor, rows: Tensor) -> Tensor:
+    """Products of each row ``(L, C)`` or ``(N, L, C)`` with each pixel, ``(N, L, P)``, contiguous."""
+    if is_channel_major(pixels):
+        return rows.expand(pixels.shape[0], -1, -1) @ pixels.transpose(1, 2)
+    return (pixels @ rows.transpose(-2, -1)).transpose(1, 2).contiguous()
+
+
+def _softmax(logits: Tensor, dim: int) -> Tensor:
+    """Softmax, in single precision at least."""
+    return logits.softmax(dim, dtype=torch.promote_types(logits.dtype, torch.float32))
+
+
+def _sum_over_pixels(weights: Tensor, pixels: Tensor) -> Tensor:
+    """Weighted sums of pixels: ``(N, L, P)`` and ``(N, P, C)`` to ``(N, L, C)``."""
+    weights = weights.to(pixels.dtype)
+    chunks = _count_chunks(pixels)
+    if chunks == 1:
+        return weights @ pixels
+    parts = weights.unflatten(-1, (chunks, -1)).transpose(1, 2) @ pixels.unflatten(1, (chunks, -1))  # N, chunks, L, C
+    return parts.sum(1)
+
+
+def _count_chunks(pixels: Tensor) -> int:
+    """In how many chunks to sum over the pixels: samples of a batch are summed side by side anyway."""
+    samples, num_pixels, _ = pixels.shape
+    if samples > 1 or not isinstance(num_pixels, int):  # a size that is left open, as in an exported program
+        return 1
+    return max(chunks for chunks in range(1, MOST_CHUNKS + 1) if num_pixels % chunks == 0)
+
+
+def _spread(weights: Tensor, rows: Tensor, like: Tensor, onto: Tensor | None = None) -> Tensor:
+    """Weighted sums of rows for each pixel: ``(N, L, P)`` and ``(N, L, C)`` to ``(N, P, C)`` in the order of ``like``.
+
+    Args:
+        onto: pixels to add them to, ``(N, P, C)``.
+    """
+    weights = weights.to(rows.dtype)
+    if is_channel_major(like):
+        factors = rows.transpose(1, 2), weights
+        onto = onto if onto is None else onto.transpose(1, 2)
+        return (torch.bmm(*factors) if onto is None else torch.baddbmm(onto, *factors)).transpose(1, 2)
+    factors = weights.transpose(1, 2), rows
+    return torch.bmm(*factors) if onto is None else torch.baddbmm(onto, *factors)
