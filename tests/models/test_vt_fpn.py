@@ -62,7 +62,7 @@ def literal_neck(neck, maps):
 @pytest.mark.parametrize('shape', SHAPES)
 @pytest.mark.parametrize('option', OPTIONS)
 @pytest.mark.parametrize('memory_format', MEMORY_FORMATS)
-@pytest.mark.parametrize('path', ['plain', 'sdpa'])
+@pytest.mark.parametrize('path', ['plain', 'fused', 'sdpa'])
 def test_equals_the_literal_equations_with_gradients(shape, option, memory_format, path):
     neck, maps = make(shape, **option)
     maps = [x.contiguous(memory_format=memory_format).requires_grad_() for x in maps]

@@ -143,7 +143,8 @@ def test_autocast_decides_the_precision(path):
         tokens, read = tokenize(pixels, queries), project_onto(pixels, keys, values)
         (tokens.sum() + read.sum()).backward()
         halves = [tensor.detach().bfloat16() for tensor in leaves]
-        assert torch.equal(tokens, tokenize(*halves[:2])) and torch.equal(read, project_onto(halves[0], *halves[2:]))
+        assert torch.equal(tokens, tokenize(*halves[:2]))
+        assert torch.equal(read, project_onto(halves[0], *halves[2:]))
     assert tokens.dtype == read.dtype == torch.bfloat16
     assert all(leaf.grad.dtype == torch.float32 for leaf in leaves)
 

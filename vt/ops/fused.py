@@ -1,9 +1,9 @@
-"""The fast path without kernels of its own: forward and backward by hand, in as few passes over the map as products allow.
+"""The fast path on a CPU: forward and backward by hand, in as few passes over the map as matrix products allow.
 
 What it saves over the plain path, which computes the same:
 
-- The attention map lies token by token, ``(N, L, P)``, whatever the map's memory order: a softmax over few tokens or many
-  pixels then runs along contiguous memory.
+- The attention map lies token by token, ``(N, L, P)``, whatever the map's memory order: a softmax over few tokens or
+  over many pixels then runs along contiguous memory.
 - A backward pass writes the map's gradient in one product. That of a softmax with the pixels as values,
   ``A^T dT + S^T Q``, is one product of twice the tokens; the projector's residual enters its product as the summand.
 - Products that sum over all pixels of one image do so in chunks: a matrix product has one thread sum over them alone.
