@@ -65,7 +65,7 @@ def assert_equal_with_gradients(part, equation, *inputs):
     for tensor in inputs:
         tensor.requires_grad_()
     variables = [*inputs, *part.parameters()]
-    for path in ('plain', 'sdpa'):
+    for path in ('plain', 'fused', 'sdpa'):
         with use_path(path):
             ours = part(*inputs)
         theirs = equation(part, *inputs)

@@ -95,7 +95,7 @@ def assert_equal_with_gradients(part, equation, *inputs):
     theirs = equation(part, *inputs)
     direction = torch.randn_like(theirs)
     expected = torch.autograd.grad(theirs, variables, direction)
-    for path in ('plain', 'sdpa'):
+    for path in ('plain', 'fused', 'sdpa'):
         with use_path(path):
             ours = part(*inputs)
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
