@@ -6,26 +6,43 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from . import fused, plain, sdpa
+from . import fused, plain, sdpa, triton_path
+from .precision import autocast_dtype
 
-_PATHS = {'plain': plain, 'fused': fused, 'sdpa': sdpa}
+_PATHS = {'plain': plain, 'fused': fused, 'sdpa': sdpa, 'triton': triton_path}
+FLASH_CHANNELS = 256  # of a head: the most that flash attention takes
 _forced: str | None = None
 
 
 def current_path(pixels: Tensor, num_tokens: int = 1, num_heads: int = 1) -> str:
-    """Name of the path that computes on ``pixels``: the forced one, else the faster one on their device.
+    """Name of the path that computes on ``pixels``: the forced one, else the fastest that can on their device.
+
+    - ``'triton'``, our own kernels: one head on an NVIDIA GPU, where Triton is there and the sizes fit.
+    - ``'sdpa'``, PyTorch's flash attention: half precision on a GPU otherwise, heads of up to 256 channels.
+    - ``'fused'``, matrix products and gradients by hand: a CPU, and whatever else; it leaves several heads to the plain
+      path.
+    - ``'plain'``, the reference, where it is forced.
 
     Args:
         pixels: X, ``(N, P, C)``.
         num_tokens: L.
         num_heads: heads of the attention.
     """
-    return _forced or ('sdpa' if pixels.is_cuda else 'fused')
+    if _forced:
+        return _forced
+    if triton_path.supports(pixels, num_tokens, num_heads):
+        return 'triton'
+    return 'sdpa' if _flash_takes(pixels, num_heads) else 'fused'
+
+
+def _flash_takes(pixels: Tensor, num_heads: int) -> bool:
+    dtype = autocast_dtype(pixels) or pixels.dtype
+    return pixels.is_cuda and dtype.itemsize == 2 and pixels.shape[-1] // num_heads <= FLASH_CHANNELS
 
 
 @contextmanager
 def use_path(name: str) -> Iterator[None]:
-    """Force one path, ``'plain'``, ``'fused'`` or ``'sdpa'``, inside a ``with`` block.
+    """Force one path, ``'plain'``, ``'fused'``, ``'sdpa'`` or ``'triton'``, inside a ``with`` block.
 
     Raises:
         ValueError: no path has this name.
@@ -70,10 +87,9 @@ def project_onto(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.
 @contextmanager
 def _one_precision(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """Under autocast all tensors in its precision, as a matrix product casts them, and autocast off inside."""
-    device = tensors[0].device.type
-    if not (torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)):
+    dtype = autocast_dtype(tensors[0])
+    if dtype is None:
         yield tensors
         return
-    dtype = torch.get_autocast_dtype(device)
-    with torch.autocast(device, enabled=False):
+    with torch.autocast(tensors[0].device.type, enabled=False):
         yield tuple(tensor.to(dtype) for tensor in tensors)
