@@ -1,4 +1,7 @@
-"""The one place that chooses how tokenize and project are computed."""
+"""The one place that chooses how tokenize and project are computed.
+
+What is called ``x`` is a map ``(N, C, H, W)`` or its pixels ``(N, P, C)``; results as large as ``x`` have its shape.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +10,7 @@ import torch
 from torch import Tensor
 
 from . import fused, plain, sdpa, triton_path
+from .maps import in_shape_of, to_pixels
 from .precision import autocast_dtype
 
 _PATHS = {'plain': plain, 'fused': fused, 'sdpa': sdpa, 'triton': triton_path}
@@ -57,31 +61,36 @@ def use_path(name: str) -> Iterator[None]:
         _forced = previous
 
 
-def tokenize(pixels: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
-    """Group pixels ``(N, P, C)`` into tokens ``(N, L, C)``; see :func:`vt.ops.plain.tokenize`."""
-    path = current_path(pixels, queries.shape[-2], num_heads)
-    with _one_precision(pixels, queries) as tensors:
-        return _PATHS[path].tokenize(*tensors, num_heads, scale)
+def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
+    """Group pixels into tokens ``(N, L, C)``; see :func:`vt.ops.plain.tokenize`."""
+    path = current_path(to_pixels(x), queries.shape[-2], num_heads)
+    with _one_precision(x, queries) as (x, queries):
+        if path == 'fused':
+            return fused.tokenize(x, queries, num_heads, scale)
+        return _PATHS[path].tokenize(to_pixels(x), queries, num_heads, scale)
 
 
-def project(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
-    """What pixels ``(N, P, C)`` read from the tokens, ``(N, P, C)``; see :func:`vt.ops.plain.project`."""
-    path = current_path(pixels, keys.shape[2], keys.shape[1])
-    with _one_precision(pixels, keys, values) as tensors:
-        return _PATHS[path].project(*tensors, scale)
+def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+    """What the pixels read from the tokens; see :func:`vt.ops.plain.project`."""
+    path = current_path(to_pixels(x), keys.shape[2], keys.shape[1])
+    with _one_precision(x, keys, values) as (x, keys, values):
+        if path == 'fused':
+            return fused.project(x, keys, values, scale)
+        return in_shape_of(x, _PATHS[path].project(to_pixels(x), keys, values, scale))
 
 
-def project_onto(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, overwrite: bool = False) -> Tensor:
-    """Pixels ``(N, P, C)`` plus what they read, ``(N, P, C)``; see :func:`vt.ops.plain.project_onto`.
+def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, overwrite: bool = False) -> Tensor:
+    """The pixels plus what they read; see :func:`vt.ops.plain.project_onto`.
 
     Args:
-        overwrite: ``pixels`` may hold the result afterwards, where no gradient is asked for and the path can.
+        overwrite: ``x`` may hold the result afterwards, where no gradient is asked for and the path can.
     """
-    path = current_path(pixels, keys.shape[2], keys.shape[1])
-    with _one_precision(pixels, keys, values) as tensors:
-        if overwrite and path == 'fused' and not torch.is_grad_enabled():
-            return fused.project_onto_(*tensors, scale)
-        return _PATHS[path].project_onto(*tensors, scale)
+    path = current_path(to_pixels(x), keys.shape[2], keys.shape[1])
+    with _one_precision(x, keys, values) as (x, keys, values):
+        if path == 'fused':
+            write = fused.project_onto_ if overwrite and not torch.is_grad_enabled() else fused.project_onto
+            return write(x, keys, values, scale)
+        return in_shape_of(x, _PATHS[path].project_onto(to_pixels(x), keys, values, scale))
 
 
 @contextmanager

@@ -19,48 +19,48 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from . import plain
+from .maps import in_shape_of, to_pixels
 from .plain import is_channel_major
 
 MOST_CHUNKS = 16
 
 
-def tokenize(pixels: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
-    """As :func:`vt.ops.plain.tokenize`."""
+def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
+    """As :func:`vt.ops.plain.tokenize`; ``x`` is a map ``(N, C, H, W)`` or pixels ``(N, P, C)``."""
     if num_heads > 1:
-        return plain.tokenize(pixels, queries, num_heads, scale)
-    return _Tokenize.apply(pixels, queries * scale)[0]
+        return plain.tokenize(to_pixels(x), queries, num_heads, scale)
+    return _Tokenize.apply(x, queries * scale)[0]
 
 
-def project(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
-    """As :func:`vt.ops.plain.project`."""
+def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+    """As :func:`vt.ops.plain.project`, in the shape of ``x``."""
     if keys.shape[1] > 1:
-        return plain.project(pixels, keys, values, scale)
-    return _Project.apply(pixels, keys.squeeze(1) * scale, values.squeeze(1), False)[0]
+        return in_shape_of(x, plain.project(to_pixels(x), keys, values, scale))
+    return _Project.apply(x, keys.squeeze(1) * scale, values.squeeze(1), False)[0]
 
 
-def project_onto(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
-    """As :func:`vt.ops.plain.project_onto`."""
+def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+    """As :func:`vt.ops.plain.project_onto`, in the shape of ``x``."""
     if keys.shape[1] > 1:
-        return plain.project_onto(pixels, keys, values, scale)
-    return _Project.apply(pixels, keys.squeeze(1) * scale, values.squeeze(1), True)[0]
+        return in_shape_of(x, plain.project_onto(to_pixels(x), keys, values, scale))
+    return _Project.apply(x, keys.squeeze(1) * scale, values.squeeze(1), True)[0]
 
 
-def project_onto_(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
-    """As :func:`project_onto`, but it writes into ``pixels``; without gradients only."""
+def project_onto_(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+    """As :func:`project_onto`, but it writes into ``x``; without gradients only."""
     if keys.shape[1] > 1:
-        return pixels.add_(plain.project(pixels, keys, values, scale))
-    attention = _softmax(_logits(pixels, keys.squeeze(1) * scale), dim=1)
-    weights, values = attention.to(pixels.dtype), values.squeeze(1)
-    if is_channel_major(pixels):
-        return pixels.transpose(1, 2).baddbmm_(values.transpose(1, 2), weights).transpose(1, 2)
-    return pixels.baddbmm_(weights.transpose(1, 2), values)
+        return x.add_(project(x, keys, values, scale))
+    attention = _softmax(_logits(to_pixels(x), keys.squeeze(1) * scale), dim=1)
+    _add_products(to_pixels(x), attention, values.squeeze(1))
+    return x
 
 
 class _Tokenize(torch.autograd.Function):
-    """Pixels ``(N, P, C)`` and queries ``(L, C)`` or ``(N, L, C)`` to tokens ``(N, L, C)`` and A."""
+    """``x`` and queries ``(L, C)`` or ``(N, L, C)`` to tokens ``(N, L, C)`` and A."""
 
     @staticmethod
-    def forward(pixels: Tensor, queries: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(x: Tensor, queries: Tensor) -> tuple[Tensor, Tensor]:
+        pixels = to_pixels(x)
         attention = _softmax(_logits(pixels, queries), dim=2)
         return _sum_over_pixels(attention, pixels), attention
 
@@ -73,25 +73,30 @@ class _Tokenize(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor, _: None) -> tuple[Tensor | None, Tensor | None]:
-        pixels, queries, tokens, attention = ctx.saved_tensors
+        x, queries, tokens, attention = ctx.saved_tensors
         mean = (tokens * grad).sum(-1, keepdim=True)  # N, L, 1: of the attention's gradient, under the attention
-        logits_grad = attention * (_logits(pixels, grad) - mean)
-        pixels_grad = queries_grad = None
-        if ctx.needs_input_grad[0]:
-            rows = torch.cat([grad, queries.expand_as(grad)], dim=1)  # N, 2 L, C
-            pixels_grad = _spread(torch.cat([attention, logits_grad], dim=1), rows, like=pixels)
+        logits_grad = attention * (_logits(to_pixels(x), grad) - mean)
+        x_grad = queries_grad = None
         if ctx.needs_input_grad[1]:
-            queries_grad = _sum_over_pixels(logits_grad, pixels).sum_to_size(queries.shape)
-        return pixels_grad, queries_grad
+            queries_grad = _sum_over_pixels(logits_grad, to_pixels(x)).sum_to_size(queries.shape)
+        if ctx.needs_input_grad[0]:
+            skeleton = x.to('meta')
+            if not torch.compiler.is_compiling():
+                del x  # its memory may be free before its gradient takes as much
+                ctx.maybe_clear_saved_tensors()
+            x_grad = torch.empty_like(skeleton, device=grad.device)
+            rows = torch.cat([grad, queries.expand_as(grad)], dim=1)  # N, 2 L, C
+            _add_products(to_pixels(x_grad), torch.cat([attention, logits_grad], dim=1), rows, beta=0)
+        return x_grad, queries_grad
 
 
 class _Project(torch.autograd.Function):
-    """Pixels ``(N, P, C)``, keys and values ``(N, L, C)`` to what the pixels read, ``(N, P, C)``, and A."""
+    """``x``, keys and values ``(N, L, C)`` to what the pixels read, in the shape of ``x``, and A."""
 
     @staticmethod
-    def forward(pixels: Tensor, keys: Tensor, values: Tensor, residual: bool) -> tuple[Tensor, Tensor]:
-        attention = _softmax(_logits(pixels, keys), dim=1)
-        return _spread(attention, values, like=pixels, onto=pixels if residual else None), attention
+    def forward(x: Tensor, keys: Tensor, values: Tensor, residual: bool) -> tuple[Tensor, Tensor]:
+        attention = _softmax(_logits(to_pixels(x), keys), dim=1)
+        return _products(attention, values, like=x, onto=x if residual else None), attention
 
     @staticmethod
     def setup_context(ctx, inputs: tuple[Tensor, Tensor, Tensor, bool], output: tuple[Tensor, Tensor]) -> None:
@@ -103,17 +108,17 @@ class _Project(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor, _: None) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
-        pixels, keys, values, attention = ctx.saved_tensors
-        pixels_grad = keys_grad = values_grad = None
-        weighted = attention * _logits(grad, values)
+        x, keys, values, attention = ctx.saved_tensors
+        x_grad = keys_grad = values_grad = None
+        weighted = attention * _logits(to_pixels(grad), values)
         logits_grad = weighted - attention * weighted.sum(1, keepdim=True)
         if ctx.needs_input_grad[0]:
-            pixels_grad = _spread(logits_grad, keys, like=pixels, onto=grad if ctx.residual else None)
+            x_grad = _products(logits_grad, keys, like=x, onto=grad if ctx.residual else None)
         if ctx.needs_input_grad[1]:
-            keys_grad = _sum_over_pixels(logits_grad, pixels)
+            keys_grad = _sum_over_pixels(logits_grad, to_pixels(x))
         if ctx.needs_input_grad[2]:
-            values_grad = _sum_over_pixels(attention, grad)
-        return pixels_grad, keys_grad, values_grad, None
+            values_grad = _sum_over_pixels(attention, to_pixels(grad))
+        return x_grad, keys_grad, values_grad, None
 
 
 def _logits(pixels: Tensor, rows: Tensor) -> Tensor:
@@ -146,16 +151,23 @@ def _count_chunks(pixels: Tensor) -> int:
     return max(chunks for chunks in range(1, MOST_CHUNKS + 1) if num_pixels % chunks == 0)
 
 
-def _spread(weights: Tensor, rows: Tensor, like: Tensor, onto: Tensor | None = None) -> Tensor:
-    """Weighted sums of rows for each pixel: ``(N, L, P)`` and ``(N, L, C)`` to ``(N, P, C)`` in the order of ``like``.
+def _products(weights: Tensor, rows: Tensor, like: Tensor, onto: Tensor | None) -> Tensor:
+    """Weighted sums of rows for each pixel, ``(N, L, P)`` and ``(N, L, C)`` to the shape and layout of ``like``.
 
     Args:
-        onto: pixels to add them to, ``(N, P, C)``.
+        onto: what they are added to, in the same shape.
     """
+    result = torch.empty_like(like)  # no view: autograd adds up in place what it holds the only reference to
+    if onto is not None:
+        result.copy_(onto)
+    _add_products(to_pixels(result), weights, rows, beta=0 if onto is None else 1)
+    return result
+
+
+def _add_products(pixels: Tensor, weights: Tensor, rows: Tensor, beta: int = 1) -> None:
+    """Add to pixels ``(N, P, C)``, or with ``beta=0`` write into them, the weighted sums of rows."""
     weights = weights.to(rows.dtype)
-    if is_channel_major(like):
-        factors = rows.transpose(1, 2), weights
-        onto = onto if onto is None else onto.transpose(1, 2)
-        return (torch.bmm(*factors) if onto is None else torch.baddbmm(onto, *factors)).transpose(1, 2)
-    factors = weights.transpose(1, 2), rows
-    return torch.bmm(*factors) if onto is None else torch.baddbmm(onto, *factors)
+    if is_channel_major(pixels):
+        pixels.transpose(1, 2).baddbmm_(rows.transpose(1, 2), weights, beta=beta)
+    else:
+        pixels.baddbmm_(weights.transpose(1, 2), rows, beta=beta)

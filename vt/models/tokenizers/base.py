@@ -7,12 +7,12 @@ from mmcv.cnn import build_norm_layer
 from torch import Tensor, nn
 
 from vt.ops import tokenize, tokenize_attention
+from vt.ops.maps import to_pixels
 from vt.ops.plain import merge_heads, split_heads
 from vt.registry import MODELS
 
 from ..checks import require_divisible
 from ..grouped_linear import GroupedLinear
-from ..maps import to_pixels
 
 
 class Tokenizer(nn.Module):
@@ -107,7 +107,7 @@ class AttentionTokenizer(Tokenizer):
         raise NotImplementedError
 
     def pool(self, x: Tensor, tokens: Tensor | None) -> Tensor:
-        return tokenize(to_pixels(x), self.filters(x, tokens), self.num_heads, self.scale)
+        return tokenize(x, self.filters(x, tokens), self.num_heads, self.scale)
 
     def forward(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
         if self.position_encoder is None:

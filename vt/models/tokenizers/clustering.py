@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate, normalize, one_hot
 
+from vt.ops.maps import to_pixels
 from vt.registry import MODELS
 
-from ..maps import to_pixels
 from .base import AttentionTokenizer
 from .pooling import nearest_square
 

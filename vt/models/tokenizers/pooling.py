@@ -5,9 +5,9 @@ import math
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from vt.ops.maps import to_pixels
 from vt.registry import MODELS
 
-from ..maps import to_pixels
 from .base import Tokenizer
 
 
