@@ -1,26 +1,52 @@
-"""``import vt`` registers everything, quietly."""
+"""``import vt`` makes every part known, quietly, and loads none that isn't named."""
 
 import subprocess
 import sys
+
+import pytest
 
 
 def python(code):
     return subprocess.run([sys.executable, '-W', 'default', '-c', code], capture_output=True, text=True)
 
 
-def test_import_prints_and_warns_of_nothing():
-    result = python('import vt')
+@pytest.mark.parametrize(
+    'code',
+    [
+        'import vt',
+        'import vt; vt.models.VTFPN; vt.datasets.Digits; vt.datasets.DigitScenes; vt.engine; vt.record_attention',
+        'from vt.models.necks import VTFPN; from vt.datasets import *; from vt._libraries import import_library\n'
+        'import_library("mmpretrain")',
+    ],
+)
+def test_import_prints_and_warns_of_nothing(code):
+    result = python(code)
     assert (result.returncode, result.stdout, result.stderr) == (0, '', '')
 
 
-def test_import_registers_every_part():
+@pytest.mark.parametrize('scope', ['mmengine', 'mmpretrain', 'mmseg'])
+def test_every_part_is_known_from_every_scope(scope):
     names = ['FilterTokenizer', 'RecurrentTokenizer', 'TokenTransformer', 'Projector', 'VTModule']
     names += ['VTResNet', 'TokenAverage', 'VTFPN']
     result = python(
-        'import vt; from mmengine.registry import DATASETS, HOOKS, MODELS, OPTIM_WRAPPERS\n'
+        f'import vt; from {scope}.registry import DATASETS, HOOKS, MODELS, OPTIM_WRAPPERS\n'
         f'for name in {names}: assert MODELS.get("vt." + name), name\n'
         'for name in ["Digits", "DigitScenes", "RelationalDigitScenes"]: assert DATASETS.get("vt." + name), name\n'
         'assert HOOKS.get("vt.NumClassesHook") and HOOKS.get("vt.OverlayHook")\n'
         'assert OPTIM_WRAPPERS.get("vt.CPUAmpOptimWrapper")\n'
+        'assert MODELS.get("vt.NoSuchPart") is None'
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_run_loads_what_it_needs():
+    result = python(
+        'import sys, vt\n'
+        'assert "torch" not in sys.modules\n'
+        'from mmengine.registry import DATASETS, HOOKS, MODELS, RUNNERS\n'
+        'assert MODELS.get("vt.VTResNet") and DATASETS.get("vt.Digits") and HOOKS.get("vt.NumClassesHook")\n'
+        'assert RUNNERS.get("vt.SpeedRunner")\n'
+        'import vt.apis.train\n'
+        'assert not {"mmseg", "sklearn", "matplotlib.pyplot"} & set(sys.modules)\n'
     )
     assert result.returncode == 0, result.stderr

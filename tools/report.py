@@ -1,9 +1,11 @@
-"""Tables of what was measured: ``python tools/report.py {runs,complexity,ablation} ...``."""
+"""Tables of what was measured: ``python tools/report.py {runs,complexity,ablation,performance} ...``."""
 
 import argparse
 from pathlib import Path
 
-CONFIGS = Path(__file__).parents[1] / 'configs'
+ROOT = Path(__file__).parents[1]
+CONFIGS = ROOT / 'configs'
+DOCS = ROOT / 'docs'
 
 
 def parse_args() -> argparse.Namespace:
@@ -19,7 +21,11 @@ def parse_args() -> argparse.Namespace:
     )
     ablation.add_argument('--out', type=Path, help='directory for the tables (.md, .csv), the picture and the records')
     ablation.add_argument('--page', type=Path, help='Markdown page whose marked places take the tables')
-    for command in (runs, complexity, ablation):
+    performance = commands.add_parser('performance', help='write the page on performance from its measurements')
+    performance.add_argument('--data', type=Path, default=DOCS / 'benchmarks', help='folder of the measurements')
+    performance.add_argument('--page', type=Path, default=DOCS / 'performance.md', help='Markdown page to write')
+    performance.add_argument('--readme', type=Path, help='Markdown page whose marked place takes the summary')
+    for command in (runs, complexity, ablation, performance):
         command.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     return parser.parse_args()
 
@@ -35,6 +41,8 @@ def main() -> None:
             report.report_runs(args.work_dirs)
         elif args.command == 'complexity':
             report.report_complexity(CONFIGS)
+        elif args.command == 'performance':
+            report.report_performance(args.data, DOCS / 'performance.template.md', args.page, args.readme)
         else:
             report.report_ablation(args.runs, args.speed, args.out, args.page)
 

@@ -24,10 +24,12 @@ def parse_args() -> argparse.Namespace:
 
 def main() -> None:
     args = parse_args()
+    from vt._libraries import importing
     from vt.engine.errors import one_line_errors
 
     with one_line_errors(args.config, args.traceback):
-        from vt.apis.test import test
+        with importing():
+            from vt.apis.test import test
 
         test(args)
 

@@ -1,9 +1,16 @@
-"""VT: Visual Transformers as parts of OpenMMLab. Importing it registers every part under the scope ``vt``."""
+"""VT: Visual Transformers as parts of OpenMMLab. Importing it makes every part known under the scope ``vt``."""
 
 __version__ = '0.1.0'
 
-# _libraries comes first: it keeps the libraries' greetings out of ours.
-from . import _libraries, datasets, engine, models
-from .models import record_attention
+from . import registry
+from ._libraries import import_on_demand
 
-__all__ = ['_libraries', 'datasets', 'engine', 'models', 'record_attention']
+__all__ = ['datasets', 'engine', 'models', 'record_attention', 'registry']
+
+__getattr__ = import_on_demand(
+    __name__,
+    datasets='vt.datasets',
+    engine='vt.engine',
+    models='vt.models',
+    record_attention='vt.models:record_attention',
+)

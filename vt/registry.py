@@ -1,11 +1,47 @@
 """VT's registries: children of mmengine's root registries, with scope ``vt``.
 
-A config of any OpenMMLab project names a part of VT by its prefix, for example ``dict(type='vt.VTResNet')``.
+A config of any OpenMMLab project names a part of VT by its prefix, for example ``dict(type='vt.VTResNet')``. The
+modules that register parts are imported at the first look-up.
 """
+
+from importlib import import_module
 
 from mmengine import registry as root
 
-MODELS = root.Registry('model', parent=root.MODELS, scope='vt')
-DATASETS = root.Registry('dataset', parent=root.DATASETS, scope='vt')
-HOOKS = root.Registry('hook', parent=root.HOOKS, scope='vt')
-OPTIM_WRAPPERS = root.Registry('optim_wrapper', parent=root.OPTIM_WRAPPERS, scope='vt')
+from ._libraries import importing
+
+
+class Registry(root.Registry):
+    """A child of mmengine's registry of the same name.
+
+    Args:
+        parent: that registry.
+        locations: modules whose import registers parts; imported at the first look-up.
+        segmentation: a module whose parts need MMSegmentation; imported at the first look-up of a name that the others
+            don't have.
+    """
+
+    def __init__(self, parent: root.Registry, locations: list[str], segmentation: str | None = None) -> None:
+        super().__init__(parent.name, parent=parent, scope='vt', locations=locations)
+        self.segmentation = segmentation
+
+    def import_from_location(self) -> None:
+        with importing():
+            super().import_from_location()
+
+    def get(self, key: str) -> type | None:
+        found = super().get(key)
+        if found is None and self.segmentation is not None:
+            with importing():
+                import_module(self.segmentation)
+            found = super().get(key)
+        return found
+
+
+MODELS = Registry(root.MODELS, ['vt.models'], segmentation='vt.models.necks.vt_fpn')
+DATASETS = Registry(
+    root.DATASETS, ['vt.datasets.digits', 'vt.datasets.twin_digits'], segmentation='vt.datasets.digit_scenes'
+)
+HOOKS = Registry(root.HOOKS, ['vt.engine.hooks', 'vt.engine.runner'], segmentation='vt.engine.overlay_hook')
+RUNNERS = Registry(root.RUNNERS, ['vt.engine.runner'])
+OPTIM_WRAPPERS = Registry(root.OPTIM_WRAPPERS, ['vt.engine.optim_wrapper'])

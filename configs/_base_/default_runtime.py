@@ -1,4 +1,4 @@
-# How a run behaves, whatever its model and data.
+# How a run behaves, whatever its model and data. What it sets for speed: vt/engine/speed_settings.py; its log says it.
 default_scope = 'mmpretrain'
 custom_imports = dict(imports=['vt'], allow_failed_imports=False)
 
@@ -13,7 +13,6 @@ default_hooks = dict(
 )
 
 env_cfg = dict(
-    cudnn_benchmark=True,  # pays where the inputs of a run have one size
     mp_cfg=dict(mp_start_method='fork', opencv_num_threads=0),
     dist_cfg=dict(backend='nccl'),
 )

@@ -13,4 +13,4 @@ model = dict(
     data_preprocessor=dict(size_divisor=32, test_cfg=dict(size_divisor=32)),
     decode_head=dict(num_classes=171),
 )
-env_cfg = dict(cudnn_benchmark=False)  # for the same reason
+speed = dict(cudnn_benchmark=False)  # for the same reason

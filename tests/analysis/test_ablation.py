@@ -8,8 +8,9 @@ import pytest
 from scipy.stats import ttest_ind
 
 from vt.analysis.ablation import Scores, compare, compare_with_paper, gather, read_records
-from vt.analysis.ablation_report import describe, draw, insert
+from vt.analysis.ablation_report import describe, draw
 from vt.analysis.paper import ABLATIONS, load_tables
+from vt.analysis.report import insert
 
 
 def record(config, seed, score, metric='accuracy/top1'):
@@ -109,8 +110,8 @@ def test_one_seed_tells_nothing_apart():
 def test_rows_hold_scores_costs_and_speed(tmp_path):
     tables = compare_with_paper(gather(read_records(write(tmp_path, *RUNS)))['digits'])
     speeds = {
-        'vt-resnet18-half_digits': dict(inference_seconds=[2.0], training_seconds=[6.0]),
-        'vt-resnet18-half_pooling_digits': dict(inference_seconds=[1.0], training_seconds=[8.0]),
+        'vt-resnet18-half_digits': dict(inference=2.0, training=6.0),
+        'vt-resnet18-half_pooling_digits': dict(inference=1.0, training=8.0),
     }
     pooling, model = describe(tables[3], speeds)
     assert pooling['top-1 (%), seeds'] == '85.75 ± 1.06 (2)'

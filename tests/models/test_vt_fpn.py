@@ -1,5 +1,7 @@
 """VT-FPN: the literal equations over all levels, and FPN's place in a config."""
 
+import json
+from itertools import accumulate
 from pathlib import Path
 
 import literal_equations as literal
@@ -9,6 +11,7 @@ from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, init_default_scope
 from mmseg.models.necks import FPN
+from torch.profiler import ProfilerActivity, profile
 
 from vt.models import VTFPN, record_attention
 from vt.ops import use_path
@@ -177,6 +180,26 @@ def _read(neck, maps):
     laterals = [convolve(x) for convolve, x in zip(neck.lateral_convs, maps)]
     tokens = torch.cat([tokenize(x) for tokenize, x in zip(neck.tokenizers, laterals)], dim=1)
     return laterals[0], neck.relation(tokens)[:, : neck.tokenizers[0].num_tokens]
+
+
+def test_a_training_step_needs_less_memory_than_fpns(tmp_path):
+    sizes = [(16, 64, 80), (32, 32, 40), (64, 16, 20), (128, 8, 10)]
+    maps = [torch.randn(1, *size).contiguous(memory_format=torch.channels_last).requires_grad_() for size in sizes]
+    channels = [c for c, _, _ in sizes]
+    necks = VTFPN(channels, 64, num_tokens=2, token_channels=64), FPN(channels, 64, 4)  # C and L in proportion
+    ours, theirs = (_peak_memory(neck.to(memory_format=torch.channels_last), maps, tmp_path) for neck in necks)
+    assert ours < theirs
+
+
+def _peak_memory(neck, maps, folder):
+    """Bytes that a step of the neck allocates beside its weights and inputs, gradients to both included."""
+    gradients = [torch.randn_like(out) for out in neck(maps)]
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        torch.autograd.grad(neck(maps), [*maps, *neck.parameters()], gradients)
+    profiler.export_chrome_trace(str(folder / 'trace.json'))
+    events = json.loads((folder / 'trace.json').read_text())['traceEvents']
+    changes = sorted((event['ts'], event['args']['Bytes']) for event in events if event['name'] == '[memory]')
+    return max(accumulate(change for _, change in changes))
 
 
 def test_attention_of_each_level_can_be_read():

@@ -3,6 +3,8 @@
 import literal_equations as literal
 import pytest
 import torch
+from torch.nn.functional import conv2d
+from torch.profiler import ProfilerActivity, profile
 
 from vt.ops import current_path, project, project_onto, tokenize, use_path
 
@@ -81,6 +83,44 @@ def test_project_equals_the_equation(path, order, shape, sharpness, residual):
         ours = with_gradients(lambda x, k, v: function(x, k, v, 0.7), pixels, keys, values)
     theirs = with_gradients(literal_project(0.7, residual), pixels, keys, values)
     assert_same(ours, theirs, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize('path', PATHS)
+@pytest.mark.parametrize('memory_format', [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize('heads', [1, 2])
+@pytest.mark.parametrize('function', [project, project_onto])
+def test_a_map_is_its_pixels(path, memory_format, heads, function):
+    torch.manual_seed(0)
+    x = torch.randn(2, 12, 5, 7, dtype=torch.float64).contiguous(memory_format=memory_format)
+    queries = torch.randn(5, 12, dtype=torch.float64)
+    keys, values = (torch.randn(2, heads, 5, width, dtype=torch.float64) for width in (12, 12 // heads))
+    with use_path(path):
+        assert_same(
+            with_gradients(lambda x, q: tokenize(x, q, heads, 0.7), x, queries),
+            with_gradients(lambda x, q: tokenize(x.flatten(2).mT, q, heads, 0.7), x, queries),
+        )
+        refined, gradients = with_gradients(lambda x, k, v: function(x, k, v, 0.7), x, keys, values)
+        expected = with_gradients(
+            lambda x, k, v: function(x.flatten(2).mT, k, v, 0.7).mT.reshape(x.shape), x, keys, values
+        )
+    assert_same((refined, gradients), expected)
+    if path == 'fused' and heads == 1:
+        assert refined.is_contiguous(memory_format=memory_format)
+        assert gradients[0].is_contiguous(memory_format=memory_format)
+
+
+@pytest.mark.parametrize('memory_format', [torch.contiguous_format, torch.channels_last])
+def test_the_fast_path_adds_up_the_gradients_of_a_map_in_place(memory_format):
+    x, weight, queries = torch.randn(1, 8, 12, 10), torch.randn(16, 8, 1, 1), torch.randn(4, 16)
+    leaves = [weight.requires_grad_(), queries.requires_grad_()]
+    with use_path('fused'):
+        lateral = conv2d(x.contiguous(memory_format=memory_format), weight)
+        tokens = tokenize(lateral, queries).unsqueeze(1)
+        refined = project_onto(lateral, tokens, tokens)
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
+        torch.autograd.grad(refined, leaves, torch.randn_like(refined))
+    sums = [event for event in profiler.events() if event.name in ('aten::add', 'aten::add_')]
+    assert [event.name for event in sums if event.input_shapes[:1] == [list(lateral.shape)]] == ['aten::add_']
 
 
 @pytest.mark.parametrize('order', ORDERS)

@@ -109,13 +109,44 @@ def test_benchmark_report_and_picture(trained, checkpoint):
 
 def test_models_side_by_side(tmp_path):
     twin = ROOT / 'configs/baselines/resnet18_digits.py'
-    arguments = [twin, CONFIG, '--size', '64', '32', '--batch-size', '2', '--rounds', '3', '--out', 'b.json']
+    arguments = [twin, CONFIG, 'torchvision:resnet18', '--sizes', '64x32', '64', '--batch-sizes', '1', '2']
+    arguments += ['--kinds', 'inference', '--rounds', '3', '--no-memory', '--out', 'b.json', '--plot', 'b.png']
     result = run('benchmark.py', *arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     record = json.loads((tmp_path / 'b.json').read_text())
-    assert list(record['models']) == ['resnet18_digits', 'vt-resnet18_digits']
-    assert all(len(model['training_seconds']) == 3 for model in record['models'].values())
-    assert 'faster in training' in result.stdout
+    measured = [(entry['batch_size'], *entry['size'], entry['model']) for entry in record['results']]
+    names = ['resnet18_digits', 'vt-resnet18_digits', 'torchvision:resnet18']
+    assert measured == [(n, *size, name) for n in (1, 2) for size in ((64, 32), (64, 64)) for name in names]
+    assert all(len(entry['seconds']) == 3 for entry in record['results'])
+    assert record['versions']['torch']
+    assert len(record['ceilings']) == 4
+    assert 'whole, inference: batch 2, 64x32, float32, channels_last' in result.stdout
+    assert cv2.imread(str(tmp_path / 'b.png')).shape[1] > 500
+
+
+def test_a_training_step_and_its_memory(tmp_path):
+    arguments = [CONFIG, '--size', '64', '32', '--batch-size', '2', '--rounds', '3', '--out', 'b.json']
+    result = run('benchmark.py', *arguments, '--memory-formats', 'contiguous', cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    inference, training = json.loads((tmp_path / 'b.json').read_text())['results']
+    assert (inference['kind'], training['kind']) == ('inference', 'training')
+    assert 4 * inference['parameters'] < inference['peak_memory'] < training['peak_memory']
+    assert 'peak memory (MB)' in result.stdout
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        ([CONFIG, '--sizes', '64x'], '--sizes 64x: give an image as 224 or as 800x1216'),
+        ([CONFIG, '--only', 'neck'], 'has no neck to measure'),
+        ([CONFIG, '--devices', 'cuda'], '--devices cuda: there is no GPU'),
+        ([CONFIG, CONFIG], 'two of the models have one name'),
+        (['torchvision:resnet19'], 'torchvision:resnet19: Unknown model'),
+    ],
+)
+def test_what_a_benchmark_cannot_measure_is_one_line(arguments, message, tmp_path):
+    env = dict(os.environ, CUDA_VISIBLE_DEVICES='')
+    assert_one_line(run('benchmark.py', *arguments, cwd=tmp_path, env=env), message)
 
 
 def test_two_processes_on_the_cpu(checkpoint, tmp_path):
@@ -126,6 +157,7 @@ def test_two_processes_on_the_cpu(checkpoint, tmp_path):
         result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=env)
         assert result.returncode == 0, result.stderr
         assert 'accuracy/top1' in result.stdout
+        assert 'Speed: channels_last on' in result.stdout
     assert (tmp_path / 'two/epoch_1.pth').exists()
 
 

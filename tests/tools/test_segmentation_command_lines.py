@@ -94,18 +94,19 @@ def test_picture_of_the_tokens(trained, checkpoint):
 def test_segmentors_and_their_necks_side_by_side(tmp_path):
     twin = ROOT / 'configs/baselines/fpn_r18_digit-scenes.py'
     arguments = [twin, CONFIG, '--size', '64', '96', '--batch-size', '2', '--rounds', '3', '--out', 'b.json']
-    result = run('benchmark.py', *arguments, '--channels-last', '--num-classes', '7', '--profile', cwd=tmp_path)
+    arguments += ['--num-classes', '7', '--profile', '--no-memory', '--dtypes', 'bfloat16']
+    result = run('benchmark.py', *arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    record = json.loads((tmp_path / 'b.json').read_text())
-    for part in ('models', 'necks'):
-        assert list(record[part]) == ['fpn_r18_digit-scenes', 'vt-fpn_r18_digit-scenes']
-        assert all(
-            len(cost[f'{kind}_seconds']) == 3 for cost in record[part].values() for kind in ('inference', 'training')
-        )
-    operators = record['necks']['vt-fpn_r18_digit-scenes']['seconds_by_operator']
-    assert all(operators[kind].pop('others') < sum(operators[kind].values()) for kind in ('inference', 'training'))
-    flops = [cost['flops'] for cost in record['necks'].values()]
-    assert flops[1] < flops[0] / 2  # at this small size tokens weigh more
+    results = json.loads((tmp_path / 'b.json').read_text())['results']
+    names = ['fpn_r18_digit-scenes', 'vt-fpn_r18_digit-scenes']
+    kinds = ['inference', 'training']
+    measured = [(entry['part'], entry['kind'], entry['model']) for entry in results]
+    assert measured == [(part, kind, name) for part in ('whole', 'neck') for kind in kinds for name in names]
+    assert all(len(entry['seconds']) == 3 and entry['dtype'] == 'bfloat16' for entry in results)
+    *_, neck, vt_neck = results
+    assert set(neck['seconds_by_operator']) != set(vt_neck['seconds_by_operator'])
+    assert vt_neck['flops'] < neck['flops'] / 2  # at this small size tokens weigh more
+    assert 'aten::convolution_backward' in result.stdout
 
 
 def test_complexity_beside_the_papers(tmp_path):

@@ -1,5 +1,6 @@
 """Ablations as rows of tables, as a picture, and in a page."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -8,11 +9,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .ablation import Comparison, Scores
+from .measurement import read_record
 from .paper import ABLATIONS
+from .setting import KINDS
 
 TITLES = {2: 'VT-ResNet against its ResNet', 9: 'VT-FPN against FPN'}
 TITLES |= {number: ablation.title for number, ablation in ABLATIONS.items()}
-Speeds = dict[str, dict]
+Speeds = dict[str, dict[str, float]]
+
+
+def read_speeds(paths: Iterable[Path]) -> Speeds:
+    """Median seconds of whole models by config and kind, from what ``tools/benchmark.py --out`` wrote."""
+    speeds: Speeds = {}
+    for path in paths:
+        for measurement in read_record(path).results:
+            if measurement.part == 'whole':
+                speeds.setdefault(measurement.model, {})[measurement.kind] = measurement.median
+    return speeds
 
 
 def describe(rows: list[Comparison], speeds: Speeds) -> list[dict[str, str]]:
@@ -20,7 +33,7 @@ def describe(rows: list[Comparison], speeds: Speeds) -> list[dict[str, str]]:
 
     Args:
         rows: the comparisons of a table; one of them is the model itself.
-        speeds: medians of seconds by config and kind, as ``tools/benchmark.py --out`` writes them; may lack configs.
+        speeds: see :func:`read_speeds`; may lack configs.
     """
     (reference,) = [row for row in rows if row.change is None]
     metric = reference.scores.metric
@@ -49,11 +62,8 @@ def _with_sign(margin: float) -> str:
 def _describe_speed(scores: Scores, reference: Scores, speeds: Speeds) -> str:
     """How many times the speed of the model itself: from one interleaved run, else from each one's own benchmark."""
     if scores.config in speeds and reference.config in speeds:
-        medians = (
-            np.median(speeds[reference.config][key]) / np.median(speeds[scores.config][key])
-            for key in ('inference_seconds', 'training_seconds')
-        )
-        return ' / '.join(f'{median:.2f}x' for median in medians)
+        ratios = (speeds[reference.config][kind] / speeds[scores.config][kind] for kind in KINDS)
+        return ' / '.join(f'{ratio:.2f}x' for ratio in ratios)
     if scores.throughput and reference.throughput:
         return f'{scores.throughput / reference.throughput:.2f}x'
     return ''
@@ -81,17 +91,3 @@ def _draw_task(axes: Axes, task: str, rows: list[Comparison]) -> None:
     axes.set_xlabel(f'change of {rows[0].scores.metric} against the model itself, points')
     axes.set_title(task)
     axes.legend(fontsize='small')
-
-
-def insert(page: Path, name: str, text: str) -> None:
-    """Put generated text between the page's lines ``<!-- name -->`` and ``<!-- end of name -->``.
-
-    Raises:
-        ValueError: the page lacks one of the two lines.
-    """
-    begin, end = f'<!-- {name} -->\n', f'<!-- end of {name} -->\n'
-    content = page.read_text()
-    if begin not in content or end not in content:
-        raise ValueError(f'{page} needs the lines {begin.strip()} and {end.strip()} around what is generated')
-    head, rest = content.split(begin, 1)
-    page.write_text(head + begin + text.rstrip() + '\n' + end + rest.split(end, 1)[1])

@@ -1,6 +1,5 @@
-"""What ``tools/test.py --benchmark`` and ``tools/benchmark.py`` report of a model and of its neck."""
+"""What ``tools/test.py --benchmark`` reports of a model and of its neck."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -117,32 +116,5 @@ def inference_step(module: nn.Module, inputs, **options) -> Step:
     @torch.inference_mode()
     def step() -> None:
         module(inputs, **options)
-
-    return step
-
-
-def training_step(model: nn.Module, images: Tensor, samples: list) -> Step:
-    """A step that trains on ``images``: forward, loss, backward, SGD's update; puts the model in training mode."""
-    model.train()
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-6, momentum=0.9)
-
-    def step() -> None:
-        optimizer.zero_grad(set_to_none=True)
-        loss, _ = model.parse_losses(model(images, samples, mode='loss'))
-        loss.backward()
-        optimizer.step()
-
-    return step
-
-
-def neck_training_step(neck: nn.Module, maps: Sequence[Tensor]) -> Step:
-    """A neck's share of a training step: forward, and backward to its weights and its inputs."""
-    neck.train()
-    maps = [x.detach().requires_grad_() for x in maps]
-    variables = [*maps, *neck.parameters()]
-    gradients = [torch.randn_like(out) for out in neck(maps)]
-
-    def step() -> None:
-        torch.autograd.grad(neck(maps), variables, gradients)
 
     return step

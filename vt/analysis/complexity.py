@@ -1,8 +1,8 @@
 """Multiply-adds and parameters, with matrix products and attention counted.
 
-Counters get two things wrong for transformers: they skip fused attention, and some count an addition and a
-multiplication as two. Here attention runs as plain matrix products while it is counted, and a multiply-add is one
-FLOP, as in the paper's tables.
+Counters get two things wrong for transformers: they skip fused attention and kernels of one's own, and some count an
+addition and a multiplication as two. Here attention runs as plain matrix products while it is counted, and a
+multiply-add is one FLOP, as in the paper's tables.
 """
 
 from collections.abc import Iterator
@@ -13,6 +13,8 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
+
+from vt.ops import use_path
 
 
 @dataclass
@@ -30,11 +32,11 @@ class Complexity:
 
 @contextmanager
 def _countable_attention() -> Iterator[None]:
-    """Keep fused attention kernels, which counters can't see into, out of a forward pass."""
+    """Keep fused kernels, PyTorch's and ours, which counters can't see into, out of a forward pass."""
     fastpath = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with sdpa_kernel(SDPBackend.MATH):
+        with sdpa_kernel(SDPBackend.MATH), use_path('plain'):
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fastpath)

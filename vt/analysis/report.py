@@ -49,6 +49,20 @@ def write_csv(rows: list[dict[str, str]], path: Path) -> None:
         writer.writerows(rows)
 
 
+def insert(page: Path, name: str, text: str) -> None:
+    """Put generated text between the page's lines ``<!-- name -->`` and ``<!-- end of name -->``.
+
+    Raises:
+        ValueError: the page lacks one of the two lines.
+    """
+    begin, end = f'<!-- {name} -->\n', f'<!-- end of {name} -->\n'
+    content = page.read_text()
+    if begin not in content or end not in content:
+        raise ValueError(f'{page} needs the lines {begin.strip()} and {end.strip()} around what is generated')
+    head, rest = content.split(begin, 1)
+    page.write_text(head + begin + text.rstrip() + '\n' + end + rest.split(end, 1)[1])
+
+
 def describe_benchmark(result: Benchmark) -> list[dict[str, str]]:
     """One benchmark as rows, the whole model and its neck, in the units that people read."""
     rows = [_describe_cost('whole model', result, result.batch_size)]

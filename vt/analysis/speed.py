@@ -5,6 +5,7 @@ to none; medians and ratios are reported.
 """
 
 import gc
+import math
 import platform
 import resource
 import time
@@ -17,6 +18,7 @@ from rich.progress import track
 from torch.profiler import ProfilerActivity, profile
 
 Step = Callable[[], object]
+SHORTEST_RUN = 0.01  # seconds on a GPU
 
 
 def describe_device(device: torch.device) -> str:
@@ -38,22 +40,29 @@ def time_interleaved(
 ) -> dict[str, np.ndarray]:
     """Time steps in turn.
 
+    A GPU is synchronised around each run, and a run repeats a short step until it takes ten milliseconds or so: what
+    is measured is a step in a row of them, launched while the one before still computes, where there is time for it.
+
     Args:
         steps: what to time, by name.
-        device: where they run; a GPU is synchronised around each.
+        device: where they run.
         title: stands before the progress line.
         rounds: how often each runs after the warm-up.
         warmup: runs of each before the clock counts.
         seconds: about how long all may take; rounds are cut to fit, to 3 at the least.
 
     Returns:
-        Seconds of each run, ``(rounds,)``, by name.
+        Seconds of a step, of each round, ``(rounds,)``, by name.
     """
+    repeats = dict.fromkeys(steps, 1)
     for _ in range(warmup - 1):
-        _time_round(steps, device)
-    once = sum(_time_round(steps, device).values())
-    rounds = max(3, min(rounds, int(seconds / once)))
-    times = [_time_round(steps, device) for _ in track(range(rounds), title)]
+        _time_round(steps, repeats, device)
+    once = _time_round(steps, repeats, device)
+    if device.type == 'cuda':
+        repeats = {name: max(1, math.ceil(SHORTEST_RUN / value)) for name, value in once.items()}
+    a_round = sum(value * repeats[name] for name, value in once.items())
+    rounds = max(3, min(rounds, int(seconds / a_round)))
+    times = [_time_round(steps, repeats, device) for _ in track(range(rounds), title)]
     return {name: np.array([run[name] for run in times]) for name in steps}
 
 
@@ -62,16 +71,17 @@ def time_alone(step: Step, device: torch.device, title: str, rounds: int = 20, s
     return time_interleaved({title: step}, device, title, rounds, seconds=seconds)[title]
 
 
-def _time_round(steps: dict[str, Step], device: torch.device) -> dict[str, float]:
-    return {name: _time(step, device) for name, step in steps.items()}
+def _time_round(steps: dict[str, Step], repeats: dict[str, int], device: torch.device) -> dict[str, float]:
+    return {name: _time(step, repeats[name], device) for name, step in steps.items()}
 
 
-def _time(step: Step, device: torch.device) -> float:
+def _time(step: Step, repeats: int, device: torch.device) -> float:
     _synchronize(device)
     start = time.perf_counter()
-    step()
+    for _ in range(repeats):
+        step()
     _synchronize(device)
-    return time.perf_counter() - start
+    return (time.perf_counter() - start) / repeats
 
 
 def _synchronize(device: torch.device) -> None:

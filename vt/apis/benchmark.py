@@ -4,114 +4,133 @@ import argparse
 import os
 import shlex
 import sys
-from pathlib import Path
+from dataclasses import asdict
+from itertools import groupby, product
+from typing import Any
 
 import mmengine
-import numpy as np
 import torch
-from mmengine.structures import PixelData
-from mmpretrain.structures import DataSample
-from mmseg.structures import SegDataSample
-from torch import Tensor, nn
 
-from vt.analysis.benchmark import has_neck, inference_step, neck_inputs, neck_training_step, training_step
-from vt.analysis.complexity import count_complexity
-from vt.analysis.complexity_tables import set_num_classes
+from vt.analysis.comparison import Comparison, tabulate
+from vt.analysis.measurement import BenchmarkRecord, Measurement
 from vt.analysis.report import print_table
-from vt.analysis.speed import describe_device, time_by_operator, time_interleaved
-from vt.engine.command_line import read_config
-from vt.engine.launch import build_model
+from vt.analysis.scaling import draw_scaling
+from vt.analysis.setting import PARTS, Setting
+from vt.analysis.speed import describe_device
+from vt.analysis.subject import Subject
+from vt.analysis.workload import has_part
+from vt.apis.run_record import versions
+from vt.engine.speed import keep_freed_memory, use_threads
+from vt.engine.speed_settings import require_compiler
 
-ENVIRONMENT = ('OMP_NUM_THREADS', 'GLIBC_TUNABLES')  # what changes the time of a CPU
+# What changes the time of a CPU.
+ENVIRONMENT = (
+    'OMP_NUM_THREADS',
+    'GLIBC_TUNABLES',
+    'LD_PRELOAD',
+    'THP_MEM_ALLOC_ENABLE',
+    'ONEDNN_MAX_CPU_ISA',
+    'ONEDNN_DEFAULT_FPMATH_MODE',
+)
+
+NOTES = (
+    "FLOPs of models are multiply-adds; in the ceilings' GFLOP/s one of them is two. A copy counts what it reads and "
+    'what it writes.',
+    'Of the roofline: the time of the matrix operators alone, each at these ceilings, over the measured time.',
+)
 
 
 def benchmark(args: argparse.Namespace) -> None:
-    """Time all models in turn, then their necks alone; print medians and the ratios to the first model."""
-    device = torch.device(args.device or ('cuda' if torch.cuda.is_available() else 'cpu'))
-    memory_format = torch.channels_last if args.channels_last else torch.contiguous_format
-    models = {}
-    for path in args.configs:
-        cfg = read_config(path)
-        if args.num_classes:
-            set_num_classes(cfg, args.num_classes)
-        models[Path(path).stem] = build_model(cfg).to(device=device, memory_format=memory_format)
-    height, width = (args.size * 2)[:2]
-    images = torch.randn(args.batch_size, 3, height, width, device=device).contiguous(memory_format=memory_format)
-    record = dict(
-        command=shlex.join(['python', *sys.argv]),
-        environment={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
-        device=describe_device(device),
-        torch=torch.__version__,
-        batch_size=args.batch_size,
-        image_size=[height, width],
-        memory_format='channels_last' if args.channels_last else 'contiguous',
-        dtype='float32',
-        models=_measure_models(models, images, args.rounds),
-    )
-    if all(has_neck(model) for model in models.values()):
-        record['necks'] = _measure_necks(models, images, args.rounds, args.profile)
+    """Measure all models in turn, in every setting; print medians and the ratios to the first model."""
+    settings = read_settings(args)
+    if any(setting.compile != 'off' for setting in settings):
+        require_compiler()
+    process = dict(threads=use_threads(), keeps_freed_memory=not args.default_allocator and keep_freed_memory())
+    torch.backends.cudnn.benchmark = True  # as in the configs
+    subjects = [
+        subject for source in args.configs for subject in Subject(source, args.num_classes).with_tokens(args.tokens)
+    ]
+    comparison = Comparison(subjects, args.kinds, args.rounds, args.seconds, not args.no_memory, args.profile)
+    parts = args.only or parts_of_all(subjects)
+    for setting in settings:
+        comparison.measure(setting, parts)
+    results = comparison.measurements
     if args.out:
-        mmengine.dump(record, args.out, indent=2)
-    for part in ('models', 'necks'):
-        if part in record:
-            title = f'{part}: {record["device"]}, batch {args.batch_size}, {height}x{width}, {record["memory_format"]}'
-            print_table(describe_comparison(record[part], args.batch_size), title=title)
-    for name, neck in record.get('necks', {}).items() if args.profile else ():
-        for kind, seconds in neck['seconds_by_operator'].items():
-            print_table(_describe_operators(seconds), title=f'{name}, neck, {kind}: where the time goes')
-
-
-def _measure_models(models: dict[str, nn.Module], images: Tensor, rounds: int) -> dict[str, dict]:
-    costs = {name: count_complexity(model, images[:1], mode='tensor') for name, model in models.items()}
-    inference = {name: inference_step(model, images, mode='tensor') for name, model in models.items()}
-    inference = time_interleaved(inference, images.device, 'Inference', rounds, seconds=240)
-    training = {name: training_step(model, images, _samples(model, images)) for name, model in models.items()}
-    training = time_interleaved(training, images.device, 'Training', rounds, seconds=240)
-    return _join(costs, inference, training)
-
-
-def _measure_necks(models: dict[str, nn.Module], images: Tensor, rounds: int, profile: bool) -> dict[str, dict]:
-    device = images.device
-    maps = {name: neck_inputs(model, images) for name, model in models.items()}
-    costs = {name: count_complexity(model.neck, tuple(x[:1] for x in maps[name])) for name, model in models.items()}
-    seconds, operators = {}, {}
-    for kind, make_step in (('inference', inference_step), ('training', neck_training_step)):
-        steps = {name: make_step(model.neck, maps[name]) for name, model in models.items()}
-        seconds[kind] = time_interleaved(steps, device, f'{kind.capitalize()}, necks', rounds, seconds=240)
-        operators[kind] = {name: time_by_operator(step, device) for name, step in steps.items()} if profile else {}
-    record = _join(costs, **seconds)
-    if profile:
-        for name in record:
-            record[name]['seconds_by_operator'] = {kind: operators[kind][name] for kind in operators}
-    return record
-
-
-def _join(costs: dict, inference: dict[str, np.ndarray], training: dict[str, np.ndarray]) -> dict[str, dict]:
-    return {
-        name: dict(
-            flops=cost.flops,
-            parameters=cost.parameters,
-            inference_seconds=inference[name].tolist(),
-            training_seconds=training[name].tolist(),
+        record = BenchmarkRecord(
+            command=shlex.join(['python', *sys.argv]),
+            environment={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
+            device=describe_device(torch.device(settings[0].device)),
+            versions=versions(),
+            settings=process,
+            ceilings=comparison.ceilings,
+            results=results,
         )
-        for name, cost in costs.items()
+        mmengine.dump(asdict(record), args.out, indent=2)
+    if args.plot:
+        draw_scaling(results).savefig(args.plot, dpi=100)
+    print_results(results, comparison.ceilings)
+
+
+def read_settings(args: argparse.Namespace) -> list[Setting]:
+    """Every combination of what the arguments list.
+
+    Raises:
+        ValueError: a size that is none, or a device that isn't there.
+    """
+    devices = args.devices or ['cuda' if torch.cuda.is_available() else 'cpu']
+    for device in devices:
+        if torch.device(device).type == 'cuda' and not torch.cuda.is_available():
+            raise ValueError(f'--devices {device}: there is no GPU that PyTorch can use; give cpu')
+    sizes = [parse_size(size) for size in args.sizes] if args.sizes else [tuple((args.size * 2)[:2])]
+    batch_sizes = args.batch_sizes or [args.batch_size]
+    sweep = product(devices, args.dtypes, args.memory_formats, args.compile, batch_sizes, sizes, [args.fuse_conv_bn])
+    return [Setting(*values) for values in sweep]
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """``'224'`` or ``'800x1216'`` (height, then width).
+
+    Raises:
+        ValueError: it is neither.
+    """
+    numbers = text.split('x')
+    if len(numbers) > 2 or not all(number.isdecimal() for number in numbers):
+        raise ValueError(f'--sizes {text}: give an image as 224 or as 800x1216, height and then width')
+    return tuple(map(int, (numbers * 2)[:2]))
+
+
+def parts_of_all(subjects: list[Subject]) -> list[str]:
+    """The whole, and the neck where every model has one."""
+    models = [subject.build(Setting(device='meta', memory_format='contiguous')) for subject in subjects]
+    return [part for part in PARTS if part != 'backbone' and all(has_part(model, part) for model in models)]
+
+
+def print_results(results: list[Measurement], ceilings: list[dict]) -> None:
+    """A table for each part and kind in each setting, then the ceilings, then where time goes."""
+
+    def group(result: Measurement) -> tuple:
+        return result.part, result.kind, result.setting
+
+    for (part, kind, setting), measurements in groupby(results, group):
+        print_table(tabulate(list(measurements)), title=f'{part}, {kind}: {setting.describe()}')
+    print_table([_describe_ceilings(**ceiling) for ceiling in ceilings], title="the machine's ceilings", notes=NOTES)
+    for result in results:
+        if result.seconds_by_operator:
+            title = f'{result.model}, {result.part}, {result.kind}: where the time goes'
+            print_table(_describe_operators(result.seconds_by_operator), title=title)
+
+
+def _describe_ceilings(part: str, kind: str, size: tuple[int, int], **ceiling: Any) -> dict[str, str]:
+    height, width = size
+    return {
+        'while': f'{part}, {kind}, batch {ceiling["batch_size"]}, {height}x{width}',
+        'device': ceiling['device'],
+        'precision': ceiling['dtype'],
+        'matrix product (GFLOP/s)': f'{ceiling["matmul"] / 1e9:.0f}',
+        '1x1 convolution (GFLOP/s)': f'{ceiling["convolution1x1"] / 1e9:.0f}',
+        '3x3 convolution (GFLOP/s)': f'{ceiling["convolution3x3"] / 1e9:.0f}',
+        'copy (GB/s)': f'{ceiling["copy"] / 1e9:.1f}',
     }
-
-
-def describe_comparison(models: dict[str, dict], batch_size: int) -> list[dict[str, str]]:
-    """A row a model: cost, images a second from the median step, and both as ratios to the first model."""
-    rows = []
-    reference = next(iter(models.values()))
-    for name, model in models.items():
-        row = {'model': name, 'FLOPs (G)': f'{model["flops"] / 1e9:.3f}'}
-        row['fewer'] = f'{reference["flops"] / model["flops"]:.3f}x'
-        row['parameters (M)'] = f'{model["parameters"] / 1e6:.2f}'
-        for kind in ('inference', 'training'):
-            median, base = (np.median(entry[f'{kind}_seconds']) for entry in (model, reference))
-            row[f'{kind} (images/s)'] = f'{batch_size / median:.{1 if batch_size / median > 10 else 3}f}'
-            row[f'faster in {kind}'] = f'{base / median:.3f}x'
-        rows.append(row)
-    return rows
 
 
 def _describe_operators(seconds: dict[str, float]) -> list[dict[str, str]]:
@@ -120,11 +139,3 @@ def _describe_operators(seconds: dict[str, float]) -> list[dict[str, str]]:
         {'operator': name, 'ms': f'{1e3 * value:.1f}', 'share (%)': f'{100 * value / whole:.0f}'}
         for name, value in seconds.items()
     ]
-
-
-def _samples(model: nn.Module, images: Tensor) -> list:
-    """What the loss compares with: a class for each image, or for each of its pixels."""
-    if not hasattr(model, 'decode_head'):
-        return [DataSample().set_gt_label(0).to(images.device) for _ in images]
-    labels = torch.zeros(1, *images.shape[-2:], dtype=torch.long, device=images.device)
-    return [SegDataSample(gt_sem_seg=PixelData(data=labels)) for _ in images]

@@ -1,15 +1,14 @@
 """Tables, as ``tools/report.py`` asks."""
 
-import json
 from pathlib import Path
 
 import mmengine
 
-from vt.analysis import ablation_report
+from vt.analysis import ablation_report, performance_report
 from vt.analysis import complexity_tables as tables
 from vt.analysis.ablation import compare_with_paper, gather, read_records
 from vt.analysis.paper import ABLATIONS, SEGMENTATION
-from vt.analysis.report import describe_run, print_table, to_markdown, write_csv
+from vt.analysis.report import describe_run, insert, print_table, to_markdown, write_csv
 
 
 def report_runs(work_dirs: list[Path]) -> None:
@@ -48,7 +47,7 @@ def report_ablation(runs: list[Path], speed: list[Path], out: Path | None, page:
         ValueError: no two runs belong to one of the paper's tables.
     """
     records = read_records(runs)
-    speeds = {name: model for path in speed for name, model in json.loads(path.read_text())['models'].items()}
+    speeds = ablation_report.read_speeds(speed)
     tasks = {name: compare_with_paper(scores) for name, scores in gather(records).items()}
     tasks = {name: comparisons for name, comparisons in tasks.items() if comparisons}
     if not tasks:
@@ -70,9 +69,29 @@ def report_ablation(runs: list[Path], speed: list[Path], out: Path | None, page:
         ablation_report.draw(tasks).savefig(out / 'changes.png', dpi=100)
         print(f'written to {out}')
     for task, text in texts.items() if page else ():
-        ablation_report.insert(page, task, text)
+        insert(page, task, text)
 
 
 def _one_metric(row: dict[str, str]) -> dict[str, str]:
     """A row whose columns don't name the metric, so that tables of several metrics share them."""
     return {name.replace('top-1', 'score').replace('mIoU', 'score'): value for name, value in row.items()}
+
+
+def report_performance(data: Path, template: Path, page: Path, readme: Path | None) -> None:
+    """The page on performance, with its figures in a folder of its name beside it.
+
+    Args:
+        data: folder of what ``tools/benchmark_performance.sh`` measured.
+        template: the page's text, with places for the numbers.
+        page: Markdown file to write.
+        readme: a Markdown page whose marked place takes the summary.
+    """
+    text = performance_report.render(template.read_text(), data)
+    figures = page.with_suffix('')
+    figures.mkdir(parents=True, exist_ok=True)
+    performance_report.draw_page_scaling(data).savefig(figures / 'scaling.png', dpi=80)
+    performance_report.draw_memory(data).savefig(figures / 'memory.png', dpi=80)
+    page.write_text(text)
+    if readme:
+        insert(readme, 'performance', performance_report.summarise(data))
+    print(f'written to {page} and {figures}')

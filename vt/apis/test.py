@@ -15,14 +15,16 @@ from mmengine.runner import Runner
 from vt.analysis.benchmark import benchmark_inference
 from vt.analysis.report import describe_benchmark, print_table
 from vt.engine.command_line import load_config, require_file
-from vt.engine.launch import build_runner
-from vt.engine.segmentation_data import check_segmentation_data
+from vt.engine.launch import build_runner, is_segmentation
 
 
 def test(args: argparse.Namespace) -> None:
     """Evaluate; on request write predictions or metrics, and measure the model."""
     cfg = testing_config(args)
-    check_segmentation_data(cfg, ('test',))
+    if is_segmentation(cfg):
+        from vt.engine.segmentation_data import check_segmentation_data  # it imports MMSegmentation
+
+        check_segmentation_data(cfg, ('test',))
     runner = build_runner(cfg)
     if args.out and args.out_item != 'metrics' and not is_segmentation(cfg):
         runner.test_evaluator.metrics.append(DumpResults(out_file_path=args.out))
@@ -53,11 +55,6 @@ def testing_config(args: argparse.Namespace) -> Config:
     if args.tta:
         use_tta(cfg)
     return cfg
-
-
-def is_segmentation(cfg: Config) -> bool:
-    """Whether predictions are maps of labels."""
-    return 'decode_head' in cfg.model.get('module', cfg.model)  # test-time augmentation wraps the model
 
 
 def direct_predictions(cfg: Config, out: str) -> None:

@@ -9,14 +9,15 @@ from mmengine.dist import is_main_process
 
 from vt.apis.run_record import record_training
 from vt.engine.command_line import load_config, require_file
-from vt.engine.launch import build_runner, use_amp
-from vt.engine.segmentation_data import check_segmentation_data
+from vt.engine.launch import build_runner, is_segmentation, use_amp
 
 
 def train(args: argparse.Namespace) -> None:
     """Train, and write how it was done and how it ended to ``training.json`` in the work directory."""
     cfg = training_config(args)
-    if not args.skip_data_check:
+    if is_segmentation(cfg) and not args.skip_data_check:
+        from vt.engine.segmentation_data import check_segmentation_data  # it imports MMSegmentation
+
         check_segmentation_data(cfg, ('train', 'val'))
     runner = build_runner(cfg)
     runner.train()

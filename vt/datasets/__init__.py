@@ -1,7 +1,13 @@
 """Embedded data sets: real data at hand with nothing downloaded."""
 
-from .digit_scenes import DigitScenes, RelationalDigitScenes
-from .digits import Digits
-from .twin_digits import TwinDigits
+from vt._libraries import import_on_demand
 
 __all__ = ['DigitScenes', 'Digits', 'RelationalDigitScenes', 'TwinDigits']
+
+__getattr__ = import_on_demand(
+    __name__,
+    Digits='vt.datasets.digits:Digits',
+    TwinDigits='vt.datasets.twin_digits:TwinDigits',
+    DigitScenes='vt.datasets.digit_scenes:DigitScenes',
+    RelationalDigitScenes='vt.datasets.digit_scenes:RelationalDigitScenes',
+)

@@ -5,8 +5,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-import torch
 from mmengine.config import Config, DictAction
+
+from vt._libraries import import_library
 
 
 class ConfigOptions(DictAction):
@@ -35,6 +36,7 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of both ``tools/train.py`` and ``tools/test.py``, named as MMPretrain names them."""
     parser.add_argument('--work-dir', help='where logs, checkpoints and results go (default: work_dirs/<config name>)')
     parser.add_argument('--amp', action='store_true', help='mixed precision (bfloat16 where there is no GPU)')
+    parser.add_argument('--compile', action='store_true', help='compile the model: minutes at first, pays in long runs')
     parser.add_argument(
         '--cfg-options',
         nargs='+',
@@ -47,13 +49,15 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read_config(path: str) -> Config:
-    """Read a config.
+    """Read a config, and import the package whose parts it names without a prefix.
 
     Raises:
         FileNotFoundError: it is not there.
     """
     require_file(path, 'config')
-    return Config.fromfile(path)
+    cfg = Config.fromfile(path)
+    import_library(cfg.get('default_scope', 'mmpretrain'))
+    return cfg
 
 
 def load_config(args: argparse.Namespace) -> Config:
@@ -62,11 +66,21 @@ def load_config(args: argparse.Namespace) -> Config:
     cfg = read_config(args.config)
     if args.cfg_options is not None:
         cfg.merge_from_dict(args.cfg_options)
+    if args.compile:
+        cfg.merge_from_dict({'speed.compile': True})
     cfg.launcher = args.launcher
     if args.work_dir is not None:
         cfg.work_dir = args.work_dir
     elif cfg.get('work_dir') is None:
         cfg.work_dir = os.path.join('work_dirs', Path(args.config).stem)
+    set_loader_defaults(cfg)
+    return cfg
+
+
+def set_loader_defaults(cfg: Config) -> None:
+    """Enter what the libraries' own tools set for dataloaders where a config does not."""
+    import torch  # not above: --help needs none
+
     for split in ('train', 'val', 'test'):
         loader = cfg.get(f'{split}_dataloader')
         if loader is not None:
@@ -74,7 +88,6 @@ def load_config(args: argparse.Namespace) -> Config:
             loader.setdefault('persistent_workers', loader.get('num_workers', 0) > 0)
             if cfg.get('default_scope', 'mmpretrain') == 'mmpretrain':
                 loader.setdefault('collate_fn', dict(type='default_collate'))
-    return cfg
 
 
 def require_file(path: str, what: str) -> None:

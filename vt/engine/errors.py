@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 from mmengine.registry import Registry, root
 
+from vt._libraries import importing
+
 WIDTHS_DIFFER = re.compile(r'mat1 and mat2 shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)')
 UNKNOWN_TYPE = re.compile(r'(\S+) is not in the (\S+)::(.+?) registry')
 
@@ -41,6 +43,8 @@ def describe(error: Exception) -> str:
         return 'a layer got {} channels where it takes {}: compare in_channels of the head with the backbone'.format(
             *widths.groups()
         )
+    if message.startswith('view size is not compatible'):
+        return 'a layer needs maps that are contiguous: add --cfg-options speed.channels_last=False'
     unknown = UNKNOWN_TYPE.search(message)
     if unknown:
         return _unknown_type(*unknown.groups())
@@ -60,5 +64,7 @@ def _known_types(kind: str, scope: str) -> list[str]:
     registry = next(registry for registry in registries if registry.name == kind)
     names = list(registry.module_dict)
     for child in registry.children.values():
+        with importing():
+            child.get('')  # no part has this name, so that all are imported in the search for it
         names += [name if child.scope == scope else f'{child.scope}.{name}' for name in child.module_dict]
     return names

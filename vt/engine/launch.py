@@ -12,9 +12,11 @@ from mmengine.registry import MODELS, OPTIMIZERS, RUNNERS, init_default_scope
 from mmengine.runner import Runner
 from torch import nn
 
+from .runner import SpeedRunner
+
 
 def build_runner(cfg: Config) -> Runner:
-    """The runner that a config names, mmengine's by default, for one process or many.
+    """The runner that a config names, by default mmengine's with our settings for speed, for one process or many.
 
     mmengine's own launcher needs GPUs. Where there is none, the processes that torchrun started meet over gloo here,
     before the runner would try NCCL. Where SyncBN has nothing to synchronise, or can't, BN takes its place, and one
@@ -31,7 +33,9 @@ def build_runner(cfg: Config) -> Runner:
             layer['type'] = 'BN'
     _require_optimizer(cfg)
     atexit.register(_leave_process_group)
-    runner = RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+    runner = RUNNERS.build(cfg) if 'runner_type' in cfg else SpeedRunner.from_cfg(cfg)
+    if not isinstance(runner, SpeedRunner):
+        runner.logger.info(f'Speed: no setting is made, since the config names its own runner, {cfg.runner_type}')
     if asks_sync_bn and get_world_size() == 1:
         runner.logger.info('SyncBN is BN here: there is one process, so its batch is the whole batch.')
     elif asks_sync_bn and on_cpus:
@@ -57,6 +61,11 @@ def build_model(cfg: Config) -> nn.Module:
     if 'data_preprocessor' in cfg:
         cfg.model.setdefault('data_preprocessor', cfg.data_preprocessor)  # as mmengine's runner does
     return revert_sync_batchnorm(MODELS.build(cfg.model))
+
+
+def is_segmentation(cfg: Config) -> bool:
+    """Whether predictions are maps of labels."""
+    return 'decode_head' in cfg.model.get('module', cfg.model)  # test-time augmentation wraps the model
 
 
 def _leave_process_group() -> None:

@@ -1,9 +1,11 @@
 """The parts of Visual Transformers and the networks made of them."""
 
+from vt._libraries import import_on_demand
+
 from .backbones import VTResNet
 from .classifiers import DistilledClassifier
 from .heads import DropoutLinearClsHead
-from .necks import VTFPN, TokenAverage, TokenEncoder
+from .necks import TokenAverage, TokenEncoder
 from .position_encoder import PositionEncoder
 from .projector import Projector
 from .recording import Record, record_attention
@@ -42,3 +44,5 @@ __all__ = [
     'ValueTransformer',
     'record_attention',
 ]
+
+__getattr__ = import_on_demand(__name__, VTFPN='vt.models.necks.vt_fpn:VTFPN')  # it imports MMSegmentation

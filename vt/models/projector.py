@@ -8,12 +8,12 @@ from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
 from vt.ops import project, project_attention, project_onto
+from vt.ops.maps import to_pixels
 from vt.ops.plain import split_heads
 from vt.registry import MODELS
 
 from .checks import require_divisible
 from .grouped_linear import GroupedLinear
-from .maps import to_map, to_pixels
 
 
 @MODELS.register_module()
@@ -92,30 +92,30 @@ class Projector(nn.Module):
         Returns:
             The refined map, ``(N, C, H, W)``.
         """
-        pixels, keys, values = self._operands(x, tokens)
+        operands = self._operands(x, tokens)
         if not (self.drops and self.training):
-            out = project_onto(pixels, keys, values, self.scale, overwrite=self.inplace)
-            return to_map(out, x.shape[-2:]).reshape(x.shape)
-        read = to_map(project(pixels, keys, values, self.scale), x.shape[-2:]).reshape(x.shape)
+            return project_onto(*operands, self.scale, overwrite=self.inplace).reshape(x.shape)
+        read = project(*operands, self.scale).reshape(x.shape)
         return x + self.drop_path(self.dropout(read))
 
     def attention(self, x: Tensor, tokens: Tensor) -> Tensor:
         """How much each pixel takes from each token, ``(N, h, L, H, W)``; sums to one over L."""
-        pixels, keys, _ = self._operands(x, tokens)
-        maps = project_attention(pixels, keys, self.scale).reshape(len(x), self.num_heads, pixels.shape[1], -1)
+        heads, keys, _ = self._operands(x, tokens)
+        maps = project_attention(to_pixels(heads), keys, self.scale)  # N, h, P, L or N h, 1, P, L
+        maps = maps.reshape(len(x), self.num_heads, *maps.shape[-2:])
         return maps.transpose(-2, -1).unflatten(-1, x.shape[-2:])
 
     def _operands(self, x: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Pixels ``(N, P, C)``, moved keys ``(N, h, L, C)``, values ``(N, h, L, C/h)`` of the two operations.
+        """The map ``(N, C, H, W)``, moved keys ``(N, h, L, C)``, values ``(N, h, L, C/h)`` of the two operations.
 
-        Heads that read their own channels only become samples, ``(N h, P, C/h)`` and ``(N h, 1, L, C/h)``.
+        Heads that read their own channels only become samples, ``(N h, C/h, H, W)`` and ``(N h, 1, L, C/h)``.
         """
         tokens = self.norm(tokens)
         keys = self.key(tokens)  # N, L, d
         values = split_heads(self.value(tokens), self.num_heads)  # N, h, L, C/h
         if not self.own_channels:
             queries = self.query.dense().unflatten(1, (self.num_heads, -1)).permute(1, 2, 0)  # h, d/h, C
-            return to_pixels(x), split_heads(keys, self.num_heads) @ queries, values
+            return x, split_heads(keys, self.num_heads) @ queries, values
         keys = split_heads(self.query.transposed(keys), self.num_heads)  # N, h, L, C/h
-        pixels = to_pixels(x.unflatten(1, (self.num_heads, -1)).flatten(0, 1))  # N h, P, C/h
-        return pixels, keys.flatten(0, 1).unsqueeze(1), values.flatten(0, 1).unsqueeze(1)
+        heads = x if self.num_heads == 1 else x.unflatten(1, (self.num_heads, -1)).flatten(0, 1)  # N h, C/h, H, W
+        return heads, keys.flatten(0, 1).unsqueeze(1), values.flatten(0, 1).unsqueeze(1)

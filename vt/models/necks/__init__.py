@@ -1,7 +1,10 @@
 """Necks: the token average and the token encoder of the classifiers, and VT-FPN for dense prediction."""
 
+from vt._libraries import import_on_demand
+
 from .token_average import TokenAverage
 from .token_encoder import TokenEncoder
-from .vt_fpn import VTFPN
 
 __all__ = ['VTFPN', 'TokenAverage', 'TokenEncoder']
+
+__getattr__ = import_on_demand(__name__, VTFPN='vt.models.necks.vt_fpn:VTFPN')  # it imports MMSegmentation

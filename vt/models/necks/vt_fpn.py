@@ -99,14 +99,25 @@ class VTFPN(FPN):
         """
         if len(inputs) != len(self.in_channels):
             raise ValueError(f'VTFPN: {len(inputs)} maps came in, in_channels names {len(self.in_channels)}')
-        laterals = [convolve(inputs[self.start_level + level]) for level, convolve in enumerate(self.lateral_convs)]
-        tokens = [tokenize(x) for tokenize, x in zip(self.tokenizers, laterals)]  # of each level N, L, C_T
+        laterals, tokens = zip(*self._tokenize_levels(inputs[self.start_level :]))
         lengths = [level.shape[1] for level in tokens]
         tokens = self.relation(torch.cat(tokens, dim=1)).split(lengths, dim=1)
         outs = [project(x, level) for project, x, level in zip(self.projectors, laterals, tokens)]
         return (*outs, *self._extra_levels(inputs, laterals, outs))
 
-    def _extra_levels(self, inputs: Sequence[Tensor], laterals: list[Tensor], outs: list[Tensor]) -> list[Tensor]:
+    def _tokenize_levels(self, inputs: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
+        """The lateral map ``(N, C, H_i, W_i)`` and the tokens ``(N, L, C_T)`` of each level.
+
+        The coarsest goes first. A backward pass then ends with it, and begins with the finest, whose maps are the
+        largest and are gone before the gradients of the other levels need memory.
+        """
+        levels = []
+        for convolve, tokenize, x in reversed(list(zip(self.lateral_convs, self.tokenizers, inputs))):
+            lateral = convolve(x)
+            levels.append((lateral, tokenize(lateral)))
+        return levels[::-1]
+
+    def _extra_levels(self, inputs: Sequence[Tensor], laterals: Sequence[Tensor], outs: list[Tensor]) -> list[Tensor]:
         """The levels on top that detectors ask for: every other pixel, or strided convolutions in a row."""
         x, extra = outs[-1], []
         if not self.add_extra_convs:

@@ -1,0 +1,255 @@
+"""Settings for speed change no result, can be turned off, and leave what the user chose."""
+
+import copy
+import subprocess
+import sys
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.dataset import DefaultSampler
+from mmengine.hooks import Hook
+from mmengine.model import BaseModel
+from mmengine.structures import BaseDataElement
+from mmpretrain.registry import MODELS
+from mmpretrain.structures import DataSample
+from torch import nn
+
+from vt.engine.errors import describe
+from vt.engine.runner import SpeedRunner, match_layouts
+from vt.engine.speed import keep_freed_memory, to_channels_last, use_threads
+from vt.engine.speed_settings import SpeedSettings, require_compiler
+
+CLASSIFIER = dict(
+    type='ImageClassifier',
+    backbone=dict(type='vt.VTResNet', depth=18, num_tokens=4, token_channels=64),
+    neck=dict(type='vt.TokenAverage'),
+    head=dict(type='LinearClsHead', num_classes=3, in_channels=64),
+)
+TEACHER = dict(
+    type='ImageClassifier',
+    backbone=dict(type='ResNet', depth=18),
+    neck=dict(type='GlobalAveragePooling'),
+    head=dict(type='LinearClsHead', num_classes=3, in_channels=512),
+)
+
+
+def is_channels_last(tensor):
+    return tensor.is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.fixture
+def batch():
+    torch.manual_seed(0)
+    samples = [DataSample().set_gt_label(label) for label in (0, 2)]
+    return dict(inputs=torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8), data_samples=samples)
+
+
+@pytest.mark.parametrize('distilled', [False, True])
+def test_channels_last_changes_no_loss_and_no_gradient(batch, distilled, tmp_path):
+    torch.manual_seed(0)
+    cfg = copy.deepcopy(CLASSIFIER)
+    if distilled:
+        torch.save(MODELS.build(TEACHER).state_dict(), tmp_path / 'teacher.pth')
+        cfg.update(type='vt.DistilledClassifier', teacher=TEACHER, teacher_checkpoint=str(tmp_path / 'teacher.pth'))
+    plain, fast = (MODELS.build(cfg).double() for _ in range(2))
+    fast.load_state_dict(plain.state_dict())
+    if distilled:
+        teacher = fast.build_teacher().classifier
+    for _ in range(2):  # a second call changes nothing
+        to_channels_last(fast)
+    losses = {}
+    for model in (plain, fast):
+        inputs = model.data_preprocessor(copy.deepcopy(batch), training=True)
+        assert is_channels_last(inputs['inputs']) == (model is fast)
+        inputs['inputs'] = inputs['inputs'].double()
+        losses[model] = sum(model(**inputs, mode='loss').values())
+        losses[model].backward()
+    torch.testing.assert_close(losses[fast], losses[plain], rtol=1e-9, atol=0)
+    for ours, theirs in zip(fast.parameters(), plain.parameters()):
+        torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-6, atol=1e-9 * theirs.grad.abs().max().item())
+        assert ours.dim() != 4 or (is_channels_last(ours) and ours.stride() == ours.grad.stride())
+    if distilled:
+        assert all(is_channels_last(weight) for weight in teacher.parameters() if weight.dim() == 4)
+
+
+def test_a_segmentors_scores_leave_in_the_default_layout():
+    from mmseg.models.decode_heads import FPNHead
+
+    sizes = dict(in_channels=[8, 8], in_index=[0, 1], feature_strides=[4, 8], channels=8, num_classes=3)
+    head = FPNHead(norm_cfg=dict(type='BN'), align_corners=False, **sizes).eval()
+    maps = [torch.randn(2, 8, size, size) for size in (8, 4)]
+    expected = head(maps)
+    for _ in range(2):
+        to_channels_last(head)
+    layouts = []
+    head.conv_seg.register_forward_pre_hook(lambda layer, inputs: layouts.append(is_channels_last(inputs[0])))
+    scores = head([x.contiguous(memory_format=torch.channels_last) for x in maps])
+    torch.testing.assert_close(scores, expected)
+    assert layouts == [True]
+    assert scores.is_contiguous()
+    assert len(head.conv_seg._forward_hooks) == 1
+
+
+def test_loaded_weights_and_copies_keep_the_layout():
+    model = MODELS.build(CLASSIFIER)
+    state = copy.deepcopy(model.state_dict())
+    to_channels_last(model)
+    model.load_state_dict(state)
+    for copied in (model, copy.deepcopy(model)):
+        weights = [parameter for parameter in copied.parameters() if parameter.dim() == 4]
+        assert weights
+        assert all(is_channels_last(weight) for weight in weights)
+
+
+def test_a_layer_that_needs_contiguous_maps_is_one_line():
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten())
+    model[1].forward = lambda x: x.view(len(x), -1)
+    to_channels_last(model)
+    with pytest.raises(RuntimeError) as error:
+        model(torch.zeros(1, 3, 8, 8))
+    assert describe(error.value).endswith('add --cfg-options speed.channels_last=False')
+
+
+@pytest.mark.parametrize('before', [torch.contiguous_format, torch.channels_last])
+def test_a_resumed_fused_optimizer_goes_on_in_the_other_layout(before):
+    """PyTorch's fused optimizers take numbers in memory order, whatever the strides are."""
+    torch.manual_seed(0)
+    after = torch.channels_last if before == torch.contiguous_format else torch.contiguous_format
+    start, *gradients = (torch.randn(8, 4, 3, 3) for _ in range(4))
+
+    def optimize(memory_formats):
+        state = None
+        weight = start.clone()
+        for gradient, memory_format in zip(gradients, memory_formats):
+            weight = nn.Parameter(weight.detach().contiguous(memory_format=memory_format))
+            optimizer = torch.optim.AdamW([weight], lr=0.1, fused=True)
+            if state is not None:
+                optimizer.load_state_dict(state)
+                match_layouts(optimizer)
+            weight.grad = gradient.contiguous(memory_format=memory_format)
+            optimizer.step()
+            state = copy.deepcopy(optimizer.state_dict())
+        return weight
+
+    torch.testing.assert_close(optimize([before, before, after]), optimize([before, before, before]))
+
+
+PAGE_FAULTS = """
+import resource, torch
+from vt.engine.speed import keep_freed_memory
+assert keep_freed_memory()
+for _ in range(5):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    torch.ones(2**24)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != 'linux', reason='glibc')
+def test_freed_memory_is_kept(monkeypatch):
+    monkeypatch.delenv('GLIBC_TUNABLES', raising=False)
+    result = subprocess.run([sys.executable, '-c', PAGE_FAULTS], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) < 1000  # 64 MiB are 16,384 pages
+
+
+@pytest.mark.parametrize(
+    ('name', 'value'),
+    [
+        ('GLIBC_TUNABLES', 'glibc.malloc.arena_max=2'),
+        ('MALLOC_MMAP_THRESHOLD_', '4096'),
+        ('LD_PRELOAD', '/usr/lib/libjemalloc.so.2'),
+    ],
+)
+def test_an_allocator_that_the_user_chose_stands(name, value, monkeypatch):
+    monkeypatch.setenv(name, value)
+    assert not keep_freed_memory()
+
+
+@pytest.fixture
+def threads():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ('environment', 'expected'),
+    [
+        ({'LOKY_MAX_CPU_COUNT': '1'}, 1),
+        ({'LOCAL_WORLD_SIZE': '100000'}, 1),
+        ({'OMP_NUM_THREADS': '2', 'LOKY_MAX_CPU_COUNT': '1'}, 3),  # as they are
+    ],
+)
+def test_threads_are_the_cores_of_this_process_unless_the_user_chose(environment, expected, monkeypatch, threads):
+    monkeypatch.delenv('OMP_NUM_THREADS', raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    torch.set_num_threads(3)
+    assert use_threads() == torch.get_num_threads() == expected
+
+
+@pytest.mark.parametrize(
+    ('speed', 'message'),
+    [
+        ({'chanels_last': False}, 'speed.chanels_last is no setting: there are channels_last, keep_memory, threads, '),
+        ({'channels_last': 'no'}, "speed.channels_last='no' is neither True nor False"),
+        ({'threads': 0}, "speed.threads=0 is neither a number of threads nor 'auto'"),
+    ],
+)
+def test_a_wrong_setting_is_named(speed, message):
+    with pytest.raises(ValueError, match=message):
+        SpeedSettings.from_config(Config(dict(speed=speed)))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason='a GPU needs no C++ compiler')
+def test_compile_without_a_compiler_is_one_line(monkeypatch):
+    monkeypatch.setenv('CXX', 'no-such-compiler')
+    with pytest.raises(ValueError, match='there is no no-such-compiler: install it'):
+        require_compiler()
+
+
+class Line(BaseModel):
+    """The smallest model that trains."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(1))
+
+    def forward(self, inputs, mode):
+        return dict(loss=self.weight.sum()) if mode == 'loss' else [BaseDataElement()]
+
+
+class Probe(Hook):
+    """Writes down what cuDNN was told in each iteration."""
+
+    def __init__(self):
+        self.seen = []
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        self.seen.append(('train', torch.backends.cudnn.benchmark))
+
+    def before_val_iter(self, runner, batch_idx, data_batch=None):
+        self.seen.append(('val', torch.backends.cudnn.benchmark))
+
+
+def test_convolutions_are_tried_while_training_alone(tmp_path):
+    probe = Probe()
+    dataset = [dict(inputs=torch.zeros(3, 4, 4))]
+    loader = dict(dataset=dataset, sampler=dict(type=DefaultSampler), batch_size=1)
+    runner = SpeedRunner(
+        model=Line(),
+        work_dir=str(tmp_path),
+        train_dataloader=loader,
+        val_dataloader=loader,
+        train_cfg=dict(by_epoch=True, max_epochs=2),
+        val_cfg=dict(),
+        val_evaluator=[],
+        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.1)),
+        custom_hooks=[dict(type='vt.CudnnBenchmarkHook'), probe],
+        cfg=dict(speed=dict(keep_memory=False, threads=torch.get_num_threads())),
+    )
+    runner.train()
+    torch.backends.cudnn.benchmark = False
+    assert probe.seen == [('train', True), ('val', False)] * 2

@@ -1,0 +1,80 @@
+"""How cost grows with pixels and with tokens: fits and a plot."""
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .measurement import Measurement
+
+# What time is drawn over: the attribute of a measurement, and its field.
+AXES = {'pixels': 'size', 'tokens': 'tokens'}
+LABELS = ('model', 'part', 'kind', 'device', 'dtype', 'memory_format', 'compile', 'batch_size', 'size', 'tokens')
+TOKEN_SIDE = 'token side'
+Line = tuple[list[int], list[float]]
+
+
+def exponent(xs: Sequence[float], ys: Sequence[float]) -> float:
+    """The power of x that y grows with: the slope of a line fitted to their logarithms; 1 is linear, 0 is flat."""
+    slope = float(np.polyfit(np.log(xs), np.log(ys), 1)[0])
+    return round(slope, 6) + 0.0  # no -0.0
+
+
+def scaling_lines(measurements: Sequence[Measurement], x: str) -> dict[str, Line]:
+    """Median seconds over pixels or tokens, with the time of the token side as a line of its own.
+
+    Args:
+        measurements: any.
+        x: ``'pixels'`` or ``'tokens'``.
+
+    Returns:
+        Values of ``x`` and seconds, by a label that names the model and what else tells the lines apart. Lines of one
+        point are left out.
+    """
+    kept = [m for m in measurements if getattr(m, x) is not None]
+    names = [name for name in LABELS if name != AXES[x] and len({str(getattr(m, name)) for m in kept}) > 1]
+    points: dict[str, dict[int, float]] = {}
+    for m in kept:
+        label = ', '.join(_describe(name, getattr(m, name)) for name in dict.fromkeys(['model', *names]))
+        points.setdefault(label, {})[getattr(m, x)] = m.median
+        if m.token_side_seconds:
+            points.setdefault(f'{label}: {TOKEN_SIDE}', {})[getattr(m, x)] = float(np.median(m.token_side_seconds))
+    lines = {label: dict(sorted(line.items())) for label, line in points.items() if len(line) > 1}
+    return {label: (list(line), list(line.values())) for label, line in lines.items()}
+
+
+def _describe(name: str, value: object) -> str:
+    if name == 'size':
+        return 'x'.join(map(str, value))
+    return f'{name.replace("_", " ")} {value}' if name in ('batch_size', 'tokens', 'compile') else str(value)
+
+
+def draw_scaling(measurements: Sequence[Measurement]) -> Figure:
+    """Time against pixels and against tokens, a panel each, on logarithmic axes with the fitted exponents.
+
+    Raises:
+        ValueError: there is one resolution and one number of tokens.
+    """
+    panels = {x: lines for x in AXES if (lines := scaling_lines(measurements, x))}
+    if not panels:
+        raise ValueError('time is drawn over resolutions or tokens: give several --sizes or --tokens')
+    figure, axes = plt.subplots(1, len(panels), figsize=(7 * len(panels), 6), squeeze=False, layout='constrained')
+    for panel, (x, lines) in zip(axes[0], panels.items()):
+        draw_lines(panel, x, lines)
+    return figure
+
+
+def draw_lines(panel: Axes, x: str, lines: dict[str, Line]) -> None:
+    """Draw what :func:`scaling_lines` gives for ``x`` on logarithmic axes, with the fitted exponents."""
+    for label, (xs, ys) in lines.items():
+        style = '--' if label.endswith(TOKEN_SIDE) else '-'
+        panel.loglog(xs, [1e3 * y for y in ys], f'o{style}', label=f'{label} (exponent {exponent(xs, ys):.2f})')
+    ticks = sorted({place for xs, _ in lines.values() for place in xs})
+    panel.set_xticks(ticks, [f'{tick:,}' for tick in ticks], rotation=30, ha='right')
+    panel.minorticks_off()
+    panel.set_xlabel(f'{x} of an image' if x == 'pixels' else f'{x} (of a level, in a neck)')
+    panel.set_ylabel('ms a step, median')
+    panel.grid(alpha=0.3)
+    panel.legend(fontsize='small', loc='upper center', bbox_to_anchor=(0.5, -0.22))

@@ -1,0 +1,113 @@
+"""mmengine's runner, with the settings for speed."""
+
+import torch
+from mmengine.hooks import Hook
+from mmengine.optim import OptimWrapper
+from mmengine.runner import Runner
+from torch import nn
+
+from vt.registry import HOOKS, RUNNERS
+
+from .speed import to_channels_last
+from .speed_settings import SpeedSettings, require_compiler
+
+
+@RUNNERS.register_module()
+class SpeedRunner(Runner):
+    """A runner that makes the settings of the config key ``speed`` and names them in one line of the log.
+
+    See :class:`vt.engine.speed_settings.SpeedSettings`. Everything else is mmengine's. ``tools/train.py`` and
+    ``tools/test.py`` use it by themselves; other tools of OpenMMLab do with ``runner_type = 'vt.SpeedRunner'``.
+    """
+
+    def setup_env(self, env_cfg: dict) -> None:
+        """Set up the process before mmengine does, which sets threads too; nothing is built yet."""
+        self.speed = SpeedSettings.from_config(self.cfg)
+        if self.speed.compile and not self.cfg.get('compile'):
+            require_compiler()
+            self.cfg.compile = True
+        self.process_speed = self.speed.set_process()
+        super().setup_env(env_cfg)
+
+    def build_model(self, model: nn.Module | dict) -> nn.Module:
+        """The model, in channels_last before it is wrapped for DDP."""
+        model = super().build_model(model)
+        if self.speed.channels_last:
+            to_channels_last(model)
+        return model
+
+    def _init_model_weights(self) -> None:
+        """Parts that a model builds with its weights, such as a teacher, take the layout too."""
+        super()._init_model_weights()
+        if self.speed.channels_last:
+            to_channels_last(self.model)
+
+    def register_hooks(self, default_hooks: dict | None = None, custom_hooks: list | None = None) -> None:
+        super().register_hooks(default_hooks, custom_hooks)
+        if self._tries_convolutions():
+            self.register_hook(CudnnBenchmarkHook())
+
+    def _tries_convolutions(self) -> bool:
+        always = self.cfg.get('env_cfg', {}).get('cudnn_benchmark')
+        return self.speed.cudnn_benchmark and torch.cuda.is_available() and not always and not self.deterministic
+
+    def train(self) -> nn.Module:
+        wrapper = self.optim_wrapper if isinstance(self.optim_wrapper, dict) else {}
+        self._log_speed('Amp' in str(wrapper.get('type')), self._tries_convolutions())
+        return super().train()
+
+    def test(self) -> dict:
+        """Test; mmengine compiles the step of training alone."""
+        self._log_speed(bool(self.cfg.get('test_cfg', {}).get('fp16')), trying=False)
+        self._maybe_compile('test_step')
+        return super().test()
+
+    def _log_speed(self, amp: bool, trying: bool) -> None:
+        trying = trying or torch.backends.cudnn.benchmark
+        parts = [
+            f'channels_last {_on(self.speed.channels_last)}',
+            self.process_speed,
+            f'cudnn.benchmark {_on(trying)}' if torch.cuda.is_available() else 'cudnn.benchmark off (CPU)',
+            f'AMP {_on(amp)} (--amp)',
+            f'compile {_on(bool(self.cfg.get("compile")))} (--compile)',
+        ]
+        self.logger.info(f'Speed: {"; ".join(parts)}. Change with --cfg-options speed.NAME=VALUE')
+
+    def resume(self, filename: str, *args, **kwargs) -> None:
+        """Resume; averages of gradients take the layout of their weights.
+
+        A checkpoint keeps the layout of the run that wrote it, and PyTorch's fused optimizers mix up numbers of tensors
+        that differ in it.
+        """
+        super().resume(filename, *args, **kwargs)
+        if isinstance(self.optim_wrapper, OptimWrapper):
+            match_layouts(self.optim_wrapper.optimizer)
+
+
+def match_layouts(optimizer: torch.optim.Optimizer) -> None:
+    """Give every tensor of an optimizer's state that has its parameter's shape the same strides."""
+    for parameter, state in optimizer.state.items():
+        for name, value in state.items():
+            if isinstance(value, torch.Tensor) and value.shape == parameter.shape:
+                state[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
+
+
+@HOOKS.register_module()
+class CudnnBenchmarkHook(Hook):
+    """cuDNN tries its convolutions once for each size of images: on while training, off while sizes vary."""
+
+    def before_train(self, runner: Runner) -> None:
+        torch.backends.cudnn.benchmark = True
+
+    def before_val(self, runner: Runner) -> None:
+        torch.backends.cudnn.benchmark = False
+
+    def after_val(self, runner: Runner) -> None:
+        torch.backends.cudnn.benchmark = True
+
+    def before_test(self, runner: Runner) -> None:
+        torch.backends.cudnn.benchmark = False
+
+
+def _on(setting: bool) -> str:
+    return 'on' if setting else 'off'
