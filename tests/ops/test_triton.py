@@ -1,6 +1,7 @@
 """The Triton path: its numbers in the interpreter and on a GPU, and its compilation for GPUs that need not be here."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,8 @@ def run_python(*arguments, interpret):
 
 def run_cases(tmp_path, interpret):
     """Run ``triton_cases.py`` in a process of its own, where Triton isn't imported yet."""
-    options = ['-o', f'pythonpath={HERE.parent} {HERE}', '-p', 'no:cacheprovider', '-p', 'no:xdist', '-x']
+    folders = shlex.join(map(str, (HERE.parent, HERE)))  # pytest splits them as a shell does
+    options = ['-o', f'pythonpath={folders}', '-p', 'no:cacheprovider', '-p', 'no:xdist', '-x']
     cases = str(HERE / 'triton_cases.py')
     run = run_python('-m', 'pytest', cases, *options, '--basetemp', str(tmp_path / 'cases'), interpret=interpret)
     assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]

@@ -38,7 +38,7 @@ def draw_picture(generator: np.random.Generator) -> np.ndarray:
     for scale in 2 ** np.arange(8):
         grid = generator.standard_normal((-(-HEIGHT // scale), -(-WIDTH // scale), 3), np.float32)
         grid = 0.7 * grid.mean(axis=2, keepdims=True) + 0.3 * grid  # channels of photographs are alike
-        picture += 4 * scale**0.6 * cv2.resize(grid, (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC)
+        picture += 14 * scale**0.3 * cv2.resize(grid, (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC)
     return np.clip(picture, 0, 255).astype(np.uint8)
 
 

@@ -9,14 +9,15 @@ from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import mmcv
 import mmengine
 import torch
 from mmengine.config import Config
-from mmengine.registry import init_default_scope
+from mmengine.registry import DATASETS, init_default_scope
 from mmengine.runner import Runner
 from mmengine.utils.dl_utils import set_multi_processing
 from rich.progress import track
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, RandomSampler
 
 from vt.analysis.report import print_table
 from vt.analysis.speed import describe_device
@@ -67,13 +68,13 @@ def loading_config(path: str, decoder: str | None, workers: int, images: str | N
         images: folder of class folders in place of the config's data; None keeps them.
 
     Raises:
+        ImportError: the decoder needs a package that isn't here (turbojpeg: PyTurboJPEG, and libjpeg-turbo).
         ValueError: the pipeline reads no image files; the pictures have no label masks, which a segmentor needs.
     """
     cfg = read_config(path)
     loader = cfg.train_dataloader
     loader.num_workers = workers
     loader.persistent_workers = False  # they end with their round, and leave the cores to the next one
-    loader.sampler = dict(type='InfiniteSampler', shuffle=True)  # as many batches as are asked for
     if images is not None:
         if is_segmentation(cfg):
             raise ValueError(f'--synthetic: {path} needs label masks, and synthetic pictures have none')
@@ -83,6 +84,7 @@ def loading_config(path: str, decoder: str | None, workers: int, images: str | N
         if not steps:
             raise ValueError(f'--decoders {decoder}: the pipeline of {path} has no LoadImageFromFile')
         steps[0].imdecode_backend = decoder
+        mmcv.use_backend(decoder)  # mmcv makes turbojpeg's decoder only here
     set_loader_defaults(cfg)
     return cfg
 
@@ -105,7 +107,9 @@ def build_loader(cfg: Config) -> DataLoader:
     """The loader of a config's training images, in a process set up as mmengine's runners set it up."""
     init_default_scope(cfg.get('default_scope', 'mmpretrain'))
     set_multi_processing(**cfg.get('env_cfg', {}).get('mp_cfg', {}))
-    return Runner.build_dataloader(cfg.train_dataloader, seed=0)
+    dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    endless = RandomSampler(dataset, replacement=True, num_samples=sys.maxsize)
+    return Runner.build_dataloader(dict(cfg.train_dataloader, dataset=dataset, sampler=endless), seed=0)
 
 
 def images_per_second(loader: DataLoader, batches: int) -> float:

@@ -62,9 +62,10 @@ def _known_types(kind: str, scope: str) -> list[str]:
     """Names that a config of ``scope`` can give to a ``kind``, with prefixes where they are needed."""
     registries = [registry for registry in vars(root).values() if isinstance(registry, Registry)]
     registry = next(registry for registry in registries if registry.name == kind)
+    with importing():
+        for child in list(registry.children.values()):
+            child.get('no such part')  # all are imported in the search for it
     names = list(registry.module_dict)
     for child in registry.children.values():
-        with importing():
-            child.get('')  # no part has this name, so that all are imported in the search for it
         names += [name if child.scope == scope else f'{child.scope}.{name}' for name in child.module_dict]
     return names
