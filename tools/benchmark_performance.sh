@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measure everything that docs/performance.md shows: benchmark_performance.sh [FOLDER [arguments of benchmark.py ...]]
-# On two cores of a CPU about 25 minutes. Where there is a GPU, it is measured. A file that is there is left alone, so
+# On two cores of a CPU about 35 minutes. Where there is a GPU, it is measured. A file that is there is left alone, so
 # that a stopped run goes on; delete it to measure it anew. FOLDER is docs/benchmarks by default; then:
 #   python tools/report.py performance
 set -euo pipefail
@@ -16,12 +16,16 @@ device="$("$python" -c "
 import torch
 print(torch.cuda.get_device_name().lower().replace(' ', '-') if torch.cuda.is_available() else 'cpu')")"
 
-measure() { # measure NAME ARGUMENTS...: one run of tools/benchmark.py, unless its file is there
-    local out="$folder/$1_$device.json"
-    shift
+run() { # run TOOL NAME ARGUMENTS...: one run of a tool, unless its file is there
+    local tool="$1" out="$folder/$2_$device.json"
+    shift 2
     [ -e "$out" ] && { echo "$out is there"; return; }
     echo "$out"
-    "$python" tools/benchmark.py "$@" --out "$out" "${more[@]}"
+    "$python" "tools/$tool.py" "$@" --out "$out"
+}
+
+measure() { # measure NAME ARGUMENTS...: models
+    run benchmark "$@" "${more[@]}"
 }
 
 fpn=configs/baselines/fpn_r50_4xb8-90k_coco-stuff164k-800x1216.py
@@ -63,6 +67,9 @@ if [ "$device" = cpu ]; then
     measure necks-bfloat16_800x1216 "${settings[@]}" --dtypes bfloat16
     measure segmentors-folded_800x1216 "${segmentors[@]}" --only whole --batch-sizes 1 "${folded[@]}"
     measure necks-default-allocator_800x1216 "${settings[@]}" --default-allocator
+    run benchmark_startup startup configs/vt_resnet/vt-resnet18_digits.py configs/vt_fpn/vt-fpn_r18_digit-scenes.py
+    run benchmark_data data_loading "$(vt_resnet 18)" configs/vt_resnet/vt-resnet18_8xb256-400e-distill_in1k.py \
+        --synthetic 256 --decoders cv2 pillow --workers 0 2 --batches 8 --rounds 3
 else
     compiled=(--compile off reduce-overhead --dtypes bfloat16 --batch-sizes 1 --no-memory)
     measure necks_800x1216-compiled "${segmentors[@]}" --only neck "${compiled[@]}"
