@@ -109,6 +109,44 @@ def test_a_map_is_its_pixels(path, memory_format, heads, function):
         assert gradients[0].is_contiguous(memory_format=memory_format)
 
 
+ODD_LAYOUTS = [
+    lambda x: x.transpose(2, 3),
+    lambda x: x[:, :, ::2, 1:],
+    lambda x: x.contiguous(memory_format=torch.channels_last)[:, ::2],
+    lambda x: x.permute(0, 2, 1, 3),
+    lambda x: x.expand(3, -1, -1, -1),
+    lambda x: x[:, :, :1, :1],
+]
+
+
+@pytest.mark.parametrize('path', PATHS)
+@pytest.mark.parametrize('layout', ODD_LAYOUTS)
+def test_maps_of_any_layout(path, layout):
+    torch.manual_seed(0)
+    base = torch.randn(1, 6, 6, 6, dtype=torch.float64)
+    n, c, height, width = layout(base).shape
+    queries = torch.randn(4, c, dtype=torch.float64)
+    keys, values = (torch.randn(n, 1, 4, c, dtype=torch.float64) for _ in range(2))
+
+    def run(x, q, k, v):
+        return project_onto(layout(x), k, v, 0.7) + tokenize(layout(x), q, 1, 0.7).sum()
+
+    def dense(x, q, k, v):
+        pixels = layout(x).contiguous().flatten(2).mT.contiguous()
+        read = literal_project(0.7, residual=True)(pixels, k, v).mT.reshape(n, c, height, width)
+        return read + literal_tokenize(1, 0.7)(pixels, q).sum()
+
+    with use_path(path):
+        assert_same(
+            with_gradients(run, base, queries, keys, values), with_gradients(dense, base, queries, keys, values)
+        )
+        with torch.no_grad():
+            expected = project_onto(layout(base), keys, values)
+            if base.shape[0] == n:  # an expanded map can't be written into
+                written = project_onto(layout(base.clone()), keys, values, overwrite=True)
+                torch.testing.assert_close(written, expected)
+
+
 @pytest.mark.parametrize('memory_format', [torch.contiguous_format, torch.channels_last])
 def test_the_fast_path_adds_up_the_gradients_of_a_map_in_place(memory_format):
     x, weight, queries = torch.randn(1, 8, 12, 10), torch.randn(16, 8, 1, 1), torch.randn(4, 16)

@@ -47,7 +47,10 @@ def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) ->
 
 
 def project_onto_(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
-    """As :func:`project_onto`, but it writes into ``x``; without gradients only."""
+    """As :func:`project_onto`, but it may write into ``x``; without gradients only."""
+    dense = x.dim() == 3 or x.is_contiguous() or x.is_contiguous(memory_format=torch.channels_last)
+    if not dense:  # its pixels are no view of it
+        return project_onto(x, keys, values, scale)
     if keys.shape[1] > 1:
         return x.add_(project(x, keys, values, scale))
     attention = _softmax(_logits(to_pixels(x), keys.squeeze(1) * scale), dim=1)
@@ -84,7 +87,7 @@ class _Tokenize(torch.autograd.Function):
             if not torch.compiler.is_compiling():
                 del x  # its memory may be free before its gradient takes as much
                 ctx.maybe_clear_saved_tensors()
-            x_grad = torch.empty_like(skeleton, device=grad.device)
+            x_grad = _new_like(skeleton, grad.device)
             rows = torch.cat([grad, queries.expand_as(grad)], dim=1)  # N, 2 L, C
             _add_products(to_pixels(x_grad), torch.cat([attention, logits_grad], dim=1), rows, beta=0)
         return x_grad, queries_grad
@@ -157,11 +160,23 @@ def _products(weights: Tensor, rows: Tensor, like: Tensor, onto: Tensor | None) 
     Args:
         onto: what they are added to, in the same shape.
     """
-    result = torch.empty_like(like)  # no view: autograd adds up in place what it holds the only reference to
+    result = _new_like(like, rows.device)
     if onto is not None:
         result.copy_(onto)
     _add_products(to_pixels(result), weights, rows, beta=0 if onto is None else 1)
     return result
+
+
+def _new_like(x: Tensor, device: torch.device) -> Tensor:
+    """An empty tensor in the shape of ``x``, pixel by pixel in memory or channel by channel, as ``x`` is.
+
+    No view of another one: autograd adds up in place what it holds the only reference to.
+    """
+    if x.dim() == 3:
+        return torch.empty_like(x, device=device)
+    channel_major = is_channel_major(to_pixels(x))
+    memory_format = torch.contiguous_format if channel_major else torch.channels_last
+    return torch.empty_like(x, device=device, memory_format=memory_format)
 
 
 def _add_products(pixels: Tensor, weights: Tensor, rows: Tensor, beta: int = 1) -> None:
