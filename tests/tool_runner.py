@@ -5,6 +5,15 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+# Options that make a VT-ResNet on the digits small, and its data few.
+SMALL_CLASSIFIER = [
+    'train_dataloader.dataset.indices=64',
+    'val_dataloader.dataset.indices=32',
+    'test_dataloader.dataset.indices=32',
+    'model.backbone.num_tokens=4',
+    'model.backbone.token_channels=64',
+    'model.head.in_channels=64',
+]
 
 
 def run(tool, *arguments, cwd, options=(), env=None):

@@ -10,17 +10,12 @@ from mmengine.config import Config
 from mmengine.optim import OptimWrapper
 from mmengine.registry import PARAM_SCHEDULERS
 from mmpretrain.registry import MODELS
-from tool_runner import ROOT, assert_one_line, run
+from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line, run
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18-advanced_digits.py'
 FEW = [
     'train_cfg.max_epochs=1',
-    'train_dataloader.dataset.indices=64',
-    'val_dataloader.dataset.indices=32',
-    'test_dataloader.dataset.indices=32',
-    'model.backbone.num_tokens=4',
-    'model.backbone.token_channels=64',
-    'model.head.in_channels=64',
+    *SMALL_CLASSIFIER,
     'model.teacher.backbone.base_channels=8',
     'model.teacher.backbone.stem_channels=8',
     'model.teacher.head.in_channels=64',

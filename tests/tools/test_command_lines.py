@@ -10,17 +10,12 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from tool_runner import ROOT, assert_one_line, run
+from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line, run
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 FEW = [
     'train_cfg.max_epochs=1',
-    'train_dataloader.dataset.indices=64',
-    'val_dataloader.dataset.indices=32',
-    'test_dataloader.dataset.indices=32',
-    'model.backbone.num_tokens=4',
-    'model.backbone.token_channels=64',
-    'model.head.in_channels=64',
+    *SMALL_CLASSIFIER,
 ]
 
 

@@ -1,17 +1,9 @@
 """What the command lines set for speed: the log says it, and each can be turned off."""
 
 import pytest
-from tool_runner import ROOT, assert_one_line, run
+from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line, run
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
-FEW = [
-    'train_dataloader.dataset.indices=64',
-    'val_dataloader.dataset.indices=32',
-    'test_dataloader.dataset.indices=32',
-    'model.backbone.num_tokens=4',
-    'model.backbone.token_channels=64',
-    'model.head.in_channels=64',
-]
 OFF = ['speed.channels_last=False', 'speed.keep_memory=False', 'speed.threads=1']
 
 
@@ -32,15 +24,15 @@ def config(tmp_path_factory):
 def test_settings_turned_off_and_on_again(config, tmp_path, monkeypatch):
     """A run goes on with other settings, and with averaged weights and optimizer states of another layout."""
     monkeypatch.delenv('GLIBC_TUNABLES', raising=False)
-    options = [*FEW, *OFF, 'train_cfg.max_epochs=1', 'optim_wrapper.optimizer.fused=True']
+    options = [*SMALL_CLASSIFIER, *OFF, 'train_cfg.max_epochs=1', 'optim_wrapper.optimizer.fused=True']
     line = speed_line(run('train.py', config, '--work-dir', 'run', cwd=tmp_path, options=options))
     assert line.startswith('channels_last off; freed memory not kept; 1 thread; cudnn.benchmark off')
     assert 'AMP off (--amp); compile off (--compile). Change with --cfg-options speed.NAME=' in line
-    options = [*FEW, 'train_cfg.max_epochs=2', 'optim_wrapper.optimizer.fused=True']
+    options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=2', 'optim_wrapper.optimizer.fused=True']
     line = speed_line(run('train.py', config, '--work-dir', 'run', '--resume', '--amp', cwd=tmp_path, options=options))
     assert line.startswith('channels_last on; freed memory ')
     assert 'AMP on' in line
-    options = [*FEW, 'compile.backend=eager']
+    options = [*SMALL_CLASSIFIER, 'compile.backend=eager']
     result = run('test.py', config, 'run/epoch_2.pth', '--tta', '--work-dir', 'run', cwd=tmp_path, options=options)
     assert 'compile on' in speed_line(result)
     assert 'Model has been "compiled"' in result.stdout
@@ -53,6 +45,6 @@ def test_a_misspelt_setting_is_one_line(tmp_path):
 
 
 def test_another_runner_is_left_alone(tmp_path):
-    options = [*FEW, 'runner_type=FlexibleRunner', 'train_cfg.max_epochs=1']
+    options = [*SMALL_CLASSIFIER, 'runner_type=FlexibleRunner', 'train_cfg.max_epochs=1']
     result = run('train.py', CONFIG, cwd=tmp_path, options=options)
     assert speed_line(result) == 'no setting is made, since the config names its own runner, FlexibleRunner'
