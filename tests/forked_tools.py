@@ -1,0 +1,67 @@
+"""Call ``tools/`` many times without importing everything each time: real processes, forked from one that has it all.
+
+A fork has its own process number, files and signals, so it can be killed, and resumed by another one, as any process.
+"""
+
+import atexit
+import multiprocessing
+import os
+import runpy
+import sys
+from pathlib import Path
+from subprocess import CompletedProcess
+
+from tool_runner import ROOT
+
+PRELOADED = ['torch', 'vt.apis.train', 'vt.apis.test', 'mmpretrain.models', 'mmpretrain.datasets', 'mmseg.models']
+_context = multiprocessing.get_context('forkserver')
+_context.set_forkserver_preload(PRELOADED)
+
+
+class ForkedTool:
+    """``tools/<tool>`` in a process of its own, with what it has printed so far."""
+
+    def __init__(self, tool, *arguments, cwd, options=(), env=None):
+        arguments = [str(argument) for argument in arguments]
+        if options:
+            arguments += ['--cfg-options', *options]
+        self.outputs = [Path(cwd) / f'.{name}_{os.urandom(4).hex()}' for name in ('stdout', 'stderr')]
+        target = (str(ROOT / 'tools' / tool), arguments, str(cwd), dict(env or os.environ), *self.outputs)
+        self.process = _context.Process(target=_run, args=target)
+        self.process.start()
+
+    @property
+    def stdout(self):
+        return self.outputs[0].read_text() if self.outputs[0].exists() else ''
+
+    @property
+    def stderr(self):
+        return self.outputs[1].read_text() if self.outputs[1].exists() else ''
+
+    def send_signal(self, number):
+        if self.process.is_alive():
+            os.kill(self.process.pid, number)
+
+    def wait(self, timeout=None):
+        """Its result, as of ``subprocess.run``; the exit code of a killed process is the signal's number below zero."""
+        self.process.join(timeout)
+        return CompletedProcess(self.process.name, self.process.exitcode, self.stdout, self.stderr)
+
+
+def run_forked(tool, *arguments, cwd, options=(), env=None):
+    """As ``tool_runner.run``."""
+    return ForkedTool(tool, *arguments, cwd=cwd, options=options, env=env).wait()
+
+
+def _run(path, arguments, cwd, env, stdout, stderr):
+    for stream, output in ((sys.stdout, stdout), (sys.stderr, stderr)):
+        os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream.fileno())
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    multiprocessing.set_start_method('fork', force=True)  # as in a process that a user starts
+    sys.argv = [path, *arguments]
+    try:
+        runpy.run_path(path, run_name='__main__')
+    finally:
+        atexit._run_exitfuncs()  # multiprocessing leaves them out
