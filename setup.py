@@ -35,6 +35,5 @@ setup(
     extras_require={
         'tests': read_requirements('tests'),
         'timm': ['timm>=1,<2'],  # any timm model by config, through MMPretrain
-        'safetensors': ['safetensors>=0.5,<1'],
     },
 )

@@ -45,7 +45,7 @@ def test_a_run_loads_what_it_needs():
         'assert "torch" not in sys.modules\n'
         'from mmengine.registry import DATASETS, HOOKS, MODELS, RUNNERS\n'
         'assert MODELS.get("vt.VTResNet") and DATASETS.get("vt.Digits") and HOOKS.get("vt.NumClassesHook")\n'
-        'assert RUNNERS.get("vt.SpeedRunner")\n'
+        'assert RUNNERS.get("vt.VTRunner")\n'
         'import vt.apis.train\n'
         'assert not {"mmseg", "sklearn", "matplotlib.pyplot"} & set(sys.modules)\n'
     )

@@ -4,7 +4,7 @@ import argparse
 
 
 def parse_args() -> argparse.Namespace:
-    from vt.engine.command_line import ConfigOptions
+    from vt.engine.command_line import ConfigOptions, add_trust_argument
 
     parser = argparse.ArgumentParser(description="Where attention goes, in numbers: the paper's section 6.")
     commands = parser.add_subparsers(dest='command', required=True)
@@ -24,6 +24,7 @@ def parse_args() -> argparse.Namespace:
         command.add_argument(
             '--cfg-options', nargs='+', action=ConfigOptions, help='settings that override the config, as key=value'
         )
+        add_trust_argument(command)
         command.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     return parser.parse_args()
 
@@ -34,8 +35,10 @@ def main() -> None:
 
     with one_line_errors(args.config, args.traceback):
         from vt.apis.attention import measure_locality, measure_tokens
+        from vt.checkpoints.loading import weights_only
 
-        measure_tokens(args) if args.command == 'tokens' else measure_locality(args)
+        with weights_only(unless=args.trust_checkpoint):
+            measure_tokens(args) if args.command == 'tokens' else measure_locality(args)
 
 
 if __name__ == '__main__':

@@ -68,8 +68,10 @@ def main() -> None:
 
     with one_line_errors('benchmark', args.traceback):
         from vt.apis.benchmark import benchmark
+        from vt.checkpoints.loading import weights_only
 
-        benchmark(args)
+        with weights_only():
+            benchmark(args)
 
 
 if __name__ == '__main__':

@@ -1,14 +1,7 @@
 #!/usr/bin/env bash
 # Test with several processes: dist_test.sh CONFIG CHECKPOINT PROCESSES [arguments of test.py ...]
-# NNODES, NODE_RANK, MASTER_ADDR and PORT describe a job of several machines.
+# Several machines and ports: see tools/torchrun.sh.
 set -euo pipefail
 [ $# -ge 3 ] || { echo "usage: $0 CONFIG CHECKPOINT PROCESSES [arguments of test.py ...]" >&2; exit 2; }
-config="$1" checkpoint="$2" processes="$3"
-shift 3
-# torchrun gives each process one thread unless told otherwise; here they share the cores.
-: "${OMP_NUM_THREADS:=$("${PYTHON:-python}" -c "import joblib; print(max(1, joblib.cpu_count(True) // $processes))")}"
-export OMP_NUM_THREADS
-exec "${PYTHON:-python}" -m torch.distributed.run --nproc-per-node "$processes" \
-    --nnodes "${NNODES:-1}" --node-rank "${NODE_RANK:-0}" \
-    --master-addr "${MASTER_ADDR:-127.0.0.1}" --master-port "${PORT:-29500}" \
-    "$(dirname "${BASH_SOURCE[0]}")/test.py" "$config" "$checkpoint" --launcher pytorch "$@"
+source "$(dirname "${BASH_SOURCE[0]}")/torchrun.sh"
+run_processes "$3" test.py "$1" "$2" "${@:4}"

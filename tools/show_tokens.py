@@ -4,6 +4,8 @@ import argparse
 
 
 def parse_args() -> argparse.Namespace:
+    from vt.engine.command_line import add_trust_argument
+
     parser = argparse.ArgumentParser(description='Draw, for a few test images, where each visual token looks.')
     parser.add_argument('config', help='path of the config')
     parser.add_argument('checkpoint', help='path of the checkpoint')
@@ -12,6 +14,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--module', type=int, default=0, help='whose tokenizer: 0 for the first VT module or level, -1 the last'
     )
+    add_trust_argument(parser)
     parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     return parser.parse_args()
 
@@ -22,8 +25,10 @@ def main() -> None:
 
     with one_line_errors(args.config, args.traceback):
         from vt.apis.show_tokens import show_tokens
+        from vt.checkpoints.loading import weights_only
 
-        show_tokens(args.config, args.checkpoint, args.picture, args.images, args.module)
+        with weights_only(unless=args.trust_checkpoint):
+            show_tokens(args.config, args.checkpoint, args.picture, args.images, args.module)
 
 
 if __name__ == '__main__':

@@ -30,8 +30,10 @@ def main() -> None:
     with one_line_errors(args.config, args.traceback):
         with importing():
             from vt.apis.test import test
+            from vt.checkpoints.loading import weights_only
 
-        test(args)
+        with weights_only(unless=args.trust_checkpoint):
+            test(args)
 
 
 if __name__ == '__main__':

@@ -30,8 +30,10 @@ def main() -> None:
     with one_line_errors(args.config, args.traceback):
         with importing():
             from vt.apis.train import train
+            from vt.checkpoints.loading import weights_only
 
-        train(args)
+        with weights_only(unless=args.trust_checkpoint):
+            train(args)
 
 
 if __name__ == '__main__':

@@ -40,8 +40,29 @@ class Registry(root.Registry):
 
 MODELS = Registry(root.MODELS, ['vt.models'], segmentation='vt.models.necks.vt_fpn')
 DATASETS = Registry(
-    root.DATASETS, ['vt.datasets.digits', 'vt.datasets.twin_digits'], segmentation='vt.datasets.digit_scenes'
+    root.DATASETS,
+    ['vt.datasets.digits', 'vt.datasets.twin_digits', 'vt.engine.seeds'],
+    segmentation='vt.datasets.digit_scenes',
 )
-HOOKS = Registry(root.HOOKS, ['vt.engine.hooks', 'vt.engine.runner'], segmentation='vt.engine.overlay_hook')
+DATA_SAMPLERS = Registry(root.DATA_SAMPLERS, ['vt.engine.seeds'])
+HOOKS = Registry(
+    root.HOOKS,
+    [
+        'vt.engine.hooks',
+        'vt.engine.loss_check',
+        'vt.engine.distributed',
+        'vt.engine.runner',
+        'vt.engine.seeds',
+        'vt.engine.checkpoint_hook',
+        'vt.engine.preemption',
+        'vt.engine.resume',
+        'vt.checkpoints.match_hook',
+    ],
+    segmentation='vt.engine.overlay_hook',
+)
+LOOPS = Registry(root.LOOPS, ['vt.engine.loops'])
 RUNNERS = Registry(root.RUNNERS, ['vt.engine.runner'])
 OPTIM_WRAPPERS = Registry(root.OPTIM_WRAPPERS, ['vt.engine.optim_wrapper'])
+OPTIMIZERS = Registry(root.OPTIMIZERS, ['vt.engine.strategies'])
+MODEL_WRAPPERS = Registry(root.MODEL_WRAPPERS, ['vt.engine.strategies'])
+STRATEGIES = Registry(root.STRATEGIES, ['vt.engine.strategies'])

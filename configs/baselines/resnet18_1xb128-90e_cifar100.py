@@ -1,5 +1,5 @@
 # ResNet-18 on CIFAR-100. Not trained here yet.
-# python tools/train.py configs/baselines/resnet18_1xb128-90e_cifar100.py --auto-scale-lr
+# python tools/train.py configs/baselines/resnet18_1xb128-90e_cifar100.py
 _base_ = [
     '../_base_/models/resnet18.py',
     '../_base_/datasets/cifar100_bs128.py',
@@ -12,3 +12,7 @@ model = dict(
     backbone=dict(strides=(1, 1, 2, 2)),
     head=dict(num_classes=100, topk=(1,)),
 )
+
+# The recipe's 0.1 is for a batch of 256.
+optim_wrapper = dict(optimizer=dict(lr=0.05))
+auto_scale_lr = dict(base_batch_size=128)

@@ -1,8 +1,12 @@
 # The small classifier with a class token on CIFAR-10. Not trained here yet.
-# python tools/train.py configs/vt_cls/vt-cls_r18_1xb128-90e_cifar10.py --auto-scale-lr
+# python tools/train.py configs/vt_cls/vt-cls_r18_1xb128-90e_cifar10.py
 _base_ = [
     '../_base_/models/vt-cls_r18.py',
     '../_base_/datasets/cifar10_bs128.py',
     '../_base_/schedules/sgd_bs256-90e.py',
     '../_base_/default_runtime.py',
 ]
+
+# The recipe's 0.1 is for a batch of 256.
+optim_wrapper = dict(optimizer=dict(lr=0.05))
+auto_scale_lr = dict(base_batch_size=128)

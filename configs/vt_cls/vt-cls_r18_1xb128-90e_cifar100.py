@@ -1,5 +1,5 @@
 # The small classifier with a class token on CIFAR-100. Not trained here yet.
-# python tools/train.py configs/vt_cls/vt-cls_r18_1xb128-90e_cifar100.py --auto-scale-lr
+# python tools/train.py configs/vt_cls/vt-cls_r18_1xb128-90e_cifar100.py
 _base_ = [
     '../_base_/models/vt-cls_r18.py',
     '../_base_/datasets/cifar100_bs128.py',
@@ -8,3 +8,7 @@ _base_ = [
 ]
 
 model = dict(head=dict(num_classes=100))
+
+# The recipe's 0.1 is for a batch of 256.
+optim_wrapper = dict(optimizer=dict(lr=0.05))
+auto_scale_lr = dict(base_batch_size=128)

@@ -1,5 +1,5 @@
 # VT-ResNet-18 on CIFAR-10. Not trained here yet.
-# python tools/train.py configs/vt_resnet/vt-resnet18_1xb128-90e_cifar10.py --auto-scale-lr
+# python tools/train.py configs/vt_resnet/vt-resnet18_1xb128-90e_cifar10.py
 _base_ = [
     '../_base_/models/vt-resnet18.py',
     '../_base_/datasets/cifar10_bs128.py',
@@ -12,3 +12,7 @@ model = dict(
     backbone=dict(strides=(1, 1, 2)),
     head=dict(num_classes=10, topk=(1,)),
 )
+
+# The recipe's 0.1 is for a batch of 256.
+optim_wrapper = dict(optimizer=dict(lr=0.05))
+auto_scale_lr = dict(base_batch_size=128)

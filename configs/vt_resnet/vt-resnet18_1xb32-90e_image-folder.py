@@ -1,5 +1,5 @@
 # VT-ResNet-18 on any folder of images, data/images/{train,val}/<class>/, with the paper's default recipe.
-# python tools/train.py configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py --auto-scale-lr \
+# python tools/train.py configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py \
 #     --cfg-options model.head.num_classes=<number of folders>
 _base_ = [
     '../_base_/models/vt-resnet18.py',
@@ -9,3 +9,7 @@ _base_ = [
 ]
 
 model = dict(head=dict(num_classes=2, topk=(1,)))
+
+# The recipe's 0.1 is for a batch of 256.
+optim_wrapper = dict(optimizer=dict(lr=0.0125))
+auto_scale_lr = dict(base_batch_size=32)

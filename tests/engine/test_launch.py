@@ -1,10 +1,9 @@
-"""SyncBN where there is nothing to synchronise, or no GPU: BN takes its place, and the log says so."""
+"""SyncBN where there is nothing to synchronise: BN takes its place, and the log says so. Where there is, it stays."""
 
 import os
-import subprocess
-import sys
 
-import pytest
+from forked_tools import ForkedTool
+from process_groups import free_port
 
 # Runners of a small model, one for each norm that is asked for; each process writes down which layers it got.
 SCRIPT = """
@@ -30,32 +29,30 @@ for norm in norms:
 """
 
 
-def build_runners(launcher, *norms, cwd):
-    """For each norm: the kind of layers of each process, and the lines of the log about SyncBN."""
+def build_runners(processes, *norms, cwd):
+    """For each norm: the kind of layers of each process, and the lines of the main one's log about SyncBN."""
     script = cwd / 'script.py'
     script.write_text(SCRIPT)
-    command = [sys.executable, script, launcher, *norms]
-    if launcher == 'pytorch':
-        command[1:1] = ['-m', 'torch.distributed.run', '--nproc-per-node', '2', '--master-port', '29631']
-    environment = dict(os.environ, CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1')
-    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=environment)
-    assert result.returncode == 0, result.stderr
+    places = [dict(RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(processes)]
+    env = dict(os.environ, CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1', WORLD_SIZE=str(processes))
+    env |= dict(MASTER_ADDR='127.0.0.1', MASTER_PORT=str(free_port()))
+    started = [
+        ForkedTool(script, 'auto', *norms, cwd=cwd, env=env | (place if processes > 1 else {})) for place in places
+    ]
+    results = [process.wait(120) for process in started]
+    assert [result.returncode for result in results] == [0] * processes, results[0].stderr
     layers = [[path.read_text() for path in (cwd / norm).glob('layers_*')] for norm in norms]
-    logs = [path.read_text().splitlines() for norm in norms for path in (cwd / norm).rglob('*.log')]
-    return layers, [[line for line in log if 'SyncBN is BN here' in line] for log in logs]
+    return layers, [line for line in results[0].stdout.splitlines() if 'SyncBN is BN here' in line]
 
 
 def test_one_process_says_that_sync_bn_is_bn_and_nothing_of_bn(tmp_path):
-    layers, (of_bn, of_sync_bn) = build_runners('none', 'BN', 'SyncBN', cwd=tmp_path)
+    layers, (line,) = build_runners(1, 'BN', 'SyncBN', cwd=tmp_path)
     assert layers == [['BatchNorm2d'], ['_BatchNormXd']]  # mmengine's own for a layer that it reverts
-    assert not of_bn
-    assert len(of_sync_bn) == 1
-    assert 'INFO' in of_sync_bn[0]
-    assert 'there is one process' in of_sync_bn[0]
+    assert 'INFO' in line
+    assert 'there is one process' in line
 
 
-@pytest.mark.parametrize('norm', ['SyncBN', 'converted BN'])
-def test_two_processes_without_gpus_say_that_sync_bn_is_bn(norm, tmp_path):
-    (layers,), ((line,),) = build_runners('pytorch', norm, cwd=tmp_path)
-    assert layers == ['BatchNorm2d', 'BatchNorm2d']
-    assert 'each of the 2 processes' in line
+def test_two_processes_without_gpus_synchronise(tmp_path):
+    layers, lines = build_runners(2, 'BN', 'SyncBN', 'converted BN', cwd=tmp_path)
+    assert layers == [['BatchNorm2d'] * 2, ['CPUSyncBatchNorm'] * 2, ['CPUSyncBatchNorm'] * 2]
+    assert not lines

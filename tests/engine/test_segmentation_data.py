@@ -8,7 +8,7 @@ import pytest
 from mmengine.config import Config
 from PIL import Image
 
-from vt.engine.segmentation_data import check_segmentation_data
+from vt.engine.data_check import check_data
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
 # Config, then an image of its train split and the image's mask.
@@ -50,7 +50,7 @@ def data(tmp_path):
 
 def problem(cfg):
     with pytest.raises((ValueError, FileNotFoundError)) as caught:
-        check_segmentation_data(cfg, ('train', 'val'))
+        check_data(cfg, ('train', 'val'))
     assert '\n' not in str(caught.value)
     return str(caught.value)
 
@@ -58,7 +58,7 @@ def problem(cfg):
 def test_whole_data_pass_and_ignored_pixels_too(data):
     root, cfg = data
     write(root / 'masks/b.png', np.full((40, 50), 255, np.uint8))
-    check_segmentation_data(cfg, ('train', 'val', 'test'))
+    check_data(cfg, ('train', 'val', 'test'))
 
 
 def test_a_label_outside_the_classes(data):
@@ -74,13 +74,13 @@ def test_an_image_without_its_mask_and_how_many(data):
     (root / 'masks/b.png').unlink()
     (root / 'masks/c.png').unlink()
     message = problem(cfg)
-    assert f'there is no mask of {root}/images/b.jpg: {root}/masks/b.png (and 1 more of 3 files)' in message
+    assert f'{root}/masks/b.png is not there: it is the mask of {root}/images/b.jpg (and 1 more of 3 files)' in message
 
 
 def test_sizes_that_differ(data):
     root, cfg = data
     write(root / 'masks/c.png', np.zeros((40, 49), np.uint8))
-    assert f'{root}/images/c.jpg has 40x50 pixels, its mask {root}/masks/c.png has 40x49' in problem(cfg)
+    assert f'{root}/masks/c.png has 40x49 pixels, its image {root}/images/c.jpg has 40x50' in problem(cfg)
 
 
 @pytest.mark.parametrize(('mode', 'dtype', 'shape'), [('RGB', np.uint8, (40, 50, 3)), ('I;16', np.uint16, (40, 50))])
@@ -117,9 +117,20 @@ def test_wrapped_data_sets_and_the_zero_label(data):
     inner = dict(cfg.train_dataloader.dataset, reduce_zero_label=True)
     wrapped = dict(type='RepeatDataset', times=2, dataset=dict(type='ConcatDataset', datasets=[inner]))
     cfg.val_dataloader = dict(dataset=wrapped)
-    check_segmentation_data(cfg, ('val',))  # 1 to 4 are the classes, 0 is ignored
+    check_data(cfg, ('val',))  # 1 to 4 are the classes, 0 is ignored
     write(root / 'masks/b.png', np.full((40, 50), 5, np.uint8))
     assert problem(Config(dict(default_scope='mmseg', val_dataloader=cfg.val_dataloader))).startswith('val data: ')
+
+
+def test_labels_that_test_time_augmentation_loads(data):
+    root, cfg = data
+    load, annotate, pack = cfg.train_dataloader.dataset.pipeline
+    views = dict(type='TestTimeAug', transforms=[[dict(type='Resize', scale=(8, 8))], [annotate], [pack]])
+    cfg.test_dataloader = dict(dataset=dict(cfg.train_dataloader.dataset, pipeline=[load, views]))
+    check_data(cfg, ('test',))
+    write(root / 'masks/b.png', np.full((40, 50), 7, np.uint8))
+    with pytest.raises(ValueError, match=r'test data: .*masks/b.png holds the label 7'):
+        check_data(cfg, ('test',))
 
 
 def test_each_process_checks_its_share(data, monkeypatch):
@@ -127,7 +138,7 @@ def test_each_process_checks_its_share(data, monkeypatch):
     write(root / 'masks/b.png', np.full((40, 50), 7, np.uint8))
     monkeypatch.setenv('WORLD_SIZE', '2')
     monkeypatch.setenv('RANK', '0')
-    check_segmentation_data(cfg, ('train',))
+    check_data(cfg, ('train',))
     monkeypatch.setenv('RANK', '1')
     assert 'masks/b.png' in problem(cfg)
 
@@ -145,7 +156,7 @@ def test_real_data_sets_load_by_their_configs(name, tmp_path):
         write(tmp_path / image, random_image(60, 80))
         write(tmp_path / mask, labels)
         cfg[f'{split}_dataloader'].dataset.data_root = str(tmp_path)
-    check_segmentation_data(cfg, ('train', 'val'))
+    check_data(cfg, ('train', 'val'))
     from mmengine.registry import DATASETS
 
     with DATASETS.switch_scope_and_registry('mmseg') as registry:

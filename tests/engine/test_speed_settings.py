@@ -17,7 +17,7 @@ from mmpretrain.structures import DataSample
 from torch import nn
 
 from vt.engine.errors import describe
-from vt.engine.runner import SpeedRunner, match_layouts
+from vt.engine.runner import VTRunner, match_layouts
 from vt.engine.speed import keep_freed_memory, to_channels_last, use_threads
 from vt.engine.speed_settings import SpeedSettings, require_compiler
 
@@ -245,7 +245,7 @@ def test_convolutions_are_tried_while_training_alone(tmp_path):
     probe = Probe()
     dataset = [dict(inputs=torch.zeros(3, 4, 4))]
     loader = dict(dataset=dataset, sampler=dict(type=DefaultSampler), batch_size=1)
-    runner = SpeedRunner(
+    runner = VTRunner(
         model=Line(),
         work_dir=str(tmp_path),
         train_dataloader=loader,

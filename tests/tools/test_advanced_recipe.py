@@ -1,15 +1,12 @@
 """The paper's advanced recipe (section 5.2) from the command line, on the embedded digits, with a small teacher."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 from mmengine.config import Config
 from mmengine.optim import OptimWrapper
 from mmengine.registry import PARAM_SCHEDULERS
 from mmpretrain.registry import MODELS
+from process_groups import run_processes
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line, run
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18-advanced_digits.py'
@@ -91,13 +88,11 @@ def test_resume_goes_on(trained, options, tmp_path):
 
 
 def test_two_processes(options, tmp_path):
-    env = dict(os.environ, PYTHON=sys.executable, PORT='29641', CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1')
     options = [*options, 'train_dataloader.batch_size=16']
-    command = ['bash', ROOT / 'tools/dist_train.sh', CONFIG, '2', '--work-dir', 'two', '--cfg-options', *options]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=env)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.count('SyncBN is BN here: PyTorch has it on GPUs alone, so each of the 2 processes') == 1
-    assert 'loss_distillation' in result.stdout
+    results = run_processes(2, 'train.py', CONFIG, '--work-dir', 'two', cwd=tmp_path, options=options)
+    assert [result.returncode for result in results] == [0, 0], results[0].stderr
+    assert 'SyncBN is BN here' not in results[0].stdout
+    assert 'loss_distillation' in results[0].stdout
     checkpoint = torch.load(tmp_path / 'two/epoch_1.pth', weights_only=False)
     assert len(checkpoint['ema_state_dict']) == 1 + len(checkpoint['state_dict'])
     assert not [name for name in checkpoint['state_dict'] if 'teacher' in name]

@@ -145,8 +145,8 @@ def test_what_a_benchmark_cannot_measure_is_one_line(arguments, message, tmp_pat
 
 
 def test_two_processes_on_the_cpu(checkpoint, tmp_path):
-    env = dict(os.environ, PYTHON=sys.executable, PORT='29617', CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1')
-    options = [*FEW, 'model.backbone.norm_cfg.type=SyncBN']  # which PyTorch has on GPUs alone
+    env = dict(os.environ, PYTHON=sys.executable, CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1')
+    options = [*FEW, 'model.backbone.norm_cfg.type=SyncBN']
     for script, arguments in [('dist_train.sh', [CONFIG, '2']), ('dist_test.sh', [CONFIG, checkpoint, '2'])]:
         command = ['bash', ROOT / 'tools' / script, *arguments, '--work-dir', 'two', '--cfg-options', *options]
         result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=env)

@@ -1,6 +1,7 @@
 """Tables of measured numbers."""
 
 import csv
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,8 @@ from prettytable import PrettyTable, TableStyle
 from rich import box
 from rich.console import Console
 from rich.table import Table
+
+from vt.checkpoints.files import write_atomically
 
 from .benchmark import Benchmark, Cost
 
@@ -43,10 +46,11 @@ def to_markdown(rows: list[dict[str, str]]) -> str:
 
 def write_csv(rows: list[dict[str, str]], path: Path) -> None:
     """The same as comma-separated values."""
-    with path.open('w', newline='') as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    text = io.StringIO(newline='')
+    writer = csv.DictWriter(text, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    write_atomically(path, text.getvalue())
 
 
 def insert(page: Path, name: str, text: str) -> None:
@@ -60,7 +64,7 @@ def insert(page: Path, name: str, text: str) -> None:
     if begin not in content or end not in content:
         raise ValueError(f'{page} needs the lines {begin.strip()} and {end.strip()} around what is generated')
     head, rest = content.split(begin, 1)
-    page.write_text(head + begin + text.rstrip() + '\n' + end + rest.split(end, 1)[1])
+    write_atomically(page, head + begin + text.rstrip() + '\n' + end + rest.split(end, 1)[1])
 
 
 def describe_benchmark(result: Benchmark) -> list[dict[str, str]]:

@@ -17,7 +17,6 @@ import torch
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS
-from mmengine.runner.checkpoint import CheckpointLoader
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, pad
 from torch.utils.data import Dataset
@@ -25,6 +24,7 @@ from torch.utils.data import Dataset
 from vt.analysis import attention_measures as measures
 from vt.analysis.report import print_table
 from vt.analysis.vit_attention import describe_locality, draw_locality, read_patch_attention
+from vt.checkpoints.loading import load_weights
 from vt.engine.command_line import read_config, require_file
 from vt.engine.launch import build_model
 from vt.models import AttentionTokenizer, Record, record_attention
@@ -186,7 +186,7 @@ def _prepare(args: argparse.Namespace) -> tuple[nn.Module, Dataset]:
     torch.manual_seed(SEED)
     model = build_model(cfg)
     if args.checkpoint:
-        _load_weights(model, args.checkpoint)
+        load_weights(model, args.checkpoint)
     else:
         model.init_weights()
     model.to('cuda' if torch.cuda.is_available() else 'cpu')
@@ -198,18 +198,6 @@ def _read_config(path: str) -> Config:
     if path.startswith(MMPRETRAIN):
         path = str(Path(mmpretrain.__file__).parent / '.mim/configs' / path.removeprefix(MMPRETRAIN))
     return read_config(path)
-
-
-def _load_weights(model: nn.Module, checkpoint: str) -> None:
-    """Load every weight; arbitrary ones that a checkpoint left would be measured without a word."""
-    loaded = CheckpointLoader.load_checkpoint(checkpoint, map_location='cpu')
-    weights = {key.removeprefix('module.'): value for key, value in loaded.get('state_dict', loaded).items()}
-    try:
-        missing = model.load_state_dict(weights, strict=False).missing_keys
-    except RuntimeError as error:  # the first line only names the model
-        raise ValueError(f'{checkpoint} is of another model: {str(error).splitlines()[1].strip()}') from error
-    if missing:
-        raise ValueError(f'{checkpoint} is of another model: {len(missing)} weights are not in it, as {missing[0]}')
 
 
 def _test_images(model: nn.Module, dataset: Dataset, number: int) -> Iterator[tuple[Tensor, Tensor | None]]:

@@ -9,6 +9,7 @@ from vt.analysis import complexity_tables as tables
 from vt.analysis.ablation import compare_with_paper, gather, read_records
 from vt.analysis.paper import ABLATIONS, SEGMENTATION
 from vt.analysis.report import describe_run, insert, print_table, to_markdown, write_csv
+from vt.checkpoints.files import write_atomically
 
 
 def report_runs(work_dirs: list[Path]) -> None:
@@ -64,7 +65,7 @@ def report_ablation(runs: list[Path], speed: list[Path], out: Path | None, page:
     if out:
         out.mkdir(parents=True, exist_ok=True)
         mmengine.dump(records, out / 'results.json', indent=1)
-        (out / 'tables.md').write_text('\n'.join(texts.values()))
+        write_atomically(out / 'tables.md', '\n'.join(texts.values()))
         write_csv(every, out / 'tables.csv')
         ablation_report.draw(tasks).savefig(out / 'changes.png', dpi=100)
         print(f'written to {out}')
@@ -91,7 +92,7 @@ def report_performance(data: Path, template: Path, page: Path, readme: Path | No
     figures.mkdir(parents=True, exist_ok=True)
     performance_report.draw_page_scaling(data).savefig(figures / 'scaling.png', dpi=80)
     performance_report.draw_memory(data).savefig(figures / 'memory.png', dpi=80)
-    page.write_text(text)
+    write_atomically(page, text)
     if readme:
         insert(readme, 'performance', performance_report.summarise(data))
     print(f'written to {page} and {figures}')

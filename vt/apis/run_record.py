@@ -9,9 +9,12 @@ from typing import Any
 import torch
 from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
+from torch import nn
+from torch.distributed.fsdp import FullyShardedDataParallel
 
 from vt.analysis.complexity import count_complexity
 from vt.analysis.speed import describe_device
+from vt.engine.launch import build_model
 
 # Distributions whose versions decide a result; the onedl-* ones continue OpenMMLab's under the same import names.
 PACKAGES = ('torch', 'torchvision', 'numpy', 'mmengine', 'mmcv', 'mmpretrain', 'mmsegmentation')
@@ -58,11 +61,18 @@ def versions() -> dict[str, str]:
     return found
 
 
+def _whole_model(runner: Runner) -> nn.Module:
+    """The model without a wrapper; of one that FSDP shards, another one with arbitrary weights."""
+    if isinstance(runner.model, FullyShardedDataParallel):
+        return build_model(runner.cfg)  # a forward pass of the sharded one would wait for all processes
+    return runner.model.module if is_model_wrapper(runner.model) else runner.model
+
+
 def _record_validation(runner: Runner) -> dict[str, Any]:
     scalars = runner.message_hub.log_scalars
     metrics = {name.removeprefix('val/'): float(log.current()) for name, log in scalars.items() if name[:4] == 'val/'}
     image = runner.val_dataloader.dataset[0]['inputs']
-    model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+    model = _whole_model(runner)
     parameter = next(model.parameters())
     cost = count_complexity(model, torch.zeros(1, *image.shape).to(parameter), mode='tensor')
     metrics = {name: value for name, value in metrics.items() if name not in ('time', 'data_time')}

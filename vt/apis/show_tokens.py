@@ -5,11 +5,11 @@ from pathlib import Path
 import torch
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS
-from mmengine.runner import load_checkpoint
 from mmengine.structures import BaseDataElement
 from torch.utils.data import Dataset
 
 from vt.analysis.token_figure import draw_attention
+from vt.checkpoints.loading import load_weights
 from vt.engine.command_line import read_config, require_file
 from vt.engine.launch import build_model
 from vt.models import AttentionTokenizer, record_attention
@@ -25,13 +25,13 @@ def show_tokens(config: str, checkpoint: str, picture: str, num_images: int, mod
         module: index of the tokenizer, in the order of the network: of VT-ResNet's modules, of VT-FPN's levels.
 
     Raises:
-        ValueError: the model has no tokenizer, or no module of this index.
+        ValueError: the checkpoint is not the model's; the model has no tokenizer, or no module of this index.
     """
     cfg = read_config(config)
     require_file(checkpoint, 'checkpoint')
     model = build_model(cfg)
     dataset = DATASETS.build(cfg.test_dataloader.dataset)
-    load_checkpoint(model, checkpoint, map_location='cpu')
+    load_weights(model, checkpoint)
     model.eval()
 
     tokenizers = [name for name, part in model.named_modules() if isinstance(part, AttentionTokenizer)]

@@ -15,16 +15,14 @@ from mmengine.runner import Runner
 from vt.analysis.benchmark import benchmark_inference
 from vt.analysis.report import describe_benchmark, print_table
 from vt.engine.command_line import load_config, require_file
+from vt.engine.data_check import check_data
 from vt.engine.launch import build_runner, is_segmentation
 
 
 def test(args: argparse.Namespace) -> None:
     """Evaluate; on request write predictions or metrics, and measure the model."""
     cfg = testing_config(args)
-    if is_segmentation(cfg):
-        from vt.engine.segmentation_data import check_segmentation_data  # it imports MMSegmentation
-
-        check_segmentation_data(cfg, ('test',))
+    check_data(cfg, ('test',))
     runner = build_runner(cfg)
     if args.out and args.out_item != 'metrics' and not is_segmentation(cfg):
         runner.test_evaluator.metrics.append(DumpResults(out_file_path=args.out))
@@ -46,6 +44,7 @@ def testing_config(args: argparse.Namespace) -> Config:
     cfg = load_config(args)
     require_file(args.checkpoint, 'checkpoint')
     cfg.load_from = args.checkpoint
+    cfg.merge_from_dict({'default_hooks.weights_match': dict(type='vt.WeightsMatchHook', whole=True)})
     if args.out and args.out_item != 'metrics':
         direct_predictions(cfg, args.out)
     if args.amp:

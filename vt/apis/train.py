@@ -9,17 +9,22 @@ from mmengine.dist import is_main_process
 
 from vt.apis.run_record import record_training
 from vt.engine.command_line import load_config, require_file
-from vt.engine.launch import build_runner, is_segmentation, use_amp
+from vt.engine.data_check import check_data
+from vt.engine.distributed import join_processes
+from vt.engine.launch import build_runner, use_amp
+from vt.engine.resume import choose_checkpoint, was_restarted
 
 
 def train(args: argparse.Namespace) -> None:
     """Train, and write how it was done and how it ended to ``training.json`` in the work directory."""
     cfg = training_config(args)
-    if is_segmentation(cfg) and not args.skip_data_check:
-        from vt.engine.segmentation_data import check_segmentation_data  # it imports MMSegmentation
-
-        check_segmentation_data(cfg, ('train', 'val'))
+    if not args.skip_data_check:
+        check_data(cfg, ('train', 'val'))
+    join_processes(cfg)
+    notes = enter_resume(cfg, args.resume)
     runner = build_runner(cfg)
+    for note in notes:
+        runner.logger.warning(note)
     runner.train()
     if is_main_process():
         mmengine.dump(record_training(runner, args.config), Path(runner.work_dir) / 'training.json', indent=2)
@@ -32,11 +37,6 @@ def training_config(args: argparse.Namespace) -> Config:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.amp:
         use_amp(cfg)
-    if args.resume == 'auto':
-        cfg.resume, cfg.load_from = True, None
-    elif args.resume is not None:
-        require_file(args.resume, 'checkpoint to resume from')
-        cfg.resume, cfg.load_from = True, args.resume
     if args.auto_scale_lr:
         if 'auto_scale_lr' not in cfg:
             raise ValueError('--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config')
@@ -44,3 +44,30 @@ def training_config(args: argparse.Namespace) -> Config:
     if cfg.get('load_from'):
         require_file(cfg.load_from, 'checkpoint')
     return cfg
+
+
+def enter_resume(cfg: Config, asked: str | None) -> list[str]:
+    """Enter the checkpoint to go on from, if there is one.
+
+    Args:
+        cfg: changed in place.
+        asked: of ``--resume``: a path, ``'auto'`` or None. A run that torchrun or SLURM restarted goes on from its own
+            last checkpoint, if it had written one.
+
+    Returns:
+        Lines for the log.
+    """
+    last = Path(cfg.work_dir, 'last_checkpoint')
+    if was_restarted() and last.exists():
+        asked = 'auto'
+    elif asked is None and cfg.get('resume'):
+        asked = cfg.get('load_from') or 'auto'
+    if asked is None:
+        last.unlink(missing_ok=True)  # of an earlier run: a restart of this one must not go on from it
+        return []
+    if asked != 'auto':
+        require_file(asked, 'checkpoint to resume from')
+    checkpoint, notes = choose_checkpoint(cfg.work_dir, None if asked == 'auto' else asked)
+    cfg.resume = checkpoint is not None
+    cfg.load_from = checkpoint or cfg.get('load_from')
+    return notes

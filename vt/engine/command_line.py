@@ -32,6 +32,15 @@ class ConfigOptions(DictAction):
         super().__call__(parser, namespace, values, option_string)
 
 
+def add_trust_argument(parser: argparse.ArgumentParser) -> None:
+    """The flag of every tool that loads a checkpoint."""
+    parser.add_argument(
+        '--trust-checkpoint',
+        action='store_true',
+        help='run code that a checkpoint asks for, rather than read weights alone; for files that you trust',
+    )
+
+
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of both ``tools/train.py`` and ``tools/test.py``, named as MMPretrain names them."""
     parser.add_argument('--work-dir', help='where logs, checkpoints and results go (default: work_dirs/<config name>)')
@@ -43,7 +52,13 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
         action=ConfigOptions,
         help='settings that override the config, as key=value; a list as key="[a,b]" or key=a,b',
     )
-    parser.add_argument('--launcher', choices=['none', 'pytorch', 'slurm', 'mpi'], default='none', help='job launcher')
+    parser.add_argument(
+        '--launcher',
+        choices=['auto', 'none', 'pytorch', 'slurm', 'mpi'],
+        default='auto',
+        help='who starts several processes; by default the environment of the process tells',
+    )
+    add_trust_argument(parser)
     parser.add_argument('--local-rank', '--local_rank', type=int, default=0, help='set by launchers')
     parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
 
@@ -53,28 +68,52 @@ def read_config(path: str) -> Config:
 
     Raises:
         FileNotFoundError: it is not there.
+        ValueError: running it fails; the line names its file and line.
     """
+    from .config_errors import naming_config
+
     require_file(path, 'config')
-    cfg = Config.fromfile(path)
+    with naming_config(path):
+        cfg = Config.fromfile(path)
     import_library(cfg.get('default_scope', 'mmpretrain'))
     return cfg
 
 
 def load_config(args: argparse.Namespace) -> Config:
     """Read a config, enter ``--cfg-options``, then the common arguments and the libraries' dataloader defaults."""
+    from .config_check import check_config
+    from .process_variables import set_process_variables  # it imports PyTorch, and --help needs none
+
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = read_config(args.config)
     if args.cfg_options is not None:
-        cfg.merge_from_dict(args.cfg_options)
+        enter_options(cfg, args.cfg_options)
     if args.compile:
         cfg.merge_from_dict({'speed.compile': True})
-    cfg.launcher = args.launcher
+    cfg.launcher = set_process_variables(args.launcher)
     if args.work_dir is not None:
         cfg.work_dir = args.work_dir
     elif cfg.get('work_dir') is None:
         cfg.work_dir = os.path.join('work_dirs', Path(args.config).stem)
+    check_config(cfg)
     set_loader_defaults(cfg)
     return cfg
+
+
+def enter_options(cfg: Config, options: dict[str, Any]) -> None:
+    """Enter ``--cfg-options``.
+
+    Raises:
+        ValueError: nothing would read an option, or the config has no place for it.
+    """
+    from .option_check import check_options
+
+    check_options(cfg, options)
+    for key, value in options.items():
+        try:
+            cfg.merge_from_dict({key: value})
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
+            raise ValueError(f'--cfg-options {key}={value}: {" ".join(str(error.args[0]).split())}') from error
 
 
 def set_loader_defaults(cfg: Config) -> None:

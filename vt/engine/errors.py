@@ -1,71 +1,119 @@
 """An error that a user can mend is one line: what, where, and what to do."""
 
-import difflib
-import re
+import logging
+import os
 import sys
+import traceback as tracebacks
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-from mmengine.registry import Registry, root
+from mmengine.logging import MMLogger
+from mmengine.runner import Runner
+from torch import distributed
 
-from vt._libraries import importing
+from .error_messages import describe
+from .error_place import find_local
 
-WIDTHS_DIFFER = re.compile(r'mat1 and mat2 shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)')
-UNKNOWN_TYPE = re.compile(r'(\S+) is not in the (\S+)::(.+?) registry')
+__all__ = ['describe', 'one_line_errors']
 
 
 @contextmanager
 def one_line_errors(where: str, traceback: bool = False) -> Iterator[None]:
     """Turn any error into one line on standard error and exit code 1.
 
+    The whole traceback goes into the log of the run, if it has begun one. With several processes each names its rank,
+    and leaves without waiting for the others.
+
     Args:
         where: what the user was working with, usually the config's path; it begins the line.
         traceback: let the error through, with its whole traceback.
     """
+    logging.raiseExceptions = traceback  # a log whose terminal has gone is no reason to print a traceback a line
     try:
         yield
+        sys.stdout.flush()
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError as error:
+        if error.filename is None and _is_closed(sys.stdout.fileno()):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python complains while it ends
+            sys.exit(1)
+        _leave(where, error, traceback)
     except Exception as error:
-        if traceback:
-            raise
-        print(f'error: {where}: {describe(error)} (--traceback shows where)', file=sys.stderr)
-        sys.exit(1)
+        if _was_interrupted(error):
+            sys.exit(130)
+        _leave(where, error, traceback)
 
 
-def describe(error: Exception) -> str:
-    """One line that says what went wrong; a misspelt type names its nearest neighbours."""
-    message = ' '.join(str(error.args[0] if len(error.args) == 1 else error).split())
-    if isinstance(error, FileNotFoundError) and error.filename:
-        return f'there is no {error.filename}: put it there, or set its path (data_root for a data set) in the config'
-    widths = WIDTHS_DIFFER.search(message)
-    if widths:
-        return 'a layer got {} channels where it takes {}: compare in_channels of the head with the backbone'.format(
-            *widths.groups()
-        )
-    if message.startswith('view size is not compatible'):
-        return 'a layer needs maps that are contiguous: add --cfg-options speed.channels_last=False'
-    unknown = UNKNOWN_TYPE.search(message)
-    if unknown:
-        return _unknown_type(*unknown.groups())
-    named = isinstance(error, (ValueError, FileNotFoundError, RuntimeError)) and message
-    return message if named else f'{type(error).__name__}: {message}'
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is what a library turned into an error of its own, as mmengine does while it formats a config."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
-def _unknown_type(name: str, scope: str, kind: str) -> str:
-    near = difflib.get_close_matches(name, _known_types(kind, scope), n=3, cutoff=0.6)
-    hint = f'did you mean {" or ".join(near)}?' if near else 'is its package in custom_imports, and its prefix there?'
-    return f"there is no {kind} type '{name}'; {hint}"
+def _is_closed(pipe: int) -> bool:
+    """Whether nobody reads what is written to a pipe."""
+    import select
+
+    poll = select.poll()
+    poll.register(pipe, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
-def _known_types(kind: str, scope: str) -> list[str]:
-    """Names that a config of ``scope`` can give to a ``kind``, with prefixes where they are needed."""
-    registries = [registry for registry in vars(root).values() if isinstance(registry, Registry)]
-    registry = next(registry for registry in registries if registry.name == kind)
-    with importing():
-        for child in list(registry.children.values()):
-            child.get('no such part')  # all are imported in the search for it
-    names = list(registry.module_dict)
-    for child in registry.children.values():
-        names += [name if child.scope == scope else f'{child.scope}.{name}' for name in child.module_dict]
-    return names
+def _leave(where: str, error: Exception, traceback: bool) -> None:
+    """Report an error where someone will look for it, and end the process."""
+    _tell_torchrun(error)
+    if traceback and not _has_peers():
+        raise error
+    if traceback:
+        tracebacks.print_exception(error)
+    log = _log(error)
+    hint = f'the whole traceback: {log}' if log else '--traceback shows where'
+    print(f'error: {_rank()}{where}: {describe(error)} ({hint})', file=sys.stderr)
+    if _has_peers():
+        # An end in good order would wait for processes that wait for this one.
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+    sys.exit(1)
+
+
+def _rank() -> str:
+    several = int(os.environ.get('WORLD_SIZE', 1)) > 1 or _has_peers()
+    return f'rank {distributed.get_rank() if _has_peers() else os.environ.get("RANK", "?")}: ' if several else ''
+
+
+def _has_peers() -> bool:
+    return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+
+
+def _tell_torchrun(error: Exception) -> None:
+    """Write the error where torchrun reads it for its report."""
+    if os.environ.get('TORCHELASTIC_ERROR_FILE'):
+        from torch.distributed.elastic.multiprocessing.errors import get_error_handler
+
+        get_error_handler().record_exception(error)
+
+
+def _log(error: Exception) -> str | None:
+    """Write the whole traceback to the run's log, or beside it by a process that has none; return the file's name."""
+    text = ''.join(tracebacks.format_exception(error))
+    try:
+        loggers = list(MMLogger._instance_dict.values())
+        files = [handler for logger in loggers[-1:] for handler in logger.handlers if hasattr(handler, 'baseFilename')]
+        for handler in files:
+            handler.emit(logging.LogRecord('mmengine', logging.ERROR, __file__, 0, text, None, None))
+        if files:
+            return os.path.relpath(files[0].baseFilename)
+        runner = find_local(error, Runner)
+        log_dir = getattr(runner, '_log_dir', None)
+        if log_dir is None or runner.rank == 0:
+            return None
+        path = Path(log_dir) / f'rank_{runner.rank}_error.log'
+        path.write_text(text)
+        return os.path.relpath(path)
+    except OSError:  # a full disk, for example: what matters is the error itself
+        return None

@@ -35,6 +35,8 @@ def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
     """
     model = model.module if is_model_wrapper(model) else model
     num_classes, plural = _count_classes(dataset)
+    while hasattr(dataset, 'dataset'):  # a wrapper's name tells nothing
+        dataset = dataset.dataset
     for name, part in model.named_modules():
         own = getattr(part, 'num_classes', None)
         if not isinstance(own, int):

@@ -1,23 +1,43 @@
-"""mmengine's runner, with the settings for speed."""
+"""mmengine's runner, with the settings for speed and samples that are functions of the seed."""
 
 import torch
 from mmengine.hooks import Hook
+from mmengine.logging import MMLogger
 from mmengine.optim import OptimWrapper
-from mmengine.runner import Runner
+from mmengine.runner import FlexibleRunner, Runner
 from torch import nn
+from torch.utils.data import DataLoader
 
 from vt.registry import HOOKS, RUNNERS
 
+from .seeds import seeded_loader
 from .speed import to_channels_last
 from .speed_settings import SpeedSettings, require_compiler
 
 
+class SeededLoaders:
+    """What both runners share: samples that are functions of seed and place, see :mod:`vt.engine.seeds`."""
+
+    def build_dataloader(
+        self, dataloader: DataLoader | dict, seed: int | None = None, diff_rank_seed: bool = False
+    ) -> DataLoader:
+        if isinstance(dataloader, dict):
+            dataloader = seeded_loader(dataloader, seed)
+        return super().build_dataloader(dataloader, seed, diff_rank_seed)
+
+
+@RUNNERS.register_module(name='FlexibleRunner')
+class VTFlexibleRunner(SeededLoaders, FlexibleRunner):
+    """mmengine's runner for strategies such as FSDP."""
+
+
 @RUNNERS.register_module()
-class SpeedRunner(Runner):
+class VTRunner(SeededLoaders, Runner):
     """A runner that makes the settings of the config key ``speed`` and names them in one line of the log.
 
-    See :class:`vt.engine.speed_settings.SpeedSettings`. Everything else is mmengine's. ``tools/train.py`` and
-    ``tools/test.py`` use it by themselves; other tools of OpenMMLab do with ``runner_type = 'vt.SpeedRunner'``.
+    See :class:`vt.engine.speed_settings.SpeedSettings`. Samples are augmented by their place, see
+    :mod:`vt.engine.seeds`. Everything else is mmengine's. ``tools/train.py`` and ``tools/test.py`` use it by
+    themselves; other tools of OpenMMLab do with ``runner_type = 'vt.VTRunner'``.
     """
 
     def setup_env(self, env_cfg: dict) -> None:
@@ -28,6 +48,10 @@ class SpeedRunner(Runner):
             self.cfg.compile = True
         self.process_speed = self.speed.set_process()
         super().setup_env(env_cfg)
+
+    def build_logger(self, *args, **kwargs) -> MMLogger:
+        """Each of several processes writes a log of its own, ``*_rank<N>.log``; the main one alone prints too."""
+        return super().build_logger(*args, distributed=True, **kwargs)
 
     def build_model(self, model: nn.Module | dict) -> nn.Module:
         """The model, in channels_last before it is wrapped for DDP."""

@@ -3,6 +3,8 @@
 from mmengine.runner.checkpoint import CheckpointLoader
 from torch import Tensor, nn
 
+from vt.checkpoints.loading import state_of
+
 
 def load_resnet_stages(
     backbone: nn.Module, checkpoint: str, prefix: str | None = None, map_location: str = 'cpu'
@@ -21,7 +23,8 @@ def load_resnet_stages(
     Raises:
         ValueError: the file lacks a tensor of the convolutional stages or holds one of another shape.
     """
-    state = backbone_state(CheckpointLoader.load_checkpoint(checkpoint, map_location), prefix)
+    loaded = CheckpointLoader.load_checkpoint(checkpoint, map_location)
+    state = backbone_state(state_of(loaded, checkpoint), prefix)
     own = backbone.state_dict()
     missing = [name for name in own if name not in state and not name.startswith('layer4.')]
     missing = [name for name in missing if not name.endswith('num_batches_tracked')]  # absent from old files
@@ -37,9 +40,8 @@ def load_resnet_stages(
     backbone.load_state_dict(matching, strict=False)
 
 
-def backbone_state(checkpoint: dict, prefix: str | None) -> dict[str, Tensor]:
-    """The backbone's tensors by plain name; ``module.`` of a data-parallel model is taken off first."""
-    state = {name.removeprefix('module.'): tensor for name, tensor in checkpoint.get('state_dict', checkpoint).items()}
+def backbone_state(state: dict[str, Tensor], prefix: str | None) -> dict[str, Tensor]:
+    """The backbone's tensors by plain name."""
     if prefix is None:
         prefix = 'backbone.' if any(name.startswith('backbone.') for name in state) else ''
     prefix = prefix if not prefix or prefix.endswith('.') else f'{prefix}.'

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import torch
 from mmengine.model import BaseDataPreprocessor
-from mmengine.runner.checkpoint import CheckpointLoader
 from mmpretrain.registry import MODELS as CLASSIFIERS
 from torch import Tensor, nn
 from torchvision.transforms import Resize
+
+from vt.checkpoints.loading import load_weights, weights_only
 
 WHERE = 'model.teacher'
 
@@ -51,7 +52,7 @@ class Teacher(nn.Module):
             raise ValueError(f'{WHERE} has no weights: set {WHERE}_checkpoint to their file')
         self.classifier = build_classifier(classifier, num_classes)
         if checkpoint is not None:
-            load_weights(self.classifier, checkpoint)
+            load_teacher(self.classifier, checkpoint)
         own = self.classifier.data_preprocessor
         self.normalize = Renormalize(preprocessor, own) if hasattr(own, 'mean') else nn.Identity()
         self.resize = Resize(size, antialias=True) if size is not None else nn.Identity()
@@ -97,7 +98,8 @@ def build_classifier(classifier: dict, num_classes: int | None) -> nn.Module:
         OSError: weights that it brings itself could not be fetched.
     """
     try:
-        model = CLASSIFIERS.build(deepcopy(classifier))  # classifiers write defaults into their config
+        with weights_only():  # timm loads them itself
+            model = CLASSIFIERS.build(deepcopy(classifier))  # classifiers write defaults into their config
     except ImportError as error:
         hint = f"For timm: pip install -e '.[timm]'; or set another {WHERE}"
         raise ImportError(f'{WHERE} lacks a package: {error} {hint}') from error
@@ -110,7 +112,7 @@ def build_classifier(classifier: dict, num_classes: int | None) -> nn.Module:
     return model
 
 
-def load_weights(classifier: nn.Module, checkpoint: str) -> None:
+def load_teacher(classifier: nn.Module, checkpoint: str) -> None:
     """Load every tensor of a classifier; nothing may lack or be left over.
 
     Args:
@@ -120,30 +122,10 @@ def load_weights(classifier: nn.Module, checkpoint: str) -> None:
     Raises:
         FileNotFoundError: there is no such file.
         OSError: it can't be read or fetched.
-        ValueError: names or shapes differ.
+        ValueError: names or shapes differ; or it is damaged, or asks for more than weights.
     """
     if '://' not in checkpoint and not Path(checkpoint).is_file():
         raise FileNotFoundError(
             f'there is no {checkpoint} for {WHERE}: train the teacher first, or set {WHERE}_checkpoint to its weights'
         )
-    try:
-        loaded = CheckpointLoader.load_checkpoint(checkpoint, map_location='cpu')
-    except OSError as error:
-        raise OSError(f'{checkpoint} for {WHERE} could not be read ({error})') from error
-    state = {name.removeprefix('module.'): tensor for name, tensor in loaded.get('state_dict', loaded).items()}
-    own = classifier.state_dict()
-    counters = {name: tensor for name, tensor in own.items() if name.endswith('num_batches_tracked')}
-    state = counters | state  # old files hold none
-    for difference, names in (('lacks', own.keys() - state.keys()), ('also holds', state.keys() - own.keys())):
-        if names:
-            raise ValueError(
-                f"{checkpoint} is not {WHERE}'s: of {len(own)} tensors it {difference} {min(names)} "
-                f'and {len(names) - 1} more; set {WHERE} to the model that was trained'
-            )
-    for name, tensor in own.items():
-        if state[name].shape != tensor.shape:
-            raise ValueError(
-                f"{checkpoint} is not {WHERE}'s: {name} is {tuple(state[name].shape)}, "
-                f'the model needs {tuple(tensor.shape)}'
-            )
-    classifier.load_state_dict(state)
+    load_weights(classifier, checkpoint, WHERE, f'set {WHERE} to the model that was trained')

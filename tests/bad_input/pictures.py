@@ -1,0 +1,53 @@
+"""Good and bad image files."""
+
+import io
+
+import numpy as np
+from PIL import Image
+
+
+def colours(height=40, width=50):
+    """A smooth picture: codecs keep its colours, so that they can be compared."""
+    y, x = np.mgrid[:height, :width]
+    return np.stack([4 * x, 5 * y, 2 * x + 2 * y], -1).astype(np.uint8)
+
+
+def encode(image, format='PNG', **options):
+    buffer = io.BytesIO()
+    image = image if isinstance(image, Image.Image) else Image.fromarray(image)
+    image.save(buffer, format, **options)
+    return buffer.getvalue()
+
+
+RGB = Image.fromarray(colours())
+GREY = np.asarray(RGB.convert('L'))
+# Name and content of files that no decoder reads.
+DAMAGED = {
+    'truncated JPEG': ('bad.jpg', encode(RGB, 'JPEG')[:-100]),
+    'truncated PNG': ('bad.png', encode(RGB)[:-60]),
+    'zero bytes': ('bad.jpg', b''),
+    'text named .jpg': ('bad.jpg', b'this is no image, whatever its name says\n'),
+    'float TIFF': ('bad.tif', encode(GREY.astype(np.float32) / 255, 'TIFF')),
+}
+# Name and content of images of other modes, and whether their colours or their grey are to be seen.
+MODES = {
+    'CMYK': ('a.jpg', encode(RGB.convert('CMYK'), 'JPEG', quality=95), 'colours'),
+    'CMYK TIFF': ('a.tif', encode(RGB.convert('CMYK'), 'TIFF'), 'colours'),
+    'palette': ('a.png', encode(RGB.convert('P', palette=Image.Palette.ADAPTIVE)), 'colours'),
+    'alpha': ('a.png', encode(Image.merge('RGBA', [*RGB.split(), Image.new('L', RGB.size, 128)])), 'colours'),
+    'grey': ('a.png', encode(GREY), 'grey'),
+    'grey with alpha': ('a.png', encode(RGB.convert('LA')), 'grey'),
+    '16-bit grey': ('a.png', encode(GREY.astype(np.uint16) * 257), 'grey'),
+}
+MASK = np.arange(40 * 50, dtype=np.uint8).reshape(40, 50) % 4
+# Content of masks, and what is said of them.
+MASKS = {
+    'colour': (encode(RGB), 'bad.png is of mode RGB: a mask holds one 8-bit class number a pixel'),
+    '16-bit': (encode(MASK.astype(np.uint16)), 'bad.png is of mode I;16: a mask holds one 8-bit'),
+    'float TIFF': (encode(MASK.astype(np.float32), 'TIFF'), 'bad.png is of mode F: a mask holds one 8-bit'),
+    'alpha': (encode(RGB.convert('RGBA')), 'bad.png is of mode RGBA: a mask holds one 8-bit'),
+    'zero bytes': (b'', 'bad.png cannot be read: it is no image, or damaged'),
+    'truncated': (encode(MASK)[:-60], 'bad.png cannot be read: '),
+    'other size': (encode(MASK[:, :-1]), 'bad.png has 40x49 pixels, its image'),
+    'label outside': (encode(MASK + 20), 'bad.png holds the label 20, outside the 11 classes'),
+}

@@ -1,0 +1,93 @@
+"""Configs that can't be read, and settings that can't be used."""
+
+import pytest
+from bad_input.kept_run import DIGITS, assert_refused, train
+
+# Name, then the config's text or bytes, then what the line holds.
+FILES = {
+    'syntax error': ('a = 1\nb = (\n', "line 2: SyntaxError: '(' was never closed"),
+    'undefined name': (f'{DIGITS}c = somewhere\n', "line 7: NameError: name 'somewhere' is not defined"),
+    'key that is not there': (f"{DIGITS}c = train_cfg['epochs']\n", 'line 7: KeyError: epochs'),
+    'inherits itself': ("_base_ = 'config.py'\n", 'it inherits itself by _base_'),
+    'missing base': ("_base_ = 'nowhere.py'\n", 'nowhere.py: correct _base_'),
+    'base variable that is not there': (f'{DIGITS}c = _base_.lr\n', "line 7: AttributeError: 'ConfigDict' object has"),
+    'other encoding': (b'name = "\xff\xfe"\n', 'it is not a text in UTF-8'),
+    'NUL in the text': ('a = 1\0\n', 'null bytes'),
+    'no module of that name': (f"{DIGITS}custom_imports = dict(imports=['nowhere'])\n", 'custom modules from'),
+    'no settings at all': ('', 'there is no model in it'),
+}
+OPTIONS = {
+    'misspelt setting': ('model.backbone.dpeth=18', "model.backbone has no setting 'dpeth'; did you mean depth?"),
+    'misspelt part': ('model.bakbone.depth=18', "model has no setting 'bakbone'; did you mean backbone?"),
+    'misspelt first key': (
+        'train_dataloder.batch_size=2',
+        "no setting 'train_dataloder'; did you mean train_dataloader",
+    ),
+    'misspelt type': (
+        'model.backbone.type=vt.VTResNt',
+        "there is no model type 'vt.VTResNt'; did you mean vt.VTResNet",
+    ),
+    'misspelt optimizer': ('optim_wrapper.optimizer.type=AdamWW', "no optimizer type 'AdamWW'; did you mean AdamW"),
+    'step that is not there': ('train_dataloader.dataset.pipeline.17.scale=3', 'Index 17 exceeds the length of list'),
+    'negative batch size': (
+        'train_dataloader.batch_size=-1',
+        'train_dataloader.batch_size=-1 must be a whole number of',
+    ),
+    'batch size in words': ('train_dataloader.batch_size=many', "train_dataloader.batch_size='many' must be a whole"),
+    'negative workers': ('val_dataloader.num_workers=-1', 'val_dataloader.num_workers=-1 must be a whole number of at'),
+    'no epochs': ('train_cfg.max_epochs=0', 'train_cfg.max_epochs=0 must be a whole number of at least 1'),
+    'half an epoch': ('train_cfg.max_epochs=0.5', 'train_cfg.max_epochs=0.5 must be a whole number of at least 1'),
+    'learning rate in words': (
+        'optim_wrapper.optimizer.lr=high',
+        "optim_wrapper.optimizer.lr='high' must be a number",
+    ),
+    'learning rate NaN': (
+        'optim_wrapper.optimizer.lr=nan',
+        'optim_wrapper.optimizer.lr=nan must be a number of',
+    ),
+    'negative weight decay': (
+        'optim_wrapper.optimizer.weight_decay=-1',
+        'weight_decay=-1 must be a number of',
+    ),
+    'empty pipeline': (
+        'train_dataloader.dataset.pipeline=[]',
+        'train_dataloader.dataset.pipeline=[] must be a list',
+    ),
+    'number for a model': ('model=3', "model=3 must be a dict with a 'type'"),
+    'negative seed': ('randomness.seed=-1', 'randomness.seed=-1 must be from 0 to 2**32 - 1, or None'),
+    'unknown log level': ('log_level=LOUD', "log_level='LOUD' must be 'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
+    'tokens that are not whole': ('model.backbone.num_tokens=2.5', 'model.backbone'),
+    'sizes that do not divide': ('model.backbone.groups=3', 'model.backbone: FilterTokenizer: in_channels=128 is not'),
+    'widths that differ': ('model.head.in_channels=60', 'a layer got 64 channels where it takes 60'),
+    'classes that differ': ('model.head.num_classes=7', 'model.head has num_classes=7, but the Digits data set has 10'),
+    'means of two channels': ('data_preprocessor.mean=[1,2]', 'data_preprocessor'),
+    'image too small': ('train_dataloader.dataset.pipeline.0.scale=2', 'VTResNet: an input of 6x6 pixels is too small'),
+}
+
+
+@pytest.mark.parametrize('name', FILES)
+def test_a_config_that_cannot_be_read(name, kept, tmp_path):
+    text, message = FILES[name]
+    (tmp_path / 'config.py').write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert_refused(train(tmp_path, None, '--work-dir', kept), message, kept)
+
+
+@pytest.mark.parametrize('name', OPTIONS)
+def test_a_setting_that_cannot_be_used(name, kept, tmp_path):
+    option, message = OPTIONS[name]
+    assert_refused(train(tmp_path, DIGITS, '--work-dir', kept, options=[option]), message, kept)
+
+
+def test_a_traceback_is_shown_on_request_alone(kept, tmp_path):
+    result = train(tmp_path, DIGITS, '--work-dir', kept, '--traceback', options=['model.head.in_channels=60'])
+    assert result.returncode == 1
+    assert 'Traceback (most recent call last)' in result.stderr
+    assert 'RuntimeError: mat1 and mat2' in result.stderr
+
+
+def test_the_log_has_the_whole_traceback(tmp_path):
+    result = train(tmp_path, DIGITS, options=['model.head.in_channels=60'])
+    (log,) = (tmp_path / 'work_dirs/config').glob('*/*.log')
+    assert f'(the whole traceback: {log.relative_to(tmp_path)})' in result.stderr
+    assert 'RuntimeError: mat1 and mat2' in log.read_text()
+    assert 'Traceback' not in result.stdout

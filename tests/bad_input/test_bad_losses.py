@@ -1,0 +1,128 @@
+"""Losses that are not finite: warned of, never saved, and the end of a run when they stay."""
+
+import re
+
+import pytest
+import torch
+from bad_input.kept_run import DIGITS, FOLDER, assert_refused, train
+from bad_input.pictures import RGB, encode
+from mmengine.model import BaseModel
+from mmengine.runner import Runner
+from process_groups import run_processes
+from torch import nn
+
+from vt.engine.loss_check import FiniteLossHook, find_non_finite, why_not_save
+
+NAN, INFINITE = float('nan'), float('inf')
+SPOILT = (
+    FOLDER.replace('max_epochs=1', 'max_epochs=4')
+    .replace("dict(type='PackInputs')", "dict(type='Spoil'), dict(type='PackInputs')")
+    .replace('batch_size=4', 'batch_size=1')
+    + "custom_imports = dict(imports=['vt', 'bad_input.spoiling_step'])\n"
+)
+
+
+class Losses(BaseModel):
+    """A model whose losses are its data."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(1))
+
+    def forward(self, inputs, data_samples=None, mode='loss'):
+        return dict(loss=inputs[0].mean() + 0 * self.weight.nan_to_num().sum())
+
+
+class CheckHook(FiniteLossHook):
+    """Note after each iteration whether a checkpoint might be written."""
+
+    def after_train_iter(self, runner, *args, **kwargs):
+        super().after_train_iter(runner, *args, **kwargs)
+        reasons.append(why_not_save(runner))
+
+
+reasons = []
+
+
+def run_losses(losses, tmp_path, patience):
+    """Train on given losses, one an iteration; the runner and why each iteration must not be saved."""
+    reasons.clear()
+    runner = Runner(
+        Losses(),
+        str(tmp_path),
+        train_dataloader=dict(
+            dataset=[dict(inputs=torch.tensor([loss])) for loss in losses],
+            sampler=dict(type='DefaultSampler', shuffle=False),
+            batch_size=1,
+        ),
+        train_cfg=dict(by_epoch=True, max_epochs=1),
+        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.0)),
+        custom_hooks=[CheckHook(patience)],
+        default_hooks=dict(checkpoint=None),
+        experiment_name=tmp_path.name,
+    )
+    runner.train()
+
+
+def test_a_loss_that_recovers_is_warned_of(tmp_path):
+    run_losses([1.0, NAN, INFINITE, 2.0, -INFINITE], tmp_path, patience=3)
+    refused = 'the loss is not finite'
+    assert [bool(reason) for reason in reasons] == [False, True, True, False, True]
+    assert reasons[1] == refused
+    (log,) = tmp_path.glob('*/*.log')
+    warnings = re.findall(r'The loss of iteration (\d) is (\S+) \((\d) in a row', log.read_text())
+    assert warnings == [('2', 'nan', '1'), ('3', 'inf', '2'), ('5', '-inf', '1')]
+    assert 'The loss is finite again at iteration 4' in log.read_text()
+
+
+@pytest.mark.parametrize(('patience', 'span'), [(1, 'at iteration 2'), (3, 'in iterations 2 to 4')])
+def test_the_run_stops_after_so_many_in_a_row(patience, span, tmp_path):
+    with pytest.raises(FloatingPointError, match=f'the loss was nan {span}; the last good checkpoint is none'):
+        run_losses([1.0, NAN, NAN, NAN, 1.0], tmp_path, patience)
+
+
+def test_patience_is_a_count():
+    with pytest.raises(ValueError, match='patience=0 must be a whole number of at least 1'):
+        FiniteLossHook(patience=0)
+
+
+def test_a_weight_that_is_not_finite_is_named():
+    model = nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2))
+    model.register_buffer('mask', torch.tensor([-INFINITE]))  # infinite on purpose
+    assert find_non_finite(model) is None
+    model[1].running_var[1] = NAN
+    assert find_non_finite(model) == '1.running_var'
+
+
+def test_a_run_that_diverges_keeps_its_good_checkpoints(kept, tmp_path):
+    """The learning rate explodes in the second epoch; the first epoch's checkpoint is the last."""
+    config = DIGITS.replace('max_epochs=1', 'max_epochs=6') + (
+        "param_scheduler = [dict(type='MultiStepLR', milestones=[1], gamma=1e30, by_epoch=True)]\n"
+    )
+    result = train(tmp_path, config)
+    message = re.search(
+        r'the loss was (nan|inf) in iterations (\d+) to (\d+); the last good checkpoint is (\S+)', result.stderr
+    )
+    assert_refused(result, message.group(), kept)
+    assert int(message[3]) - int(message[2]) == 2
+    written = sorted((tmp_path / 'work_dirs/config').glob('*.pth'))
+    assert str(written[-1]) == message[4]
+    for path in written:
+        weights = torch.load(path, weights_only=False)['state_dict']
+        assert all(weight.isfinite().all() for weight in weights.values())
+    assert 'No checkpoint is written: the loss is not finite' in result.stdout
+
+
+def test_two_processes_stop_together_and_name_the_files(tmp_path, kept):
+    """Every second image, those of rank 1, is spoilt."""
+    for label, names in (('cat', 'ab'), ('dog', 'cd')):
+        (tmp_path / 'data/images' / label).mkdir(parents=True)
+        for name, kind in zip(names, ('good', 'spoilt')):
+            (tmp_path / f'data/images/{label}/{name}_{kind}.png').write_bytes(encode(RGB))
+    (tmp_path / 'config.py').write_text(SPOILT)
+    options = ['train_dataloader.sampler.shuffle=False']
+    results = run_processes(2, 'train.py', 'config.py', '--work-dir', kept, cwd=tmp_path, options=options)
+    for rank, result in enumerate(results):
+        message = f'error: rank {rank}: config.py: the loss was nan in iterations 1 to 3; the last good checkpoint is '
+        assert_refused(result, message, kept)
+        assert 'first such batch: data/images/cat/b_spoilt.png (' in result.stderr

@@ -1,0 +1,131 @@
+"""What a machine refuses: rights, space, memory, ports, other processes."""
+
+import json
+import os
+import signal
+import socket
+import time
+
+import pytest
+from bad_input.kept_run import DIGITS, FOLDER, assert_refused, train
+from bad_input.pictures import RGB, encode
+from forked_tools import ForkedTool, run_forked
+from process_groups import run_processes
+from tool_runner import ROOT, assert_one_line
+
+LIMITED = ROOT / 'tests/bad_input/limited_tool.py'
+TIMEOUT = 120  # seconds, against a hang
+OPTIONS = {
+    'image without end': (
+        'train_dataloader.dataset.pipeline.0.scale=200000',
+        '(Resize): out of memory (Failed to allocate 120000000000 bytes)',
+    ),
+    'model without end': ('model.backbone.token_channels=100000000000', 'model.backbone: out of memory'),
+    'validation image': ('val_dataloader.dataset.pipeline.0.scale=200000', 'cannot be loaded (Resize): out of memory'),
+}
+
+
+def limited(limit, folder, config, *arguments):
+    (folder / 'config.py').write_text(config)
+    return run_forked(LIMITED, limit, ROOT / 'tools/train.py', 'config.py', *arguments, cwd=folder)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for label in ('cat', 'dog'):
+        (tmp_path / 'data/images' / label).mkdir(parents=True)
+        for index in range(2):
+            (tmp_path / f'data/images/{label}/{index}.png').write_bytes(encode(RGB))
+    return tmp_path
+
+
+@pytest.mark.parametrize('kind', OPTIONS)
+def test_out_of_memory(kind, kept, tmp_path):
+    option, message = OPTIONS[kind]
+    result = train(tmp_path, DIGITS, '--work-dir', kept, options=[option, 'default_hooks.checkpoint=None'])
+    assert_refused(result, message, kept)
+
+
+def test_a_killed_worker(kept, tmp_path):
+    config = f"{DIGITS}custom_imports = dict(imports=['vt', 'bad_input.killing_step'])\n"
+    config += "train_dataloader.update(num_workers=1)\ntrain_dataloader['dataset']['pipeline'] = [dict(type='Kill')]\n"
+    result = train(tmp_path, config, '--work-dir', kept)
+    assert_refused(result, 'mostly because the memory was full: lower num_workers', kept)
+
+
+def test_a_work_directory_that_is_a_file(tmp_path):
+    (tmp_path / 'out').write_text('mine')
+    assert_one_line(train(tmp_path, DIGITS, '--work-dir', 'out'), 'is a file where a folder is needed')
+    assert_one_line(train(tmp_path, DIGITS, '--work-dir', 'out/below'), 'is a file where a folder is needed')
+    assert (tmp_path / 'out').read_text() == 'mine'
+
+
+@pytest.mark.parametrize(
+    ('path', 'mode'), [('data/images/dog/0.png', 0o000), ('data/images/dog', 0o000), ('data', 0o000), ('out', 0o555)]
+)
+def test_no_rights(path, mode, folder, kept):
+    (folder / 'out').mkdir()
+    (folder / path).chmod(mode)
+    try:
+        result = limited('rights', folder, FOLDER, '--work-dir', 'out/new' if path == 'out' else kept)
+    finally:
+        (folder / path).chmod(0o755)
+    assert_refused(result, 'no permission for ', kept)
+
+
+def test_no_space_for_a_checkpoint(kept, tmp_path):
+    result = limited('file-size', tmp_path, DIGITS, '--work-dir', kept)
+    assert_refused(result, 'no space is left', kept)
+
+
+def test_no_space_for_the_last_file(tmp_path):
+    (tmp_path / 'out').mkdir()
+    (tmp_path / 'out/training.json').symlink_to('/dev/full')
+    result = train(tmp_path, DIGITS, '--work-dir', 'out')
+    assert_one_line(result, 'no space is left to write')
+    assert (tmp_path / 'out/epoch_1.pth').exists()
+
+
+def test_a_port_in_use(kept, tmp_path):
+    with socket.socket() as taken:
+        taken.bind(('0.0.0.0', 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        place = dict(RANK='0', LOCAL_RANK='0', WORLD_SIZE='2', MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
+        env = dict(os.environ, CUDA_VISIBLE_DEVICES='', **place)
+        result = train(tmp_path, DIGITS, '--work-dir', kept, env=env)
+    assert_refused(result, f'error: rank 0: config.py: port {port} is in use', kept)
+
+
+def test_both_of_two_processes_end_when_one_fails(folder, kept):
+    """The one with a damaged image names it, in the file for torchrun too; the other one points to it."""
+    (folder / 'data/images/dog/1.png').write_bytes(encode(RGB)[:-60])
+    (folder / 'config.py').write_text(FOLDER + 'train_dataloader.update(batch_size=1)\n')
+    options = ['train_dataloader.sampler.shuffle=False', 'default_hooks.checkpoint=None']  # the last image: rank 1
+    env = dict(TORCHELASTIC_ERROR_FILE=str(folder / 'error.json'))
+    arguments = ['train.py', 'config.py', '--work-dir', kept]
+    first, second = run_processes(2, *arguments, cwd=folder, options=options, env=env)
+    assert_refused(second, 'error: rank 1: config.py: data/images/dog/1.png cannot be loaded', kept)
+    assert_refused(first, 'error: rank 0: config.py: stopped because another process failed', kept)
+    assert json.loads((folder / 'error.json').read_text())['message']['extraInfo']['py_callstack']
+    log = second.stderr.split('(the whole traceback: ')[1].split(')')[0]
+    assert 'SampleError: data/images/dog/1.png' in (folder / log).read_text()
+
+
+def test_ctrl_c(tmp_path):
+    (tmp_path / 'config.py').write_text(DIGITS)
+    tool = ForkedTool('train.py', 'config.py', cwd=tmp_path, options=['train_cfg.max_epochs=1000'])
+    deadline = time.monotonic() + TIMEOUT
+    while 'Epoch(train)' not in tool.stdout and time.monotonic() < deadline:
+        time.sleep(0.1)
+    tool.send_signal(signal.SIGINT)
+    result = tool.wait(TIMEOUT)
+    assert result.returncode == 130, result.stderr
+    assert result.stderr == ''
+
+
+def test_nobody_reads_the_output(tmp_path):
+    (tmp_path / 'config.py').write_text(DIGITS)
+    result = run_forked(LIMITED, 'output', ROOT / 'tools/check_dataset.py', 'config.py', cwd=tmp_path)
+    assert result.returncode == 1
+    assert result.stderr == ''

@@ -1,0 +1,99 @@
+"""``tools/check_dataset.py`` reads everything and lists every problem."""
+
+import json
+
+import numpy as np
+import pytest
+from bad_input.kept_run import DIGITS, FOLDER, SCENES
+from bad_input.pictures import DAMAGED, GREY, MASK, MASKS, RGB, encode
+from forked_tools import run_forked
+from tool_runner import assert_one_line
+
+TEST_FOLDER = "val_dataloader = test_dataloader = dict(dataset=dict(dataset, data_prefix='held out'))\n"
+
+
+def check(folder, config, *arguments, **kwargs):
+    (folder / 'config.py').write_text(config)
+    result = run_forked('check_dataset.py', 'config.py', '--out', 'report.json', *arguments, cwd=folder, **kwargs)
+    report = folder / 'report.json'
+    return result, json.loads(report.read_text()) if report.exists() else None
+
+
+def write(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two classes to train on and two to test on; every image is another one."""
+    for number, name in enumerate(('images/cat/a', 'images/dog/b', 'held out/cat/c', 'held out/dog/d')):
+        write(tmp_path / f'data/{name}.png', encode(np.asarray(RGB)[: 30 + number]))
+    return tmp_path
+
+
+@pytest.mark.parametrize('workers', ['1', '2'])
+def test_whole_images(workers, folder):
+    result, report = check(folder, FOLDER + TEST_FOLDER, '--workers', workers)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ''
+    assert 'No problem found' in result.stdout
+    train, test = report['data_sets']
+    assert (train['samples'], train['smallest'], train['largest']) == (2, [30, 50], [31, 50])
+    assert (test['split'], test['modes'], test['classes']) == ('val', {'RGB': 2}, {'cat': 1, 'dog': 1})
+    assert report['problems'] == []
+
+
+def test_every_bad_image_is_listed(folder):
+    for number, (name, content) in enumerate(DAMAGED.values()):
+        write(folder / f'data/images/cat/{number}_{name}', content)
+    write(folder / 'data/images/cat/16.png', encode(GREY.astype(np.uint16)))
+    write(folder / 'data/held out/cat/again.png', (folder / 'data/images/cat/a.png').read_bytes())
+    config = (
+        FOLDER.replace("type='LoadImageFromFile'", "type='LoadImageFromFile', imdecode_backend='pillow'") + TEST_FOLDER
+    )
+    result, report = check(folder, config)
+    assert result.returncode == 1
+    assert result.stderr == ''
+    assert report['counts'] == dict(unreadable=4, mode=2, duplicate=1)
+    found = {problem['file']: problem['message'] for problem in report['problems']}
+    assert "with 16 bits use imdecode_backend='cv2'" in found['data/images/cat/16.png']
+    assert 'is of mode F' in found['data/images/cat/4_bad.tif']
+    assert found['data/held out/cat/again.png'] == 'is the same image as data/images/cat/a.png of train'
+    assert all(file in result.stdout for file in found)
+    assert '7 problems: 4 unreadable, 2 mode, 1 duplicate' in result.stdout
+
+
+def test_every_bad_line_is_listed(folder):
+    write(folder / 'data/list.txt', b'cat/a.png 0\ncat/a.png\ncat/a.png 9\n\ncat/gone.png 1\n')
+    config = FOLDER.replace("data_prefix='images',", "data_prefix='images', ann_file='list.txt',")
+    result, report = check(folder, config, '--splits', 'train')
+    assert result.returncode == 1
+    assert [problem['line'] for problem in report['problems']] == [2, 3, 4]
+    write(folder / 'data/list.txt', b'cat/a.png 0\ncat/gone.png 1\n')
+    result, report = check(folder, config, '--splits', 'train')
+    assert [problem['file'] for problem in report['problems']] == ['data/images/cat/gone.png']
+
+
+def test_every_bad_mask_is_listed(tmp_path):
+    for name, (content, _) in dict(MASKS, good=(encode(MASK), '')).items():
+        write(tmp_path / f'data/masks/{name}.png', content)
+        write(tmp_path / f'data/images/{name}.png', encode(RGB))
+    write(tmp_path / 'data/images/alone.png', encode(RGB))
+    result, report = check(tmp_path, SCENES)
+    assert result.returncode == 1
+    assert report['counts'] == dict(mode=4, unreadable=2, missing=1, size=1, label=1)
+    for name, (_, message) in MASKS.items():
+        assert f'data/masks/{message.replace("bad.png", f"{name}.png")}' in result.stdout
+    (data_set,) = report['data_sets']
+    assert data_set['classes']['a'] == (MASK == 0).sum() + (MASK[:, :-1] == 0).sum()
+
+
+def test_data_in_memory_and_empty_folders(tmp_path):
+    result, report = check(tmp_path, DIGITS)
+    assert result.returncode == 0, result.stderr
+    assert sum(report['data_sets'][0]['classes'].values()) == 64
+    result, report = check(tmp_path, FOLDER)
+    assert result.returncode == 1
+    assert report['counts'] == dict(empty=1)
+    assert_one_line(check(tmp_path, FOLDER, '--workers', '0')[0], '--workers 0 must be at least 1')

@@ -1,0 +1,204 @@
+"""Files that look like checkpoints, each of which makes a file ``marker`` when what it asks for is run.
+
+A kind is a function of the path to write and of the marker's.
+"""
+
+import functools
+import importlib
+import io
+import operator
+import os
+import pickle
+import pydoc
+import subprocess
+import tarfile
+import timeit
+import warnings
+
+import numpy as np
+import numpy.testing
+import torch
+import torch.jit.unsupported_tensor_ops
+import torch.utils.collect_env
+from mmengine.config import Config
+from mmengine.logging import HistoryBuffer
+from torch import nn
+from torch._tensor import _rebuild_from_type_v2
+
+
+class Call:
+    """A call that unpickling makes."""
+
+    def __init__(self, function, *arguments):
+        self.reduced = (function, arguments)
+
+    def __reduce__(self):
+        return self.reduced
+
+
+class State:
+    """A ``__setstate__`` that unpickling calls, of a class whose ``__init__`` it does not."""
+
+    def __init__(self, cls, state):
+        self.cls, self.state = cls, state
+
+    def __reduce__(self):
+        return object.__new__, (self.cls,), self.state
+
+
+def python_that_makes(marker):
+    return f'open({str(marker)!r}, "w").close()'
+
+
+def command_that_makes(marker):
+    return f'touch {marker}'
+
+
+def globals_of(function, name):
+    """An object that a Python function's module knows, by attributes and calls alone."""
+    known = Call(getattr, function, '__globals__')
+    kind = Call(getattr, known, '__class__')
+    builtins = Call(_rebuild_from_type_v2, Call(getattr, known, 'get'), kind, ('__builtins__',), {})
+    get = Call(getattr, builtins, 'get')
+    return Call(_rebuild_from_type_v2, get, Call(getattr, get, '__class__'), (name,), {})
+
+
+def getattr_chain(marker):
+    """What mmengine's own list of safe globals lets through: ``getattr``, and PyTorch's call of any function."""
+    execute = globals_of(Call(getattr, HistoryBuffer, 'min'), 'exec')
+    return Call(_rebuild_from_type_v2, execute, Call(getattr, execute, '__class__'), (python_that_makes(marker),), {})
+
+
+# What a pickle holds, by kind, as a function of the marker's path.
+CALLS = {
+    'os.system': lambda marker: Call(os.system, command_that_makes(marker)),
+    'eval': lambda marker: Call(eval, python_that_makes(marker)),
+    'exec': lambda marker: Call(exec, python_that_makes(marker)),
+    'open': lambda marker: Call(open, str(marker), 'w'),
+    'subprocess': lambda marker: Call(subprocess.getoutput, command_that_makes(marker)),
+    'timeit': lambda marker: Call(timeit.timeit, python_that_makes(marker), 'pass', timeit.default_timer, 1),
+    'map over os.system': lambda marker: Call(next, Call(map, os.system, [command_that_makes(marker)])),
+    'functools.partial': lambda marker: Call(
+        next, Call(map, functools.partial(subprocess.call, shell=True), [command_that_makes(marker)])
+    ),
+    'functools.reduce': lambda marker: Call(functools.reduce, exec, [python_that_makes(marker), {}]),
+    'operator.methodcaller': lambda marker: Call(
+        next, Call(map, operator.methodcaller('__call__', python_that_makes(marker)), [exec])
+    ),
+    'pydoc.pipepager': lambda marker: Call(pydoc.pipepager, '', command_that_makes(marker)),
+    'getattr of a module': lambda marker: Call(
+        next, Call(map, Call(getattr, Call(importlib.import_module, 'os'), 'system'), [command_that_makes(marker)])
+    ),
+    'getattr chain': getattr_chain,
+    'any function by _rebuild_from_type_v2': lambda marker: Call(
+        _rebuild_from_type_v2, os.system, int, (command_that_makes(marker),), {}
+    ),
+    'torch.utils.collect_env.run': lambda marker: Call(torch.utils.collect_env.run, command_that_makes(marker)),
+    'torch execWrapper': lambda marker: Call(
+        torch.jit.unsupported_tensor_ops.execWrapper, python_that_makes(marker), {}, {}
+    ),
+    'numpy runstring': lambda marker: Call(np.testing.runstring, python_that_makes(marker), {}),
+    'nested torch.load': lambda marker: Call(
+        torch.storage._load_from_bytes, saved(Call(exec, python_that_makes(marker)))
+    ),
+    'nested pickle.loads': lambda marker: Call(pickle.loads, pickle.dumps(Call(exec, python_that_makes(marker)))),
+    'numpy array of objects': lambda marker: np.array([Call(exec, python_that_makes(marker))], dtype=object),
+    'numpy scalar of an object': lambda marker: Call(
+        np._core.multiarray.scalar, np.dtype('O'), Call(exec, python_that_makes(marker))
+    ),
+    'Config.fromstring': lambda marker: Call(Config.fromstring, python_that_makes(marker), '.py'),
+    'state of a Config': lambda marker: dict(
+        a=Config(dict(a=1)), b=State(Config, (Call(exec, python_that_makes(marker)), None, None, None, None))
+    ),
+    'state of a module': lambda marker: dict(a=nn.Linear(1, 1), b=Call(exec, python_that_makes(marker))),
+    'the key of a dict': lambda marker: {Call(hash, Call(exec, python_that_makes(marker))): 1},
+    'a history with methods': lambda marker: history_with(Call(exec, python_that_makes(marker))),
+}
+
+
+def history_with(method):
+    history = HistoryBuffer([1.0], [1])
+    history._statistics_methods = dict(mean=method)
+    return history
+
+
+def checkpoint_with(content):
+    """A checkpoint as mmengine writes it, with something more in it."""
+    return dict(
+        meta=dict(epoch=1, iter=2, dataset_meta=dict(more=content)),
+        state_dict=dict(weight=torch.zeros(2)),
+        message_hub=dict(log_scalars={}, runtime_info={}, resumed_keys={}),
+    )
+
+
+def saved(content, **options):
+    file = io.BytesIO()
+    torch.save(content, file, **options)
+    return file.getvalue()
+
+
+def in_checkpoint(call, **options):
+    return lambda path, marker: path.write_bytes(saved(checkpoint_with(call(marker)), **options))
+
+
+def plain_pickle(path, marker):
+    path.write_bytes(pickle.dumps(checkpoint_with(Call(exec, python_that_makes(marker)))))
+
+
+def names_of_python_2(path, marker):
+    """``__builtin__`` and ``posix``, which readers translate."""
+    path.write_bytes(b'\x80\x02c__builtin__\neval\nX' + _counted(python_that_makes(marker)) + b'\x85R.')
+
+
+def _counted(text):
+    return len(text).to_bytes(4, 'little') + text.encode()
+
+
+def legacy_tar(path, marker):
+    """The format of PyTorch 0.1: pickles in a tar archive."""
+    with tarfile.open(path, 'w', format=tarfile.PAX_FORMAT) as archive:
+        call = pickle.dumps(Call(exec, python_that_makes(marker)))
+        parts = dict(storages=pickle.dumps(0) + pickle.dumps([]), tensors=pickle.dumps(0), pickle=call)
+        for name, content in parts.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+
+class Program(nn.Module):
+    """It is run when it is read, and can write files."""
+
+    def __init__(self, path: str):
+        super().__init__()
+        self.path = path
+
+    @torch.jit.export
+    def __getstate__(self):
+        return self.path, self.training
+
+    @torch.jit.export
+    def __setstate__(self, state: tuple[str, bool]):
+        self.path = state[0]
+        self.training = state[1]
+        torch.save(torch.zeros(1), self.path)
+
+    def forward(self, x):
+        return x
+
+
+def torchscript(path, marker):
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # TorchScript is deprecated
+        torch.jit.script(Program(str(marker))).save(str(path))
+
+
+FILES = {
+    **{kind: in_checkpoint(call) for kind, call in CALLS.items()},
+    **{f'pickle protocol {n}': in_checkpoint(CALLS['exec'], pickle_protocol=n) for n in (0, 1, 3, 4, 5)},
+    'format before the archive': in_checkpoint(CALLS['exec'], _use_new_zipfile_serialization=False),
+    'format before the archive, os.system': in_checkpoint(CALLS['os.system'], _use_new_zipfile_serialization=False),
+    'plain pickle': plain_pickle,
+    'names of Python 2': names_of_python_2,
+    'legacy tar': legacy_tar,
+    'TorchScript': torchscript,
+}

@@ -1,0 +1,47 @@
+"""mmengine's own runner on a model of a few weights."""
+
+import torch
+from mmengine.model import BaseModel
+from mmengine.runner import Runner
+from torch import nn
+
+
+class Line(BaseModel):
+    """A linear layer with a normalisation."""
+
+    def __init__(self, width=3):
+        super().__init__()
+        self.layer = nn.Linear(width, 2)
+        self.norm = nn.BatchNorm1d(2)
+
+    def forward(self, inputs, mode='tensor'):
+        outputs = self.norm(self.layer(torch.stack(inputs)))
+        return dict(loss=outputs.square().mean() + self.layer.weight.sum()) if mode == 'loss' else outputs
+
+
+class Points:
+    """A data set with metadata."""
+
+    metainfo = dict(classes=('a', 'b'), palette=[[0, 0, 0], [1, 1, 1]])
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        return dict(inputs=torch.full((3,), float(index)))
+
+
+def build_runner(work_dir, optimizer, epochs=1, model=None, **options):
+    options = {name: str(value) if name == 'load_from' else value for name, value in options.items()}
+    return Runner(
+        model or Line(),
+        str(work_dir),
+        train_dataloader=dict(
+            dataset=Points(), batch_size=4, num_workers=0, sampler=dict(type='DefaultSampler', shuffle=True)
+        ),
+        train_cfg=dict(by_epoch=True, max_epochs=epochs),
+        optim_wrapper=dict(optimizer=optimizer),
+        param_scheduler=[dict(type='MultiStepLR', milestones=[1]), dict(type='LinearLR', end=1)],
+        experiment_name=f'{work_dir.name}_{id(options)}',
+        **options,
+    )

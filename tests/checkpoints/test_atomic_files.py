@@ -1,0 +1,179 @@
+"""Files are written whole or not at all: under SIGKILL, on a full disk, and in a folder that is read-only."""
+
+import contextlib
+import multiprocessing
+import os
+import random
+import resource
+import signal
+import tempfile
+import time
+from pathlib import Path
+
+import mmengine
+import pytest
+import torch
+from mmengine.fileio import LocalBackend, get_file_backend, register_backend
+from mmengine.fileio.io import backend_instances
+from mmengine.runner import save_checkpoint
+
+from vt.checkpoints.files import AtomicLocalBackend, find_damage, find_newest_checkpoint, write_atomically
+from vt.checkpoints.loading import read_checkpoint
+
+KILLS = 50
+fork = multiprocessing.get_context('fork')
+
+
+def checkpoint_of(iteration, megabytes=2):
+    weights = torch.full((megabytes * 2**18,), float(iteration))
+    return dict(
+        meta=dict(epoch=iteration, iter=iteration),
+        state_dict=dict(weight=weights),
+        message_hub=dict(log_scalars={}, runtime_info={}, resumed_keys={}),
+    )
+
+
+def train(folder, begin, started):
+    """Write checkpoints as fast as it goes, as a run does: file, ``last_checkpoint``, then the third last one goes."""
+    started.set()
+    iteration = begin
+    while True:
+        iteration += 1
+        save_checkpoint(checkpoint_of(iteration), f'{folder}/iter_{iteration}.pth')
+        write_atomically(folder / 'last_checkpoint', f'{folder}/iter_{iteration}.pth')
+        (folder / f'iter_{iteration - 2}.pth').unlink(missing_ok=True)
+
+
+def killed_after(seconds, target, *arguments):
+    started = fork.Event()
+    process = fork.Process(target=target, args=(*arguments, started))
+    process.start()
+    started.wait()
+    time.sleep(seconds)
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+
+def unfinished(folder):
+    return {(part.name, part.stat().st_mtime_ns) for part in folder.glob('.*.part')}
+
+
+def test_a_kill_at_any_moment_leaves_a_whole_newest_checkpoint(tmp_path):
+    """Until so many kills have met a write; those between two writes count for nothing."""
+    moments = random.Random(0)
+    newest, met, before = 0, 0, set()
+    save_checkpoint(checkpoint_of(0), f'{tmp_path}/iter_0.pth')
+    while met < KILLS:
+        killed_after(moments.uniform(0, 0.05), train, tmp_path, newest)
+        path, damaged = find_newest_checkpoint(tmp_path)
+        assert not damaged
+        loaded = read_checkpoint(path)
+        assert loaded['meta']['iter'] >= newest
+        newest = loaded['meta']['iter']
+        assert loaded['state_dict']['weight'].eq(newest).all()
+        named = tmp_path / 'last_checkpoint'
+        assert not named.exists() or find_damage(named.read_text()) is None
+        met += bool(unfinished(tmp_path) - before)
+        before = unfinished(tmp_path)
+        assert len(before) <= 2  # what killed writes leave does not pile up
+    assert newest > KILLS  # writes went on between the kills
+
+
+def write_with_stock_mmengine(folder, started):
+    register_backend('local', LocalBackend, force=True, prefixes='')
+    backend_instances.clear()
+    content = bytes(2**26)
+    started.set()
+    get_file_backend(str(folder)).put(content, folder / 'iter_1.pth')
+
+
+def test_without_it_a_kill_leaves_a_damaged_file(tmp_path):
+    """The test above can fail."""
+    for seconds in [0.001 * number for number in range(40)]:
+        with contextlib.suppress(AssertionError):  # it was done before
+            killed_after(seconds, write_with_stock_mmengine, tmp_path)
+        path = tmp_path / 'iter_1.pth'
+        if path.exists() and path.stat().st_size < 2**26:
+            assert find_damage(path)
+            return
+    pytest.fail('no kill met a write')
+
+
+def test_all_local_files_of_mmengine_are_written_so(tmp_path):
+    for uri in (None, str(tmp_path), 'relative/path'):
+        backend = get_file_backend(uri, backend_args=dict(backend='local') if uri is None else None)
+        assert type(backend) is AtomicLocalBackend
+    path = tmp_path / 'made/a.json'
+    mmengine.dump(dict(a='ü'), path)
+    assert mmengine.load(path) == dict(a='ü')
+    before = path.stat().st_ino
+    mmengine.dump(dict(a=2), path)
+    assert path.stat().st_ino != before  # another file has taken its name
+    assert [file.name for file in path.parent.iterdir()] == ['a.json']
+
+
+def test_links_and_devices_stay_what_they_are(tmp_path):
+    (tmp_path / 'link').symlink_to(tmp_path / 'target')
+    write_atomically(tmp_path / 'link', 'text')
+    assert (tmp_path / 'link').is_symlink()
+    assert (tmp_path / 'target').read_text() == 'text'
+    write_atomically('/dev/null', b'text')
+    assert not Path('/dev/null').is_file()
+
+
+def in_child(function, *arguments):
+    """The error's text of a function that is called in a process of its own."""
+    queue = fork.SimpleQueue()
+
+    def call():
+        try:
+            function(*arguments)
+        except OSError as error:
+            queue.put((type(error).__name__, error.errno, str(error)))
+        else:
+            queue.put(None)
+
+    process = fork.Process(target=call)
+    process.start()
+    result = queue.get()
+    process.join()
+    return result
+
+
+def save_on_a_full_disk(path):
+    """A limit on the size of files stops a write in its middle, as a full disk does."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))
+    save_checkpoint(checkpoint_of(2), path)
+
+
+def save_as_nobody(path):
+    if os.geteuid() == 0:
+        os.setuid(65534)
+    save_checkpoint(checkpoint_of(2), path)
+
+
+@pytest.fixture
+def folder():
+    """A folder that other users can enter."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o555)
+        yield Path(name)
+        Path(name).chmod(0o755)
+
+
+@pytest.mark.parametrize(('save', 'kind'), [(save_on_a_full_disk, 'OSError'), (save_as_nobody, 'PermissionError')])
+def test_what_can_not_be_written_leaves_the_previous_file(save, kind, folder):
+    path = folder / 'iter_1.pth'
+    folder.chmod(0o755)
+    save_checkpoint(checkpoint_of(1), str(path))
+    folder.chmod(0o555)
+    name, number, message = in_child(save, str(path))
+    assert name == kind
+    assert number
+    assert '\n' not in message
+    assert message.startswith(f'{path} could not be written (')
+    assert 'what was there before is untouched: free space there' in message
+    assert read_checkpoint(path)['state_dict']['weight'].eq(1).all()
+    assert [file.name for file in folder.iterdir()] == ['iter_1.pth']

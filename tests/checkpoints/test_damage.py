@@ -1,0 +1,221 @@
+"""Damaged files are told from whole ones, and the newest whole one is found."""
+
+import os
+import random
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.logging import HistoryBuffer
+from safetensors.torch import save
+
+from vt.checkpoints.files import find_damage, find_newest_checkpoint
+from vt.checkpoints.loading import read_checkpoint
+from vt.checkpoints.metadata import name_digits
+
+
+def checkpoint_of(iteration):
+    generator = torch.Generator().manual_seed(iteration)
+    return dict(
+        meta=dict(epoch=iteration, iter=iteration),
+        state_dict={f'layer{index}.weight': torch.randn(50, 50, generator=generator) for index in range(4)},
+        message_hub=dict(log_scalars={'loss': HistoryBuffer([1.0, 0.5], [1, 1])}, runtime_info={}, resumed_keys={}),
+        optimizer=dict(state={0: dict(step=torch.tensor(1.0))}, param_groups=[dict(lr=0.1)]),
+    )
+
+
+def write_archive(folder, iteration=1):
+    path = folder / f'iter_{iteration}.pth'
+    torch.save(checkpoint_of(iteration), path)
+    return path
+
+
+def write_before_archives(folder):
+    path = folder / 'iter_1.pth'
+    torch.save(checkpoint_of(1), path, _use_new_zipfile_serialization=False)
+    return path
+
+
+def write_published(folder):
+    content = save(checkpoint_of(1)['state_dict'])
+    path = folder / f'a-{name_digits(content)}.safetensors'
+    path.write_bytes(content)
+    return path
+
+
+def write_safetensors(folder):
+    return write_published(folder).rename(folder / 'a.safetensors')
+
+
+@pytest.mark.parametrize('write', [write_archive, write_before_archives, write_published, write_safetensors])
+def test_a_file_that_is_cut_off_anywhere(write, tmp_path):
+    path = write(tmp_path)
+    assert find_damage(path) is None
+    whole = path.read_bytes()
+    for percent in (*range(0, 100, 10), 1, 99):
+        path.write_bytes(whole[: len(whole) * percent // 100])
+        reason = find_damage(path)
+        assert reason, percent
+        with pytest.raises(ValueError, match=r'.') as raised:
+            read_checkpoint(path)
+        assert '\n' not in f'{reason}{raised.value}'
+    path.write_bytes(whole[:-1])
+    assert find_damage(path)
+    path.unlink()
+    assert find_damage(path) == 'it is not there'
+
+
+def changed(path, whole, place):
+    content = bytearray(whole)
+    content[place] ^= 1 << place % 8
+    path.write_bytes(content)
+
+
+def test_every_bit_of_a_record_is_checked(tmp_path):
+    """PyTorch itself reads changed weights without a word."""
+    path = write_archive(tmp_path)
+    whole = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        records = archive.infolist()
+    random.seed(0)
+    for record in records:
+        begin = whole.index(record.filename.encode(), record.header_offset) + len(record.filename)
+        extra = int.from_bytes(whole[record.header_offset + 28 : record.header_offset + 30], 'little')
+        for place in {0, record.file_size - 1, random.randrange(record.file_size)}:
+            changed(path, whole, begin + extra + place)
+            assert find_damage(path) == f'its part {record.filename} differs from its checksum'
+            if '/data/' in record.filename:
+                assert not has_same_tensors(path)
+                with pytest.raises(ValueError, match=r'is damaged: its part .+; take another copy'):
+                    read_checkpoint(path)
+
+
+def has_same_tensors(path):
+    loaded, expected = torch.load(path, weights_only=False), checkpoint_of(1)
+    tensors = [(loaded['state_dict'][name], weight) for name, weight in expected['state_dict'].items()]
+    tensors.append((loaded['optimizer']['state'][0]['step'], expected['optimizer']['state'][0]['step']))
+    return all(torch.equal(*pair) for pair in tensors)
+
+
+def test_a_changed_bit_is_found_or_changes_nothing(tmp_path):
+    """Names, dates and padding of an archive are not weights."""
+    path = write_archive(tmp_path)
+    whole = path.read_bytes()
+    random.seed(1)
+    found = 0
+    for place in random.sample(range(len(whole)), 300):
+        changed(path, whole, place)
+        reason = find_damage(path)
+        found += reason is not None
+        assert reason or has_same_tensors(path), place
+    assert found > 150
+
+
+def test_a_changed_bit_of_a_published_file_is_found(tmp_path):
+    path = write_published(tmp_path)
+    whole = path.read_bytes()
+    for place in random.Random(0).sample(range(len(whole)), 50):
+        changed(path, whole, place)
+        assert find_damage(path)
+
+
+@pytest.mark.parametrize(
+    ('content', 'reason'),
+    [
+        (b'', 'it is empty'),
+        (b'not a checkpoint', 'it is no checkpoint'),
+        (b'\x89PNG\r\n\x1a\n' + bytes(100), 'it is no checkpoint'),
+        (bytes(1000), 'it is no checkpoint: it begins with zeros'),
+        (b'PK\x03\x04' + bytes(1000), 'it is cut off or changed'),
+    ],
+)
+def test_other_files_are_named(content, reason, tmp_path):
+    (tmp_path / 'a.pth').write_bytes(content)
+    assert find_damage(tmp_path / 'a.pth').startswith(reason)
+    with pytest.raises(ValueError, match=r'a\.pth is '):
+        read_checkpoint(tmp_path / 'a.pth')
+
+
+def test_an_archive_of_something_else(tmp_path):
+    with zipfile.ZipFile(tmp_path / 'a.pth', 'w') as archive:
+        archive.writestr('a.txt', 'text')
+    assert find_damage(tmp_path / 'a.pth') == 'it is an archive, but none of torch.save'
+
+
+class Run:
+    """A work directory with three checkpoints."""
+
+    def __init__(self, folder):
+        folder.mkdir()
+        self.folder = folder
+        self.paths = [write_archive(folder, iteration) for iteration in (8, 9, 10)]
+        for age, path in enumerate(reversed(self.paths)):  # what a copy of a folder may do
+            os.utime(path, (10**9 + age, 10**9 + age))
+        torch.save(dict(state_dict=checkpoint_of(20)['state_dict']), folder / 'iter_20.pth')
+        torch.save(checkpoint_of(30), folder / 'best_iter_30.pth')
+
+    def name(self, text):
+        (self.folder / 'last_checkpoint').write_text(str(text))
+
+    def damage(self, path):
+        Path(path).write_bytes(Path(path).read_bytes()[:-1000])
+
+
+@pytest.fixture
+def run(tmp_path):
+    return Run(tmp_path / 'run')
+
+
+def newest(run):
+    path, passed_over = find_newest_checkpoint(run.folder)
+    return path and path.name, [path.name for path, _ in passed_over]
+
+
+def test_the_named_one_is_the_newest(run):
+    run.name(run.paths[1])
+    assert newest(run) == ('iter_9.pth', [])
+
+
+@pytest.mark.parametrize('text', [None, '', '\n', 'a\0b', 'nowhere/iter_7.pth'])
+def test_without_a_name_the_highest_iteration_is(text, run):
+    """Not the most recent file; not weights alone, nor the best ones."""
+    if text is not None:
+        run.name(text)
+    path, passed_over = newest(run)
+    assert path == 'iter_10.pth'
+    assert passed_over == (['iter_7.pth'] if text == 'nowhere/iter_7.pth' else [])
+
+
+def test_damaged_ones_are_passed_over(run):
+    run.name(run.paths[2])
+    run.damage(run.paths[2])
+    assert newest(run) == ('iter_9.pth', ['iter_10.pth'])
+    run.damage(run.paths[1])
+    path, passed_over = find_newest_checkpoint(run.folder)
+    assert path == run.paths[0]
+    assert all('cut off' in reason for _, reason in passed_over)
+    run.damage(run.paths[0])
+    path, passed_over = newest(run)
+    assert path is None
+    assert sorted(passed_over) == ['iter_10.pth', 'iter_20.pth', 'iter_8.pth', 'iter_9.pth']
+
+
+def test_a_folder_that_was_moved(run, tmp_path):
+    run.name(run.paths[1].resolve())
+    shutil.copytree(run.folder, tmp_path / 'copy')
+    path, _ = find_newest_checkpoint(tmp_path / 'copy')
+    assert path == tmp_path / 'copy/iter_9.pth'  # though the other one is still there
+    shutil.rmtree(run.folder)
+    assert find_newest_checkpoint(tmp_path / 'copy')[0] == path
+
+
+def test_checkpoints_in_another_folder(run, tmp_path):
+    """As ``CheckpointHook(out_dir=...)`` puts them."""
+    (tmp_path / 'logs').mkdir()
+    (tmp_path / 'logs/last_checkpoint').write_text(str(run.paths[2]))
+    assert find_newest_checkpoint(tmp_path / 'logs') == (run.paths[2], [])
+    run.damage(run.paths[2])
+    assert find_newest_checkpoint(tmp_path / 'logs')[0] == run.paths[1]
+    assert find_newest_checkpoint(tmp_path / 'nowhere') == (None, [])

@@ -1,0 +1,170 @@
+"""Files that would run code, of many kinds: read without trust none does, and each is refused in one line."""
+
+import contextlib
+import io
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from checkpoints.hostile_files import CALLS, FILES, Call, checkpoint_with, in_checkpoint, python_that_makes, saved
+from mmengine.logging import HistoryBuffer
+from safetensors.torch import save
+
+from vt.checkpoints.files import find_damage, find_newest_checkpoint
+from vt.checkpoints.loading import read_checkpoint
+
+SLOTS = torch.zeros(2)
+
+
+@pytest.fixture
+def marker(tmp_path):
+    return tmp_path / 'marker'
+
+
+def refusal(read, path, *arguments):
+    """The one line of an error."""
+    with pytest.raises(ValueError, match=r'.') as raised:
+        read(path, *arguments)
+    assert '\n' not in str(raised.value)
+    assert str(path) in str(raised.value)
+    return str(raised.value)
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('kind', FILES)
+def test_nothing_runs(kind, tmp_path, marker):
+    path = tmp_path / 'epoch_1.pth'
+    FILES[kind](path, marker)
+    assert not marker.exists()
+    refusal(read_checkpoint, path)
+    (tmp_path / 'last_checkpoint').write_text('epoch_1.pth')
+    find_damage(path)
+    found, (passed_over,) = find_newest_checkpoint(tmp_path)
+    assert (found, passed_over[0]) == (None, path)
+    assert not marker.exists()
+    with contextlib.suppress(Exception):
+        torch.load(path, weights_only=False)
+    assert marker.exists()  # what it is for
+
+
+@pytest.mark.parametrize(
+    ('kind', 'asked'),
+    [
+        ('os.system', r'it asks for \w+\.system, which no weights need and which may run code; if you trust whoever'),
+        ('exec', r'it asks for exec, .+ add --trust-checkpoint'),
+        ('getattr chain', r"it asks for getattr\('min', '__globals__'\)"),
+        ('numpy array of objects', r"it asks for an array of 'O8', not of numbers"),
+        ('TorchScript', 'a program rather than weights$'),
+        ('legacy tar', 'tar archive of PyTorch 0.1'),
+        ('format before the archive', 'it asks for exec'),
+        ('pickle protocol 5', 'a pickle protocol that only trusted files may have'),
+    ],
+)
+def test_the_line_names_what_a_file_asks_for(kind, asked, tmp_path, marker):
+    FILES[kind](tmp_path / 'a.pth', marker)
+    with pytest.raises(ValueError, match=asked):
+        read_checkpoint(tmp_path / 'a.pth')
+
+
+def test_the_chain_of_getattr_runs_with_the_list_that_mmengine_trusts(tmp_path, marker):
+    """So that weights-only reading alone would not do."""
+    path = tmp_path / 'a.pth'
+    FILES['getattr chain'](path, marker)
+    trusted = [getattr, HistoryBuffer]  # of mmengine.runner.checkpoint.get_torch_safe_globals
+    with torch.serialization.safe_globals(trusted), contextlib.suppress(AttributeError):
+        torch.load(path, weights_only=True)
+    assert marker.exists()
+
+
+@pytest.mark.parametrize('kind', ['exec', 'getattr chain', 'numpy array of objects'])
+def test_bytes_are_read_as_files_are(kind, tmp_path, marker):
+    """Object stores hand over bytes."""
+    FILES[kind](tmp_path / 'a.pth', marker)
+    with pytest.raises(ValueError, match='the checkpoint is not loaded: it asks for'):
+        read_checkpoint(io.BytesIO((tmp_path / 'a.pth').read_bytes()))
+    assert not marker.exists()
+    assert read_checkpoint(io.BytesIO(saved(dict(a=SLOTS))))['a'].equal(SLOTS)
+
+
+def test_a_suffix_does_not_choose_the_reader_of_a_pickle(tmp_path, marker):
+    in_checkpoint(CALLS['exec'])(tmp_path / 'a.safetensors', marker)
+    assert 'it is no checkpoint' in refusal(read_checkpoint, tmp_path / 'a.safetensors')
+    (tmp_path / 'a.pth').write_bytes(save(dict(a=SLOTS)))
+    assert 'is not loaded' in refusal(read_checkpoint, tmp_path / 'a.pth')
+    assert not marker.exists()
+
+
+def test_texts_of_configs_are_left_out(tmp_path, marker):
+    """mmengine runs them: to resume, or to make a model for inference."""
+    checkpoint = checkpoint_with(None)
+    checkpoint['meta'].update(config=python_that_makes(marker), cfg=python_that_makes(marker))
+    checkpoint['message_hub']['runtime_info']['cfg'] = python_that_makes(marker)
+    torch.save(checkpoint, tmp_path / 'a.pth')
+    loaded = read_checkpoint(tmp_path / 'a.pth')
+    assert python_that_makes(marker) not in str(loaded)
+    assert loaded['meta']['iter'] == 2
+
+
+def unfolding(path, size):
+    """A small archive of torch.save, compressed, whose weights are zeros."""
+    whole = zipfile.ZipFile(io.BytesIO(saved(dict(a=torch.zeros(size, dtype=torch.uint8)))))
+    with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED) as archive:
+        for name in whole.namelist():
+            archive.writestr(name, whole.read(name))
+
+
+def test_a_small_file_can_not_take_all_memory(tmp_path):
+    unfolding(tmp_path / 'archive.pth', 10_000_000)
+    assert (tmp_path / 'archive.pth').stat().st_size < 20_000
+    assert 'bytes and asks for 10,000,' in refusal(read_checkpoint, tmp_path / 'archive.pth')
+    weights = torch.zeros(4)
+    for name, numel in (('tensor.pth', 10**9), ('huge.pth', 10**15)):  # the second is more than any machine has
+        call = Call(torch._utils._rebuild_tensor_v2, weights.untyped_storage(), 0, (numel,), (1,), False, {})
+        (tmp_path / name).write_bytes(saved(dict(a=call)))
+        refusal(read_checkpoint, tmp_path / name)
+
+
+def test_deep_nesting_is_one_line(tmp_path):
+    nested = []
+    for _ in range(300):
+        nested = [nested]
+    path = tmp_path / 'a.pth'
+    torch.save(dict(a=nested), path)
+    read_checkpoint(path)
+    opened = sys.getrecursionlimit()
+    path.write_bytes(b'\x80\x02}X\x01\x00\x00\x00a' + b']' * opened + b'a' * (opened - 1) + b's.')
+    refusal(read_checkpoint, path)
+
+
+def test_what_a_file_asks_numpy_for_is_not_done():
+    """With numpy's own constructors among the safe globals such a file has numpy follow a pointer of its choice."""
+    flags = State(np.dtype('f8'), (3, '<', None, None, None, -1, -1, 63))
+    array = read_checkpoint(io.BytesIO(saved(checkpoint_with(ArrayOf(flags, b'\x41' * 8)))))
+    (value,) = array['meta']['dataset_meta']['more']
+    assert value == np.frombuffer(b'\x41' * 8)[0]
+    assert np.dtype('f8').flags == 0
+    fields = State(np.dtype('V8'), (3, '|', None, ('a',), {'a': (np.dtype('O'), 0)}, 8, 1, 0))
+    with pytest.raises(ValueError, match=r"an array of 'V8'"):
+        read_checkpoint(io.BytesIO(saved(checkpoint_with(ArrayOf(fields, b'\x41' * 8)))))
+
+
+class State:
+    """A data type with a state that numpy would not write."""
+
+    def __init__(self, dtype, state):
+        self.dtype, self.state = dtype, state
+
+    def __reduce__(self):
+        return np.dtype, (self.dtype.str[1:], False, True), self.state
+
+
+class ArrayOf:
+    """An array of one number, as pickles hold it."""
+
+    def __init__(self, dtype, data):
+        self.state = (1, (len(data) // 8,), dtype, False, data)
+
+    def __reduce__(self):
+        return np._core.multiarray._reconstruct, (np.ndarray, (0,), b'b'), self.state

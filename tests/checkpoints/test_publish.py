@@ -1,0 +1,119 @@
+"""Published checkpoints: weights alone, with what they are, read by every tool that takes a checkpoint."""
+
+import json
+
+import pytest
+import torch
+from forked_tools import run_forked
+from mmengine.runner.checkpoint import CheckpointLoader
+from safetensors import safe_open
+from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
+
+import vt
+from vt.checkpoints.loading import load_weights
+from vt.checkpoints.metadata import name_digits
+from vt.checkpoints.publish import publish, read_metadata
+
+CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
+FEW = ['train_cfg.max_epochs=1', *SMALL_CLASSIFIER]
+
+
+def written(folder, **more):
+    layer = torch.nn.Linear(3, 2)
+    state = layer.state_dict()
+    meta = dict(epoch=2, iter=8, cfg='a = 1\nwork_dir = "/home/me"\nb = 2\n', dataset_meta=dict(classes=('x', 'y')))
+    torch.save(dict(state_dict=state, meta=meta, optimizer={}, message_hub={}) | more, folder / 'a.pth')
+    return layer, folder / 'a.pth'
+
+
+def test_what_is_published_is_the_weights_and_what_they_are(tmp_path):
+    layer, checkpoint = written(tmp_path)
+    (tmp_path / 'metrics.json').write_text('{"accuracy/top1": 97.5}')
+    path = publish(checkpoint, tmp_path / 'name.safetensors', metrics=tmp_path / 'metrics.json')
+    assert path.name == f'name-{name_digits(path.read_bytes())}.safetensors'
+    metadata = read_metadata(path)
+    assert metadata['config'] == 'a = 1\nb = 2\n'
+    assert metadata['vt'] == vt.__version__
+    assert metadata['torch'] == torch.__version__
+    assert json.loads(metadata['classes']) == ['x', 'y']
+    assert json.loads(metadata['metrics']) == {'accuracy/top1': 97.5}
+    assert (metadata['epoch'], metadata['iter']) == ('2', '8')
+    with safe_open(path, 'pt') as file:
+        assert set(file.keys()) == {'weight', 'bias'}
+    loaded = CheckpointLoader.load_checkpoint(str(path))
+    assert loaded['meta']['dataset_meta']['classes'] == ['x', 'y']
+    other = torch.nn.Linear(3, 2)
+    load_weights(other, path)
+    assert torch.equal(other.weight, layer.weight)
+    assert publish(checkpoint, tmp_path / 'name.safetensors', metrics=tmp_path / 'metrics.json') == path  # the same
+
+
+def test_shared_and_strided_tensors_are_published(tmp_path):
+    weight = torch.arange(16.0).view(1, 4, 2, 2).to(memory_format=torch.channels_last)
+    _, checkpoint = written(tmp_path, state_dict=dict(a=weight, b=weight, c=weight[:, :1]))
+    path = publish(checkpoint, tmp_path / 'a.safetensors')
+    state = CheckpointLoader.load_checkpoint(str(path))['state_dict']
+    assert torch.equal(state['a'], weight)
+    assert torch.equal(state['b'], weight)
+    assert torch.equal(state['c'], weight[:, :1])
+
+
+def test_a_file_of_plain_weights_is_published(tmp_path):
+    torch.save(torch.nn.Linear(1, 1).state_dict(), tmp_path / 'a.pth')
+    path = publish(tmp_path / 'a.pth', tmp_path / 'a.safetensors', config=CONFIG)
+    assert 'vt.VTResNet' in read_metadata(path)['config']
+    assert 'classes' not in read_metadata(path)
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (['a.pth', 'a.pth'], 'the name of a published checkpoint ends with .safetensors'),
+        (['none.pth', 'a.safetensors'], 'there is no checkpoint none.pth'),
+        (['a.pth', 'a.safetensors', '--metrics', 'none.json'], 'there is no file of metrics none.json'),
+        (['a.pth', 'a.safetensors', '--metrics', 'a.pth'], 'a.pth is no JSON file'),
+        (['a.pth'], 'give CHECKPOINT and OUT, or --show FILE'),
+        (['--show', 'a.pth'], 'a.pth is no .safetensors file'),
+        (['--show', 'changed-01234567.safetensors'], 'its content has the digits'),
+    ],
+)
+def test_mistakes_are_one_line(arguments, message, tmp_path):
+    _, checkpoint = written(tmp_path)
+    publish(checkpoint, tmp_path / 'b.safetensors').rename(tmp_path / 'changed-01234567.safetensors')
+    assert_one_line(run_forked('publish.py', *arguments, cwd=tmp_path), message)
+
+
+def test_the_metadata_is_printed_and_not_run(tmp_path):
+    marker = tmp_path / 'marker'
+    text = f'open({str(marker)!r}, "w")\n\x1b[2Jcleared = 1\n'
+    _, checkpoint = written(tmp_path, meta=dict(cfg=text, dataset_meta=dict(classes=['x'])))
+    path = publish(checkpoint, tmp_path / 'a.safetensors')
+    result = run_forked('publish.py', '--show', path, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith('classes: ["x"]\nformat: pt\n')
+    assert f'config:\nopen({str(marker)!r}, "w")\n?[2Jcleared = 1\n' in result.stdout
+    assert not marker.exists()
+
+
+def test_every_tool_takes_it(tmp_path):
+    """It is as good as what it was made of; and it is no state of a training run."""
+    result = run_forked(
+        'train.py', CONFIG, '--work-dir', 'run', cwd=tmp_path, options=[*FEW, 'default_hooks.ema.type=EMAHook']
+    )
+    assert result.returncode == 0, result.stderr
+    checkpoint = tmp_path / 'run/epoch_1.pth'
+    tests = ['test.py', CONFIG, '{}', '--out', 'metrics.json', '--out-item', 'metrics']
+    measured = []
+    for _ in range(2):
+        result = run_forked(*(str(part).format(checkpoint) for part in tests), cwd=tmp_path, options=FEW)
+        assert result.returncode == 0, result.stderr
+        measured.append(json.loads((tmp_path / 'metrics.json').read_text()))
+        if len(measured) == 1:
+            result = run_forked('publish.py', checkpoint, 'a.safetensors', '--metrics', 'metrics.json', cwd=tmp_path)
+            assert result.returncode == 0, result.stderr
+            (checkpoint,) = tmp_path.glob('a-*.safetensors')
+            assert result.stdout == f'written to {checkpoint.name}\n'
+    assert measured[0] == measured[1] == json.loads(read_metadata(checkpoint)['metrics'])
+    result = run_forked('train.py', CONFIG, cwd=tmp_path, options=[*FEW, f'load_from={checkpoint}'])
+    assert result.returncode == 0, result.stderr
+    assert f'Load checkpoint from {checkpoint}' in result.stdout

@@ -1,0 +1,132 @@
+"""Weights that are not the model's are an error, wherever mmengine would only warn."""
+
+import copy
+
+import pytest
+import torch
+from checkpoints.small_models import Line, build_runner
+from mmengine.model import BaseModule
+from mmengine.runner import Runner
+from torch import nn
+
+from vt.checkpoints.loading import load_weights, require_some_match, require_training_state, state_of
+from vt.checkpoints.match_hook import WeightsMatchHook
+
+SGD = dict(type='SGD', lr=0.1)
+
+
+def trained(width=3):
+    torch.manual_seed(width)
+    return Line(width)
+
+
+def test_every_tensor_is_loaded(tmp_path):
+    expected = trained().state_dict()
+    without_counters = {f'module.{name}': value for name, value in expected.items() if 'num_batches' not in name}
+    for number, checkpoint in enumerate((expected, dict(state_dict=expected), without_counters)):
+        torch.save(checkpoint, tmp_path / f'{number}.pth')
+        model = Line()
+        load_weights(model, tmp_path / f'{number}.pth')
+        assert all(torch.equal(value, expected[name]) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        (lambda state: state.pop('layer.weight'), 'of 7 tensors it lacks layer.weight and 0 more; give the config'),
+        (lambda state: state.update(other=torch.ones(1)), 'of 7 tensors it also holds other and 0 more; give'),
+        (
+            lambda state: state.update({'layer.weight': torch.ones(2, 4), 'norm.bias': torch.ones(1)}),
+            r'layer.weight is \(2, 4\), the model needs \(2, 3\), and 1 more differ; give',
+        ),
+        (lambda state: state.clear(), 'a.pth holds no weights by name'),
+    ],
+)
+def test_what_differs_is_named(change, message, tmp_path):
+    state = trained().state_dict()
+    change(state)
+    torch.save(dict(state_dict=state), tmp_path / 'a.pth')
+    with pytest.raises(ValueError, match=message) as raised:
+        load_weights(Line(), tmp_path / 'a.pth')
+    assert '\n' not in str(raised.value)
+
+
+@pytest.mark.parametrize('held', [dict(state_dict=5), dict(model=dict(a=torch.ones(1))), dict(state_dict={1: 2}), [1]])
+def test_a_checkpoint_without_weights(held, tmp_path):
+    torch.save(held, tmp_path / 'a.pth')
+    with pytest.raises(ValueError, match=r'a\.pth (holds no weights by name|is not loaded: it holds a list)'):
+        load_weights(Line(), tmp_path / 'a.pth')
+
+
+def test_versions_of_modules_are_kept():
+    """Modules rename old tensors by them."""
+    state = trained().state_dict()
+    assert state_of(dict(state_dict=state))._metadata == state._metadata
+
+
+def test_fine_tuning_takes_what_fits():
+    state = trained().state_dict()
+    require_some_match(Line(width=5), state, 'a.pth')  # other layers fit
+    with pytest.raises(ValueError, match=r'a\.pth holds none of the 7 tensors of the model: its first is other'):
+        require_some_match(Line(), dict(other=torch.ones(1)), 'a.pth')
+    with pytest.raises(ValueError, match=r'a\.pth holds none of the 2 tensors of the model'):
+        require_some_match(nn.Linear(7, 7), state, 'a.pth')  # names alone are not enough
+
+
+def test_training_needs_its_state():
+    whole = dict(meta=dict(epoch=1, iter=2), message_hub={}, state_dict={})
+    require_training_state(whole, 'a.pth')
+    for lacking in ('meta', 'message_hub'):
+        part = {name: value for name, value in whole.items() if name != lacking}
+        with pytest.raises(ValueError, match=r'a\.pth holds no state of a training run: begin from its weights'):
+            require_training_state(part, 'a.pth')
+
+
+def run_with_hook(folder, checkpoint, whole=False, **options):
+    torch.save(checkpoint, folder / 'given.pth')
+    runner = build_runner(folder / 'out', SGD, load_from=folder / 'given.pth', **options)
+    runner.register_hook(WeightsMatchHook(whole))
+    runner.train()
+    return runner
+
+
+def test_a_run_stops_at_weights_of_another_model(tmp_path):
+    other = dict(other=torch.ones(1))
+    with pytest.raises(ValueError, match=r'given\.pth holds none of the 7 tensors'):
+        run_with_hook(tmp_path, dict(state_dict=other))
+    with pytest.raises(ValueError, match=r"given\.pth is not the model's: of 7 tensors it lacks layer"):
+        run_with_hook(tmp_path, dict(state_dict=other), whole=True)
+    with pytest.raises(ValueError, match=r'given\.pth holds no state of a training run'):
+        run_with_hook(tmp_path, dict(state_dict=trained().state_dict()), resume=True)
+
+
+def test_a_run_begins_from_a_part_of_plain_weights(tmp_path):
+    """With averaged weights too, for which mmengine asks for a ``state_dict``."""
+    state = trained(width=4).state_dict()
+    options = dict(custom_hooks=[dict(type='EMAHook')])
+    runner = run_with_hook(tmp_path, state, **options)
+    assert isinstance(runner, Runner)
+    assert runner.iter == 2
+
+
+class Backbone(BaseModule):
+    def __init__(self, **init_cfg):
+        super().__init__(dict(type='Pretrained', **init_cfg))
+        self.layer = nn.Linear(3, 2)
+        self.norm = nn.BatchNorm1d(2)
+
+
+def test_pretrained_backbones(tmp_path):
+    state = trained().state_dict()
+    torch.save(dict(state_dict={f'backbone.{name}': value for name, value in state.items()}), tmp_path / 'below.pth')
+    torch.save({f'module.{name}': value for name, value in state.items()}, tmp_path / 'plain.pth')
+    for options in (
+        dict(checkpoint=tmp_path / 'below.pth', prefix='backbone'),
+        dict(checkpoint=tmp_path / 'plain.pth'),
+    ):
+        backbone = Backbone(**options | dict(checkpoint=str(options['checkpoint'])))
+        backbone.init_weights()
+        assert torch.equal(backbone.layer.weight, state['layer.weight'])
+    for options in (dict(), dict(prefix='head')):
+        with pytest.raises(ValueError, match=r'below\.pth \(of init_cfg\) holds none of the 7 tensors of the model'):
+            Backbone(checkpoint=str(tmp_path / 'below.pth'), **copy.deepcopy(options)).init_weights()

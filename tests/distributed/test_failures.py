@@ -1,0 +1,113 @@
+"""When one process fails all of them end: each with one line and exit code 1, and none waits for ever."""
+
+import socket
+from datetime import timedelta
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from process_groups import free_port, run_function, run_processes
+from slow_process import all_reduce_late, leave_parameters_out
+from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
+
+from vt.engine.distributed_errors import describe_distributed
+
+CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
+FEW = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=2', 'train_dataloader.batch_size=8']
+FAILING = f"""
+_base_ = '{CONFIG}'
+custom_imports = dict(imports=['vt', 'failing_processes'])
+custom_hooks = [dict(type='Fail', rank=RANK, iteration=3, how='HOW')]
+"""
+
+
+def write_failing(folder, rank, how):
+    path = folder / 'failing.py'
+    path.write_text(FAILING.replace('RANK', str(rank)).replace('HOW', how))
+    return path
+
+
+def assert_peers_stop(results, failed, message):
+    for rank, result in enumerate(results):
+        assert_one_line(result, message if rank == failed else 'stopped because another process failed')
+        assert f'error: rank {rank}: ' in result.stderr
+
+
+def test_an_error_in_one_process_ends_all(tmp_path):
+    config = write_failing(tmp_path, 2, 'the third breaks')
+    results = run_processes(3, 'train.py', config, '--work-dir', 'out', cwd=tmp_path, options=FEW)
+    assert_peers_stop(results, 2, 'the third breaks')
+    logs = {path.name.rpartition('_')[2]: path.read_text() for path in (tmp_path / 'out').rglob('*.log')}
+    assert set(logs) == {f'rank{rank}.log' for rank in range(3)}
+    assert 'ValueError: the third breaks' in logs['rank2.log']
+    assert 'ValueError: the third breaks' not in logs['rank0.log']
+    assert all('Epoch(train)' in log for log in logs.values())
+    assert [bool(result.stdout) for result in results] == [True, False, False]
+
+
+def test_a_damaged_image_in_the_shard_of_one_process_ends_both(tmp_path):
+    for split in ('train', 'val'):
+        for label in ('cat', 'dog'):
+            (tmp_path / split / label).mkdir(parents=True)
+            for index in range(4):
+                cv2.imwrite(str(tmp_path / split / label / f'{index}.png'), np.full((40, 50, 3), index, np.uint8))
+    (tmp_path / 'train/dog/2.png').write_bytes(b'no image')
+    options = ['train_cfg.max_epochs=1', 'train_dataloader.batch_size=2', 'model.head.num_classes=2']
+    options += ['train_dataloader.num_workers=1', 'val_dataloader.num_workers=0', 'test_dataloader.num_workers=0']
+    options += [f'{split}_dataloader.dataset.data_root={tmp_path}' for split in ('train', 'val', 'test')]
+    options += ['model.backbone.base_channels=16', 'model.backbone.stem_channels=16']
+    config = ROOT / 'configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py'
+    results = run_processes(2, 'train.py', config, '--work-dir', 'out', cwd=tmp_path, options=options)
+    failed = next(rank for rank, result in enumerate(results) if 'dog/2.png' in result.stderr)
+    assert_peers_stop(results, failed, 'dog/2.png')
+
+
+def test_a_port_in_use_is_one_line(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(('127.0.0.1', 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        env = dict(RANK='0', WORLD_SIZE='2', MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
+        (result,) = run_processes(1, 'train.py', CONFIG, '--work-dir', 'out', cwd=tmp_path, env=env)
+    assert_one_line(result, f'port {port} is in use: set PORT')
+
+
+@pytest.mark.parametrize(
+    ('launcher', 'message'),
+    [
+        ('pytorch', 'RANK is not set; start the processes with torchrun, or tools/dist_train.sh'),
+        ('slurm', 'SLURM_PROCID is not set; start the processes with srun, or tools/slurm_train.sh'),
+        ('mpi', 'OMPI_COMM_WORLD_RANK is not set; start the processes with mpirun'),
+    ],
+)
+def test_a_launcher_that_did_not_start_the_process_is_one_line(launcher, message, tmp_path):
+    (result,) = run_processes(1, 'train.py', CONFIG, '--launcher', launcher, cwd=tmp_path)
+    assert_one_line(result, f'--launcher {launcher}: {message}')
+
+
+def test_a_machine_that_is_not_there_is_one_line(tmp_path):
+    env = dict(RANK='1', WORLD_SIZE='2', MASTER_ADDR='no.such.invalid')
+    (result,) = run_processes(1, 'train.py', CONFIG, cwd=tmp_path, env=env)
+    assert_one_line(result, 'there is no machine no.such.invalid: set MASTER_ADDR')
+
+
+def test_a_main_process_that_is_not_there_is_named(monkeypatch):
+    port = free_port()
+    monkeypatch.setenv('MASTER_ADDR', '127.0.0.1')
+    monkeypatch.setenv('MASTER_PORT', str(port))
+    with pytest.raises(torch.distributed.DistError) as raised:
+        torch.distributed.TCPStore('127.0.0.1', port, 2, is_master=False, timeout=timedelta(seconds=1))
+    assert f'no main process answers at 127.0.0.1:{port}' in describe_distributed(str(raised.value))
+
+
+def test_a_process_that_does_not_answer_and_unused_parameters_are_named():
+    message = next(filter(None, run_function(2, all_reduce_late)))
+    assert 'did not answer in time' in describe_distributed(message)
+    assert 'env_cfg.dist_cfg.timeout' in describe_distributed(message)
+    for message in run_function(2, leave_parameters_out):
+        assert 'find_unused_parameters=True' in describe_distributed(message)
+
+
+def test_other_errors_are_left_to_others():
+    assert describe_distributed('mat1 and mat2 shapes cannot be multiplied') is None

@@ -1,0 +1,15 @@
+"""BN's running statistics become the average over the processes, of the model and of its moving average."""
+
+import torch
+from buffer_sync import sync_shard
+from process_groups import run_function
+
+
+def test_three_processes_average_and_keep_what_is_equal():
+    expected = [torch.ones(2), torch.full((2,), 10.0), torch.tensor([0.1]), torch.tensor([0.1]), torch.tensor(5)]
+    for found in run_function(3, sync_shard):
+        torch.testing.assert_close(list(found), expected, rtol=0, atol=0)
+
+
+def test_one_process_changes_nothing():
+    assert sync_shard(7)[0].tolist() == [7, 7]

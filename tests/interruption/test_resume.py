@@ -1,0 +1,89 @@
+"""Which checkpoint a run goes on from, and what it does first."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from forked_tools import run_forked
+from run_comparison import assert_same_end
+from tool_runner import assert_one_line
+
+CONFIG = Path(__file__).parent / 'epochs.py'
+FEW = ['train_cfg.max_epochs=4', 'train_dataloader.num_workers=0', 'train_dataloader.persistent_workers=False']
+
+
+def train(folder, *arguments, options=(), env=None):
+    arguments = [CONFIG, '--work-dir', 'run', *arguments]
+    return run_forked('train.py', *arguments, cwd=folder, options=[*FEW, *options], env=env)
+
+
+@pytest.fixture(scope='module')
+def finished(tmp_path_factory):
+    """A folder with the work directory of a finished run, which keeps all checkpoints."""
+    folder = tmp_path_factory.mktemp('finished')
+    result = train(folder, options=['default_hooks.checkpoint.max_keep_ckpts=-1'])
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    """A copy of it, whose checkpoint of the last epoch is truncated."""
+    shutil.copytree(finished / 'run', tmp_path / 'run')
+    last = tmp_path / 'run/epoch_4.pth'
+    (tmp_path / 'run/last_checkpoint').write_text(str(last))
+    last.write_bytes(last.read_bytes()[:-1000])
+    return tmp_path
+
+
+@pytest.mark.parametrize('asked', [['--resume'], ['--resume', 'run/epoch_4.pth']])
+def test_a_damaged_checkpoint_is_named_and_the_newest_whole_one_taken(asked, copied, finished):
+    (copied / 'run/epoch_3.pth').write_bytes(b'')
+    result = train(copied, *asked, options=['default_hooks.checkpoint.max_keep_ckpts=-1'])
+    assert result.returncode == 0, result.stderr
+    (line,) = (line for line in result.stdout.splitlines() if 'run/epoch_4.pth is damaged: it is cut off' in line)
+    assert 'WARNING' in line
+    assert 'Going on from run/epoch_2.pth instead' in line
+    assert 'Epoch(train) [2]' not in result.stdout
+    assert_same_end(copied / 'run', finished / 'run')
+
+
+def test_where_all_are_damaged_the_run_does_not_begin_anew(copied):
+    for path in (copied / 'run').glob('*.pth'):
+        path.write_bytes(b'no checkpoint')
+    before = sorted((copied / 'run').glob('*.pth'))
+    assert_one_line(train(copied, '--resume'), 'run holds no whole checkpoint: leave --resume out to begin anew')
+    assert sorted((copied / 'run').glob('*.pth')) == before
+
+
+def test_nothing_to_resume_is_said(tmp_path):
+    result = train(tmp_path, '--resume', options=['train_cfg.max_epochs=1'])
+    assert result.returncode == 0, result.stderr
+    assert 'There is nothing to resume in run: training starts from the beginning' in result.stdout
+    assert (tmp_path / 'run/epoch_1.pth').exists()
+
+
+def test_a_validation_that_was_due_comes_first(tmp_path):
+    options = ['train_cfg.max_epochs=2', 'default_hooks.checkpoint.save_best=None']
+    assert train(tmp_path, options=options).returncode == 0
+    metrics = json.loads((tmp_path / 'run/training.json').read_text())['metrics']
+    (tmp_path / 'run/training.json').unlink()
+    result = train(tmp_path, '--resume', options=options)  # from a file that was written before the validation
+    assert result.returncode == 0, result.stderr
+    assert 'Epoch(train)' not in result.stdout
+    assert json.loads((tmp_path / 'run/training.json').read_text())['metrics'] == metrics
+
+
+def test_a_restart_goes_on_by_itself_but_not_from_an_earlier_run(copied, finished):
+    env = dict(os.environ, TORCHELASTIC_RESTART_COUNT='1')
+    result = train(copied, env=env, options=['default_hooks.checkpoint.max_keep_ckpts=-1'])
+    assert result.returncode == 0, result.stderr
+    assert 'Epoch(train) [3]' not in result.stdout
+    assert 'Epoch(train) [4]' in result.stdout
+    assert_same_end(copied / 'run', finished / 'run')
+    fails = ['train_dataloader.dataset.pipeline.0.scale=1']  # a run of the same folder that dies before it saves
+    assert train(copied, options=fails).returncode == 1
+    result = train(copied, env=env, options=['train_cfg.max_epochs=1'])
+    assert 'Epoch(train) [1]' in result.stdout

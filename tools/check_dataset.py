@@ -1,0 +1,33 @@
+"""Read the data of a config once and list what is wrong with them: ``python tools/check_dataset.py CONFIG``."""
+
+import argparse
+import sys
+
+
+def parse_args() -> argparse.Namespace:
+    from vt.engine.command_line import ConfigOptions
+
+    parser = argparse.ArgumentParser(description='Read all data of a config once, and list what is wrong with them.')
+    parser.add_argument('config', help='path of the config')
+    parser.add_argument('--splits', nargs='+', choices=['train', 'val', 'test'], default=['train', 'val', 'test'])
+    parser.add_argument('--workers', type=int, help='processes that read (default: one a core that may be used)')
+    parser.add_argument('--out', help='file for the whole report, as JSON')
+    parser.add_argument('--cfg-options', nargs='+', action=ConfigOptions, help='settings that override the config')
+    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = parse_args()
+    from vt._libraries import importing
+    from vt.engine.errors import one_line_errors
+
+    with one_line_errors(args.config, args.traceback):
+        with importing():
+            from vt.apis.check_dataset import check_dataset
+
+        sys.exit(0 if check_dataset(args) else 1)
+
+
+if __name__ == '__main__':
+    main()

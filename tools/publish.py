@@ -1,0 +1,41 @@
+"""Publish a checkpoint's weights as safetensors: ``python tools/publish.py CHECKPOINT OUT.safetensors``."""
+
+import argparse
+from pathlib import Path
+
+
+def parse_args() -> argparse.Namespace:
+    from vt.engine.command_line import add_trust_argument
+
+    parser = argparse.ArgumentParser(
+        description="Publish a checkpoint's weights as safetensors, with the config and more in the file's header."
+    )
+    parser.add_argument('checkpoint', nargs='?', type=Path, help='path of the checkpoint')
+    parser.add_argument(
+        'out', nargs='?', type=Path, help='file to write; .safetensors; digits of its content enter its name'
+    )
+    parser.add_argument('--config', type=Path, help="path of the config (default: the checkpoint's own text)")
+    parser.add_argument(
+        '--metrics', type=Path, help='what tools/test.py --out FILE.json --out-item metrics wrote of this checkpoint'
+    )
+    parser.add_argument('--show', type=Path, metavar='FILE', help='print what a published checkpoint says of itself')
+    add_trust_argument(parser)
+    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = parse_args()
+    from vt._libraries import importing
+    from vt.engine.errors import one_line_errors
+
+    with one_line_errors('publish', args.traceback):
+        with importing():
+            from vt.apis.publish import publish_or_show
+            from vt.checkpoints.loading import weights_only
+        with weights_only(unless=args.trust_checkpoint):
+            publish_or_show(args)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,28 @@
+# Sourced by tools/dist_train.sh and tools/dist_test.sh.
+#
+#   run_processes PROCESSES TOOL ARGUMENTS...    a tool in so many processes on this machine
+#
+# One machine: a free port is found; PORT chooses one. Several machines, the same command on each:
+#   NNODES, NODE_RANK, MASTER_ADDR and PORT    a fixed number of machines
+#   NNODES=2:4 and RDZV_ENDPOINT=host:port     any number in a range, which may change (elastic)
+# MAX_RESTARTS: how often all processes are started again when one fails (default 0).
+
+run_processes() {
+    local processes="$1" tool="$2" python="${PYTHON:-python}" meeting
+    shift 2
+    # torchrun gives each process one thread unless told otherwise; here they share the cores.
+    : "${OMP_NUM_THREADS:=$("$python" -c "import joblib; print(max(1, joblib.cpu_count(True) // $processes))")}"
+    export OMP_NUM_THREADS
+    PORT="${PORT:-${MASTER_PORT:-}}"
+    if [ -n "${RDZV_ENDPOINT:-}" ]; then
+        meeting=(--rdzv-backend c10d --rdzv-endpoint "$RDZV_ENDPOINT" --rdzv-id "${RDZV_ID:-vt}")
+        meeting+=(--nnodes "${NNODES:-1}")
+    elif [ -z "$PORT" ] && [ "${NNODES:-1}" = 1 ]; then
+        meeting=(--standalone)
+    else
+        meeting=(--nnodes "${NNODES:-1}" --node-rank "${NODE_RANK:-0}")
+        meeting+=(--master-addr "${MASTER_ADDR:-127.0.0.1}" --master-port "${PORT:-29500}")
+    fi
+    exec "$python" -m vt.engine.torchrun "${meeting[@]}" --nproc-per-node "$processes" \
+        --max-restarts "${MAX_RESTARTS:-0}" "$(dirname "${BASH_SOURCE[0]}")/$tool" "$@" --launcher pytorch
+}

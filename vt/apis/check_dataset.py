@@ -1,0 +1,169 @@
+"""Read all data of a config once, as ``tools/check_dataset.py`` asks."""
+
+import argparse
+import os
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from multiprocessing import get_context
+from typing import Any
+
+import cv2
+import mmengine
+import numpy as np
+from mmengine.config import Config
+from rich.console import Console
+from rich.progress import track
+
+from vt.engine.command_line import enter_options, read_config
+from vt.engine.config_check import check_config
+from vt.engine.data_check import Source, find_sources
+from vt.engine.data_check_samples import Sample, SampleCheck
+from vt.engine.data_problems import Problem
+
+SHOWN = 50  # problems on the console; --out has all
+CHUNK = 16  # samples that a process takes at a time
+
+
+def check_dataset(args: argparse.Namespace) -> bool:
+    """Print, and write on request, what is wrong with the data and what they are; return whether all is well.
+
+    Raises:
+        ValueError: the config is wrong.
+        FileNotFoundError: the config is not there.
+    """
+    cfg = read_config(args.config)
+    if args.cfg_options is not None:
+        enter_options(cfg, args.cfg_options)
+    check_config(cfg)
+    if args.workers is not None and args.workers < 1:
+        raise ValueError(f'--workers {args.workers} must be at least 1')
+    report = read_data(cfg, tuple(args.splits), args.workers or len(os.sched_getaffinity(0)))
+    print_report(report)
+    if args.out:
+        mmengine.dump(report, args.out, file_format='json', indent=2)
+    return not report['problems']
+
+
+def read_data(cfg: Config, splits: tuple[str, ...], workers: int) -> dict:
+    """Read every file of the splits in parallel.
+
+    Returns:
+        ``data_sets``: for each its split, type, number of samples, sizes, modes and classes; ``problems``: a dict for
+        each, with its split, kind, file, line and message; ``counts``: how many problems there are of each kind.
+    """
+    data_sets, problems, digests = [], [], {}
+    for source in find_sources(cfg, splits, with_digest=True):
+        found, infos = _list_samples(source)
+        samples = _read(source, infos, workers)
+        found += [problem for sample in samples for problem in sample.problems]
+        found += _duplicates(source.split, infos, samples, digests)
+        problems += [dict(split=source.split, **asdict(problem)) for problem in found]
+        data_sets.append(_describe(source, infos, samples))
+    counts = dict(Counter(problem['kind'] for problem in problems).most_common())
+    return dict(data_sets=data_sets, counts=counts, problems=problems)
+
+
+def _list_samples(source: Source) -> tuple[list[Problem], list[dict]]:
+    """What the data set lists; nothing where its annotations are wrong."""
+    problems = source.annotation_problems()
+    if problems:
+        return problems, []
+    try:
+        return [], source.samples()
+    except (OSError, ValueError, RuntimeError) as error:
+        folder = str(source.dataset.data_prefix.get('img_path') or source.dataset.data_root)
+        return [Problem('empty', folder, f'gives no samples: {error}')], []
+
+
+def _read(source: Source, infos: list[dict], workers: int) -> list[Sample]:
+    title = f'Reading {source.split}'
+    if not source.has_files:
+        return [source.check(info) for info in infos]
+    infos = [{key: info[key] for key in info if key != 'img'} for info in infos]
+    if workers == 1:
+        return list(track(map(source.check, infos), title, len(infos)))
+    context = get_context('fork')  # nothing has to be imported again
+    with ProcessPoolExecutor(workers, context, initializer=_begin_worker, initargs=(source.check,)) as pool:
+        return list(track(pool.map(_look, infos, chunksize=CHUNK), title, len(infos)))
+
+
+def _begin_worker(check: SampleCheck) -> None:
+    global _check
+    cv2.setNumThreads(1)
+    _check = check
+
+
+def _look(info: dict) -> Sample:
+    return _check(info)
+
+
+def _duplicates(split: str, infos: list[dict], samples: list[Sample], digests: dict[str, dict]) -> Iterator[Problem]:
+    """Images that an earlier split has too: a test on what was trained on proves nothing."""
+    own: dict[str, str] = {}
+    for info, sample in zip(infos, samples):
+        if sample.digest is None:
+            continue
+        for other, seen in digests.items():
+            if other != split and 'train' in (other, split) and sample.digest in seen:
+                yield Problem('duplicate', info['img_path'], f'is the same image as {seen[sample.digest]} of {other}')
+        own[sample.digest] = info['img_path']
+    digests.setdefault(split, {}).update(own)
+
+
+def _describe(source: Source, infos: list[dict], samples: list[Sample]) -> dict:
+    sizes = np.array([sample.size for sample in samples if sample.size is not None])
+    modes = Counter(sample.mode for sample in samples if sample.mode is not None)
+    return dict(
+        split=source.split,
+        type=type(source.dataset).__name__,
+        samples=len(infos),
+        files=source.has_files,
+        smallest=sizes.min(axis=0).tolist() if len(sizes) else None,
+        largest=sizes.max(axis=0).tolist() if len(sizes) else None,
+        modes=dict(modes.most_common()),
+        classes=_count_classes(source, infos, samples),
+    )
+
+
+def _count_classes(source: Source, infos: list[dict], samples: list[Sample]) -> dict[str, int]:
+    """How many images, or pixels, each class has."""
+    names = source.dataset.metainfo.get('classes')
+    maps = [sample.counts for sample in samples if sample.counts is not None]
+    if maps:
+        counts = {label: int(pixels) for label, pixels in enumerate(np.sum(maps, axis=0)) if pixels}
+    else:
+        counts = Counter(int(info['gt_label']) for info in infos if isinstance(info.get('gt_label'), (int, np.integer)))
+    if names is None:
+        return {str(label): counts[label] for label in sorted(counts)}
+    return {str(name): counts.get(label, 0) for label, name in enumerate(names)}
+
+
+def print_report(report: dict) -> None:
+    """Print data sets, the first problems and how many there are of each kind."""
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    for data_set in report['data_sets']:
+        console.print(_line(data_set))
+    for problem in report['problems'][:SHOWN]:
+        where = problem['file'] if problem['line'] is None else f'{problem["file"]}, line {problem["line"]}'
+        console.print(f'{problem["split"]}: {where} {problem["message"]}')
+    if len(report['problems']) > SHOWN:
+        console.print(f'... and {len(report["problems"]) - SHOWN} more; --out FILE has them all')
+    counts = ', '.join(f'{number} {kind}' for kind, number in report['counts'].items())
+    console.print(f'{len(report["problems"])} problems: {counts}' if counts else 'No problem found.')
+
+
+def _line(data_set: dict[str, Any]) -> str:
+    parts = [f'{data_set["split"]}: {data_set["type"]}, {data_set["samples"]:,} samples']
+    if not data_set['files']:
+        parts.append('made in memory: no files to read')
+    if data_set['smallest']:
+        small, large = ('x'.join(map(str, data_set[which])) for which in ('smallest', 'largest'))
+        parts.append(f'{small} pixels' if small == large else f'{small} to {large} pixels')
+    parts += [f'{number:,} {mode}' for mode, number in data_set['modes'].items()]
+    counts = data_set['classes']
+    if counts:
+        fewest, most = min(counts, key=counts.get), max(counts, key=counts.get)
+        parts.append(f'{len(counts)} classes, from {counts[fewest]:,} ({fewest}) to {counts[most]:,} ({most})')
+    return '; '.join(parts)

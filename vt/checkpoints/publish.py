@@ -1,0 +1,119 @@
+"""Published checkpoints: weights alone, as safetensors, with what they are in the file's header."""
+
+import json
+import re
+from pathlib import Path
+
+import mmengine
+import torch
+from mmengine.config import Config
+from safetensors import safe_open
+from safetensors.torch import save
+
+import vt
+
+from .files import write_atomically
+from .loading import read_checkpoint, read_safely, state_of
+from .metadata import name_digits
+
+SUFFIX = '.safetensors'
+OWN_PLACES = re.compile(r'^(work_dir|load_from|resume) = .*\n', re.MULTILINE)  # say nothing about the model
+
+
+def publish(checkpoint: Path, out: Path, config: Path | None = None, metrics: Path | None = None) -> Path:
+    """Write the weights of a checkpoint to a safetensors file; no code can be in it, or run when it is read.
+
+    Averaged weights (EMA) are taken where training kept them. The header's strings name VT's and the libraries'
+    versions, the config's text, the data set's classes, the epoch and iteration, and the metrics.
+
+    Args:
+        checkpoint: of mmengine.
+        out: path to write; the first eight digits of the content's SHA-256 enter its name.
+        config: Python config, which is run; None takes the text that training left in the checkpoint.
+        metrics: JSON file that ``tools/test.py --out FILE --out-item metrics`` wrote of this checkpoint; None for none.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        FileNotFoundError: there is no checkpoint, or no file of metrics.
+        OSError: the file could not be written.
+        ValueError: ``out`` has another suffix; there is no weight in the checkpoint; ``metrics`` is no JSON.
+    """
+    if out.suffix != SUFFIX:
+        raise ValueError(f'{out}: the name of a published checkpoint ends with {SUFFIX}')
+    loaded = read_checkpoint(checkpoint, map_location='cpu')
+    state = state_of(loaded, str(checkpoint))
+    # Tensors that share memory are not of this format: each takes its own.
+    tensors = {name: tensor.detach().contiguous().clone() for name, tensor in state.items()}
+    metadata = describe(read_safely(checkpoint, map_location='meta'), config, metrics)
+    content = sort_header(save(tensors, metadata))
+    path = out.with_name(f'{out.stem}-{name_digits(content)}{SUFFIX}')
+    write_atomically(path, content)
+    return path
+
+
+def sort_header(content: bytes) -> bytes:
+    """A safetensors file with its header in order, so that the same content has the same digits."""
+    size = int.from_bytes(content[:8], 'little')
+    header = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True, separators=(',', ':')).encode()
+    header += b' ' * (-len(header) % 8)  # tensors begin at a multiple of eight
+    return len(header).to_bytes(8, 'little') + header + content[8 + size :]
+
+
+def describe(checkpoint: dict, config: Path | None, metrics: Path | None) -> dict[str, str]:
+    """The header's strings; what is not known is left out."""
+    meta = checkpoint.get('meta')
+    meta = meta if isinstance(meta, dict) else {}
+    text = Config.fromfile(config).pretty_text if config else meta.get('cfg')
+    dataset = meta.get('dataset_meta')
+    known = dict(
+        format='pt',
+        vt=vt.__version__,
+        torch=torch.__version__,
+        mmengine=mmengine.__version__,
+        config=OWN_PLACES.sub('', text) if isinstance(text, str) else None,
+        classes=_to_json(dataset.get('classes') if isinstance(dataset, dict) else None),
+        epoch=_to_json(meta.get('epoch')),
+        iter=_to_json(meta.get('iter')),
+        metrics=_to_json(read_metrics(metrics) if metrics else None),
+    )
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _to_json(value: object) -> str | None:
+    return None if value is None else json.dumps(value)
+
+
+def read_metrics(path: Path) -> dict[str, float]:
+    """What ``tools/test.py`` measured.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        ValueError: it is no JSON file of numbers by name.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f'there is no file of metrics {path}')
+    try:
+        metrics = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f'{path} is no JSON file ({error})') from error
+    if not isinstance(metrics, dict):
+        raise ValueError(f'{path} holds no metrics by name: write it by tools/test.py --out FILE --out-item metrics')
+    return metrics
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """The header's strings of a safetensors file; nothing of it is run.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        ValueError: it is no such file, or its content and the digits in its name differ.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f'there is no checkpoint {path}')
+    if path.suffix != SUFFIX:
+        raise ValueError(f'{path} is no {SUFFIX} file: only these say what they are')
+    read_checkpoint(path, map_location='cpu')
+    with safe_open(path, 'pt') as file:
+        return file.metadata() or {}

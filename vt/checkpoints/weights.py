@@ -1,0 +1,147 @@
+"""Weights into a model: all of them, or at least some."""
+
+from collections import OrderedDict
+from pathlib import Path
+
+from mmengine.model import BaseTTAModel, is_model_wrapper
+from mmengine.model.weight_init import PretrainedInit as PlainPretrainedInit
+from mmengine.model.weight_init import update_init_info
+from mmengine.registry import WEIGHT_INITIALIZERS
+from mmengine.runner.checkpoint import CheckpointLoader, load_state_dict
+from torch import Tensor, nn
+
+REMEDY = 'give the config that it was trained with'
+
+
+def load_weights(
+    model: nn.Module,
+    checkpoint: str | Path | dict,
+    owner: str = 'the model',
+    remedy: str = REMEDY,
+    name: str = 'the checkpoint',
+) -> None:
+    """Load every tensor of a model; nothing may lack or be left over.
+
+    ``module.`` of a data-parallel model is taken off. Counters of batches may lack, as they do in old files.
+
+    Args:
+        model: built, with any weights; a wrapper of one will do.
+        checkpoint: path or address of a checkpoint of mmengine or of a plain state dict; or what was read from one.
+        owner, remedy: whose weights they are and what to do, for errors.
+        name: of the file, for errors, where ``checkpoint`` was read from one.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        OSError: it can't be read or fetched.
+        ValueError: names or shapes differ; or it is damaged, or asks for more than weights.
+    """
+    if not isinstance(checkpoint, dict):
+        name = str(checkpoint)
+        checkpoint = CheckpointLoader.load_checkpoint(name, map_location='cpu')
+    model, state = unwrap(model), state_of(checkpoint, name)
+    try:
+        missing, unexpected = model.load_state_dict(state, strict=False)
+    except RuntimeError as error:
+        raise ValueError(f"{name} is not {owner}'s: {_differing_shape(model, state) or error}; {remedy}") from error
+    missing = [tensor for tensor in missing if not tensor.endswith('num_batches_tracked')]
+    for difference, names in (('lacks', missing), ('also holds', unexpected)):
+        if names:
+            raise ValueError(
+                f"{name} is not {owner}'s: of {len(model.state_dict())} tensors it {difference} {min(names)} "
+                f'and {len(names) - 1} more; {remedy}'
+            )
+
+
+def _differing_shape(model: nn.Module, state: dict[str, Tensor]) -> str | None:
+    """The first tensor of another shape, and how many there are; None if a part of the model knows of others only."""
+    own = model.state_dict()
+    names = [name for name in own if name in state and own[name].shape != state[name].shape]
+    if not names:
+        return None
+    theirs, ours = tuple(state[names[0]].shape), tuple(own[names[0]].shape)
+    return f'{names[0]} is {theirs}, the model needs {ours}, and {len(names) - 1} more differ'
+
+
+def require_some_match(model: nn.Module, state: dict[str, Tensor], name: str) -> None:
+    """Fine-tuning may take a part of a checkpoint, but not nothing of it.
+
+    Args:
+        model: whose weights they shall become; a wrapper of one will do.
+        state: tensors by name, as :func:`state_of` gives them.
+        name: of the file, for the error.
+
+    Raises:
+        ValueError: no tensor has the name and the shape of one of the model's.
+    """
+    own = unwrap(model).state_dict()
+    if not any(own[tensor].shape == state[tensor].shape for tensor in own.keys() & state.keys()):
+        raise ValueError(
+            f'{name} holds none of the {len(own)} tensors of the model: its first is {min(state, default=None)}, '
+            f"the model's {min(own, default=None)}; give a checkpoint of this model"
+        )
+
+
+def require_training_state(checkpoint: dict, name: str) -> None:
+    """Tell weights alone from a checkpoint that training can go on from.
+
+    Raises:
+        ValueError: it holds weights alone.
+    """
+    if not (has_place_in_training(checkpoint) and 'message_hub' in checkpoint):
+        raise ValueError(f'{name} holds no state of a training run: begin from its weights by load_from, not --resume')
+
+
+def has_place_in_training(checkpoint: dict) -> bool:
+    """Whether a checkpoint says at which epoch and iteration it was written."""
+    meta = checkpoint.get('meta')
+    return isinstance(meta, dict) and all(isinstance(meta.get(name), int) for name in ('epoch', 'iter'))
+
+
+def state_of(checkpoint: dict, name: str = 'the checkpoint') -> dict[str, Tensor]:
+    """The tensors of a checkpoint by name, without ``module.`` of a data-parallel model.
+
+    Args:
+        checkpoint: what was read from a file.
+        name: of the file, for the error.
+
+    Raises:
+        ValueError: there are none.
+    """
+    state = checkpoint.get('state_dict', checkpoint)
+    items = state.items() if isinstance(state, dict) else ()
+    tensors = [(str(key).removeprefix('module.'), value) for key, value in items if isinstance(value, Tensor)]
+    if not tensors:
+        raise ValueError(f'{name} holds no weights by name: give a checkpoint, or a state dict')
+    named = OrderedDict(tensors)
+    named._metadata = getattr(state, '_metadata', OrderedDict())  # versions of modules
+    return named
+
+
+def unwrap(model: nn.Module) -> nn.Module:
+    """The model itself, below wrappers for distribution or test-time augmentation."""
+    while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
+        model = model.module
+    return model
+
+
+@WEIGHT_INITIALIZERS.register_module(name='Pretrained', force=True)
+class PretrainedInit(PlainPretrainedInit):
+    """mmengine's ``init_cfg=dict(type='Pretrained', ...)``; a file that matches nothing is an error, not a warning.
+
+    Raises:
+        ValueError: it holds none of the module's tensors, or none below ``prefix``.
+    """
+
+    def __call__(self, module: nn.Module) -> None:
+        state = state_of(CheckpointLoader.load_checkpoint(self.checkpoint, self.map_location), self.checkpoint)
+        if self.prefix is not None:
+            state = _below(state, self.prefix)
+        require_some_match(module, state, f'{self.checkpoint} (of init_cfg)')
+        load_state_dict(module, state, strict=False, logger='current')
+        if hasattr(module, '_params_init_info'):
+            update_init_info(module, init_info=self._get_init_info())
+
+
+def _below(state: dict[str, Tensor], prefix: str) -> OrderedDict[str, Tensor]:
+    prefix = prefix if prefix.endswith('.') else f'{prefix}.'
+    return OrderedDict((name.removeprefix(prefix), state[name]) for name in state if name.startswith(prefix))

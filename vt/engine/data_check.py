@@ -1,0 +1,162 @@
+"""Read a data set before a run, so that a wrong file is named before hours are spent on the rest."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from mmcv.transforms import BaseTransform
+from mmengine.config import Config
+from mmengine.dataset import BaseDataset
+from mmengine.registry import DATASETS, TRANSFORMS
+from rich.progress import track
+
+from .data_check_annotations import find_annotation_problems
+from .data_check_samples import Sample, SampleCheck
+from .data_problems import Problem, summarise
+from .signatures import accepted_arguments
+
+
+@dataclass
+class Source:
+    """A data set of a config, without wrappers.
+
+    Attributes:
+        split: ``'train'``, ``'val'`` or ``'test'``.
+        dataset: built, its annotations not loaded yet.
+        check: of its samples.
+    """
+
+    split: str
+    dataset: BaseDataset
+    check: SampleCheck
+
+    @property
+    def has_files(self) -> bool:
+        """Whether there is something to read; a data set can be made in memory."""
+        return self.check.load_image is not None or self.check.load_mask is not None
+
+    def annotation_problems(self) -> list[Problem]:
+        """What is wrong with its annotation file."""
+        return find_annotation_problems(self.dataset, self.check.num_classes)
+
+    def samples(self) -> list[dict]:
+        """What the data set says about each of its samples.
+
+        Raises:
+            ValueError: there are none.
+            FileNotFoundError: a folder is missing.
+        """
+        self.dataset.full_init()
+        folder = self.dataset.data_prefix.get('img_path')
+        if not len(self.dataset) and folder and not self.dataset.ann_file and self.dataset._indices is None:
+            raise ValueError(
+                f'the {self.split} split is empty: no images *{getattr(self.dataset, "img_suffix", "")} in {folder}; '
+                f'put them there, or set {self.split}_dataloader.dataset.data_prefix in the config'
+            )
+        if not len(self.dataset):
+            raise ValueError(f'the {self.split} split is empty: look at {self.split}_dataloader.dataset in the config')
+        return [self.dataset.get_data_info(index) for index in range(len(self.dataset))]
+
+
+def check_data(cfg: Config, splits: tuple[str, ...]) -> None:
+    """Check what can be checked quickly: annotation files, and the images and masks of segmentation data.
+
+    With several processes each checks its share of the files. ``tools/check_dataset.py`` reads everything.
+
+    Args:
+        cfg: a config.
+        splits: of ``'train'``, ``'val'`` and ``'test'``.
+
+    Raises:
+        ValueError: a split without images; an image without its mask; a size that differs from the mask's; a label
+            outside the classes; a file that can't be read; a line that doesn't parse. The line names the first file
+            and counts the others.
+        FileNotFoundError: a folder is missing.
+    """
+    for source in find_sources(cfg, splits):
+        problems = source.annotation_problems()
+        if problems:
+            raise ValueError(f'{source.split} data: {summarise(problems, len(problems), "problems")}')
+        if source.check.load_mask is not None:
+            _check_masks(source)
+
+
+def _check_masks(source: Source) -> None:
+    infos = source.samples()
+    if 'seg_map_path' not in infos[0]:
+        return
+    rank, world_size = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1))
+    infos = infos[rank::world_size]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        seen: Iterator[Sample] = track(
+            pool.map(source.check, infos), f'Checking {source.split} labels', len(infos), disable=rank > 0
+        )
+        problems = [problem for sample in seen for problem in sample.problems[:1]]
+    if problems:
+        raise ValueError(f'{source.split} data: {summarise(problems, len(infos))}')
+
+
+def find_sources(cfg: Config, splits: tuple[str, ...], with_digest: bool = False) -> Iterator[Source]:
+    """The data sets of a config below wrappers such as ``RepeatDataset``, each once."""
+    seen = []
+    with DATASETS.switch_scope_and_registry(cfg.get('default_scope')) as registry:
+        for split in splits:
+            loader = cfg.get(f'{split}_dataloader') or {}
+            for dataset_cfg in _leaves(loader.get('dataset', {})):
+                built_by = dataset_cfg['type']
+                built_by = registry.get(built_by) if isinstance(built_by, str) else built_by
+                if not (isinstance(built_by, type) and issubclass(built_by, BaseDataset)) or dataset_cfg in seen:
+                    continue
+                seen.append(dataset_cfg)
+                yield _make_source(split, dataset_cfg, registry, _head_classes(cfg), with_digest)
+
+
+def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, with_digest: bool) -> Source:
+    pipeline = cfg.get('pipeline', [])
+    load_image, load_mask = (_build_step(pipeline, name) for name in ('LoadImageFromFile', 'LoadAnnotations'))
+    built_by = cfg['type'] if callable(cfg['type']) else registry.get(cfg['type'])
+    names, takes_any = accepted_arguments(built_by)
+    light = dict(lazy_init=True, serialize_data=False, pipeline=[])
+    dataset = registry.build(cfg | {name: value for name, value in light.items() if takes_any or name in names})
+    classes = dataset.metainfo.get('classes')
+    check = SampleCheck(
+        load_image,
+        load_mask,
+        num_classes if classes is None else len(classes),
+        getattr(dataset, 'ignore_index', 255),
+        type(dataset).__name__,
+        with_digest,
+    )
+    return Source(split, dataset, check)
+
+
+def _leaves(dataset_cfg: dict) -> Iterator[dict]:
+    """The data sets below wrappers such as ``RepeatDataset`` and ``ConcatDataset``."""
+    inner = dataset_cfg.get('datasets') or ([dataset_cfg['dataset']] if 'dataset' in dataset_cfg else [])
+    for inner_cfg in inner:
+        yield from _leaves(inner_cfg)
+    if not inner and 'type' in dataset_cfg:
+        yield dataset_cfg
+
+
+def _build_step(pipeline: Any, name: str) -> BaseTransform | None:
+    """The step of a pipeline with a type's name; it may stand inside other steps, as in test-time augmentation."""
+    for step in pipeline:
+        if isinstance(step, (list, tuple)):
+            found = _build_step(step, name)
+        elif isinstance(step, dict) and str(step.get('type')).split('.')[-1] == name:
+            found = TRANSFORMS.build(step)
+        else:
+            found = _build_step(step.get('transforms', []), name) if isinstance(step, dict) else None
+        if found is not None:
+            return found
+    return None
+
+
+def _head_classes(cfg: Config) -> int | None:
+    """How many classes a classifier's head tells apart."""
+    head = cfg.get('model', {}).get('head')
+    num_classes = head.get('num_classes') if isinstance(head, dict) else None
+    return num_classes if type(num_classes) is int else None

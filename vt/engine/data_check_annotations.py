@@ -1,0 +1,85 @@
+"""Lines of an annotation file that don't parse, by their numbers."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from mmengine.dataset import BaseDataset
+
+from .data_problems import Problem
+
+BYTE_ORDER_MARK = b'\xef\xbb\xbf'
+LINES = ('mmpretrain.datasets.custom', 'mmseg.datasets.basesegdataset')  # modules that read a sample a line
+
+
+def find_annotation_problems(dataset: BaseDataset, num_classes: int | None) -> list[Problem]:
+    """What is wrong with a data set's annotation file; an empty list for a data set without one.
+
+    MMPretrain's lines are an image's path, a space and its label; MMSegmentation's are names without a suffix. Windows'
+    line ends, names with spaces and absolute paths are fine.
+
+    Args:
+        dataset: built, its annotations not loaded yet.
+        num_classes: labels are below it; None where it is not known.
+    """
+    path = Path(str(dataset.ann_file or ''))
+    if not dataset.ann_file or '://' in str(dataset.ann_file) or path.is_dir():
+        return []
+    if not path.is_file():
+        return [Problem('missing', str(path), 'there is no such annotation file')]
+    if path.suffix == '.json':
+        return _check_json(path)
+    if type(dataset).load_data_list.__module__ not in LINES:
+        return []
+    return list(_check_text(path, getattr(dataset, 'with_label', False), num_classes))
+
+
+def _check_json(path: Path) -> list[Problem]:
+    try:
+        json.loads(path.read_bytes())
+    except json.JSONDecodeError as error:
+        return [Problem('annotation', str(path), f'{error.msg} (column {error.colno})', error.lineno)]
+    except UnicodeDecodeError:
+        return [Problem('annotation', str(path), 'is not a text in UTF-8')]
+    return []
+
+
+def _check_text(path: Path, with_label: bool, num_classes: int | None) -> Iterator[Problem]:
+    content = path.read_bytes()
+    if not content.strip():
+        yield Problem('annotation', str(path), 'is empty')
+        return
+    if content.startswith(BYTE_ORDER_MARK):
+        yield Problem('annotation', str(path), 'begins with a byte order mark: save it as UTF-8 without one', 1)
+        content = content[len(BYTE_ORDER_MARK) :]
+    for number, line in enumerate(content.removesuffix(b'\n').split(b'\n'), start=1):
+        message = _check_line(line, with_label, num_classes)
+        if message:
+            yield Problem('annotation', str(path), message, number)
+
+
+def _check_line(content: bytes, with_label: bool, num_classes: int | None) -> str | None:
+    """What is wrong with a line; it is split as MMPretrain splits it."""
+    try:
+        line = content.decode('utf-8')
+    except UnicodeDecodeError:
+        return 'is not in UTF-8'
+    if '\0' in line:
+        return 'holds a NUL character'
+    line = line.strip()
+    if not line:
+        return 'is empty'
+    if not with_label:
+        return None
+    name, _, label = line.rpartition(' ')
+    if not name.strip():
+        return f'is {line[:80]!r}, without a label: a path, a space and a label are needed'
+    try:
+        value = int(label)
+    except ValueError:
+        return f'ends in {label[:40]!r}, which is no label: a whole number is needed after the last space'
+    if value < 0:
+        return f'has the label {value}: labels begin at 0'
+    if num_classes is not None and value >= num_classes:
+        return f'has the label {value}, outside the {num_classes} classes (0 to {num_classes - 1})'
+    return None

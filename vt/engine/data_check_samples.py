@@ -1,0 +1,143 @@
+"""What is wrong with an image and its mask, read as the pipeline reads them."""
+
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+
+import cv2
+import numpy as np
+from mmcv.transforms import BaseTransform
+from PIL import Image
+
+from .data_problems import Problem
+from .sample_errors import describe_loading
+
+# Modes, as Pillow names them, that every decoder turns into the right colours.
+GOOD_MODES = ('1', 'L', 'LA', 'P', 'PA', 'RGB', 'RGBA', 'RGBX', 'CMYK', 'YCbCr')
+SIXTEEN_BIT = ('I;16', 'I;16B', 'I;16L', 'I;16N')
+MASK_MODES = ('1', 'L', 'P')
+
+
+@dataclass
+class Sample:
+    """What was seen of a sample.
+
+    Attributes:
+        problems: what is wrong with it.
+        mode: of the image, as Pillow names it.
+        size: height and width of the image.
+        counts: how often each label occurs in the mask, 256 numbers.
+        digest: of the image's bytes.
+    """
+
+    problems: list[Problem] = field(default_factory=list)
+    mode: str | None = None
+    size: tuple[int, int] | None = None
+    counts: np.ndarray | None = None
+    digest: str | None = None
+
+
+@dataclass(frozen=True)
+class SampleCheck:
+    """A check of the samples of one data set.
+
+    Args:
+        load_image: the pipeline's step that loads an image; None for images that are not files.
+        load_mask: its step that loads a mask; None where there are no masks.
+        num_classes: labels are below it; None where it is not known.
+        ignore_index: a label that is allowed all the same.
+        name: of the data set.
+        with_digest: note a digest of each image, to find it elsewhere.
+    """
+
+    load_image: BaseTransform | None
+    load_mask: BaseTransform | None
+    num_classes: int | None
+    ignore_index: int
+    name: str
+    with_digest: bool = False
+
+    def __call__(self, info: dict) -> Sample:
+        """Look at one sample, given what the data set says about it."""
+        sample = Sample()
+        if self.load_image is not None:
+            self._look_at_image(info, sample)
+        if self.load_mask is not None and info.get('seg_map_path'):
+            self._look_at_mask(info, sample)
+        elif self.num_classes is not None and isinstance(info.get('gt_label'), (int, np.integer)):
+            self._look_at_label(info, sample)
+        return sample
+
+    def _look_at_image(self, info: dict, sample: Sample) -> None:
+        path = info['img_path']
+        if not Path(path).is_file():
+            sample.problems.append(Problem('missing', path, 'is not there'))
+            return
+        try:
+            if self.with_digest:
+                sample.digest = blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+            with Image.open(path) as opened:
+                sample.mode = opened.mode
+                if cv2.__version__ < '5':  # it fills up truncated images without a word
+                    opened.load()
+            wrong = self._wrong_mode(sample.mode)
+            if wrong:
+                sample.problems.append(Problem('mode', path, wrong))
+                return
+            loaded = self.load_image(dict(img_path=path))
+            sample.size = loaded['img_shape'][:2]
+        except Exception as error:  # a decoder's, of any type
+            sample.problems.append(Problem('unreadable', path, f'cannot be read: {describe_loading(error)}'))
+
+    def _wrong_mode(self, mode: str) -> str | None:
+        if mode in GOOD_MODES:
+            return None
+        backend = getattr(self.load_image, 'imdecode_backend', 'cv2')
+        if mode in SIXTEEN_BIT:
+            # OpenCV scales 16 bits to 8, Pillow cuts everything above 255 off.
+            return (
+                None if backend == 'cv2' else f"is of mode {mode}: with 16 bits use imdecode_backend='cv2', or convert"
+            )
+        return f'is of mode {mode}, which is no colour or grey of 8 or 16 bits: convert it'
+
+    def _look_at_mask(self, info: dict, sample: Sample) -> None:
+        image, mask = info['img_path'], info['seg_map_path']
+        if not Path(mask).is_file():
+            sample.problems.append(Problem('missing', mask, f'is not there: it is the mask of {image}'))
+            return
+        try:
+            with Image.open(mask) as opened:
+                mode = opened.mode
+            if mode not in MASK_MODES:
+                message = f'is of mode {mode}: a mask holds one 8-bit class number a pixel'
+                sample.problems.append(Problem('mode', mask, message))
+                return
+            labels = self.load_mask(dict(info, seg_fields=[]))['gt_seg_map']
+        except Exception as error:
+            sample.problems.append(Problem('unreadable', mask, f'cannot be read: {describe_loading(error)}'))
+            return
+        if labels.ndim != 2:
+            message = "is read as colours by imdecode_backend='cv2': take 'pillow' for masks with a palette"
+            sample.problems.append(Problem('mode', mask, message))
+            return
+        self._compare(labels, image, mask, sample)
+
+    def _compare(self, labels: np.ndarray, image: str, mask: str, sample: Sample) -> None:
+        sample.counts = np.bincount(labels.ravel(), minlength=256)
+        if sample.size is not None and labels.shape != sample.size:
+            height, width = sample.size
+            message = f'has {labels.shape[0]}x{labels.shape[1]} pixels, its image {image} has {height}x{width}'
+            sample.problems.append(Problem('size', mask, message))
+        present = np.flatnonzero(sample.counts)
+        outside = present[(present >= (self.num_classes or 256)) & (present != self.ignore_index)]
+        if outside.size:
+            message = (
+                f'holds the label {outside[0]}, outside the {self.num_classes} classes of {self.name} '
+                f'(0 to {self.num_classes - 1}, and {self.ignore_index} for pixels to ignore)'
+            )
+            sample.problems.append(Problem('label', mask, message))
+
+    def _look_at_label(self, info: dict, sample: Sample) -> None:
+        if not 0 <= info['gt_label'] < self.num_classes:
+            message = f'has the label {info["gt_label"]}, outside the {self.num_classes} classes of {self.name}'
+            sample.problems.append(Problem('label', str(info.get('img_path')), message))

@@ -1,0 +1,169 @@
+"""A loss that is not finite: warn, keep the checkpoints from before, and stop when it stays so."""
+
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from mmengine.dist import all_reduce
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+from mmengine.runner import Runner, find_latest_checkpoint
+from torch import distributed, nn
+
+from vt.registry import HOOKS
+
+NAMED_FILES = 8  # of a batch, in the line that stops a run; its log names all
+RUNNING_STATISTICS = ('running_mean', 'running_var')  # other buffers may hold infinities on purpose, as masks do
+
+
+class Loss(NamedTuple):
+    """The loss of an iteration and the samples that it is made of."""
+
+    iteration: int
+    value: float
+    samples: list
+
+
+@HOOKS.register_module()
+class FiniteLossHook(Hook):
+    """Stop a run whose loss is NaN or infinite for several iterations in a row; until then warn.
+
+    The loss is the number that mmengine has read for its log, so a GPU does not wait for this hook. With several
+    processes a loss counts that is not finite in any of them: each tells the others at every iteration and reads at the
+    next one what it was told, so all stop at the same iteration. Checkpoints ask :func:`why_not_save`.
+
+    Args:
+        patience: so many in a row stop the run. A dynamic loss scale, which starts too high on purpose, leaves out the
+            steps whose gradients overflow, and halves itself; its losses are finite, but a forward pass in float16 may
+            overflow for a batch or two and come back. Without it a NaN reaches the weights in one step and stays.
+    """
+
+    def __init__(self, patience: int = 3) -> None:
+        if type(patience) is not int or patience < 1:
+            raise ValueError(f'FiniteLossHook: patience={patience!r} must be a whole number of at least 1')
+        self.patience = patience
+        self.in_row = 0
+        self._first_files: list[str] = []
+        self._group: Any = None
+        self._told: tuple[Loss, torch.Tensor, Any] | None = None
+
+    def before_train(self, runner: Runner) -> None:
+        if runner.world_size > 1:
+            self._group = distributed.new_group(backend='gloo')
+
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: dict | None = None, outputs: dict | None = None
+    ) -> None:
+        loss = Loss(runner.iter + 1, _read_loss(runner, outputs), _samples(data_batch))
+        if self._group is None:
+            self._judge(runner, loss, math.isfinite(loss.value))
+            return
+        self.settle(runner)
+        finite = torch.tensor(int(math.isfinite(loss.value)))
+        work = distributed.all_reduce(finite, distributed.ReduceOp.MIN, group=self._group, async_op=True)
+        self._told = loss, finite, work
+
+    def after_train_epoch(self, runner: Runner) -> None:
+        self.settle(runner)
+
+    def after_train(self, runner: Runner) -> None:
+        self.settle(runner)
+
+    def settle(self, runner: Runner) -> None:
+        """Read what the processes told each other last; all of them call it at the same place."""
+        if self._told is not None:
+            (loss, finite, work), self._told = self._told, None
+            work.wait()
+            self._judge(runner, loss, bool(finite))
+
+    def _judge(self, runner: Runner, loss: Loss, finite: bool) -> None:
+        if finite:
+            if self.in_row:
+                runner.logger.warning(f'The loss is finite again at iteration {loss.iteration}')
+            self.in_row = 0
+            return
+        values, files = self._gather(loss)
+        self.in_row += 1
+        if self.in_row == 1:
+            self._first_files = files
+        if self.in_row >= self.patience:
+            raise FloatingPointError(self._last_words(runner, loss, values))
+        runner.logger.warning(
+            f'The loss of iteration {loss.iteration} is {values} ({self.in_row} in a row; {self.patience} end the run)'
+            f'. No checkpoint is written until it is finite. Its batch: {", ".join(files) or "samples without names"}'
+        )
+
+    def _gather(self, loss: Loss) -> tuple[str, list[str]]:
+        """The values that are not finite, and the files of their batches, from all processes."""
+        own = [(loss.value, [_name(sample) for sample in loss.samples])]
+        if self._group is not None:
+            gathered: list = [None] * distributed.get_world_size()
+            distributed.all_gather_object(gathered, own[0], group=self._group)
+            own = [(value, names) for value, names in gathered if not math.isfinite(value)]
+        return ' and '.join(dict.fromkeys(str(value) for value, _ in own)), [name for _, names in own for name in names]
+
+    def _last_words(self, runner: Runner, loss: Loss, values: str) -> str:
+        begin = loss.iteration - self.patience + 1
+        span = f'at iteration {begin}' if self.patience == 1 else f'in iterations {begin} to {loss.iteration}'
+        more = len(self._first_files) - NAMED_FILES
+        files = ', '.join(self._first_files[:NAMED_FILES]) + (f' and {more} more, see the log' if more > 0 else '')
+        return (
+            f'the loss was {values} {span}; the last good checkpoint is {_last_checkpoint(runner)}. '
+            'Lower optim_wrapper.optimizer.lr, or clip gradients (optim_wrapper.clip_grad.max_norm=1.0), or look at the'
+            f' first such batch: {files or "its samples have no names"}'
+        )
+
+
+def why_not_save(runner: Runner) -> str | None:
+    """Why no checkpoint may be written now, or None: the loss or the weights are not finite.
+
+    Every process calls it, and all get the same answer. Weights are looked at because a gradient that is not finite
+    ruins them an iteration before a loss shows it.
+
+    Raises:
+        FloatingPointError: the loss has not been finite for so long that the run stops.
+    """
+    hook = next((hook for hook in runner.hooks if isinstance(hook, FiniteLossHook)), None)
+    if hook is not None:
+        hook.settle(runner)
+        if hook.in_row:
+            return 'the loss is not finite'
+    model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+    name = find_non_finite(model)
+    bad = torch.tensor(int(name is not None))
+    all_reduce(bad, 'max')
+    return f'the weight {name or "of another process"} is not finite' if bad else None
+
+
+def find_non_finite(model: nn.Module) -> str | None:
+    """The first parameter, or running statistic of BN, that holds a NaN or an infinity."""
+    tensors = dict(model.named_parameters())
+    tensors |= {name: buffer for name, buffer in model.named_buffers() if name.split('.')[-1] in RUNNING_STATISTICS}
+    if not tensors:
+        return None
+    finite = torch.stack([tensor.detach().isfinite().all() for tensor in tensors.values()]).tolist()
+    return next((name for name, good in zip(tensors, finite) if not good), None)
+
+
+def _read_loss(runner: Runner, outputs: dict | None) -> float:
+    """The number that mmengine's log has; read here where nothing logs it."""
+    history = runner.message_hub.log_scalars.get('train/loss')
+    if history is not None:
+        return float(history.current())
+    return float((outputs or {}).get('loss', 0.0))
+
+
+def _samples(data_batch: Any) -> list:
+    samples = data_batch.get('data_samples') if isinstance(data_batch, dict) else None
+    return list(samples) if isinstance(samples, (list, tuple)) else []
+
+
+def _name(sample: Any) -> str:
+    path = getattr(sample, 'img_path', None)
+    return str(path) if path else f'sample {getattr(sample, "sample_idx", "without a number")}'
+
+
+def _last_checkpoint(runner: Runner) -> str:
+    path = find_latest_checkpoint(runner.work_dir) if Path(runner.work_dir, 'last_checkpoint').exists() else None
+    return f'{path} (--resume goes on from it)' if path else 'none: it went wrong before the first was written'

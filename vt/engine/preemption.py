@@ -1,0 +1,84 @@
+"""Save and leave when the machine is about to be taken away."""
+
+import signal
+import sys
+from types import FrameType
+from typing import Any
+
+import torch
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+from torch import distributed
+
+from vt.registry import HOOKS
+
+from .accumulation import is_accumulating
+from .checkpoint_hook import CheckpointHook
+
+
+@HOOKS.register_module()
+class PreemptionHook(Hook):
+    """Save after the current iteration when a signal asks the run to end, then exit with 128 + the signal's number.
+
+    torchrun and SLURM send SIGTERM; SLURM sends another one early where asked, ``#SBATCH --signal=USR1@120``. A signal
+    to one process stops all of them at the same iteration: each tells the others at every iteration, and reads at the
+    next one what it was told, so that none waits. A validation is finished first; gradients that are being
+    accumulated are used first.
+
+    Args:
+        signals: names of the signals.
+    """
+
+    priority = 'LOWEST'
+
+    def __init__(self, signals: tuple[str, ...] = ('SIGTERM', 'SIGUSR1')) -> None:
+        self.signals = [signal.Signals[name] for name in signals]
+        self._received = 0
+        self._previous_handlers: dict[signal.Signals, Any] = {}
+        self._group = self._told = None
+
+    def before_train(self, runner: Runner) -> None:
+        if runner.world_size > 1:
+            self._group = distributed.new_group(backend='gloo')
+        # Workers inherit the handler: a signal to all processes of a job would otherwise end them before the save.
+        self._previous_handlers = {number: signal.signal(number, self._note) for number in self.signals}
+
+    def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
+        number = self._agreed_signal()
+        if number and not is_accumulating(runner):
+            self._leave(runner, number)
+
+    def after_train(self, runner: Runner) -> None:
+        self._wait()
+        for number, handler in self._previous_handlers.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._received = number
+
+    def _agreed_signal(self) -> int:
+        """The signal that any process had received an iteration ago; of one process, the one that it has received."""
+        if self._group is None:
+            return self._received
+        told = self._wait()
+        number = torch.tensor(max(self._received, told))
+        work = distributed.all_reduce(number, distributed.ReduceOp.MAX, group=self._group, async_op=True)
+        self._told = number, work
+        return told
+
+    def _wait(self) -> int:
+        if self._told is None:
+            return 0
+        (number, work), self._told = self._told, None
+        work.wait()
+        return int(number)
+
+    def _leave(self, runner: Runner, number: int) -> None:
+        self._wait()
+        name = signal.Signals(number).name
+        saver = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
+        saved = 'nothing, since there is no checkpoint hook' if saver is None else saver.save_interrupted(runner)
+        runner.logger.warning(
+            f'Stopped by {name} after iteration {runner.iter + 1}; saved {saved}. Go on with --resume'
+        )
+        sys.exit(128 + number)

@@ -1,0 +1,90 @@
+"""The environment variables by which torchrun, SLURM and MPI tell a process its place, as the ones PyTorch reads."""
+
+import os
+import re
+import socket
+
+import torch
+
+# Of each launcher: the number of a process among all, how many there are, its number on its machine; how to start it.
+VARIABLES = dict(
+    pytorch=('RANK', 'WORLD_SIZE', 'LOCAL_RANK'),
+    mpi=('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE', 'OMPI_COMM_WORLD_LOCAL_RANK'),
+    slurm=('SLURM_PROCID', 'SLURM_NTASKS', 'SLURM_LOCALID'),
+)
+STARTED_BY = dict(pytorch='torchrun, or tools/dist_train.sh', mpi='mpirun', slurm='srun, or tools/slurm_train.sh')
+
+
+def find_launcher() -> str:
+    """Who started this process, as its environment tells: ``'pytorch'``, ``'mpi'``, ``'slurm'`` or ``'none'``."""
+    if 'RANK' in os.environ and 'WORLD_SIZE' in os.environ:
+        return 'pytorch'
+    if int(os.environ.get('OMPI_COMM_WORLD_SIZE', 1)) > 1:
+        return 'mpi'
+    # A batch script has SLURM_NTASKS too, without being one of the tasks: this one srun alone sets.
+    if int(os.environ.get('SLURM_STEP_NUM_TASKS', 1)) > 1:
+        return 'slurm'
+    return 'none'
+
+
+def set_process_variables(launcher: str) -> str:
+    """Enter what a launcher tells under the names that PyTorch reads; a second call changes nothing.
+
+    Args:
+        launcher: ``'auto'`` looks who it was; ``'none'`` is a run of its own, whatever the environment says.
+
+    Returns:
+        ``'pytorch'`` where this is one of several processes, from now on as if torchrun had started it, or ``'none'``.
+
+    Raises:
+        ValueError: the launcher's variables are not there; nothing tells where the main process is.
+    """
+    launcher = find_launcher() if launcher == 'auto' else launcher
+    if launcher == 'none':
+        return launcher
+    rank, world_size, local_rank = (_read(name, launcher) for name in VARIABLES[launcher])
+    if launcher != 'pytorch' and torch.cuda.device_count() == 1:
+        local_rank = '0'  # the scheduler shows each process its own GPU only
+    os.environ.update(RANK=rank, WORLD_SIZE=world_size, LOCAL_RANK=local_rank)
+    os.environ.setdefault('MKL_NUM_THREADS', os.environ.get('OMP_NUM_THREADS', '1'))  # else mmengine warns in each
+    os.environ.setdefault('MASTER_ADDR', _find_address(launcher))
+    os.environ.setdefault('MASTER_PORT', str(_choose_port(launcher)))
+    try:
+        socket.gethostbyname(os.environ['MASTER_ADDR'])
+    except OSError as error:  # PyTorch would try again and again until its timeout
+        raise ValueError(
+            f'there is no machine {os.environ["MASTER_ADDR"]}: set MASTER_ADDR to the name or address of the first one'
+        ) from error
+    return 'pytorch'
+
+
+def _read(name: str, launcher: str) -> str:
+    value = os.environ.get(name, '0' if name == 'LOCAL_RANK' else None)
+    if value is None:
+        raise ValueError(f'--launcher {launcher}: {name} is not set; start the processes with {STARTED_BY[launcher]}')
+    return value
+
+
+def _find_address(launcher: str) -> str:
+    if 'MASTER_ADDR' in os.environ:
+        return os.environ['MASTER_ADDR']
+    if launcher == 'slurm':
+        nodes = next(filter(None, map(os.environ.get, ('SLURM_STEP_NODELIST', 'SLURM_NODELIST'))), '127.0.0.1')
+        return first_node(nodes)
+    if launcher == 'mpi' and os.environ.get('OMPI_COMM_WORLD_LOCAL_SIZE') == os.environ['OMPI_COMM_WORLD_SIZE']:
+        return '127.0.0.1'
+    raise ValueError(f'--launcher {launcher}: MASTER_ADDR is not set; set it to the machine of the first process')
+
+
+def first_node(nodes: str) -> str:
+    """The first machine of a list as SLURM writes it: ``'node[07-12,15],gpu1'`` begins with ``'node07'``."""
+    return re.sub(r'\[(\w+)[^\]]*\]', r'\1', nodes).split(',')[0]
+
+
+def _choose_port(launcher: str) -> int:
+    """PyTorch's usual port; in SLURM one of the job's own, since jobs share machines."""
+    if 'PORT' in os.environ:
+        return int(os.environ['PORT'])
+    if launcher == 'slurm':
+        return 15000 + (int(os.environ.get('SLURM_JOB_ID', 0)) + int(os.environ.get('SLURM_STEP_ID', 0))) % 15000
+    return 29500

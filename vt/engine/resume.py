@@ -1,0 +1,124 @@
+"""Going on after an interruption as if there had been none."""
+
+import os
+from pathlib import Path
+
+from mmengine.hooks import Hook
+from mmengine.runner import EpochBasedTrainLoop, Runner
+
+from vt.checkpoints.files import find_damage, find_newest_checkpoint
+from vt.registry import HOOKS
+
+from .accumulation import accumulated_gradients, restore_gradients
+from .distributed import any_process
+
+# Restarts by torchrun and by SLURM run the same command line again.
+RESTARTS = ('TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT')
+
+
+def was_restarted() -> bool:
+    """Whether torchrun or SLURM has started this run again, after a failure or a pre-emption.
+
+    All processes ask together: torchrun on a machine where none failed does not count a restart.
+    """
+    return any_process(any(int(os.environ.get(name) or 0) > 0 for name in RESTARTS))
+
+
+def choose_checkpoint(work_dir: str, asked: str | None) -> tuple[str | None, list[str]]:
+    """The checkpoint to go on from.
+
+    Args:
+        work_dir: of the run.
+        asked: path or address of a checkpoint, or None for the newest one in ``work_dir``.
+
+    Returns:
+        The checkpoint, and lines for the log: on damaged files, for which the newest whole one of the same folder steps
+        in, and on nothing to go on from, in which case there is none.
+
+    Raises:
+        ValueError: there are damaged files alone.
+    """
+    if asked is not None:
+        damage = None if '://' in asked else find_damage(asked)
+        if damage is None:
+            return asked, []
+    folder = work_dir if asked is None else os.path.dirname(asked) or '.'
+    newest, damaged = find_newest_checkpoint(Path(folder))
+    if asked is not None:
+        others = (entry for entry in damaged if os.path.realpath(entry[0]) != os.path.realpath(asked))
+        damaged = [(asked, damage), *others]
+    lines = [f'{path} is damaged: {why}' for path, why in damaged]
+    if newest is not None:
+        return str(newest), [f'{line}. Going on from {newest} instead' for line in lines]
+    if lines:
+        raise ValueError(f'{lines[0]}; {folder} holds no whole checkpoint: leave --resume out to begin anew')
+    return None, [f'There is nothing to resume in {folder}: training starts from the beginning']
+
+
+@HOOKS.register_module()
+class ResumeHook(Hook):
+    """Save and restore what mmengine does not: the place in an epoch, accumulated gradients, a validation that was due.
+
+    A run that was killed between a checkpoint and the validation that follows it validates first.
+    """
+
+    priority = 'LOWEST'
+    _resumed: dict | None = None
+
+    def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        batches = getattr(runner.train_loop, 'batches', 0)
+        checkpoint['progress'] = dict(batches=batches, of=self._epoch_length(runner))
+        gradients = accumulated_gradients(runner) if 'optimizer' in checkpoint else None
+        if gradients is not None:
+            checkpoint['gradients'] = gradients
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        self._resumed = checkpoint if runner._resume else None
+
+    def before_train(self, runner: Runner) -> None:
+        checkpoint, self._resumed = self._resumed, None
+        if checkpoint is None:
+            return
+        self._restore_seed(runner)
+        if 'gradients' in checkpoint:
+            restore_gradients(runner, checkpoint['gradients'])
+        progress = checkpoint.get('progress', dict(batches=0))
+        if progress['batches']:
+            self._restore_place(runner, progress)
+        elif self._validation_is_due(runner):
+            runner.val_loop.run()
+
+    def after_val_epoch(self, runner: Runner, metrics: dict | None = None) -> None:
+        runner.message_hub.update_info('last_validation', runner.iter)
+
+    def _restore_seed(self, runner: Runner) -> None:
+        """A run without a seed of its own drew another one when its dataloader was built."""
+        dataset, sampler = runner.train_dataloader.dataset, runner.train_dataloader.sampler
+        if hasattr(dataset, 'seed') and not runner.cfg.get('randomness', {}).get('diff_rank_seed'):
+            dataset.seed = runner.seed
+            sampler.sampler.seed = runner.seed
+
+    def _restore_place(self, runner: Runner, progress: dict) -> None:
+        loop = runner.train_loop
+        if progress['of'] == self._epoch_length(runner):
+            loop.begin = progress['batches']
+        else:
+            loop._iter = runner.epoch * self._epoch_length(runner)
+            runner.optim_wrapper.initialize_count_status(runner.model, loop.iter, loop.max_iters)
+            runner.logger.warning(
+                f'Epochs have {self._epoch_length(runner)} iterations now and had {progress["of"]}: '
+                f'epoch {runner.epoch + 1} begins anew'
+            )
+
+    @staticmethod
+    def _epoch_length(runner: Runner) -> int:
+        return len(runner.train_dataloader) if isinstance(runner.train_loop, EpochBasedTrainLoop) else 0
+
+    @staticmethod
+    def _validation_is_due(runner: Runner) -> bool:
+        loop = runner.train_loop
+        if runner.val_loop is None or runner.message_hub.runtime_info.get('last_validation') == runner.iter:
+            return False
+        is_by_epoch = isinstance(loop, EpochBasedTrainLoop)
+        done, end = (loop.epoch, loop.max_epochs) if is_by_epoch else (loop.iter, loop.max_iters)
+        return done >= loop.val_begin and (done % loop.val_interval == 0 or done == end)

@@ -1,0 +1,96 @@
+"""Batch normalisation over the batches of all processes, on CPUs: PyTorch's own SyncBatchNorm needs GPUs."""
+
+from typing import Any
+
+import torch
+from torch import distributed, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+
+class CPUSyncBatchNorm(_BatchNorm):
+    """``nn.SyncBatchNorm`` over gloo: mean and variance are those of the batches of all processes together.
+
+    Each process counts by the number of its elements, so that shards may differ in size. Parameters, buffers and their
+    names are those of BN. In evaluation, and in one process, it is BN.
+    """
+
+    def _check_input_dim(self, maps: torch.Tensor) -> None:
+        if maps.dim() < 2:
+            raise ValueError(f'CPUSyncBatchNorm: maps of at least 2 dimensions are needed, not of {maps.dim()}')
+
+    def forward(self, maps: torch.Tensor) -> torch.Tensor:
+        """Normalise maps of shape (N, C, ...), and in training update the running statistics."""
+        if not (self.training and distributed.is_initialized() and distributed.get_world_size() > 1):
+            return super().forward(maps)
+        self._check_input_dim(maps)
+        values = maps.to(torch.promote_types(maps.dtype, torch.float32))
+        mean, variance, count = _statistics_of_all(values)
+        self._update_running(mean.detach(), variance.detach() * (count / (count - 1)))
+        scale = (variance + self.eps).rsqrt()
+        if self.affine:
+            scale = scale * self.weight
+        shift = -mean * scale if not self.affine else self.bias - mean * scale
+        shape = (1, -1) + (1,) * (maps.dim() - 2)
+        return torch.addcmul(shift.view(shape), values, scale.view(shape)).to(maps.dtype)
+
+    @torch.no_grad()
+    def _update_running(self, mean: torch.Tensor, variance: torch.Tensor) -> None:
+        """Both of shape (C,); without a momentum they average over all batches so far, as in BN."""
+        if not self.track_running_stats:
+            return
+        self.num_batches_tracked += 1
+        momentum = 1 / self.num_batches_tracked.item() if self.momentum is None else self.momentum
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
+        self.running_var.lerp_(variance.to(self.running_var.dtype), momentum)
+
+
+class _SumOverProcesses(torch.autograd.Function):
+    """Each process gets the sum, so each one's gradient is the sum of all of theirs."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor) -> torch.Tensor:
+        tensor = tensor.clone(memory_format=torch.contiguous_format)
+        distributed.all_reduce(tensor)
+        return tensor
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return _SumOverProcesses.apply(gradient)
+
+
+def _statistics_of_all(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Mean and biased variance of each channel, shape (C,), and the number of values of one, over all processes.
+
+    Squares are taken from the common mean: the difference of two large sums would lose the digits of a small variance.
+    """
+    axes = [axis for axis in range(values.dim()) if axis != 1]
+    own_count = values.new_tensor([values.numel() // values.shape[1]])
+    own_variance, own_mean = torch.var_mean(values, axes, correction=0)
+    sums = _SumOverProcesses.apply(torch.cat([own_mean * own_count, own_count]))
+    count = sums[-1].detach()
+    if count <= 1:
+        raise ValueError('CPUSyncBatchNorm: more than one value per channel is needed in training')
+    mean = sums[:-1] / count
+    squares = _SumOverProcesses.apply(own_count * (own_variance + (own_mean - mean).square()))
+    return mean, squares / count, count
+
+
+def use_cpu_sync_batch_norm(model: nn.Module) -> nn.Module:
+    """Replace every ``nn.SyncBatchNorm`` by :class:`CPUSyncBatchNorm` with its parameters and buffers.
+
+    Returns:
+        The model, changed in place; or the new layer where the model itself is one.
+    """
+    if isinstance(model, nn.SyncBatchNorm):
+        return _replace(model)
+    for name, child in model.named_children():
+        setattr(model, name, use_cpu_sync_batch_norm(child))
+    return model
+
+
+def _replace(layer: nn.SyncBatchNorm) -> CPUSyncBatchNorm:
+    options = dict(eps=layer.eps, momentum=layer.momentum, affine=layer.affine)
+    result = CPUSyncBatchNorm(layer.num_features, **options, track_running_stats=layer.track_running_stats)
+    # The same tensors: an optimizer, or a name that a model keeps for its layer, goes on to see them.
+    result._parameters, result._buffers, result.training = layer._parameters, layer._buffers, layer.training
+    return result
