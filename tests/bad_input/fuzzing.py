@@ -5,7 +5,8 @@ import functools
 import logging
 import resource
 import signal
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import torch
 from hypothesis import strategies as st
@@ -16,9 +17,10 @@ from mmengine.registry import DefaultScope
 from mmengine.visualization import Visualizer
 from tool_runner import ROOT
 
-from vt.engine.command_line import read_config, set_loader_defaults
+from vt.engine.command_line import enter_options, read_config, set_loader_defaults
 from vt.engine.config_check import check_config
 from vt.engine.data_check import check_data
+from vt.engine.error_place import find_place
 from vt.engine.errors import describe
 from vt.engine.launch import build_runner
 
@@ -50,6 +52,7 @@ CONFIGS = {
         'train_dataloader.batch_size': 2,
         'train_dataloader.dataset.num_scenes': 4,
         'val_dataloader.dataset.num_scenes': 2,
+        'val_dataloader.dataset.indices': 2,
         'val_dataloader.batch_size': 2,
     },
 }
@@ -63,7 +66,7 @@ junk_values = st.one_of(
     st.booleans(),
     st.sampled_from([-1000, -1, 0, 1, 2, 3, 5, 64, *HUGE]),
     st.sampled_from([-1.0, 0.0, 0.5, 2.5, 1e-30, 1e30, float('nan'), float('inf')]),
-    st.sampled_from(['', 'junk', '3', 'vt.Junk', 'Linear', 'ReLU', 'bn2', '/nowhere/at all', 'a\0b', 'é\n', 'x' * 1000]),
+    st.sampled_from(['', 'junk', '3', 'vt.Junk', 'Linear', 'ReLU', '/nowhere/at all', 'a\0b', 'é\n', 'x' * 1000]),
     st.text(max_size=5),
     st.sampled_from([b'', {1, 2}, range(3), object, print, 1j]),
 )
@@ -104,25 +107,31 @@ def changes(draw, name):
     drawn = []
     for _ in range(draw(st.integers(1, 2))):
         path = draw(st.sampled_from(paths(name)))
-        what = draw(st.sampled_from(['set', 'set', 'set', 'delete', 'rename', 'add']))
-        value = draw(junk)
-        if path[-1] in COUNTS_OF_WORK and isinstance(value, int) and value > 3:
-            value = 2
+        what = draw(st.sampled_from(['set', 'set', 'set', 'copy', 'delete', 'rename', 'add', 'option']))
+        value = draw(st.sampled_from(paths(name)) if what == 'copy' else junk)
+        if path[-1] in COUNTS_OF_WORK and (what == 'copy' or (isinstance(value, int) and value > 3)):
+            what, value = 'set', 2
         drawn.append((path, what, value))
     return drawn
+
+
+def find(part, path):
+    for key in path:
+        part = part[key]
+    return part
 
 
 def changed_config(name, drawn):
     """A config with changes; a change whose place another one has taken away is left out."""
     config = copy.deepcopy(base_config(name))
     for path, what, value in drawn:
-        part = config
         try:
-            for key in path[:-1]:
-                part = part[key]
+            part = find(config, path[:-1])
             old = part[path[-1]]
             if what == 'set':
                 part[path[-1]] = value
+            elif what == 'copy':
+                part[path[-1]] = copy.deepcopy(find(base_config(name), value))
             elif what == 'delete':
                 del part[path[-1]]
             elif what == 'rename' and isinstance(part, dict):
@@ -158,7 +167,7 @@ def limits():
     def stop(number, frame):
         raise Hanging
 
-    used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()
+    used = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     handler = signal.signal(signal.SIGALRM, stop)
     resource.setrlimit(resource.RLIMIT_AS, (used + FREE, hard))
@@ -182,20 +191,25 @@ def _forget():
     torch.set_default_dtype(torch.float32)
 
 
-def run(config, work_dir):
+def options(drawn):
+    """What is given as ``--cfg-options``, half of it with a misspelt key."""
+    chosen = [('.'.join(map(str, path)), value) for path, what, value in drawn if what == 'option']
+    return {f'{path}_' if isinstance(value, str) else path: value for path, value in chosen}
+
+
+def run(config, work_dir, options):
     """Do what ``tools/train.py`` does, for one iteration and one validation; the error, or None."""
     try:
         cfg = Config(config, format_python_code=False)
+        enter_options(cfg, options)
         cfg.launcher, cfg.work_dir = 'none', str(work_dir)
         check_config(cfg)
         set_loader_defaults(cfg)
         check_data(cfg, ('train', 'val'))
         runner = build_runner(cfg)
         runner.register_hook(StopHook())
-        try:
+        with suppress(Enough):
             runner.train()
-        except Enough:
-            pass
         if runner._val_dataloader is not None:
             runner.val()
     except Exception as error:
@@ -204,12 +218,20 @@ def run(config, work_dir):
 
 
 def complaint(error, drawn):
-    """What is wrong with the line for an error; None if it names what was changed."""
+    """Why an error counts as unhandled; None for a good line.
+
+    A good line names a changed setting, by a key of its path or by its value. Where something else does not fit any
+    more, it names that part of the config in words that were written for people: those of a ``ValueError`` or a
+    ``RuntimeError``, not of an ``AttributeError`` or a bare ``assert``.
+    """
     line = describe(error)
     if '\n' in line or not line.strip():
         return f'not one line: {line!r}'
     if isinstance(error, RecursionError):
         return f'endless recursion: {line}'
     keys = {str(key) for path, *_ in drawn for key in path if isinstance(key, str)}
-    named = any(key in line for key in keys) or any(repr(value)[:20] in line for _, _, value in drawn)
-    return None if named else f'names no setting: {line}'
+    if any(key in line for key in keys) or any(repr(value)[:20] in line for _, _, value in drawn):
+        return None
+    place = find_place(error)
+    for_people = isinstance(error, (ValueError, RuntimeError)) or 'there is no' in line
+    return None if place is not None and place.path in line and for_people else f'names no setting: {line}'

@@ -20,7 +20,7 @@ BAD = {
     'tabs': (b'a.png\t0\n', 'without a label'),
     'empty line': (b'a.png 0\n\na.png 0\n', 'list.txt, line 2 is empty'),
     'empty file': (b'', 'list.txt is empty'),
-    'NUL characters': (b'a.png 0\na\0.png 0\n', 'list.txt, line 2 holds a NUL character'),
+    'NUL characters': (b'a.png 0\na\0.png 0\n', r'list.txt, line 2 holds the control character '),
     'other encoding': (b'a.png 0\n\xe4.png 0\n', 'list.txt, line 2 is not in UTF-8'),
     'UTF-16': ('a.png 0\n'.encode('utf-16'), 'list.txt, line 1 is not in UTF-8'),
     'byte order mark': (b'\xef\xbb\xbf' + GOOD, 'list.txt, line 1 begins with a byte order mark'),

@@ -61,6 +61,11 @@ OPTIONS = {
     'widths that differ': ('model.head.in_channels=60', 'a layer got 64 channels where it takes 60'),
     'classes that differ': ('model.head.num_classes=7', 'model.head has num_classes=7, but the Digits data set has 10'),
     'means of two channels': ('data_preprocessor.mean=[1,2]', 'data_preprocessor'),
+    'fewer samples than a batch': (
+        'train_dataloader.dataset.indices=5',
+        'an epoch has no batch: train_dataloader.data',
+    ),
+    'epochs of nothing': ('train_dataloader.dataset.indices=5 param_scheduler=None', 'an epoch has no batch: train'),
     'image too small': ('train_dataloader.dataset.pipeline.0.scale=2', 'VTResNet: an input of 6x6 pixels is too small'),
 }
 
@@ -75,7 +80,7 @@ def test_a_config_that_cannot_be_read(name, kept, tmp_path):
 @pytest.mark.parametrize('name', OPTIONS)
 def test_a_setting_that_cannot_be_used(name, kept, tmp_path):
     option, message = OPTIONS[name]
-    assert_refused(train(tmp_path, DIGITS, '--work-dir', kept, options=[option]), message, kept)
+    assert_refused(train(tmp_path, DIGITS, '--work-dir', kept, options=option.split()), message, kept)
 
 
 def test_a_traceback_is_shown_on_request_alone(kept, tmp_path):

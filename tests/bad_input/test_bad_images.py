@@ -40,6 +40,14 @@ def test_a_damaged_image_is_named(kind, settings, folder, kept):
     assert_refused(result, f'data/images/dog/{name} cannot be loaded (LoadImageFromFile)', kept)
 
 
+@pytest.mark.parametrize('workers', [0, 1])
+def test_images_of_different_sizes(workers, folder, kept):
+    (folder / 'data/images/dog/1.png').write_bytes(encode(np.asarray(RGB)[:20]))
+    config = FOLDER.replace("dict(type='Resize', scale=32), ", '')
+    result = train(folder, config, '--work-dir', kept, options=[f'train_dataloader.num_workers={workers}'])
+    assert_refused(result, 'the images of a batch differ in size: add a Resize', kept)
+
+
 @pytest.mark.parametrize('kind', MODES)
 @pytest.mark.parametrize('backend', ['cv2', 'pillow'])
 def test_other_modes_become_the_right_colours(kind, backend):

@@ -18,10 +18,13 @@ TIMEOUT = 120  # seconds, against a hang
 OPTIONS = {
     'image without end': (
         'train_dataloader.dataset.pipeline.0.scale=200000',
-        '(Resize): out of memory (Failed to allocate 120000000000 bytes)',
+        '): out of memory (Failed to allocate 120000000000 bytes)',
     ),
     'model without end': ('model.backbone.token_channels=100000000000', 'model.backbone: out of memory'),
-    'validation image': ('val_dataloader.dataset.pipeline.0.scale=200000', 'cannot be loaded (Resize): out of memory'),
+    'validation image': (
+        'val_dataloader.dataset.pipeline.0.scale=200000',
+        'sample 0 of Digits cannot be loaded',
+    ),
 }
 
 
@@ -75,7 +78,7 @@ def test_no_rights(path, mode, folder, kept):
 
 def test_no_space_for_a_checkpoint(kept, tmp_path):
     result = limited('file-size', tmp_path, DIGITS, '--work-dir', kept)
-    assert_refused(result, 'no space is left', kept)
+    assert_refused(result, 'epoch_1.pth could not be written (File too large)', kept)
 
 
 def test_no_space_for_the_last_file(tmp_path):
@@ -121,11 +124,13 @@ def test_ctrl_c(tmp_path):
     tool.send_signal(signal.SIGINT)
     result = tool.wait(TIMEOUT)
     assert result.returncode == 130, result.stderr
-    assert result.stderr == ''
+    assert 'Traceback' not in result.stderr
+    assert 'rror' not in result.stderr
 
 
 def test_nobody_reads_the_output(tmp_path):
     (tmp_path / 'config.py').write_text(DIGITS)
     result = run_forked(LIMITED, 'output', ROOT / 'tools/check_dataset.py', 'config.py', cwd=tmp_path)
     assert result.returncode == 1
-    assert result.stderr == ''
+    assert 'Traceback' not in result.stderr
+    assert 'rror' not in result.stderr

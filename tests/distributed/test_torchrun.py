@@ -35,7 +35,11 @@ def start(config, processes, *arguments, cwd, **env):
 
 def finish(process):
     """Exit code and what it printed to standard error; no process of its session is left."""
-    _, stderr = process.communicate(timeout=120)
+    try:
+        _, stderr = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
     left = subprocess.run(['ps', '-s', str(process.pid), '-o', 'pid=,args='], capture_output=True, text=True)
     assert not left.stdout.strip()
     return process.returncode, stderr

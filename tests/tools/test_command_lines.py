@@ -90,6 +90,7 @@ def test_benchmark_report_and_picture(trained, checkpoint):
     result = run('report.py', 'runs', 'work_dirs/vt-resnet18_digits', cwd=trained)
     assert result.returncode == 0, result.stderr
     assert 'vt-resnet18_digits' in result.stdout
+    assert 'Running' not in result.stderr  # it reads data alone
     picture = trained / 'tokens.png'
     small_config = trained / 'small.py'
     small_config.write_text(
@@ -98,6 +99,7 @@ def test_benchmark_report_and_picture(trained, checkpoint):
     )
     result = run('show_tokens.py', small_config, checkpoint, picture, '--images', '3', cwd=trained)
     assert result.returncode == 0, result.stderr
+    assert f'Running {small_config} and the configs it inherits: a config is Python' in result.stderr
     height, width = cv2.imread(str(picture)).shape[:2]
     assert width > height > 300
 

@@ -10,6 +10,7 @@ from vt.analysis.ablation import compare_with_paper, gather, read_records
 from vt.analysis.paper import ABLATIONS, SEGMENTATION
 from vt.analysis.report import describe_run, insert, print_table, to_markdown, write_csv
 from vt.checkpoints.files import write_atomically
+from vt.engine.command_line import announce
 
 
 def report_runs(work_dirs: list[Path]) -> None:
@@ -23,6 +24,7 @@ def report_complexity(configs: Path) -> None:
     Args:
         configs: the folder of VT's configs.
     """
+    announce(f'configs of {configs}')
     rows = {1: tables.compare_reductions(configs), 2: tables.compare_default_recipe(configs)}
     rows |= {table: tables.compare_ablation(configs, table) for table in ABLATIONS}
     rows[8] = tables.compare_advanced_recipe(configs)

@@ -15,8 +15,8 @@ POINTER = 'last_checkpoint'
 def write_atomically(path: str | os.PathLike, data: bytes | str) -> None:
     """Write a file so that at every moment either the old one or the new one is there, whole.
 
-    The data go to a file beside it, ``.<name>.part``, which reaches the disk and is then renamed. A process that is
-    killed meanwhile leaves that file; the next write to the same path replaces it.
+    The data go to a file beside it, ``.<name>.part``, each process's own, which reaches the disk and is then renamed.
+    A process that is killed meanwhile leaves that file; the next write to the same path replaces it.
 
     Args:
         path: the file; its folder is made if it is not there.
@@ -30,7 +30,8 @@ def write_atomically(path: str | os.PathLike, data: bytes | str) -> None:
     if path.exists() and not path.is_file():  # such as /dev/stdout
         path.write_bytes(data)
         return
-    part = path.with_name(f'.{path.name}.part')
+    rank = int(os.environ.get('RANK') or 0)  # all processes of a run may write one file, as mmengine's LoggerHook does
+    part = path.with_name(f'.{path.name}{f".{rank}" if rank else ""}.part')
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with part.open('wb') as file:

@@ -123,6 +123,7 @@ class Finish:
         if isinstance(value, History):
             return value.history
         if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+            # Of the meta device all addresses are 0: it takes no memory, and gives parts of one storage one each.
             self._storages[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
         elif type(value) in (dict, OrderedDict):
             for name in value:

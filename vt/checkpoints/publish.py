@@ -6,11 +6,11 @@ from pathlib import Path
 
 import mmengine
 import torch
-from mmengine.config import Config
 from safetensors import safe_open
 from safetensors.torch import save
 
 import vt
+from vt.engine.command_line import read_config
 
 from .files import write_atomically
 from .loading import read_checkpoint, read_safely, state_of
@@ -65,7 +65,7 @@ def describe(checkpoint: dict, config: Path | None, metrics: Path | None) -> dic
     """The header's strings; what is not known is left out."""
     meta = checkpoint.get('meta')
     meta = meta if isinstance(meta, dict) else {}
-    text = Config.fromfile(config).pretty_text if config else meta.get('cfg')
+    text = read_config(str(config)).pretty_text if config else meta.get('cfg')
     dataset = meta.get('dataset_meta')
     known = dict(
         format='pt',

@@ -28,12 +28,18 @@ class CheckpointHook(PlainCheckpointHook):
     statistics of BN, and gradients that are still being accumulated. Weights that are not finite replace nothing.
     """
 
+    _place: dict | None = None
+
     def before_train(self, runner: Runner) -> None:
         super().before_train(runner)
         self.last_ckpt = runner.message_hub.runtime_info.get('last_ckpt')
         self._outdated = list(runner.message_hub.runtime_info.get('outdated_ckpts', []))
         self._backend, self.file_backend = self.file_backend, RemoveLater(self.file_backend, self._outdated)
         self._remove_outdated()  # what a run that was killed had no time for
+
+    def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        """mmengine's flexible runner enters an epoch too many where the best checkpoint has the last one rewritten."""
+        checkpoint['meta'].update(self._place or {})
 
     def save_interrupted(self, runner: Runner) -> str:
         """Save after the current iteration, wherever it is in an epoch; the next checkpoint replaces this one.
@@ -82,6 +88,7 @@ class CheckpointHook(PlainCheckpointHook):
         sync_buffers(runner)
         average_gradients(runner)
         gather_optimizer_state(runner)
+        self._place = dict(meta)  # until it is written
         self.last_ckpt = self._path(name)
         runner.message_hub.update_info('last_ckpt', self.last_ckpt)
         runner.message_hub.update_info('outdated_ckpts', list(self._outdated))
@@ -96,6 +103,7 @@ class CheckpointHook(PlainCheckpointHook):
             backend_args=self.backend_args,
             **self.args,
         )
+        self._place = None
         if is_main_process():
             write_atomically(Path(runner.work_dir) / 'last_checkpoint', self.last_ckpt)
 

@@ -1,7 +1,9 @@
 """What the command lines in ``tools/`` share: arguments, and how they enter a config."""
 
 import argparse
+import functools
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +68,8 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
 def read_config(path: str) -> Config:
     """Read a config, and import the package whose parts it names without a prefix.
 
+    A config is Python: to read it is to run it and all that it inherits, and standard error says so.
+
     Raises:
         FileNotFoundError: it is not there.
         ValueError: running it fails; the line names its file and line.
@@ -73,10 +77,18 @@ def read_config(path: str) -> Config:
     from .config_errors import naming_config
 
     require_file(path, 'config')
+    announce(f'{path} and the configs it inherits')
     with naming_config(path):
         cfg = Config.fromfile(path)
     import_library(cfg.get('default_scope', 'mmpretrain'))
     return cfg
+
+
+@functools.cache  # once is enough for one that is read again
+def announce(configs: str) -> None:
+    """Say on standard error which configs are run to be read."""
+    if os.environ.get('RANK', '0') == '0':
+        print(f'Running {configs}: a config is Python', file=sys.stderr)
 
 
 def load_config(args: argparse.Namespace) -> Config:

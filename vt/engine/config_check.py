@@ -1,118 +1,81 @@
 """A wrong value in a config is named by its key, before anything is built from it."""
 
-import logging
-import math
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from mmengine.config import Config
+from torch.utils.data import DataLoader
+
+from .neighbours import neighbours
+from .setting_kinds import (
+    COUNT,
+    LEVEL,
+    NOT_NEGATIVE,
+    PART,
+    PART_OR_PARTS,
+    PARTS,
+    PIPELINE,
+    RATE,
+    SETTINGS,
+    SWITCH,
+    TEXT,
+    Kind,
+    optional,
+)
+from .signatures import accepted_arguments
 
 SPLITS = ('train', 'val', 'test')
 
-
-class Kind(NamedTuple):
-    """What a setting may be.
-
-    Attributes:
-        allows: tells whether a value is of this kind.
-        words: says it to the user.
-    """
-
-    allows: Callable[[Any], bool]
-    words: str
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value > 0
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
-
-
-def _is_part(value: Any) -> bool:
-    """Something that can be built, or has been."""
-    if isinstance(value, dict):
-        return isinstance(value.get('type'), str) or callable(value.get('type'))
-    return value is not None and not isinstance(value, (bool, int, float, str, list, tuple))
-
-
-def _is_pipeline(value: Any) -> bool:
-    steps = (list, tuple)
-    return isinstance(value, steps) and bool(value) and all(_is_part(step) or callable(step) for step in value)
-
-
-def _optional(kind: Kind) -> Kind:
-    return Kind(lambda value: value is None or kind.allows(value), f'{kind.words}, or None')
-
-
-COUNT = Kind(_is_count, 'a whole number of at least 1')
-NOT_NEGATIVE = Kind(lambda value: type(value) is int and value >= 0, 'a whole number of at least 0')
-RATE = Kind(lambda value: _is_number(value) and value >= 0, 'a number of at least 0')
-SWITCH = Kind(lambda value: isinstance(value, bool), 'True or False')
-TEXT = Kind(lambda value: isinstance(value, str) and bool(value) and '\0' not in value, 'a text')
-SETTINGS = Kind(lambda value: isinstance(value, dict), 'a dict of settings')
-PART = Kind(_is_part, "a dict with a 'type'")
-PARTS = Kind(
-    lambda value: isinstance(value, (list, tuple)) and all(_is_part(part) for part in value),
-    "a list of dicts, each with a 'type'",
-)
-PART_OR_PARTS = Kind(lambda value: PART.allows(value) or PARTS.allows(value), "a dict with a 'type', or a list of them")
-PIPELINE = Kind(_is_pipeline, "a list of steps, at least one, each a dict with a 'type'")
-LEVEL = Kind(
-    lambda value: isinstance(value, (str, int)) and value in {**logging._nameToLevel, **logging._levelToName},
-    "'DEBUG', 'INFO', 'WARNING' or 'ERROR'",
-)
 
 # Settings of mmengine's runner and what stands below them, by their paths; a setting that is absent is not looked at.
 KINDS = {
     'model': PART,
     'work_dir': TEXT,
     'default_scope': TEXT,
-    'data_preprocessor': _optional(SETTINGS),
+    'data_preprocessor': optional(SETTINGS),
     'default_hooks': SETTINGS,
-    'default_hooks.*': _optional(PART),
-    'custom_hooks': _optional(PARTS),
+    'default_hooks.*': optional(PART),
+    'custom_hooks': optional(PARTS),
     'env_cfg': SETTINGS,
     'env_cfg.cudnn_benchmark': SWITCH,
     'env_cfg.mp_cfg': SETTINGS,
     'env_cfg.dist_cfg': SETTINGS,
     'env_cfg.resource_limit': COUNT,
     'randomness': SETTINGS,
-    'randomness.seed': _optional(Kind(lambda value: type(value) is int and 0 <= value < 2**32, 'from 0 to 2**32 - 1')),
+    'randomness.seed': optional(Kind(lambda value: type(value) is int and 0 <= value < 2**32, 'from 0 to 2**32 - 1')),
     'randomness.deterministic': SWITCH,
     'randomness.diff_rank_seed': SWITCH,
     'log_level': LEVEL,
-    'log_processor': _optional(SETTINGS),
+    'log_processor': optional(SETTINGS),
     'log_processor.window_size': COUNT,
-    'load_from': _optional(TEXT),
+    'load_from': optional(TEXT),
     'resume': Kind(lambda value: isinstance(value, bool), 'True or False; a path goes to --resume'),
-    'visualizer': _optional(PART),
+    'visualizer': optional(PART),
     'speed': SETTINGS,
-    'auto_scale_lr': _optional(SETTINGS),
+    'auto_scale_lr': optional(SETTINGS),
     'auto_scale_lr.base_batch_size': COUNT,
     'auto_scale_lr.enable': SWITCH,
-    'param_scheduler': _optional(PART_OR_PARTS),
-    'optim_wrapper': _optional(SETTINGS),
+    'param_scheduler': optional(PART_OR_PARTS),
+    'optim_wrapper': optional(SETTINGS),
     'optim_wrapper.optimizer': PART,
     'optim_wrapper.optimizer.lr': RATE,
     'optim_wrapper.optimizer.weight_decay': RATE,
     'optim_wrapper.optimizer.momentum': RATE,
     'optim_wrapper.accumulative_counts': COUNT,
-    'optim_wrapper.clip_grad': _optional(SETTINGS),
-    'optim_wrapper.paramwise_cfg': _optional(SETTINGS),
-    'train_cfg': _optional(SETTINGS),
+    'optim_wrapper.clip_grad': optional(SETTINGS),
+    'optim_wrapper.paramwise_cfg': optional(SETTINGS),
+    'train_cfg': optional(SETTINGS),
     'train_cfg.by_epoch': SWITCH,
     'train_cfg.max_epochs': COUNT,
     'train_cfg.max_iters': COUNT,
     'train_cfg.val_begin': NOT_NEGATIVE,
     'train_cfg.val_interval': COUNT,
-    'val_cfg': _optional(SETTINGS),
+    'val_cfg': optional(SETTINGS),
     'val_cfg.fp16': SWITCH,
-    'test_cfg': _optional(SETTINGS),
+    'test_cfg': optional(SETTINGS),
     'test_cfg.fp16': SWITCH,
-    'val_evaluator': _optional(PART_OR_PARTS),
-    'test_evaluator': _optional(PART_OR_PARTS),
+    'val_evaluator': optional(PART_OR_PARTS),
+    'test_evaluator': optional(PART_OR_PARTS),
 }
 LOADER_KINDS = {
     'batch_size': COUNT,
@@ -120,15 +83,17 @@ LOADER_KINDS = {
     'persistent_workers': SWITCH,
     'drop_last': SWITCH,
     'pin_memory': SWITCH,
-    'prefetch_factor': _optional(COUNT),
+    'prefetch_factor': optional(COUNT),
     'timeout': RATE,
     'sampler': PART,
-    'batch_sampler': _optional(PART),
+    'batch_sampler': optional(PART),
     'dataset': PART,
     'collate_fn': PART,
 }
+# Settings of a dataloader beside those of PyTorch's class.
+LOADER_KEYS = ('worker_init_fn', 'num_batch_per_epoch', 'disable_subprocess_warning')
 for split in SPLITS:
-    KINDS |= {f'{split}_dataloader': _optional(SETTINGS)}
+    KINDS |= {f'{split}_dataloader': optional(SETTINGS)}
     KINDS |= {f'{split}_dataloader.{name}': kind for name, kind in LOADER_KINDS.items()}
 
 
@@ -145,8 +110,9 @@ def check_config(cfg: Config) -> None:
             _require(kind, found, value)
     for split in SPLITS:
         loader = cfg.get(f'{split}_dataloader')
-        if loader and 'dataset' in loader:
-            _check_dataset(loader.dataset, f'{split}_dataloader.dataset')
+        if loader:
+            _check_loader(loader, f'{split}_dataloader')
+    _check_types(cfg.to_dict(), '')
 
 
 def _require(kind: Kind, path: str, value: Any) -> None:
@@ -168,6 +134,28 @@ def _find(part: Any, keys: list[str], path: str = '') -> Iterator[tuple[str, Any
                 yield from _find(part[key], rest, below)
             else:
                 yield below, part[key]
+
+
+def _check_loader(loader: dict, path: str) -> None:
+    known = [*accepted_arguments(DataLoader)[0], *LOADER_KEYS]
+    unknown = [key for key in loader if key not in known]
+    if unknown:
+        raise ValueError(f"{path} has no setting '{unknown[0]}'; {neighbours(str(unknown[0]), known)}")
+    missing = [name for name in ('dataset', 'sampler') if name not in loader]
+    if missing:
+        raise ValueError(f'{path} has no {missing[0]}: set {path}.{missing[0]}=dict(type=...)')
+    _check_dataset(loader['dataset'], f'{path}.dataset')
+
+
+def _check_types(part: Any, path: str) -> None:
+    """A type is a name or a class, wherever it stands."""
+    if isinstance(part, dict) and 'type' in part:
+        kind = part['type']
+        if not (kind is None or callable(kind) or (isinstance(kind, str) and kind)):
+            raise ValueError(f'{path}.type={kind!r} must be the name of a type')
+    items = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, (list, tuple)) else ()
+    for key, value in items:
+        _check_types(value, f'{path}.{key}' if path else str(key))
 
 
 def _check_dataset(dataset: dict, path: str) -> None:

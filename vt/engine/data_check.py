@@ -114,10 +114,12 @@ def find_sources(cfg: Config, splits: tuple[str, ...], with_digest: bool = False
 
 
 def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, with_digest: bool) -> Source:
-    pipeline = cfg.get('pipeline', [])
-    load_image, load_mask = (_build_step(pipeline, name) for name in ('LoadImageFromFile', 'LoadAnnotations'))
     built_by = cfg['type'] if callable(cfg['type']) else registry.get(cfg['type'])
     names, takes_any = accepted_arguments(built_by)
+    pipeline = cfg.get('pipeline', [])
+    if not pipeline and 'pipeline' in names:
+        raise ValueError(f'{split}_dataloader has a data set without a pipeline: set pipeline=[...] of {cfg["type"]}')
+    load_image, load_mask = (_build_step(pipeline, name) for name in ('LoadImageFromFile', 'LoadAnnotations'))
     light = dict(lazy_init=True, serialize_data=False, pipeline=[])
     dataset = registry.build(cfg | {name: value for name, value in light.items() if takes_any or name in names})
     classes = dataset.metainfo.get('classes')

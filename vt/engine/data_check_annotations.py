@@ -1,6 +1,7 @@
 """Lines of an annotation file that don't parse, by their numbers."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,9 +65,10 @@ def _check_line(content: bytes, with_label: bool, num_classes: int | None) -> st
         line = content.decode('utf-8')
     except UnicodeDecodeError:
         return 'is not in UTF-8'
-    if '\0' in line:
-        return 'holds a NUL character'
     line = line.strip()
+    control = re.search(r'[\x00-\x08\x0b-\x1f\x7f]', line)
+    if control:
+        return f'holds the control character {control.group()!r}'
     if not line:
         return 'is empty'
     if not with_label:

@@ -3,8 +3,8 @@
 import atexit
 import gc
 import os
-from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import torch
 from mmengine.config import Config
@@ -15,6 +15,7 @@ from mmengine.runner import Runner
 from mmengine.utils.dl_utils import set_multi_processing
 from torch import nn
 
+from vt.models.sync_batch_norm import CPUSyncBatchNorm
 from vt.registry import HOOKS
 
 from .distributed_errors import describe_distributed
@@ -45,7 +46,7 @@ def join_processes(cfg: Config) -> None:
             _join(cfg.get('env_cfg', {}))
         except torch.distributed.DistError as error:
             raise ValueError(describe_distributed(str(error)) or str(error)) from error
-    if torch.distributed.get_backend() == 'gloo':
+    if get_device() == 'cpu':
         _wrap_for_cpus(cfg)
 
 
@@ -105,7 +106,12 @@ def sync_buffers(runner: Runner) -> None:
     Args:
         runner: a runner whose model is built; a list of hooks that holds an ``EMAHook`` gives the moving average.
     """
-    buffers = [buffer for model in _models(runner) for buffer in model.buffers() if buffer.is_floating_point()]
+    averages = [hook.ema_model for hook in runner.hooks if isinstance(hook, EMAHook) and hasattr(hook, 'ema_model')]
+    _average_buffers([runner.model, *averages])
+
+
+def _average_buffers(models: list[nn.Module]) -> None:
+    buffers = [buffer for model in models for buffer in model.buffers() if buffer.is_floating_point()]
     if get_world_size() == 1 or not buffers:
         return
     # In float64 the average of equal numbers is that number, for any number of processes.
@@ -116,20 +122,23 @@ def sync_buffers(runner: Runner) -> None:
         buffer.copy_(average.view_as(buffer))
 
 
-def _models(runner: Runner) -> Iterator[nn.Module]:
-    yield runner.model
-    for hook in runner.hooks:
-        if isinstance(hook, EMAHook) and hasattr(hook, 'ema_model'):  # made when the run starts
-            yield hook.ema_model
-
-
 @HOOKS.register_module()
 class SyncBuffersHook(Hook):
-    """Average BN's running statistics over all processes before each validation and test.
+    """Average BN's running statistics over all processes after each iteration, and before a validation and a test.
 
     mmengine's hook of this name does so at the ends of epochs alone, and leaves out the moving average of the weights.
-    Checkpoints need it too: see :func:`sync_buffers`.
+    If they were averaged now and then, a run that stops for a checkpoint in between would round differently.
     """
+
+    priority = 'HIGH'  # before EMAHook, which then averages what is equal everywhere
+
+    def before_train(self, runner: Runner) -> None:
+        parts = [part for part in runner.model.modules() if getattr(part, 'running_mean', None) is not None]
+        self._differ = any(not isinstance(part, (nn.SyncBatchNorm, CPUSyncBatchNorm)) for part in parts)
+
+    def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
+        if self._differ:
+            _average_buffers([runner.model])
 
     def before_val(self, runner: Runner) -> None:
         sync_buffers(runner)

@@ -1,24 +1,21 @@
 """What one line says about an error: the cause in a user's words, the part of the config, and what to change."""
 
-import difflib
 import errno
 import re
 import traceback
 from typing import Any
 
 import torch
-from mmengine.registry import Registry, root
 from mmengine.runner import BaseLoop, Runner
 from torch import distributed
 
-from vt._libraries import importing
-
 from .distributed_errors import describe_distributed
 from .error_place import Place, builder_of, find_innermost, find_place, read_config_of, was_raised_here
+from .neighbours import describe_unknown_type, neighbours
 from .signatures import accepted_arguments
 
-MAX_LENGTH = 700  # characters of a line
-MAX_SETTINGS = 160
+MAX_LENGTH = 900  # characters of a line
+MAX_SETTINGS = 300  # of these, the settings of the part
 CLEAR = (ValueError, OSError, RuntimeError, ArithmeticError, MemoryError)  # their texts mostly speak for themselves
 DISTRIBUTED = (ConnectionError, distributed.DistError)
 FILE_ERRORS = {
@@ -42,6 +39,12 @@ ALLOCATED = re.compile(r'([Tt]r(ied|ying) to allocate|[Uu]nable to allocate|Fail
 NCCL_PEER_FAILED = re.compile(r'remote process exited|ncclRemoteError|NCCL communicator was aborted|Socket closed')
 WORKER = re.compile(r'^Caught \w+ in (?:DataLoader worker|pin memory).*?\nOriginal Traceback', re.DOTALL)
 WORKER_KILLED = re.compile(r'DataLoader worker \(pid.*?(is killed by signal: ([^.]+)|exited unexpectedly)')
+PACKED = ('inputs', 'data_samples')  # what a model takes from its data
+NO_BATCH = (
+    'an epoch has no batch: train_dataloader.dataset holds fewer samples than train_dataloader.batch_size, and '
+    'drop_last leaves an incomplete batch out'
+)
+SIZES_DIFFER = re.compile(r'stack expects each tensor to be equal size|resize storage that is not resizable')
 WIDTHS_DIFFER = re.compile(r'mat1 and mat2 shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)')
 UNKNOWN_TYPE = re.compile(r'(\S+) is not in the (\S+)::(.+?) registry')
 UNKNOWN_ARGUMENT = re.compile(r"got an unexpected keyword argument '(\w+)'")
@@ -76,7 +79,7 @@ def _text(error: BaseException) -> str:
         lines = text.splitlines()
         last = max(number for number, line in enumerate(lines) if line.startswith('  ') or number == 0)
         text = re.sub(r'^[\w.]+: ', '', ' '.join(lines[last + 1 :]))
-    return ' '.join(text.split())
+    return ' '.join(line.strip() for line in text.splitlines() if line.strip())
 
 
 def _elsewhere(error: BaseException) -> str | None:
@@ -86,6 +89,12 @@ def _elsewhere(error: BaseException) -> str | None:
         return message
     if isinstance(error, (RuntimeError, ConnectionError)) and NCCL_PEER_FAILED.search(message):
         return 'stopped because another process failed: its own line says why'
+    if isinstance(error, KeyError) and error.args and error.args[0] in PACKED:
+        return f"the data's samples have no {error.args[0]!r}: end their pipeline in PackInputs (mmseg: PackSegInputs)"
+    if message.startswith('`epoch_length` must be a positive integer'):
+        return NO_BATCH
+    if SIZES_DIFFER.search(message):
+        return 'the images of a batch differ in size: add a Resize or a crop to one size to the pipeline'
     killed = WORKER_KILLED.search(message)
     if killed:
         return _worker_killed(killed.group(2))
@@ -117,7 +126,7 @@ def _known_by_text(error: BaseException, message: str) -> str | None:
         return 'a layer needs maps that are contiguous: add --cfg-options speed.channels_last=False'
     unknown = UNKNOWN_TYPE.search(message)
     if unknown:
-        return _unknown_type(*unknown.groups())
+        return describe_unknown_type(*unknown.groups())
     argument = UNKNOWN_ARGUMENT.search(message)
     built = builder_of(error)
     if argument and built is not None:
@@ -130,6 +139,10 @@ def _known_by_text(error: BaseException, message: str) -> str | None:
 def _own_words(error: BaseException, place: Place | None) -> str:
     """An error's own message, with its type and the settings of its part where it doesn't speak for itself."""
     message = _text(error)
+    if isinstance(error, KeyError) and place is not None:
+        setting = next((key for key, value in _settings(place.part).items() if value in error.args), None)
+        if setting is not None:
+            return f'{place.path}.{setting}={error.args[0]!r} names something, but there is no such thing'
     if not message:
         last = traceback.extract_tb(error.__traceback__)[-1:]
         message = f'`{last[0].line}`' if last and last[0].line else 'no message'
@@ -147,7 +160,11 @@ def _own_words(error: BaseException, place: Place | None) -> str:
 
 def _settings(part: Any) -> dict[str, Any]:
     items = part.items() if isinstance(part, dict) else ()
-    return {str(key): value for key, value in items if key != 'type' and not isinstance(value, dict)}
+    return {
+        str(key): value
+        for key, value in items
+        if key != 'type' and not (isinstance(value, dict) and 'type' in value)  # that one is a part of its own
+    }
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -183,28 +200,3 @@ def _worker_killed(signal: str | None) -> str:
         f'a worker process of a data loader {how}, mostly because the memory was full: lower num_workers or batch_size '
         'of the data loader, or the size of the images'
     )
-
-
-def _unknown_type(name: str, scope: str, kind: str) -> str:
-    near = difflib.get_close_matches(name, _known_types(kind, scope), n=3, cutoff=0.6)
-    hint = f'did you mean {" or ".join(near)}?' if near else 'is its package in custom_imports, and its prefix there?'
-    return f"there is no {kind} type '{name}'; {hint}"
-
-
-def neighbours(name: str, known: list[str]) -> str:
-    """What a misspelt name may have meant."""
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    return f'did you mean {" or ".join(near)}?' if near else f'there are {", ".join(known)}'
-
-
-def _known_types(kind: str, scope: str) -> list[str]:
-    """Names that a config of ``scope`` can give to a ``kind``, with prefixes where they are needed."""
-    registries = [registry for registry in vars(root).values() if isinstance(registry, Registry)]
-    registry = next(registry for registry in registries if registry.name == kind)
-    with importing():
-        for child in list(registry.children.values()):
-            child.get('no such part')  # all are imported in the search for it
-    names = list(registry.module_dict)
-    for child in registry.children.values():
-        names += [name if child.scope == scope else f'{child.scope}.{name}' for name in child.module_dict]
-    return names

@@ -9,7 +9,7 @@ from mmengine.config import Config
 from mmengine.evaluator import BaseMetric
 from mmengine.hooks import Hook
 from mmengine.model import BaseDataPreprocessor
-from mmengine.optim import OptimWrapper
+from mmengine.optim import DefaultOptimWrapperConstructor, OptimWrapper
 from mmengine.optim.scheduler import _ParamScheduler
 from mmengine.registry import build_functions
 from mmengine.runner import BaseLoop, LogProcessor, Runner
@@ -18,8 +18,11 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
+from .signatures import accepted_arguments
+
 T = TypeVar('T')
 BUILDERS = {getattr(build_functions, name).__code__ for name in dir(build_functions) if name.startswith('build_')}
+RUNNER_KEYS = (*accepted_arguments(Runner)[0], 'speed', 'tta_model')
 # Where the part of a class stands in a config, where its type need not.
 USUAL_PLACES = {
     BaseDataPreprocessor: ('data_preprocessor', 'model.data_preprocessor'),
@@ -27,6 +30,7 @@ USUAL_PLACES = {
     BaseMetric: ('val_evaluator', 'test_evaluator'),
     Hook: ('default_hooks', 'custom_hooks'),
     LogProcessor: ('log_processor',),
+    DefaultOptimWrapperConstructor: ('optim_wrapper.paramwise_cfg', 'optim_wrapper'),
     nn.Module: ('model',),
     OptimWrapper: ('optim_wrapper',),
     Optimizer: ('optim_wrapper.optimizer',),
@@ -34,6 +38,20 @@ USUAL_PLACES = {
     _ParamScheduler: ('param_scheduler',),
     DataLoader: ('train_dataloader', 'val_dataloader', 'test_dataloader'),
 }
+# What a runner builds in a method of its own, by a type or without one.
+BUILT_BY_RUNNER = dict(
+    build_train_loop='train_cfg',
+    build_val_loop='val_cfg',
+    build_test_loop='test_cfg',
+    build_log_processor='log_processor',
+    build_visualizer='visualizer',
+    build_optim_wrapper='optim_wrapper',
+    build_param_scheduler='param_scheduler',
+    register_default_hooks='default_hooks',
+    register_custom_hooks='custom_hooks',
+    set_randomness='randomness',
+    scale_lr='auto_scale_lr',
+)
 
 
 class Place(NamedTuple):
@@ -90,7 +108,9 @@ def was_raised_here(error: BaseException) -> bool:
 def read_config_of(error: BaseException) -> dict | None:
     """The config of the run that failed."""
     cfg = getattr(find_local(error, Runner), 'cfg', None) or find_local(error, Config)
-    return cfg.to_dict() if isinstance(cfg, Config) else None
+    if not isinstance(cfg, Config):
+        return None
+    return {key: value for key, value in cfg.to_dict().items() if key in RUNNER_KEYS}  # not a config's own variables
 
 
 def _frames(error: BaseException) -> Iterator[FrameType]:
@@ -100,28 +120,38 @@ def _frames(error: BaseException) -> Iterator[FrameType]:
 
 def _step(frame: FrameType, found: Place, cfg: dict) -> Place | None:
     """The part that a frame builds or belongs to, preferably inside the part that was found before it."""
-    if frame.f_code in BUILDERS:
-        built = frame.f_locals.get('cfg')
-        return _match(built, found) or _match(built, Place('', cfg)) if isinstance(built, dict) else None
     owner = frame.f_locals.get('self')
-    if owner is None or isinstance(owner, Runner):
+    if frame.f_code in BUILDERS:
+        built, kind = frame.f_locals.get('cfg'), frame.f_locals.get('obj_cls')
+        place = _match(built, found, cfg) if isinstance(built, dict) else None
+        return place or (_usual_place(kind, found, cfg) if isinstance(kind, type) else None)
+    if isinstance(owner, Runner):
+        return _at((BUILT_BY_RUNNER.get(frame.f_code.co_name),), cfg)
+    if owner is None:
         return None
-    name = type(owner).__name__
-    by_name = _match(dict(type=name), found) or _match(dict(type=name), Place('', cfg))
-    if by_name:
-        return by_name
-    paths = next((paths for kind, paths in USUAL_PLACES.items() if isinstance(owner, kind)), ())
-    if not paths or found.path.startswith(paths):
-        return None
-    return next((place for place in _parts('', cfg) if place.path in paths), None)
+    return _match(dict(type=type(owner).__name__), found, cfg) or _usual_place(type(owner), found, cfg)
 
 
-def _match(built: dict, inside: Place) -> Place | None:
+def _usual_place(kind: type, found: Place, cfg: dict) -> Place | None:
+    paths = next((paths for base, paths in USUAL_PLACES.items() if issubclass(kind, base)), ())
+    return None if not paths or found.path.startswith(paths) else _at(paths, cfg)
+
+
+def _at(paths: tuple[str | None, ...], cfg: dict) -> Place | None:
+    """The part at the first path that the config has."""
+    parts = dict(_parts('', cfg))
+    return next((Place(path, parts[path]) for path in paths if path in parts), None)
+
+
+def _match(built: dict, found: Place, cfg: dict) -> Place | None:
     """The part with the type of ``built``, and of these the first that agrees with it in most settings."""
     kind = _short(built.get('type'))
-    parts = (place for place in _parts(*inside) if isinstance(place.part, dict))
-    alike = [place for place in parts if kind == _short(place.part.get('type'))]
-    return max(alike, key=lambda place: _agreement(place.part, built), default=None) if kind else None
+    for inside in (found, Place('', cfg)):
+        parts = (place for place in _parts(*inside) if isinstance(place.part, dict))
+        alike = [place for place in parts if kind and kind == _short(place.part.get('type'))]
+        if alike:
+            return max(alike, key=lambda place: _agreement(place.part, built))
+    return None
 
 
 def _short(kind: Any) -> str | None:
@@ -129,7 +159,7 @@ def _short(kind: Any) -> str | None:
 
 
 def _agreement(part: dict, built: dict) -> int:
-    return sum(str(built[key]) == str(value) for key, value in part.items() if key in built)
+    return sum(1 if key in built and str(built[key]) == str(value) else -1 for key, value in part.items())
 
 
 def _parts(path: str, part: Any) -> Iterator[Place]:

@@ -113,7 +113,7 @@ def _log(error: Exception) -> str | None:
         if log_dir is None or runner.rank == 0:
             return None
         path = Path(log_dir) / f'rank_{runner.rank}_error.log'
-        path.write_text(text)
+        path.write_text(text, errors='backslashreplace')
         return os.path.relpath(path)
     except OSError:  # a full disk, for example: what matters is the error itself
         return None

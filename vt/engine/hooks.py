@@ -2,11 +2,13 @@
 
 from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
-from mmengine.runner import Runner
+from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import nn
 from torch.utils.data import Dataset
 
 from vt.registry import HOOKS
+
+from .error_messages import NO_BATCH
 
 
 @HOOKS.register_module()
@@ -14,10 +16,12 @@ class NumClassesHook(Hook):
     """Stop before the first iteration where a head and a data set disagree on the number of classes.
 
     Without it a label out of range ends in an index error deep in the loss, and a head with too many classes trains
-    unnoticed.
+    unnoticed; so do epochs without a batch.
     """
 
     def before_train(self, runner: Runner) -> None:
+        if isinstance(runner.train_loop, EpochBasedTrainLoop) and len(runner.train_dataloader) == 0:
+            raise ValueError(NO_BATCH)
         check_num_classes(runner.model, runner.train_dataloader.dataset)
 
     def before_val(self, runner: Runner) -> None:

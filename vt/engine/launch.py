@@ -21,6 +21,7 @@ def build_runner(cfg: Config) -> Runner:
     asks_sync_bn = bool(cfg.get('sync_bn') or _names_sync_bn(cfg.model))
     join_processes(cfg)
     _check_optimizer(cfg)
+    _check_sharding(cfg)
     enter_defaults(cfg)
     runner = RUNNERS.build(cfg) if 'runner_type' in cfg else VTRunner.from_cfg(cfg)
     if not isinstance(runner, VTRunner):
@@ -59,6 +60,12 @@ def _check_optimizer(cfg: Config) -> None:
             raise KeyError(f'{name} is not in the {registry.scope}::{registry.name} registry')
     if name == 'ZeroRedundancyOptimizer':
         cfg.optim_wrapper.optimizer.type = 'vt.ZeroRedundancyOptimizer'  # which can save its state
+
+
+def _check_sharding(cfg: Config) -> None:
+    hooks = cfg.get('custom_hooks') or []
+    if 'FSDP' in str((cfg.get('strategy') or {}).get('type')) and any(hook.get('type') == 'EMAHook' for hook in hooks):
+        raise ValueError('EMAHook averages whole weights, and FSDP shares them out: leave out one of the two')
 
 
 def use_amp(cfg: Config) -> None:

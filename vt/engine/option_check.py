@@ -8,7 +8,8 @@ from mmengine.registry import Registry, root
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, Runner
 from torch.utils.data import DataLoader
 
-from .error_messages import neighbours
+from .config_check import LOADER_KEYS
+from .neighbours import neighbours
 from .signatures import accepted_arguments
 
 # Keys of a config that tools and parts read beside the runner's.
@@ -24,7 +25,6 @@ OTHER_KEYS = (
     'tta_model',
     'tta_pipeline',
 )
-LOADER_KEYS = ('worker_init_fn', 'num_batch_per_epoch', 'disable_subprocess_warning')
 # Dicts of a config that are no calls of a type.
 PLAIN = {
     '': [*accepted_arguments(Runner)[0], *OTHER_KEYS],
@@ -51,6 +51,8 @@ def check_options(cfg: Config, options: dict[str, Any]) -> None:
     Raises:
         ValueError: a key that nothing reads.
     """
+    scope = cfg.get('default_scope')
+    scope = scope if isinstance(scope, str) else None
     for option in options:
         part, path = cfg, ''
         for key in option.split('.'):
@@ -59,7 +61,7 @@ def check_options(cfg: Config, options: dict[str, Any]) -> None:
                 continue
             if not isinstance(part, (dict, Config)) or key == '_delete_':
                 break
-            known = _readable(part, path, cfg.get('default_scope'), options)
+            known = _readable(part, path, scope, options)
             if key not in part and known is not None and key not in known:
                 hint = neighbours(key, sorted({*known, *part} - {'_scope_', 'type'}))
                 raise ValueError(f"--cfg-options {option}: {path or 'the config'} has no setting '{key}'; {hint}")

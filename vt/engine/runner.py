@@ -111,7 +111,7 @@ class VTRunner(SeededLoaders, Runner):
 def match_layouts(optimizer: torch.optim.Optimizer) -> None:
     """Give every tensor of an optimizer's state that has its parameter's shape the same strides."""
     for parameter, state in optimizer.state.items():
-        for name, value in state.items():
+        for name, value in (state or {}).items():  # None is what another process keeps, with ZeRO
             if isinstance(value, torch.Tensor) and value.shape == parameter.shape:
                 state[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import torch
 from mmengine._strategy import FSDPStrategy as MMFSDPStrategy
 from mmengine.device import get_device
-from mmengine.dist import is_distributed
+from mmengine.dist import all_gather_object, is_distributed
 from mmengine.logging import MMLogger
 from mmengine.model import MMDistributedDataParallel
 from mmengine.optim import ZeroRedundancyOptimizer as MMZeroRedundancyOptimizer
@@ -62,6 +62,27 @@ class FSDPStrategy(MMFSDPStrategy):
         with warnings.catch_warnings():
             warnings.simplefilter('ignore', FutureWarning)  # set_state_dict_type is to go
             return super()._wrap_model(model)
+
+    def optim_state_dict(self) -> dict:
+        """The optimizer's state; of all processes together on the main one if ``state_dict_cfg='full'``.
+
+        On CPUs it is gathered name by name (AdamW's ``exp_avg``, then ``exp_avg_sq``): PyTorch gathers all of a weight
+        in one buffer, and there the results of the first names would be parts of it, which the last one overwrites.
+        """
+        if get_device() != 'cpu' or not self._is_full_state_dict():
+            return super().optim_state_dict()
+        whole = self.optim_wrapper.optimizer.state_dict()
+        own_names = {name for state in whole['state'].values() for name in state}
+        result = dict(whole, state={})
+        for name in sorted(set().union(*all_gather_object(own_names))):
+            part = {index: {name: state[name]} for index, state in whole['state'].items() if name in state}
+            gathered = FullyShardedDataParallel.optim_state_dict(
+                self.model, self.optim_wrapper.optimizer, dict(whole, state=part)
+            )
+            for parameter, state in gathered.get('state', {}).items():
+                result['state'].setdefault(parameter, {})[name] = torch.as_tensor(state[name]).clone()
+            result['param_groups'] = gathered.get('param_groups', result['param_groups'])
+        return result
 
     def load_optim_state_dict(self, state_dict: dict) -> None:
         """Load the optimizer's state; mmengine gives PyTorch its arguments in an order of the past."""
