@@ -20,8 +20,8 @@ from tool_runner import ROOT
 from vt.engine.command_line import enter_options, read_config, set_loader_defaults
 from vt.engine.config_check import check_config
 from vt.engine.data_check import check_data
+from vt.engine.error_messages import describe
 from vt.engine.error_place import find_place
-from vt.engine.errors import describe
 from vt.engine.launch import build_runner
 
 GIGABYTE = 2**30

@@ -10,6 +10,7 @@ import shutil
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.registry import init_default_scope
 from mmpretrain.registry import MODELS
 from process_groups import run_processes
 from tool_runner import ROOT
@@ -67,6 +68,7 @@ def folder(tmp_path_factory):
     """With the weights of a teacher."""
     folder = tmp_path_factory.mktemp('equal')
     cfg = Config.fromfile(write_config(folder, CLASSIFIER, 32), import_custom_modules=False)
+    init_default_scope('mmpretrain')
     torch.save(dict(state_dict=MODELS.build(cfg.model.teacher).state_dict()), folder / 'teacher.pth')
     return folder
 

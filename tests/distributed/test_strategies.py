@@ -8,6 +8,7 @@ import json
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.registry import init_default_scope
 from mmpretrain.registry import MODELS
 from process_groups import run_processes
 from tool_runner import ROOT, assert_one_line
@@ -58,6 +59,7 @@ def train(folder, config, count, *arguments, options=()):
 def folder(tmp_path_factory):
     """With the weights that all runs begin with."""
     folder = tmp_path_factory.mktemp('strategies')
+    init_default_scope('mmpretrain')
     model = MODELS.build(Config.fromfile(write_run(folder, 'first'), import_custom_modules=False).model).double()
     model.init_weights()
     torch.save(dict(state_dict=model.state_dict()), folder / 'first.pth')

@@ -8,7 +8,8 @@ from mmengine.registry import TRANSFORMS
 from torch import nn
 from torch._utils import ExceptionWrapper
 
-from vt.engine.errors import describe, one_line_errors
+from vt.engine.error_messages import describe
+from vt.engine.errors import one_line_errors
 from vt.engine.hooks import check_num_classes
 
 

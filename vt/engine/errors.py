@@ -2,20 +2,16 @@
 
 import logging
 import os
+import select
 import sys
 import traceback as tracebacks
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from mmengine.logging import MMLogger
-from mmengine.runner import Runner
-from torch import distributed
+from vt._libraries import import_on_demand, importing
 
-from .error_messages import describe
-from .error_place import find_local
-
-__all__ = ['describe', 'one_line_errors']
+# A tool that succeeds needs none of what describes an error, and that takes seconds to import.
+__getattr__ = import_on_demand(__name__, describe='vt.engine.error_messages:describe')
 
 
 @contextmanager
@@ -55,8 +51,6 @@ def _was_interrupted(error: BaseException | None) -> bool:
 
 def _is_closed(pipe: int) -> bool:
     """Whether nobody reads what is written to a pipe."""
-    import select
-
     poll = select.poll()
     poll.register(pipe, 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
@@ -69,6 +63,8 @@ def _leave(where: str, error: Exception, traceback: bool) -> None:
         raise error
     if traceback:
         tracebacks.print_exception(error)
+    with importing():
+        from .error_messages import describe
     log = _log(error)
     hint = f'the whole traceback: {log}' if log else '--traceback shows where'
     print(f'error: {_rank()}{where}: {describe(error)} ({hint})', file=sys.stderr)
@@ -82,12 +78,15 @@ def _leave(where: str, error: Exception, traceback: bool) -> None:
 
 
 def _rank() -> str:
-    several = int(os.environ.get('WORLD_SIZE', 1)) > 1 or _has_peers()
-    return f'rank {distributed.get_rank() if _has_peers() else os.environ.get("RANK", "?")}: ' if several else ''
+    if not _has_peers() and os.environ.get('WORLD_SIZE', '1') == '1':
+        return ''
+    return f'rank {sys.modules["torch"].distributed.get_rank() if _has_peers() else os.environ.get("RANK", "?")}: '
 
 
 def _has_peers() -> bool:
-    return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+    """Whether this process has met others."""
+    distributed = sys.modules.get('torch.distributed')
+    return distributed is not None and distributed.is_initialized() and distributed.get_world_size() > 1
 
 
 def _tell_torchrun(error: Exception) -> None:
@@ -99,21 +98,12 @@ def _tell_torchrun(error: Exception) -> None:
 
 
 def _log(error: Exception) -> str | None:
-    """Write the whole traceback to the run's log, or beside it by a process that has none; return the file's name."""
+    """Write the whole traceback to the log that the run has begun, not to the console; return the file's name."""
+    from mmengine.logging import MMLogger
+
     text = ''.join(tracebacks.format_exception(error))
-    try:
-        loggers = list(MMLogger._instance_dict.values())
-        files = [handler for logger in loggers[-1:] for handler in logger.handlers if hasattr(handler, 'baseFilename')]
-        for handler in files:
-            handler.emit(logging.LogRecord('mmengine', logging.ERROR, __file__, 0, text, None, None))
-        if files:
-            return os.path.relpath(files[0].baseFilename)
-        runner = find_local(error, Runner)
-        log_dir = getattr(runner, '_log_dir', None)
-        if log_dir is None or runner.rank == 0:
-            return None
-        path = Path(log_dir) / f'rank_{runner.rank}_error.log'
-        path.write_text(text, errors='backslashreplace')
-        return os.path.relpath(path)
-    except OSError:  # a full disk, for example: what matters is the error itself
-        return None
+    logger = next(reversed(MMLogger._instance_dict.values()), None)
+    files = [handler for handler in logger.handlers if isinstance(handler, logging.FileHandler)] if logger else []
+    for handler in files:
+        handler.emit(logging.LogRecord('mmengine', logging.ERROR, __file__, 0, text, None, None))
+    return os.path.relpath(files[0].baseFilename) if files else None
