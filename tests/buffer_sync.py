@@ -7,7 +7,7 @@ from mmengine.hooks import EMAHook
 from mmengine.model import ExponentialMovingAverage
 from torch import nn
 
-from vt.engine.distributed import SyncBuffersHook
+from vt.engine.processes.distributed import SyncBuffersHook
 
 
 def sync_shard(rank):

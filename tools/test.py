@@ -25,7 +25,7 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     args = parse_args()
     from vt._libraries import importing
-    from vt.engine.errors import one_line_errors
+    from vt.engine.errors.report import one_line_errors
 
     with one_line_errors(args.config, args.traceback):
         with importing():

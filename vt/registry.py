@@ -41,28 +41,28 @@ class Registry(root.Registry):
 MODELS = Registry(root.MODELS, ['vt.models'], segmentation='vt.models.necks.vt_fpn')
 DATASETS = Registry(
     root.DATASETS,
-    ['vt.datasets.digits', 'vt.datasets.twin_digits', 'vt.engine.seeds'],
+    ['vt.datasets.digits', 'vt.datasets.twin_digits', 'vt.engine.interruption.seeds'],
     segmentation='vt.datasets.digit_scenes',
 )
-DATA_SAMPLERS = Registry(root.DATA_SAMPLERS, ['vt.engine.seeds'])
+DATA_SAMPLERS = Registry(root.DATA_SAMPLERS, ['vt.engine.interruption.seeds'])
 HOOKS = Registry(
     root.HOOKS,
     [
-        'vt.engine.hooks',
-        'vt.engine.loss_check',
-        'vt.engine.distributed',
+        'vt.engine.checks.num_classes',
+        'vt.engine.checks.losses',
+        'vt.engine.processes.distributed',
         'vt.engine.runner',
-        'vt.engine.seeds',
-        'vt.engine.checkpoint_hook',
-        'vt.engine.preemption',
-        'vt.engine.resume',
+        'vt.engine.interruption.seeds',
+        'vt.engine.interruption.checkpoint_hook',
+        'vt.engine.interruption.preemption',
+        'vt.engine.interruption.resume',
         'vt.checkpoints.match_hook',
     ],
     segmentation='vt.engine.overlay_hook',
 )
-LOOPS = Registry(root.LOOPS, ['vt.engine.loops'])
+LOOPS = Registry(root.LOOPS, ['vt.engine.interruption.loops'])
 RUNNERS = Registry(root.RUNNERS, ['vt.engine.runner'])
 OPTIM_WRAPPERS = Registry(root.OPTIM_WRAPPERS, ['vt.engine.optim_wrapper'])
-OPTIMIZERS = Registry(root.OPTIMIZERS, ['vt.engine.strategies'])
-MODEL_WRAPPERS = Registry(root.MODEL_WRAPPERS, ['vt.engine.strategies'])
-STRATEGIES = Registry(root.STRATEGIES, ['vt.engine.strategies'])
+OPTIMIZERS = Registry(root.OPTIMIZERS, ['vt.engine.processes.strategies'])
+MODEL_WRAPPERS = Registry(root.MODEL_WRAPPERS, ['vt.engine.processes.strategies'])
+STRATEGIES = Registry(root.STRATEGIES, ['vt.engine.processes.strategies'])

@@ -17,11 +17,11 @@ from mmengine.registry import DefaultScope
 from mmengine.visualization import Visualizer
 from tool_runner import ROOT
 
+from vt.engine.checks.config_check import check_config
+from vt.engine.checks.data_check import check_data
 from vt.engine.command_line import enter_options, read_config, set_loader_defaults
-from vt.engine.config_check import check_config
-from vt.engine.data_check import check_data
-from vt.engine.error_messages import describe
-from vt.engine.error_place import find_place
+from vt.engine.errors.messages import describe
+from vt.engine.errors.place import find_place
 from vt.engine.launch import build_runner
 
 GIGABYTE = 2**30

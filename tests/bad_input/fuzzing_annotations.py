@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from mmengine.config import Config
 from mmengine.registry import DATASETS
 
-from vt.engine.data_check import check_data
-from vt.engine.seeds import SeededDataset
+from vt.engine.checks.data_check import check_data
+from vt.engine.interruption.seeds import SeededDataset
 
 WRITTEN = 'list.txt'
 GOOD = dict(labels=[b'a.png 0', b'b c.png 1'], names=[b'a', b'b c'])

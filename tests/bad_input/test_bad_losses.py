@@ -11,7 +11,7 @@ from mmengine.runner import Runner
 from process_groups import run_processes
 from torch import nn
 
-from vt.engine.loss_check import FiniteLossHook, find_non_finite, why_not_save
+from vt.engine.checks.losses import FiniteLossHook, find_non_finite, why_not_save
 
 NAN, INFINITE = float('nan'), float('inf')
 SPOILT = (

@@ -11,7 +11,7 @@ from process_groups import free_port, run_function, run_processes
 from slow_process import all_reduce_late, leave_parameters_out
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 
-from vt.engine.distributed_errors import describe_distributed
+from vt.engine.processes.distributed_errors import describe_distributed
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 FEW = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=2', 'train_dataloader.batch_size=8']

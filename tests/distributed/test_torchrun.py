@@ -68,7 +68,7 @@ if os.environ['RANK'] == '0':
     time.sleep(60)
 if sys.argv[1] == 'SIGKILL':
     os.kill(os.getpid(), signal.SIGKILL)
-get_error_handler().record_exception(ValueError(sys.argv[1]))  # as vt.engine.errors does
+get_error_handler().record_exception(ValueError(sys.argv[1]))  # as vt.engine.errors.report does
 sys.exit(1)
 """
 
@@ -83,7 +83,16 @@ sys.exit(1)
 def test_torchrun_says_in_one_line_who_failed_first(how, line, tmp_path):
     script = tmp_path / 'script.py'
     script.write_text(SCRIPT)
-    command = [sys.executable, '-m', 'vt.engine.torchrun', '--standalone', '--nproc-per-node', '2', script, how]
+    command = [
+        sys.executable,
+        '-m',
+        'vt.engine.processes.torchrun',
+        '--standalone',
+        '--nproc-per-node',
+        '2',
+        script,
+        how,
+    ]
     env = dict(os.environ, OMP_NUM_THREADS='1')
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     code, stderr = finish(subprocess.Popen(command, cwd=tmp_path, env=env, start_new_session=True, **pipes))

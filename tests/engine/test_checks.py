@@ -8,9 +8,9 @@ from mmengine.registry import TRANSFORMS
 from torch import nn
 from torch._utils import ExceptionWrapper
 
-from vt.engine.error_messages import describe
-from vt.engine.errors import one_line_errors
-from vt.engine.hooks import check_num_classes
+from vt.engine.checks.num_classes import check_num_classes
+from vt.engine.errors.messages import describe
+from vt.engine.errors.report import one_line_errors
 
 
 class Data:

@@ -8,7 +8,7 @@ import pytest
 from mmengine.config import Config
 from PIL import Image
 
-from vt.engine.data_check import check_data
+from vt.engine.checks.data_check import check_data
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
 # Config, then an image of its train split and the image's mask.

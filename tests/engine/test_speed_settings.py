@@ -16,7 +16,7 @@ from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 from torch import nn
 
-from vt.engine.errors import describe
+from vt.engine.errors.report import describe
 from vt.engine.runner import VTRunner, match_layouts
 from vt.engine.speed import keep_freed_memory, to_channels_last, use_threads
 from vt.engine.speed_settings import SpeedSettings, require_compiler

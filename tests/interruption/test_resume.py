@@ -87,3 +87,8 @@ def test_a_restart_goes_on_by_itself_but_not_from_an_earlier_run(copied, finishe
     assert train(copied, options=fails).returncode == 1
     result = train(copied, env=env, options=['train_cfg.max_epochs=1'])
     assert 'Epoch(train) [1]' in result.stdout
+
+
+def test_a_checkpoint_without_its_optimizer_is_refused(finished):
+    result = train(finished, '--resume', 'run/best_accuracy_top1_epoch_2.pth')
+    assert_one_line(result, 'best_accuracy_top1_epoch_2.pth holds no state of a training run: begin from its weights')

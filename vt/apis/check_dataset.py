@@ -16,11 +16,11 @@ from mmengine.config import Config
 from rich.console import Console
 from rich.progress import track
 
+from vt.engine.checks.config_check import check_config
+from vt.engine.checks.data_check import Source, find_sources
+from vt.engine.checks.problems import Problem
+from vt.engine.checks.samples import Sample, SampleCheck
 from vt.engine.command_line import enter_options, read_config
-from vt.engine.config_check import check_config
-from vt.engine.data_check import Source, find_sources
-from vt.engine.data_check_samples import Sample, SampleCheck
-from vt.engine.data_problems import Problem
 
 SHOWN = 50  # problems on the console; --out has all
 CHUNK = 16  # samples that a process takes at a time

@@ -14,8 +14,8 @@ from mmengine.runner import Runner
 
 from vt.analysis.benchmark import benchmark_inference
 from vt.analysis.report import describe_benchmark, print_table
+from vt.engine.checks.data_check import check_data
 from vt.engine.command_line import load_config, require_file
-from vt.engine.data_check import check_data
 from vt.engine.launch import build_runner, is_segmentation
 
 

@@ -8,11 +8,12 @@ from mmengine.config import Config
 from mmengine.dist import is_main_process
 
 from vt.apis.run_record import record_training
+from vt.checkpoints.files import POINTER
+from vt.engine.checks.data_check import check_data
 from vt.engine.command_line import load_config, require_file
-from vt.engine.data_check import check_data
-from vt.engine.distributed import join_processes
+from vt.engine.interruption.resume import choose_checkpoint, was_restarted
 from vt.engine.launch import build_runner, use_amp
-from vt.engine.resume import choose_checkpoint, was_restarted
+from vt.engine.processes.distributed import join_processes
 
 
 def train(args: argparse.Namespace) -> None:
@@ -57,13 +58,11 @@ def enter_resume(cfg: Config, asked: str | None) -> list[str]:
     Returns:
         Lines for the log.
     """
-    last = Path(cfg.work_dir, 'last_checkpoint')
-    if was_restarted() and last.exists():
+    if was_restarted() and Path(cfg.work_dir, POINTER).exists():
         asked = 'auto'
     elif asked is None and cfg.get('resume'):
         asked = cfg.get('load_from') or 'auto'
     if asked is None:
-        last.unlink(missing_ok=True)  # of an earlier run: a restart of this one must not go on from it
         return []
     if asked != 'auto':
         require_file(asked, 'checkpoint to resume from')

@@ -87,7 +87,7 @@ def require_training_state(checkpoint: dict, name: str) -> None:
     Raises:
         ValueError: it holds weights alone.
     """
-    if not (has_place_in_training(checkpoint) and 'message_hub' in checkpoint):
+    if not (has_place_in_training(checkpoint) and 'message_hub' in checkpoint and 'optimizer' in checkpoint):
         raise ValueError(f'{name} holds no state of a training run: begin from its weights by load_from, not --resume')
 
 

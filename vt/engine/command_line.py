@@ -74,7 +74,7 @@ def read_config(path: str) -> Config:
         FileNotFoundError: it is not there.
         ValueError: running it fails; the line names its file and line.
     """
-    from .config_errors import naming_config
+    from vt.engine.errors.configs import naming_config
 
     require_file(path, 'config')
     announce(f'{path} and the configs it inherits')
@@ -93,8 +93,8 @@ def announce(configs: str) -> None:
 
 def load_config(args: argparse.Namespace) -> Config:
     """Read a config, enter ``--cfg-options``, then the common arguments and the libraries' dataloader defaults."""
-    from .config_check import check_config
-    from .process_variables import set_process_variables  # it imports PyTorch, and --help needs none
+    from vt.engine.checks.config_check import check_config
+    from vt.engine.processes.process_variables import set_process_variables  # it imports PyTorch, and --help needs none
 
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = read_config(args.config)
@@ -118,7 +118,7 @@ def enter_options(cfg: Config, options: dict[str, Any]) -> None:
     Raises:
         ValueError: nothing would read an option, or the config has no place for it.
     """
-    from .option_check import check_options
+    from vt.engine.checks.option_check import check_options
 
     check_options(cfg, options)
     for key, value in options.items():

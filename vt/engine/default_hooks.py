@@ -1,4 +1,4 @@
-"""What every run gets so that it can be interrupted, whatever its config inherits."""
+"""What every run gets so that it survives, whatever its config inherits."""
 
 from mmengine.config import Config, ConfigDict
 
@@ -23,7 +23,7 @@ def enter_defaults(cfg: Config) -> None:
         if hooks[name] is None:  # mmengine knows None for its own default hooks alone
             hooks.pop(name)
     checkpoint = hooks.setdefault('checkpoint', ConfigDict(type='CheckpointHook'))
-    if checkpoint is not None and checkpoint.get('type', 'CheckpointHook') == 'CheckpointHook':
+    if isinstance(checkpoint, dict) and checkpoint.get('type', 'CheckpointHook') == 'CheckpointHook':
         checkpoint.type = 'vt.CheckpointHook'
     if cfg.get('runner_type') == 'FlexibleRunner':
         cfg.runner_type = 'vt.FlexibleRunner'

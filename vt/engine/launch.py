@@ -8,8 +8,9 @@ from mmengine.registry import MODELS, OPTIMIZERS, RUNNERS, init_default_scope
 from mmengine.runner import Runner
 from torch import nn
 
+from vt.engine.processes.distributed import join_processes
+
 from .default_hooks import enter_defaults
-from .distributed import join_processes
 from .runner import VTRunner
 
 

@@ -8,15 +8,15 @@ from mmengine.runner import FlexibleRunner, Runner
 from torch import nn
 from torch.utils.data import DataLoader
 
+from vt.engine.interruption.seeds import seeded_loader
 from vt.registry import HOOKS, RUNNERS
 
-from .seeds import seeded_loader
 from .speed import to_channels_last
 from .speed_settings import SpeedSettings, require_compiler
 
 
 class SeededLoaders:
-    """What both runners share: samples that are functions of seed and place, see :mod:`vt.engine.seeds`."""
+    """What both runners share: samples by seed and place, see :mod:`vt.engine.interruption.seeds`."""
 
     def build_dataloader(
         self, dataloader: DataLoader | dict, seed: int | None = None, diff_rank_seed: bool = False
@@ -36,8 +36,8 @@ class VTRunner(SeededLoaders, Runner):
     """A runner that makes the settings of the config key ``speed`` and names them in one line of the log.
 
     See :class:`vt.engine.speed_settings.SpeedSettings`. Samples are augmented by their place, see
-    :mod:`vt.engine.seeds`. Everything else is mmengine's. ``tools/train.py`` and ``tools/test.py`` use it by
-    themselves; other tools of OpenMMLab do with ``runner_type = 'vt.VTRunner'``.
+    :mod:`vt.engine.interruption.seeds`. Everything else is mmengine's. ``tools/train.py`` and ``tools/test.py`` use it
+    by themselves; other tools of OpenMMLab do with ``runner_type = 'vt.VTRunner'``.
     """
 
     def setup_env(self, env_cfg: dict) -> None:

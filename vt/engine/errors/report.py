@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from vt._libraries import import_on_demand, importing
 
 # A tool that succeeds needs none of what describes an error, and that takes seconds to import.
-__getattr__ = import_on_demand(__name__, describe='vt.engine.error_messages:describe')
+__getattr__ = import_on_demand(__name__, describe='vt.engine.errors.messages:describe')
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def _leave(where: str, error: Exception, traceback: bool) -> None:
     if traceback:
         tracebacks.print_exception(error)
     with importing():
-        from .error_messages import describe
+        from .messages import describe
     log = _log(error)
     hint = f'the whole traceback: {log}' if log else '--traceback shows where'
     print(f'error: {_rank()}{where}: {describe(error)} ({hint})', file=sys.stderr)

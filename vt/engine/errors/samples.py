@@ -6,8 +6,8 @@ from typing import Any
 
 from mmcv.transforms import BaseTransform
 
-from .error_messages import SampleError, allocated, describe, is_out_of_memory
-from .error_place import find_innermost
+from .messages import SampleError, allocated, describe, is_out_of_memory
+from .place import find_innermost
 
 MAX_STEP = 400  # characters of a step and its settings
 DAMAGED = 'it is no image, or damaged'

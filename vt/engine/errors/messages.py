@@ -9,9 +9,10 @@ import torch
 from mmengine.runner import BaseLoop, Runner
 from torch import distributed
 
-from .distributed_errors import describe_distributed
-from .error_place import Place, builder_of, find_innermost, find_place, read_config_of, was_raised_here
+from vt.engine.processes.distributed_errors import describe_distributed
+
 from .neighbours import describe_unknown_type, neighbours
+from .place import Place, builder_of, find_innermost, find_place, read_config_of, was_raised_here
 from .signatures import accepted_arguments
 
 MAX_LENGTH = 900  # characters of a line

@@ -8,13 +8,13 @@ from mmengine.fileio import BaseStorageBackend, LocalBackend
 from mmengine.hooks import CheckpointHook as PlainCheckpointHook
 from mmengine.runner import Runner
 
-from vt.checkpoints.files import write_atomically
+from vt.checkpoints.files import POINTER, write_atomically
+from vt.engine.checks.losses import why_not_save
+from vt.engine.processes.distributed import sync_buffers
+from vt.engine.processes.strategies import gather_optimizer_state
 from vt.registry import HOOKS
 
 from .accumulation import average_gradients
-from .distributed import sync_buffers
-from .loss_check import why_not_save
-from .strategies import gather_optimizer_state
 
 INTERRUPTED = 'interrupted_iter_{}.pth'
 
@@ -105,7 +105,7 @@ class CheckpointHook(PlainCheckpointHook):
         )
         self._place = None
         if is_main_process():
-            write_atomically(Path(runner.work_dir) / 'last_checkpoint', self.last_ckpt)
+            write_atomically(Path(runner.work_dir) / POINTER, self.last_ckpt)
 
     def _remove_outdated(self) -> None:
         best = [getattr(self, 'best_ckpt_path', None), *getattr(self, 'best_ckpt_path_dict', {}).values()]

@@ -6,7 +6,9 @@ from typing import Any
 from mmengine.config import Config
 from torch.utils.data import DataLoader
 
-from .neighbours import neighbours
+from vt.engine.errors.neighbours import neighbours
+from vt.engine.errors.signatures import accepted_arguments
+
 from .setting_kinds import (
     COUNT,
     LEVEL,
@@ -22,7 +24,6 @@ from .setting_kinds import (
     Kind,
     optional,
 )
-from .signatures import accepted_arguments
 
 SPLITS = ('train', 'val', 'test')
 

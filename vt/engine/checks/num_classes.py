@@ -6,9 +6,8 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import nn
 from torch.utils.data import Dataset
 
+from vt.engine.errors.messages import NO_BATCH
 from vt.registry import HOOKS
-
-from .error_messages import NO_BATCH
 
 
 @HOOKS.register_module()

@@ -12,10 +12,11 @@ from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS, TRANSFORMS
 from rich.progress import track
 
-from .data_check_annotations import find_annotation_problems
-from .data_check_samples import Sample, SampleCheck
-from .data_problems import Problem, summarise
-from .signatures import accepted_arguments
+from vt.engine.errors.signatures import accepted_arguments
+
+from .annotations import find_annotation_problems
+from .problems import Problem, summarise
+from .samples import Sample, SampleCheck
 
 
 @dataclass

@@ -3,14 +3,15 @@
 import os
 from pathlib import Path
 
+from mmengine.dist import master_only
 from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
-from vt.checkpoints.files import find_damage, find_newest_checkpoint
+from vt.checkpoints.files import POINTER, find_damage, find_newest_checkpoint
+from vt.engine.processes.distributed import any_process
 from vt.registry import HOOKS
 
 from .accumulation import accumulated_gradients, restore_gradients
-from .distributed import any_process
 
 # Restarts by torchrun and by SLURM run the same command line again.
 RESTARTS = ('TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT')
@@ -78,6 +79,7 @@ class ResumeHook(Hook):
     def before_train(self, runner: Runner) -> None:
         checkpoint, self._resumed = self._resumed, None
         if checkpoint is None:
+            self._forget_earlier_run(runner)
             return
         self._restore_seed(runner)
         if 'gradients' in checkpoint:
@@ -90,6 +92,12 @@ class ResumeHook(Hook):
 
     def after_val_epoch(self, runner: Runner, metrics: dict | None = None) -> None:
         runner.message_hub.update_info('last_validation', runner.iter)
+
+    @staticmethod
+    @master_only
+    def _forget_earlier_run(runner: Runner) -> None:
+        """A restart must not go on from the checkpoint of another run in the same folder."""
+        Path(runner.work_dir, POINTER).unlink(missing_ok=True)
 
     def _restore_seed(self, runner: Runner) -> None:
         """A run without a seed of its own drew another one when its dataloader was built."""

@@ -1,4 +1,4 @@
-"""torchrun whose failures are one line: ``python -m vt.engine.torchrun [arguments of torchrun] tools/train.py ...``."""
+"""torchrun whose failures are one line: ``python -m vt.engine.processes.torchrun [torchrun's options] SCRIPT ...``."""
 
 import logging
 import os

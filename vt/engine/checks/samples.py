@@ -9,8 +9,9 @@ import numpy as np
 from mmcv.transforms import BaseTransform
 from PIL import Image
 
-from .data_problems import Problem
-from .sample_errors import describe_loading
+from vt.engine.errors.samples import describe_loading
+
+from .problems import Problem
 
 # Modes, as Pillow names them, that every decoder turns into the right colours.
 GOOD_MODES = ('1', 'L', 'LA', 'P', 'PA', 'RGB', 'RGBA', 'RGBX', 'CMYK', 'YCbCr')

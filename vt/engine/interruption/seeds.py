@@ -20,9 +20,8 @@ from mmengine.registry import DATASETS as ALL_DATASETS
 from mmengine.runner import Runner
 from torch.utils.data import Dataset, Sampler
 
+from vt.engine.errors.samples import naming_sample
 from vt.registry import DATA_SAMPLERS, DATASETS, HOOKS
-
-from .sample_errors import naming_sample
 
 STEP, SAMPLE = 0, 1  # two streams of random numbers
 

@@ -8,9 +8,10 @@ from mmengine.registry import Registry, root
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, Runner
 from torch.utils.data import DataLoader
 
+from vt.engine.errors.neighbours import neighbours
+from vt.engine.errors.signatures import accepted_arguments
+
 from .config_check import LOADER_KEYS
-from .neighbours import neighbours
-from .signatures import accepted_arguments
 
 # Keys of a config that tools and parts read beside the runner's.
 OTHER_KEYS = (

@@ -1,0 +1,1 @@
+"""An error is one line: what, where, and what to do."""
