@@ -100,9 +100,8 @@ def test_a_run_that_diverges_keeps_its_good_checkpoints(kept, tmp_path):
         "param_scheduler = [dict(type='MultiStepLR', milestones=[1], gamma=1e30, by_epoch=True)]\n"
     )
     result = train(tmp_path, config)
-    message = re.search(
-        r'the loss was (nan|inf) in iterations (\d+) to (\d+); the last good checkpoint is (\S+)', result.stderr
-    )
+    words = r'the loss was (nan|inf) in iterations (\d+) to (\d+); the last good checkpoint is (.+?) \(--resume'
+    message = re.search(words, result.stderr)
     assert_refused(result, message.group(), kept)
     assert int(message[3]) - int(message[2]) == 2
     written = sorted((tmp_path / 'work_dirs/config').glob('*.pth'))

@@ -10,6 +10,7 @@ import operator
 import os
 import pickle
 import pydoc
+import shlex
 import subprocess
 import tarfile
 import timeit
@@ -51,7 +52,7 @@ def python_that_makes(marker):
 
 
 def command_that_makes(marker):
-    return f'touch {marker}'
+    return f'touch {shlex.quote(str(marker))}'
 
 
 def globals_of(function, name):

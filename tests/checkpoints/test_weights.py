@@ -74,9 +74,9 @@ def test_fine_tuning_takes_what_fits():
 
 
 def test_training_needs_its_state():
-    whole = dict(meta=dict(epoch=1, iter=2), message_hub={}, state_dict={})
+    whole = dict(meta=dict(epoch=1, iter=2), message_hub={}, optimizer={}, state_dict={})
     require_training_state(whole, 'a.pth')
-    for lacking in ('meta', 'message_hub'):
+    for lacking in ('meta', 'message_hub', 'optimizer'):
         part = {name: value for name, value in whole.items() if name != lacking}
         with pytest.raises(ValueError, match=r'a\.pth holds no state of a training run: begin from its weights'):
             require_training_state(part, 'a.pth')

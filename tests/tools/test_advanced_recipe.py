@@ -4,7 +4,7 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.optim import OptimWrapper
-from mmengine.registry import PARAM_SCHEDULERS
+from mmengine.registry import PARAM_SCHEDULERS, init_default_scope
 from mmpretrain.registry import MODELS
 from process_groups import run_processes
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line, run
@@ -27,6 +27,7 @@ def options(tmp_path_factory):
     cfg.model.teacher.backbone.update(base_channels=8, stem_channels=8)
     cfg.model.teacher.head.in_channels = 64
     path = tmp_path_factory.mktemp('a teacher') / 'teacher.pth'
+    init_default_scope('mmpretrain')
     torch.save(dict(state_dict=MODELS.build(cfg.model.teacher).state_dict()), path)
     return [*FEW, f'model.teacher_checkpoint={path}']
 

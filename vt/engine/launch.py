@@ -19,14 +19,15 @@ def build_runner(cfg: Config) -> Runner:
 
     Where SyncBN has nothing to synchronise BN takes its place, and one line of the log says so.
     """
+    own_runner = cfg.get('runner_type')
     asks_sync_bn = bool(cfg.get('sync_bn') or _names_sync_bn(cfg.model))
     join_processes(cfg)
     _check_optimizer(cfg)
     _check_sharding(cfg)
     enter_defaults(cfg)
-    runner = RUNNERS.build(cfg) if 'runner_type' in cfg else VTRunner.from_cfg(cfg)
+    runner = RUNNERS.build(cfg) if own_runner else VTRunner.from_cfg(cfg)
     if not isinstance(runner, VTRunner):
-        runner.logger.info(f'Speed: no setting is made, since the config names its own runner, {cfg.runner_type}')
+        runner.logger.info(f'Speed: no setting is made, since the config names its own runner, {own_runner}')
     if asks_sync_bn and get_world_size() == 1:
         runner.logger.info('SyncBN is BN here: there is one process, so its batch is the whole batch.')
     return runner

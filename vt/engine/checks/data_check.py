@@ -42,8 +42,8 @@ class Source:
         """What is wrong with its annotation file."""
         return find_annotation_problems(self.dataset, self.check.num_classes)
 
-    def samples(self) -> list[dict]:
-        """What the data set says about each of its samples.
+    def require_samples(self) -> None:
+        """Load the annotations; there must be something in them.
 
         Raises:
             ValueError: there are none.
@@ -58,6 +58,10 @@ class Source:
             )
         if not len(self.dataset):
             raise ValueError(f'the {self.split} split is empty: look at {self.split}_dataloader.dataset in the config')
+
+    def samples(self) -> list[dict]:
+        """What the data set says about each of its samples; errors as of :meth:`require_samples`."""
+        self.require_samples()
         return [self.dataset.get_data_info(index) for index in range(len(self.dataset))]
 
 
@@ -82,6 +86,8 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> None:
             raise ValueError(f'{source.split} data: {summarise(problems, len(problems), "problems")}')
         if source.check.load_mask is not None:
             _check_masks(source)
+        elif not source.has_files:
+            source.require_samples()
 
 
 def _check_masks(source: Source) -> None:
