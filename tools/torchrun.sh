@@ -6,13 +6,14 @@
 #   NNODES, NODE_RANK, MASTER_ADDR and PORT    a fixed number of machines
 #   NNODES=2:4 and RDZV_ENDPOINT=host:port     any number in a range, which may change (elastic)
 # MAX_RESTARTS: how often all processes are started again when one fails (default 0).
+# SHUTDOWN_TIMEOUT: seconds between a signal that asks to end, which saves, and SIGKILL (default 30).
 
 run_processes() {
     local processes="$1" tool="$2" python="${PYTHON:-python}" meeting
     shift 2
     # torchrun gives each process one thread unless told otherwise; here they share the cores.
     : "${OMP_NUM_THREADS:=$("$python" -c "import joblib; print(max(1, joblib.cpu_count(True) // $processes))")}"
-    export OMP_NUM_THREADS
+    export OMP_NUM_THREADS PET_SHUTDOWN_TIMEOUT="${SHUTDOWN_TIMEOUT:-30}"
     PORT="${PORT:-${MASTER_PORT:-}}"
     if [ -n "${RDZV_ENDPOINT:-}" ]; then
         meeting=(--rdzv-backend c10d --rdzv-endpoint "$RDZV_ENDPOINT" --rdzv-id "${RDZV_ID:-vt}")

@@ -97,3 +97,11 @@ def test_data_in_memory_and_empty_folders(tmp_path):
     assert result.returncode == 1
     assert report['counts'] == dict(empty=1)
     assert_one_line(check(tmp_path, FOLDER, '--workers', '0')[0], '--workers 0 must be at least 1')
+
+
+def test_a_data_set_that_cannot_be_listed_is_said(tmp_path):
+    stranger = "train_dataloader = dict(dataset=dict(_delete_=True, type='torchvision.datasets.FakeData'))\n"
+    result, report = check(tmp_path, DIGITS.replace('train_dataloader = dict(dataset=dict(indices=64))\n', stranger))
+    assert result.returncode == 1
+    assert report['counts'] == {'not read': 1}
+    assert "train: torchvision.datasets.FakeData is none of OpenMMLab's data sets" in result.stdout

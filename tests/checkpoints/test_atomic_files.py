@@ -63,9 +63,11 @@ def test_a_kill_at_any_moment_leaves_a_whole_newest_checkpoint(tmp_path):
     """Until so many kills have met a write; those between two writes count for nothing."""
     moments = random.Random(0)
     newest, met, before = 0, 0, set()
+    begin = time.monotonic()
     save_checkpoint(checkpoint_of(0), f'{tmp_path}/iter_0.pth')
+    span = 5 * (time.monotonic() - begin)  # of a few writes, on whatever disk
     while met < KILLS:
-        killed_after(moments.uniform(0, 0.05), train, tmp_path, newest)
+        killed_after(moments.uniform(0, span), train, tmp_path, newest)
         path, damaged = find_newest_checkpoint(tmp_path)
         assert not damaged
         loaded = read_checkpoint(path)

@@ -1,5 +1,6 @@
 """A checkpoint goes only after the one that replaces it is there."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,15 @@ def test_the_smallest_difference_is_seen(one_kept):
     assert differences(first, second) == []
     second['optimizer']['state'][0]['exp_avg'][0, 0, 0, 0] *= 1 + torch.finfo(torch.float32).eps
     assert differences(first, second) == ['.optimizer.state.0.exp_avg']
+
+
+def test_a_copy_goes_on_without_touching_the_original(one_kept, tmp_path):
+    shutil.copytree(one_kept / 'run', tmp_path / 'run')
+    before = {path: path.read_bytes() for path in (one_kept / 'run').glob('*.pth')}
+    last = max(int(path.stem.split('_')[1]) for path in before if path.name.startswith('epoch_'))
+    result = train(tmp_path, '--resume', options=[KEEP_ONE, f'train_cfg.max_epochs={last + 2}'])
+    assert result.returncode == 0, result.stderr
+    assert {path: path.read_bytes() for path in before} == before
+    best, newest = names(tmp_path)
+    assert newest == f'epoch_{last + 2}.pth'
+    assert best.startswith('best_accuracy_top1_epoch_')

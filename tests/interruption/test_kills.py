@@ -42,7 +42,9 @@ def kill_run(config, moment, folder):
         run = ForkedTool('train.py', config, *ARGUMENTS, 'run', cwd=folder)
         time.sleep(moment)
         run.send_signal(signal.SIGKILL)
-        if run.wait().returncode == -signal.SIGKILL:
+        result = run.wait()
+        if result.returncode == -signal.SIGKILL:
             return
+        assert result.returncode == 0, result.stderr
         shutil.rmtree(folder / 'run')
         moment *= 0.7

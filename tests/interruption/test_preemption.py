@@ -13,6 +13,7 @@ from run_comparison import assert_same_end, final_checkpoint
 
 HERE = Path(__file__).parent
 ARGUMENTS = ['--skip-data-check', '--work-dir', 'run']
+LONG_EPOCHS = ['train_dataloader.dataset.indices=200', 'train_cfg.max_epochs=3']  # the signal comes in time
 
 
 def wait_for(tool, text):
@@ -23,20 +24,20 @@ def wait_for(tool, text):
 
 
 @pytest.mark.parametrize(
-    ('config', 'name', 'moment'),
+    ('config', 'name', 'moment', 'options'),
     [
-        ('epochs', 'SIGTERM', 'Epoch(train) [2][2/5]'),
-        ('epochs', 'SIGUSR1', 'Saving checkpoint at 2 epochs'),
-        ('iterations', 'SIGTERM', 'Iter(train) [ 6/30]'),
+        ('epochs', 'SIGTERM', 'Epoch(train) [2][ 2/25]', LONG_EPOCHS),
+        ('epochs', 'SIGUSR1', 'Saving checkpoint at 2 epochs', []),
+        ('iterations', 'SIGTERM', 'Iter(train) [ 6/30]', []),
     ],
 )
-def test_saves_and_goes_on(config, name, moment, tmp_path):
+def test_saves_and_goes_on(config, name, moment, options, tmp_path):
     config = HERE / f'{config}.py'
     whole, halves = tmp_path / 'whole', tmp_path / 'halves'
     whole.mkdir()
     halves.mkdir()
-    assert run_forked('train.py', config, *ARGUMENTS, cwd=whole).returncode == 0
-    run = ForkedTool('train.py', config, *ARGUMENTS, cwd=halves)
+    assert run_forked('train.py', config, *ARGUMENTS, cwd=whole, options=options).returncode == 0
+    run = ForkedTool('train.py', config, *ARGUMENTS, cwd=halves, options=options)
     wait_for(run, moment)
     run.send_signal(signal.Signals[name])
     result = run.wait(timeout=60)
@@ -46,18 +47,17 @@ def test_saves_and_goes_on(config, name, moment, tmp_path):
     assert 'interrupted_iter_' in interrupted
     step = final_checkpoint(halves / 'run')['meta']['iter']
     shutil.copytree(halves, tmp_path / 'larger batches')
-    result = run_forked('train.py', config, *ARGUMENTS, '--resume', cwd=halves)
+    result = run_forked('train.py', config, *ARGUMENTS, '--resume', cwd=halves, options=options)
     assert result.returncode == 0, result.stderr
     assert f'iter: {step}' in result.stdout
     assert_same_end(halves / 'run', whole / 'run')  # the interrupted checkpoint is gone too
-    if moment == 'Epoch(train) [2][2/5]':
-        options = ['train_dataloader.batch_size=20', 'train_cfg.max_epochs=2']
-        result = run_forked(
-            'train.py', config, *ARGUMENTS, '--resume', cwd=tmp_path / 'larger batches', options=options
-        )
+    if options == LONG_EPOCHS:
+        options = [*options, 'train_dataloader.batch_size=20', 'train_cfg.max_epochs=2']
+        other = tmp_path / 'larger batches'
+        result = run_forked('train.py', config, *ARGUMENTS, '--resume', cwd=other, options=options)
         assert result.returncode == 0, result.stderr
-        assert 'Epochs have 2 iterations now and had 5: epoch 2 begins anew' in result.stdout
-        assert final_checkpoint(tmp_path / 'larger batches/run')['meta']['iter'] == 4
+        assert 'Epochs have 10 iterations now and had 25: epoch 2 begins anew' in result.stdout
+        assert final_checkpoint(other / 'run')['meta']['iter'] == 20
 
 
 def start_processes(number, *arguments, cwd, options=()):

@@ -92,3 +92,19 @@ def test_a_restart_goes_on_by_itself_but_not_from_an_earlier_run(copied, finishe
 def test_a_checkpoint_without_its_optimizer_is_refused(finished):
     result = train(finished, '--resume', 'run/best_accuracy_top1_epoch_2.pth')
     assert_one_line(result, 'best_accuracy_top1_epoch_2.pth holds no state of a training run: begin from its weights')
+
+
+def test_batches_of_a_batch_sampler_go_on_too(tmp_path):
+    """The same batches as those of a sampler, in the same order."""
+    options = ['train_dataloader.drop_last=False']
+    name = 'train_dataloader.batch_sampler'
+    sampler = [f'{name}.type=torch.utils.data.BatchSampler', f'{name}.drop_last=True']
+    ends = []
+    for name, parts in (('whole', [[]]), ('parts', [['train_cfg.max_epochs=2'], []])):
+        (tmp_path / name).mkdir()
+        for number, part in enumerate(parts):
+            resume = ['--resume'] if number else []
+            result = train(tmp_path / name, *resume, options=[*options, *(sampler if name == 'parts' else []), *part])
+            assert result.returncode == 0, result.stderr
+        ends.append(tmp_path / name / 'run')
+    assert_same_end(*ends)

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import track
 
 from vt.engine.checks.config_check import check_config
-from vt.engine.checks.data_check import Source, find_sources
+from vt.engine.checks.data_check import Source, find_sources, find_strangers
 from vt.engine.checks.problems import Problem
 from vt.engine.checks.samples import Sample, SampleCheck
 from vt.engine.command_line import enter_options, read_config
@@ -61,6 +61,9 @@ def read_data(cfg: Config, splits: tuple[str, ...], workers: int) -> dict:
         found += _duplicates(source.split, infos, samples, digests)
         problems += [dict(split=source.split, **asdict(problem)) for problem in found]
         data_sets.append(_describe(source, infos, samples))
+    for split, name in find_strangers(cfg, splits):
+        problem = Problem('not read', name, "is none of OpenMMLab's data sets, so nothing of it was read")
+        problems.append(dict(split=split, **asdict(problem)))
     counts = dict(Counter(problem['kind'] for problem in problems).most_common())
     return dict(data_sets=data_sets, counts=counts, problems=problems)
 

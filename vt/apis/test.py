@@ -17,11 +17,13 @@ from vt.analysis.report import describe_benchmark, print_table
 from vt.engine.checks.data_check import check_data
 from vt.engine.command_line import load_config, require_file
 from vt.engine.launch import build_runner, is_segmentation
+from vt.engine.processes.distributed import join_processes
 
 
 def test(args: argparse.Namespace) -> None:
     """Evaluate; on request write predictions or metrics, and measure the model."""
     cfg = testing_config(args)
+    join_processes(cfg)
     check_data(cfg, ('test',))
     runner = build_runner(cfg)
     if args.out and args.out_item != 'metrics' and not is_segmentation(cfg):

@@ -11,18 +11,18 @@ from vt.apis.run_record import record_training
 from vt.checkpoints.files import POINTER
 from vt.engine.checks.data_check import check_data
 from vt.engine.command_line import load_config, require_file
-from vt.engine.interruption.resume import choose_checkpoint, was_restarted
+from vt.engine.interruption.resume import choose_together, forget_earlier_run, was_restarted
 from vt.engine.launch import build_runner, use_amp
-from vt.engine.processes.distributed import join_processes
+from vt.engine.processes.distributed import any_process, join_processes
 
 
 def train(args: argparse.Namespace) -> None:
     """Train, and write how it was done and how it ended to ``training.json`` in the work directory."""
     cfg = training_config(args)
-    if not args.skip_data_check:
-        check_data(cfg, ('train', 'val'))
     join_processes(cfg)
     notes = enter_resume(cfg, args.resume)
+    if not (args.skip_data_check or cfg.get('resume')):  # a run that goes on was checked when it began
+        check_data(cfg, ('train', 'val'))
     runner = build_runner(cfg)
     for note in notes:
         runner.logger.warning(note)
@@ -58,15 +58,16 @@ def enter_resume(cfg: Config, asked: str | None) -> list[str]:
     Returns:
         Lines for the log.
     """
-    if was_restarted() and Path(cfg.work_dir, POINTER).exists():
+    if was_restarted() and any_process(Path(cfg.work_dir, POINTER).exists()):
         asked = 'auto'
     elif asked is None and cfg.get('resume'):
         asked = cfg.get('load_from') or 'auto'
     if asked is None:
+        forget_earlier_run(cfg.work_dir)
         return []
     if asked != 'auto':
         require_file(asked, 'checkpoint to resume from')
-    checkpoint, notes = choose_checkpoint(cfg.work_dir, None if asked == 'auto' else asked)
+    checkpoint, notes = choose_together(cfg.work_dir, None if asked == 'auto' else asked)
     cfg.resume = checkpoint is not None
     cfg.load_from = checkpoint or cfg.get('load_from')
     return notes

@@ -65,8 +65,9 @@ def _check_optimizer(cfg: Config) -> None:
 
 
 def _check_sharding(cfg: Config) -> None:
-    hooks = cfg.get('custom_hooks') or []
-    if 'FSDP' in str((cfg.get('strategy') or {}).get('type')) and any(hook.get('type') == 'EMAHook' for hook in hooks):
+    hooks = [*(cfg.get('custom_hooks') or []), *(cfg.get('default_hooks') or {}).values()]
+    averages = any('EMAHook' in str(hook.get('type')) for hook in hooks if isinstance(hook, dict))
+    if averages and 'FSDP' in str((cfg.get('strategy') or {}).get('type')):
         raise ValueError('EMAHook averages whole weights, and FSDP shares them out: leave out one of the two')
 
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import joblib
 from mmcv.transforms import BaseTransform
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
@@ -96,7 +97,8 @@ def _check_masks(source: Source) -> None:
         return
     rank, world_size = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1))
     infos = infos[rank::world_size]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    threads = joblib.cpu_count() // int(os.environ.get('LOCAL_WORLD_SIZE', 1))
+    with ThreadPoolExecutor(max(1, threads)) as pool:
         seen: Iterator[Sample] = track(
             pool.map(source.check, infos), f'Checking {source.split} labels', len(infos), disable=rank > 0
         )
@@ -109,15 +111,31 @@ def find_sources(cfg: Config, splits: tuple[str, ...], with_digest: bool = False
     """The data sets of a config below wrappers such as ``RepeatDataset``, each once."""
     seen = []
     with DATASETS.switch_scope_and_registry(cfg.get('default_scope')) as registry:
-        for split in splits:
-            loader = cfg.get(f'{split}_dataloader') or {}
-            for dataset_cfg in _leaves(loader.get('dataset', {})):
-                built_by = dataset_cfg['type']
-                built_by = registry.get(built_by) if isinstance(built_by, str) else built_by
-                if not (isinstance(built_by, type) and issubclass(built_by, BaseDataset)) or dataset_cfg in seen:
-                    continue
+        for split, dataset_cfg in _each_leaf(cfg, splits):
+            if _is_openmmlab(dataset_cfg, registry) and dataset_cfg not in seen:
                 seen.append(dataset_cfg)
                 yield _make_source(split, dataset_cfg, registry, _head_classes(cfg), with_digest)
+
+
+def find_strangers(cfg: Config, splits: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Split and type of the data sets that :func:`find_sources` leaves out: their files can't be listed."""
+    with DATASETS.switch_scope_and_registry(cfg.get('default_scope')) as registry:
+        for split, dataset_cfg in _each_leaf(cfg, splits):
+            if not _is_openmmlab(dataset_cfg, registry):
+                yield split, str(dataset_cfg['type'])
+
+
+def _each_leaf(cfg: Config, splits: tuple[str, ...]) -> Iterator[tuple[str, dict]]:
+    for split in splits:
+        loader = cfg.get(f'{split}_dataloader') or {}
+        for dataset_cfg in _leaves(loader.get('dataset', {})):
+            yield split, dataset_cfg
+
+
+def _is_openmmlab(dataset_cfg: dict, registry: Any) -> bool:
+    built_by = dataset_cfg['type']
+    built_by = registry.get(built_by) if isinstance(built_by, str) else built_by
+    return isinstance(built_by, type) and issubclass(built_by, BaseDataset)
 
 
 def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, with_digest: bool) -> Source:

@@ -11,6 +11,7 @@ from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner, find_latest_checkpoint
 from torch import distributed, nn
 
+from vt.engine.processes.distributed import control_group
 from vt.registry import HOOKS
 
 NAMED_FILES = 8  # of a batch, in the line that stops a run; its log names all
@@ -49,8 +50,7 @@ class FiniteLossHook(Hook):
         self._told: tuple[Loss, torch.Tensor, Any] | None = None
 
     def before_train(self, runner: Runner) -> None:
-        if runner.world_size > 1:
-            self._group = distributed.new_group(backend='gloo')
+        self._group = control_group(runner)
 
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: dict | None = None, outputs: dict | None = None

@@ -8,8 +8,8 @@ class Problem:
     """Something wrong with a file.
 
     Attributes:
-        kind: ``'missing'``, ``'unreadable'``, ``'mode'``, ``'size'``, ``'label'``, ``'annotation'``, ``'empty'`` or
-            ``'duplicate'``.
+        kind: ``'missing'``, ``'unreadable'``, ``'mode'``, ``'size'``, ``'label'``, ``'annotation'``, ``'empty'``,
+            ``'duplicate'`` or ``'not read'``.
         file: its path.
         message: what is wrong; a predicate of the file.
         line: of a text file.

@@ -1,6 +1,7 @@
 """What one line says about an error: the cause in a user's words, the part of the config, and what to change."""
 
 import errno
+import os
 import re
 import traceback
 from typing import Any
@@ -99,7 +100,10 @@ def _elsewhere(error: BaseException) -> str | None:
     killed = WORKER_KILLED.search(message)
     if killed:
         return _worker_killed(killed.group(2))
-    return describe_distributed(message) if isinstance(error, DISTRIBUTED) or type(error) is RuntimeError else None
+    # One process has connections too, to a logger's server or to its own workers.
+    is_of_group = int(os.environ.get('WORLD_SIZE', 1)) > 1 or isinstance(error, distributed.DistError)
+    is_of_group &= isinstance(error, DISTRIBUTED) or type(error) is RuntimeError
+    return describe_distributed(message) if is_of_group else None
 
 
 def _known(error: BaseException) -> str | None:

@@ -1,24 +1,37 @@
 """Gradients that are still being accumulated when a checkpoint is written."""
 
 import torch
-from mmengine.dist import all_reduce_params
+from mmengine.dist import all_reduce, all_reduce_params
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
+from torch.distributed.fsdp import FullyShardedDataParallel
 
 
 def is_accumulating(runner: Runner) -> bool:
-    """Whether the last iteration left gradients for the next one, with ``optim_wrapper.accumulative_counts``."""
-    return isinstance(runner.optim_wrapper, OptimWrapper) and not runner.optim_wrapper.should_update()
+    """Whether the last iteration left gradients for the next one, with ``optim_wrapper.accumulative_counts``.
+
+    Never with FSDP, whose gradients are parts that differ from process to process: they are not saved.
+    """
+    wrapper = runner.optim_wrapper
+    is_sharded = isinstance(runner.model, FullyShardedDataParallel)
+    return isinstance(wrapper, OptimWrapper) and not wrapper.should_update() and not is_sharded
 
 
 def average_gradients(runner: Runner) -> None:
     """Give all processes the mean of their accumulated gradients, which one of them saves.
 
-    Their mean at the end of the accumulation is the same: gradients are averaged once more then.
+    Their mean at the end of the accumulation is the same: gradients are averaged once more then. A weight that only
+    some processes used so far has a gradient of zero in the others.
     """
-    if is_accumulating(runner):
-        gradients = (parameter.grad for parameter in runner.model.parameters() if parameter.grad is not None)
-        all_reduce_params(gradients, op='mean')
+    if runner.world_size == 1 or not is_accumulating(runner):
+        return
+    parameters = [parameter for parameter in runner.model.parameters() if parameter.requires_grad]
+    used = torch.tensor([parameter.grad is not None for parameter in parameters], dtype=torch.int32)
+    all_reduce(used, 'max')
+    for parameter, is_used in zip(parameters, used.tolist()):
+        if is_used and parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+    all_reduce_params([parameter.grad for parameter in parameters if parameter.grad is not None], op='mean')
 
 
 def accumulated_gradients(runner: Runner) -> list[torch.Tensor | None] | None:

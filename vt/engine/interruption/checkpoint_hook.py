@@ -1,10 +1,11 @@
 """mmengine's checkpoints, each whole before the one that it replaces goes."""
 
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from mmengine.dist import is_main_process
-from mmengine.fileio import BaseStorageBackend, LocalBackend
+from mmengine.fileio import BaseStorageBackend
 from mmengine.hooks import CheckpointHook as PlainCheckpointHook
 from mmengine.runner import Runner
 
@@ -32,8 +33,13 @@ class CheckpointHook(PlainCheckpointHook):
 
     def before_train(self, runner: Runner) -> None:
         super().before_train(runner)
-        self.last_ckpt = runner.message_hub.runtime_info.get('last_ckpt')
-        self._outdated = list(runner.message_hub.runtime_info.get('outdated_ckpts', []))
+        infos = runner.message_hub.runtime_info
+        self.last_ckpt = self._here(infos.get('last_ckpt'))
+        if self.save_best and hasattr(self, 'best_ckpt_path'):
+            self.best_ckpt_path = self._here(self.best_ckpt_path)
+        elif self.save_best:
+            self.best_ckpt_path_dict = {key: self._here(path) for key, path in self.best_ckpt_path_dict.items()}
+        self._outdated = [self._path(name) for name in infos.get('outdated_ckpts', [])]
         self._backend, self.file_backend = self.file_backend, RemoveLater(self.file_backend, self._outdated)
         self._remove_outdated()  # what a run that was killed had no time for
 
@@ -50,15 +56,19 @@ class CheckpointHook(PlainCheckpointHook):
         step = runner.iter + 1
         if self._may_save(runner):
             self._save(runner, INTERRUPTED.format(step), dict(epoch=runner.epoch, iter=step))
+            self._remove_outdated()
         return self.last_ckpt
 
     def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict) -> None:
         if not self._may_save(runner):
             return
         self._keep(runner, step)
-        self._outdated += self._interrupted()
         self._save(runner, self.filename_tmpl.format(step), meta)
         self._remove_outdated()
+
+    def after_val_epoch(self, runner: Runner, metrics: dict) -> None:
+        runner.message_hub.update_info('last_validation', runner.iter)  # the best checkpoint has the last one rewritten
+        super().after_val_epoch(runner, metrics)
 
     def _save_best_checkpoint(self, runner: Runner, metrics: dict) -> None:
         if self._may_save(runner):
@@ -80,18 +90,16 @@ class CheckpointHook(PlainCheckpointHook):
             self.keep_ckpt_ids.append(step)  # its length is max_keep_ckpts
             runner.message_hub.update_info('keep_ckpt_ids', list(self.keep_ckpt_ids))
 
-    def _interrupted(self) -> list[str]:
-        is_local = isinstance(self._backend, LocalBackend)
-        return [str(path) for path in Path(self.out_dir).glob(INTERRUPTED.format('*'))] if is_local else []
-
     def _save(self, runner: Runner, name: str, meta: dict) -> None:
         sync_buffers(runner)
         average_gradients(runner)
         gather_optimizer_state(runner)
         self._place = dict(meta)  # until it is written
+        if self.last_ckpt and fnmatch(Path(self.last_ckpt).name, INTERRUPTED.format('*')):
+            self._outdated.append(self.last_ckpt)
         self.last_ckpt = self._path(name)
         runner.message_hub.update_info('last_ckpt', self.last_ckpt)
-        runner.message_hub.update_info('outdated_ckpts', list(self._outdated))
+        runner.message_hub.update_info('outdated_ckpts', [Path(path).name for path in self._outdated])
         runner.save_checkpoint(
             self.out_dir,
             name,
@@ -113,6 +121,10 @@ class CheckpointHook(PlainCheckpointHook):
             for path in set(self._outdated) - {self.last_ckpt, *best}:
                 self._remove(path)
         self._outdated.clear()
+
+    def _here(self, path: str | None) -> str | None:
+        """The path in this run's folder, which may be a copy of the one that a checkpoint was written in."""
+        return path and self._path(Path(path).name)
 
     def _path(self, name: str) -> str:
         return self.file_backend.join_path(self.out_dir, name)

@@ -36,7 +36,7 @@ class EpochBasedTrainLoop(WholeEpochsLoop):
         begin, self.begin = self.begin, 0
         sampler = getattr(self.dataloader.batch_sampler, 'sampler', None)
         if type(self.dataloader.batch_sampler) is BatchSampler and isinstance(sampler, NumberedSampler):
-            sampler.begin = begin * self.dataloader.batch_size
+            sampler.begin = begin * self.dataloader.batch_sampler.batch_size
             yield from enumerate(self.dataloader, begin)
         else:  # only the data set knows what such a sampler leaves out
             for index, batch in enumerate(self.dataloader):

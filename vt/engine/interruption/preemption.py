@@ -10,6 +10,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch import distributed
 
+from vt.engine.processes.distributed import control_group
 from vt.registry import HOOKS
 
 from .accumulation import is_accumulating
@@ -22,8 +23,8 @@ class PreemptionHook(Hook):
 
     torchrun and SLURM send SIGTERM; SLURM sends another one early where asked, ``#SBATCH --signal=USR1@120``. A signal
     to one process stops all of them at the same iteration: each tells the others at every iteration, and reads at the
-    next one what it was told, so that none waits. A validation is finished first; gradients that are being
-    accumulated are used first.
+    next one what it was told, so that none waits. A validation is finished first; of several processes, gradients
+    that are being accumulated are used first.
 
     Args:
         signals: names of the signals.
@@ -38,14 +39,14 @@ class PreemptionHook(Hook):
         self._group = self._told = None
 
     def before_train(self, runner: Runner) -> None:
-        if runner.world_size > 1:
-            self._group = distributed.new_group(backend='gloo')
+        self._group = control_group(runner)
         # Workers inherit the handler: a signal to all processes of a job would otherwise end them before the save.
         self._previous_handlers = {number: signal.signal(number, self._note) for number in self.signals}
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
         number = self._agreed_signal()
-        if number and not is_accumulating(runner):
+        # The mean over processes of gradients that are still being accumulated would round the weights differently.
+        if number and (self._group is None or not is_accumulating(runner)):
             self._leave(runner, number)
 
     def after_train(self, runner: Runner) -> None:
@@ -78,6 +79,8 @@ class PreemptionHook(Hook):
         name = signal.Signals(number).name
         saver = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
         saved = 'nothing, since there is no checkpoint hook' if saver is None else saver.save_interrupted(runner)
+        if self._group is not None:  # the launcher ends all when one leaves, and the main process is still writing
+            distributed.barrier(group=self._group)
         runner.logger.warning(
             f'Stopped by {name} after iteration {runner.iter + 1}; saved {saved}. Go on with --resume'
         )

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from mmengine.dist import master_only
+from mmengine.dist import broadcast_object_list, is_main_process, master_only
 from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
@@ -12,6 +12,7 @@ from vt.engine.processes.distributed import any_process
 from vt.registry import HOOKS
 
 from .accumulation import accumulated_gradients, restore_gradients
+from .seeds import NumberedSampler, SeededDataset
 
 # Restarts by torchrun and by SLURM run the same command line again.
 RESTARTS = ('TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT')
@@ -56,6 +57,26 @@ def choose_checkpoint(work_dir: str, asked: str | None) -> tuple[str | None, lis
     return None, [f'There is nothing to resume in {folder}: training starts from the beginning']
 
 
+def choose_together(work_dir: str, asked: str | None) -> tuple[str | None, list[str]]:
+    """As :func:`choose_checkpoint`; the main process chooses for all, which may see a file system at other moments."""
+    choice: list = [None]
+    if is_main_process():
+        try:
+            choice = [choose_checkpoint(work_dir, asked)]
+        except (OSError, ValueError) as error:
+            choice = [error]
+    broadcast_object_list(choice)
+    if isinstance(choice[0], Exception):
+        raise choice[0]
+    return choice[0]
+
+
+@master_only
+def forget_earlier_run(work_dir: str) -> None:
+    """Forget which checkpoint was the last one; the files stay. A restart must not go on from that of another run."""
+    Path(work_dir, POINTER).unlink(missing_ok=True)
+
+
 @HOOKS.register_module()
 class ResumeHook(Hook):
     """Save and restore what mmengine does not: the place in an epoch, accumulated gradients, a validation that was due.
@@ -74,12 +95,12 @@ class ResumeHook(Hook):
             checkpoint['gradients'] = gradients
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        self._resumed = checkpoint if runner._resume else None
+        parts = {name: checkpoint[name] for name in ('progress', 'gradients') if name in checkpoint}
+        self._resumed = parts if runner._resume else None
 
     def before_train(self, runner: Runner) -> None:
         checkpoint, self._resumed = self._resumed, None
         if checkpoint is None:
-            self._forget_earlier_run(runner)
             return
         self._restore_seed(runner)
         if 'gradients' in checkpoint:
@@ -90,20 +111,15 @@ class ResumeHook(Hook):
         elif self._validation_is_due(runner):
             runner.val_loop.run()
 
-    def after_val_epoch(self, runner: Runner, metrics: dict | None = None) -> None:
-        runner.message_hub.update_info('last_validation', runner.iter)
-
-    @staticmethod
-    @master_only
-    def _forget_earlier_run(runner: Runner) -> None:
-        """A restart must not go on from the checkpoint of another run in the same folder."""
-        Path(runner.work_dir, POINTER).unlink(missing_ok=True)
-
     def _restore_seed(self, runner: Runner) -> None:
         """A run without a seed of its own drew another one when its dataloader was built."""
-        dataset, sampler = runner.train_dataloader.dataset, runner.train_dataloader.sampler
-        if hasattr(dataset, 'seed') and not runner.cfg.get('randomness', {}).get('diff_rank_seed'):
+        dataset = runner.train_dataloader.dataset
+        sampler = getattr(runner.train_dataloader.batch_sampler, 'sampler', None)
+        if runner.cfg.get('randomness', {}).get('diff_rank_seed'):
+            return
+        if isinstance(dataset, SeededDataset):
             dataset.seed = runner.seed
+        if isinstance(sampler, NumberedSampler):
             sampler.sampler.seed = runner.seed
 
     def _restore_place(self, runner: Runner, progress: dict) -> None:
@@ -127,6 +143,7 @@ class ResumeHook(Hook):
         loop = runner.train_loop
         if runner.val_loop is None or runner.message_hub.runtime_info.get('last_validation') == runner.iter:
             return False
+        loop._decide_current_val_interval()
         is_by_epoch = isinstance(loop, EpochBasedTrainLoop)
         done, end = (loop.epoch, loop.max_epochs) if is_by_epoch else (loop.iter, loop.max_iters)
         return done >= loop.val_begin and (done % loop.val_interval == 0 or done == end)

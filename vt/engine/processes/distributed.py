@@ -79,6 +79,18 @@ def _wrap_for_cpus(cfg: Config) -> None:
         strategy.setdefault('model_wrapper', cfg.model_wrapper_cfg)
 
 
+def control_group(runner: Runner) -> torch.distributed.ProcessGroup | None:
+    """A group over gloo for small messages on the CPU, which wait for no GPU; None in one process.
+
+    All processes call this together the first time. It waits as long for others as the run does.
+    """
+    if runner.world_size > 1 and not hasattr(runner, '_control_group'):
+        dist_cfg = runner.cfg.get('env_cfg', {}).get('dist_cfg', {})
+        timeout = timedelta(seconds=dist_cfg.get('timeout', TIMEOUT))
+        runner._control_group = torch.distributed.new_group(backend='gloo', timeout=timeout)
+    return getattr(runner, '_control_group', None)
+
+
 def any_process(condition: bool) -> bool:
     """Whether a condition holds in any process; all of them call this together."""
     flag = torch.tensor(int(condition))
@@ -133,7 +145,8 @@ class SyncBuffersHook(Hook):
     priority = 'HIGH'  # before EMAHook, which then averages what is equal everywhere
 
     def before_train(self, runner: Runner) -> None:
-        parts = [part for part in runner.model.modules() if getattr(part, 'running_mean', None) is not None]
+        parts = [part for part in runner.model.modules() if part.training]  # a teacher's do not change
+        parts = [part for part in parts if getattr(part, 'running_mean', None) is not None]
         self._differ = any(not isinstance(part, (nn.SyncBatchNorm, CPUSyncBatchNorm)) for part in parts)
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:

@@ -39,8 +39,8 @@ class FSDPStrategy(MMFSDPStrategy):
     """mmengine's FSDP, which resumes, and runs on CPUs too: weights, gradients and optimizer are spread over processes.
 
     Args:
-        state_dict_cfg: ``'full'`` writes one checkpoint that every other run can load; ``'local'`` a folder with one
-            file for each process.
+        state_dict_cfg: ``'full'`` writes one checkpoint that every other run can load. mmengine's ``'local'`` writes a
+            folder that can't be loaded weights-only.
         model_wrapper: arguments of FSDP; by default every process keeps a part of each weight
             (``sharding_strategy='FULL_SHARD'``).
         kwargs: those of mmengine's strategy.
@@ -48,6 +48,8 @@ class FSDPStrategy(MMFSDPStrategy):
 
     def __init__(self, *, state_dict_cfg: str | dict = 'full', model_wrapper: dict | None = None, **kwargs) -> None:
         super().__init__(state_dict_cfg=state_dict_cfg, model_wrapper=model_wrapper or {}, **kwargs)
+        if state_dict_cfg == 'local':
+            raise ValueError("vt.FSDPStrategy: state_dict_cfg='local' can't be resumed; leave it at 'full'")
         if not is_distributed():
             raise ValueError('vt.FSDPStrategy is for several processes: start them with tools/dist_train.sh')
 

@@ -12,6 +12,9 @@ from torch.distributed.elastic.rendezvous import RendezvousError
 
 from .distributed_errors import describe_distributed
 
+# What it hands on to the processes: its own, and the one that SLURM sends early.
+SIGNALS = 'SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1'
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Start processes as torchrun does. If one fails, say in one line which was first and why, and exit with 1.
@@ -21,6 +24,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     # Otherwise processes that are started again find the addresses of those that ended, and may wait for them.
     os.environ.setdefault('TORCH_DISABLE_SHARE_RDZV_TCP_STORE', '1')
+    os.environ.setdefault('PET_SIGNALS_TO_HANDLE', SIGNALS)
     if 'LOGLEVEL' not in os.environ:
         _log_restarts_only()
     try:
