@@ -43,6 +43,7 @@ FOUND = {
     ],
     SEGMENTOR: [
         [(('default_scope',), 'rename', None)],
+        [(('load_from',), 'copy', ('norm_cfg', 'type'))],
         [(('model',), 'copy', ('norm_cfg',))],
         [(('default_scope',), 'set', ({}, 'x')), (('visualizer', 'vis_backends'), 'option', (object, True))],
         [(('train_cfg',), 'set', {'depth': 1, 'type': {'a': 1}})],

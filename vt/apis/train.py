@@ -43,7 +43,7 @@ def training_config(args: argparse.Namespace) -> Config:
             raise ValueError('--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config')
         cfg.auto_scale_lr.enable = True
     if cfg.get('load_from'):
-        require_file(cfg.load_from, 'checkpoint')
+        require_file(cfg.load_from, 'checkpoint of load_from,')
     return cfg
 
 

@@ -105,7 +105,7 @@ def _require_whole(path: Path) -> None:
     except OSError as error:
         raise type(error)(f'{path} could not be read ({error.strerror})') from error
     if not path.is_file():
-        raise FileNotFoundError(f'there is no checkpoint {path}')
+        raise FileNotFoundError(f'there is no checkpoint {path}: correct load_from, or the path on the command line')
     if damage:
         raise ValueError(f'{path} is damaged: {damage}; take another copy of it')
 

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import threading
 from types import FrameType
 from typing import Any
 
@@ -40,6 +41,8 @@ class PreemptionHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         self._group = control_group(runner)
+        if threading.current_thread() is not threading.main_thread():
+            return  # Python hands signals to the main thread alone
         # Workers inherit the handler: a signal to all processes of a job would otherwise end them before the save.
         self._previous_handlers = {number: signal.signal(number, self._note) for number in self.signals}
 
