@@ -25,6 +25,7 @@ RATES = 'optim_wrapper', 'paramwise_cfg', 'custom_keys'
 FOUND = {
     CLASSIFIER: [
         [(('val_dataloader',), 'add', 3)],
+        [(('val_dataloader',), 'set', {})],
         [(('data_preprocessor',), 'add', object)],
         [(('val_dataloader', 'dataset', 'pipeline'), 'delete', None)],
         [(('val_dataloader', 'dataset', 'pipeline', 0, 'interpolation'), 'set', 'Linear')],

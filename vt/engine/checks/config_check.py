@@ -111,7 +111,7 @@ def check_config(cfg: Config) -> None:
             _require(kind, found, value)
     for split in SPLITS:
         loader = cfg.get(f'{split}_dataloader')
-        if loader:
+        if loader is not None:
             _check_loader(loader, f'{split}_dataloader')
     _check_types(cfg.to_dict(), '')
 
