@@ -4,7 +4,7 @@ import argparse
 
 
 def parse_args() -> argparse.Namespace:
-    from vt.engine.command_line import ConfigOptions, add_trust_argument
+    from vt.commands.arguments import ConfigOptions, add_trust_argument
 
     parser = argparse.ArgumentParser(description="Where attention goes, in numbers: the paper's section 6.")
     commands = parser.add_subparsers(dest='command', required=True)
@@ -31,7 +31,7 @@ def parse_args() -> argparse.Namespace:
 
 def main() -> None:
     args = parse_args()
-    from vt.engine.errors.report import one_line_errors
+    from vt.engine.errors import one_line_errors
 
     with one_line_errors(args.config, args.traceback):
         from vt.apis.attention import measure_locality, measure_tokens

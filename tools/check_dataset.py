@@ -5,7 +5,7 @@ import sys
 
 
 def parse_args() -> argparse.Namespace:
-    from vt.engine.command_line import ConfigOptions
+    from vt.commands.arguments import ConfigOptions
 
     parser = argparse.ArgumentParser(description='Read all data of a config once, and list what is wrong with them.')
     parser.add_argument('config', help='path of the config')
@@ -20,11 +20,11 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     args = parse_args()
     from vt._libraries import importing
-    from vt.engine.errors.report import one_line_errors
+    from vt.engine.errors import one_line_errors
 
     with one_line_errors(args.config, args.traceback):
         with importing():
-            from vt.apis.check_dataset import check_dataset
+            from vt.commands.check_dataset import check_dataset
 
         sys.exit(0 if check_dataset(args) else 1)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def parse_args() -> argparse.Namespace:
-    from vt.engine.command_line import add_trust_argument
+    from vt.commands.arguments import add_trust_argument
 
     parser = argparse.ArgumentParser(
         description="Publish a checkpoint's weights as safetensors, with the config and more in the file's header."
@@ -27,7 +27,7 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     args = parse_args()
     from vt._libraries import importing
-    from vt.engine.errors.report import one_line_errors
+    from vt.engine.errors import one_line_errors
 
     with one_line_errors('publish', args.traceback):
         with importing():

@@ -4,7 +4,7 @@ import argparse
 
 
 def parse_args() -> argparse.Namespace:
-    from vt.engine.command_line import add_trust_argument
+    from vt.commands.arguments import add_trust_argument
 
     parser = argparse.ArgumentParser(description='Draw, for a few test images, where each visual token looks.')
     parser.add_argument('config', help='path of the config')
@@ -21,7 +21,7 @@ def parse_args() -> argparse.Namespace:
 
 def main() -> None:
     args = parse_args()
-    from vt.engine.errors.report import one_line_errors
+    from vt.engine.errors import one_line_errors
 
     with one_line_errors(args.config, args.traceback):
         from vt.apis.show_tokens import show_tokens

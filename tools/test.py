@@ -4,7 +4,7 @@ import argparse
 
 
 def parse_args() -> argparse.Namespace:
-    from vt.engine.command_line import add_common_arguments
+    from vt.commands.arguments import add_common_arguments
 
     parser = argparse.ArgumentParser(description='Test a checkpoint, and measure what the model costs.')
     parser.add_argument('config', help='path of the config')
@@ -25,12 +25,12 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     args = parse_args()
     from vt._libraries import importing
-    from vt.engine.errors.report import one_line_errors
+    from vt.engine.errors import one_line_errors
 
     with one_line_errors(args.config, args.traceback):
         with importing():
-            from vt.apis.test import test
             from vt.checkpoints.loading import weights_only
+            from vt.commands.test import test
 
         with weights_only(unless=args.trust_checkpoint):
             test(args)

@@ -4,7 +4,7 @@ import argparse
 
 
 def parse_args() -> argparse.Namespace:
-    from vt.engine.command_line import add_common_arguments
+    from vt.commands.arguments import add_common_arguments
 
     parser = argparse.ArgumentParser(description='Train a model from a config.')
     parser.add_argument('config', help='path of the config')
@@ -25,12 +25,12 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     args = parse_args()
     from vt._libraries import importing
-    from vt.engine.errors.report import one_line_errors
+    from vt.engine.errors import one_line_errors
 
     with one_line_errors(args.config, args.traceback):
         with importing():
-            from vt.apis.train import train
             from vt.checkpoints.loading import weights_only
+            from vt.commands.train import train
 
         with weights_only(unless=args.trust_checkpoint):
             train(args)

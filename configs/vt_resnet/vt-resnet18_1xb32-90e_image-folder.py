@@ -1,6 +1,6 @@
-# VT-ResNet-18 on any folder of images, data/images/{train,val}/<class>/, with the paper's default recipe.
+# VT-ResNet-18 on any folder of images, <data_root>/{train,val}/<class>/, with the paper's default recipe.
 # python tools/train.py configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py \
-#     --cfg-options model.head.num_classes=<number of folders>
+#     --cfg-options data_root=<folder> model.head.num_classes=<number of folders>
 _base_ = [
     '../_base_/models/vt-resnet18.py',
     '../_base_/datasets/image_folder_bs32.py',

@@ -46,7 +46,7 @@ MASKS = {
     '16-bit': (encode(MASK.astype(np.uint16)), 'bad.png is of mode I;16: a mask holds one 8-bit'),
     'float TIFF': (encode(MASK.astype(np.float32), 'TIFF'), 'bad.png is of mode F: a mask holds one 8-bit'),
     'alpha': (encode(RGB.convert('RGBA')), 'bad.png is of mode RGBA: a mask holds one 8-bit'),
-    'zero bytes': (b'', 'bad.png cannot be read: it is no image, or damaged'),
+    'zero bytes': (b'', 'bad.png cannot be read: '),
     'truncated': (encode(MASK)[:-60], 'bad.png cannot be read: '),
     'other size': (encode(MASK[:, :-1]), 'bad.png has 40x49 pixels, its image'),
     'label outside': (encode(MASK + 20), 'bad.png holds the label 20, outside the 11 classes'),

@@ -9,26 +9,38 @@ FILES = {
     'undefined name': (f'{DIGITS}c = somewhere\n', "line 7: NameError: name 'somewhere' is not defined"),
     'key that is not there': (f"{DIGITS}c = train_cfg['epochs']\n", 'line 7: KeyError: epochs'),
     'inherits itself': ("_base_ = 'config.py'\n", 'it inherits itself by _base_'),
-    'missing base': ("_base_ = 'nowhere.py'\n", 'nowhere.py: correct _base_'),
+    'missing base': ("_base_ = 'nowhere.py'\n", 'a file is not there: correct _base_ of the config'),
     'base variable that is not there': (f'{DIGITS}c = _base_.lr\n', "line 7: AttributeError: 'ConfigDict' object has"),
-    'other encoding': (b'name = "\xff\xfe"\n', 'it is not a text in UTF-8'),
+    'other encoding': (b'name = "\xff\xfe"\n', 'UnicodeDecodeError'),
     'NUL in the text': ('a = 1\0\n', 'null bytes'),
     'no module of that name': (f"{DIGITS}custom_imports = dict(imports=['nowhere'])\n", 'custom modules from'),
     'no settings at all': ('', 'there is no model in it'),
 }
 OPTIONS = {
-    'misspelt setting': ('model.backbone.dpeth=18', "model.backbone has no setting 'dpeth'; did you mean depth?"),
-    'misspelt part': ('model.bakbone.depth=18', "model has no setting 'bakbone'; did you mean backbone?"),
+    'misspelt setting': (
+        'model.backbone.dpeth=18',
+        "model.backbone: VTResNet has no argument 'dpeth'; did you mean depth",
+    ),
+    'misspelt part': (
+        'model.bakbone.depth=18',
+        "model: ImageClassifier has no argument 'bakbone'; did you mean backbone?",
+    ),
     'misspelt first key': (
         'train_dataloder.batch_size=2',
-        "no setting 'train_dataloder'; did you mean train_dataloader",
+        "nothing reads the setting 'train_dataloder'; did you mean train_dataloader",
     ),
     'misspelt type': (
         'model.backbone.type=vt.VTResNt',
-        "there is no model type 'vt.VTResNt'; did you mean vt.VTResNet",
+        "model.backbone: there is no type 'vt.VTResNt'; did you mean vt.VTResNet",
     ),
-    'misspelt optimizer': ('optim_wrapper.optimizer.type=AdamWW', "no optimizer type 'AdamWW'; did you mean AdamW"),
-    'step that is not there': ('train_dataloader.dataset.pipeline.17.scale=3', 'Index 17 exceeds the length of list'),
+    'misspelt optimizer': (
+        'optim_wrapper.optimizer.type=AdamWW',
+        "optim_wrapper.optimizer: there is no type 'AdamWW'; did you mean AdamW",
+    ),
+    'step that is not there': (
+        'train_dataloader.dataset.pipeline.17.scale=3',
+        'train_dataloader.dataset.pipeline.17.scale=3: the config has no such place',
+    ),
     'negative batch size': (
         'train_dataloader.batch_size=-1',
         'train_dataloader.batch_size=-1 must be a whole number of',
@@ -56,11 +68,9 @@ OPTIONS = {
     'number for a model': ('model=3', "model=3 must be a dict with a 'type'"),
     'negative seed': ('randomness.seed=-1', 'randomness.seed=-1 must be from 0 to 2**32 - 1, or None'),
     'unknown log level': ('log_level=LOUD', "log_level='LOUD' must be 'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
-    'tokens that are not whole': ('model.backbone.num_tokens=2.5', 'model.backbone'),
-    'sizes that do not divide': ('model.backbone.groups=3', 'model.backbone: FilterTokenizer: in_channels=128 is not'),
-    'widths that differ': ('model.head.in_channels=60', 'a layer got 64 channels where it takes 60'),
+    'tokens that are not whole': ('model.backbone.num_tokens=2.5', 'model.backbone.num_tokens=2.5 must be of type int'),
+    'sizes that do not divide': ('model.backbone.groups=3', 'FilterTokenizer: in_channels=128 is not'),
     'classes that differ': ('model.head.num_classes=7', 'model.head has num_classes=7, but the Digits data set has 10'),
-    'means of two channels': ('data_preprocessor.mean=[1,2]', 'data_preprocessor'),
     'fewer samples than a batch': (
         'train_dataloader.dataset.indices=5',
         'an epoch has no batch: train_dataloader.data',
@@ -84,15 +94,25 @@ def test_a_setting_that_cannot_be_used(name, kept, tmp_path):
 
 
 def test_a_traceback_is_shown_on_request_alone(kept, tmp_path):
-    result = train(tmp_path, DIGITS, '--work-dir', kept, '--traceback', options=['model.head.in_channels=60'])
+    result = train(tmp_path, DIGITS, '--work-dir', kept, '--traceback', options=['model.head.num_classes=7'])
+    assert result.returncode == 1
+    assert 'Traceback (most recent call last)' in result.stderr
+    assert 'error: config.py: model.head has num_classes=7' in result.stderr
+
+
+def test_an_error_that_nobody_foresaw_shows_its_traceback(kept, tmp_path):
+    before = kept.digests()
+    result = train(tmp_path, DIGITS, '--work-dir', kept, options=['model.head.in_channels=60'])
     assert result.returncode == 1
     assert 'Traceback (most recent call last)' in result.stderr
     assert 'RuntimeError: mat1 and mat2' in result.stderr
+    assert 'error: ' not in result.stderr
+    assert {path: digest for path, digest in kept.digests().items() if path in before} == before
 
 
 def test_the_log_has_the_whole_traceback(tmp_path):
-    result = train(tmp_path, DIGITS, options=['model.head.in_channels=60'])
+    result = train(tmp_path, DIGITS, options=['model.head.num_classes=7'])
     (log,) = (tmp_path / 'work_dirs/config').glob('*/*.log')
     assert f'(the whole traceback: {log.relative_to(tmp_path)})' in result.stderr
-    assert 'RuntimeError: mat1 and mat2' in log.read_text()
+    assert 'Traceback (most recent call last)' in log.read_text()
     assert 'Traceback' not in result.stdout

@@ -27,25 +27,20 @@ def scenes(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize('kind', DAMAGED)
-@pytest.mark.parametrize('settings', ['', "pipeline[0].update(imdecode_backend='pillow')", 'workers'])
+PILLOW = "pipeline[0].update(imdecode_backend='pillow')"
+READ_BY_BOTH = [
+    (kind, settings) for kind in DAMAGED for settings in ('', PILLOW) if (kind, settings) != ('float TIFF', PILLOW)
+]
+
+
+@pytest.mark.parametrize(('kind', 'settings'), [*READ_BY_BOTH, ('truncated JPEG', 'workers')])
 def test_a_damaged_image_is_named(kind, settings, folder, kept):
-    if (settings == 'workers' and kind != 'truncated JPEG') or (kind == 'float TIFF' and settings):
-        pytest.skip('the same as another one')
     name, content = DAMAGED[kind]
     (folder / 'data/images/dog' / name).write_bytes(content)
     config = FOLDER.replace('dataset = ', f'{settings}\ndataset = ') if 'pillow' in settings else FOLDER
     options = ['train_dataloader.num_workers=2'] if settings == 'workers' else []
     result = train(folder, config, '--work-dir', kept, options=options)
-    assert_refused(result, f'data/images/dog/{name} cannot be loaded (LoadImageFromFile)', kept)
-
-
-@pytest.mark.parametrize('workers', [0, 1])
-def test_images_of_different_sizes(workers, folder, kept):
-    (folder / 'data/images/dog/1.png').write_bytes(encode(np.asarray(RGB)[:20]))
-    config = FOLDER.replace("dict(type='Resize', scale=32), ", '')
-    result = train(folder, config, '--work-dir', kept, options=[f'train_dataloader.num_workers={workers}'])
-    assert_refused(result, 'the images of a batch differ in size: add a Resize', kept)
+    assert_refused(result, f'data/images/dog/{name} cannot be loaded: ', kept)
 
 
 @pytest.mark.parametrize('kind', MODES)
@@ -85,7 +80,7 @@ def test_a_file_without_its_twin(name, message, scenes, kept):
 
 def test_folders_that_are_missing_or_empty(tmp_path, kept):
     arguments = ['--work-dir', kept]
-    assert_refused(train(tmp_path, FOLDER, *arguments), 'there is no data/images: put it there', kept)
+    assert_refused(train(tmp_path, FOLDER, *arguments), 'there is no data: put it there', kept)
     (tmp_path / 'data/images/cat').mkdir(parents=True)
-    assert_refused(train(tmp_path, FOLDER, *arguments), 'Found 0 files in subfolders of', kept)
-    assert_refused(train(tmp_path, SCENES, *arguments), 'the train split is empty: no images *.png', kept)
+    assert_refused(train(tmp_path, FOLDER, *arguments), 'the train split is empty: no images in data/images', kept)
+    assert_refused(train(tmp_path, SCENES, *arguments), 'the train split is empty: no images in data/images', kept)

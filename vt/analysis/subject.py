@@ -7,7 +7,7 @@ from pathlib import Path
 from mmengine.config import Config
 from torch import nn
 
-from vt.engine.command_line import read_config
+from vt.engine.config_files import read_config
 from vt.engine.launch import build_model
 from vt.engine.speed import to_channels_last
 from vt.registry import MODELS

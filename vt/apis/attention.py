@@ -25,7 +25,7 @@ from vt.analysis import attention_measures as measures
 from vt.analysis.report import print_table
 from vt.analysis.vit_attention import describe_locality, draw_locality, read_patch_attention
 from vt.checkpoints.loading import load_weights
-from vt.engine.command_line import read_config, require_file
+from vt.engine.config_files import read_config, require_file
 from vt.engine.launch import build_model
 from vt.models import AttentionTokenizer, Record, record_attention
 

@@ -14,12 +14,12 @@ import torch
 from vt.analysis.comparison import Comparison, tabulate
 from vt.analysis.measurement import BenchmarkRecord, Measurement
 from vt.analysis.report import print_table
+from vt.analysis.run_record import versions
 from vt.analysis.scaling import draw_scaling
 from vt.analysis.setting import PARTS, Setting
 from vt.analysis.speed import describe_device
 from vt.analysis.subject import Subject
 from vt.analysis.workload import has_part
-from vt.apis.run_record import versions
 from vt.engine.speed import keep_freed_memory, use_threads
 from vt.engine.speed_settings import require_compiler
 

@@ -20,10 +20,10 @@ from rich.progress import track
 from torch.utils.data import DataLoader, RandomSampler
 
 from vt.analysis.report import print_table
+from vt.analysis.run_record import versions
 from vt.analysis.speed import describe_device
 from vt.analysis.synthetic_jpegs import write_jpegs
-from vt.apis.run_record import versions
-from vt.engine.command_line import read_config, set_loader_defaults
+from vt.engine.config_files import read_config, set_loader_defaults
 from vt.engine.launch import is_segmentation
 
 

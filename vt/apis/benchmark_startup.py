@@ -18,9 +18,9 @@ import torch
 from rich.progress import track
 
 from vt.analysis.report import print_table
+from vt.analysis.run_record import versions
 from vt.analysis.speed import describe_device
-from vt.apis.run_record import versions
-from vt.engine.command_line import require_file
+from vt.engine.config_files import require_file
 
 TRAIN = str(Path(__file__).parents[2] / 'tools' / 'train.py')
 

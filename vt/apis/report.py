@@ -10,7 +10,7 @@ from vt.analysis.ablation import compare_with_paper, gather, read_records
 from vt.analysis.paper import ABLATIONS, SEGMENTATION
 from vt.analysis.report import describe_run, insert, print_table, to_markdown, write_csv
 from vt.checkpoints.files import write_atomically
-from vt.engine.command_line import announce
+from vt.engine.config_files import announce
 
 
 def report_runs(work_dirs: list[Path]) -> None:

@@ -10,7 +10,7 @@ from torch.utils.data import Dataset
 
 from vt.analysis.token_figure import draw_attention
 from vt.checkpoints.loading import load_weights
-from vt.engine.command_line import read_config, require_file
+from vt.engine.config_files import read_config, require_file
 from vt.engine.launch import build_model
 from vt.models import AttentionTokenizer, record_attention
 

@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import save
 
 import vt
-from vt.engine.command_line import read_config
+from vt.engine.config_files import read_config
 
 from .files import write_atomically
 from .loading import read_checkpoint, read_safely, state_of

@@ -3,6 +3,7 @@
 import numpy as np
 from mmpretrain.datasets import BaseDataset
 
+from vt.errors import UserError
 from vt.registry import DATASETS
 
 MAX_INK = 16  # scikit-learn's images hold 0 to 16
@@ -18,7 +19,7 @@ def load_handwriting(split: str, split_seed: int = 0) -> tuple[np.ndarray, np.nd
     from sklearn.model_selection import train_test_split
 
     if split not in ('train', 'test'):
-        raise ValueError(f"split={split!r} is neither 'train' nor 'test'")
+        raise UserError(f"split={split!r} is neither 'train' nor 'test'")
     digits = load_digits()
     train, test = train_test_split(
         np.arange(len(digits.target)), test_size=0.2, stratify=digits.target, random_state=split_seed

@@ -4,11 +4,12 @@ import torch
 from mmengine.config import Config
 from mmengine.dist import get_world_size
 from mmengine.model import revert_sync_batchnorm
-from mmengine.registry import MODELS, OPTIMIZERS, RUNNERS, init_default_scope
+from mmengine.registry import MODELS, RUNNERS, init_default_scope
 from mmengine.runner import Runner
 from torch import nn
 
 from vt.engine.processes.distributed import join_processes
+from vt.errors import UserError
 
 from .default_hooks import enter_defaults
 from .runner import VTRunner
@@ -22,7 +23,6 @@ def build_runner(cfg: Config) -> Runner:
     own_runner = cfg.get('runner_type')
     asks_sync_bn = bool(cfg.get('sync_bn') or _names_sync_bn(cfg.model))
     join_processes(cfg)
-    _check_optimizer(cfg)
     _check_sharding(cfg)
     enter_defaults(cfg)
     runner = RUNNERS.build(cfg) if own_runner else VTRunner.from_cfg(cfg)
@@ -54,21 +54,11 @@ def is_segmentation(cfg: Config) -> bool:
     return 'decode_head' in cfg.model.get('module', cfg.model)  # test-time augmentation wraps the model
 
 
-def _check_optimizer(cfg: Config) -> None:
-    """Name a misspelt optimizer as every other misspelt type is named; mmengine says only that None can't be called."""
-    name = cfg.get('optim_wrapper', {}).get('optimizer', {}).get('type')
-    with OPTIMIZERS.switch_scope_and_registry(cfg.get('default_scope')) as registry:
-        if isinstance(name, str) and registry.get(name) is None:
-            raise KeyError(f'{name} is not in the {registry.scope}::{registry.name} registry')
-    if name == 'ZeroRedundancyOptimizer':
-        cfg.optim_wrapper.optimizer.type = 'vt.ZeroRedundancyOptimizer'  # which can save its state
-
-
 def _check_sharding(cfg: Config) -> None:
     hooks = [*(cfg.get('custom_hooks') or []), *(cfg.get('default_hooks') or {}).values()]
     averages = any('EMAHook' in str(hook.get('type')) for hook in hooks if isinstance(hook, dict))
     if averages and 'FSDP' in str((cfg.get('strategy') or {}).get('type')):
-        raise ValueError('EMAHook averages whole weights, and FSDP shares them out: leave out one of the two')
+        raise UserError('EMAHook averages whole weights, and FSDP shares them out: leave out one of the two')
 
 
 def use_amp(cfg: Config) -> None:

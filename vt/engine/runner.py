@@ -4,11 +4,12 @@ import torch
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
 from mmengine.optim import OptimWrapper
-from mmengine.runner import FlexibleRunner, Runner
+from mmengine.runner import BaseLoop, EpochBasedTrainLoop, FlexibleRunner, Runner
 from torch import nn
 from torch.utils.data import DataLoader
 
 from vt.engine.interruption.seeds import seeded_loader
+from vt.errors import UserError
 from vt.registry import HOOKS, RUNNERS
 
 from .speed import to_channels_last
@@ -74,6 +75,20 @@ class VTRunner(SeededLoaders, Runner):
     def _tries_convolutions(self) -> bool:
         always = self.cfg.get('env_cfg', {}).get('cudnn_benchmark')
         return self.speed.cudnn_benchmark and torch.cuda.is_available() and not always and not self.deterministic
+
+    def build_train_loop(self, loop: BaseLoop | dict) -> BaseLoop:
+        """The loop, whose epochs have at least one batch.
+
+        Raises:
+            UserError: they have none.
+        """
+        loop = super().build_train_loop(loop)
+        if isinstance(loop, EpochBasedTrainLoop) and len(loop.dataloader) == 0:
+            raise UserError(
+                'an epoch has no batch: train_dataloader.dataset holds fewer samples than '
+                'train_dataloader.batch_size, and drop_last leaves an incomplete batch out'
+            )
+        return loop
 
     def train(self) -> nn.Module:
         wrapper = self.optim_wrapper if isinstance(self.optim_wrapper, dict) else {}

@@ -1,13 +1,15 @@
-# Any folder of images, a folder a class: data/images/{train,val}/<class>/. Set data_root, and num_classes in the model.
+# Any folder of images, a folder a class: <data_root>/{train,val}/<class>/. Set data_root, and num_classes in the model.
 _base_ = 'imagenet_bs32.py'
 
+data_root = 'data/images'
 data_preprocessor = dict(num_classes=None)  # only mixing of images needs it
 
+# VT's tools enter data_root where a data set leaves its own open.
 train_dataloader = dict(
     dataset=dict(
         _delete_=True,
         type='CustomDataset',
-        data_root='data/images',
+        data_root=None,
         data_prefix='train',
         pipeline={{_base_.train_pipeline}},
     )
@@ -16,7 +18,7 @@ val_dataloader = dict(
     dataset=dict(
         _delete_=True,
         type='CustomDataset',
-        data_root='data/images',
+        data_root=None,
         data_prefix='val',
         pipeline={{_base_.test_pipeline}},
     )

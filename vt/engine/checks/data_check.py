@@ -4,20 +4,25 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import joblib
+import numpy as np
 from mmcv.transforms import BaseTransform
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS, TRANSFORMS
-from rich.progress import track
 
-from vt.engine.errors.signatures import accepted_arguments
+from vt.engine.config_files import leaves
+from vt.errors import UserError
 
 from .annotations import find_annotation_problems
+from .config_walk import accepted_arguments
 from .problems import Problem, summarise
-from .samples import Sample, SampleCheck
+from .samples import SampleCheck
+
+MOST_SAMPLES = 256  # of a split that are read before a run
 
 
 @dataclass
@@ -43,22 +48,39 @@ class Source:
         """What is wrong with its annotation file."""
         return find_annotation_problems(self.dataset, self.check.num_classes)
 
+    def require_files(self) -> None:
+        """The data set's folders must be there, and the one of its images must hold something.
+
+        Raises:
+            OSError: one is not there, or can't be read.
+            UserError: it is empty.
+        """
+        root, folder = str(self.dataset.data_root or ''), str(self.dataset.data_prefix.get('img_path') or '')
+        if root and '://' not in root and not getattr(self.dataset, 'download', False):
+            os.scandir(root).close()
+        if not folder or '://' in folder or self.dataset.ann_file or self.check.load_image is None:
+            return
+        os.scandir(folder).close()
+        if not any(path.is_file() for path in Path(folder).rglob('*')):
+            raise UserError(
+                f'the {self.split} split is empty: no images in {folder}; put them there, or set data_root, or '
+                f'{self.split}_dataloader.dataset.data_prefix in the config'
+            )
+
     def require_samples(self) -> None:
         """Load the annotations; there must be something in them.
 
         Raises:
-            ValueError: there are none.
+            UserError: there are none.
             FileNotFoundError: a folder is missing.
         """
         self.dataset.full_init()
-        folder = self.dataset.data_prefix.get('img_path')
-        if not len(self.dataset) and folder and not self.dataset.ann_file and self.dataset._indices is None:
-            raise ValueError(
-                f'the {self.split} split is empty: no images *{getattr(self.dataset, "img_suffix", "")} in {folder}; '
-                f'put them there, or set {self.split}_dataloader.dataset.data_prefix in the config'
-            )
         if not len(self.dataset):
-            raise ValueError(f'the {self.split} split is empty: look at {self.split}_dataloader.dataset in the config')
+            suffix = getattr(self.dataset, 'img_suffix', None)
+            hint = f' (images *{suffix} in {self.dataset.data_prefix.get("img_path")})' if suffix else ''
+            raise UserError(
+                f'the {self.split} split is empty: look at {self.split}_dataloader.dataset in the config{hint}'
+            )
 
     def samples(self) -> list[dict]:
         """What the data set says about each of its samples; errors as of :meth:`require_samples`."""
@@ -67,24 +89,25 @@ class Source:
 
 
 def check_data(cfg: Config, splits: tuple[str, ...]) -> None:
-    """Check what can be checked quickly: annotation files, and the images and masks of segmentation data.
+    """Check what can be checked in seconds: annotation files, and the images and masks of some segmentation data.
 
-    With several processes each checks its share of the files. ``tools/check_dataset.py`` reads everything.
+    Of each split at most ``MOST_SAMPLES`` are read, spread evenly. ``tools/check_dataset.py`` reads everything.
 
     Args:
         cfg: a config.
         splits: of ``'train'``, ``'val'`` and ``'test'``.
 
     Raises:
-        ValueError: a split without images; an image without its mask; a size that differs from the mask's; a label
+        UserError: a split without images; an image without its mask; a size that differs from the mask's; a label
             outside the classes; a file that can't be read; a line that doesn't parse. The line names the first file
             and counts the others.
-        FileNotFoundError: a folder is missing.
+        OSError: a folder is missing, or can't be read.
     """
     for source in find_sources(cfg, splits):
         problems = source.annotation_problems()
         if problems:
-            raise ValueError(f'{source.split} data: {summarise(problems, len(problems), "problems")}')
+            raise UserError(f'{source.split} data: {summarise(problems, len(problems), "problems")}')
+        source.require_files()
         if source.check.load_mask is not None:
             _check_masks(source)
         elif not source.has_files:
@@ -92,19 +115,15 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> None:
 
 
 def _check_masks(source: Source) -> None:
-    infos = source.samples()
+    source.require_samples()
+    indices = np.linspace(0, len(source.dataset) - 1, min(MOST_SAMPLES, len(source.dataset))).astype(int)
+    infos = [source.dataset.get_data_info(int(index)) for index in indices]
     if 'seg_map_path' not in infos[0]:
         return
-    rank, world_size = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1))
-    infos = infos[rank::world_size]
-    threads = joblib.cpu_count() // int(os.environ.get('LOCAL_WORLD_SIZE', 1))
-    with ThreadPoolExecutor(max(1, threads)) as pool:
-        seen: Iterator[Sample] = track(
-            pool.map(source.check, infos), f'Checking {source.split} labels', len(infos), disable=rank > 0
-        )
-        problems = [problem for sample in seen for problem in sample.problems[:1]]
+    with ThreadPoolExecutor(joblib.cpu_count()) as pool:
+        problems = [problem for sample in pool.map(source.check, infos) for problem in sample.problems[:1]]
     if problems:
-        raise ValueError(f'{source.split} data: {summarise(problems, len(infos))}')
+        raise UserError(f'{source.split} data: {summarise(problems, len(infos))}')
 
 
 def find_sources(cfg: Config, splits: tuple[str, ...], with_digest: bool = False) -> Iterator[Source]:
@@ -128,7 +147,7 @@ def find_strangers(cfg: Config, splits: tuple[str, ...]) -> Iterator[tuple[str, 
 def _each_leaf(cfg: Config, splits: tuple[str, ...]) -> Iterator[tuple[str, dict]]:
     for split in splits:
         loader = cfg.get(f'{split}_dataloader') or {}
-        for dataset_cfg in _leaves(loader.get('dataset', {})):
+        for dataset_cfg in leaves(loader.get('dataset')):
             yield split, dataset_cfg
 
 
@@ -143,7 +162,7 @@ def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, 
     names, takes_any = accepted_arguments(built_by)
     pipeline = cfg.get('pipeline', [])
     if not pipeline and 'pipeline' in names:
-        raise ValueError(f'{split}_dataloader has a data set without a pipeline: set pipeline=[...] of {cfg["type"]}')
+        raise UserError(f'{split}_dataloader has a data set without a pipeline: set pipeline=[...] of {cfg["type"]}')
     load_image, load_mask = (_build_step(pipeline, name) for name in ('LoadImageFromFile', 'LoadAnnotations'))
     light = dict(lazy_init=True, serialize_data=False, pipeline=[])
     dataset = registry.build(cfg | {name: value for name, value in light.items() if takes_any or name in names})
@@ -157,15 +176,6 @@ def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, 
         with_digest,
     )
     return Source(split, dataset, check)
-
-
-def _leaves(dataset_cfg: dict) -> Iterator[dict]:
-    """The data sets below wrappers such as ``RepeatDataset`` and ``ConcatDataset``."""
-    inner = dataset_cfg.get('datasets') or ([dataset_cfg['dataset']] if 'dataset' in dataset_cfg else [])
-    for inner_cfg in inner:
-        yield from _leaves(inner_cfg)
-    if not inner and 'type' in dataset_cfg:
-        yield dataset_cfg
 
 
 def _build_step(pipeline: Any, name: str) -> BaseTransform | None:

@@ -12,10 +12,15 @@ from mmengine.runner import Runner, find_latest_checkpoint
 from torch import distributed, nn
 
 from vt.engine.processes.distributed import control_group
+from vt.errors import UserError
 from vt.registry import HOOKS
 
 NAMED_FILES = 8  # of a batch, in the line that stops a run; its log names all
 RUNNING_STATISTICS = ('running_mean', 'running_var')  # other buffers may hold infinities on purpose, as masks do
+
+
+class NotFiniteError(UserError, FloatingPointError):
+    """A loss that has been NaN or infinite for too long."""
 
 
 class Loss(NamedTuple):
@@ -42,7 +47,7 @@ class FiniteLossHook(Hook):
 
     def __init__(self, patience: int = 3) -> None:
         if type(patience) is not int or patience < 1:
-            raise ValueError(f'FiniteLossHook: patience={patience!r} must be a whole number of at least 1')
+            raise UserError(f'FiniteLossHook: patience={patience!r} must be a whole number of at least 1')
         self.patience = patience
         self.in_row = 0
         self._first_files: list[str] = []
@@ -88,7 +93,7 @@ class FiniteLossHook(Hook):
         if self.in_row == 1:
             self._first_files = files
         if self.in_row >= self.patience:
-            raise FloatingPointError(self._last_words(runner, loss, values))
+            raise NotFiniteError(self._last_words(runner, loss, values))
         runner.logger.warning(
             f'The loss of iteration {loss.iteration} is {values} ({self.in_row} in a row; {self.patience} end the run)'
             f'. No checkpoint is written until it is finite. Its batch: {", ".join(files) or "samples without names"}'
@@ -122,7 +127,7 @@ def why_not_save(runner: Runner) -> str | None:
     ruins them an iteration before a loss shows it.
 
     Raises:
-        FloatingPointError: the loss has not been finite for so long that the run stops.
+        NotFiniteError: the loss has not been finite for so long that the run stops.
     """
     hook = next((hook for hook in runner.hooks if isinstance(hook, FiniteLossHook)), None)
     if hook is not None:

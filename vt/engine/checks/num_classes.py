@@ -1,13 +1,17 @@
-"""Checks of a run before it starts."""
+"""Head and data must agree on the number of classes."""
+
+from collections.abc import Iterator
 
 from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
-from mmengine.runner import EpochBasedTrainLoop, Runner
+from mmengine.runner import Runner
 from torch import nn
 from torch.utils.data import Dataset
 
-from vt.engine.errors.messages import NO_BATCH
+from vt.errors import UserError
 from vt.registry import HOOKS
+
+HEADS = ('head', 'decode_head', 'auxiliary_head')
 
 
 @HOOKS.register_module()
@@ -15,12 +19,10 @@ class NumClassesHook(Hook):
     """Stop before the first iteration where a head and a data set disagree on the number of classes.
 
     Without it a label out of range ends in an index error deep in the loss, and a head with too many classes trains
-    unnoticed; so do epochs without a batch.
+    unnoticed.
     """
 
     def before_train(self, runner: Runner) -> None:
-        if isinstance(runner.train_loop, EpochBasedTrainLoop) and len(runner.train_dataloader) == 0:
-            raise ValueError(NO_BATCH)
         check_num_classes(runner.model, runner.train_dataloader.dataset)
 
     def before_val(self, runner: Runner) -> None:
@@ -31,29 +33,36 @@ class NumClassesHook(Hook):
 
 
 def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
-    """Compare every ``num_classes`` of the model with the classes, or else the labels, of a data set.
+    """Compare the heads' ``num_classes`` with the classes, or else the labels, of a data set, if it has any.
 
     Raises:
-        ValueError: they differ.
+        UserError: they differ.
     """
-    model = model.module if is_model_wrapper(model) else model
-    num_classes, plural = _count_classes(dataset)
+    while is_model_wrapper(model) or hasattr(model, 'module'):  # for distribution, or test-time augmentation
+        model = model.module
     while hasattr(dataset, 'dataset'):  # a wrapper's name tells nothing
         dataset = dataset.dataset
-    for name, part in model.named_modules():
-        own = getattr(part, 'num_classes', None)
-        if not isinstance(own, int):
-            continue
-        if own != num_classes if plural == 'classes' else own < num_classes:
-            raise ValueError(
-                f'model.{name} has num_classes={own}, but the {type(dataset).__name__} data set has {num_classes} '
-                f'{plural}; set model.{name}.num_classes={num_classes} in the config'
-            )
+    classes = (getattr(dataset, 'metainfo', None) or {}).get('classes')
+    labels = None if classes is not None or not hasattr(dataset, 'get_gt_labels') else _labels(dataset)
+    for name, own in _heads(model):
+        where = f'{name} has num_classes={own}, but the {type(dataset).__name__} data set has'
+        if classes is not None and own != len(classes):
+            raise UserError(f'{where} {len(classes)} classes; set {name}.num_classes={len(classes)} in the config')
+        if labels and own <= max(labels):
+            raise UserError(f'{where} the label {max(labels)}; set {name}.num_classes={max(labels) + 1} in the config')
 
 
-def _count_classes(dataset: Dataset) -> tuple[int, str]:
-    """The number of named classes; where none are named, one more than the largest label."""
-    classes = getattr(dataset, 'metainfo', {}).get('classes')
-    if classes is not None:
-        return len(classes), 'classes'
-    return int(max(dataset.get_gt_labels(), default=-1)) + 1, 'labels'
+def _heads(model: nn.Module) -> Iterator[tuple[str, int]]:
+    """Path in the config and number of classes of each head."""
+    for name in HEADS:
+        head = getattr(model, name, None)
+        parts = enumerate(head) if isinstance(head, nn.ModuleList) else [(None, head)]
+        for index, part in parts:
+            if isinstance(getattr(part, 'num_classes', None), int):
+                yield f'model.{name}' if index is None else f'model.{name}.{index}', part.num_classes
+
+
+def _labels(dataset: Dataset) -> list[int]:
+    """The labels of a classification data set; an empty list where images have none."""
+    infos = (dataset.get_data_info(index) for index in range(min(len(dataset), 1)))
+    return dataset.get_gt_labels().tolist() if any('gt_label' in info for info in infos) else []

@@ -9,7 +9,7 @@ import numpy as np
 from mmcv.transforms import BaseTransform
 from PIL import Image
 
-from vt.engine.errors.samples import describe_loading
+from vt.engine.errors import in_one_line
 
 from .problems import Problem
 
@@ -71,24 +71,28 @@ class SampleCheck:
 
     def _look_at_image(self, info: dict, sample: Sample) -> None:
         path = info['img_path']
+        try:
+            if _is_local(path, self.load_image):
+                self._look_at_file(path, sample)
+            if not sample.problems:
+                sample.size = self.load_image(dict(img_path=path))['img_shape'][:2]
+        except Exception as error:  # a decoder's, of any type
+            sample.problems.append(Problem('unreadable', path, f'cannot be read: {in_one_line(error)}'))
+
+    def _look_at_file(self, path: str, sample: Sample) -> None:
+        """What shows of an image without the pipeline's own reader."""
         if not Path(path).is_file():
             sample.problems.append(Problem('missing', path, 'is not there'))
             return
-        try:
-            if self.with_digest:
-                sample.digest = blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
-            with Image.open(path) as opened:
-                sample.mode = opened.mode
-                if cv2.__version__ < '5':  # it fills up truncated images without a word
-                    opened.load()
-            wrong = self._wrong_mode(sample.mode)
-            if wrong:
-                sample.problems.append(Problem('mode', path, wrong))
-                return
-            loaded = self.load_image(dict(img_path=path))
-            sample.size = loaded['img_shape'][:2]
-        except Exception as error:  # a decoder's, of any type
-            sample.problems.append(Problem('unreadable', path, f'cannot be read: {describe_loading(error)}'))
+        if self.with_digest:
+            sample.digest = blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+        with Image.open(path) as opened:
+            sample.mode = opened.mode
+            if cv2.__version__ < '5':  # it fills up truncated images without a word
+                opened.load()
+        wrong = self._wrong_mode(sample.mode)
+        if wrong:
+            sample.problems.append(Problem('mode', path, wrong))
 
     def _wrong_mode(self, mode: str) -> str | None:
         if mode in GOOD_MODES:
@@ -102,26 +106,29 @@ class SampleCheck:
         return f'is of mode {mode}, which is no colour or grey of 8 or 16 bits: convert it'
 
     def _look_at_mask(self, info: dict, sample: Sample) -> None:
-        image, mask = info['img_path'], info['seg_map_path']
-        if not Path(mask).is_file():
-            sample.problems.append(Problem('missing', mask, f'is not there: it is the mask of {image}'))
-            return
+        mask = info['seg_map_path']
         try:
-            with Image.open(mask) as opened:
-                mode = opened.mode
-            if mode not in MASK_MODES:
-                message = f'is of mode {mode}: a mask holds one 8-bit class number a pixel'
-                sample.problems.append(Problem('mode', mask, message))
-                return
-            labels = self.load_mask(dict(info, seg_fields=[]))['gt_seg_map']
+            problem = self._wrong_mask(mask, info['img_path']) if _is_local(mask, self.load_mask) else None
+            labels = None if problem else self.load_mask(dict(info, seg_fields=[]))['gt_seg_map']
         except Exception as error:
-            sample.problems.append(Problem('unreadable', mask, f'cannot be read: {describe_loading(error)}'))
-            return
-        if labels.ndim != 2:
+            problem = Problem('unreadable', mask, f'cannot be read: {in_one_line(error)}')
+        if problem is None and labels.ndim != 2:
             message = "is read as colours by imdecode_backend='cv2': take 'pillow' for masks with a palette"
-            sample.problems.append(Problem('mode', mask, message))
-            return
-        self._compare(labels, image, mask, sample)
+            problem = Problem('mode', mask, message)
+        if problem is not None:
+            sample.problems.append(problem)
+        else:
+            self._compare(labels, info['img_path'], mask, sample)
+
+    @staticmethod
+    def _wrong_mask(mask: str, image: str) -> Problem | None:
+        if not Path(mask).is_file():
+            return Problem('missing', mask, f'is not there: it is the mask of {image}')
+        with Image.open(mask) as opened:
+            if opened.mode not in MASK_MODES:
+                message = f'is of mode {opened.mode}: a mask holds one 8-bit class number a pixel'
+                return Problem('mode', mask, message)
+        return None
 
     def _compare(self, labels: np.ndarray, image: str, mask: str, sample: Sample) -> None:
         sample.counts = np.bincount(labels.ravel(), minlength=256)
@@ -142,3 +149,8 @@ class SampleCheck:
         if not 0 <= info['gt_label'] < self.num_classes:
             message = f'has the label {info["gt_label"]}, outside the {self.num_classes} classes of {self.name}'
             sample.problems.append(Problem('label', str(info.get('img_path')), message))
+
+
+def _is_local(path: str, step: BaseTransform) -> bool:
+    """Whether a step reads a file of this machine, and not by a client of a remote store."""
+    return '://' not in path and not getattr(step, 'backend_args', None)

@@ -20,7 +20,7 @@ from mmengine.registry import DATASETS as ALL_DATASETS
 from mmengine.runner import Runner
 from torch.utils.data import Dataset, Sampler
 
-from vt.engine.errors.samples import naming_sample
+from vt.engine.errors import naming_sample
 from vt.registry import DATA_SAMPLERS, DATASETS, HOOKS
 
 STEP, SAMPLE = 0, 1  # two streams of random numbers

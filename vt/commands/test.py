@@ -11,13 +11,20 @@ from mmengine.dist import is_main_process
 from mmengine.evaluator import DumpResults
 from mmengine.model import BaseTTAModel, is_model_wrapper
 from mmengine.runner import Runner
+from torch.utils.data import Dataset
 
 from vt.analysis.benchmark import benchmark_inference
 from vt.analysis.report import describe_benchmark, print_table
 from vt.engine.checks.data_check import check_data
-from vt.engine.command_line import load_config, require_file
+from vt.engine.config_files import leaves, require_file
 from vt.engine.launch import build_runner, is_segmentation
 from vt.engine.processes.distributed import join_processes
+from vt.errors import UserError
+
+from .arguments import load_config
+
+PICKLE = ('.pkl', '.pickle')
+METRICS = ('.json', '.yaml', '.yml', *PICKLE)
 
 
 def test(args: argparse.Namespace) -> None:
@@ -26,6 +33,10 @@ def test(args: argparse.Namespace) -> None:
     join_processes(cfg)
     check_data(cfg, ('test',))
     runner = build_runner(cfg)
+    if not is_segmentation(cfg) and not has_labels(runner.test_dataloader.dataset):
+        if not (args.out or args.show_dir) or args.out_item == 'metrics':
+            raise UserError('the test images have no labels: ask for predictions, --out FILE.pkl or --show-dir FOLDER')
+        runner.test_evaluator.metrics.clear()
     if args.out and args.out_item != 'metrics' and not is_segmentation(cfg):
         runner.test_evaluator.metrics.append(DumpResults(out_file_path=args.out))
     metrics = runner.test()
@@ -37,13 +48,24 @@ def test(args: argparse.Namespace) -> None:
         benchmark(runner, args, metrics)
 
 
+def has_labels(dataset: Dataset) -> bool:
+    """Whether the images of a classification data set have labels."""
+    while hasattr(dataset, 'dataset'):
+        dataset = dataset.dataset
+    return not hasattr(dataset, 'get_data_info') or 'gt_label' in dataset.get_data_info(0)
+
+
 def testing_config(args: argparse.Namespace) -> Config:
     """The config with the arguments of ``tools/test.py`` entered."""
     if args.out_item and not args.out:
-        raise ValueError(f'--out-item {args.out_item} needs --out FILE')
+        raise UserError(f'--out-item {args.out_item} needs --out FILE')
+    if args.out_item == 'metrics' and not args.out.endswith(METRICS):
+        raise UserError(f'--out {args.out}: metrics are written as {", ".join(METRICS)}')
     if args.tta and args.show_dir:
-        raise ValueError('--show-dir draws one view of an image, --tta tests several: leave one of them out')
+        raise UserError('--show-dir draws one view of an image, --tta tests several: leave one of them out')
     cfg = load_config(args)
+    if not cfg.get('test_dataloader'):
+        raise UserError('there is no test_dataloader in it: to test it must be set')
     require_file(args.checkpoint, 'checkpoint')
     cfg.load_from = args.checkpoint
     cfg.merge_from_dict({'default_hooks.weights_match': dict(type='vt.WeightsMatchHook', whole=True)})
@@ -61,22 +83,23 @@ def testing_config(args: argparse.Namespace) -> Config:
 def direct_predictions(cfg: Config, out: str) -> None:
     """Predictions go to a pickle file, those of a segmentor to a directory of PNG files, as in OpenMMLab's tools."""
     if not is_segmentation(cfg):
-        if not out.endswith(('.pkl', '.pickle')):
-            raise ValueError(f'--out {out}: predictions are written as .pkl; metrics take --out-item metrics')
+        if not out.endswith(PICKLE):
+            raise UserError(f'--out {out}: predictions are written as .pkl; metrics take --out-item metrics')
     elif Path(out).suffix:
-        raise ValueError(f'--out {out}: predicted maps are written as PNG into a directory; give its name')
+        raise UserError(f'--out {out}: predicted maps are written as PNG into a directory; give its name')
     else:
         cfg.test_evaluator.output_dir = out
 
 
 def use_tta(cfg: Config) -> None:
     """Wrap the model for test-time augmentation: the config's own, or the average over an image and its mirror."""
-    pipeline = cfg.test_dataloader.dataset.pipeline
-    if any('swap_seg_labels' in step for step in cfg.train_dataloader.dataset.pipeline) and 'tta_model' not in cfg:
-        raise ValueError('--tta mirrors images, but left and right are classes of this data set: leave --tta out')
+    for dataset in leaves((cfg.get('train_dataloader') or {}).get('dataset')):
+        if any('swap_seg_labels' in step for step in dataset.get('pipeline', [])) and 'tta_model' not in cfg:
+            raise UserError('--tta mirrors images, but left and right are classes of this data set: leave --tta out')
     flips = [dict(type='RandomFlip', prob=prob, direction='horizontal') for prob in (0.0, 1.0)]
-    augmented = dict(type='TestTimeAug', transforms=[flips, [pipeline[-1]]])
-    cfg.test_dataloader.dataset.pipeline = cfg.get('tta_pipeline') or [*deepcopy(pipeline[:-1]), augmented]
+    for dataset in leaves(cfg.test_dataloader.dataset):
+        augmented = dict(type='TestTimeAug', transforms=[flips, [dataset.pipeline[-1]]])
+        dataset.pipeline = cfg.get('tta_pipeline') or [*deepcopy(dataset.pipeline[:-1]), augmented]
     averages = dict(mmpretrain='AverageClsScoreTTA', mmseg='SegTTAModel')
     tta_model = cfg.get('tta_model') or dict(type=averages[cfg.get('default_scope', 'mmpretrain')])
     cfg.model = ConfigDict(**tta_model, module=cfg.model)

@@ -16,11 +16,12 @@ from mmengine.config import Config
 from rich.console import Console
 from rich.progress import track
 
-from vt.engine.checks.config_check import check_config
+from vt.engine.checks.config_walk import check_config
 from vt.engine.checks.data_check import Source, find_sources, find_strangers
 from vt.engine.checks.problems import Problem
 from vt.engine.checks.samples import Sample, SampleCheck
-from vt.engine.command_line import enter_options, read_config
+from vt.engine.config_files import read_config
+from vt.errors import UserError
 
 SHOWN = 50  # problems on the console; --out has all
 CHUNK = 16  # samples that a process takes at a time
@@ -33,12 +34,10 @@ def check_dataset(args: argparse.Namespace) -> bool:
         ValueError: the config is wrong.
         FileNotFoundError: the config is not there.
     """
-    cfg = read_config(args.config)
-    if args.cfg_options is not None:
-        enter_options(cfg, args.cfg_options)
-    check_config(cfg)
+    cfg = read_config(args.config, args.cfg_options)
+    check_config(cfg, args.cfg_options or {})
     if args.workers is not None and args.workers < 1:
-        raise ValueError(f'--workers {args.workers} must be at least 1')
+        raise UserError(f'--workers {args.workers} must be at least 1')
     report = read_data(cfg, tuple(args.splits), args.workers or len(os.sched_getaffinity(0)))
     print_report(report)
     if args.out:

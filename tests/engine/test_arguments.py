@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from vt.engine.command_line import add_common_arguments
+from vt.commands.arguments import add_common_arguments
 
 
 @pytest.fixture

@@ -7,13 +7,16 @@ import mmengine
 from mmengine.config import Config
 from mmengine.dist import is_main_process
 
-from vt.apis.run_record import record_training
+from vt.analysis.run_record import record_training
 from vt.checkpoints.files import POINTER
 from vt.engine.checks.data_check import check_data
-from vt.engine.command_line import load_config, require_file
+from vt.engine.config_files import require_file
 from vt.engine.interruption.resume import choose_together, forget_earlier_run, was_restarted
 from vt.engine.launch import build_runner, use_amp
 from vt.engine.processes.distributed import any_process, join_processes
+from vt.errors import UserError
+
+from .arguments import load_config
 
 
 def train(args: argparse.Namespace) -> None:
@@ -34,13 +37,16 @@ def train(args: argparse.Namespace) -> None:
 def training_config(args: argparse.Namespace) -> Config:
     """The config with the arguments of ``tools/train.py`` entered."""
     cfg = load_config(args)
+    for name in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
+        if not cfg.get(name):
+            raise UserError(f'there is no {name} in it: to train it must be set')
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.amp:
         use_amp(cfg)
     if args.auto_scale_lr:
         if 'auto_scale_lr' not in cfg:
-            raise ValueError('--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config')
+            raise UserError('--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config')
         cfg.auto_scale_lr.enable = True
     if cfg.get('load_from'):
         require_file(cfg.load_from, 'checkpoint of load_from,')

@@ -1,0 +1,91 @@
+"""What the command lines in ``tools/`` share: arguments, and how they enter a config."""
+
+import argparse
+import contextlib
+import os
+from pathlib import Path
+
+from mmengine.config import Config, DictAction
+
+from vt.engine.config_files import read_config, set_loader_defaults
+
+
+class ConfigOptions(DictAction):
+    """mmengine's ``KEY=VALUE`` action, but a single value, such as a path, keeps its spaces."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: list[str],
+        option_string: str | None = None,
+    ) -> None:
+        options = {}
+        for value in values:
+            key, sign, text = value.partition('=')
+            if not sign:
+                raise argparse.ArgumentError(self, f'{value!r} is not of the form key=value')
+            if ',' in text or text.startswith(('[', '(')):
+                super().__call__(parser, namespace, [value], option_string)
+                options |= getattr(namespace, self.dest)
+            else:
+                options[key] = parse_value(text.strip('\'"'))
+        setattr(namespace, self.dest, options)
+
+
+def parse_value(text: str) -> int | float | bool | str | None:
+    """A number, ``true``, ``false``, ``None``, or the text itself."""
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return {'true': True, 'false': False, 'none': None}.get(text.lower(), text)
+
+
+def add_trust_argument(parser: argparse.ArgumentParser) -> None:
+    """The flag of every tool that loads a checkpoint."""
+    parser.add_argument(
+        '--trust-checkpoint',
+        action='store_true',
+        help='run code that a checkpoint asks for, rather than read weights alone; for files that you trust',
+    )
+
+
+def add_common_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of both ``tools/train.py`` and ``tools/test.py``, named as MMPretrain names them."""
+    parser.add_argument('--work-dir', help='where logs, checkpoints and results go (default: work_dirs/<config name>)')
+    parser.add_argument('--amp', action='store_true', help='mixed precision (bfloat16 where there is no GPU)')
+    parser.add_argument('--compile', action='store_true', help='compile the model: minutes at first, pays in long runs')
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action=ConfigOptions,
+        help='settings that override the config, as key=value; a list as key="[a,b]" or key=a,b',
+    )
+    parser.add_argument(
+        '--launcher',
+        choices=['auto', 'none', 'pytorch', 'slurm', 'mpi'],
+        default='auto',
+        help='who starts several processes; by default the environment of the process tells',
+    )
+    add_trust_argument(parser)
+    parser.add_argument('--local-rank', '--local_rank', type=int, default=0, help='set by launchers')
+    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+
+
+def load_config(args: argparse.Namespace) -> Config:
+    """Read a config, enter ``--cfg-options``, then the common arguments and the libraries' dataloader defaults."""
+    from vt.engine.checks.config_walk import check_config
+    from vt.engine.processes.process_variables import set_process_variables  # it imports PyTorch, and --help needs none
+
+    os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
+    cfg = read_config(args.config, args.cfg_options)
+    if args.compile:
+        cfg.merge_from_dict({'speed.compile': True})
+    cfg.launcher = set_process_variables(args.launcher)
+    if args.work_dir is not None:
+        cfg.work_dir = args.work_dir
+    elif cfg.get('work_dir') is None:
+        cfg.work_dir = os.path.join('work_dirs', Path(args.config).stem)
+    check_config(cfg, args.cfg_options or {})
+    set_loader_defaults(cfg)
+    return cfg

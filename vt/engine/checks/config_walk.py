@@ -1,0 +1,248 @@
+"""One walk over a config before anything is built from it: types exist, arguments are known, values make sense.
+
+It knows where it stands, so what it refuses is named by its path.
+"""
+
+import difflib
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
+from importlib import import_module
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.optim import OptimWrapper
+from mmengine.registry import Registry, root
+from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, LogProcessor, Runner, TestLoop, ValLoop
+from torch.utils.data import DataLoader
+
+from vt._libraries import importing
+from vt.errors import UserError
+
+from .values import VALUES
+
+# Keys of a config that are read beside mmengine's runner's own.
+OTHER_KEYS = (
+    'activation_checkpointing',
+    'compile',
+    'custom_imports',
+    'data_root',
+    'efficient_conv_bn_eval',
+    'find_unused_parameters',
+    'model_wrapper_cfg',
+    'runner_type',
+    'speed',
+    'strategy',
+    'sync_bn',
+    'tta_model',
+    'tta_pipeline',
+)
+# What a dict without a type becomes: the class, or the function, that takes its keys.
+USUAL = {
+    '*_dataloader': DataLoader,
+    'auto_scale_lr': lambda enable, base_batch_size: None,
+    'env_cfg': lambda cudnn_benchmark, mp_cfg, dist_cfg, resource_limit: None,
+    'log_processor': LogProcessor,
+    'optim_wrapper': OptimWrapper,
+    'randomness': lambda seed, diff_rank_seed, deterministic: None,
+    'test_cfg': TestLoop,
+    'val_cfg': ValLoop,
+}
+# Keys that builders take out before they call a type.
+BESIDE = {
+    '*_dataloader': ('dataset', 'disable_subprocess_warning', 'num_batch_per_epoch', 'worker_init_fn'),
+    '*_hooks.*': ('priority',),
+    '*.policies.*': ('magnitude_key',),
+    '*norm_cfg': ('requires_grad',),
+    'optim_wrapper': ('constructor', 'optimizer', 'paramwise_cfg'),
+    'param_scheduler*': ('convert_to_iter_based',),
+    'train_cfg': ('by_epoch',),
+}
+# Arguments whose dicts name parts of another library, or of a model, by ``type``.
+FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 'targets'}
+# Registries in the order in which a type is looked for: each imports its parts at the first look.
+ORDER = ('model', 'optim_wrapper', 'optimizer', 'parameter scheduler', 'loop', 'weight initializer', 'transform')
+ORDER += ('dataset', 'data sampler', 'function', 'hook', 'vis_backend', 'visualizer', 'log_processor', 'metric')
+SIMPLE = (bool, int, float, str, type(None))
+
+
+def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
+    """Check every part that a run may build.
+
+    Args:
+        cfg: a config.
+        options: keys of ``--cfg-options``, which are in it. The first key of one is refused where nothing reads it and
+            it looks like one that is read; a config's own variables can have any name.
+
+    Raises:
+        UserError: a type that is not there, an argument that it does not take, a value of a wrong kind; the line begins
+            with the path.
+    """
+    if 'model' not in cfg:
+        raise UserError('there is no model in it: set model=dict(type=...)')
+    readable = [*accepted_arguments(Runner)[0], *OTHER_KEYS]
+    for first in {option.partition('.')[0] for option in options} - {*readable}:
+        if difflib.get_close_matches(first, readable):
+            raise UserError(f"--cfg-options: nothing reads the setting '{first}'; {neighbours(first, readable)}")
+    walk = Walk(cfg.get('default_scope') or 'mmpretrain')
+    for key, part in cfg.to_dict().items():
+        if key in readable and key not in ('custom_imports', 'tta_pipeline'):
+            walk.check(part, key)
+            if key.endswith('_dataloader') and part and 'dataset' not in part:
+                raise UserError(f'{key} has no dataset: set {key}.dataset=dict(type=...)')
+
+
+class Walk:
+    """A walk through the parts of a config.
+
+    Args:
+        scope: in which types are named, ``'mmpretrain'`` for example.
+    """
+
+    def __init__(self, scope: str) -> None:
+        self.scope = scope
+        self.first: dict[str, Any] = {}  # of each name
+
+    def check(self, part: Any, path: str) -> None:
+        """Check what stands at a path, and all below it; inner parts first."""
+        for pattern, kind in VALUES:
+            if fnmatch(path, pattern) and not kind.allows(part):
+                raise UserError(f'{path}={_shortened(part)} must be {kind.words}')
+        if isinstance(part, dict):
+            foreign = FOREIGN.get(str(part.get('type')))
+            for key, value in part.items():
+                if key != foreign:
+                    self.check(value, f'{path}.{key}')
+            self.check_arguments(part, path)
+        elif isinstance(part, (list, tuple)):
+            for index, value in enumerate(part):
+                self.check(value, f'{path}.{index}')
+
+    def check_arguments(self, part: dict, path: str) -> None:
+        """A dict's type exists and takes its other keys; of several types of one name, one of them does."""
+        beside = {
+            'type',
+            '_scope_',
+            *(key for pattern, keys in BESIDE.items() if fnmatch(path, pattern) for key in keys),
+        }
+        refused = None
+        for built in self.classes(part, path):
+            unknown = _unknown(built, [key for key in part if key not in beside])
+            if not unknown:
+                check_values(built, part, path)
+                return
+            refused = refused or (built, unknown[0])
+        if refused:
+            built, key = refused
+            known = sorted({*accepted_arguments(built)[0], *beside} - {'type', '_scope_'})
+            what = f"{built.__name__} has no argument '{key}'" if 'type' in part else f"it has no setting '{key}'"
+            raise UserError(f'{path}: {what}; {neighbours(key, known)}')
+
+    def classes(self, part: dict, path: str) -> Iterator[Any]:
+        """The classes and functions that a dict may mean."""
+        kind = part.get('type')
+        if kind is None:
+            yield from (built for pattern, built in USUAL.items() if fnmatch(path, pattern))
+            if path == 'train_cfg':
+                yield EpochBasedTrainLoop if part.get('by_epoch', 'max_epochs' in part) else IterBasedTrainLoop
+        elif callable(kind):
+            yield kind
+        elif not isinstance(kind, str) or not kind:
+            raise UserError(f'{path}.type={_shortened(kind)} must be the name of a type')
+        else:
+            yield from self.named(kind, part.get('_scope_', self.scope), path)
+
+    def named(self, name: str, scope: str, path: str) -> Iterator[Any]:
+        """What the registries of a scope know by a name."""
+        if name in self.first:
+            yield self.first[name]
+        for registry in registries(scope):
+            with importing():
+                built = registry.get(name)
+            if built is not None:
+                self.first.setdefault(name, built)
+                yield built
+        if name not in self.first:
+            raise UserError(f"{path}: there is no type '{name}'; {_near_types(name, scope)}")
+
+
+def _unknown(built: Any, keys: list[str]) -> list[str]:
+    names, takes_any = accepted_arguments(built)
+    return [] if takes_any else [key for key in keys if key not in names]
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f'{text[:78]} …'
+
+
+def check_values(built: Any, part: dict, path: str) -> None:
+    """A part of VT whose argument is annotated as a number, a text or a switch takes nothing else.
+
+    Raises:
+        UserError: it is given something else.
+    """
+    if not (inspect.isclass(built) and built.__module__.startswith('vt.')):
+        return
+    for name, kind in typing.get_type_hints(built.__init__).items():
+        kinds = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
+        if name in part and set(kinds) <= set(SIMPLE):
+            allowed = (*kinds, int) if float in kinds else kinds
+            value = part[name]
+            if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in kinds):
+                words = ' or '.join('None' if kind is type(None) else kind.__name__ for kind in kinds)
+                raise UserError(f'{path}.{name}={_shortened(value)} must be of type {words}')
+
+
+@functools.cache
+def registries(scope: str) -> list[Registry]:
+    """A scope's own registries, and mmengine's where it has none of that name."""
+    with importing():
+        own = root if scope == 'mmengine' else import_module(f'{scope}.registry')
+    every = {part.name: part for module in (root, own) for part in vars(module).values() if isinstance(part, Registry)}
+    return sorted(every.values(), key=lambda part: ORDER.index(part.name) if part.name in ORDER else len(ORDER))
+
+
+def _near_types(name: str, scope: str) -> str:
+    known = set()
+    for registry in registries(scope):
+        known.update(registry.module_dict)
+        for other in (registry.parent or registry).children.values():
+            known.update(f'{other.scope}.{part}' for part in other.module_dict if other.scope != scope)
+        known.update((registry.parent or registry).module_dict)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    return f'did you mean {" or ".join(near)}?' if near else 'is its package in custom_imports, and its prefix there?'
+
+
+def neighbours(name: str, known: list[str]) -> str:
+    """What a misspelt name may have meant."""
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    return f'did you mean {" or ".join(near)}?' if near else f'there are {", ".join(known)}'
+
+
+def accepted_arguments(part: Any) -> tuple[list[str], bool]:
+    """The arguments that a class or function takes by name, and whether it takes any others too.
+
+    A class that hands ``**kwargs`` on takes those of its base; one with ``*args`` hands them elsewhere.
+    """
+    owners = inspect.getmro(part) if inspect.isclass(part) else (part,)
+    names: dict[str, None] = {}
+    for owner in owners:
+        function = vars(owner).get('__init__') if inspect.isclass(part) else part
+        if function is None:
+            continue
+        try:
+            parameters = list(inspect.signature(function).parameters.values())[inspect.isclass(part) :]
+        except (TypeError, ValueError):  # a builtin without a signature
+            return list(names), True
+        kinds = {parameter.kind for parameter in parameters}
+        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        names.update({parameter.name: None for parameter in parameters if parameter.kind in named})
+        if inspect.Parameter.VAR_POSITIONAL in kinds:
+            return list(names), True
+        if inspect.Parameter.VAR_KEYWORD not in kinds:
+            return list(names), False
+    return list(names), True

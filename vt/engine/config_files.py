@@ -1,0 +1,105 @@
+"""Reading a config, and entering what a command line says into it."""
+
+import functools
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.config.utils import MODULE2PACKAGE
+
+from vt._libraries import import_library
+from vt.errors import MissingFileError, UserError
+
+
+def read_config(path: str, options: dict[str, Any] | None = None) -> Config:
+    """Read a config, enter options, and import the package whose parts it names without a prefix.
+
+    A config is Python: to read it is to run it and all that it inherits, and standard error says so. A data set that
+    leaves its folder open, ``data_root=None``, gets the config's own ``data_root``.
+
+    Args:
+        path: of the config.
+        options: of ``--cfg-options``, by their keys, such as ``model.backbone.depth``.
+
+    Raises:
+        MissingFileError: it is not there.
+        UserError: running it fails; the line names its file and line. Or it has no place for an option.
+    """
+    require_file(path, 'config')
+    announce(f'{path} and the configs it inherits')
+    MODULE2PACKAGE['mmseg'] = 'mmseg'  # so that _base_ = 'mmseg::...' is found whatever its distribution is called
+    try:
+        cfg = Config.fromfile(path)
+    except RecursionError as error:
+        raise UserError('it inherits itself by _base_: take the circle out') from error
+    except FileNotFoundError as error:
+        raise UserError(f'{_place(error)}a file is not there: correct _base_ of the config ({error})') from error
+    except Exception as error:
+        text = ' '.join(str(error.args[0] if error.args else error).split())
+        raise UserError(f'{_place(error)}{type(error).__name__}: {text}') from error
+    enter_options(cfg, options or {})
+    for loader in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
+        for dataset in leaves((cfg.get(loader) or {}).get('dataset')):
+            if dataset.get('data_root', '') is None:
+                dataset.data_root = cfg.get('data_root', '')
+    import_library(cfg.get('default_scope', 'mmpretrain'))
+    return cfg
+
+
+def _place(error: Exception) -> str:
+    """File and line of the config, or of one that it inherits, in which an error happened."""
+    if isinstance(error, SyntaxError):
+        return f'line {error.lineno}: ' if error.lineno else ''
+    modules = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.name == '<module>']
+    return f'{os.path.relpath(modules[-1].filename)}, line {modules[-1].lineno}: ' if modules else ''
+
+
+@functools.cache  # once is enough for one that is read again
+def announce(configs: str) -> None:
+    """Say on standard error which configs are run to be read."""
+    if os.environ.get('RANK', '0') == '0':
+        print(f'Running {configs}: a config is Python', file=sys.stderr)
+
+
+def enter_options(cfg: Config, options: dict[str, Any]) -> None:
+    """Enter ``--cfg-options``.
+
+    Raises:
+        UserError: the config has no place for one of them.
+    """
+    for key, value in options.items():
+        try:
+            cfg.merge_from_dict({key: value})
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
+            text = ' '.join(str(error.args[0]).split())
+            raise UserError(f'--cfg-options {key}={value}: the config has no such place ({text})') from error
+
+
+def leaves(dataset: Any) -> list[dict]:
+    """The data sets below wrappers such as ``RepeatDataset`` and ``ConcatDataset``."""
+    if not isinstance(dataset, dict):
+        return []
+    inner = dataset.get('datasets') or ([dataset['dataset']] if 'dataset' in dataset else [])
+    return [leaf for part in inner for leaf in leaves(part)] if inner else [dataset]
+
+
+def set_loader_defaults(cfg: Config) -> None:
+    """Enter what the libraries' own tools set for dataloaders where a config does not."""
+    import torch  # not above: --help needs none
+
+    for split in ('train', 'val', 'test'):
+        loader = cfg.get(f'{split}_dataloader')
+        if loader is not None:
+            loader.setdefault('pin_memory', torch.cuda.is_available())
+            loader.setdefault('persistent_workers', loader.get('num_workers', 0) > 0)
+            if cfg.get('default_scope', 'mmpretrain') == 'mmpretrain':
+                loader.setdefault('collate_fn', dict(type='default_collate'))
+
+
+def require_file(path: str, what: str) -> None:
+    """Raise ``MissingFileError`` unless ``path`` is a file; an address (``https://...``) is left to the loader."""
+    if '://' not in path and not Path(path).is_file():
+        raise MissingFileError(f'there is no {what} {path}')

@@ -1,1 +1,0 @@
-"""An error is one line: what, where, and what to do."""
