@@ -29,6 +29,8 @@ def take_step(path):
     init_default_scope(cfg.default_scope)
     from mmpretrain.structures import DataSample
     from mmseg.structures import SegDataSample
+    from vt.engine.checks.config_walk import check_config
+    check_config(cfg)
     if 'decode_head' in cfg.model:
         cfg.model.backbone.init_cfg = None
         cfg.model.data_preprocessor.update(size=(64, 64), size_divisor=None)

@@ -59,7 +59,7 @@ BESIDE = {
     '*norm_cfg': ('requires_grad',),
     'optim_wrapper': ('constructor', 'optimizer', 'paramwise_cfg'),
     'param_scheduler*': ('convert_to_iter_based',),
-    'train_cfg': ('by_epoch',),
+    'train_cfg': ('by_epoch', 'max_epochs', 'max_iters'),
 }
 # Arguments whose dicts name parts of another library, or of a model, by ``type``.
 FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 'targets'}
@@ -104,46 +104,51 @@ class Walk:
 
     def __init__(self, scope: str) -> None:
         self.scope = scope
-        self.first: dict[str, Any] = {}  # of each name
+        self.found: dict[tuple[str, str], list[Any]] = {}  # by name and scope
 
-    def check(self, part: Any, path: str) -> None:
-        """Check what stands at a path, and all below it; inner parts first."""
+    def check(self, part: Any, path: str, usual: Any = None) -> None:
+        """Check what stands at a path, and all below it.
+
+        Args:
+            part: dict, list or value.
+            path: its keys, joined by dots.
+            usual: the type that a dict without one has there.
+        """
         for pattern, kind in VALUES:
             if fnmatch(path, pattern) and not kind.allows(part):
                 raise UserError(f'{path}={_shortened(part)} must be {kind.words}')
         if isinstance(part, dict):
-            foreign = FOREIGN.get(str(part.get('type')))
-            for key, value in part.items():
-                if key != foreign:
-                    self.check(value, f'{path}.{key}')
-            self.check_arguments(part, path)
+            self.check_arguments(part, path, usual)
         elif isinstance(part, (list, tuple)):
             for index, value in enumerate(part):
                 self.check(value, f'{path}.{index}')
 
-    def check_arguments(self, part: dict, path: str) -> None:
+    def check_arguments(self, part: dict, path: str, usual: Any) -> None:
         """A dict's type exists and takes its other keys; of several types of one name, one of them does."""
+        candidates = list(self.classes(part, path, usual))
+        defaults = _default_types(candidates[0]) if candidates else {}
+        for key, value in part.items():
+            if FOREIGN.get(str(part.get('type'))) != key:
+                self.check(value, f'{path}.{key}', defaults.get(key))
         beside = {
             'type',
             '_scope_',
             *(key for pattern, keys in BESIDE.items() if fnmatch(path, pattern) for key in keys),
         }
-        refused = None
-        for built in self.classes(part, path):
-            unknown = _unknown(built, [key for key in part if key not in beside])
-            if not unknown:
-                check_values(built, part, path)
-                return
-            refused = refused or (built, unknown[0])
-        if refused:
-            built, key = refused
+        unknown = [(built, _unknown(built, [key for key in part if key not in beside])) for built in candidates]
+        if unknown and all(keys for _, keys in unknown):
+            built, (key, *_) = unknown[0]
             known = sorted({*accepted_arguments(built)[0], *beside} - {'type', '_scope_'})
-            what = f"{built.__name__} has no argument '{key}'" if 'type' in part else f"it has no setting '{key}'"
+            what = (
+                f"{built.__name__} has no argument '{key}'" if 'type' in part or usual else f"it has no setting '{key}'"
+            )
             raise UserError(f'{path}: {what}; {neighbours(key, known)}')
+        for built in candidates[:1]:
+            check_values(built, part, path)
 
-    def classes(self, part: dict, path: str) -> Iterator[Any]:
+    def classes(self, part: dict, path: str, usual: Any) -> Iterator[Any]:
         """The classes and functions that a dict may mean."""
-        kind = part.get('type')
+        kind = part.get('type', usual)
         if kind is None:
             yield from (built for pattern, built in USUAL.items() if fnmatch(path, pattern))
             if path == 'train_cfg':
@@ -155,23 +160,32 @@ class Walk:
         else:
             yield from self.named(kind, part.get('_scope_', self.scope), path)
 
-    def named(self, name: str, scope: str, path: str) -> Iterator[Any]:
+    def named(self, name: str, scope: str, path: str) -> list[Any]:
         """What the registries of a scope know by a name."""
-        if name in self.first:
-            yield self.first[name]
-        for registry in registries(scope):
+        if (name, scope) not in self.found:
             with importing():
-                built = registry.get(name)
-            if built is not None:
-                self.first.setdefault(name, built)
-                yield built
-        if name not in self.first:
+                found = [registry.get(name) for registry in registries(scope)]
+            self.found[name, scope] = list(dict.fromkeys(built for built in found if built is not None))
+        if not self.found[name, scope]:
             raise UserError(f"{path}: there is no type '{name}'; {_near_types(name, scope)}")
+        return self.found[name, scope]
 
 
 def _unknown(built: Any, keys: list[str]) -> list[str]:
     names, takes_any = accepted_arguments(built)
     return [] if takes_any else [key for key in keys if key not in names]
+
+
+@functools.cache
+def _default_types(built: Any) -> dict[str, str]:
+    """The types of a class's arguments whose defaults are configs of parts."""
+    function = built.__init__ if inspect.isclass(built) else built
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return {}
+    defaults = {parameter.name: parameter.default for parameter in parameters if isinstance(parameter.default, dict)}
+    return {name: default['type'] for name, default in defaults.items() if 'type' in default}
 
 
 def _shortened(value: Any) -> str:
@@ -223,10 +237,12 @@ def neighbours(name: str, known: list[str]) -> str:
     return f'did you mean {" or ".join(near)}?' if near else f'there are {", ".join(known)}'
 
 
+@functools.cache
 def accepted_arguments(part: Any) -> tuple[list[str], bool]:
     """The arguments that a class or function takes by name, and whether it takes any others too.
 
-    A class that hands ``**kwargs`` on takes those of its base; one with ``*args`` hands them elsewhere.
+    A class that hands ``**kwargs`` on takes those of its base; one with ``*args`` too, that is no mixin, hands them
+    elsewhere.
     """
     owners = inspect.getmro(part) if inspect.isclass(part) else (part,)
     names: dict[str, None] = {}
@@ -241,7 +257,7 @@ def accepted_arguments(part: Any) -> tuple[list[str], bool]:
         kinds = {parameter.kind for parameter in parameters}
         named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         names.update({parameter.name: None for parameter in parameters if parameter.kind in named})
-        if inspect.Parameter.VAR_POSITIONAL in kinds:
+        if inspect.Parameter.VAR_POSITIONAL in kinds and not owner.__name__.endswith('Mixin'):
             return list(names), True
         if inspect.Parameter.VAR_KEYWORD not in kinds:
             return list(names), False

@@ -1,0 +1,131 @@
+"""The walk over a config accepts what runs, and names what does not by its path."""
+
+from pathlib import Path
+
+import mmpretrain
+import mmseg
+import pytest
+from mmengine.config import Config
+from mmengine.hooks import CheckpointHook, LoggerHook
+from tool_runner import ROOT
+
+from vt._libraries import import_library
+from vt.engine.checks.config_walk import check_config
+from vt.engine.config_files import read_config
+from vt.errors import UserError
+
+DIGITS = str(ROOT / 'configs/vt_resnet/vt-resnet18_digits.py')
+SCENES = str(ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py')
+# Settings that run; a walk that refuses one would be in the way.
+FINE = [
+    {'activation_checkpointing': ['backbone.layer1']},
+    {'efficient_conv_bn_eval': ['backbone']},
+    {'param_scheduler.0.convert_to_iter_based': True},
+    {'find_unused_parameters': True},
+    {'default_hooks.checkpoint.type': CheckpointHook},
+    {'default_hooks.checkpoint.type': 'mmengine.CheckpointHook'},
+    {'default_hooks.timer': None},
+    {'custom_hooks': [dict(type='EMAHook', momentum=1e-3, priority='ABOVE_NORMAL')]},
+    {'optim_wrapper': None, 'train_cfg': None, 'train_dataloader': None},
+    {'model.backbone.norm_cfg': dict(type='SyncBN', requires_grad=True)},
+    {'model.init_cfg': [dict(type='Pretrained', checkpoint='a.pth'), dict(type='Normal', layer='Linear', std=0.1)]},
+    {'train_cfg': dict(type='IterBasedTrainLoop', by_epoch=False, max_iters=5)},
+    {'my_own_variable': 3},
+    {'optim_wrapper.paramwise_cfg': dict(custom_keys={'backbone': dict(lr_mult=0.1)})},
+]
+
+
+def shipped(package, number):
+    """Some of the configs that a library ships."""
+    folder = Path(package.__file__).parent / '.mim/configs'
+    paths = sorted(path for path in folder.rglob('*.py') if '_base_' not in str(path))
+    return [str(path) for path in paths[:: len(paths) // number]]
+
+
+@pytest.mark.parametrize('changes', FINE, ids=lambda changes: ' '.join(changes))
+def test_settings_that_run_are_accepted(changes):
+    check_config(read_config(DIGITS, changes), changes)
+
+
+@pytest.mark.parametrize(
+    ('package', 'scope'), [(mmpretrain, 'mmpretrain'), (mmseg, 'mmseg')], ids=['mmpretrain', 'mmseg']
+)
+def test_configs_of_the_libraries_are_accepted(package, scope):
+    """But for those whose packages are not installed."""
+    import_library(scope)
+    refused = {}
+    for path in shipped(package, 15):
+        try:
+            cfg = Config.fromfile(path)
+            check_config(cfg)
+        except UserError as error:
+            if cfg.model.type in ('ImageClassifier', 'EncoderDecoder') and 'mmdet.' not in str(error):
+                refused[path] = str(error)
+        except Exception:  # the config itself can't be read
+            continue
+    assert not refused
+
+
+@pytest.mark.parametrize(
+    ('config', 'changes', 'message'),
+    [
+        (DIGITS, {'model.backbone.dpeth': 18}, r"model.backbone: VTResNet has no argument 'dpeth'; did you mean depth"),
+        (DIGITS, {'model.backbone.stem_chanels': 8}, 'did you mean stem_channels'),  # an argument of its base
+        (DIGITS, {'model.backbone.relation.num_head': 2}, "model.backbone.relation: .* has no argument 'num_head'"),
+        (
+            DIGITS,
+            {'model.backbone.relation': dict(type='vt.TokenTransfomer')},
+            r"type 'vt.TokenTransfomer'; did you mean vt.",
+        ),
+        (DIGITS, {'model.backbone.num_tokens': 'many'}, r"model.backbone.num_tokens='many' must be of type int"),
+        (DIGITS, {'model.backbone.frozen_stages': True}, 'model.backbone.frozen_stages=True must be of type int'),
+        (DIGITS, {'train_dataloader.dataset.splt': 'a'}, "train_dataloader.dataset: Digits has no argument 'splt'"),
+        (DIGITS, {'train_dataloader.dataset.pipeline.1.prop': 1}, r"pipeline.1: Rotate has no argument 'prop'"),
+        (
+            DIGITS,
+            {'train_dataloader.batchsize': 1},
+            r"train_dataloader: it has no setting 'batchsize'; did you mean batch_s",
+        ),
+        (DIGITS, {'train_dataloader.dataset.type': 3}, 'train_dataloader.dataset.type=3 must be the name of a type'),
+        (DIGITS, {'train_cfg.max_epoch': 3}, r"train_cfg: it has no setting 'max_epoch'; did you mean max_epochs"),
+        (DIGITS, {'val_evaluator.topk_': 3}, "val_evaluator: Accuracy has no argument 'topk_'"),
+        (
+            DIGITS,
+            {'default_hooks.logger.type': 'LogerHook'},
+            "default_hooks.logger: there is no type 'LogerHook'; did you",
+        ),
+        (DIGITS, {'param_scheduler.0.T_maxx': 3}, 'param_scheduler.0: .* has no argument .T_maxx.'),
+        (DIGITS, {'randomness.sed': 3}, "randomness: it has no setting 'sed'; did you mean seed"),
+        (
+            DIGITS,
+            {'env_cfg.cudnn_benchmrk': True},
+            "env_cfg: it has no setting 'cudnn_benchmrk'; did you mean cudnn_ben",
+        ),
+        (DIGITS, {'optim_wrapper.clip_gradd': None}, "optim_wrapper: .* no .* 'clip_gradd'; did you mean clip_grad"),
+        (
+            DIGITS,
+            {'optim_wrapper.optimizer.lrr': 1},
+            "optim_wrapper.optimizer: AdamW has no argument 'lrr'; did you mean lr",
+        ),
+        (DIGITS, {'model.head.los': None}, "model.head: LinearClsHead has no argument 'los'; did you mean loss"),
+        (SCENES, {'model.neck.num_token': 3}, "model.neck: VTFPN has no argument 'num_token'; did you mean num_tokens"),
+        (SCENES, {'model.decode_head.loss_decode.0.use_sigmoidd': 1}, 'model.decode_head.loss_decode.0: '),
+        (
+            SCENES,
+            {'model.data_preprocessor.sise': (3, 3)},
+            "model.data_preprocessor: SegDataPreProcessor has no argument 'sise'",
+        ),
+        (DIGITS, {'lod_from': 'a.pth'}, "nothing reads the setting 'lod_from'; did you mean load_from"),
+    ],
+)
+def test_a_mistake_is_named_by_its_path(config, changes, message):
+    cfg = read_config(config, changes)
+    with pytest.raises(UserError, match=message):
+        check_config(cfg, changes)
+
+
+def test_a_class_stands_for_its_name():
+    cfg = read_config(DIGITS)
+    cfg.default_hooks.checkpoint = dict(type=LoggerHook, intervall=2)
+    with pytest.raises(UserError, match=r"default_hooks.checkpoint: LoggerHook has no argument 'intervall'"):
+        check_config(cfg)

@@ -1,0 +1,67 @@
+"""Heads and data sets must agree on the number of classes."""
+
+import numpy as np
+import pytest
+from mmpretrain.registry import MODELS
+from torch import nn
+
+from vt.engine.checks.num_classes import check_num_classes
+from vt.errors import UserError
+
+
+class Data:
+    def __init__(self, labels, classes=None):
+        self.labels = labels
+        self.metainfo = {} if classes is None else dict(classes=classes)
+
+    def __len__(self):
+        return len(self.labels)
+
+    def get_data_info(self, index):
+        return {} if self.labels[index] is None else dict(gt_label=self.labels[index])
+
+    def get_gt_labels(self):
+        return np.array([self.get_data_info(index)['gt_label'] for index in range(len(self))])
+
+
+def model(**heads):
+    """A model whose heads have so many classes; a list makes a list of heads."""
+    result = nn.Module()
+    for name, number in heads.items():
+        numbers = number if isinstance(number, list) else [number]
+        parts = [nn.Identity() for _ in numbers]
+        for part, own in zip(parts, numbers):
+            part.num_classes = own
+        setattr(result, name, nn.ModuleList(parts) if isinstance(number, list) else parts[0])
+    return result
+
+
+def test_heads_that_agree():
+    check_num_classes(model(head=3), Data([0, 1, 2], ('a', 'b', 'c')))
+    check_num_classes(model(head=5), Data([0, 4]))  # no names: more classes than labels seen are fine
+    check_num_classes(model(head=5), Data([None, None]))  # images without labels
+    check_num_classes(model(decode_head=2, auxiliary_head=[2, 2]), Data([0], 'ab'))
+
+
+@pytest.mark.parametrize(
+    ('heads', 'data', 'message'),
+    [
+        (dict(head=4), Data([0], 'abc'), 'model.head has num_classes=4, but the Data data set has 3 classes'),
+        (dict(head=4), Data([0, 4]), 'the label 4; set model.head.num_classes=5'),
+        (dict(decode_head=3), Data([0], 'ab'), 'set model.decode_head.num_classes=2'),
+        (dict(auxiliary_head=[2, 5]), Data([0], 'ab'), 'model.auxiliary_head.1 has num_classes=5'),
+    ],
+)
+def test_heads_that_differ(heads, data, message):
+    with pytest.raises(UserError, match=message):
+        check_num_classes(model(**heads), data)
+
+
+def test_what_is_no_head_may_count_otherwise():
+    """A backbone's own classifier, or a number that the model keeps for itself."""
+    classifier = model(head=2)
+    classifier.num_classes = 5
+    check_num_classes(classifier, Data([0], 'ab'))
+    for backbone in (dict(type='VGG', depth=11), dict(type='AlexNet'), dict(type='LeNet5')):
+        built = MODELS.build(dict(type='ImageClassifier', backbone=backbone))
+        check_num_classes(built, Data([0], 'ab'))

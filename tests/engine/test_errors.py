@@ -1,0 +1,69 @@
+"""What is one line, and what shows its traceback."""
+
+import pytest
+import torch
+from torch._utils import ExceptionWrapper
+
+from vt.engine.errors import SampleError, describe, naming_sample, one_line_errors
+from vt.errors import MissingFileError, UserError
+
+
+class Data:
+    """A data set whose samples can't be loaded."""
+
+    def get_data_info(self, index):
+        return dict(img_path=f'{index}.png')
+
+
+@pytest.mark.parametrize(
+    ('error', 'line'),
+    [
+        (UserError('a\n  b'), 'a b'),
+        (MissingFileError('there is no a.pth'), 'there is no a.pth'),
+        (FileNotFoundError(2, 'No such file', 'data/x'), 'there is no data/x: put it there, or correct its path'),
+        (PermissionError(13, 'Permission denied', 'out'), 'no permission for out: change its rights'),
+        (OSError(28, 'No space left on device', 'a.pth'), 'no space is left to write a.pth: free some'),
+        (OSError(28, 'No space left on device'), 'no space is left to write a file of this run'),
+        (OSError(30, 'Read-only file system', 'out'), 'out lies on a file system that is read-only'),
+        (OSError(24, 'Too many open files'), 'too many files are open: raise the limit (ulimit -n'),
+        (OSError(98, 'Address already in use'), 'the port is in use: set PORT'),
+        (torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 2.00 GiB.'), 'out of memory: lower'),
+        (MemoryError(), 'out of memory: lower'),
+    ],
+)
+def test_what_a_person_can_mend_is_one_line(error, line):
+    assert describe(error).startswith(line)
+
+
+@pytest.mark.parametrize(
+    'error', [ValueError('a'), TypeError(), KeyError('a'), OSError('no number'), OSError(5, 'I/O')]
+)
+def test_what_nobody_foresaw_is_none(error):
+    assert describe(error) is None
+
+
+def test_a_sample_is_named_by_its_file_in_worker_processes_too():
+    try:
+        with naming_sample(Data(), 3):
+            raise TypeError('of the second step')
+    except SampleError:
+        wrapped = ExceptionWrapper(where='in DataLoader worker process 0')
+    with pytest.raises(SampleError, match='Original Traceback') as caught:
+        wrapped.reraise()
+    assert describe(caught.value) == '3.png cannot be loaded: TypeError: of the second step'
+
+
+def test_exit_codes_and_tracebacks(capsys):
+    with pytest.raises(SystemExit, match='1'), one_line_errors('a.py'):
+        raise UserError('wrong')
+    assert capsys.readouterr().err == 'error: a.py: wrong (--traceback shows where)\n'
+    with pytest.raises(SystemExit, match='130'), one_line_errors('a.py'):
+        raise KeyboardInterrupt
+    with pytest.raises(SystemExit, match='1'), one_line_errors('a.py', traceback=True):
+        raise UserError('wrong')
+    assert capsys.readouterr().err.startswith('Traceback (most recent call last)')
+    with pytest.raises(SystemExit, match='1'), one_line_errors('a.py'):
+        raise ValueError('unforeseen')
+    shown = capsys.readouterr().err
+    assert shown.startswith('Traceback (most recent call last)')
+    assert 'error: ' not in shown
