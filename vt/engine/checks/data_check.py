@@ -49,15 +49,13 @@ class Source:
         return find_annotation_problems(self.dataset, self.check.num_classes)
 
     def require_files(self) -> None:
-        """The data set's folders must be there, and the one of its images must hold something.
+        """The folder of the images must be there and hold something.
 
         Raises:
-            OSError: one is not there, or can't be read.
+            OSError: it is not there, or can't be read.
             UserError: it is empty.
         """
-        root, folder = str(self.dataset.data_root or ''), str(self.dataset.data_prefix.get('img_path') or '')
-        if root and '://' not in root and not getattr(self.dataset, 'download', False):
-            os.scandir(root).close()
+        folder = str(self.dataset.data_prefix.get('img_path') or '')
         if not folder or '://' in folder or self.dataset.ann_file or self.check.load_image is None:
             return
         os.scandir(folder).close()
@@ -163,6 +161,9 @@ def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, 
     pipeline = cfg.get('pipeline', [])
     if not pipeline and 'pipeline' in names:
         raise UserError(f'{split}_dataloader has a data set without a pipeline: set pipeline=[...] of {cfg["type"]}')
+    root = cfg.get('data_root')
+    if root and '://' not in root and not cfg.get('download'):
+        os.scandir(root).close()  # some data sets only assert it
     load_image, load_mask = (_build_step(pipeline, name) for name in ('LoadImageFromFile', 'LoadAnnotations'))
     light = dict(lazy_init=True, serialize_data=False, pipeline=[])
     dataset = registry.build(cfg | {name: value for name, value in light.items() if takes_any or name in names})

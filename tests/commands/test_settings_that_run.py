@@ -1,0 +1,137 @@
+"""Settings that OpenMMLab's runners take, and data as users have them, through the command lines."""
+
+import json
+import pickle
+
+import cv2
+import numpy as np
+import pytest
+from bad_input.kept_run import DIGITS, FOLDER
+from forked_tools import run_forked
+from tool_runner import ROOT, assert_one_line
+
+FOLDER_CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py'
+
+
+def run(tool, folder, config, *arguments, **kwargs):
+    (folder / 'config.py').write_text(config)
+    return run_forked(tool, 'config.py', *arguments, cwd=folder, **kwargs)
+
+
+def write_images(folder, names):
+    """Random pictures, at their paths in a folder."""
+    generator = np.random.default_rng(0)
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(folder / name), generator.integers(0, 256, (40, 50, 3), dtype=np.uint8))
+
+
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory):
+    """A folder with a small model trained on the digits."""
+    folder = tmp_path_factory.mktemp('run')
+    result = run('train.py', folder, DIGITS)
+    assert result.returncode == 0, result.stderr
+    return folder / 'work_dirs/config/epoch_1.pth'
+
+
+@pytest.mark.parametrize(
+    'setting',
+    [
+        "activation_checkpointing = ['backbone.layer1']",
+        "efficient_conv_bn_eval = ['backbone.layer1']",
+        "param_scheduler = [dict(type='CosineAnnealingLR', T_max=1, convert_to_iter_based=True)]",
+        'default_hooks = dict(timer=None)',
+    ],
+)
+def test_settings_of_mmengine_train(setting, tmp_path):
+    result = run('train.py', tmp_path, DIGITS + setting)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / 'work_dirs/config/training.json').exists()
+
+
+def test_a_loop_over_iterations_replaces_one_over_epochs(tmp_path):
+    loop = "train_cfg = dict(type='IterBasedTrainLoop', max_iters=3, val_interval=3)\n"
+    loop += 'default_hooks = dict(checkpoint=dict(by_epoch=False, interval=3), logger=dict(interval=1))\n'
+    result = run('train.py', tmp_path, DIGITS.replace('train_cfg = dict(max_epochs=1)', loop))
+    assert result.returncode == 0, result.stderr
+    assert 'Iter(train) [3/3]' in result.stdout
+    assert (tmp_path / 'work_dirs/config/iter_3.pth').exists()
+
+
+def test_a_config_for_tests_alone(trained, tmp_path):
+    config = DIGITS + 'optim_wrapper = train_cfg = train_dataloader = param_scheduler = None\n'
+    result = run('test.py', tmp_path, config, trained)
+    assert result.returncode == 0, result.stderr
+    assert 'accuracy/top1' in result.stdout
+    assert_one_line(run('train.py', tmp_path, config), 'there is no train_dataloader in it: to train it must be set')
+
+
+def test_test_time_augmentation_below_a_wrapper(trained, tmp_path):
+    config = DIGITS.replace('val_dataloader = ', 'test_dataloader = ') + (
+        "test_dataloader = dict(dataset=dict(_delete_=True, type='RepeatDataset', times=1,"
+        "dataset=dict(type='vt.Digits', split='test', indices=32, pipeline={{_base_.test_pipeline}})))\n"
+    )
+    result = run('test.py', tmp_path, config, trained, '--tta')
+    assert result.returncode == 0, result.stderr
+    assert 'accuracy/top1' in result.stdout
+
+
+def test_metrics_go_to_files_of_known_kinds(trained, tmp_path):
+    result = run('test.py', tmp_path, DIGITS, trained, '--out', 'm.txt', '--out-item', 'metrics')
+    assert_one_line(result, '--out m.txt: metrics are written as .json')
+    result = run('test.py', tmp_path, DIGITS, trained, '--out', 'm.json', '--out-item', 'metrics')
+    assert 'accuracy/top1' in json.loads((tmp_path / 'm.json').read_text())
+
+
+def test_a_folder_of_ones_own_takes_one_data_root(tmp_path):
+    write_images(tmp_path / 'my images', [f'{split}/{name}/0.png' for split in ('train', 'val') for name in 'ab'])
+    options = ['data_root=my images', 'train_cfg.max_epochs=1', 'train_dataloader.batch_size=2']
+    options += ['train_dataloader.num_workers=0', 'val_dataloader.num_workers=0']
+    options += ['model.backbone.num_tokens=4', 'model.backbone.token_channels=64', 'model.head.in_channels=64']
+    result = run_forked('train.py', FOLDER_CONFIG, cwd=tmp_path, options=options)
+    assert result.returncode == 0, result.stderr
+    assert 'accuracy/top1' in result.stdout
+    result = run('check_dataset.py', tmp_path, f"_base_ = {str(FOLDER_CONFIG)!r}\ndata_root = 'nowhere'\n")
+    assert 'nowhere' in result.stdout + result.stderr
+
+
+def test_a_folder_without_labels_gives_predictions(trained, tmp_path):
+    write_images(tmp_path / 'data/images', ['a.png', 'b.png'])
+    config = FOLDER.replace("data_prefix='images'", "data_prefix='images', with_label=False")
+    config = config.replace('num_classes=2', 'num_classes=10')
+    result = run('test.py', tmp_path, config, trained, '--out', 'predictions.pkl')
+    assert result.returncode == 0, result.stderr
+    predictions = pickle.loads((tmp_path / 'predictions.pkl').read_bytes())
+    assert len(predictions) == 2
+    result = run('test.py', tmp_path, config, trained)
+    assert_one_line(result, 'the test images have no labels: ask for predictions')
+
+
+def test_a_base_of_mmsegmentation_is_found(tmp_path):
+    config = "_base_ = 'mmseg::fcn/fcn_r50-d8_4xb4-20k_voc12aug-512x512.py'\n"
+    result = run('check_dataset.py', tmp_path, config, '--splits', 'train')
+    assert 'not installed' not in result.stderr
+    assert 'VOCdevkit' in result.stdout + result.stderr
+
+
+def test_images_of_a_remote_store_are_left_to_its_client(tmp_path):
+    """A stand-in for a client: files below another root."""
+    write_images(tmp_path / 'store', [f'images/{name}/0.png' for name in ('cat', 'dog')])
+    (tmp_path / 'data').mkdir()
+    (tmp_path / 'data/list.txt').write_text('cat/0.png 0\ndog/0.png 1\n')
+    (tmp_path / 'client.py').write_text(
+        'from mmengine.fileio import LocalBackend, register_backend\n'
+        "@register_backend('store')\n"
+        'class Store(LocalBackend):\n'
+        "    def get(self, path):\n        return super().get(path.replace('data/', 'store/', 1))\n"
+        '    def get_local_path(self, path):\n        raise NotImplementedError\n'
+    )
+    config = "import sys\nsys.path.insert(0, '.')\n" + FOLDER.replace(
+        "dict(type='LoadImageFromFile')", "dict(type='LoadImageFromFile', backend_args=dict(backend='store'))"
+    ).replace("data_prefix='images'", "data_prefix='images', ann_file='list.txt', classes=('cat', 'dog')")
+    config += "custom_imports = dict(imports=['vt', 'client'])\n"
+    result = run('check_dataset.py', tmp_path, config)
+    assert result.returncode == 0, result.stderr + result.stdout
+    result = run('train.py', tmp_path, config, options=['train_dataloader.batch_size=2'])
+    assert result.returncode == 0, result.stderr
