@@ -93,6 +93,8 @@ def test_data_in_memory_and_empty_folders(tmp_path):
     result, report = check(tmp_path, DIGITS)
     assert result.returncode == 0, result.stderr
     assert sum(report['data_sets'][0]['classes'].values()) == 64
+    assert_one_line(check(tmp_path, FOLDER)[0], 'there is no data: put it there')
+    (tmp_path / 'data/images').mkdir(parents=True)
     result, report = check(tmp_path, FOLDER)
     assert result.returncode == 1
     assert report['counts'] == dict(empty=1)

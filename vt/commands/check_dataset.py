@@ -1,15 +1,11 @@
 """Read all data of a config once, as ``tools/check_dataset.py`` asks."""
 
 import argparse
-import os
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
-from multiprocessing import get_context
-from typing import Any
 
-import cv2
+import joblib
 import mmengine
 import numpy as np
 from mmengine.config import Config
@@ -17,35 +13,32 @@ from rich.console import Console
 from rich.progress import track
 
 from vt.engine.checks.config_walk import check_config
-from vt.engine.checks.data_check import Source, find_sources, find_strangers
-from vt.engine.checks.problems import Problem
-from vt.engine.checks.samples import Sample, SampleCheck
+from vt.engine.checks.data_check import Source, find_sources
+from vt.engine.checks.samples import Problem, Sample
 from vt.engine.config_files import read_config
 from vt.errors import UserError
 
 SHOWN = 50  # problems on the console; --out has all
-CHUNK = 16  # samples that a process takes at a time
 
 
 def check_dataset(args: argparse.Namespace) -> bool:
     """Print, and write on request, what is wrong with the data and what they are; return whether all is well.
 
     Raises:
-        ValueError: the config is wrong.
-        FileNotFoundError: the config is not there.
+        UserError: the config is wrong, or not there.
     """
     cfg = read_config(args.config, args.cfg_options)
     check_config(cfg, args.cfg_options or {})
     if args.workers is not None and args.workers < 1:
         raise UserError(f'--workers {args.workers} must be at least 1')
-    report = read_data(cfg, tuple(args.splits), args.workers or len(os.sched_getaffinity(0)))
+    report = read_data(cfg, tuple(args.splits), args.workers or joblib.cpu_count())
     print_report(report)
     if args.out:
         mmengine.dump(report, args.out, file_format='json', indent=2)
     return not report['problems']
 
 
-def read_data(cfg: Config, splits: tuple[str, ...], workers: int) -> dict:
+def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> dict:
     """Read every file of the splits in parallel.
 
     Returns:
@@ -55,50 +48,30 @@ def read_data(cfg: Config, splits: tuple[str, ...], workers: int) -> dict:
     data_sets, problems, digests = [], [], {}
     for source in find_sources(cfg, splits, with_digest=True):
         found, infos = _list_samples(source)
-        samples = _read(source, infos, workers)
+        seen = source.read(range(len(infos)), threads) if infos else []
+        samples = list(track(seen, f'Reading {source.split}', len(infos), disable=not infos or not source.has_files))
         found += [problem for sample in samples for problem in sample.problems]
         found += _duplicates(source.split, infos, samples, digests)
         problems += [dict(split=source.split, **asdict(problem)) for problem in found]
-        data_sets.append(_describe(source, infos, samples))
-    for split, name in find_strangers(cfg, splits):
-        problem = Problem('not read', name, "is none of OpenMMLab's data sets, so nothing of it was read")
-        problems.append(dict(split=split, **asdict(problem)))
+        if source.dataset is not None:
+            data_sets.append(_describe(source, infos, samples))
     counts = dict(Counter(problem['kind'] for problem in problems).most_common())
     return dict(data_sets=data_sets, counts=counts, problems=problems)
 
 
 def _list_samples(source: Source) -> tuple[list[Problem], list[dict]]:
     """What the data set lists; nothing where its annotations are wrong."""
+    if source.dataset is None:
+        return [Problem('not read', source.name, "is none of OpenMMLab's data sets, so nothing of it was read")], []
     problems = source.annotation_problems()
     if problems:
         return problems, []
     try:
-        return [], source.samples()
-    except (OSError, ValueError, RuntimeError) as error:
+        dataset = source.load()
+    except (OSError, UserError) as error:
         folder = str(source.dataset.data_prefix.get('img_path') or source.dataset.data_root)
         return [Problem('empty', folder, f'gives no samples: {error}')], []
-
-
-def _read(source: Source, infos: list[dict], workers: int) -> list[Sample]:
-    title = f'Reading {source.split}'
-    if not source.has_files:
-        return [source.check(info) for info in infos]
-    infos = [{key: info[key] for key in info if key != 'img'} for info in infos]
-    if workers == 1:
-        return list(track(map(source.check, infos), title, len(infos)))
-    context = get_context('fork')  # nothing has to be imported again
-    with ProcessPoolExecutor(workers, context, initializer=_begin_worker, initargs=(source.check,)) as pool:
-        return list(track(pool.map(_look, infos, chunksize=CHUNK), title, len(infos)))
-
-
-def _begin_worker(check: SampleCheck) -> None:
-    global _check
-    cv2.setNumThreads(1)
-    _check = check
-
-
-def _look(info: dict) -> Sample:
-    return _check(info)
+    return [], [dataset.get_data_info(index) for index in range(len(dataset))]
 
 
 def _duplicates(split: str, infos: list[dict], samples: list[Sample], digests: dict[str, dict]) -> Iterator[Problem]:
@@ -119,7 +92,7 @@ def _describe(source: Source, infos: list[dict], samples: list[Sample]) -> dict:
     modes = Counter(sample.mode for sample in samples if sample.mode is not None)
     return dict(
         split=source.split,
-        type=type(source.dataset).__name__,
+        type=source.name,
         samples=len(infos),
         files=source.has_files,
         smallest=sizes.min(axis=0).tolist() if len(sizes) else None,
@@ -132,14 +105,12 @@ def _describe(source: Source, infos: list[dict], samples: list[Sample]) -> dict:
 def _count_classes(source: Source, infos: list[dict], samples: list[Sample]) -> dict[str, int]:
     """How many images, or pixels, each class has."""
     names = source.dataset.metainfo.get('classes')
-    maps = [sample.counts for sample in samples if sample.counts is not None]
-    if maps:
-        counts = {label: int(pixels) for label, pixels in enumerate(np.sum(maps, axis=0)) if pixels}
-    else:
-        counts = Counter(int(info['gt_label']) for info in infos if isinstance(info.get('gt_label'), (int, np.integer)))
-    if names is None:
-        return {str(label): counts[label] for label in sorted(counts)}
-    return {str(name): counts.get(label, 0) for label, name in enumerate(names)}
+    counts = Counter(int(info['gt_label']) for info in infos if isinstance(info.get('gt_label'), (int, np.integer)))
+    for sample in samples:
+        if sample.counts is not None:
+            counts.update({label: int(pixels) for label, pixels in enumerate(sample.counts) if pixels})
+    named = dict(enumerate(names)) if names is not None else {label: label for label in sorted(counts)}
+    return {str(name): counts[label] for label, name in named.items()}
 
 
 def print_report(report: dict) -> None:
@@ -148,15 +119,15 @@ def print_report(report: dict) -> None:
     for data_set in report['data_sets']:
         console.print(_line(data_set))
     for problem in report['problems'][:SHOWN]:
-        where = problem['file'] if problem['line'] is None else f'{problem["file"]}, line {problem["line"]}'
-        console.print(f'{problem["split"]}: {where} {problem["message"]}')
+        where = Problem(**{name: value for name, value in problem.items() if name != 'split'})
+        console.print(f'{problem["split"]}: {where}')
     if len(report['problems']) > SHOWN:
         console.print(f'... and {len(report["problems"]) - SHOWN} more; --out FILE has them all')
     counts = ', '.join(f'{number} {kind}' for kind, number in report['counts'].items())
     console.print(f'{len(report["problems"])} problems: {counts}' if counts else 'No problem found.')
 
 
-def _line(data_set: dict[str, Any]) -> str:
+def _line(data_set: dict) -> str:
     parts = [f'{data_set["split"]}: {data_set["type"]}, {data_set["samples"]:,} samples']
     if not data_set['files']:
         parts.append('made in memory: no files to read')

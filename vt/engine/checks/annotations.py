@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mmengine.dataset import BaseDataset
 
-from .problems import Problem
+from .samples import Problem
 
 BYTE_ORDER_MARK = b'\xef\xbb\xbf'
 LINES = ('mmpretrain.datasets.custom', 'mmseg.datasets.basesegdataset')  # modules that read a sample a line

@@ -11,12 +11,32 @@ from PIL import Image
 
 from vt.engine.errors import in_one_line
 
-from .problems import Problem
-
 # Modes, as Pillow names them, that every decoder turns into the right colours.
 GOOD_MODES = ('1', 'L', 'LA', 'P', 'PA', 'RGB', 'RGBA', 'RGBX', 'CMYK', 'YCbCr')
 SIXTEEN_BIT = ('I;16', 'I;16B', 'I;16L', 'I;16N')
 MASK_MODES = ('1', 'L', 'P')
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong with a file.
+
+    Attributes:
+        kind: ``'missing'``, ``'unreadable'``, ``'mode'``, ``'size'``, ``'label'``, ``'annotation'``, ``'empty'``,
+            ``'duplicate'`` or ``'not read'``.
+        file: its path.
+        message: what is wrong; a predicate of the file.
+        line: of a text file.
+    """
+
+    kind: str
+    file: str
+    message: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        where = self.file if self.line is None else f'{self.file}, line {self.line}'
+        return f'{where} {self.message}'
 
 
 @dataclass
