@@ -97,7 +97,7 @@ def test_benchmark_report_and_picture(trained, checkpoint):
         f'_base_ = {str(CONFIG)!r}\nmodel = dict(backbone=dict(num_tokens=4, token_channels=64),'
         'head=dict(in_channels=64))\n'
     )
-    result = run('show_tokens.py', small_config, checkpoint, picture, '--images', '3', cwd=trained)
+    result = run('show_tokens.py', small_config, checkpoint, '--out', picture, '--images', '3', cwd=trained)
     assert result.returncode == 0, result.stderr
     assert f'Running {small_config} and the configs it inherits: a config is Python' in result.stderr
     height, width = cv2.imread(str(picture)).shape[:2]
@@ -219,7 +219,7 @@ def test_a_wrong_setting_is_one_line(option, message, tmp_path):
         ('train.py', [CONFIG, '--resume', 'nowhere.pth'], 'there is no checkpoint to resume from nowhere.pth'),
         ('test.py', [CONFIG, 'any.pth', '--out-item', 'metrics'], '--out-item metrics needs --out FILE'),
         ('report.py', ['runs', 'work_dirs/none'], 'there is no work_dirs/none/training.json'),
-        ('show_tokens.py', [CONFIG, 'nowhere.pth', 'a.png'], 'there is no checkpoint nowhere.pth'),
+        ('show_tokens.py', [CONFIG, 'nowhere.pth'], 'there is no checkpoint nowhere.pth'),
         ('benchmark.py', ['nowhere.py'], 'there is no config nowhere.py'),
     ],
 )

@@ -86,7 +86,7 @@ def test_test_time_augmentation_and_metrics(trained, checkpoint):
 def test_picture_of_the_tokens(trained, checkpoint):
     config = trained / 'small.py'
     config.write_text(f'_base_ = {str(CONFIG)!r}\nmodel = dict(neck=dict(token_channels=64))\n')
-    result = run('show_tokens.py', config, checkpoint, 'tokens.png', '--images', '2', cwd=trained)
+    result = run('show_tokens.py', config, checkpoint, '--images', '2', cwd=trained)
     assert result.returncode == 0, result.stderr
     assert cv2.imread(str(trained / 'tokens.png')).shape[1] > 300
 

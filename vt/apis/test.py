@@ -12,8 +12,8 @@ from mmengine.evaluator import DumpResults
 from mmengine.model import BaseTTAModel, is_model_wrapper
 from mmengine.runner import Runner
 
-from vt.analysis.benchmark import benchmark_inference
-from vt.analysis.report import describe_benchmark, print_table
+from vt.analysis.speed.inference_cost import benchmark_inference, describe_benchmark
+from vt.analysis.tables import print_table
 from vt.engine.checks.data_check import check_data
 from vt.engine.command_line import load_config, require_file
 from vt.engine.launch import build_runner, is_segmentation

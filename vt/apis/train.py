@@ -7,7 +7,7 @@ import mmengine
 from mmengine.config import Config
 from mmengine.dist import is_main_process
 
-from vt.apis.run_record import record_training
+from vt.analysis.run_record import record_training
 from vt.checkpoints.files import POINTER
 from vt.engine.checks.data_check import check_data
 from vt.engine.command_line import load_config, require_file

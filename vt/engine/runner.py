@@ -11,8 +11,7 @@ from torch.utils.data import DataLoader
 from vt.engine.interruption.seeds import seeded_loader
 from vt.registry import HOOKS, RUNNERS
 
-from .speed import to_channels_last
-from .speed_settings import SpeedSettings, require_compiler
+from .speed_settings import SpeedSettings, require_compiler, to_channels_last
 
 
 class SeededLoaders:

@@ -1,0 +1,115 @@
+"""What a run or a measurement leaves behind, as data: enough to repeat it and to lay it beside others."""
+
+import json
+import platform
+import shlex
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.model import is_model_wrapper
+from mmengine.runner import Runner
+from torch import nn
+from torch.distributed.fsdp import FullyShardedDataParallel
+
+from vt.engine.launch import build_model
+
+from .complexity.counting import count_complexity
+from .speed.timing import describe_device
+
+# Distributions whose versions decide a result; the onedl-* ones continue OpenMMLab's under the same import names.
+PACKAGES = ('torch', 'torchvision', 'numpy', 'mmengine', 'mmcv', 'mmpretrain', 'mmsegmentation')
+METRICS = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}
+
+
+def record_training(runner: Runner, config: str) -> dict[str, Any]:
+    """Describe a finished run.
+
+    Args:
+        runner: after training.
+        config: path of its config.
+
+    Returns:
+        ``config``, ``command``, ``seed``, ``seconds`` of training iterations, ``device``, ``versions``, ``metrics`` of
+        the last validation (those of the last epoch, not of the best one), ``image_shape`` (channels, height, width) of
+        its first image, ``flops`` (multiply-adds) and ``parameters`` at that size.
+    """
+    origin = describe_origin(next(runner.model.parameters()).device)
+    record = dict(config=config, seed=runner.seed, seconds=training_seconds(runner), **origin)
+    return record if runner.val_loop is None else record | _record_validation(runner)
+
+
+def training_seconds(runner: Runner) -> float:
+    """Time spent in training iterations; a resumed run counts those before the interruption too."""
+    times, counts = runner.message_hub.get_scalar('train/time').data
+    return float((times * counts).sum())
+
+
+def describe_origin(device: torch.device | str = 'cpu') -> dict[str, Any]:
+    """Where numbers come from: ``command`` of this process, name of the ``device``, ``versions`` of the libraries."""
+    command = shlex.join(['python', *sys.argv])
+    return dict(command=command, device=describe_device(torch.device(device)), versions=_versions())
+
+
+def _versions() -> dict[str, str]:
+    found = dict(python=platform.python_version())
+    for package in PACKAGES:
+        for name in (package, f'onedl-{package}'):
+            try:
+                found[name] = version(name)
+            except PackageNotFoundError:
+                continue
+    return found
+
+
+def _whole_model(runner: Runner) -> nn.Module:
+    """The model without a wrapper; of one that FSDP shards, another one with arbitrary weights."""
+    if isinstance(runner.model, FullyShardedDataParallel):
+        return build_model(runner.cfg)  # a forward pass of the sharded one would wait for all processes
+    return runner.model.module if is_model_wrapper(runner.model) else runner.model
+
+
+def _record_validation(runner: Runner) -> dict[str, Any]:
+    scalars = runner.message_hub.log_scalars
+    metrics = {name.removeprefix('val/'): float(log.current()) for name, log in scalars.items() if name[:4] == 'val/'}
+    image = runner.val_dataloader.dataset[0]['inputs']
+    model = _whole_model(runner)
+    parameter = next(model.parameters())
+    cost = count_complexity(model, torch.zeros(1, *image.shape).to(parameter), mode='tensor')
+    metrics = {name: value for name, value in metrics.items() if name not in ('time', 'data_time')}
+    return dict(metrics=metrics, image_shape=list(image.shape), flops=cost.flops, parameters=cost.parameters)
+
+
+def describe_run(work_dir: Path) -> dict[str, str]:
+    """A finished run as a row, with its score: what ``tools/train.py`` and ``tools/test.py --benchmark`` left of it.
+
+    Raises:
+        FileNotFoundError: the run was not trained or not benchmarked.
+    """
+    training = read_json(work_dir / 'training.json', f'train it first: tools/train.py CONFIG --work-dir {work_dir}')
+    benchmark = read_json(
+        Path(f'{work_dir}.benchmark.json'), 'test it first: tools/test.py CONFIG CHECKPOINT --benchmark'
+    )
+    metrics = benchmark['metrics']
+    scores = [f'{metrics[key]:.2f} {name}' for key, name in METRICS.items() if key in metrics]
+    return {
+        'model': Path(training['config']).stem,
+        'score (%)': ', '.join(scores),
+        'parameters (M)': f'{benchmark["parameters"] / 1e6:.2f}',
+        'FLOPs (G)': f'{benchmark["flops"] / 1e9:.4f}',
+        'images/s': f'{benchmark["throughput"]:.0f}',
+        'training time (s)': f'{training["seconds"]:.0f}',
+    }
+
+
+def read_json(path: Path, hint: str) -> Any:
+    """What a JSON file holds.
+
+    Raises:
+        FileNotFoundError: it is not there; ``hint`` says how to make it.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f'there is no {path}; {hint}')
+    return json.loads(path.read_text())
