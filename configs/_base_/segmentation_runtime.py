@@ -9,4 +9,4 @@ default_hooks = dict(
     visualization=dict(type='vt.OverlayHook'),
 )
 log_processor = dict(by_epoch=False)
-visualizer = dict(type='SegLocalVisualizer')
+visualizer = dict(type='SegLocalVisualizer', name='visualizer')  # browse_dataset.py, MMSegmentation's, wants a name

@@ -29,9 +29,9 @@ class PictureHook(Hook):
         **options: of the visualizer's method that draws.
     """
 
-    def __init__(self, enable: bool = False, out_dir: str = 'pictures', interval: int = 1, **options) -> None:
+    def __init__(self, enable: bool = False, out_dir: str | None = 'pictures', interval: int = 1, **options) -> None:
         self.enable = enable
-        self.out_dir = Path(out_dir)
+        self.out_dir = Path(out_dir or 'pictures')
         self.interval = interval
         self.options = options
 
@@ -66,9 +66,17 @@ class OverlayHook(PictureHook):
     """Write each test image with its labels (left, where there are any) and its prediction (right) laid over it.
 
     MMSegmentation's hook reads every image from its file again; this one draws on the image that the model was given,
-    so that data sets made in memory have pictures too. Arguments: see :class:`PictureHook`; ``with_labels=False``
-    leaves the names of the classes out.
+    so that data sets made in memory have pictures too.
+
+    Args:
+        enable, out_dir, interval: see :class:`PictureHook`.
+        with_labels: write the names of the classes on their segments.
     """
+
+    def __init__(
+        self, enable: bool = False, out_dir: str = 'pictures', interval: int = 1, with_labels: bool = True
+    ) -> None:
+        super().__init__(enable, out_dir, interval, with_labels=with_labels)
 
     def draw(self, image: np.ndarray, sample: BaseDataElement, out_file: str) -> None:
         """Write one picture; the image is enlarged to the prediction."""

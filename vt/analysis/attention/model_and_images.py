@@ -151,10 +151,10 @@ def _decode(path: Path, channel_order: str) -> np.ndarray:
     if not path.is_file():
         raise FileNotFoundError(f'there is no picture {path}')
     content = path.read_bytes()
-    image = mmcv.imfrombytes(content, channel_order=channel_order, backend='cv2') if content else None
+    image = mmcv.imfrombytes(content, backend='cv2') if content else None
     if image is None:
         raise ValueError(f'{path} is no picture that can be read')
-    return image
+    return image if channel_order == 'bgr' else np.ascontiguousarray(image[..., ::-1])
 
 
 def class_names(dataset: Dataset) -> Sequence[str]:
