@@ -5,7 +5,6 @@ import shlex
 import sys
 from pathlib import Path
 
-import mmengine
 import mmpretrain
 import torch
 from mmengine.config import Config
@@ -18,7 +17,7 @@ from vt.analysis.attention.token_attention import describe_distances, describe_e
 from vt.analysis.tables import print_table
 from vt.engine.command_line import read_config, require_file
 
-from .outputs import check_output
+from .outputs import check_output, write_json
 
 MMPRETRAIN = 'mmpretrain::'
 
@@ -76,5 +75,5 @@ def _read_config(path: str) -> Config:
 def _write(args: argparse.Namespace, **record) -> None:
     if args.out:
         origin = dict(config=args.config, checkpoint=args.checkpoint, torch=torch.__version__)
-        mmengine.dump(dict(command=shlex.join(['python', *sys.argv]), **origin, **record), args.out, indent=2)
+        write_json(dict(command=shlex.join(['python', *sys.argv]), **origin, **record), args.out)
         print(f'written to {args.out}')

@@ -5,7 +5,6 @@ import os
 from dataclasses import asdict
 from itertools import groupby, product
 
-import mmengine
 import torch
 
 from vt.analysis.run_record import describe_origin
@@ -18,7 +17,7 @@ from vt.analysis.tables import print_table
 from vt.engine.allocator import keep_freed_memory
 from vt.engine.speed_settings import require_compiler, use_threads
 
-from .outputs import check_output
+from .outputs import check_output, write_json
 
 # What changes the time of a CPU.
 ENVIRONMENT = (
@@ -56,10 +55,10 @@ def benchmark(args: argparse.Namespace) -> None:
             ceilings=comparison.ceilings,
             results=results,
         )
-        mmengine.dump(asdict(record), args.out, indent=2)
+        write_json(asdict(record), args.out)
+    print_results(results, comparison.ceilings)
     if args.plot:
         draw_scaling(results).savefig(args.plot, dpi=100)
-    print_results(results, comparison.ceilings)
 
 
 def read_settings(args: argparse.Namespace) -> list[Setting]:

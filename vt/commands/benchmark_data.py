@@ -6,14 +6,13 @@ from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import mmengine
 from rich.progress import track
 
 from vt.analysis.run_record import describe_origin
 from vt.analysis.speed.data_loading import build_loader, describe_loader, images_per_second, loading_config, write_jpegs
 from vt.analysis.tables import print_table
 
-from .outputs import check_output
+from .outputs import check_output, write_json
 
 
 def benchmark_data(args: argparse.Namespace) -> None:
@@ -40,4 +39,4 @@ def benchmark_data(args: argparse.Namespace) -> None:
     print_table(table, title=f'Training images loaded, {origin["device"]}')
     if args.out:
         images = f'{args.synthetic} synthetic, 500x375, {file_size} bytes' if args.synthetic else "the config's"
-        mmengine.dump(dict(**origin, images=images, results=rows), args.out, indent=2)
+        write_json(dict(**origin, images=images, results=rows), args.out)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import mmengine
 from rich.progress import track
 
 from vt.analysis.run_record import describe_origin
@@ -14,7 +13,7 @@ from vt.analysis.speed.startup import time_first_iteration, time_process
 from vt.analysis.tables import print_table
 from vt.engine.command_line import require_file
 
-from .outputs import check_output
+from .outputs import check_output, write_json
 
 TRAIN = str(Path(__file__).parents[2] / 'tools' / 'train.py')
 
@@ -38,4 +37,4 @@ def benchmark_startup(args: argparse.Namespace) -> None:
         results.append(dict(what=name, seconds=statistics.median(runs), runs=runs))
     print_table([{'what': row['what'], 'seconds': f'{row["seconds"]:.2f}'} for row in results], title='Start-up')
     if args.out:
-        mmengine.dump(dict(**describe_origin(), results=results), args.out, indent=2)
+        write_json(dict(**describe_origin(), results=results), args.out)

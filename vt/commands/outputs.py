@@ -1,6 +1,11 @@
-"""Where a command line writes."""
+"""What a command line writes, and where."""
 
 from pathlib import Path
+from typing import Any
+
+import mmengine
+
+from vt.checkpoints.files import write_atomically
 
 
 def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
@@ -19,3 +24,8 @@ def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
         raise ValueError(f'{out} is a folder: give the name of a file to write')
     if out.exists() and any(path and Path(path).exists() and out.samefile(path) for path in inputs):
         raise ValueError(f'{out} is read, and would be written over: give another file to write')
+
+
+def write_json(record: dict[str, Any], out: str | Path) -> None:
+    """Write a record as JSON, whatever the file's name ends in."""
+    write_atomically(Path(out), mmengine.dump(record, file_format='json', indent=2))
