@@ -105,6 +105,7 @@ def reads_bgr(cfg: Config) -> bool:
 
     Images in memory have it in segmentation, and where the preprocessor turns it.
     """
-    preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor') or {}
-    from_files = 'LoadImageFromFile' in str(cfg.test_dataloader.dataset)
-    return from_files or 'decode_head' in cfg.model or bool(preprocessor.get('to_rgb'))
+    model = cfg.get('model') or {}
+    preprocessor = model.get('data_preprocessor') or cfg.get('data_preprocessor') or {}
+    from_files = 'LoadImageFromFile' in str(cfg.get('test_dataloader'))
+    return from_files or 'decode_head' in model or bool(preprocessor.get('to_rgb'))

@@ -159,8 +159,8 @@ def test_one_model_named_twice_is_refused():
 def test_peak_memory_is_the_models_alone():
     """Weights in inference; weights, gradients and momentum in training; activations are small at this size."""
     setting = Setting(batch_size=2, size=(64, 64))
-    weights = 4 * sum(parameter.numel() for parameter in Subject('torchvision:resnet18').build(setting).parameters())
-    peaks = peak_memories(Subject('torchvision:resnet18'), 'whole', setting, ('inference', 'training'))
+    weights = 4 * sum(parameter.numel() for parameter in Subject('torchvision:resnet34').build(setting).parameters())
+    peaks = peak_memories(Subject('torchvision:resnet34'), 'whole', setting, ('inference', 'training'))
     assert weights * 0.95 < peaks['inference'] < weights * 1.4
     assert 3 * weights * 0.95 < peaks['training'] < 4.4 * weights  # and what the update makes on the way
 
