@@ -13,7 +13,14 @@ from subprocess import CompletedProcess
 
 from tool_runner import ROOT
 
-PRELOADED = ['torch', 'vt.commands.train', 'vt.apis.test', 'mmpretrain.models', 'mmpretrain.datasets', 'mmseg.models']
+PRELOADED = [
+    'torch',
+    'vt.commands.train',
+    'vt.commands.test',
+    'mmpretrain.models',
+    'mmpretrain.datasets',
+    'mmseg.models',
+]
 PRELOADED += ['matplotlib.pyplot', 'scipy.stats', 'sklearn.datasets']
 _context = multiprocessing.get_context('forkserver')
 _context.set_forkserver_preload(PRELOADED)

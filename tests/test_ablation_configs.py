@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from mmengine.config import Config
 
-from vt.analysis.complexity_tables import classifier_config
+from vt.analysis.complexity.complexity_tables import classifier_config
 from vt.analysis.paper import ABLATIONS
 
 CONFIGS = Path(__file__).parents[1] / 'configs'

@@ -46,7 +46,7 @@ def test_a_run_loads_what_it_needs():
         'from mmengine.registry import DATASETS, HOOKS, MODELS, RUNNERS\n'
         'assert MODELS.get("vt.VTResNet") and DATASETS.get("vt.Digits") and HOOKS.get("vt.NumClassesHook")\n'
         'assert RUNNERS.get("vt.VTRunner")\n'
-        'import vt.apis.train\n'
+        'import vt.commands.train\n'
         'assert not {"mmseg", "sklearn", "matplotlib.pyplot"} & set(sys.modules)\n'
     )
     assert result.returncode == 0, result.stderr

@@ -17,7 +17,7 @@ def parse_args() -> argparse.Namespace:
     locality = commands.add_parser('locality', help="of a ViT: the share of each layer's attention on patches around")
     locality.add_argument('config', help='path of the config of a ViT, or mmpretrain::FOLDER/NAME.py')
     locality.add_argument('checkpoint', nargs='?', help='path of the checkpoint (default: random weights)')
-    locality.add_argument('--picture', help='draw it, as figure 5 does, to this file; .png, .pdf or .svg')
+    locality.add_argument('--plot', help='draw it, as figure 5 does, to this picture; .png, .pdf or .svg')
     for command in (tokens, locality):
         command.add_argument('--images', type=int, default=64, help='test images, spread over the set (default: 64)')
         command.add_argument('--out', help='write the figures to this JSON file')
@@ -34,11 +34,11 @@ def main() -> None:
     from vt.engine.errors import one_line_errors
 
     with one_line_errors(args.config, args.traceback):
-        from vt.apis.attention import measure_locality, measure_tokens
         from vt.checkpoints.loading import weights_only
+        from vt.commands.attention import report_locality, report_tokens
 
         with weights_only(unless=args.trust_checkpoint):
-            measure_tokens(args) if args.command == 'tokens' else measure_locality(args)
+            report_tokens(args) if args.command == 'tokens' else report_locality(args)
 
 
 if __name__ == '__main__':

@@ -67,8 +67,8 @@ def main() -> None:
     from vt.engine.errors import one_line_errors
 
     with one_line_errors('benchmark', args.traceback):
-        from vt.apis.benchmark import benchmark
         from vt.checkpoints.loading import weights_only
+        from vt.commands.benchmark import benchmark
 
         with weights_only():
             benchmark(args)

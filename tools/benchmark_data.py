@@ -31,7 +31,7 @@ def main() -> None:
     from vt.engine.errors import one_line_errors
 
     with one_line_errors('benchmark_data', args.traceback):
-        from vt.apis.benchmark_data import benchmark_data
+        from vt.commands.benchmark_data import benchmark_data
 
         benchmark_data(args)
 

@@ -17,7 +17,7 @@ def main() -> None:
     from vt.engine.errors import one_line_errors
 
     with one_line_errors('benchmark_startup', args.traceback):
-        from vt.apis.benchmark_startup import benchmark_startup
+        from vt.commands.benchmark_startup import benchmark_startup
 
         benchmark_startup(args)
 

@@ -31,8 +31,8 @@ def main() -> None:
 
     with one_line_errors('publish', args.traceback):
         with importing():
-            from vt.apis.publish import publish_or_show
             from vt.checkpoints.loading import weights_only
+            from vt.commands.publish_checkpoint import publish_or_show
         with weights_only(unless=args.trust_checkpoint):
             publish_or_show(args)
 

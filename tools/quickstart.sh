@@ -28,7 +28,7 @@ step 'install' install_vt ''
 train_and_test configs/baselines/resnet18_digits.py
 train_and_test configs/vt_resnet/vt-resnet18_digits.py
 step 'picture' "$python" tools/show_tokens.py configs/vt_resnet/vt-resnet18_digits.py \
-    work_dirs/vt-resnet18_digits/epoch_15.pth work_dirs/vt-resnet18_digits/tokens.png
+    work_dirs/vt-resnet18_digits/epoch_15.pth --out work_dirs/vt-resnet18_digits/tokens.png
 printf '\n'
 "$python" tools/report.py runs work_dirs/resnet18_digits work_dirs/vt-resnet18_digits
 printf 'Where each token looks: work_dirs/vt-resnet18_digits/tokens.png\n\nTime of each step:\n'

@@ -35,16 +35,16 @@ def main() -> None:
     from vt.engine.errors import one_line_errors
 
     with one_line_errors('report', args.traceback):
-        from vt.apis import report
+        from vt.commands import report_tables
 
         if args.command == 'runs':
-            report.report_runs(args.work_dirs)
+            report_tables.report_runs(args.work_dirs)
         elif args.command == 'complexity':
-            report.report_complexity(CONFIGS)
+            report_tables.report_complexity(CONFIGS)
         elif args.command == 'performance':
-            report.report_performance(args.data, DOCS / 'performance.template.md', args.page, args.readme)
+            report_tables.report_performance(args.data, DOCS / 'performance.template.md', args.page, args.readme)
         else:
-            report.report_ablation(args.runs, args.speed, args.out, args.page)
+            report_tables.report_ablation(args.runs, args.speed, args.out, args.page)
 
 
 if __name__ == '__main__':

@@ -1,15 +1,29 @@
-"""Draw where each visual token looks: ``python tools/show_tokens.py CONFIG CHECKPOINT PICTURE``."""
+"""Draw where each visual token looks: ``python tools/show_tokens.py CONFIG CHECKPOINT [PICTURE ...]``."""
 
 import argparse
+from pathlib import Path
 
 
 def parse_args() -> argparse.Namespace:
     from vt.commands.arguments import add_trust_argument
 
-    parser = argparse.ArgumentParser(description='Draw, for a few test images, where each visual token looks.')
+    parser = argparse.ArgumentParser(
+        description='Draw where each visual token looks, on given pictures or a few test images.'
+    )
     parser.add_argument('config', help='path of the config')
     parser.add_argument('checkpoint', help='path of the checkpoint')
-    parser.add_argument('picture', help='file to write; .png, .pdf or .svg')
+    parser.add_argument(
+        'pictures',
+        nargs='*',
+        type=Path,
+        metavar='PICTURE',
+        help='pictures to look at, of any size (default: test images)',
+    )
+    parser.add_argument(
+        '--out',
+        type=Path,
+        help='file to write; .png, .pdf or .svg (default: tokens.png in the work directory of the config, else here)',
+    )
     parser.add_argument('--images', type=int, default=6, help='number of test images, spread over the classes')
     parser.add_argument(
         '--module', type=int, default=0, help='whose tokenizer: 0 for the first VT module or level, -1 the last'
@@ -24,11 +38,11 @@ def main() -> None:
     from vt.engine.errors import one_line_errors
 
     with one_line_errors(args.config, args.traceback):
-        from vt.apis.show_tokens import show_tokens
         from vt.checkpoints.loading import weights_only
+        from vt.commands.show_tokens import show_tokens
 
         with weights_only(unless=args.trust_checkpoint):
-            show_tokens(args.config, args.checkpoint, args.picture, args.images, args.module)
+            show_tokens(args)
 
 
 if __name__ == '__main__':

@@ -56,9 +56,9 @@ HOOKS = Registry(
         'vt.engine.interruption.checkpoint_hook',
         'vt.engine.interruption.preemption',
         'vt.engine.interruption.resume',
+        'vt.engine.picture_hooks',
         'vt.checkpoints.match_hook',
     ],
-    segmentation='vt.engine.overlay_hook',
 )
 LOOPS = Registry(root.LOOPS, ['vt.engine.interruption.loops'])
 RUNNERS = Registry(root.RUNNERS, ['vt.engine.runner'])

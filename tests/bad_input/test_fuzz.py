@@ -1,7 +1,7 @@
 """Our own readers meet random mistakes: the walk over a config, and the reader of annotation files.
 
-Each either accepts what it is given or refuses it in one line. ``VT_FUZZ_MINUTES=10 pytest tests/bad_input/test_fuzz.py``
-tries new examples for ten minutes in all and says how many they were.
+Each either accepts what it is given or refuses it in one line. With ``VT_FUZZ_MINUTES=10`` in the environment they try
+new examples for ten minutes in all and say how many they were.
 """
 
 import os

@@ -16,10 +16,10 @@ from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 from torch import nn
 
-from vt.engine.errors.report import describe
+from vt.engine.allocator import keep_freed_memory
+from vt.engine.errors import describe
 from vt.engine.runner import VTRunner, match_layouts
-from vt.engine.speed import keep_freed_memory, to_channels_last, use_threads
-from vt.engine.speed_settings import SpeedSettings, require_compiler
+from vt.engine.speed_settings import SpeedSettings, require_compiler, to_channels_last, use_threads
 
 CLASSIFIER = dict(
     type='ImageClassifier',
@@ -144,7 +144,7 @@ def test_a_resumed_fused_optimizer_goes_on_in_the_other_layout(before):
 
 PAGE_FAULTS = """
 import resource, torch
-from vt.engine.speed import keep_freed_memory
+from vt.engine.allocator import keep_freed_memory
 assert keep_freed_memory()
 for _ in range(20):  # glibc settles within ten
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -1,9 +1,11 @@
-"""What a finished training leaves behind, as data: enough to repeat it and to lay it beside others."""
+"""What a run or a measurement leaves behind, as data: enough to repeat it and to lay it beside others."""
 
+import json
 import platform
 import shlex
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,12 +14,14 @@ from mmengine.runner import Runner
 from torch import nn
 from torch.distributed.fsdp import FullyShardedDataParallel
 
-from vt.analysis.complexity import count_complexity
-from vt.analysis.speed import describe_device
 from vt.engine.launch import build_model
+
+from .complexity.counting import count_complexity
+from .speed.timing import describe_device
 
 # Distributions whose versions decide a result; the onedl-* ones continue OpenMMLab's under the same import names.
 PACKAGES = ('torch', 'torchvision', 'numpy', 'mmengine', 'mmcv', 'mmpretrain', 'mmsegmentation')
+METRICS = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}
 
 
 def record_training(runner: Runner, config: str) -> dict[str, Any]:
@@ -32,14 +36,8 @@ def record_training(runner: Runner, config: str) -> dict[str, Any]:
         the last validation (those of the last epoch, not of the best one), ``image_shape`` (channels, height, width) of
         its first image, ``flops`` (multiply-adds) and ``parameters`` at that size.
     """
-    record = dict(
-        config=config,
-        command=shlex.join(['python', *sys.argv]),
-        seed=runner.seed,
-        seconds=training_seconds(runner),
-        device=describe_device(next(runner.model.parameters()).device),
-        versions=versions(),
-    )
+    origin = describe_origin(next(runner.model.parameters()).device)
+    record = dict(config=config, seed=runner.seed, seconds=training_seconds(runner), **origin)
     return record if runner.val_loop is None else record | _record_validation(runner)
 
 
@@ -49,8 +47,13 @@ def training_seconds(runner: Runner) -> float:
     return float((times * counts).sum())
 
 
-def versions() -> dict[str, str]:
-    """Versions of Python and of the distributions that decide a result."""
+def describe_origin(device: torch.device | str = 'cpu') -> dict[str, Any]:
+    """Where numbers come from: ``command`` of this process, name of the ``device``, ``versions`` of the libraries."""
+    command = shlex.join(['python', *sys.argv])
+    return dict(command=command, device=describe_device(torch.device(device)), versions=_versions())
+
+
+def _versions() -> dict[str, str]:
     found = dict(python=platform.python_version())
     for package in PACKAGES:
         for name in (package, f'onedl-{package}'):
@@ -77,3 +80,36 @@ def _record_validation(runner: Runner) -> dict[str, Any]:
     cost = count_complexity(model, torch.zeros(1, *image.shape).to(parameter), mode='tensor')
     metrics = {name: value for name, value in metrics.items() if name not in ('time', 'data_time')}
     return dict(metrics=metrics, image_shape=list(image.shape), flops=cost.flops, parameters=cost.parameters)
+
+
+def describe_run(work_dir: Path) -> dict[str, str]:
+    """A finished run as a row, with its score: what ``tools/train.py`` and ``tools/test.py --benchmark`` left of it.
+
+    Raises:
+        FileNotFoundError: the run was not trained or not benchmarked.
+    """
+    training = read_json(work_dir / 'training.json', f'train it first: tools/train.py CONFIG --work-dir {work_dir}')
+    benchmark = read_json(
+        Path(f'{work_dir}.benchmark.json'), 'test it first: tools/test.py CONFIG CHECKPOINT --benchmark'
+    )
+    metrics = benchmark['metrics']
+    scores = [f'{metrics[key]:.2f} {name}' for key, name in METRICS.items() if key in metrics]
+    return {
+        'model': Path(training['config']).stem,
+        'score (%)': ', '.join(scores),
+        'parameters (M)': f'{benchmark["parameters"] / 1e6:.2f}',
+        'FLOPs (G)': f'{benchmark["flops"] / 1e9:.4f}',
+        'images/s': f'{benchmark["throughput"]:.0f}',
+        'training time (s)': f'{training["seconds"]:.0f}',
+    }
+
+
+def read_json(path: Path, hint: str) -> Any:
+    """What a JSON file holds.
+
+    Raises:
+        FileNotFoundError: it is not there; ``hint`` says how to make it.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f'there is no {path}; {hint}')
+    return json.loads(path.read_text())

@@ -13,8 +13,8 @@ from mmengine.model import BaseTTAModel, is_model_wrapper
 from mmengine.runner import Runner
 from torch.utils.data import Dataset
 
-from vt.analysis.benchmark import benchmark_inference
-from vt.analysis.report import describe_benchmark, print_table
+from vt.analysis.speed.inference_cost import benchmark_inference, describe_benchmark
+from vt.analysis.tables import print_table
 from vt.engine.checks.data_check import check_data
 from vt.engine.config_files import leaves, require_file
 from vt.engine.launch import build_runner, is_segmentation

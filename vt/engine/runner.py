@@ -12,8 +12,7 @@ from vt.engine.interruption.seeds import seeded_loader
 from vt.errors import UserError
 from vt.registry import HOOKS, RUNNERS
 
-from .speed import to_channels_last
-from .speed_settings import SpeedSettings, require_compiler
+from .speed_settings import SpeedSettings, require_compiler, to_channels_last
 
 
 class SeededLoaders:

@@ -1,0 +1,212 @@
+"""Measures of tokens' attention against their definitions, written out as loops in float64.
+
+Letters: N batch, L tokens, H and W size of the map.
+"""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from vt.analysis.attention.token_measures import (
+    Moments,
+    attention_density,
+    attention_entropy,
+    foreground_and_background,
+    interaction_moments,
+    mean_squared_distance,
+    measure_tokens,
+    position_moments,
+    squared_shift,
+    uniform_entropy,
+)
+
+# N, L, H, W
+SHAPES = [(2, 3, 4, 6), (1, 1, 1, 1), (1, 4, 5, 2), (3, 2, 1, 7)]
+
+
+def random_maps(n, tokens, height, width, dtype=torch.float64):
+    """Attention maps that sum to one."""
+    return torch.randn(n, tokens, height * width, dtype=dtype).mul(2).softmax(dim=-1).view(n, tokens, height, width)
+
+
+def places(height, width, image_size):
+    """Centres of the pixels, in diagonals of the image, row by row."""
+    diagonal = math.sqrt(image_size[0] ** 2 + image_size[1] ** 2)
+    return [
+        ((i + 0.5) * image_size[0] / height / diagonal, (j + 0.5) * image_size[1] / width / diagonal)
+        for i in range(height)
+        for j in range(width)
+    ]
+
+
+def pairwise_mean_squared_distance(first, first_places, second, second_places):
+    total = 0.0
+    for a, (y, x) in zip(first.flatten().tolist(), first_places):
+        for b, (v, u) in zip(second.flatten().tolist(), second_places):
+            total += a * b * ((y - v) ** 2 + (x - u) ** 2)
+    return total
+
+
+@pytest.mark.parametrize('shape', SHAPES)
+def test_entropy_is_the_sum_over_pixels(shape):
+    maps = random_maps(*shape)
+    entropy = attention_entropy(maps)
+    for n, token in itertools.product(range(shape[0]), range(shape[1])):
+        expected = -sum(a * math.log(a) for a in maps[n, token].flatten().tolist())
+        assert entropy[n, token].item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_entropy_of_known_maps():
+    assert round(uniform_entropy(473, 473), 3) == 12.318  # the paper's convolution
+    even = torch.full((1, 1, 473, 473), 1 / 473**2, dtype=torch.float64)
+    assert attention_entropy(even).item() == pytest.approx(uniform_entropy(473, 473))
+    one_pixel = torch.zeros(1, 1, 5, 3)
+    one_pixel[..., 2, 1] = 1
+    assert attention_entropy(one_pixel).item() == 0
+
+
+@pytest.mark.parametrize(
+    ('size', 'label_size'), [((4, 6), (8, 18)), ((3, 5), (10, 7)), ((6, 6), (3, 3)), ((1, 1), (4, 3))]
+)
+def test_foreground_is_a_share_of_the_pixels_that_a_cell_touches(size, label_size):
+    labels = torch.randint(0, 4, (2, *label_size))
+    labels[:, 0, 0] = 255
+    foreground, background = foreground_and_background(labels, (0, 2), size)
+    assert foreground.shape == background.shape == (2, *size)
+    for n, i, j in itertools.product(range(2), range(size[0]), range(size[1])):
+        (top, bottom), (left, right) = (
+            (index * fine // coarse, -(-(index + 1) * fine // coarse))
+            for index, fine, coarse in zip((i, j), label_size, size)
+        )
+        cell = labels[n, top:bottom, left:right].flatten().tolist()
+        assert foreground[n, i, j].item() == pytest.approx(sum(label in (1, 3) for label in cell) / len(cell))
+        assert background[n, i, j].item() == pytest.approx(sum(label in (0, 2) for label in cell) / len(cell))
+
+
+def test_ignored_pixels_stay_ignored_whatever_is_background():
+    labels = torch.tensor([[[255, 0], [1, 255]]])
+    foreground, background = foreground_and_background(labels, (0, 255), (2, 2))
+    assert foreground.tolist() == [[[0, 0], [1, 0]]]
+    assert background.tolist() == [[[0, 1], [0, 0]]]
+
+
+@pytest.mark.parametrize('shape', SHAPES)
+def test_density_is_the_mean_over_the_regions_pixels(shape):
+    n, tokens, height, width = shape
+    maps = random_maps(*shape)
+    region = torch.rand(n, height, width, dtype=torch.float64)
+    density = attention_density(maps, region)
+    for index, token in itertools.product(range(n), range(tokens)):
+        shares = [a * r for a, r in zip(maps[index, token].flatten().tolist(), region[index].flatten().tolist())]
+        expected = sum(shares) / region[index].sum().item() * height * width
+        assert density[index, token].item() == pytest.approx(expected)
+
+
+def test_density_of_known_maps():
+    region = torch.tensor([[[1.0, 0.0, 0.0, 0.0]], [[0.0, 0.0, 0.0, 0.0]]])  # the second image has none of it
+    even, on_it, off_it = [0.25] * 4, [1.0, 0, 0, 0], [0, 0.5, 0.5, 0]
+    maps = torch.tensor([even, on_it, off_it]).view(1, 3, 1, 4).expand(2, -1, -1, -1)
+    density = attention_density(maps, region)
+    assert density[0].tolist() == [1, 4, 0]
+    assert density[1].isnan().all()
+
+
+@pytest.mark.parametrize('image_size', [(480, 640), (33, 33)])
+@pytest.mark.parametrize('shape', SHAPES)
+def test_distances_are_means_over_all_pairs_of_pixels(shape, image_size):
+    """Two maps of different sizes of one image: moments give the double sum."""
+    n, tokens, height, width = shape
+    first, second = random_maps(*shape), random_maps(n, tokens, width, height + 2)
+    moments = [position_moments(maps, image_size) for maps in (first, second)]
+    distance, shift = mean_squared_distance(*moments), squared_shift(*moments)
+    first_places, second_places = places(height, width, image_size), places(width, height + 2, image_size)
+    for index, token in itertools.product(range(n), range(tokens)):
+        a, b = first[index, token], second[index, token]
+        expected = pairwise_mean_squared_distance(a, first_places, b, second_places)
+        assert distance[index, token].item() == pytest.approx(expected, abs=1e-12)
+        spreads = [
+            pairwise_mean_squared_distance(maps, where, maps, where)
+            for maps, where in [(a, first_places), (b, second_places)]
+        ]
+        assert shift[index, token].item() == pytest.approx(expected - sum(spreads) / 2, abs=1e-12)
+
+
+def test_distances_of_known_maps():
+    corners = torch.zeros(2, 3, 5, dtype=torch.float64)
+    corners[0, 0, 0] = corners[1, 2, 4] = 1
+    first, second = (position_moments(corner, (30, 50)) for corner in corners)
+    expected = ((2 / 3 * 30) ** 2 + (4 / 5 * 50) ** 2) / (30**2 + 50**2)
+    assert mean_squared_distance(first, second).item() == pytest.approx(expected)
+    assert squared_shift(first, second).item() == pytest.approx(expected)
+    assert mean_squared_distance(first, first).item() == 0
+    for height, width in [(40, 40), (20, 80)]:
+        even = position_moments(torch.full((height, width), 1 / (height * width), dtype=torch.float64), (height, width))
+        expected = (1 - 1 / (height**2 + width**2) * 2) / 6  # a pixel's diagonal is sqrt(2) here
+        assert mean_squared_distance(even, even).item() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize('sizes', [[(4, 6)], [(6, 8), (3, 4), (1, 2)]])
+def test_interactions_are_those_of_the_mixed_maps(sizes):
+    """A_hat written out: every map is laid on the grid that all sizes divide, where its pixels become points."""
+    n, tokens, image_size = 2, 3, (48, 64)
+    maps = [random_maps(n, tokens, *size) for size in sizes]
+    total = tokens * len(sizes)
+    relation = torch.randn(n, total, total, dtype=torch.float64).softmax(dim=-1)
+    moments = [position_moments(level, image_size) for level in maps]
+    together = Moments(*(torch.cat(parts, dim=1) for parts in zip(*moments)))
+    reach = mean_squared_distance(together, interaction_moments(relation, together))
+    where = [places(*size, image_size) for size in sizes]
+    for index, token in itertools.product(range(n), range(total)):
+        own, own_places = maps[token // tokens][index, token % tokens], where[token // tokens]
+        mixed, mixed_places = [], []
+        for other in range(total):  # A_hat as a list of weighted points
+            weight = relation[index, token, other]
+            mixed.append(weight * maps[other // tokens][index, other % tokens].flatten())
+            mixed_places += where[other // tokens]
+        expected = pairwise_mean_squared_distance(own, own_places, torch.cat(mixed), mixed_places)
+        assert reach[index, token].item() == pytest.approx(expected)
+
+
+def test_a_token_that_takes_from_itself_alone_reaches_as_far_as_it_spreads():
+    maps = [random_maps(2, 3, 5, 4), random_maps(2, 1, 3, 2)]
+    for values in measure_tokens(maps, torch.eye(4, dtype=torch.float64).expand(2, -1, -1), (50, 40)):
+        torch.testing.assert_close(values['reach'], values['spread'])
+        assert values['shift'].max() < 1e-15
+        assert not values['to_others'].any()
+
+
+def test_all_measures_of_two_levels():
+    maps = [random_maps(2, 3, 8, 6), random_maps(2, 2, 4, 3)]
+    relation = torch.randn(2, 5, 5, dtype=torch.float64).softmax(dim=-1)
+    labels = torch.randint(0, 3, (2, 32, 24))
+    measured = measure_tokens(maps, relation, (32, 24), labels, background=(1,))
+    others = torch.stack([1 - relation[:, token, token] for token in range(5)], dim=1)
+    torch.testing.assert_close(torch.cat([values['to_others'] for values in measured], dim=1), others)
+    for values, level in zip(measured, maps):
+        torch.testing.assert_close(values['entropy'], attention_entropy(level))
+        foreground, background = foreground_and_background(labels, (1,), level.shape[-2:])
+        torch.testing.assert_close(values['on_foreground'], attention_density(level, foreground))
+        torch.testing.assert_close(values['on_background'], attention_density(level, background))
+        assert values['uniform_entropy'].flatten().tolist() == pytest.approx([uniform_entropy(*level.shape[-2:])] * 2)
+        assert values['uniform_to_others'].flatten().tolist() == pytest.approx([0.8, 0.8])
+        assert all(value.shape in {(2, level.shape[1]), (2, 1)} for value in values.values())
+
+
+def test_what_cannot_be_measured_is_nan():
+    (values,) = measure_tokens([random_maps(1, 2, 3, 3)], None, (30, 30))
+    unknown = {'reach', 'shift', 'to_others', 'on_foreground', 'on_background'}
+    assert {key for key, value in values.items() if value.isnan().all()} == unknown
+    assert not any(value.isnan().any() for key, value in values.items() if key not in unknown)
+
+
+@pytest.mark.parametrize('dtype', [torch.float16, torch.bfloat16])
+def test_half_precision_comes_near(dtype):
+    maps, relation = random_maps(2, 3, 6, 5), torch.randn(2, 3, 3, dtype=torch.float64).softmax(dim=-1)
+    labels = torch.randint(0, 2, (2, 12, 10))
+    (exact,) = measure_tokens([maps], relation, (60, 50), labels)
+    (half,) = measure_tokens([maps.to(dtype)], relation.to(dtype), (60, 50), labels)
+    for key, value in half.items():
+        assert value.dtype == dtype
+        torch.testing.assert_close(value.double(), exact[key], atol=0.03, rtol=0.05)

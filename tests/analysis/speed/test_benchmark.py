@@ -1,0 +1,211 @@
+"""What a benchmark runs, and what it records of it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from vt.analysis.speed.comparison import Comparison, tabulate
+from vt.analysis.speed.measurement import Measurement, Setting
+from vt.analysis.speed.model_memory import peak_memories
+from vt.analysis.speed.scaling import draw_scaling, exponent, scaling_lines
+from vt.analysis.speed.subject import Subject, build_peer
+from vt.analysis.speed.token_side import time_token_side, token_side
+from vt.analysis.speed.workload import Workload
+from vt.models.grouped_linear import GroupedLinear
+
+CONFIGS = Path(__file__).parents[3] / 'configs'
+FPN, VT_FPN = (str(CONFIGS / f'{name}_r18_digit-scenes.py') for name in ('baselines/fpn', 'vt_fpn/vt-fpn'))
+RESNET, VT_RESNET = (str(CONFIGS / f'{name}18_digits.py') for name in ('baselines/resnet', 'vt_resnet/vt-resnet'))
+PEER = 'torchvision:resnet18'
+SMALL = Setting(batch_size=2, size=(64, 96))
+
+
+def test_a_peer_learns_from_the_cross_entropy():
+    model = Subject(PEER, num_classes=7).build(SMALL)
+    workload = Workload(model, 'whole', SMALL)
+    before = model.network.fc.weight.detach().clone()
+    workload.step('training')()
+    assert not torch.equal(model.network.fc.weight, before)
+    workload.step('inference')()
+    assert not model.training
+    assert model(workload.inputs).shape == (2, 7)
+
+
+@pytest.mark.parametrize(
+    ('name', 'message'), [('torchvision:resnet19', 'Unknown model resnet19'), ('timm:resnet19', 'timm:resnet19')]
+)
+def test_a_missing_peer_is_an_error_that_names_it(name, message):
+    """A model that its library lacks, or a library that is not installed."""
+    with pytest.raises(ValueError, match=message):
+        build_peer(name)
+
+
+def test_tokens_are_those_asked_for():
+    assert Subject(FPN).with_tokens([8, 16]) == [Subject(FPN)]
+    assert Subject(PEER).with_tokens([8, 16]) == [Subject(PEER)]
+    assert Subject(VT_FPN).with_tokens([]) == [Subject(VT_FPN)]
+    for source, tokenizer in ((VT_FPN, 'neck.tokenizers.0'), (VT_RESNET, 'backbone.layer4.0.tokenizer')):
+        for subject, count in zip(Subject(source).with_tokens([4, 32]), (4, 32)):
+            assert subject.tokens == count
+            assert subject.build(SMALL).get_submodule(tokenizer).num_tokens == count
+
+
+@pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
+@pytest.mark.parametrize('part', ['whole', 'neck', 'backbone'])
+def test_parts_run_in_both_kinds(part, dtype):
+    setting = Setting(dtype=dtype, batch_size=2, size=(64, 96))
+    model = Subject(VT_FPN).build(setting)
+    workload = Workload(model, part, setting)
+    calls = []
+    workload.module.register_forward_hook(lambda module, inputs, out: calls.append(module.training))
+    workload.step('inference')()
+    assert calls == [False]
+    workload.step('training')()
+    assert calls[-1]
+
+
+def test_folded_normalisation_changes_the_steps_not_the_scores(monkeypatch):
+    """Inference runs a copy without batch normalisation, which gives the same scores; training keeps it."""
+    setting = replace(SMALL, fuse_conv_bn=True)
+    model = Subject(VT_FPN).build(setting)
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.running_mean.normal_()
+            module.running_var.uniform_(0.5, 2)
+    seen = []
+
+    def forward(segmentor, *args, **options):
+        batch_norms = sum(isinstance(module, torch.nn.BatchNorm2d) for module in segmentor.modules())
+        seen.append((batch_norms, original(segmentor, *args, **options)))
+        return seen[-1][1]
+
+    original = type(model).forward
+    monkeypatch.setattr(type(model), 'forward', forward)
+    for own in (setting, SMALL):
+        workload = Workload(model, 'whole', own)
+        workload.inputs = torch.ones_like(workload.inputs)
+        workload.step('inference')()
+    (folded, ours), (kept, theirs) = seen
+    assert folded == 0
+    assert kept > 20
+    torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
+    Workload(model, 'whole', setting).step('training')()
+    assert seen[-1][0] == kept
+
+
+def test_a_neck_gets_the_maps_that_the_backbone_would_give():
+    model = Subject(VT_FPN).build(SMALL)
+    maps = Workload(model, 'neck', SMALL).inputs
+    model.eval()
+    with torch.no_grad():
+        real = model.backbone(torch.randn(2, 3, 64, 96))
+    assert [x.shape for x in maps] == [x.shape for x in real]
+    assert all(x.is_contiguous(memory_format=torch.channels_last) for x in maps)
+
+
+def test_a_part_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match='ImageClassifier has no neck'):
+        Workload(Subject(RESNET).build(SMALL), 'neck', SMALL)
+
+
+def test_the_token_side_is_what_sees_tokens_alone():
+    neck = Subject(VT_FPN).build(SMALL).neck
+    parts = token_side(neck)
+    assert neck.relation in parts
+    matrices = [part for part in parts if part is not neck.relation]
+    assert all(isinstance(part, GroupedLinear) for part in matrices)
+    assert {id(part) for part in matrices}.isdisjoint(map(id, neck.relation.modules()))
+    maps = Workload(Subject(VT_FPN).build(SMALL), 'neck', SMALL).inputs
+    with torch.no_grad():
+        seconds = time_token_side(neck, lambda: neck(maps), torch.device('cpu'), rounds=4)
+    assert len(seconds) == 4
+    assert min(seconds) > 0
+    assert not neck.relation._forward_hooks
+    assert token_side(Subject(FPN).build(SMALL).neck) == []
+
+
+def test_a_comparison_holds_every_model_part_and_kind():
+    comparison = Comparison(
+        [Subject(FPN), *Subject(VT_FPN).with_tokens([4, 8])],
+        ['inference', 'training'],
+        rounds=3,
+        seconds=1,
+        memory=False,
+        profile=True,
+    )
+    comparison.measure(SMALL, ['neck'])
+    found = comparison.measurements
+    assert [(m.kind, m.tokens) for m in found] == [(k, t) for k in comparison.kinds for t in (None, 4, 8)]
+    assert [c['kind'] for c in comparison.ceilings] == comparison.kinds
+    for m in found:
+        assert len(m.seconds) == 3
+        assert m.share == m.bound_seconds / np.median(m.seconds)
+        assert m.seconds_by_operator['others'] < sum(m.seconds_by_operator.values())
+        assert (m.token_side_seconds is not None) == (m.kind == 'inference' and m.tokens is not None)
+    assert found[1].flops < found[2].flops < found[0].flops
+    rows = tabulate(found[:3])
+    assert rows[0]['faster'] == rows[0]['fewer'] == '1.000x'
+    assert rows[2]['fewer'] == f'{found[0].flops / found[2].flops:.3f}x'
+
+
+def test_one_model_named_twice_is_refused():
+    with pytest.raises(ValueError, match='one name'):
+        Comparison([Subject(FPN), Subject(FPN)], ['inference'])
+
+
+def test_peak_memory_is_the_models_alone():
+    """Weights in inference; weights, gradients and momentum in training; activations are small at this size."""
+    setting = Setting(batch_size=2, size=(64, 64))
+    weights = 4 * sum(parameter.numel() for parameter in Subject('torchvision:resnet34').build(setting).parameters())
+    peaks = peak_memories(Subject('torchvision:resnet34'), 'whole', setting, ('inference', 'training'))
+    assert weights * 0.95 < peaks['inference'] < weights * 1.4
+    assert 3 * weights * 0.95 < peaks['training'] < 4.4 * weights  # and what the update makes on the way
+
+
+def measurement(model='a', size=(10, 10), tokens=None, seconds=(1.0, 2.0, 4.0), token_side=None, kind='inference'):
+    return Measurement(
+        model=model,
+        part='neck',
+        kind=kind,
+        device='cpu',
+        dtype='float32',
+        memory_format='channels_last',
+        compile='off',
+        batch_size=1,
+        size=size,
+        tokens=tokens,
+        seconds=list(seconds),
+        flops=100,
+        parameters=1,
+        bound_seconds=1.0,
+        token_side_seconds=token_side,
+    )
+
+
+def test_spread_is_the_interquartile_range_over_the_median():
+    assert measurement().median == 2
+    assert measurement().spread == (3 - 1.5) / 2
+    assert measurement().share == 0.5
+
+
+def test_exponents_are_powers():
+    xs = [1, 4, 16]
+    assert exponent(xs, [5 * x**0.5 for x in xs]) == pytest.approx(0.5)
+
+
+def test_lines_over_pixels_and_tokens():
+    sizes = [measurement('a', (side, side), seconds=[side**2], token_side=[3.0, 3.0]) for side in (10, 20)]
+    tokens = [measurement('b', (10, 10), count, seconds=[count]) for count in (16, 8)]
+    assert scaling_lines(sizes, 'pixels') == {'a': ([100, 400], [100, 400]), 'a: token side': ([100, 400], [3, 3])}
+    assert scaling_lines(tokens, 'tokens') == {'b': ([8, 16], [8, 16])}
+    assert len(draw_scaling(sizes + tokens).axes) == 2
+    with pytest.raises(ValueError, match='--sizes or --tokens'):
+        draw_scaling([measurement()])
+
+
+def test_lines_differ_by_what_their_measurements_differ_in():
+    found = [measurement(size=(s, s), kind=kind) for s in (10, 20) for kind in ('inference', 'training')]
+    assert set(scaling_lines(found, 'pixels')) == {'a, inference', 'a, training'}

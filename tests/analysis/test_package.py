@@ -1,0 +1,22 @@
+"""What an installed package holds."""
+
+import subprocess
+import sys
+
+from tool_runner import ROOT
+
+
+def test_a_build_holds_every_module_and_the_papers_tables(tmp_path):
+    command = [sys.executable, 'setup.py', '-q', 'build_py', '--build-lib', tmp_path]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    built = {path.relative_to(tmp_path) for path in tmp_path.rglob('*') if path.is_file()}
+    modules = {path.relative_to(ROOT) for path in (ROOT / 'vt').rglob('*.py')}
+    assert built == modules | {path.relative_to(ROOT) for path in (ROOT / 'vt/analysis').glob('*.json')}
+
+
+def test_no_two_modules_of_the_analysis_and_the_command_lines_share_a_name():
+    rooms = [path.name for room in ('analysis', 'commands') for path in (ROOT / 'vt' / room).rglob('*.py')]
+    names = [name for name in rooms if name != '__init__.py']
+    everywhere = [path.name for path in (ROOT / 'vt').rglob('*.py')]
+    assert [name for name in names if everywhere.count(name) > 1] == []

@@ -1,0 +1,211 @@
+"""Pictures: of tokens on a user's own pictures, of predictions in folders, and no input is ever written over."""
+
+import cv2
+import mmpretrain
+import mmseg
+import numpy as np
+import pytest
+import torch
+from forked_tools import run_forked
+from mmengine.config import Config
+from tool_runner import ROOT, assert_one_line
+
+from vt.analysis.attention.model_and_images import build_test_set, prepare_model, read_pictures
+from vt.analysis.attention.token_figure import look, name_tokenizer
+from vt.engine.launch import build_model
+from vt.engine.picture_hooks import place_of, reads_bgr
+
+DIGITS = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
+SCENES = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
+CLASSIFIER = 'dict(backbone=dict(num_tokens=4, token_channels=64), head=dict(in_channels=64, num_classes={}))'
+SEGMENTOR = 'dict(neck=dict(num_tokens=3, token_channels=64))'
+RED = (0, 0, 255)  # as OpenCV has it
+FOLDER = """
+data_preprocessor = dict(num_classes=2)
+pipeline = [dict(type='LoadImageFromFile'), dict(type='Resize', scale=32), dict(type='PackInputs')]
+dataset = dict(_delete_=True, type='CustomDataset', data_root='data', pipeline=pipeline)
+test_dataloader = dict(batch_size=3, dataset=dataset)
+"""
+MASKS = """
+pipeline = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), dict(type='PackSegInputs')]
+dataset = dict(
+    _delete_=True, type='BaseSegDataset', data_root='data', data_prefix=dict(img_path='images', seg_map_path='masks'),
+    img_suffix='.png', metainfo=dict(classes=tuple('abcdefghijk'), palette=[[10, 20, 30]] * 11), pipeline=pipeline)
+test_dataloader = dict(batch_size=2, dataset=dataset)
+"""
+
+
+def make(folder, name, base, model, data=''):
+    """A config and a checkpoint of arbitrary weights."""
+    config, checkpoint = folder / f'{name}.py', folder / f'{name}.pth'
+    config.write_text(f'_base_ = {str(base)!r}\nmodel = {model}\n{data}')
+    torch.save(build_model(Config.fromfile(config)).state_dict(), checkpoint)
+    return config, checkpoint
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp('some pictures')
+
+
+@pytest.fixture(scope='module')
+def digits(folder):
+    return make(folder, 'digits', DIGITS, CLASSIFIER.format(10))
+
+
+@pytest.fixture(scope='module')
+def scenes(folder):
+    return make(folder, 'scenes', SCENES, SEGMENTOR)
+
+
+@pytest.fixture(scope='module')
+def animals(folder):
+    return make(folder, 'animals', DIGITS, CLASSIFIER.format(2), FOLDER)
+
+
+def write(path, colour=RED, size=(40, 60)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    cv2.imwrite(str(path), np.full((*size, len(colour)), colour, np.uint8))
+    return path
+
+
+def test_tokens_on_a_users_pictures_of_any_size(digits, tmp_path):
+    """The picture that stands where its output once stood is left as it is."""
+    photo, small = write(tmp_path / 'photo.png', size=(150, 210)), write(tmp_path / 'small.jpg', (9,), size=(5, 7))
+    clear, before = write(tmp_path / 'clear.png', (*RED, 128)), photo.read_bytes()
+    result = run_forked('show_tokens.py', *digits, photo, small, clear, '--out', 'out.svg', cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    text = (tmp_path / 'out.svg').read_text()
+    assert all(f'{path.name}, seen as ' in text for path in (photo, small, clear))
+    assert 'token 4' in text
+    assert photo.read_bytes() == before
+
+
+def test_the_picture_of_tokens_goes_to_the_work_directory_or_here(scenes, tmp_path):
+    photo = write(tmp_path / 'photo.png', size=(50, 30))
+    result = run_forked('show_tokens.py', *scenes, photo, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == 'written to tokens.png'
+    (tmp_path / 'work_dirs/scenes').mkdir(parents=True)
+    result = run_forked('show_tokens.py', *scenes, '--images', '2', cwd=tmp_path)
+    assert result.stdout.splitlines()[-1] == 'written to work_dirs/scenes/tokens.png'
+    drawn = [cv2.imread(str(tmp_path / path)).shape[0] for path in ('tokens.png', 'work_dirs/scenes/tokens.png')]
+    assert drawn[0] < drawn[1]  # one row, two rows
+
+
+def test_own_pictures_need_no_test_set(animals, tmp_path):
+    """Where the config names the classes."""
+    config = tmp_path / 'named.py'
+    names = "test_dataloader = dict(dataset=dict(metainfo=dict(classes=('cat', 'dog'))))"
+    config.write_text(f'_base_ = {str(animals[0])!r}\n{names}\n')
+    photo = write(tmp_path / 'photo.png')
+    result = run_forked('show_tokens.py', config, animals[1], photo, '--out', 'out.svg', cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert 'photo.png, seen as cat' in (text := (tmp_path / 'out.svg').read_text()) or 'photo.png, seen as dog' in text
+
+
+@pytest.mark.parametrize(
+    ('content', 'message'), [(b'', 'is no picture'), (b'text', 'is no picture'), (None, 'there is')]
+)
+def test_what_is_no_picture_is_one_line(content, message, digits, tmp_path):
+    if content is not None:
+        (tmp_path / 'some.png').write_bytes(content)
+    result = run_forked('show_tokens.py', *digits, write(tmp_path / 'good.png'), 'some.png', cwd=tmp_path)
+    assert_one_line(result, message)
+    assert_one_line(result, 'some.png')
+    assert not (tmp_path / 'tokens.png').exists()
+
+
+@pytest.mark.parametrize('which', ['config', 'checkpoint', 'picture', 'default'])
+def test_no_input_is_written_over(which, digits, tmp_path):
+    picture = write(tmp_path / 'tokens.png')
+    paths = dict(zip(('config', 'checkpoint', 'picture', 'default'), (*digits, picture, picture)))
+    before = paths[which].read_bytes()
+    out = () if which == 'default' else ('--out', tmp_path / '..' / tmp_path.name / paths[which])
+    result = run_forked('show_tokens.py', *digits, 'tokens.png', *out, cwd=tmp_path)
+    assert_one_line(result, f'{paths[which].name} is read, and would be written over: give another file to write')
+    assert paths[which].read_bytes() == before
+
+
+def test_pictures_have_the_order_of_channels_that_the_network_expects(animals, digits, scenes, tmp_path):
+    photo = write(tmp_path / 'photo.png')
+    for config, checkpoint in (animals, digits, scenes):
+        cfg = Config.fromfile(config)
+        model = prepare_model(cfg, str(checkpoint))
+        is_bgr = reads_bgr(cfg)
+        (sample,) = read_pictures([photo], build_test_set(cfg, lazy_init=True), 'bgr' if is_bgr else 'rgb')
+        assert sample['inputs'].flatten(1).float().mean(dim=1).tolist() == list(RED if is_bgr else RED[::-1])
+        assert is_bgr == (config != digits[0])
+        image, attention = look(model, name_tokenizer(model, -1), sample, is_bgr)
+        assert image.flatten(1).mean(dim=1).tolist() == [1, 0, 0]
+        assert attention.flatten(2).sum(dim=-1).flatten().tolist() == pytest.approx([1] * attention.shape[1])
+
+
+def test_predictions_of_equal_names_are_two_pictures(animals, tmp_path):
+    files = [write(tmp_path / 'data' / name) for name in ('cat/0.png', 'dog/0.png', 'dog/more/0.png', 'dog/0.jpg')]
+    result = run_forked('test.py', *animals, '--show-dir', 'pictures', cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    drawn = sorted(str(path.relative_to(tmp_path / 'pictures')) for path in (tmp_path / 'pictures').rglob('*.*'))
+    assert drawn == ['cat/0.png', 'dog/0.jpg.png', 'dog/0.png', 'dog/more/0.png']
+    blue, _, red = cv2.imread(str(tmp_path / 'pictures/cat/0.png'))[-1, -1].tolist()
+    assert (blue, red) == (0, 255)
+    before = files[0].read_bytes()
+    assert_one_line(
+        run_forked('test.py', *animals, '--show-dir', 'data', cwd=tmp_path), 'cat/0.png would be written over'
+    )
+    assert files[0].read_bytes() == before
+
+
+def test_mmpretrains_own_hook_draws_where_a_config_names_it(digits, tmp_path):
+    options = ['default_hooks.visualization.type=VisualizationHook', 'test_dataloader.dataset.indices=2']
+    result = run_forked('test.py', *digits, '--show-dir', 'pictures', cwd=tmp_path, options=options)
+    assert result.returncode == 0, result.stderr
+    assert len(list((tmp_path / 'pictures').iterdir())) == 2
+
+
+def test_overlays_of_equal_names_are_two_pictures(folder, tmp_path):
+    config, checkpoint = make(folder, 'masks', SCENES, SEGMENTOR, MASKS)
+    for city in 'ab':
+        write(tmp_path / f'data/images/{city}/0.png', size=(64, 64))
+        write(tmp_path / f'data/masks/{city}/0.png', (0,), size=(64, 64))
+    result = run_forked('test.py', config, checkpoint, '--show-dir', 'pictures', cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    drawn = sorted(str(path.relative_to(tmp_path / 'pictures')) for path in (tmp_path / 'pictures').rglob('*.*'))
+    assert drawn == ['a/0.png', 'b/0.png']
+
+
+@pytest.mark.parametrize(
+    ('path', 'prefix', 'place'),
+    [
+        ('data/val/cat/0.jpg', 'data/val', 'cat/0.jpg.png'),
+        ('data/value/0.png', 'data/val', 'data/value/0.png'),
+        ('/far/away/0.png', 'data', 'far/away/0.png'),
+        ('../data/0.png', '', 'data/0.png'),
+    ],
+)
+def test_a_picture_stays_below_its_folder(path, prefix, place):
+    class Pictures:
+        data_prefix = dict(img_path=prefix)
+
+    assert str(place_of(path, Pictures())) == place
+
+
+@pytest.mark.parametrize(
+    ('library', 'tool', 'config', 'options'),
+    [
+        (mmseg, 'analysis_tools/browse_dataset.py', SCENES, ['train_dataloader.dataset.num_scenes=2']),
+        (mmpretrain, 'visualization/browse_dataset.py', DIGITS, ['train_dataloader.dataset.indices=2']),
+    ],
+)
+def test_the_libraries_own_tools_show_the_data(library, tool, config, options, tmp_path):
+    script = f'{library.__path__[0]}/.mim/tools/{tool}'
+    arguments = [
+        config,
+        '--output-dir',
+        'out',
+        '--not-show',
+        *(['--mode', 'original'] if library is mmpretrain else []),
+    ]
+    result = run_forked(script, *arguments, cwd=tmp_path, options=options)
+    assert result.returncode == 0, result.stderr
+    assert len(list((tmp_path / 'out').iterdir())) == 2

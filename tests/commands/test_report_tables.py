@@ -1,0 +1,60 @@
+"""The reports of committed results: one command makes every table and the picture again."""
+
+import json
+import shutil
+
+import pytest
+from forked_tools import run_forked
+from tool_runner import ROOT, assert_one_line
+
+RESULTS = ROOT / 'docs/ablations'
+SPEED = [ROOT / f'docs/benchmarks/{name}_cpu.json' for name in ('ablations', 'scenes')]
+
+
+@pytest.fixture(scope='module')
+def regenerated(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('a report')
+    page = shutil.copy(ROOT / 'docs/ablations.md', folder)
+    arguments = [RESULTS / 'results.json', '--speed', *SPEED, '--out', folder / 'out', '--page', page]
+    result = run_forked('report.py', 'ablation', *arguments, cwd=folder)
+    assert result.returncode == 0, result.stderr
+    return folder, result.stdout
+
+
+def test_the_tables_are_those_of_the_committed_results(regenerated):
+    folder, _ = regenerated
+    for name in ('results.json', 'tables.md', 'tables.csv'):
+        assert (folder / 'out' / name).read_text() == (RESULTS / name).read_text()
+    assert (folder / 'ablations.md').read_text() == (ROOT / 'docs/ablations.md').read_text()
+    assert (folder / 'out/changes.png').stat().st_size > 10_000
+
+
+def test_every_table_is_printed(regenerated):
+    _, output = regenerated
+    for number in (2, 3, 4, 5, 6, 7):
+        for task in ('digits', 'twin-digits'):
+            assert f'Table {number} on {task}: ' in output
+    assert 'Table 9 on r18_relational-scenes: ' in output
+
+
+def test_the_committed_runs_can_be_repeated():
+    """Each tells its config, its seed, its versions and its command; no config has fewer than three seeds."""
+    records = json.loads((RESULTS / 'results.json').read_text())
+    seeds = {}
+    for record in records:
+        assert (ROOT / record['config']).is_file()
+        assert f'randomness.seed={record["seed"]}' in record['command']
+        assert record['versions']['torch']
+        seeds.setdefault(record['config'], set()).add(record['seed'])
+    assert min(len(found) for found in seeds.values()) >= 3
+
+
+def test_runs_that_share_no_table_are_one_line(tmp_path):
+    run_dir = tmp_path / 'run'
+    run_dir.mkdir()
+    record = dict(config='configs/x_digits.py', seed=0, metrics={'accuracy/top1': 1.0}, flops=1, parameters=1)
+    (run_dir / 'training.json').write_text(json.dumps(record))
+    assert_one_line(
+        run_forked('report.py', 'ablation', run_dir, cwd=tmp_path), 'no two of these runs stand in one table'
+    )
+    assert_one_line(run_forked('report.py', 'ablation', tmp_path / 'none', cwd=tmp_path), 'there is no ')

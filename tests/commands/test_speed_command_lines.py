@@ -1,0 +1,55 @@
+"""What the command lines set for speed: the log says it, and each can be turned off."""
+
+import pytest
+from forked_tools import run_forked
+from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
+
+CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
+OFF = ['speed.channels_last=False', 'speed.keep_memory=False', 'speed.threads=1']
+
+
+def speed_line(result):
+    assert result.returncode == 0, result.stderr
+    (line,) = [line for line in result.stdout.splitlines() if 'Speed: ' in line]
+    return line.split('Speed: ')[1]
+
+
+@pytest.fixture(scope='module')
+def config(tmp_path_factory):
+    """The digits' config with an average of weights."""
+    path = tmp_path_factory.mktemp('configs') / 'averaged.py'
+    path.write_text(f"_base_ = {str(CONFIG)!r}\ncustom_hooks = [dict(type='EMAHook')]\n")
+    return path
+
+
+def test_settings_turned_off_and_on_again(config, tmp_path, monkeypatch):
+    """A run goes on with other settings, and with averaged weights and optimizer states of another layout."""
+    monkeypatch.delenv('GLIBC_TUNABLES', raising=False)
+    options = [*SMALL_CLASSIFIER, *OFF, 'train_cfg.max_epochs=1', 'optim_wrapper.optimizer.fused=True']
+    line = speed_line(run_forked('train.py', config, '--work-dir', 'run', cwd=tmp_path, options=options))
+    assert line.startswith('channels_last off; freed memory not kept; 1 thread; cudnn.benchmark off')
+    assert 'AMP off (--amp); compile off (--compile). Change with --cfg-options speed.NAME=' in line
+    options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=2', 'optim_wrapper.optimizer.fused=True']
+    line = speed_line(
+        run_forked('train.py', config, '--work-dir', 'run', '--resume', '--amp', cwd=tmp_path, options=options)
+    )
+    assert line.startswith('channels_last on; freed memory ')
+    assert 'AMP on' in line
+    options = [*SMALL_CLASSIFIER, 'compile.backend=eager']
+    result = run_forked(
+        'test.py', config, 'run/epoch_2.pth', '--tta', '--work-dir', 'run', cwd=tmp_path, options=options
+    )
+    assert 'compile on' in speed_line(result)
+    assert 'Model has been "compiled"' in result.stdout
+    assert 'accuracy/top1' in result.stdout
+
+
+def test_a_misspelt_setting_is_one_line(tmp_path):
+    result = run_forked('train.py', CONFIG, cwd=tmp_path, options=['speed.chanels_last=False'])
+    assert_one_line(result, 'speed.chanels_last is no setting: there are channels_last, keep_memory, threads, ')
+
+
+def test_another_runner_is_left_alone(tmp_path):
+    options = [*SMALL_CLASSIFIER, 'runner_type=FlexibleRunner', 'train_cfg.max_epochs=1']
+    result = run_forked('train.py', CONFIG, cwd=tmp_path, options=options)
+    assert speed_line(result) == 'no setting is made, since the config names its own runner, FlexibleRunner'

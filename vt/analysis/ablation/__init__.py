@@ -1,0 +1,1 @@
+"""Finished runs laid beside the paper's ablations."""

@@ -1,0 +1,105 @@
+"""Scores of finished runs laid beside the paper's tables 2 to 7 and 9, each against the model itself."""
+
+from dataclasses import dataclass
+
+from vt.analysis.paper import ABLATIONS, load_tables
+
+from .run_scores import Change, Scores, compare
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """A row of the paper: its score in percent, million multiply-adds and million parameters (None: not given)."""
+
+    score: float
+    mflops: float
+    mparams: float | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row: a variant against the model itself, ours and the paper's.
+
+    Attributes:
+        table: number of the paper's table.
+        label: what the row is.
+        scores: ours.
+        change: ours against the model itself; None for the model itself.
+        paper: the paper's.
+        paper_change: the paper's score against the model itself, in points; None for the model itself.
+    """
+
+    table: int
+    label: str
+    scores: Scores
+    change: Change | None
+    paper: PaperRow
+    paper_change: float | None
+
+
+def compare_with_paper(task: list[Scores]) -> dict[int, list[Comparison]]:
+    """All of the paper's tables that the configs of a task have at least two rows of."""
+    model = 'VT-R34' if any('resnet34' in scores.model for scores in task) else 'VT-R18'
+    tables = [_compare_segmentors(task) if task[0].metric == 'mIoU' else _compare_classifiers(task, model)]
+    for number, ablation in ABLATIONS.items():
+        papers = {row[ablation.column]: row for row in ablation.rows(model)}
+        rows = [
+            (f'{ablation.column}: {value}', name, PaperRow(row['top1'], row['mflops'], row['mparams']))
+            for value, name in ablation.variants.items()
+            if (row := papers.get(value))
+        ]
+        ours = {scores.variant: scores for scores in task if scores.model.startswith('vt-resnet')}
+        tables.append(_compare(number, task, ours, rows, reference=None))
+    return {rows[0].table: rows for rows in tables if len(rows) > 1}
+
+
+def _compare_classifiers(task: list[Scores], model: str) -> list[Comparison]:
+    """Table 2: VT-ResNet and the ResNet that it replaces."""
+    papers = {row['model']: row for row in load_tables()['table2_default_recipe']}
+    names = dict(baseline=model.removeprefix('VT-'), vt=model)
+    rows = {
+        key: PaperRow(papers[name]['top1_val'], papers[name]['mflops'], papers[name]['mparams'])
+        for key, name in names.items()
+    }
+    return _compare_twins(2, task, **rows)
+
+
+def _compare_segmentors(task: list[Scores]) -> list[Comparison]:
+    """Table 9: VT-FPN and the FPN that it replaces."""
+    papers = {row['model']: row for row in load_tables()['table9_coco_stuff_800x1216']}
+    names = dict(baseline='R-50 FPN', vt='R-50 VT-FPN')
+    rows = {
+        key: PaperRow(papers[name]['miou'], 1000 * papers[name]['gflops_total'], None) for key, name in names.items()
+    }
+    return _compare_twins(9, task, **rows)
+
+
+def _compare_twins(number: int, task: list[Scores], baseline: PaperRow, vt: PaperRow) -> list[Comparison]:
+    plain = {scores.model: scores for scores in task if scores.variant is None}
+    for name in plain:
+        if f'vt-{name}' in plain:
+            rows = [(name, name, baseline), (f'vt-{name}', f'vt-{name}', vt)]
+            return _compare(number, task, plain, rows, reference=f'vt-{name}')
+    return []
+
+
+def _compare(
+    number: int,
+    task: list[Scores],
+    ours: dict[str | None, Scores],
+    rows: list[tuple[str, str | None, PaperRow]],
+    reference: str | None,
+) -> list[Comparison]:
+    """Rows of label, key in ``ours`` and the paper's row, each against the row whose key is ``reference``."""
+    if reference not in ours:
+        return []
+    papers = {key: paper for _, key, paper in rows}
+    comparisons = []
+    for label, key, paper in rows:
+        if key == reference:
+            comparisons.append(Comparison(number, label, ours[key], None, paper, None))
+        elif key in ours:
+            change = compare(ours[key], ours[reference], task)
+            paper_change = paper.score - papers[reference].score
+            comparisons.append(Comparison(number, label, ours[key], change, paper, paper_change))
+    return comparisons

@@ -1,0 +1,151 @@
+"""Scores of finished runs, and how sure their differences are.
+
+A run is the record that ``tools/train.py`` leaves of it. Runs of one config with several seeds are one row.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import t as student_t
+
+from vt.analysis.paper import ABLATIONS
+from vt.analysis.run_record import METRICS, read_json
+
+VARIANTS = {name for table in ABLATIONS.values() for name in table.variants.values() if name}
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What the runs of one config scored.
+
+    Attributes:
+        model: first part of the config's name, such as ``vt-resnet18-half``.
+        variant: the part that says what is ablated; None for the model itself.
+        task: the rest: recipe and data set.
+        seeds: of the runs.
+        scores: in percent, one a seed.
+        metric: their name.
+        flops: multiply-adds of one image.
+        parameters: their number.
+        throughput: images a second in inference, the median over the runs that were benchmarked; None where none was.
+    """
+
+    model: str
+    variant: str | None
+    task: str
+    seeds: tuple[int, ...]
+    scores: tuple[float, ...]
+    metric: str
+    flops: int
+    parameters: int
+    throughput: float | None = None
+
+    @property
+    def config(self) -> str:
+        """Name of the config."""
+        return '_'.join(part for part in (self.model, self.variant, self.task) if part)
+
+    @property
+    def mean(self) -> float:
+        """Mean score in percent."""
+        return float(np.mean(self.scores))
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation over the seeds, in points; NaN for one seed."""
+        return float(np.std(self.scores, ddof=1)) if len(self.scores) > 1 else float('nan')
+
+
+@dataclass(frozen=True)
+class Change:
+    """The difference of two configs' mean scores.
+
+    Attributes:
+        points: the difference.
+        margin: half the width of its 95 % interval; NaN where no config has two seeds.
+    """
+
+    points: float
+    margin: float
+
+    @property
+    def verdict(self) -> str:
+        """What the interval says of the sign."""
+        if np.isnan(self.margin) or abs(self.points) <= self.margin:
+            return 'not told apart'
+        return 'better' if self.points > 0 else 'worse'
+
+
+def read_records(paths: Iterable[Path]) -> list[dict]:
+    """Records of finished runs.
+
+    Args:
+        paths: work directories, or JSON files that hold a list of records. What ``tools/test.py --benchmark`` wrote
+            beside a work directory adds ``throughput`` to its record.
+
+    Raises:
+        FileNotFoundError: a run is not finished, or not there.
+        ValueError: a run was trained without validation, or a seed of a config comes twice.
+    """
+    records = []
+    for path in paths:
+        source = path / 'training.json' if path.is_dir() else path
+        found = read_json(source, f'train it first: tools/train.py CONFIG --work-dir {path}')
+        if path.is_dir() and (benchmark := Path(f'{path}.benchmark.json')).is_file():
+            found['throughput'] = json.loads(benchmark.read_text())['throughput']
+        records += found if isinstance(found, list) else [found]
+    seen = set()
+    for record in records:
+        run = record['config'], record['seed']
+        if not record.get('metrics'):
+            raise ValueError(f'{run[0]}, seed {run[1]}: the run has no score; train it without --no-validate')
+        if run in seen:
+            raise ValueError(f'{run[0]}, seed {run[1]}: the run comes twice; name each once')
+        seen.add(run)
+    return sorted(records, key=lambda record: (record['config'], record['seed']))
+
+
+def gather(records: Iterable[dict]) -> dict[str, list[Scores]]:
+    """Scores of each task's configs."""
+    by_config = defaultdict(list)
+    for record in records:
+        by_config[Path(record['config']).stem].append(record)
+    tasks = defaultdict(list)
+    for stem, runs in by_config.items():
+        scores = _summarize(stem, runs)
+        tasks[scores.task].append(scores)
+    return dict(tasks)
+
+
+def _summarize(stem: str, runs: list[dict]) -> Scores:
+    model, *rest = stem.split('_')
+    variant = next((part for part in rest if part in VARIANTS), None)
+    metric = next(name for name in METRICS if name in runs[0]['metrics'])
+    throughputs = [run['throughput'] for run in runs if 'throughput' in run]
+    return Scores(
+        model=model,
+        variant=variant,
+        task='_'.join(part for part in rest if part != variant),
+        seeds=tuple(run['seed'] for run in runs),
+        scores=tuple(run['metrics'][metric] for run in runs),
+        metric=METRICS[metric],
+        flops=runs[0]['flops'],
+        parameters=runs[0]['parameters'],
+        throughput=float(np.median(throughputs)) if throughputs else None,
+    )
+
+
+def compare(scores: Scores, reference: Scores, task: list[Scores]) -> Change:
+    """The difference of two means, with Student's interval from the spread pooled over all configs of the task."""
+    points = scores.mean - reference.mean
+    freedom = sum(len(other.scores) - 1 for other in task)
+    if not freedom:
+        return Change(points, float('nan'))
+    variance = sum(np.var(other.scores) * len(other.scores) for other in task) / freedom
+    error = np.sqrt(variance * (1 / len(scores.scores) + 1 / len(reference.scores)))
+    return Change(points, float(student_t.ppf((1 + CONFIDENCE) / 2, freedom) * error))

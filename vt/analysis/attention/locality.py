@@ -1,0 +1,190 @@
+"""How local the self-attention of a ViT is by depth, and its picture (paper, section 6 and figure 5).
+
+Letters: N batch, h heads, S tokens of the sequence, H and W rows and columns of patches, P = H * W patches.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+from torch.overrides import TorchFunctionMode
+from torch.utils.data import Dataset
+
+from .model_and_images import preprocessed
+
+
+class RecordScaledDotProduct(TorchFunctionMode):
+    """Record the attention of every ``scaled_dot_product_attention`` that PyTorch runs inside the ``with`` block.
+
+    The attention is what PyTorch itself multiplies the values with, biases, masks and scale included: the same function
+    is called once more with the identity as values.
+
+    Attributes:
+        maps: one tensor a call, ``(N, h, S, S)``, in the order of the calls.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maps: list[Tensor] = []
+
+    def __torch_function__(self, func: Callable, types: Sequence, args: Sequence = (), kwargs: dict | None = None):
+        options = kwargs or {}
+        if func is scaled_dot_product_attention:
+            self.maps.append(_read_attention(*args, **options))
+        return func(*args, **options)
+
+
+@torch.no_grad()
+def _read_attention(query: Tensor, key: Tensor, value: Tensor, *args, **options) -> Tensor:
+    identity = torch.eye(key.shape[-2], dtype=key.dtype, device=key.device)
+    return scaled_dot_product_attention(query, key, identity.expand(*key.shape[:-2], -1, -1), *args, **options)
+
+
+def read_patch_attention(model: nn.Module, inputs: Tensor) -> tuple[list[Tensor], tuple[int, int]]:
+    """Attention of every layer of a ViT in one forward pass.
+
+    It reads MMPretrain's backbones whose layers attend by PyTorch's ``scaled_dot_product_attention`` from every token
+    to every token: VisionTransformer, DistilledVisionTransformer, DeiT3, RevVisionTransformer.
+
+    Args:
+        model: a classifier of MMPretrain, in evaluation mode.
+        inputs: preprocessed images, ``(N, 3, height, width)``.
+
+    Returns:
+        Of each layer ``(N, h, P, S)``: what the patches give to all tokens, the patches being the last P of the S; and
+        the grid of patches, H and W.
+
+    Raises:
+        ValueError: the backbone is not of this kind.
+    """
+    backbone = model.backbone
+    grids: list[tuple[int, int]] = []
+    if not all(hasattr(backbone, name) for name in ('patch_embed', 'layers')):
+        raise ValueError(_not_a_vit(backbone, 'it has no patch_embed and layers'))
+    hook = backbone.patch_embed.register_forward_hook(lambda part, images, output: grids.append(tuple(output[1])))
+    try:
+        with torch.no_grad(), RecordScaledDotProduct() as recorder:
+            model(inputs, mode='tensor')
+    finally:
+        hook.remove()
+    if len(recorder.maps) != len(backbone.layers):
+        seen = f'{len(recorder.maps)} of its {len(backbone.layers)} layers call scaled_dot_product_attention'
+        raise ValueError(_not_a_vit(backbone, seen))
+    height, width = grids[-1]
+    length = height * width + backbone.num_extra_tokens
+    for attention in recorder.maps:
+        if attention.shape[-2:] != (length, length):
+            rows, columns = attention.shape[-2:]
+            raise ValueError(
+                _not_a_vit(backbone, f'attention is {rows}x{columns} where {length} tokens should meet each other')
+            )
+    return [attention[:, :, -height * width :] for attention in recorder.maps], (height, width)
+
+
+def _not_a_vit(backbone: nn.Module, reason: str) -> str:
+    return (
+        f'{type(backbone).__name__}: {reason}; locality is read from VisionTransformer, DistilledVisionTransformer, '
+        'DeiT3 and RevVisionTransformer'
+    )
+
+
+def locality_ratio(attention: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Share of a patch's attention that falls on the 3x3 patches around it, the mean over patches: ``R`` of section 6.
+
+    Tokens that are no patches, such as the class token, have no place: neither their attention nor the attention on
+    them counts, and the total ``T`` is what a patch gives to patches. At the border fewer than nine patches are there.
+
+    Args:
+        attention: among patches, ``(N, h, P, P)``: each row what a patch gives; its sum needn't be one.
+        grid: H and W, rows and columns of patches.
+
+    Returns:
+        ``(N, h)``, 0 to 1; :func:`uniform_locality` for uniform attention.
+    """
+    rows, columns = torch.meshgrid(*(torch.arange(cells, device=attention.device) for cells in grid), indexing='ij')
+    places = torch.stack([rows.flatten(), columns.flatten()], dim=-1)  # P, 2
+    near = (places[:, None] - places).abs().amax(dim=-1) <= 1  # P, P
+    return ((attention * near).sum(dim=-1) / attention.sum(dim=-1)).mean(dim=-1)
+
+
+def uniform_locality(height: int, width: int) -> float:
+    """What :func:`locality_ratio` is for uniform attention: 0.0416 on 14x14 patches."""
+    return (3 * height - 2) * (3 * width - 2) / (height * width) ** 2
+
+
+class Locality(NamedTuple):
+    """How local a ViT's attention is, the mean over images.
+
+    Attributes:
+        ratios: share of local attention of each layer's heads, ``(layers, h)``.
+        on_no_patch: share of each layer's attention that the class token and its like get, ``(layers,)``.
+        uniform: the share of local attention if it were uniform.
+    """
+
+    ratios: Tensor
+    on_no_patch: Tensor
+    uniform: float
+
+
+def measure_locality(model: nn.Module, dataset: Dataset, indices: Iterable[int]) -> Locality:
+    """The locality of a ViT by depth.
+
+    Args:
+        model: a classifier of MMPretrain, in evaluation mode.
+        dataset: a test set.
+        indices: of its images.
+
+    Raises:
+        ValueError: the backbone is not a ViT whose attention can be read.
+    """
+    ratios, to_patches, uniform = [], [], []
+    for inputs, _ in preprocessed(model, dataset, indices):
+        attention, grid = read_patch_attention(model, inputs)
+        among = [layer[..., -math.prod(grid) :].double() for layer in attention]  # of each layer 1, h, P, P
+        ratios.append(torch.cat([locality_ratio(layer, grid) for layer in among]))  # layers, h
+        to_patches.append(torch.stack([layer.sum(dim=-1).mean() for layer in among]))  # layers
+        uniform.append(uniform_locality(*grid))
+    by_head, on_patches = (torch.stack(images).mean(dim=0).cpu() for images in (ratios, to_patches))
+    elsewhere = (1 - on_patches).clamp(min=0)  # layers; a rounded 0 stays 0
+    return Locality(by_head, elsewhere, sum(uniform) / len(uniform))
+
+
+def describe_locality(locality: Locality) -> list[dict[str, str]]:
+    """A row a layer, for people to read."""
+    return [
+        {
+            'layer': str(layer),
+            'local attention (%)': f'{100 * heads.mean():.2f}',
+            'std over heads': f'{100 * heads.std(correction=0):.2f}',
+            'of heads': f'{100 * heads.min():.1f} to {100 * heads.max():.1f}',
+            'uniform attention (%)': f'{100 * locality.uniform:.2f}',
+            'left out: on no patch (%)': f'{100 * elsewhere:.2f}',
+        }
+        for layer, (heads, elsewhere) in enumerate(zip(locality.ratios, locality.on_no_patch), start=1)
+    ]
+
+
+def draw_locality(locality: Locality, title: str) -> Figure:
+    """The share of local attention by depth, mean and standard deviation over heads, as in the paper's figure 5.
+
+    Args:
+        locality: what is drawn.
+        title: whose attention it is.
+    """
+    ratios, uniform = locality.ratios, locality.uniform
+    figure = Figure(figsize=(6, 4), layout='constrained')
+    axes = figure.subplots()
+    layers = range(1, len(ratios) + 1)
+    mean, std = 100 * ratios.mean(dim=1), 100 * ratios.std(dim=1, correction=0)
+    axes.plot(layers, mean, marker='o', markersize=4, label='mean of the heads')
+    axes.fill_between(layers, mean - std, mean + std, alpha=0.25, label='standard deviation over heads')
+    axes.axhline(100 * uniform, color='grey', linestyle='--', label='uniform attention')
+    axes.set(xlabel='layer', ylabel='attention on the 3x3 patches around (%)', title=title)
+    axes.set_ylim(bottom=0)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend(fontsize=9)
+    return figure

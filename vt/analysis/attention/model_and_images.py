@@ -1,0 +1,164 @@
+"""A trained model and the images that it is shown: of its test set, or a user's own pictures."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import mmcv
+import numpy as np
+import torch
+from mmcv.transforms import LoadAnnotations, LoadImageFromFile
+from mmengine.config import Config
+from mmengine.dataset import Compose, pseudo_collate
+from mmengine.registry import DATASETS
+from torch import Tensor, nn
+from torch.nn.functional import interpolate, pad
+from torch.utils.data import Dataset
+
+from vt.checkpoints.loading import load_weights
+from vt.engine.launch import build_model
+
+from .token_measures import IGNORED_LABEL
+
+SEED = 0  # of weights that no checkpoint sets
+
+
+def prepare_model(cfg: Config, checkpoint: str | None) -> nn.Module:
+    """The model of a config for evaluation, on the GPU where there is one.
+
+    Args:
+        cfg: its preprocessor is entered into its model.
+        checkpoint: path of its weights; None for random ones, the same every time.
+
+    Raises:
+        ValueError: the checkpoint is not the model's.
+    """
+    torch.manual_seed(SEED)
+    model = build_model(cfg)
+    if checkpoint:
+        load_weights(model, checkpoint)
+    else:
+        model.init_weights()
+    model.to('cuda' if torch.cuda.is_available() else 'cpu')
+    model.eval()
+    return model
+
+
+def build_test_set(cfg: Config, **options) -> Dataset:
+    """The test set of a config.
+
+    Args:
+        cfg: the config.
+        **options: of the data set beside the config's; ``lazy_init=True`` leaves its files alone.
+
+    Raises:
+        ValueError: the config has none.
+    """
+    if not cfg.get('test_dataloader'):
+        raise ValueError('the config has no test_dataloader, whose images and pipeline are needed')
+    return DATASETS.build(dict(cfg.test_dataloader.dataset, **options))
+
+
+def spread_evenly(dataset: Dataset, number: int) -> list[int]:
+    """Indices of so many samples, spread evenly over a data set.
+
+    Raises:
+        ValueError: the number is less than 1.
+    """
+    _require_images(number)
+    return np.linspace(0, len(dataset) - 1, min(number, len(dataset))).round().astype(int).tolist()
+
+
+def spread_over_classes(dataset: Dataset, number: int) -> list[int]:
+    """Indices of the first image of each class in turn, then of the second ones, and so on.
+
+    Raises:
+        ValueError: the number is less than 1.
+    """
+    _require_images(number)
+    if not hasattr(dataset, 'get_gt_labels'):  # segmentation
+        return list(range(min(number, len(dataset))))
+    labels = dataset.get_gt_labels().tolist()
+    seen: dict[int, int] = {}
+    order = []
+    for index, label in enumerate(labels):
+        seen[label] = seen.get(label, 0) + 1
+        order.append((seen[label], label, index))
+    return [index for _, _, index in sorted(order)[:number]]
+
+
+def _require_images(number: int) -> None:
+    if number < 1:
+        raise ValueError(f'--images {number} must be at least 1')
+
+
+def preprocessed(model: nn.Module, dataset: Dataset, indices: Iterable[int]) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """Images as the network sees them, one by one, since they may differ in size.
+
+    Yields:
+        The image, ``(1, 3, height, width)``, and where there are any its labels at this size, ``(1, height, width)``.
+    """
+    for index in indices:
+        batch = pseudo_collate([dataset[index]])
+        image_size = batch['inputs'][0].shape[-2:]
+        data = model.data_preprocessor(batch, False)
+        (sample,) = data['data_samples']
+        labels = sample.gt_sem_seg.data if 'gt_sem_seg' in sample else None
+        yield data['inputs'], None if labels is None else _fit_labels(labels, image_size, data['inputs'].shape[-2:])
+
+
+def _fit_labels(labels: Tensor, image_size: Sequence[int], padded_size: Sequence[int]) -> Tensor:
+    """Labels ``(1, height, width)`` of the original image for the resized one, padded at the right and the bottom."""
+    labels = interpolate(labels[None].float(), tuple(image_size), mode='nearest-exact')[0].long()
+    right, bottom = padded_size[1] - image_size[1], padded_size[0] - image_size[0]
+    return pad(labels, (0, right, 0, bottom), value=IGNORED_LABEL)
+
+
+def read_pictures(paths: Iterable[Path], dataset: Dataset, channel_order: str) -> list[dict]:
+    """Pictures of any size, put through the pipeline of a test set.
+
+    Where the test set's own images are no files but in memory, a picture takes the size that the network sees of them.
+
+    Args:
+        paths: of the pictures.
+        dataset: the test set; what it holds is read only for the size of images in memory.
+        channel_order: ``'bgr'`` or ``'rgb'``, of the test set's images in memory.
+
+    Returns:
+        Samples, as the test set gives them, without labels.
+
+    Raises:
+        FileNotFoundError: a picture is not there.
+        ValueError: a file is no picture, or the test set has no pipeline of its own.
+    """
+    if not hasattr(getattr(dataset, 'pipeline', None), 'transforms'):
+        raise ValueError(f'{type(dataset).__name__} has no pipeline of its own to put pictures through')
+    steps = [step for step in dataset.pipeline.transforms if not isinstance(step, LoadAnnotations)]
+    images = {str(path): _decode(path, channel_order) for path in paths}
+    if any(isinstance(step, LoadImageFromFile) for step in steps):
+        return [Compose(steps)(dict(img_path=path)) for path in images]
+    dataset.full_init()
+    height, width = dataset[0]['inputs'].shape[-2:]
+    samples = []
+    for path, image in images.items():
+        image = mmcv.imresize(image, (width, height), interpolation='area')
+        sizes = dict(img_shape=(height, width), ori_shape=(height, width))
+        samples.append(Compose(steps)(dict(img=image, img_path=path, **sizes)))
+    return samples
+
+
+def _decode(path: Path, channel_order: str) -> np.ndarray:
+    """The picture, ``(height, width, 3)`` uint8."""
+    if not path.is_file():
+        raise FileNotFoundError(f'there is no picture {path}')
+    content = path.read_bytes()
+    image = mmcv.imfrombytes(content, backend='cv2') if content else None
+    if image is None:
+        raise ValueError(f'{path} is no picture that can be read')
+    return image if channel_order == 'bgr' else np.ascontiguousarray(image[..., ::-1])
+
+
+def class_names(dataset: Dataset) -> Sequence[str]:
+    """Names of the classes; of a folder of images they are read from it."""
+    if dataset.metainfo.get('classes') is None:
+        dataset.full_init()
+    return dataset.metainfo['classes']

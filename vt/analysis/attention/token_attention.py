@@ -1,0 +1,147 @@
+"""Where the visual tokens of a trained model look, measured over images (paper, section 6).
+
+Letters: N batch, L tokens, H and W map size.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import Dataset
+
+from vt.models import AttentionTokenizer, Record, record_attention
+
+from .model_and_images import preprocessed
+from .token_measures import measure_tokens
+
+
+def measure_tokenizers(
+    model: nn.Module, dataset: Dataset, indices: Iterable[int], background: Sequence[int]
+) -> dict[str, dict]:
+    """Entropy, gain on the foreground and reach of a model's visual tokens.
+
+    A token's map is the mean over its tokenizer's heads, W the mean over the relation's; the paper's have one.
+
+    Args:
+        model: a classifier or segmentor, in evaluation mode.
+        dataset: a test set.
+        indices: of its images.
+        background: its classes that are background.
+
+    Returns:
+        For each tokenizer the size of its maps and the means over images, and over tokens or for each of them; None for
+        what couldn't be measured.
+
+    Raises:
+        ValueError: the model has no tokenizer that attends; the data set has no class of ``background``.
+    """
+    owners = tokenizers_by_owner(model)
+    if not owners:
+        raise ValueError('the model has no tokenizer that attends')
+    num_classes = len(dataset.metainfo['classes'])
+    if not all(0 <= index < num_classes for index in background):
+        raise ValueError(f'--background {background}: the classes of the data set are 0 to {num_classes - 1}')
+    measured: dict[str, list[dict[str, Tensor]]] = {name: [] for names in owners.values() for name in names}
+    sizes = {name: set() for name in measured}
+    for inputs, labels in preprocessed(model, dataset, indices):
+        with torch.no_grad(), record_attention(model) as records:
+            model(inputs, mode='tensor')
+        for owner, names in owners.items():
+            maps = [records[name].attention.mean(dim=1).double() for name in names]  # of each 1, L, H, W
+            relation = _relation_weights(records, owner, sum(attention.shape[1] for attention in maps))
+            values = measure_tokens(maps, relation, inputs.shape[-2:], labels, background)
+            for name, attention, value in zip(names, maps, values):
+                measured[name].append(value)
+                sizes[name].add('{}x{}'.format(*attention.shape[-2:]))
+    return {name: dict(map=' '.join(sorted(sizes[name]))) | _summarise(images) for name, images in measured.items()}
+
+
+def tokenizers_by_owner(model: nn.Module) -> dict[str, list[str]]:
+    """Names of the tokenizers that attend, by the name of the module whose ``relation`` takes their tokens."""
+    parts = dict(model.named_modules())
+    owners: dict[str, list[str]] = {}
+    for name, part in parts.items():
+        if isinstance(part, AttentionTokenizer):
+            owner = name.rpartition('.')[0]
+            while owner and not hasattr(parts[owner], 'relation'):
+                owner = owner.rpartition('.')[0]
+            owners.setdefault(owner, []).append(name)
+    return owners
+
+
+def _relation_weights(records: dict[str, Record], owner: str, num_tokens: int) -> Tensor | None:
+    """W, ``(1, L, L)``; None for a relation without self-attention, or among other tokens than the tokenizers made."""
+    record = records.get(f'{owner}.relation'.removeprefix('.'))
+    if record is None or record.attention.shape[-1] != num_tokens:
+        return None
+    return record.attention.mean(dim=1).double()
+
+
+def _summarise(images: list[dict[str, Tensor]]) -> dict:
+    """The mean over images, and over tokens or for each of them; None for what couldn't be measured."""
+    values = {key: torch.cat([image[key] for image in images]).cpu() for key in images[0]}  # images, L or 1
+    entropies = values['entropy'].mean(dim=0)  # L
+    shows_both = (values['on_foreground'] + values['on_background']).isfinite().all(dim=1)  # images
+    foreground, background = (values[f'on_{region}'][shows_both].mean(dim=0) for region in ('foreground', 'background'))
+    summary = dict(
+        tokens=len(entropies),
+        images=len(images),
+        images_without_both_regions=int((~shows_both).sum()),
+        entropy=entropies.mean(),
+        entropy_of_tokens=entropies,
+        uniform_entropy=values['uniform_entropy'].mean(),
+        times_smaller=values['uniform_entropy'].mean() / entropies.mean(),
+        foreground_gain=foreground.mean() / background.mean() - 1,
+        foreground_gain_of_tokens=foreground / background - 1,
+        **{key: values[key].mean().sqrt() for key in ('spread', 'uniform_spread', 'reach', 'shift')},
+        **{key: values[key].mean() for key in ('to_others', 'uniform_to_others')},
+    )
+    return {key: finite(value) for key, value in summary.items()}
+
+
+def finite(value: Any) -> Any:
+    """Numbers of a tensor as JSON has them; None for NaN, what couldn't be measured, and for infinity."""
+    if isinstance(value, Tensor):
+        value = value.tolist()
+    if isinstance(value, list):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def describe_entropies(tokenizers: dict[str, dict]) -> list[dict[str, str]]:
+    """A row a tokenizer of what :func:`measure_tokenizers` gives: entropy, and attention on the foreground."""
+    return [
+        {
+            'tokenizer': tokenizer,
+            'map': row['map'] if ' ' not in row['map'] else 'several',
+            'tokens': str(row['tokens']),
+            'entropy': f'{row["entropy"]:.3f}',
+            'of each token': f'{min(row["entropy_of_tokens"]):.2f} to {max(row["entropy_of_tokens"]):.2f}',
+            'uniform': f'{row["uniform_entropy"]:.3f}',
+            'times smaller': _show(row['times_smaller'], '.2f'),
+            'more on foreground (%)': _show(row['foreground_gain'], '+.1f', 100),
+        }
+        for tokenizer, row in tokenizers.items()
+    ]
+
+
+def describe_distances(tokenizers: dict[str, dict]) -> list[dict[str, str]]:
+    """A row a tokenizer of what :func:`measure_tokenizers` gives: distances, and attention on other tokens."""
+    return [
+        {
+            'tokenizer': tokenizer,
+            'A to A': f'{row["spread"]:.3f}',
+            'A to Â': _show(row['reach'], '.3f'),
+            'uniform': f'{row["uniform_spread"]:.3f}',
+            'centre of A to of Â': _show(row['shift'], '.3f'),
+            'W on other tokens (%)': _show(row['to_others'], '.1f', 100),
+            'uniform W (%)': f'{100 * row["uniform_to_others"]:.1f}',
+        }
+        for tokenizer, row in tokenizers.items()
+    ]
+
+
+def _show(value: float | None, form: str, factor: float = 1.0) -> str:
+    return '' if value is None else f'{factor * value:{form}}'

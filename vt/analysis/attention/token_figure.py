@@ -1,0 +1,85 @@
+"""Pictures of where visual tokens look."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from mmengine.dataset import pseudo_collate
+from torch import Tensor, nn
+from torch.nn.functional import interpolate, pad
+
+from vt.models import AttentionTokenizer, record_attention
+
+CELL = 1.25  # inches
+
+
+def name_tokenizer(model: nn.Module, index: int) -> str:
+    """Name of a tokenizer that attends, in the order of the network; of the last one for -1.
+
+    Raises:
+        ValueError: there are not so many.
+    """
+    names = [name for name, part in model.named_modules() if isinstance(part, AttentionTokenizer)]
+    if not -len(names) <= index < len(names):
+        raise ValueError(f'--module {index}: the model has {len(names)} tokenizers that attend')
+    return names[index]
+
+
+@torch.no_grad()
+def look(model: nn.Module, tokenizer: str, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
+    """What :func:`draw_attention` draws of one image.
+
+    Args:
+        model: in evaluation mode.
+        tokenizer: its name in ``model.named_modules()``.
+        sample: as a test set gives it.
+        is_bgr: whether its image is in OpenCV's channel order.
+
+    Returns:
+        The padded image, ``(3, height, width)``, and the tokenizer's maps, ``(heads, L, H, W)``.
+    """
+    batch = pseudo_collate([sample])
+    image = batch['inputs'][0].float() / 255  # 3, height, width
+    inputs = model.data_preprocessor(batch, False)['inputs']
+    with record_attention(model) as records:
+        model(inputs, mode='tensor')
+    bottom, right = inputs.shape[-2] - image.shape[-2], inputs.shape[-1] - image.shape[-1]
+    image = pad(image.flip(0) if is_bgr else image, (0, right, 0, bottom))
+    return image, records[tokenizer].attention[0].cpu()
+
+
+def draw_attention(images: Sequence[Tensor], attention: Sequence[Tensor], titles: Sequence[str]) -> Figure:
+    """A row an image: the image, then one column a token, glowing where the token looks.
+
+    Each token's map runs from its weakest pixel, clear, to its strongest, bright.
+
+    Args:
+        images: RGB in 0 to 1, each ``(3, height, width)``.
+        attention: a tokenizer's maps of each image, ``(heads, L, H, W)``; heads are averaged.
+        titles: one for each image.
+    """
+    rows, columns = len(images), 1 + attention[0].shape[1]
+    figure = Figure(figsize=(CELL * columns, CELL * rows + 0.5), layout='constrained')
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for cells, image, maps, title in zip(axes, images, attention, titles):
+        pixels = image.permute(1, 2, 0).numpy()
+        cells[0].imshow(pixels)
+        cells[0].set_ylabel(title, fontsize=9)
+        for cell, token_map in zip(cells[1:], _brightness(maps, image.shape[1:])):
+            cell.imshow(0.6 * pixels)
+            cell.imshow(token_map, cmap='inferno', alpha=0.85 * token_map, vmin=0, vmax=1)
+    for column, cell in enumerate(axes[0]):
+        cell.set_title(f'token {column}' if column else 'image', fontsize=9)
+    for cell in axes.flat:
+        cell.set(xticks=[], yticks=[])
+        cell.spines[:].set_visible(False)
+    figure.suptitle('Where each visual token looks', fontsize=11)
+    return figure
+
+
+def _brightness(attention: Tensor, size: tuple[int, int]) -> np.ndarray:
+    """Maps ``(heads, L, H, W)`` at the image's size, each from 0 to 1, ``(L, height, width)``."""
+    maps = interpolate(attention.mean(dim=0)[None], size, mode='bilinear')[0]
+    low, high = maps.amin(dim=(-2, -1), keepdim=True), maps.amax(dim=(-2, -1), keepdim=True)
+    return ((maps - low) / (high - low).clamp(min=torch.finfo(maps.dtype).tiny)).numpy()

@@ -1,0 +1,1 @@
+"""Multiply-adds and parameters, and the paper's tables of them."""

@@ -1,0 +1,89 @@
+"""Multiply-adds and parameters, with matrix products and attention counted.
+
+Counters get two things wrong for transformers: they skip fused attention and kernels of one's own, and some count an
+addition and a multiplication as two. Here attention runs as plain matrix products while it is counted, and a
+multiply-add is one FLOP, as in the paper's tables.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from vt.ops import use_path
+
+
+@dataclass
+class Complexity:
+    """The cost of one forward pass.
+
+    Attributes:
+        flops: multiply-adds of convolutions, linear layers, matrix products and attention.
+        parameters: number of parameters, trained or not.
+    """
+
+    flops: int
+    parameters: int
+
+
+@contextmanager
+def _countable_attention() -> Iterator[None]:
+    """Keep fused kernels, PyTorch's and ours, which counters can't see into, out of a forward pass."""
+    fastpath = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH), use_path('plain'):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fastpath)
+
+
+@torch.no_grad()
+def count_complexity(model: nn.Module, *inputs, **options) -> Complexity:
+    """Count the FLOPs of ``model(*inputs, **options)`` and the parameters of ``model``.
+
+    The model runs once, in evaluation mode, and is left in the mode it was in.
+    """
+    training = model.training
+    model.eval()
+    try:
+        with _countable_attention(), FlopCounterMode(display=False) as counter:
+            model(*inputs, **options)
+    finally:
+        model.train(training)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return Complexity(counter.get_total_flops() // 2, parameters)
+
+
+@torch.no_grad()
+def count_by_module(model: nn.Module, *inputs, **options) -> dict[str, int]:
+    """FLOPs of each module inside ``model``, by its name in ``model.named_modules()``; arguments as above.
+
+    The model stays in evaluation mode.
+    """
+    model.eval()
+    with _countable_attention(), FlopCounterMode(display=False) as counter:
+        model(*inputs, **options)
+    root = type(model).__name__
+    return {
+        name.removeprefix(f'{root}.'): sum(counts.values()) // 2
+        for name, counts in counter.get_flop_counts().items()
+        if name.startswith(f'{root}.')
+    }
+
+
+def has_neck(model: nn.Module) -> bool:
+    """Whether a model has a neck worth measuring: one with parameters."""
+    neck = getattr(model, 'neck', None)
+    return neck is not None and any(True for _ in neck.parameters())
+
+
+@torch.no_grad()
+def neck_inputs(model: nn.Module, images: Tensor) -> tuple[Tensor, ...]:
+    """The maps that the backbone gives to the neck for ``images``, in evaluation mode."""
+    model.eval()
+    return tuple(model.backbone(images))

@@ -1,0 +1,124 @@
+"""How fast a config's training images are loaded, without a model; also on pictures that are made here."""
+
+import sys
+import time
+from pathlib import Path
+
+import cv2
+import mmcv
+import numpy as np
+from mmengine.config import Config
+from mmengine.registry import DATASETS, init_default_scope
+from mmengine.runner import Runner
+from mmengine.utils.dl_utils import set_multi_processing
+from torch.utils.data import DataLoader, RandomSampler
+
+from vt.engine.config_files import read_config, set_loader_defaults
+from vt.engine.launch import is_segmentation
+
+# ImageNet-1k's most frequent size, and about the mean size of its files in bytes.
+HEIGHT, WIDTH = 375, 500
+FILE_SIZE = 110_000
+
+
+def loading_config(path: str, decoder: str | None, workers: int, images: str | None) -> Config:
+    """A config whose training images come from a decoder, a number of workers, and a folder of pictures.
+
+    Args:
+        path: the config.
+        decoder: ``imdecode_backend`` of its ``LoadImageFromFile``; None keeps it.
+        workers: processes that load; 0 for none beside the main one.
+        images: folder of class folders in place of the config's data; None keeps them.
+
+    Raises:
+        ImportError: the decoder needs a package that isn't here (turbojpeg: PyTurboJPEG, and libjpeg-turbo).
+        ValueError: the pipeline reads no image files; the pictures have no label masks, which a segmentor needs.
+    """
+    cfg = read_config(path)
+    loader = cfg.train_dataloader
+    loader.num_workers = workers
+    loader.persistent_workers = False  # they end with their round, and leave the cores to the next one
+    if images is not None:
+        if is_segmentation(cfg):
+            raise ValueError(f'--synthetic: {path} needs label masks, and synthetic pictures have none')
+        loader.dataset = dict(type='CustomDataset', data_root=images, pipeline=loader.dataset.pipeline)
+    if decoder is not None:
+        steps = [step for step in loader.dataset.pipeline if step['type'].endswith('LoadImageFromFile')]
+        if not steps:
+            raise ValueError(f'--decoders {decoder}: the pipeline of {path} has no LoadImageFromFile')
+        steps[0].imdecode_backend = decoder
+        mmcv.use_backend(decoder)  # mmcv makes turbojpeg's decoder only here
+    set_loader_defaults(cfg)
+    return cfg
+
+
+def describe_loader(path: str, cfg: Config) -> dict[str, str | int]:
+    """What tells this loader from the others."""
+    loader = cfg.train_dataloader
+    decoders = [
+        step.get('imdecode_backend', 'cv2') for step in loader.dataset.get('pipeline', []) if 'Load' in step['type']
+    ]
+    return dict(
+        config=Path(path).stem,
+        decoder=decoders[0] if decoders else 'none',
+        workers=loader.num_workers,
+        batch_size=loader.batch_size,
+    )
+
+
+def build_loader(cfg: Config) -> DataLoader:
+    """The loader of a config's training images, in a process set up as mmengine's runners set it up."""
+    init_default_scope(cfg.get('default_scope', 'mmpretrain'))
+    set_multi_processing(**cfg.get('env_cfg', {}).get('mp_cfg', {}))
+    dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    endless = RandomSampler(dataset, replacement=True, num_samples=sys.maxsize)
+    return Runner.build_dataloader(dict(cfg.train_dataloader, dataset=dataset, sampler=endless), seed=0)
+
+
+def images_per_second(loader: DataLoader, batches: int) -> float:
+    """Time ``batches`` batches, after as many as the workers may have at hand beforehand."""
+    iterator = iter(loader)
+    for _ in range(1 + loader.num_workers * (loader.prefetch_factor or 0)):
+        next(iterator)
+    start = time.perf_counter()
+    for _ in range(batches):
+        next(iterator)
+    return batches * loader.batch_size / (time.perf_counter() - start)
+
+
+def write_jpegs(folder: Path, number: int, num_classes: int = 2, seed: int = 0) -> int:
+    """Write pictures into ``folder/class_<k>/<i>.jpg``.
+
+    Args:
+        folder: where the folders of classes are made.
+        number: of pictures.
+        num_classes: number of classes, taken in turn.
+        seed: of the pictures.
+
+    Returns:
+        Their mean size in bytes.
+    """
+    generator = np.random.default_rng(seed)
+    sizes = []
+    for index in range(number):
+        path = folder / f'class_{index % num_classes}' / f'{index}.jpg'
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode(draw_picture(generator)))
+        sizes.append(path.stat().st_size)
+    return int(np.mean(sizes))
+
+
+def draw_picture(generator: np.random.Generator) -> np.ndarray:
+    """Noise at every scale, the more of it the coarser the scale, as in photographs: ``(HEIGHT, WIDTH, 3)``, uint8."""
+    picture = np.full((HEIGHT, WIDTH, 3), 128, np.float32)
+    for scale in 2 ** np.arange(8):
+        grid = generator.standard_normal((-(-HEIGHT // scale), -(-WIDTH // scale), 3), np.float32)
+        grid = 0.7 * grid.mean(axis=2, keepdims=True) + 0.3 * grid  # channels of photographs are alike
+        picture += 14 * scale**0.3 * cv2.resize(grid, (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC)
+    return np.clip(picture, 0, 255).astype(np.uint8)
+
+
+def encode(picture: np.ndarray) -> bytes:
+    """The picture as JPEG at the quality whose file is nearest to ImageNet's mean size."""
+    files = [cv2.imencode('.jpg', picture, [cv2.IMWRITE_JPEG_QUALITY, quality])[1] for quality in range(60, 100, 3)]
+    return min(files, key=lambda file: abs(len(file) - FILE_SIZE)).tobytes()

@@ -1,0 +1,163 @@
+"""How a benchmark runs a model, and what it records.
+
+Letters: N batch, H and W height and width of an image.
+"""
+
+import json
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+KINDS = ('inference', 'training')
+PARTS = ('whole', 'neck', 'backbone')
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How models are run.
+
+    Attributes:
+        device: as PyTorch names it.
+        dtype: ``'float32'``, or the lower precision of autocast, as ``--amp`` has it: weights stay in float32.
+        memory_format: ``'channels_last'`` or ``'contiguous'``, of weights and images.
+        compile: ``'off'``, or a mode of ``torch.compile``.
+        fuse_conv_bn: in inference, fold each batch normalisation into the convolution before it, as for deployment.
+        batch_size: N.
+        size: H and W.
+    """
+
+    device: str = 'cpu'
+    dtype: str = 'float32'
+    memory_format: str = 'channels_last'
+    compile: str = 'off'
+    batch_size: int = 8
+    size: tuple[int, int] = (224, 224)
+    fuse_conv_bn: bool = False
+
+    def describe(self) -> str:
+        """One line for a title."""
+        height, width = self.size
+        compiled = '' if self.compile == 'off' else f', compiled ({self.compile})'
+        fused = ', BN folded' if self.fuse_conv_bn else ''
+        return f'batch {self.batch_size}, {height}x{width}, {self.dtype}, {self.memory_format}{compiled}{fused}'
+
+    def autocast(self) -> AbstractContextManager:
+        """The context of a forward pass."""
+        dtype = torch.bfloat16 if self.dtype == 'float32' else getattr(torch, self.dtype)
+        return torch.autocast(torch.device(self.device).type, dtype, enabled=self.dtype != 'float32')
+
+    def random(self, *shape: int) -> Tensor:
+        """Random images or maps."""
+        layout = getattr(torch, self.memory_format.replace('contiguous', 'contiguous_format'))
+        return torch.randn(shape, device=self.device).contiguous(memory_format=layout)
+
+
+@dataclass
+class Measurement:
+    """One part of one model in one setting, in inference or training.
+
+    Attributes:
+        model: name of the config or the peer.
+        part: ``'whole'``, ``'neck'`` or ``'backbone'``.
+        kind: ``'inference'`` or ``'training'``; of a whole model that is forward, loss, backward and SGD's update, of a
+            part forward and backward.
+        device, dtype, memory_format, compile, batch_size, size, fuse_conv_bn: as in :class:`Setting`.
+        tokens: L, where several were asked for and the model has tokens.
+        seconds: of each step.
+        flops: multiply-adds of one image in inference.
+        parameters: their number.
+        peak_memory: bytes at the peak of a step; None where it wasn't asked for.
+        bound_seconds: the step's matrix operators at the machine's ceilings; see :func:`roofline.bound_seconds`.
+        token_side_seconds: of each step's modules that see tokens alone; None where there are none.
+        seconds_by_operator: where a step's time goes; None where it wasn't asked for.
+    """
+
+    model: str
+    part: str
+    kind: str
+    device: str
+    dtype: str
+    memory_format: str
+    compile: str
+    batch_size: int
+    size: Sequence[int]
+    tokens: int | None
+    seconds: list[float]
+    flops: int
+    parameters: int
+    peak_memory: int | None = None
+    bound_seconds: float | None = None
+    token_side_seconds: list[float] | None = None
+    seconds_by_operator: dict[str, float] | None = None
+    fuse_conv_bn: bool = False
+
+    @property
+    def median(self) -> float:
+        """Median seconds of a step."""
+        return float(np.median(self.seconds))
+
+    @property
+    def spread(self) -> float:
+        """The interquartile range of the seconds over their median."""
+        low, high = np.percentile(self.seconds, (25, 75))
+        return float(high - low) / self.median
+
+    @property
+    def share(self) -> float:
+        """Of the roofline: the bound over the median time."""
+        return self.bound_seconds / self.median
+
+    @property
+    def pixels(self) -> int:
+        """Of one image, H times W."""
+        return self.size[0] * self.size[1]
+
+    @property
+    def setting(self) -> Setting:
+        """How it ran."""
+        values = {entry.name: getattr(self, entry.name) for entry in fields(Setting)}
+        return Setting(**values | dict(size=tuple(self.size)))
+
+
+@dataclass
+class BenchmarkRecord:
+    """What ``tools/benchmark.py --out`` writes.
+
+    Attributes:
+        command: that wrote it.
+        environment: variables that change the time of a CPU.
+        device: its name.
+        versions: of Python and the libraries.
+        settings: of the process: number of threads, whether the allocator keeps what is freed.
+        ceilings: of each part, kind and setting, with the rates of :class:`ceilings.Ceilings`.
+        results: the measurements.
+    """
+
+    command: str
+    environment: dict[str, str]
+    device: str
+    versions: dict[str, str]
+    settings: dict
+    ceilings: list[dict]
+    results: list[Measurement]
+
+
+def read_record(path: Path) -> BenchmarkRecord:
+    """Read what ``tools/benchmark.py --out`` wrote.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        ValueError: it is something else.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f'there is no {path}; write it first: tools/benchmark.py CONFIG ... --out {path}')
+    try:
+        record = json.loads(path.read_text())
+        return BenchmarkRecord(**record | dict(results=[Measurement(**entry) for entry in record['results']]))
+    except (KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ValueError(f'{path} is not what tools/benchmark.py --out writes; write it anew') from error

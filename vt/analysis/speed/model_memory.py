@@ -1,0 +1,65 @@
+"""Peak memory of a step, the model's own included and nothing else's."""
+
+import gc
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+
+from vt.engine.allocator import give_back_freed_memory
+
+from .measurement import Setting
+from .subject import Subject
+from .timing import peak_memory
+from .workload import Workload
+
+
+def peak_memories(subject: Subject, part: str, setting: Setting, kinds: tuple[str, ...]) -> dict[str, int]:
+    """Bytes at the peak of a step of each kind: weights, inputs, activations, gradients, the optimizer's state.
+
+    On a CPU a process's resident memory holds much that a model doesn't need: libraries, and what was freed and not
+    given back. So each model has a process of its own there, whose allocator gives back at once what is freed, and
+    which has made such steps before; what it has when the model is gone is taken off. That is what a step needs; an
+    allocator that keeps freed memory may hold more. On a GPU it is what PyTorch allocates.
+
+    Args:
+        subject: the model.
+        part: what of it; the rest of the model is not counted.
+        setting: how it runs.
+        kinds: ``'inference'``, ``'training'`` or both, in this order.
+    """
+    if torch.device(setting.device).type == 'cuda':
+        return _measure(subject, part, setting, kinds)
+    with ProcessPoolExecutor(1, mp_context=get_context('spawn')) as pool:
+        return pool.submit(_measure_on_cpu, subject, part, setting, kinds, torch.get_num_threads()).result()
+
+
+def _measure_on_cpu(subject: Subject, part: str, setting: Setting, kinds: tuple[str, ...], threads: int) -> dict:
+    torch.set_num_threads(threads)
+    give_back_freed_memory()
+    _measure(subject, part, setting, kinds)  # what is loaded and made once is there before the count
+    return _measure(subject, part, setting, kinds)
+
+
+def _measure(subject: Subject, part: str, setting: Setting, kinds: tuple[str, ...]) -> dict[str, int]:
+    device = torch.device(setting.device)
+    gc.collect()
+    before = _memory_in_use(device)
+    workload = Workload(subject.build(setting), part, setting)  # of the model it keeps the part alone
+    peaks = {}
+    for kind in kinds:
+        step = workload.step(kind)
+        step()  # an optimizer makes its state in the first one
+        peaks[kind] = peak_memory(step, device) - before
+    return peaks
+
+
+def _memory_in_use(device: torch.device) -> int:
+    if device.type == 'cuda':
+        return torch.cuda.memory_allocated(device)
+    status = Path('/proc/self/status')
+    if not status.exists():
+        raise ValueError('peak memory is measured on Linux alone: give --no-memory')
+    line = next(line for line in status.read_text().splitlines() if line.startswith('VmRSS'))
+    return int(line.split()[1]) * 1024

@@ -1,0 +1,221 @@
+"""What ``tools/benchmark_performance.sh`` measured, as pairs and rows of tables."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .measurement import KINDS, BenchmarkRecord, Measurement, read_record
+from .scaling import exponent, scaling_lines
+
+SCRIPT = 'bash tools/benchmark_performance.sh'
+CPU = 'cpu'
+DEPTHS = (18, 34, 50, 101)
+# Files of one device, docs/benchmarks/<name>_<device>.json, and what each shows.
+NECKS, SEGMENTORS = 'necks_800x1216', 'segmentors_800x1216'
+RESNETS = tuple(f'resnet{depth}' for depth in DEPTHS)
+SCALING = dict(scaling_necks='necks', scaling_resnets='classifiers')
+TOKENS = dict(tokens_necks='necks', tokens_resnets='classifiers')
+LAYOUT, ALLOCATOR = 'necks-contiguous_800x1216', 'necks-default-allocator_800x1216'
+HALF = 'necks-bfloat16_800x1216'
+FOLDED = ('segmentors-folded_800x1216', *(f'{name}-folded' for name in RESNETS))
+ON_CPU = (NECKS, SEGMENTORS, *RESNETS, *SCALING, *TOKENS, LAYOUT, ALLOCATOR, HALF, *FOLDED)
+# What a table has a column for where its measurements differ in it.
+VARIED = dict(batch_size='batch', size='size', dtype='precision', compile='compiled', tokens='tokens')
+Rows = list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A model and the one that it replaces, of one interleaved run.
+
+    Attributes:
+        theirs: the one that is replaced.
+        ours: VT.
+    """
+
+    theirs: Measurement
+    ours: Measurement
+
+    @property
+    def faster(self) -> float:
+        """Their median time over ours."""
+        return self.theirs.median / self.ours.median
+
+    @property
+    def fewer(self) -> float:
+        """Their FLOPs over ours."""
+        return self.theirs.flops / self.ours.flops
+
+    @property
+    def delivered(self) -> float:
+        """How much of the FLOPs' ratio is seen in time."""
+        return self.faster / self.fewer
+
+    @property
+    def memory(self) -> float:
+        """Our peak memory over theirs."""
+        return self.ours.peak_memory / self.theirs.peak_memory
+
+
+def devices(folder: Path) -> list[str]:
+    """The devices that a folder has measurements of: the end of their files' names, the CPU first."""
+    stems = [path.stem.removeprefix(f'{NECKS}_') for path in folder.glob(f'{NECKS}_*.json')]
+    return sorted(stems, key=lambda name: (name != CPU, name))
+
+
+def read_device(folder: Path, device: str) -> dict[str, BenchmarkRecord]:
+    """All records of a device, by what they show.
+
+    Raises:
+        FileNotFoundError: one that the page needs of a CPU is not there.
+    """
+    records = {path.stem.removesuffix(f'_{device}'): path for path in sorted(folder.glob(f'*_{device}.json'))}
+    missing = [name for name in ON_CPU if device == CPU and name not in records]
+    if missing:
+        raise FileNotFoundError(f'there is no {folder / f"{missing[0]}_{device}.json"}; measure it: {SCRIPT}')
+    # Others in the folder, such as those of the ablations, are not for this page.
+    known = [name for name in records if name in ON_CPU or name.removesuffix('-compiled') in (NECKS, *RESNETS)]
+    return {name: read_record(records[name]) for name in known}
+
+
+def short_name(model: str) -> str:
+    """A config's name up to its recipe, such as ``vt-fpn_r50``; a peer's whole name."""
+    parts = model.split('_')
+    recipe = next((index for index, part in enumerate(parts) if part[0].isdigit()), len(parts))
+    return '_'.join(parts[:recipe])
+
+
+def pair(record: BenchmarkRecord, kind: str) -> Pair:
+    """The first two models of a record in its first setting."""
+    theirs, ours, *_ = (m for m in record.results if m.kind == kind and m.setting == record.results[0].setting)
+    return Pair(theirs, ours)
+
+
+def compare_rows(results: Sequence[Measurement]) -> Rows:
+    """A row for each model in each setting, against the first model there; inference first, then training."""
+    varied = [name for name in VARIED if len({str(getattr(m, name)) for m in results}) > 1]
+    firsts: dict[tuple, Measurement] = {}
+    pairs = [Pair(firsts.setdefault((m.setting, m.kind), m), m) for m in results]
+    return [_describe_pair(pair, varied) for pair in sorted(pairs, key=lambda pair: KINDS.index(pair.ours.kind))]
+
+
+def _describe_pair(pair: Pair, varied: Iterable[str]) -> dict[str, str]:
+    m = pair.ours
+    row = {'model': short_name(m.model), 'kind': m.kind}
+    row |= {VARIED[name]: _describe_value(getattr(m, name)) for name in varied}
+    row |= {
+        'GFLOPs': f'{m.flops / 1e9:.2f}',
+        'fewer': f'{pair.fewer:.2f}x',
+        'ms': milliseconds(m.median),
+        'spread': f'{100 * m.spread:.1f} %',
+        'faster': f'{pair.faster:.2f}x',
+        "of the FLOPs' ratio": f'{100 * pair.delivered:.0f} %',
+        'of the roofline': f'{100 * m.share:.0f} %',
+    }
+    return row if m.peak_memory is None else row | {'peak memory (MB)': f'{m.peak_memory / 1e6:,.0f}'}
+
+
+def milliseconds(seconds: float) -> str:
+    """Seconds as milliseconds of at least three digits."""
+    value = 1e3 * seconds
+    return f'{value:,.{max(0, 2 - math.floor(math.log10(value)))}f}'
+
+
+def _describe_value(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return 'x'.join(map(str, value))
+    return '' if value is None else str(value)
+
+
+def summary_rows(records: dict[str, BenchmarkRecord]) -> Rows:
+    """A row for each pair of models in its first setting: milliseconds of ours, and the ratios."""
+    rows = []
+    for name in (NECKS, SEGMENTORS, *RESNETS):
+        inference, training = (pair(records[name], kind) for kind in KINDS)
+        ours = inference.ours
+        height, width = ours.size
+        part = ' neck' if ours.part == 'neck' else ''
+        row = {
+            'model, instead of': f'{short_name(ours.model)}{part}, {short_name(inference.theirs.model)}',
+            'batch': f'{ours.batch_size} x {height}x{width}',
+            'fewer FLOPs': f'{inference.fewer:.2f}x',
+            'inference (ms)': milliseconds(ours.median),
+            'faster': f'{inference.faster:.2f}x',
+            'training step (ms)': milliseconds(training.ours.median),
+            'faster in training': f'{training.faster:.2f}x',
+        }
+        rows.append(row)
+    return rows
+
+
+def setting_rows(records: dict[str, BenchmarkRecord]) -> Rows:
+    """The necks under each choice of memory format and allocator: what each choice is worth."""
+    rows = []
+    for name in (NECKS, LAYOUT, ALLOCATOR):
+        record = records[name]
+        for kind in KINDS:
+            found = pair(record, kind)
+            allocator = 'keeps freed memory' if record.settings['keeps_freed_memory'] else 'default'
+            row = {
+                'kind': kind,
+                'memory format': found.ours.memory_format,
+                'allocator': allocator,
+                f'{short_name(found.theirs.model)} (ms)': milliseconds(found.theirs.median),
+                f'{short_name(found.ours.model)} (ms)': milliseconds(found.ours.median),
+                'faster': f'{found.faster:.2f}x',
+            }
+            rows.append(row)
+    return sorted(rows, key=lambda row: row['kind'])
+
+
+def exponents(record: BenchmarkRecord, x: str) -> dict[str, float]:
+    """The power of pixels or tokens that each line of :func:`scaling_lines` grows with."""
+    return {label: exponent(*line) for label, line in named_lines(record, x).items()}
+
+
+def named_lines(record: BenchmarkRecord, x: str) -> dict[str, tuple[list[int], list[float]]]:
+    """The lines of a record in inference, with short names."""
+    results = [m for m in record.results if m.kind == 'inference']
+    lines = scaling_lines(results, x)
+    models = {m.model for m in results}
+    return {_shorten(label, models): line for label, line in lines.items()}
+
+
+def _shorten(label: str, models: Iterable[str]) -> str:
+    model = max((model for model in models if label.startswith(model)), key=len)
+    return short_name(model) + label.removeprefix(model)
+
+
+def scaling_rows(record: BenchmarkRecord, x: str) -> Rows:
+    """A row a line: milliseconds at each size or number of tokens, and the exponent."""
+    columns = {m.pixels: 'x'.join(map(str, m.size)) for m in record.results} if x == 'pixels' else {}
+    rows = []
+    for label, (xs, ys) in named_lines(record, x).items():
+        row = {'ms': label} | {columns.get(place, str(place)): milliseconds(y) for place, y in zip(xs, ys)}
+        rows.append(row | {'exponent': f'{exponent(xs, ys):.2f}'})
+    return rows
+
+
+def ceiling_rows(records: Iterable[BenchmarkRecord]) -> Rows:
+    """The ceilings of each precision: the median and the range over all runs."""
+    by_dtype: dict[str, list[dict]] = {}
+    for record in records:
+        for ceiling in record.ceilings:
+            by_dtype.setdefault(ceiling['dtype'], []).append(ceiling)
+    columns = dict(
+        matmul='matrix product (GFLOP/s)',
+        convolution1x1='1x1 convolution (GFLOP/s)',
+        convolution3x3='3x3 convolution (GFLOP/s)',
+        copy='copy (GB/s)',
+    )
+    return [
+        {'precision': dtype} | {title: _range([c[name] / 1e9 for c in ceilings]) for name, title in columns.items()}
+        for dtype, ceilings in by_dtype.items()
+    ]
+
+
+def _range(values: list[float]) -> str:
+    return f'{np.median(values):.4g} ({min(values):.4g} to {max(values):.4g})'

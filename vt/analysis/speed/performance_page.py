@@ -1,0 +1,145 @@
+"""The page on performance: its tables, figures and the numbers in its text, all from measurements."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from jinja2 import Environment, StrictUndefined
+from matplotlib.figure import Figure
+
+from vt.analysis.tables import to_markdown
+
+from . import performance as data
+from .measurement import BenchmarkRecord
+from .scaling import draw_lines
+
+# Kept beside the measurements by other tools; the page has a table of each that is there.
+OTHER_TABLES = ('data_loading', 'startup')
+FORMATS = dict(
+    times=lambda value: f'{value:.2f}x',
+    percent=lambda value: f'{100 * value:.0f} %',
+    power=lambda value: f'{value:.2f}',
+    mb=lambda value: f'{value / 1e6:,.0f} MB',
+    table=lambda rows: to_markdown(fill(rows)),
+)
+
+
+def render(template: str, folder: Path) -> str:
+    """The page's text.
+
+    Args:
+        template: Jinja's, with the text between the numbers.
+        folder: of the measurements.
+
+    Raises:
+        FileNotFoundError: a measurement that the page needs is not there.
+    """
+    environment = Environment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    environment.filters |= FORMATS
+    cpu = data.read_device(folder, data.CPU)
+    gpus = {name: data.read_device(folder, name) for name in data.devices(folder) if name != data.CPU}
+    return environment.from_string(template).render(
+        cpu=describe_device(cpu),
+        gpus=[describe_device(records) for records in gpus.values()],
+        script=data.SCRIPT,
+        others={name: read_rows(folder / f'{name}_{data.CPU}.json') for name in OTHER_TABLES},
+    )
+
+
+def summarise(folder: Path) -> str:
+    """The table of the README: each model on the CPU against what it replaces."""
+    return to_markdown(data.summary_rows(data.read_device(folder, data.CPU)))
+
+
+def describe_device(records: dict[str, BenchmarkRecord]) -> dict[str, Any]:
+    """What the template says of a device; a table that its measurements don't give is left out."""
+    some = records[data.NECKS]
+    resnets = [name for name in data.RESNETS if name in records]
+    compiled = {name: record for name, record in records.items() if name.endswith('-compiled')}
+    facts = dict(
+        device=some.device,
+        versions=some.versions,
+        threads=some.settings['threads'],
+        commands={name: record.command for name, record in records.items()},
+        ceilings=data.ceiling_rows(records.values()),
+        necks=_pairs(some) | dict(rows=data.compare_rows(some.results)),
+        resnets={name: _pairs(records[name]) for name in resnets},
+        resnet_rows=[row for name in resnets for row in data.compare_rows(records[name].results)],
+        compiled={name: data.compare_rows(record.results) for name, record in compiled.items()},
+        scaling=_scaling(records, data.SCALING, 'pixels'),
+        tokens=_scaling(records, data.TOKENS, 'tokens'),
+    )
+    whole = records.get(data.SEGMENTORS)
+    facts['segmentors'] = whole and _pairs(whole) | dict(rows=data.compare_rows(whole.results))
+    facts['settings'] = data.setting_rows(records) if data.LAYOUT in records else None
+    facts['half'] = data.compare_rows(records[data.HALF].results) if data.HALF in records else None
+    folded = [records[name] for name in data.FOLDED if name in records]
+    facts['folded_rows'] = [row for record in folded for row in data.compare_rows(record.results)]
+    facts['folded'] = {name: _pairs(records[name]) for name in data.FOLDED if name in records}
+    return facts
+
+
+def _pairs(record: BenchmarkRecord) -> dict[str, data.Pair]:
+    kinds = dict.fromkeys(m.kind for m in record.results)
+    return {kind: data.pair(record, kind) for kind in kinds}
+
+
+def _scaling(records: dict[str, BenchmarkRecord], names: dict[str, str], x: str) -> dict[str, dict]:
+    return {
+        what: dict(rows=data.scaling_rows(records[name], x), exponents=data.exponents(records[name], x))
+        for name, what in names.items()
+        if name in records
+    }
+
+
+def fill(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Rows with every column of each, empty where a row has nothing there."""
+    columns = dict.fromkeys((column for row in rows for column in row), '')
+    return [columns | row for row in rows]
+
+
+def read_rows(path: Path) -> list[dict[str, str]] | None:
+    """A JSON list of flat dictionaries as rows of a table, units as they are; None where the file isn't there."""
+    if not path.is_file():
+        return None
+    content = json.loads(path.read_text())
+    entries = content['results'] if isinstance(content, dict) else content
+    flat = [{key: value for key, value in entry.items() if not isinstance(value, (list, dict))} for entry in entries]
+    return fill([{key.replace('_', ' '): _describe(value) for key, value in entry.items()} for entry in flat])
+
+
+def _describe(value: Any) -> str:
+    if value is None:
+        return ''
+    return f'{value:.4g}' if isinstance(value, float) else str(value)
+
+
+def draw_page_scaling(folder: Path) -> Figure:
+    """Time against pixels, of necks and classifiers, and against tokens, on the CPU."""
+    records = data.read_device(folder, data.CPU)
+    panels = [(x, names, name) for names, x in ((data.SCALING, 'pixels'), (data.TOKENS, 'tokens')) for name in names]
+    figure, axes = plt.subplots(2, 2, figsize=(13, 13), layout='constrained')
+    for panel, (x, names, name) in zip(axes.flat, panels):
+        draw_lines(panel, x, data.named_lines(records[name], x))
+        panel.set_title(names[name])
+    return figure
+
+
+def draw_memory(folder: Path) -> Figure:
+    """Peak memory of a training step, VT beside what it replaces, on the CPU."""
+    records = data.read_device(folder, data.CPU)
+    pairs = [data.pair(records[name], 'training') for name in (data.NECKS, data.SEGMENTORS, *data.RESNETS)]
+    figure, axes = plt.subplots(figsize=(9, 4.5), layout='constrained')
+    places = np.arange(len(pairs))
+    for offset, (label, side) in zip((-0.2, 0.2), (('replaced', 'theirs'), ('VT', 'ours'))):
+        heights = [getattr(pair, side).peak_memory / 1e6 for pair in pairs]
+        axes.bar_label(axes.bar(places + offset, heights, 0.4, label=label), fmt='%.0f', fontsize='small')
+    names = [f'{data.short_name(pair.theirs.model)}\n({pair.theirs.part})' for pair in pairs]
+    axes.set_xticks(places, names)
+    axes.set_ylabel('peak memory of a training step, MB')
+    axes.legend()
+    return figure

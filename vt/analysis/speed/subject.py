@@ -1,0 +1,129 @@
+"""Models that a benchmark lays side by side: those of configs, and classifiers of other libraries, their peers."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from mmengine.config import Config
+from mmengine.model import BaseModel
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from vt.analysis.complexity.complexity_tables import set_num_classes
+from vt.engine.config_files import read_config
+from vt.engine.launch import build_model
+from vt.engine.speed_settings import to_channels_last
+from vt.registry import MODELS
+
+from .measurement import Setting
+
+# How to install each library of models.
+LIBRARIES = {'torchvision': 'pip install torchvision', 'timm': "pip install 'timm>=1,<2'"}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model to be measured.
+
+    Attributes:
+        source: path of a config, or a peer's name, ``library:model``.
+        num_classes: of the head; the config's by default.
+        tokens: L, visual tokens of a VT model; the config's by default.
+    """
+
+    source: str
+    num_classes: int | None = None
+    tokens: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The config's name, or the peer's."""
+        return self.source if is_peer(self.source) else Path(self.source).stem
+
+    def build(self, setting: Setting) -> nn.Module:
+        """The model with arbitrary weights, on the setting's device and in its memory format."""
+        if is_peer(self.source):
+            model = build_peer(self.source, self.num_classes)
+        else:
+            cfg = read_config(self.source)
+            if self.num_classes:
+                set_num_classes(cfg, self.num_classes)
+            if self.tokens:
+                set_num_tokens(cfg, self.tokens)
+            model = build_model(cfg)
+        model.to(setting.device)
+        if setting.memory_format == 'channels_last':
+            to_channels_last(model)
+        return model
+
+    def with_tokens(self, counts: list[int]) -> list['Subject']:
+        """This model with each number of tokens; itself where it has no tokens or ``counts`` is empty."""
+        if not counts or is_peer(self.source) or not set_num_tokens(read_config(self.source), counts[0]):
+            return [self]
+        return [Subject(self.source, self.num_classes, count) for count in counts]
+
+
+def set_num_tokens(cfg: Config, num_tokens: int) -> bool:
+    """Give the VT parts of a model another number of tokens; tells whether there are any."""
+    parts = [cfg.model.get(name) for name in ('backbone', 'neck')]
+    parts = [part for part in parts if part and _takes_tokens(part.type)]
+    for part in parts:
+        part.num_tokens = num_tokens
+    return bool(parts)
+
+
+def _takes_tokens(name: str) -> bool:
+    return name.startswith('vt.') and 'num_tokens' in inspect.signature(MODELS.get(name)).parameters
+
+
+class Peer(BaseModel):
+    """A classifier that knows nothing of OpenMMLab, with the calls that a benchmark makes.
+
+    Args:
+        network: images ``(N, 3, H, W)`` to logits ``(N, classes)``.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, inputs: Tensor, data_samples: list | None = None, mode: str = 'tensor') -> Tensor | dict:
+        """Logits for ``mode='tensor'``; for ``'loss'`` the cross-entropy to the samples' labels."""
+        logits = self.network(inputs)
+        if mode == 'tensor':
+            return logits
+        labels = [sample.gt_label for sample in data_samples]
+        return dict(loss=cross_entropy(logits, labels[0].new_tensor(labels)))
+
+
+def is_peer(name: str) -> bool:
+    """Whether a name is ``library:model`` and not a config's path."""
+    return name.split(':')[0] in LIBRARIES and ':' in name
+
+
+def build_peer(name: str, num_classes: int | None = None) -> Peer:
+    """A classifier with arbitrary weights.
+
+    Args:
+        name: such as ``'torchvision:resnet18'`` or ``'timm:resnet50'``.
+        num_classes: the library's default where it is None.
+
+    Raises:
+        ValueError: the library is not installed, or has no such model.
+    """
+    library, model = name.split(':', 1)
+    options = {} if num_classes is None else dict(num_classes=num_classes)
+    try:
+        return Peer(_maker(library)(model, **options))
+    except ImportError as error:
+        raise ValueError(f'{name} needs {library}: {LIBRARIES[library]}') from error
+    except (ValueError, RuntimeError) as error:
+        raise ValueError(f'{name}: {error}') from error
+
+
+def _maker(library: str) -> Callable[..., nn.Module]:
+    if library == 'timm':
+        return import_module('timm').create_model
+    return import_module('torchvision.models').get_model

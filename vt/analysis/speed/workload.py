@@ -1,0 +1,152 @@
+"""What a benchmark runs: a model or a part of it, its inputs, and the steps of inference and training.
+
+Letters: N batch, H and W height and width of an image.
+"""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from mmcv.cnn import fuse_conv_bn
+from mmengine.structures import PixelData
+from mmpretrain.structures import DataSample
+from mmseg.structures import SegDataSample
+from torch import Tensor, nn
+
+from vt.analysis.complexity.counting import Complexity, count_complexity, has_neck
+
+from .measurement import Setting
+from .roofline import Operator, matrix_operators
+from .timing import Step
+
+
+class Workload:
+    """A model, or its neck or backbone, with random inputs.
+
+    A neck gets random maps of the shapes that the backbone would give it.
+
+    Args:
+        model: a classifier or segmentor of OpenMMLab, or a peer.
+        part: ``'whole'``, ``'neck'`` or ``'backbone'``.
+        setting: how it runs.
+
+    Raises:
+        ValueError: the model has no such part.
+
+    Attributes:
+        module: the model or the part.
+        inputs: images ``(N, 3, H, W)``, or a tuple of maps.
+        options: of a call in inference.
+    """
+
+    def __init__(self, model: nn.Module, part: str, setting: Setting) -> None:
+        if not has_part(model, part):
+            raise ValueError(f'{type(model).__name__} has no {part} to measure: leave out --only {part}, or this model')
+        self.part, self.setting = part, setting
+        self.module = model if part == 'whole' else getattr(model, part)
+        self.options = dict(mode='tensor') if part == 'whole' else {}
+        if part == 'neck':
+            self.inputs = _random_maps(model.backbone, setting)
+        else:
+            self.inputs = setting.random(setting.batch_size, 3, *setting.size)
+
+    def count(self) -> Complexity:
+        """FLOPs of one image in inference, and parameters, counted without computing anything."""
+        one = [x[:1].detach().to('meta', torch.float32) for x in _as_tuple(self.inputs)]
+        skeleton = copy.deepcopy(self.module).to('meta')
+        return count_complexity(skeleton, tuple(one) if self.part == 'neck' else one[0], **self.options)
+
+    def matrix_operators(self, kind: str) -> list[Operator]:
+        """The matrix operators of a step."""
+        dtype = getattr(torch, self.setting.dtype)
+        return matrix_operators(self.module, self.inputs, dtype, kind == 'training', **self.options)
+
+    def step(self, kind: str) -> Step:
+        """A step of ``'inference'`` or ``'training'``; puts the module in that mode."""
+        self.module.train(kind == 'training')
+        if kind == 'inference':
+            # In a copy, since training needs the normalisation.
+            module = fuse_conv_bn(copy.deepcopy(self.module)) if self.setting.fuse_conv_bn else self.module
+            return self._inference_step(self._prepare(module))
+        forward = self._prepare(self.module)
+        return self._model_step(forward) if self.part == 'whole' else self._part_step(forward)
+
+    def _prepare(self, module: nn.Module) -> Callable[..., Any]:
+        """The module's forward pass in this setting."""
+        compiles = self.setting.compile != 'off'
+        call = torch.compile(module, mode=self.setting.compile) if compiles else module
+
+        def forward(*args: Any, **options: Any) -> Any:
+            if compiles:
+                torch.compiler.cudagraph_mark_step_begin()
+            with self.setting.autocast():
+                return call(*args, **options)
+
+        return forward
+
+    def _inference_step(self, forward: Callable[..., Any]) -> Step:
+        inputs = tuple(x.detach() for x in self.inputs) if self.part == 'neck' else self.inputs
+
+        @torch.inference_mode()
+        def step() -> None:
+            forward(inputs, **self.options)
+
+        return step
+
+    def _model_step(self, forward: Callable[..., Any]) -> Step:
+        """Forward, loss, backward and SGD's update, with a loss scale in float16."""
+        model, samples = self.module, _samples(self.module, self.inputs)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-6, momentum=0.9)
+        scaler = torch.amp.GradScaler(self.inputs.device.type, enabled=self.setting.dtype == 'float16')
+
+        def step() -> None:
+            optimizer.zero_grad(set_to_none=True)
+            loss, _ = model.parse_losses(forward(self.inputs, samples, mode='loss'))
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+
+        return step
+
+    def _part_step(self, forward: Callable[..., Any]) -> Step:
+        """A part's share of a training step: forward, and backward to its weights and, of a neck, its inputs."""
+        inputs = [x for x in _as_tuple(self.inputs) if x.requires_grad]
+        variables = inputs + [parameter for parameter in self.module.parameters() if parameter.requires_grad]
+
+        def outputs() -> list[Tensor]:
+            return [out for out in _as_tuple(forward(self.inputs)) if out.requires_grad]  # frozen stages' don't
+
+        gradients = [torch.randn_like(out) for out in outputs()]
+
+        def step() -> None:
+            torch.autograd.grad(outputs(), variables, gradients, allow_unused=True)
+
+        return step
+
+
+def has_part(model: nn.Module, part: str) -> bool:
+    """Whether a model has a part worth measuring: a neck needs parameters."""
+    return has_neck(model) if part == 'neck' else part == 'whole' or hasattr(model, part)
+
+
+def _as_tuple(tensors: Any) -> tuple[Tensor, ...]:
+    return (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
+
+
+@torch.no_grad()
+def _random_maps(backbone: nn.Module, setting: Setting) -> tuple[Tensor, ...]:
+    """Maps of a backbone's shapes, in the precision of its outputs; they require gradients."""
+    skeleton = copy.deepcopy(backbone).to('meta')
+    skeleton.eval()
+    maps = skeleton(torch.empty(setting.batch_size, 3, *setting.size, device='meta'))
+    dtype = getattr(torch, setting.dtype)
+    return tuple(setting.random(*x.shape).to(dtype).requires_grad_() for x in maps)
+
+
+def _samples(model: nn.Module, images: Tensor) -> list:
+    """What the loss compares with: a class for each image, or for each of its pixels."""
+    if not hasattr(model, 'decode_head'):
+        return [DataSample().set_gt_label(0).to(images.device) for _ in images]
+    labels = torch.zeros(1, *images.shape[-2:], dtype=torch.long, device=images.device)
+    return [SegDataSample(gt_sem_seg=PixelData(data=labels)) for _ in images]

@@ -1,0 +1,63 @@
+"""Tables of measured numbers: printed, as Markdown, as comma-separated values, and put into a page."""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from prettytable import PrettyTable, TableStyle
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from vt.checkpoints.files import write_atomically
+
+WIDTH = 180  # wide enough for every table, also where the output is no terminal
+
+
+def print_table(rows: list[dict[str, str]], title: str, notes: Sequence[str] = ()) -> None:
+    """Print rows that share their columns' names, and below them what must be known to read them."""
+    table = Table(title=title, box=box.SIMPLE_HEAVY, title_justify='left')
+    for index, column in enumerate(rows[0]):
+        width = max(len(row[column]) for row in rows)  # headings wrap, cells don't
+        table.add_column(column, justify='right' if index else 'left', min_width=width)
+    for row in rows:
+        table.add_row(*row.values())
+    console = Console(width=WIDTH, highlight=False)
+    console.print(table)
+    for note in notes:
+        console.print(f'  {note}')
+    if notes:
+        console.print()
+
+
+def to_markdown(rows: list[dict[str, str]]) -> str:
+    """The same as a table of Markdown."""
+    table = PrettyTable(list(rows[0]), align='r')
+    table.align[next(iter(rows[0]))] = 'l'
+    table.add_rows([list(row.values()) for row in rows])
+    table.set_style(TableStyle.MARKDOWN)
+    return table.get_string()
+
+
+def write_csv(rows: list[dict[str, str]], path: Path) -> None:
+    """The same as comma-separated values."""
+    text = io.StringIO(newline='')
+    writer = csv.DictWriter(text, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    write_atomically(path, text.getvalue())
+
+
+def insert(page: Path, name: str, text: str) -> None:
+    """Put generated text between the page's lines ``<!-- name -->`` and ``<!-- end of name -->``.
+
+    Raises:
+        ValueError: the page lacks one of the two lines.
+    """
+    begin, end = f'<!-- {name} -->\n', f'<!-- end of {name} -->\n'
+    content = page.read_text()
+    if begin not in content or end not in content:
+        raise ValueError(f'{page} needs the lines {begin.strip()} and {end.strip()} around what is generated')
+    head, rest = content.split(begin, 1)
+    write_atomically(page, head + begin + text.rstrip() + '\n' + end + rest.split(end, 1)[1])

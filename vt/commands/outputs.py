@@ -1,0 +1,31 @@
+"""What a command line writes, and where."""
+
+from pathlib import Path
+from typing import Any
+
+import mmengine
+
+from vt.checkpoints.files import write_atomically
+
+
+def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
+    """Refuse a file to write, before any work is done, that can't be written or is one of those that are read.
+
+    Raises:
+        FileNotFoundError: its folder is not there.
+        ValueError: it is one of the inputs, by this or another path, or a folder.
+    """
+    if out is None:
+        return
+    out = Path(out)
+    if not out.parent.is_dir():
+        raise FileNotFoundError(f'there is no folder {out.parent} to write {out.name} into')
+    if out.is_dir():
+        raise ValueError(f'{out} is a folder: give the name of a file to write')
+    if out.exists() and any(path and Path(path).exists() and out.samefile(path) for path in inputs):
+        raise ValueError(f'{out} is read, and would be written over: give another file to write')
+
+
+def write_json(record: dict[str, Any], out: str | Path) -> None:
+    """Write a record as JSON, whatever the file's name ends in."""
+    write_atomically(Path(out), mmengine.dump(record, file_format='json', indent=2))

@@ -1,0 +1,111 @@
+"""Pictures of what a model makes of its test images."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from mmengine.config import Config
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+from mmengine.structures import BaseDataElement
+from mmengine.visualization import Visualizer
+
+from vt.registry import HOOKS
+
+
+@HOOKS.register_module()
+class PictureHook(Hook):
+    """Write each test image of a classifier with its class, where it is known, and its prediction.
+
+    Each picture keeps its image's place below the folder of the data set, so that equal names in two folders are two
+    pictures, which MMPretrain's hook doesn't do; and its colours, whatever order of channels they were read in.
+
+    Args:
+        enable: draw; ``tools/test.py --show-dir`` turns it on.
+        out_dir: directory of the pictures; each has its image's folder and name, as PNG.
+        interval: draw one in so many batches.
+        **options: of the visualizer's method that draws.
+    """
+
+    def __init__(self, enable: bool = False, out_dir: str | None = 'pictures', interval: int = 1, **options) -> None:
+        self.enable = enable
+        self.out_dir = Path(out_dir or 'pictures')
+        self.interval = interval
+        self.options = options
+
+    def after_test_iter(
+        self, runner: Runner, batch_idx: int, data_batch: dict, outputs: Sequence[BaseDataElement]
+    ) -> None:
+        if not self.enable or not self.every_n_inner_iters(batch_idx, self.interval):
+            return
+        loader, is_bgr = runner.test_dataloader, reads_bgr(runner.cfg)
+        for index, (image, sample) in enumerate(zip(data_batch['inputs'], outputs)):
+            image_path = sample.get('img_path') or f'{batch_idx * loader.batch_size + index}.png'
+            out_file = self.out_dir / place_of(image_path, loader.dataset)
+            if out_file.exists() and Path(image_path).exists() and out_file.samefile(image_path):
+                raise ValueError(f'{image_path} would be written over: give another folder for the pictures')
+            pixels = image.permute(1, 2, 0).cpu().numpy()
+            self.draw(pixels[..., ::-1] if is_bgr else pixels, sample, str(out_file))
+
+    def draw(self, image: np.ndarray, sample: BaseDataElement, out_file: str) -> None:
+        """Write one picture.
+
+        Args:
+            image: RGB, ``(height, width, 3)`` uint8, as the model was given it.
+            sample: with the prediction.
+            out_file: the picture's path.
+        """
+        visualizer: Any = Visualizer.get_current_instance()
+        visualizer.visualize_cls(np.ascontiguousarray(image), sample, out_file=out_file, **self.options)
+
+
+@HOOKS.register_module()
+class OverlayHook(PictureHook):
+    """Write each test image with its labels (left, where there are any) and its prediction (right) laid over it.
+
+    MMSegmentation's hook reads every image from its file again; this one draws on the image that the model was given,
+    so that data sets made in memory have pictures too.
+
+    Args:
+        enable, out_dir, interval: see :class:`PictureHook`.
+        with_labels: write the names of the classes on their segments.
+    """
+
+    def __init__(
+        self, enable: bool = False, out_dir: str = 'pictures', interval: int = 1, with_labels: bool = True
+    ) -> None:
+        super().__init__(enable, out_dir, interval, with_labels=with_labels)
+
+    def draw(self, image: np.ndarray, sample: BaseDataElement, out_file: str) -> None:
+        """Write one picture; the image is enlarged to the prediction."""
+        height, width = sample.pred_sem_seg.shape
+        pixels = cv2.resize(np.ascontiguousarray(image), (width, height))
+        visualizer: Any = Visualizer.get_current_instance()
+        visualizer.add_datasample('prediction', pixels, sample, out_file=out_file, **self.options)
+
+
+def place_of(image_path: str, dataset: Any) -> Path:
+    """Where below a folder of pictures an image's picture belongs: as the image lies below its data set's folder.
+
+    Args:
+        image_path: the image's path.
+        dataset: its data set; the whole path is kept where the image is not below the folder that this names.
+    """
+    path, folder = Path(image_path), getattr(dataset, 'data_prefix', {}).get('img_path')
+    if folder and path.is_relative_to(folder):
+        path = path.relative_to(folder)
+    path = Path(*(part for part in path.parts if part not in (path.anchor, '..')))
+    return path if path.suffix == '.png' else path.with_name(f'{path.name}.png')
+
+
+def reads_bgr(cfg: Config) -> bool:
+    """Whether a config's test images have OpenCV's order of channels, as all that are read from files have.
+
+    Images in memory have it in segmentation, and where the preprocessor turns it.
+    """
+    model = cfg.get('model') or {}
+    preprocessor = model.get('data_preprocessor') or cfg.get('data_preprocessor') or {}
+    from_files = 'LoadImageFromFile' in str(cfg.get('test_dataloader'))
+    return from_files or 'decode_head' in model or bool(preprocessor.get('to_rgb'))
