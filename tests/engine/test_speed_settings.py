@@ -6,7 +6,6 @@ import sys
 
 import pytest
 import torch
-from mmengine.config import Config
 from mmengine.dataset import DefaultSampler
 from mmengine.hooks import Hook
 from mmengine.model import BaseModel
@@ -17,9 +16,8 @@ from mmpretrain.structures import DataSample
 from torch import nn
 
 from vt.engine.allocator import keep_freed_memory
-from vt.engine.errors import describe
 from vt.engine.runner import VTRunner, match_layouts
-from vt.engine.speed_settings import SpeedSettings, require_compiler, to_channels_last, use_threads
+from vt.engine.speed_settings import require_compiler, to_channels_last, use_threads
 
 CLASSIFIER = dict(
     type='ImageClassifier',
@@ -109,15 +107,6 @@ def test_loaded_weights_and_copies_keep_the_layout():
         assert all(is_channels_last(weight) for weight in weights)
 
 
-def test_a_layer_that_needs_contiguous_maps_is_one_line():
-    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten())
-    model[1].forward = lambda x: x.view(len(x), -1)
-    to_channels_last(model)
-    with pytest.raises(RuntimeError) as error:
-        model(torch.zeros(1, 3, 8, 8))
-    assert describe(error.value).endswith('add --cfg-options speed.channels_last=False')
-
-
 @pytest.mark.parametrize('before', [torch.contiguous_format, torch.channels_last])
 def test_a_resumed_fused_optimizer_goes_on_in_the_other_layout(before):
     """PyTorch's fused optimizers take numbers in memory order, whatever the strides are."""
@@ -195,19 +184,6 @@ def test_threads_are_the_cores_of_this_process_unless_the_user_chose(environment
         monkeypatch.setenv(name, value)
     torch.set_num_threads(3)
     assert use_threads() == torch.get_num_threads() == expected
-
-
-@pytest.mark.parametrize(
-    ('speed', 'message'),
-    [
-        ({'chanels_last': False}, 'speed.chanels_last is no setting: there are channels_last, keep_memory, threads, '),
-        ({'channels_last': 'no'}, "speed.channels_last='no' is neither True nor False"),
-        ({'threads': 0}, "speed.threads=0 is neither a number of threads nor 'auto'"),
-    ],
-)
-def test_a_wrong_setting_is_named(speed, message):
-    with pytest.raises(ValueError, match=message):
-        SpeedSettings.from_config(Config(dict(speed=speed)))
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason='a GPU needs no C++ compiler')

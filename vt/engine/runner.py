@@ -42,7 +42,7 @@ class VTRunner(SeededLoaders, Runner):
 
     def setup_env(self, env_cfg: dict) -> None:
         """Set up the process before mmengine does, which sets threads too; nothing is built yet."""
-        self.speed = SpeedSettings.from_config(self.cfg)
+        self.speed = SpeedSettings(**self.cfg.get('speed', {}))
         if self.speed.compile and not self.cfg.get('compile'):
             require_compiler()
             self.cfg.compile = True

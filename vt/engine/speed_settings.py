@@ -2,11 +2,10 @@
 
 import os
 import shutil
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import joblib
 import torch
-from mmengine.config import Config
 from mmengine.model import BaseDataPreprocessor
 from torch import nn
 
@@ -31,29 +30,6 @@ class SpeedSettings:
     threads: int | str = 'auto'
     cudnn_benchmark: bool = True
     compile: bool = False
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == 'threads':
-                if value != 'auto' and not (type(value) is int and value > 0):
-                    raise ValueError(f"speed.threads={value!r} is neither a number of threads nor 'auto'")
-            elif not isinstance(value, bool):
-                raise ValueError(f'speed.{field.name}={value!r} is neither True nor False')
-
-    @classmethod
-    def from_config(cls, cfg: Config) -> 'SpeedSettings':
-        """The settings of a config.
-
-        Raises:
-            ValueError: a name or a value that isn't known.
-        """
-        given = cfg.get('speed', {})
-        known = [field.name for field in fields(cls)]
-        unknown = [name for name in given if name not in known]
-        if unknown:
-            raise ValueError(f'speed.{unknown[0]} is no setting: there are {", ".join(known)}')
-        return cls(**given)
 
     def set_process(self) -> str:
         """Set allocator and threads of this process, and describe them."""

@@ -84,10 +84,10 @@ def test_configs_of_the_libraries_are_accepted(package, scope):
         (
             DIGITS,
             {'train_dataloader.batchsize': 1},
-            r"train_dataloader: it has no setting 'batchsize'; did you mean batch_s",
+            r"train_dataloader: it has no argument 'batchsize'; did you mean batch_s",
         ),
         (DIGITS, {'train_dataloader.dataset.type': 3}, 'train_dataloader.dataset.type=3 must be the name of a type'),
-        (DIGITS, {'train_cfg.max_epoch': 3}, r"train_cfg: it has no setting 'max_epoch'; did you mean max_epochs"),
+        (DIGITS, {'train_cfg.max_epoch': 3}, r"train_cfg: it has no argument 'max_epoch'; did you mean max_epochs"),
         (DIGITS, {'val_evaluator.topk_': 3}, "val_evaluator: Accuracy has no argument 'topk_'"),
         (
             DIGITS,
@@ -95,11 +95,11 @@ def test_configs_of_the_libraries_are_accepted(package, scope):
             "default_hooks.logger: there is no type 'LogerHook'; did you",
         ),
         (DIGITS, {'param_scheduler.0.T_maxx': 3}, 'param_scheduler.0: .* has no argument .T_maxx.'),
-        (DIGITS, {'randomness.sed': 3}, "randomness: it has no setting 'sed'; did you mean seed"),
+        (DIGITS, {'randomness.sed': 3}, "randomness: it has no argument 'sed'; did you mean seed"),
         (
             DIGITS,
             {'env_cfg.cudnn_benchmrk': True},
-            "env_cfg: it has no setting 'cudnn_benchmrk'; did you mean cudnn_ben",
+            "env_cfg: it has no argument 'cudnn_benchmrk'; did you mean cudnn_ben",
         ),
         (DIGITS, {'optim_wrapper.clip_gradd': None}, "optim_wrapper: .* no .* 'clip_gradd'; did you mean clip_grad"),
         (
@@ -115,6 +115,9 @@ def test_configs_of_the_libraries_are_accepted(package, scope):
             {'model.data_preprocessor.sise': (3, 3)},
             "model.data_preprocessor: SegDataPreProcessor has no argument 'sise'",
         ),
+        (DIGITS, {'speed.chanels_last': True}, "speed: it has no argument 'chanels_last'; did you mean channels_last"),
+        (DIGITS, {'speed.channels_last': 'no'}, "speed.channels_last='no' must be of type bool"),
+        (DIGITS, {'speed.threads': 0}, "speed.threads=0 must be a number of threads, or 'auto'"),
         (DIGITS, {'lod_from': 'a.pth'}, "nothing reads the setting 'lod_from'; did you mean load_from"),
     ],
 )

@@ -20,6 +20,7 @@ from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, LogProcesso
 from torch.utils.data import DataLoader
 
 from vt._libraries import importing
+from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 
 from .values import VALUES
@@ -48,6 +49,7 @@ USUAL = {
     'log_processor': LogProcessor,
     'optim_wrapper': OptimWrapper,
     'randomness': lambda seed, diff_rank_seed, deterministic: None,
+    'speed': SpeedSettings,
     'test_cfg': TestLoop,
     'val_cfg': ValLoop,
 }
@@ -63,9 +65,7 @@ BESIDE = {
 }
 # Arguments whose dicts name parts of another library, or of a model, by ``type``.
 FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 'targets'}
-# Registries in the order in which a type is looked for: each imports its parts at the first look.
-ORDER = ('model', 'optim_wrapper', 'optimizer', 'parameter scheduler', 'loop', 'weight initializer', 'transform')
-ORDER += ('dataset', 'data sampler', 'function', 'hook', 'vis_backend', 'visualizer', 'log_processor', 'metric')
+NO_PARTS = ('runner', 'runner constructor', 'inferencer')  # registries of what stands in no config
 SIMPLE = (bool, int, float, str, type(None))
 
 
@@ -130,19 +130,13 @@ class Walk:
         for key, value in part.items():
             if FOREIGN.get(str(part.get('type'))) != key:
                 self.check(value, f'{path}.{key}', defaults.get(key))
-        beside = {
-            'type',
-            '_scope_',
-            *(key for pattern, keys in BESIDE.items() if fnmatch(path, pattern) for key in keys),
-        }
-        unknown = [(built, _unknown(built, [key for key in part if key not in beside])) for built in candidates]
-        if unknown and all(keys for _, keys in unknown):
-            built, (key, *_) = unknown[0]
-            known = sorted({*accepted_arguments(built)[0], *beside} - {'type', '_scope_'})
-            what = (
-                f"{built.__name__} has no argument '{key}'" if 'type' in part or usual else f"it has no setting '{key}'"
-            )
-            raise UserError(f'{path}: {what}; {neighbours(key, known)}')
+        beside = [key for pattern, keys in BESIDE.items() if fnmatch(path, pattern) for key in keys]
+        unknown = [_unknown(built, part, beside) for built in candidates]
+        if unknown and all(unknown):
+            built, key = candidates[0], unknown[0][0]
+            owner = built.__name__ if part.get('type', usual) else 'it'
+            known = sorted({*accepted_arguments(built)[0], *beside})
+            raise UserError(f"{path}: {owner} has no argument '{key}'; {neighbours(key, known)}")
         for built in candidates[:1]:
             check_values(built, part, path)
 
@@ -171,9 +165,9 @@ class Walk:
         return self.found[name, scope]
 
 
-def _unknown(built: Any, keys: list[str]) -> list[str]:
+def _unknown(built: Any, part: dict, beside: list[str]) -> list[str]:
     names, takes_any = accepted_arguments(built)
-    return [] if takes_any else [key for key in keys if key not in names]
+    return [] if takes_any else [key for key in part if key not in {*names, *beside, 'type', '_scope_'}]
 
 
 @functools.cache
@@ -217,7 +211,7 @@ def registries(scope: str) -> list[Registry]:
     with importing():
         own = root if scope == 'mmengine' else import_module(f'{scope}.registry')
     every = {part.name: part for module in (root, own) for part in vars(module).values() if isinstance(part, Registry)}
-    return sorted(every.values(), key=lambda part: ORDER.index(part.name) if part.name in ORDER else len(ORDER))
+    return [part for name, part in every.items() if name not in NO_PARTS]
 
 
 def _near_types(name: str, scope: str) -> str:
