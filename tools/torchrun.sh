@@ -7,6 +7,7 @@
 #   NNODES=2:4 and RDZV_ENDPOINT=host:port     any number in a range, which may change (elastic)
 # MAX_RESTARTS: how often all processes are started again when one fails (default 0).
 # SHUTDOWN_TIMEOUT: seconds between a signal that asks to end, which saves, and SIGKILL (default 30).
+# LOGLEVEL, TORCH_CPP_LOG_LEVEL: what torchrun and PyTorch say of their own (default ERROR; WARNING and INFO show more).
 
 run_processes() {
     local processes="$1" tool="$2" python="${PYTHON:-python}" meeting
@@ -14,6 +15,11 @@ run_processes() {
     # torchrun gives each process one thread unless told otherwise; here they share the cores.
     : "${OMP_NUM_THREADS:=$("$python" -c "import joblib; print(max(1, joblib.cpu_count(True) // $processes))")}"
     export OMP_NUM_THREADS PET_SHUTDOWN_TIMEOUT="${SHUTDOWN_TIMEOUT:-30}"
+    # torchrun hands on its own signals, and the one that SLURM sends early.
+    export PET_SIGNALS_TO_HANDLE="${PET_SIGNALS_TO_HANDLE:-SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1}"
+    # Otherwise processes that are started again find the addresses of those that ended, and may wait for them.
+    export TORCH_DISABLE_SHARE_RDZV_TCP_STORE="${TORCH_DISABLE_SHARE_RDZV_TCP_STORE:-1}"
+    export LOGLEVEL="${LOGLEVEL:-ERROR}" TORCH_CPP_LOG_LEVEL="${TORCH_CPP_LOG_LEVEL:-ERROR}"
     PORT="${PORT:-${MASTER_PORT:-}}"
     if [ -n "${RDZV_ENDPOINT:-}" ]; then
         meeting=(--rdzv-backend c10d --rdzv-endpoint "$RDZV_ENDPOINT" --rdzv-id "${RDZV_ID:-vt}")

@@ -1,16 +1,12 @@
 """What one line says about an error: the cause in a user's words, the part of the config, and what to change."""
 
 import errno
-import os
 import re
 import traceback
 from typing import Any
 
 import torch
 from mmengine.runner import BaseLoop, Runner
-from torch import distributed
-
-from vt.engine.processes.distributed_errors import describe_distributed
 
 from .neighbours import describe_unknown_type, neighbours
 from .place import Place, builder_of, find_innermost, find_place, read_config_of, was_raised_here
@@ -19,7 +15,6 @@ from .signatures import accepted_arguments
 MAX_LENGTH = 900  # characters of a line
 MAX_SETTINGS = 300  # of these, the settings of the part
 CLEAR = (ValueError, OSError, RuntimeError, ArithmeticError, MemoryError)  # their texts mostly speak for themselves
-DISTRIBUTED = (ConnectionError, distributed.DistError)
 FILE_ERRORS = {
     errno.ENOENT: 'there is no {}: put it there, or set its path (data_root for a data set) in the config',
     errno.EACCES: 'no permission for {}: change its rights, or name another place',
@@ -38,7 +33,6 @@ OUT_OF_MEMORY = re.compile(
     r"can't allocate memory|not enough memory|out of memory|Failed to allocate|ALLOC_FAILED|Unable to allocate"
 )
 ALLOCATED = re.compile(r'([Tt]r(ied|ying) to allocate|[Uu]nable to allocate|Failed to allocate) [\d.]+ ?\w*')
-NCCL_PEER_FAILED = re.compile(r'remote process exited|ncclRemoteError|NCCL communicator was aborted|Socket closed')
 WORKER = re.compile(r'^Caught \w+ in (?:DataLoader worker|pin memory).*?\nOriginal Traceback', re.DOTALL)
 WORKER_KILLED = re.compile(r'DataLoader worker \(pid.*?(is killed by signal: ([^.]+)|exited unexpectedly)')
 PACKED = ('inputs', 'data_samples')  # what a model takes from its data
@@ -89,8 +83,6 @@ def _elsewhere(error: BaseException) -> str | None:
     message = _text(error)
     if isinstance(error, SampleError):
         return message
-    if isinstance(error, (RuntimeError, ConnectionError)) and NCCL_PEER_FAILED.search(message):
-        return 'stopped because another process failed: its own line says why'
     if isinstance(error, KeyError) and error.args and error.args[0] in PACKED:
         return f"the data's samples have no {error.args[0]!r}: end their pipeline in PackInputs (mmseg: PackSegInputs)"
     if message.startswith('`epoch_length` must be a positive integer'):
@@ -98,12 +90,7 @@ def _elsewhere(error: BaseException) -> str | None:
     if SIZES_DIFFER.search(message):
         return 'the images of a batch differ in size: add a Resize or a crop to one size to the pipeline'
     killed = WORKER_KILLED.search(message)
-    if killed:
-        return _worker_killed(killed.group(2))
-    # One process has connections too, to a logger's server or to its own workers.
-    is_of_group = int(os.environ.get('WORLD_SIZE', 1)) > 1 or isinstance(error, distributed.DistError)
-    is_of_group &= isinstance(error, DISTRIBUTED) or type(error) is RuntimeError
-    return describe_distributed(message) if is_of_group else None
+    return _worker_killed(killed.group(2)) if killed else None
 
 
 def _known(error: BaseException) -> str | None:

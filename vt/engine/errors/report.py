@@ -58,7 +58,11 @@ def _is_closed(pipe: int) -> bool:
 
 def _leave(where: str, error: Exception, traceback: bool) -> None:
     """Report an error where someone will look for it, and end the process."""
-    _tell_torchrun(error)
+    from vt.engine.processes.failures import follows_another
+
+    followed = follows_another(error)
+    if not followed:
+        _tell_torchrun(error)
     if traceback and not _has_peers():
         raise error
     if traceback:
@@ -67,7 +71,8 @@ def _leave(where: str, error: Exception, traceback: bool) -> None:
         from .messages import describe
     log = _log(error)
     hint = f'the whole traceback: {log}' if log else '--traceback shows where'
-    print(f'error: {_rank()}{where}: {describe(error)} ({hint})', file=sys.stderr)
+    line = 'stopped because another process failed: its own line says why' if followed else describe(error)
+    print(f'error: {_rank()}{where}: {line} ({hint})', file=sys.stderr)
     if _has_peers():
         # An end in good order would wait for processes that wait for this one.
         logging.shutdown()
