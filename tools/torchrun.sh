@@ -7,7 +7,6 @@
 #   NNODES=2:4 and RDZV_ENDPOINT=host:port     any number in a range, which may change (elastic)
 # MAX_RESTARTS: how often all processes are started again when one fails (default 0).
 # SHUTDOWN_TIMEOUT: seconds between a signal that asks to end, which saves, and SIGKILL (default 30).
-# LOGLEVEL, TORCH_CPP_LOG_LEVEL: what torchrun and PyTorch say of their own (default ERROR; WARNING and INFO show more).
 
 run_processes() {
     local processes="$1" tool="$2" python="${PYTHON:-python}" meeting
@@ -19,7 +18,8 @@ run_processes() {
     export PET_SIGNALS_TO_HANDLE="${PET_SIGNALS_TO_HANDLE:-SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1}"
     # Otherwise processes that are started again find the addresses of those that ended, and may wait for them.
     export TORCH_DISABLE_SHARE_RDZV_TCP_STORE="${TORCH_DISABLE_SHARE_RDZV_TCP_STORE:-1}"
-    export LOGLEVEL="${LOGLEVEL:-ERROR}" TORCH_CPP_LOG_LEVEL="${TORCH_CPP_LOG_LEVEL:-ERROR}"
+    # A connection that breaks is no news of PyTorch's: the line of the process that failed says why.
+    export TORCH_CPP_LOG_LEVEL="${TORCH_CPP_LOG_LEVEL:-ERROR}"
     PORT="${PORT:-${MASTER_PORT:-}}"
     if [ -n "${RDZV_ENDPOINT:-}" ]; then
         meeting=(--rdzv-backend c10d --rdzv-endpoint "$RDZV_ENDPOINT" --rdzv-id "${RDZV_ID:-vt}")

@@ -1,6 +1,7 @@
 """Runs that torchrun starts, by ``tools/dist_train.sh``: a process that is killed, one that fails, a port in use."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -60,6 +61,15 @@ def test_a_killed_process_is_started_again_and_the_run_ends_as_if_nothing_had_ha
         torch.testing.assert_close(killed[part], whole[part], rtol=0, atol=0)
 
 
+def run_script(folder, text, *options, how=''):
+    """A script in two processes of torchrun: exit code and what it printed to standard error."""
+    (folder / 'script.py').write_text(text)
+    command = [sys.executable, '-m', 'vt.engine.processes.torchrun', '--nproc-per-node', '2', *options]
+    env = dict(os.environ, PYTHONPATH=ROOT, CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1')
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return finish(subprocess.Popen([*command, 'script.py', how], cwd=folder, env=env, start_new_session=True, **pipes))
+
+
 SCRIPT = """
 import os, signal, sys, time
 if os.environ['RANK'] == '0':
@@ -80,14 +90,27 @@ sys.exit(1)
     ],
 )
 def test_torchrun_says_in_one_line_who_failed_first(how, line, tmp_path):
-    script = tmp_path / 'script.py'
-    script.write_text(SCRIPT)
-    module = ['-m', 'vt.engine.processes.torchrun', '--standalone', '--nproc-per-node', '2']
-    command = [sys.executable, *module, script, how]
-    env = dict(os.environ, OMP_NUM_THREADS='1', LOGLEVEL='CRITICAL')
-    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    code, stderr = finish(subprocess.Popen(command, cwd=tmp_path, env=env, start_new_session=True, **pipes))
-    assert (code, stderr) == (1, f'torchrun: {line}\n')
+    code, stderr = run_script(tmp_path, SCRIPT, '--standalone', how=how)
+    assert (code, stderr.splitlines()[-1]) == (1, f'torchrun: {line}')
+    assert 'Traceback' not in stderr
+
+
+MEET = """
+import os, signal
+from mmengine.config import Config
+from vt.engine.processes.distributed import any_process, join_processes
+join_processes(Config(dict(launcher='pytorch')))
+assert any_process(True)
+if (os.environ['RANK'], os.environ['TORCHELASTIC_RESTART_COUNT']) == ('1', '0'):
+    os.kill(os.getpid(), signal.SIGKILL)
+assert any_process(True)
+"""
+
+
+def test_processes_that_are_started_again_meet_at_the_same_port(tmp_path):
+    """torchrun's store is the same one then, and still holds the addresses of those that ended."""
+    code, stderr = run_script(tmp_path, MEET, '--master-port', str(free_port()), '--max-restarts', '1')
+    assert code == 0, stderr
 
 
 def test_a_port_in_use_is_one_line(tmp_path):
@@ -97,6 +120,5 @@ def test_a_port_in_use_is_one_line(tmp_path):
         port = taken.getsockname()[1]
         code, stderr = finish(start(write_run(tmp_path), 2, cwd=tmp_path, PORT=str(port)))
     assert code == 1
-    (line,) = stderr.splitlines()
-    assert line.startswith('torchrun: could not meet (') and 'is PORT free' in line
-    assert str(port) in line
+    assert re.fullmatch(rf'torchrun: could not meet \(.*{port}.*\); is PORT free, .*', stderr.splitlines()[-1])
+    assert 'Traceback' not in stderr
