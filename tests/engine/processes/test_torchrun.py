@@ -51,10 +51,14 @@ def test_a_killed_process_is_started_again_and_the_run_ends_as_if_nothing_had_ha
     """Two torchruns, as of two machines, meet at an endpoint; the second one's process kills itself in epoch 2."""
     endpoint = dict(NNODES='2', RDZV_ENDPOINT=f'127.0.0.1:{free_port()}', MAX_RESTARTS='2')
     config = write_run(tmp_path, KILLED)
-    machines = [start(config, 1, '--work-dir', 'killed', cwd=tmp_path, **endpoint) for _ in range(2)]
+    machines = [
+        start(config, 1, '--skip-data-check', '--work-dir', 'killed', cwd=tmp_path, **endpoint) for _ in range(2)
+    ]
     results = [finish(machine) for machine in machines]
     assert [code for code, _ in results] == [0, 0], results
-    run_processes(2, 'train.py', write_run(tmp_path), '--work-dir', 'whole', cwd=tmp_path, options=OPTIONS)
+    run_processes(
+        2, 'train.py', write_run(tmp_path), '--skip-data-check', '--work-dir', 'whole', cwd=tmp_path, options=OPTIONS
+    )
     killed, whole = (torch.load(tmp_path / name / 'epoch_2.pth', weights_only=False) for name in ('killed', 'whole'))
     assert len(list((tmp_path / 'killed').glob('20*'))) == 2  # it was started twice
     for part in ('state_dict', 'ema_state_dict', 'optimizer'):
