@@ -1,6 +1,6 @@
 """Two training steps and an evaluation of a normalisation, whole or as the shard of one process."""
 
-from vt.models.sync_batch_norm import CPUSyncBatchNorm
+from vt.engine.processes.sync_batch_norm import CPUSyncBatchNorm
 
 
 def run_steps(norm, batches):

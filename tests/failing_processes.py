@@ -1,10 +1,13 @@
-"""Imported by a test's config: one process fails in an iteration of the first start."""
+"""Processes that fail: by a hook for a test's config, in an iteration of the first start; and one after the other."""
 
 import os
 import signal
 
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
+from torch import distributed
+
+from vt.engine.errors import follows_another
 
 
 @HOOKS.register_module()
@@ -21,3 +24,15 @@ class Fail(Hook):
         if self.how.startswith('SIG'):
             os.kill(os.getpid(), signal.Signals[self.how])
         raise ValueError(self.how)
+
+
+def fail_in_turn(rank):
+    """What each process learns about its errors; the main one fails first."""
+    if rank == 1:
+        distributed.barrier()
+        answers = [follows_another(RuntimeError()), follows_another(ValueError())]
+    else:
+        answers = [follows_another(RuntimeError())]
+        distributed.barrier()
+    distributed.barrier()
+    return answers

@@ -17,14 +17,13 @@ def free_port():
 
 
 def start_processes(count, tool, *arguments, cwd, options=(), env=None):
-    """Start ``tools/<tool>`` in ``count`` processes that form one group; in one alone without a group.
+    """Start ``tools/<tool>``, or a script, in ``count`` processes that form one group; in one alone without a group.
 
     Returns:
         The processes, by rank.
     """
-    env = dict(os.environ, CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1', **env or {})
-    if count > 1:
-        env |= dict(MASTER_ADDR='127.0.0.1', MASTER_PORT=str(free_port()), WORLD_SIZE=str(count))
+    meeting = dict(MASTER_ADDR='127.0.0.1', MASTER_PORT=str(free_port()), WORLD_SIZE=str(count)) if count > 1 else {}
+    env = os.environ | dict(CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1') | meeting | (env or {})
     places = [dict(RANK=str(rank), LOCAL_RANK=str(rank)) if count > 1 else {} for rank in range(count)]
     return [ForkedTool(tool, *arguments, cwd=cwd, options=options, env=env | place) for place in places]
 

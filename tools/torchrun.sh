@@ -14,6 +14,12 @@ run_processes() {
     # torchrun gives each process one thread unless told otherwise; here they share the cores.
     : "${OMP_NUM_THREADS:=$("$python" -c "import joblib; print(max(1, joblib.cpu_count(True) // $processes))")}"
     export OMP_NUM_THREADS PET_SHUTDOWN_TIMEOUT="${SHUTDOWN_TIMEOUT:-30}"
+    # torchrun hands on its own signals, and the one that SLURM sends early.
+    export PET_SIGNALS_TO_HANDLE="${PET_SIGNALS_TO_HANDLE:-SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1}"
+    # Otherwise processes that are started again find the addresses of those that ended, and may wait for them.
+    export TORCH_DISABLE_SHARE_RDZV_TCP_STORE="${TORCH_DISABLE_SHARE_RDZV_TCP_STORE:-1}"
+    # A connection that breaks is no news of PyTorch's: the line of the process that failed says why.
+    export TORCH_CPP_LOG_LEVEL="${TORCH_CPP_LOG_LEVEL:-ERROR}"
     PORT="${PORT:-${MASTER_PORT:-}}"
     if [ -n "${RDZV_ENDPOINT:-}" ]; then
         meeting=(--rdzv-backend c10d --rdzv-endpoint "$RDZV_ENDPOINT" --rdzv-id "${RDZV_ID:-vt}")

@@ -112,12 +112,13 @@ def one_line_errors(where: str, traceback: bool = False) -> Iterator[None]:
 
 def _leave(where: str, error: Exception, traceback: bool) -> None:
     """Report an error where someone will look for it, and end the process."""
-    if os.environ.get('TORCHELASTIC_ERROR_FILE'):  # torchrun reads it for its report
+    line, log = describe(error), _log(error)
+    if _has_peers() and follows_another(error):
+        line = 'stopped because another process failed: its own line says why'
+    elif os.environ.get('TORCHELASTIC_ERROR_FILE'):  # torchrun reads it for its report
         from torch.distributed.elastic.multiprocessing.errors import get_error_handler
 
         get_error_handler().record_exception(error)
-    line = describe(error)
-    log = _log(error)
     if line is None or traceback:
         tracebacks.print_exception(error)
     if line is not None:
@@ -130,6 +131,22 @@ def _leave(where: str, error: Exception, traceback: bool) -> None:
         sys.stderr.flush()
         os._exit(1)
     sys.exit(1)
+
+
+def follows_another(error: Exception) -> bool:
+    """Whether this process fails because another one had failed before; each that fails asks this once.
+
+    The first to ask writes its rank down where the processes met. If that place is gone, so is the main process, which
+    was before this one. What breaks with a connection is a ``RuntimeError``; any other error is this process's own.
+    """
+    from torch import distributed
+
+    rank = str(distributed.get_rank())
+    try:
+        first = distributed.group.WORLD.get_group_store().compare_set('first_failure', '', rank).decode()
+    except distributed.DistError:
+        first = None
+    return first != rank and isinstance(error, RuntimeError)
 
 
 def _rank() -> str:

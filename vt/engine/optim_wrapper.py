@@ -15,8 +15,23 @@ from vt.registry import OPTIM_WRAPPERS
 class CPUAmpOptimWrapper(OptimWrapper):
     """An optimizer wrapper whose forward pass runs in bfloat16 on the CPU.
 
-    mmengine's ``AmpOptimWrapper`` needs an accelerator. bfloat16 has float32's range, so no loss scale is needed.
+    mmengine's ``AmpOptimWrapper`` needs an accelerator. This one takes its arguments, so that one config serves both.
+
+    Args:
+        loss_scale: not used, since bfloat16 has float32's range.
+        dtype: not used either: whatever an accelerator computes in, float16 for example, a CPU does in bfloat16.
+        use_fsdp: not used; it chooses the kind of loss scale.
+        kwargs: those of mmengine's ``OptimWrapper``.
     """
+
+    def __init__(
+        self,
+        loss_scale: float | str | dict | None = None,
+        dtype: str | torch.dtype | None = None,
+        use_fsdp: bool = False,
+        **kwargs,
+    ) -> None:
+        super().__init__(**kwargs)
 
     @contextmanager
     def optim_context(self, model: nn.Module) -> Iterator[None]:

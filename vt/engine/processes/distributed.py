@@ -1,6 +1,7 @@
 """Runs of several processes: how they find each other, and what they have to agree on."""
 
 import atexit
+import functools
 import gc
 import os
 from datetime import timedelta
@@ -15,10 +16,9 @@ from mmengine.runner import Runner
 from mmengine.utils.dl_utils import set_multi_processing
 from torch import nn
 
-from vt.models.sync_batch_norm import CPUSyncBatchNorm
+from vt.errors import UserError
 from vt.registry import HOOKS
 
-from .distributed_errors import describe_distributed
 from .process_variables import set_process_variables
 
 TIMEOUT = 1800  # seconds that a process waits for the others; PyTorch's own
@@ -35,7 +35,7 @@ def join_processes(cfg: Config) -> None:
             changes nothing.
 
     Raises:
-        ValueError: the launcher's variables are not there; the main process can't be reached, or its port is taken.
+        UserError: the launcher's variables are not there, or the processes can't meet.
     """
     cfg.launcher = set_process_variables(cfg.get('launcher', 'none'))
     if cfg.launcher == 'none':
@@ -45,7 +45,12 @@ def join_processes(cfg: Config) -> None:
         try:
             _join(cfg.get('env_cfg', {}))
         except torch.distributed.DistError as error:
-            raise ValueError(describe_distributed(str(error)) or str(error)) from error
+            words = str(error).splitlines()[0]
+            raise UserError(
+                f'could not meet the other processes at {os.environ["MASTER_ADDR"]}:{os.environ["MASTER_PORT"]} '
+                f'({words}): is the port free, and are all of them started with one MASTER_ADDR and PORT (MASTER_PORT '
+                'without tools/dist_*.sh)?'
+            ) from error
     if get_device() == 'cpu':
         _wrap_for_cpus(cfg)
 
@@ -61,7 +66,7 @@ def _join(env_cfg: dict) -> None:
 
 
 def _meet_again(timeout: timedelta) -> dict:
-    """Where processes meet that torchrun has started again: the store still holds addresses of those that ended."""
+    """Where processes meet that torchrun has started again: its store still holds addresses of those that ended."""
     attempt = os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')
     if attempt == '0' or os.environ.get('TORCHELASTIC_USE_AGENT_STORE') != 'True':
         return {}
@@ -79,25 +84,6 @@ def _wrap_for_cpus(cfg: Config) -> None:
         strategy.setdefault('model_wrapper', cfg.model_wrapper_cfg)
 
 
-def control_group(runner: Runner) -> torch.distributed.ProcessGroup | None:
-    """A group over gloo for small messages on the CPU, which wait for no GPU; None in one process.
-
-    All processes call this together the first time. It waits as long for others as the run does.
-    """
-    if runner.world_size > 1 and not hasattr(runner, '_control_group'):
-        dist_cfg = runner.cfg.get('env_cfg', {}).get('dist_cfg', {})
-        timeout = timedelta(seconds=dist_cfg.get('timeout', TIMEOUT))
-        runner._control_group = torch.distributed.new_group(backend='gloo', timeout=timeout)
-    return getattr(runner, '_control_group', None)
-
-
-def any_process(condition: bool) -> bool:
-    """Whether a condition holds in any process; all of them call this together."""
-    flag = torch.tensor(int(condition))
-    all_reduce(flag, 'max')
-    return bool(flag)
-
-
 def _leave_process_group() -> None:
     """End the process group's threads before the interpreter ends.
 
@@ -105,8 +91,29 @@ def _leave_process_group() -> None:
     threads when nothing refers to it, so the runner goes first.
     """
     gc.collect()
-    if torch.distributed.is_initialized():
+    if is_distributed():
         torch.distributed.destroy_process_group()
+
+
+def control_group(runner: Runner) -> torch.distributed.ProcessGroup | None:
+    """A group over gloo for small messages on the CPU, which wait for no GPU; None in one process.
+
+    All processes call this together the first time. It waits as long for others as the run does.
+    """
+    dist_cfg = runner.cfg.get('env_cfg', {}).get('dist_cfg', {})
+    return _gloo_group(dist_cfg.get('timeout', TIMEOUT)) if runner.world_size > 1 else None
+
+
+@functools.cache
+def _gloo_group(timeout: float) -> torch.distributed.ProcessGroup:
+    return torch.distributed.new_group(backend='gloo', timeout=timedelta(seconds=timeout))
+
+
+def any_process(condition: bool) -> bool:
+    """Whether a condition holds in any process; all of them call this together."""
+    flag = torch.tensor(int(condition))
+    all_reduce(flag, 'max')
+    return bool(flag)
 
 
 def sync_buffers(runner: Runner) -> None:
@@ -144,14 +151,8 @@ class SyncBuffersHook(Hook):
 
     priority = 'HIGH'  # before EMAHook, which then averages what is equal everywhere
 
-    def before_train(self, runner: Runner) -> None:
-        parts = [part for part in runner.model.modules() if part.training]  # a teacher's do not change
-        parts = [part for part in parts if getattr(part, 'running_mean', None) is not None]
-        self._differ = any(not isinstance(part, (nn.SyncBatchNorm, CPUSyncBatchNorm)) for part in parts)
-
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
-        if self._differ:
-            _average_buffers([runner.model])
+        _average_buffers([runner.model])
 
     def before_val(self, runner: Runner) -> None:
         sync_buffers(runner)

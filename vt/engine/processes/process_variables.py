@@ -6,13 +6,14 @@ import socket
 
 import torch
 
+from vt.errors import UserError
+
 # Of each launcher: the number of a process among all, how many there are, its number on its machine; how to start it.
-VARIABLES = dict(
-    pytorch=('RANK', 'WORLD_SIZE', 'LOCAL_RANK'),
-    mpi=('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE', 'OMPI_COMM_WORLD_LOCAL_RANK'),
-    slurm=('SLURM_PROCID', 'SLURM_NTASKS', 'SLURM_LOCALID'),
+LAUNCHERS = dict(
+    pytorch=('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'torchrun, or tools/dist_train.sh'),
+    mpi=('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE', 'OMPI_COMM_WORLD_LOCAL_RANK', 'mpirun'),
+    slurm=('SLURM_PROCID', 'SLURM_NTASKS', 'SLURM_LOCALID', 'srun, or tools/slurm_train.sh'),
 )
-STARTED_BY = dict(pytorch='torchrun, or tools/dist_train.sh', mpi='mpirun', slurm='srun, or tools/slurm_train.sh')
 
 
 def find_launcher() -> str:
@@ -37,12 +38,16 @@ def set_process_variables(launcher: str) -> str:
         ``'pytorch'`` where this is one of several processes, from now on as if torchrun had started it, or ``'none'``.
 
     Raises:
-        ValueError: the launcher's variables are not there; nothing tells where the main process is.
+        UserError: the launcher's variables are not there; nothing tells where the main process is.
     """
     launcher = find_launcher() if launcher == 'auto' else launcher
     if launcher == 'none':
         return launcher
-    rank, world_size, local_rank = (_read(name, launcher) for name in VARIABLES[launcher])
+    *names, command = LAUNCHERS[launcher]
+    for name in names[:2]:
+        if name not in os.environ:
+            raise UserError(f'--launcher {launcher}: {name} is not set; start the processes with {command}')
+    rank, world_size, local_rank = (os.environ.get(name, '0') for name in names)
     if launcher != 'pytorch' and torch.cuda.device_count() == 1:
         local_rank = '0'  # the scheduler shows each process its own GPU only
     os.environ.update(RANK=rank, WORLD_SIZE=world_size, LOCAL_RANK=local_rank)
@@ -50,30 +55,22 @@ def set_process_variables(launcher: str) -> str:
     os.environ.setdefault('MASTER_ADDR', _find_address(launcher))
     os.environ.setdefault('MASTER_PORT', str(_choose_port(launcher)))
     try:
-        socket.gethostbyname(os.environ['MASTER_ADDR'])
+        socket.getaddrinfo(os.environ['MASTER_ADDR'], None)
     except OSError as error:  # PyTorch would try again and again until its timeout
-        raise ValueError(
+        raise UserError(
             f'there is no machine {os.environ["MASTER_ADDR"]}: set MASTER_ADDR to the name or address of the first one'
         ) from error
     return 'pytorch'
-
-
-def _read(name: str, launcher: str) -> str:
-    value = os.environ.get(name, '0' if name == 'LOCAL_RANK' else None)
-    if value is None:
-        raise ValueError(f'--launcher {launcher}: {name} is not set; start the processes with {STARTED_BY[launcher]}')
-    return value
 
 
 def _find_address(launcher: str) -> str:
     if 'MASTER_ADDR' in os.environ:
         return os.environ['MASTER_ADDR']
     if launcher == 'slurm':
-        nodes = next(filter(None, map(os.environ.get, ('SLURM_STEP_NODELIST', 'SLURM_NODELIST'))), '127.0.0.1')
-        return first_node(nodes)
+        return first_node(os.environ.get('SLURM_STEP_NODELIST') or os.environ.get('SLURM_NODELIST') or '127.0.0.1')
     if launcher == 'mpi' and os.environ.get('OMPI_COMM_WORLD_LOCAL_SIZE') == os.environ['OMPI_COMM_WORLD_SIZE']:
         return '127.0.0.1'
-    raise ValueError(f'--launcher {launcher}: MASTER_ADDR is not set; set it to the machine of the first process')
+    raise UserError(f'--launcher {launcher}: MASTER_ADDR is not set; set it to the machine of the first process')
 
 
 def first_node(nodes: str) -> str:

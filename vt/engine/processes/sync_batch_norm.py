@@ -4,25 +4,21 @@ from typing import Any
 
 import torch
 from torch import distributed, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 
-class CPUSyncBatchNorm(_BatchNorm):
+class CPUSyncBatchNorm(nn.BatchNorm2d):
     """``nn.SyncBatchNorm`` over gloo: mean and variance are those of the batches of all processes together.
 
     Each process counts by the number of its elements, so that shards may differ in size. Parameters, buffers and their
     names are those of BN. In evaluation, and in one process, it is BN.
     """
 
-    def _check_input_dim(self, maps: torch.Tensor) -> None:
-        if maps.dim() < 2:
-            raise ValueError(f'CPUSyncBatchNorm: maps of at least 2 dimensions are needed, not of {maps.dim()}')
-
     def forward(self, maps: torch.Tensor) -> torch.Tensor:
         """Normalise maps of shape (N, C, ...), and in training update the running statistics."""
+        if maps.dim() != 4:
+            return self.forward(maps.reshape(*maps.shape[:2], -1, 1)).view_as(maps)
         if not (self.training and distributed.is_initialized() and distributed.get_world_size() > 1):
             return super().forward(maps)
-        self._check_input_dim(maps)
         values = maps.to(torch.promote_types(maps.dtype, torch.float32))
         mean, variance, count = _statistics_of_all(values)
         self._update_running(mean.detach(), variance.detach() * (count / (count - 1)))
@@ -30,8 +26,7 @@ class CPUSyncBatchNorm(_BatchNorm):
         if self.affine:
             scale = scale * self.weight
         shift = -mean * scale if not self.affine else self.bias - mean * scale
-        shape = (1, -1) + (1,) * (maps.dim() - 2)
-        return torch.addcmul(shift.view(shape), values, scale.view(shape)).to(maps.dtype)
+        return torch.addcmul(shift.view(1, -1, 1, 1), values, scale.view(1, -1, 1, 1)).to(maps.dtype)
 
     @torch.no_grad()
     def _update_running(self, mean: torch.Tensor, variance: torch.Tensor) -> None:
@@ -63,13 +58,12 @@ def _statistics_of_all(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
 
     Squares are taken from the common mean: the difference of two large sums would lose the digits of a small variance.
     """
-    axes = [axis for axis in range(values.dim()) if axis != 1]
     own_count = values.new_tensor([values.numel() // values.shape[1]])
-    own_variance, own_mean = torch.var_mean(values, axes, correction=0)
+    own_variance, own_mean = torch.var_mean(values, (0, 2, 3), correction=0)
     sums = _SumOverProcesses.apply(torch.cat([own_mean * own_count, own_count]))
     count = sums[-1].detach()
     if count <= 1:
-        raise ValueError('CPUSyncBatchNorm: more than one value per channel is needed in training')
+        raise UserError('CPUSyncBatchNorm: more than one value per channel is needed in training')
     mean = sums[:-1] / count
     squares = _SumOverProcesses.apply(own_count * (own_variance + (own_mean - mean).square()))
     return mean, squares / count, count
@@ -92,5 +86,6 @@ def _replace(layer: nn.SyncBatchNorm) -> CPUSyncBatchNorm:
     options = dict(eps=layer.eps, momentum=layer.momentum, affine=layer.affine)
     result = CPUSyncBatchNorm(layer.num_features, **options, track_running_stats=layer.track_running_stats)
     # The same tensors: an optimizer, or a name that a model keeps for its layer, goes on to see them.
-    result._parameters, result._buffers, result.training = layer._parameters, layer._buffers, layer.training
-    return result
+    for name in ('weight', 'bias', 'running_mean', 'running_var', 'num_batches_tracked'):
+        setattr(result, name, getattr(layer, name))
+    return result.train(layer.training)

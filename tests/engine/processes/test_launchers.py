@@ -1,12 +1,13 @@
 """One command line however processes are started: by SLURM and MPI as by torchrun."""
 
 import os
+import socket
 import subprocess
 
 import pytest
 import torch
 from forked_tools import ForkedTool
-from process_groups import free_port
+from process_groups import free_port, run_processes
 from tool_runner import ROOT, SMALL_CLASSIFIER
 
 from vt.engine.processes.process_variables import find_launcher, first_node, set_process_variables
@@ -57,6 +58,7 @@ def test_the_environment_tells_the_launcher(variables, launcher, environment):
         ('slurm', SLURM | dict(SLURM_NODELIST='localhost,b[1-2]', MASTER_PORT='7'), 'localhost', 7),
         ('mpi', MPI | dict(OMPI_COMM_WORLD_LOCAL_SIZE='4', PORT='8'), '127.0.0.1', 8),
         ('mpi', MPI | dict(MASTER_ADDR='localhost'), 'localhost', 29500),
+        ('mpi', MPI | dict(MASTER_ADDR='::1'), '::1', 29500),
         ('pytorch', TORCHRUN, '127.0.0.1', 1234),
     ],
 )
@@ -102,6 +104,24 @@ def test_processes_of_slurm_train_together(tmp_path):
     assert 'current batch size is 64. Scaling the original LR by 2.0.' in results[0].stdout
     assert torch.load(tmp_path / 'out/epoch_1.pth', weights_only=False)['meta']['iter'] == 1
     assert [len(list((tmp_path / 'out').rglob(f'*_rank{rank}.log'))) for rank in '01'] == [1, 1]
+
+
+MEET = """
+from mmengine.config import Config
+from vt.engine.processes.distributed import any_process, join_processes
+join_processes(Config(dict(launcher='pytorch')))
+assert any_process(True)
+"""
+
+
+def test_processes_meet_at_an_ipv6_address(tmp_path):
+    try:
+        socket.create_server(('::1', 0), family=socket.AF_INET6).close()
+    except OSError as error:
+        pytest.skip(f'this machine has no IPv6 loopback: {error}')
+    (tmp_path / 'meet.py').write_text(MEET)
+    results = run_processes(2, tmp_path / 'meet.py', cwd=tmp_path, env=dict(MASTER_ADDR='::1'))
+    assert [result.returncode for result in results] == [0, 0], results[0].stderr + results[1].stderr
 
 
 def test_slurm_train_calls_srun(tmp_path):

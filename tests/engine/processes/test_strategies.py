@@ -46,7 +46,7 @@ def write_run(folder, name, more='', bases=''):
 def train(folder, config, count, *arguments, options=()):
     """Train in ``count`` processes: the losses, averaged over them, and the last checkpoint."""
     out = folder / config.stem
-    command = ['train.py', config, '--work-dir', out, *arguments]
+    command = ['train.py', config, '--skip-data-check', '--work-dir', out, *arguments]
     results = run_processes(count, *command, cwd=folder, options=options)
     assert [result.returncode for result in results] == [0] * count, '\n'.join(result.stderr for result in results)
     losses = [json.loads((out / f'losses_{rank}.json').read_text()) for rank in range(count)]

@@ -6,7 +6,7 @@ from batch_norm_steps import run_shard, run_steps
 from process_groups import run_function
 from torch import nn
 
-from vt.models.sync_batch_norm import CPUSyncBatchNorm, use_cpu_sync_batch_norm
+from vt.engine.processes.sync_batch_norm import CPUSyncBatchNorm, use_cpu_sync_batch_norm
 
 OPTIONS = [{}, dict(momentum=None), dict(affine=False), dict(track_running_stats=False, eps=1e-3)]
 
