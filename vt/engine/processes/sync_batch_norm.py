@@ -5,6 +5,8 @@ from typing import Any
 import torch
 from torch import distributed, nn
 
+from vt.errors import UserError
+
 
 class CPUSyncBatchNorm(nn.BatchNorm2d):
     """``nn.SyncBatchNorm`` over gloo: mean and variance are those of the batches of all processes together.
