@@ -60,7 +60,7 @@ def read_annotated(config):
     try:
         check_data(config, ('train',))
         with DATASETS.switch_scope_and_registry(config.default_scope):
-            dataset = SeededDataset(config.train_dataloader.dataset, seed=0)
+            dataset = SeededDataset(config.train_dataloader.dataset)
         for index in range(len(dataset)):
             dataset[index]
     except Exception as error:
