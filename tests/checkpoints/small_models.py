@@ -23,7 +23,8 @@ class Line(BaseModel):
 
     def forward(self, inputs, mode='tensor'):
         outputs = self.norm(self.layer(torch.stack(inputs)))
-        return dict(loss=outputs.square().mean() + self.layer.weight.sum()) if mode == 'loss' else outputs
+        loss = outputs.square().mean() + self.layer.weight.sum()
+        return dict(loss=loss) if mode == 'loss' else list(outputs)
 
 
 @DATASETS.register_module('SmallPoints', force=True)
