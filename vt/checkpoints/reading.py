@@ -107,8 +107,11 @@ def _begin(path: Path) -> bytes:
 @functools.lru_cache(maxsize=8)
 def _require_sums(path: Path, size: int, changed: int) -> None:
     """Compare an archive with its checksums, once for as long as its size and its time of change stay."""
-    with zipfile.ZipFile(path) as archive:
-        damaged = archive.testzip()
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+    except zipfile.BadZipFile as error:
+        raise ValueError(f'it is cut off or changed ({error})') from error
     if damaged:
         raise ValueError(f'its part {damaged} differs from its checksum')
 

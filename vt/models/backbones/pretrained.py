@@ -45,7 +45,7 @@ def load_resnet_stages(
     new, left_out = own.keys() - matching, held.keys() - {f'{prefix}{name}' for name in matching}
     print_log(
         f'{checkpoint}: {len(matching)} tensors loaded; new in the model: {_count(new)}; '
-        f'left out of the file: {_count(left_out)}',
+        f'left out of the file: {_count(left_out, prefix)}',
         logger='current',
     )
 
@@ -57,8 +57,11 @@ def complete_prefix(state: dict[str, Tensor], prefix: str | None) -> str:
     return f'{prefix}.' if prefix and not prefix.endswith('.') else prefix
 
 
-def _count(names: Iterable[str]) -> str:
-    """How many tensors there are, and below which prefixes."""
+def _count(names: Iterable[str], prefix: str = '') -> str:
+    """How many tensors there are, and below which names."""
     names = sorted(names)
-    prefixes = dict.fromkeys(f'{name.partition(".")[0]}.*' for name in names)
+    depth = prefix.count('.') + 1
+    prefixes = dict.fromkeys(
+        '.'.join([*name.split('.')[: depth if name.startswith(prefix) else 1], '*']) for name in names
+    )
     return f'{len(names)} ({", ".join(prefixes)})' if names else 'none'
