@@ -2,7 +2,7 @@
 
 import torch
 
-from vt.checkpoints.loading import read_checkpoint
+from vt.checkpoints.reading import read_checkpoint
 
 
 def final_checkpoint(work_dir):

@@ -32,9 +32,16 @@ def main() -> None:
     with one_line_errors('publish', args.traceback):
         with importing():
             from vt.checkpoints.loading import weights_only
-            from vt.commands.publish_checkpoint import publish_or_show
+            from vt.checkpoints.publishing import publish, show
+            from vt.engine.config_files import read_config
+        if bool(args.show) == bool(args.out) or (args.show and args.checkpoint):
+            raise ValueError('give CHECKPOINT and OUT, or --show FILE')
         with weights_only(unless=args.trust_checkpoint):
-            publish_or_show(args)
+            if args.show:
+                show(args.show)
+            else:
+                config = read_config(str(args.config)).pretty_text if args.config else None
+                print(f'written to {publish(args.checkpoint, args.out, config, args.metrics)}')
 
 
 if __name__ == '__main__':

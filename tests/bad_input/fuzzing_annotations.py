@@ -53,6 +53,6 @@ def read_annotated(config):
     """Check the data set as a run does, then load every sample."""
     check_data(config, ('train',))
     with DATASETS.switch_scope_and_registry(config.default_scope):
-        dataset = SeededDataset(config.train_dataloader.dataset, seed=0)
+        dataset = SeededDataset(config.train_dataloader.dataset)
     for index in range(len(dataset)):
         dataset[index]

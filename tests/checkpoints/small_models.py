@@ -1,11 +1,18 @@
-"""mmengine's own runner on a model of a few weights."""
+"""A run of a model of a few weights."""
 
 import torch
+from mmengine.config import Config
 from mmengine.model import BaseModel
+from mmengine.registry import DATASETS, MODELS
 from mmengine.runner import Runner
 from torch import nn
 
+from vt.engine.runner import VTFlexibleRunner, VTRunner
 
+RUNNERS = dict(Runner=Runner, VTRunner=VTRunner, FlexibleRunner=VTFlexibleRunner)
+
+
+@MODELS.register_module('SmallLine', force=True)
 class Line(BaseModel):
     """A linear layer with a normalisation."""
 
@@ -16,9 +23,11 @@ class Line(BaseModel):
 
     def forward(self, inputs, mode='tensor'):
         outputs = self.norm(self.layer(torch.stack(inputs)))
-        return dict(loss=outputs.square().mean() + self.layer.weight.sum()) if mode == 'loss' else outputs
+        loss = outputs.square().mean() + self.layer.weight.sum()
+        return dict(loss=loss) if mode == 'loss' else list(outputs)
 
 
+@DATASETS.register_module('SmallPoints', force=True)
 class Points:
     """A data set with metadata."""
 
@@ -31,17 +40,25 @@ class Points:
         return dict(inputs=torch.full((3,), float(index)))
 
 
-def build_runner(work_dir, optimizer, epochs=1, model=None, **options):
+def build_runner(work_dir, optimizer, epochs=1, runner='VTRunner', **options):
+    """Built as the tools build it, from a config; ``Runner`` is mmengine's own."""
     options = {name: str(value) if name == 'load_from' else value for name, value in options.items()}
-    return Runner(
-        model or Line(),
-        str(work_dir),
+    cfg = dict(
+        work_dir=str(work_dir),
         train_dataloader=dict(
-            dataset=Points(), batch_size=4, num_workers=0, sampler=dict(type='DefaultSampler', shuffle=True)
+            dataset=dict(type='SmallPoints'),
+            batch_size=4,
+            num_workers=0,
+            sampler=dict(type='DefaultSampler', shuffle=True),
         ),
         train_cfg=dict(by_epoch=True, max_epochs=epochs),
         optim_wrapper=dict(optimizer=optimizer),
+        env_cfg=dict(dist_cfg=dict(backend='nccl')),
         param_scheduler=[dict(type='MultiStepLR', milestones=[1]), dict(type='LinearLR', end=1)],
-        experiment_name=f'{work_dir.name}_{id(options)}',
-        **options,
+        default_hooks=dict(checkpoint=dict(type='CheckpointHook' if runner == 'Runner' else 'vt.CheckpointHook')),
     )
+    cfg |= (
+        dict(model=dict(type='SmallLine'), experiment_name=f'{work_dir.name}_{id(options)}', default_scope='mmengine')
+        | options
+    )
+    return RUNNERS[runner].from_cfg(Config(cfg))

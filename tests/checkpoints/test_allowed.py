@@ -1,7 +1,10 @@
-"""What a checkpoint may ask for can not call anything, and is all that real checkpoints need."""
+"""What a checkpoint may ask for can not call anything, and is all that mmengine's own checkpoints need."""
 
 import inspect
 import itertools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,13 +13,11 @@ from checkpoints.small_models import build_runner
 from forked_tools import run_forked
 from mmengine.config import ConfigDict
 from mmengine.logging import HistoryBuffer
-from mmengine.runner import checkpoint as mmengine_checkpoint
-from mmengine.runner.checkpoint import CheckpointLoader
 from tool_runner import ROOT, SMALL_CLASSIFIER
 from torch._weights_only_unpickler import _get_allowed_globals
 
-from vt.checkpoints import pickled
-from vt.checkpoints.loading import read_checkpoint
+from vt.checkpoints.foreign import ALLOWED, Conversion, Foreign
+from vt.checkpoints.reading import read_checkpoint
 
 CLASSIFIER = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 SEGMENTOR = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
@@ -26,12 +27,46 @@ FEW_SCENES = [
     'train_dataloader.batch_size=2',
     'val_dataloader.dataset.indices=2',
     'model.neck.token_channels=64',
-    'param_scheduler.0.end=2',
 ]
+
+UNCHANGED = """
+import torch._dynamo  # it enters names of its own, and vt imports it
+from mmengine.fileio import LocalBackend, get_file_backend
+from mmengine.registry import WEIGHT_INITIALIZERS
+from mmengine.runner import checkpoint
+from mmengine.runner.checkpoint import CheckpointLoader
+
+
+def state():
+    own = [checkpoint.load_from_local, checkpoint.load_from_http, checkpoint._safe_torch_load]
+    own += [checkpoint.get_torch_safe_globals, WEIGHT_INITIALIZERS.get('Pretrained')]
+    globals_ = set(torch.serialization.get_safe_globals())
+    return own, dict(CheckpointLoader._schemes), type(get_file_backend('a')) is LocalBackend, globals_, torch.load
+
+
+before = state()
+"""
+IMPORTS = """
+import vt, vt.models, vt.checkpoints.loading, vt.checkpoints.publishing, vt.engine.launch, vt.engine.runner
+import vt.engine.interruption.checkpoint_hook, vt.engine.interruption.preemption, vt.engine.interruption.resume
+import vt.commands.test, vt.apis.train, vt.datasets.digits
+assert state() == before
+with vt.checkpoints.loading.weights_only():
+    assert state() != before
+    with vt.checkpoints.loading.weights_only():
+        inside = state()
+    assert state() == inside
+assert state() == before
+"""
+
+
+def test_importing_vt_changes_nothing_and_what_a_block_changes_is_undone():
+    result = subprocess.run([sys.executable, '-c', UNCHANGED + IMPORTS], capture_output=True, text=True, env=os.environ)
+    assert result.returncode == 0, result.stderr
 
 
 def test_the_list_is_short_and_ours():
-    assert {name for _, name in pickled.ALLOWED} == {
+    assert {name for _, name in ALLOWED} == {
         'numpy.core.multiarray._reconstruct',
         'numpy._core.multiarray._reconstruct',
         'numpy.core.multiarray.scalar',
@@ -40,10 +75,14 @@ def test_the_list_is_short_and_ours():
         'numpy.dtype',
         'mmengine.logging.history_buffer.HistoryBuffer',
         'mmengine.config.config.ConfigDict',
+        'mmengine.optim.scheduler.param_scheduler.OneCycleParamScheduler',
         'builtins.getattr',
         'builtins.bytes',
     }
-    assert all(inspect.getmodule(held) is pickled for held, _ in pickled.ALLOWED)
+    for held, _ in ALLOWED:
+        assert held.__mro__[1:] == (Foreign, object)
+        assert set(vars(held)) <= {'__module__', '__slots__', '__doc__', 'name'}
+    assert {name for name in vars(Foreign) if inspect.isroutine(vars(Foreign)[name])} == {'__new__', '__setstate__'}
 
 
 class Trap:
@@ -54,34 +93,31 @@ class Trap:
     def __call__(self, *arguments, **options):
         Trap.called = True
 
-    __setstate__ = __enter__ = __reduce__ = __call__
+    __setstate__ = __enter__ = __reduce__ = __iter__ = __len__ = __index__ = __array__ = __call__
 
 
 def arguments():
     """What a file could hand over, in all orders."""
-    trap, history, number_type = Trap(), pickled.History, pickled.NumberType('f8')
-    values = [trap, Trap, 'mean', '__init__', '__globals__', 'O', 'f8', b'12345678', history, number_type]
-    values += [{'a': trap, '_max_length': trap, '_log_history': trap}, (1, (1,), trap, trap, trap), [trap]]
+    trap, number = Trap(), np.dtype('f8')
+    history = next(held for held, name in ALLOWED if name.endswith('HistoryBuffer'))
+    values = [trap, Trap, 'mean', '__init__', '__globals__', 'O', 'f8', b'12345678', history, number]
+    values += [{'a': trap, 'max_length': trap, '_log_history': trap}, (1, (1,), number, trap, trap), [trap]]
     return itertools.chain.from_iterable(itertools.product(values, repeat=count) for count in range(4))
 
 
-@pytest.mark.parametrize('name', [name for _, name in pickled.ALLOWED])
+@pytest.mark.parametrize('name', [name for _, name in ALLOWED])
 def test_nothing_on_the_list_calls_what_it_is_given(name):
-    (held,) = {held for held, allowed in pickled.ALLOWED if allowed == name}
-    results = []
-    for values in arguments():
+    held = next(held for held, allowed in ALLOWED if allowed == name)
+    made = []
+    for values, state in itertools.product(arguments(), [None, *itertools.islice(arguments(), 1, 14)]):
+        foreign = held(*values)
+        foreign.__setstate__(state)
         try:
-            results.append(held(*values))
-        except (TypeError, ValueError, KeyError, AttributeError):
+            made.append(Conversion()([foreign])[0])
+        except Exception:  # refused
             continue
-    for result, values in itertools.product(results[:20], arguments()):
-        if type(result) in (held, pickled.Array, pickled.NumberType) and len(values) == 1:
-            try:
-                result.__setstate__(*values)
-            except (TypeError, ValueError, KeyError, IndexError, AttributeError):
-                continue
     assert not Trap.called
-    assert not any(inspect.isroutine(result) or inspect.ismodule(result) for result in results)
+    assert not any(inspect.isroutine(result) or inspect.ismodule(result) for result in made)
 
 
 def test_pytorch_adds_only_its_own():
@@ -104,18 +140,6 @@ class ExtraType:
     """One that a library calls safe."""
 
 
-def test_mmengines_own_reader_is_out_of_reach(tmp_path):
-    assert mmengine_checkpoint.get_torch_safe_globals() == []
-    torch.save(dict(a=slice), tmp_path / 'a.pth')
-    for weights_only in (None, False):
-        with pytest.raises(ValueError, match='it asks for slice'):
-            mmengine_checkpoint._safe_torch_load(str(tmp_path / 'a.pth'), weights_only=weights_only)
-    readers = set(CheckpointLoader._schemes.values())
-    reached = {name for reader in readers for name in reader.__code__.co_names}
-    assert 'load' not in reached
-    assert {'_safe_torch_load', 'load_from_http', 'read_checkpoint'} <= reached
-
-
 def equal(left, right):
     """Whether two checkpoints hold the same, in the same types."""
     if type(left) is not type(right):
@@ -133,41 +157,60 @@ def equal(left, right):
     return left == right
 
 
-def assert_is_read_whole(path):
+def assert_is_plain(path):
+    """Every weights-only reader reads it; and it holds histories again once ours has read it."""
+    assert torch.serialization.get_unsafe_globals_in_checkpoint(path) == []
+    loaded = torch.load(path, weights_only=True)
+    assert loaded['meta']['cfg']
+    restored = read_checkpoint(path)
+    histories = restored['message_hub']['log_scalars']
+    assert histories
+    assert all(type(history) is HistoryBuffer for history in histories.values())
+    assert equal(restored['state_dict'], loaded['state_dict'])
+    return restored
+
+
+RECIPES = {
+    'a classifier with EMA and AMP': (
+        CLASSIFIER,
+        ['--amp'],
+        ['train_cfg.max_epochs=1', 'default_hooks.ema.type=EMAHook', *SMALL_CLASSIFIER],
+    ),
+    'a segmentor': (SEGMENTOR, [], [*FEW_SCENES, 'param_scheduler.0.end=2']),
+}
+
+
+@pytest.mark.parametrize('recipe', RECIPES)
+def test_our_files_hold_tensors_and_numbers_alone(recipe, tmp_path):
+    config, arguments, options = RECIPES[recipe]
+    result = run_forked('train.py', config, *arguments, '--work-dir', 'out', cwd=tmp_path, options=options)
+    assert result.returncode == 0, result.stderr
+    for path in (tmp_path / 'out').glob('*.pth'):
+        loaded = assert_is_plain(path)
+        assert loaded['message_hub']['log_scalars']['train/loss'].mean() > 0
+        assert ('ema_state_dict' in loaded) == ('EMA' in recipe)
+    assert 'Not saved' not in result.stdout
+
+
+@pytest.mark.parametrize('optimizer', ['SGD', 'RMSprop', 'AdamW'])
+@pytest.mark.parametrize('resumed', ['Runner', 'VTRunner'])
+def test_what_mmengines_own_runner_writes_is_read_whole_and_resumed(optimizer, resumed, tmp_path):
     """As PyTorch reads it where it may run code, but for the texts of configs."""
+    build_runner(tmp_path, dict(type=optimizer, lr=0.01), runner='Runner').train()
+    path = tmp_path / 'epoch_1.pth'
+    assert torch.serialization.get_unsafe_globals_in_checkpoint(path)
     expected, loaded = torch.load(path, weights_only=False), read_checkpoint(path)
     expected['meta'].pop('cfg', None)
     expected['message_hub']['runtime_info'].pop('cfg', None)
     assert equal(loaded, expected)
-    return loaded
-
-
-def test_a_classifiers_with_ema_adamw_and_amp(tmp_path):
-    options = ['train_cfg.max_epochs=1', 'default_hooks.ema.type=EMAHook', *SMALL_CLASSIFIER]
-    result = run_forked('train.py', CLASSIFIER, '--amp', '--work-dir', 'out', cwd=tmp_path, options=options)
-    assert result.returncode == 0, result.stderr
-    loaded = assert_is_read_whole(tmp_path / 'out/epoch_1.pth')
-    assert 'ema_state_dict' in loaded
-    assert loaded['message_hub']['log_scalars']['train/loss'].mean() > 0
-    assert_is_read_whole(next((tmp_path / 'out').glob('best_*.pth')))
-
-
-def test_a_segmentors(tmp_path):
-    result = run_forked('train.py', SEGMENTOR, '--work-dir', 'out', cwd=tmp_path, options=FEW_SCENES)
-    assert result.returncode == 0, result.stderr
-    assert_is_read_whole(tmp_path / 'out/iter_2.pth')
-
-
-@pytest.mark.parametrize('optimizer', ['SGD', 'RMSprop', 'Adam'])
-def test_plain_mmengines(optimizer, tmp_path):
-    runner = build_runner(tmp_path, dict(type=optimizer, lr=0.01))
-    runner.train()
-    loaded = assert_is_read_whole(tmp_path / 'epoch_1.pth')
-    assert loaded['optimizer']['param_groups']
-    build_runner(
-        tmp_path / 'on', dict(type=optimizer, lr=0.01), epochs=2, load_from=tmp_path / 'epoch_1.pth', resume=True
-    ).train()
-    assert_is_read_whole(tmp_path / 'on/epoch_2.pth')
+    optimizer = dict(type=optimizer, lr=0.01)
+    whole = build_runner(tmp_path / 'whole', optimizer, epochs=2, runner='Runner')
+    on = build_runner(tmp_path / 'on', optimizer, epochs=2, load_from=path, resume=True)
+    on.train()
+    assert on.iter == 4
+    assert_is_plain(tmp_path / 'on/epoch_2.pth')
+    assert len(on.message_hub.get_scalar('train/loss').data[0]) == 4
+    assert whole.max_epochs == 2
 
 
 def test_numbers_of_numpy_and_nested_configs(tmp_path):

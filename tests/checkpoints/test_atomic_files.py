@@ -10,15 +10,15 @@ import tempfile
 import time
 from pathlib import Path
 
-import mmengine
 import pytest
 import torch
-from mmengine.fileio import LocalBackend, get_file_backend, register_backend
-from mmengine.fileio.io import backend_instances
+from checkpoints.small_models import build_runner
+from mmengine.fileio import put
 from mmengine.runner import save_checkpoint
 
-from vt.checkpoints.files import AtomicLocalBackend, find_damage, find_newest_checkpoint, write_atomically
-from vt.checkpoints.loading import read_checkpoint
+from vt.checkpoints.files import replacing, write_atomically
+from vt.checkpoints.newest import find_damage, find_newest_checkpoint
+from vt.checkpoints.reading import read_checkpoint
 
 KILLS = 50
 fork = multiprocessing.get_context('fork')
@@ -33,13 +33,19 @@ def checkpoint_of(iteration, megabytes=2):
     )
 
 
+def save(checkpoint, path):
+    """As both runners do."""
+    with replacing(path) as part:
+        save_checkpoint(checkpoint, str(part))
+
+
 def train(folder, begin, started):
     """Write checkpoints as fast as it goes, as a run does: file, ``last_checkpoint``, then the third last one goes."""
     started.set()
     iteration = begin
     while True:
         iteration += 1
-        save_checkpoint(checkpoint_of(iteration), f'{folder}/iter_{iteration}.pth')
+        save(checkpoint_of(iteration), folder / f'iter_{iteration}.pth')
         write_atomically(folder / 'last_checkpoint', f'{folder}/iter_{iteration}.pth')
         (folder / f'iter_{iteration - 2}.pth').unlink(missing_ok=True)
 
@@ -64,7 +70,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_newest_checkpoint(tmp_path):
     moments = random.Random(0)
     newest, met, before = 0, 0, set()
     begin = time.monotonic()
-    save_checkpoint(checkpoint_of(0), f'{tmp_path}/iter_0.pth')
+    save(checkpoint_of(0), tmp_path / 'iter_0.pth')
     span = 5 * (time.monotonic() - begin)  # of a few writes, on whatever disk
     while met < KILLS:
         killed_after(moments.uniform(0, span), train, tmp_path, newest)
@@ -83,11 +89,9 @@ def test_a_kill_at_any_moment_leaves_a_whole_newest_checkpoint(tmp_path):
 
 
 def write_with_stock_mmengine(folder, started):
-    register_backend('local', LocalBackend, force=True, prefixes='')
-    backend_instances.clear()
     content = bytes(2**26)
     started.set()
-    get_file_backend(str(folder)).put(content, folder / 'iter_1.pth')
+    put(content, folder / 'iter_1.pth')
 
 
 def test_without_it_a_kill_leaves_a_damaged_file(tmp_path):
@@ -102,17 +106,20 @@ def test_without_it_a_kill_leaves_a_damaged_file(tmp_path):
     pytest.fail('no kill met a write')
 
 
-def test_all_local_files_of_mmengine_are_written_so(tmp_path):
-    for uri in (None, str(tmp_path), 'relative/path'):
-        backend = get_file_backend(uri, backend_args=dict(backend='local') if uri is None else None)
-        assert type(backend) is AtomicLocalBackend
-    path = tmp_path / 'made/a.json'
-    mmengine.dump(dict(a='ü'), path)
-    assert mmengine.load(path) == dict(a='ü')
-    before = path.stat().st_ino
-    mmengine.dump(dict(a=2), path)
-    assert path.stat().st_ino != before  # another file has taken its name
-    assert [file.name for file in path.parent.iterdir()] == ['a.json']
+@pytest.mark.parametrize('runner', ['VTRunner', 'FlexibleRunner'])
+def test_runners_write_so(runner, tmp_path):
+    """The file that a run replaces keeps its content to the end."""
+    path = tmp_path / 'epoch_1.pth'
+    os.link(path_of_older(path), tmp_path / 'older')
+    build_runner(tmp_path, dict(type='SGD', lr=0.1), runner=runner).train()
+    assert read_checkpoint(path)['meta']['iter'] == 2
+    assert (tmp_path / 'older').read_text() == 'older'  # another file has taken the name
+    assert not list(tmp_path.glob('.*'))
+
+
+def path_of_older(path):
+    path.write_text('older')
+    return path
 
 
 def test_links_and_devices_stay_what_they_are(tmp_path):
@@ -147,13 +154,13 @@ def save_on_a_full_disk(path):
     """A limit on the size of files stops a write in its middle, as a full disk does."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))
-    save_checkpoint(checkpoint_of(2), path)
+    save(checkpoint_of(2), path)
 
 
 def save_as_nobody(path):
     if os.geteuid() == 0:
         os.setuid(65534)
-    save_checkpoint(checkpoint_of(2), path)
+    save(checkpoint_of(2), path)
 
 
 @pytest.fixture
@@ -165,13 +172,13 @@ def folder():
         Path(name).chmod(0o755)
 
 
-@pytest.mark.parametrize(('save', 'kind'), [(save_on_a_full_disk, 'OSError'), (save_as_nobody, 'PermissionError')])
-def test_what_can_not_be_written_leaves_the_previous_file(save, kind, folder):
+@pytest.mark.parametrize(('way', 'kind'), [(save_on_a_full_disk, 'OSError'), (save_as_nobody, 'PermissionError')])
+def test_what_can_not_be_written_leaves_the_previous_file(way, kind, folder):
     path = folder / 'iter_1.pth'
     folder.chmod(0o755)
-    save_checkpoint(checkpoint_of(1), str(path))
+    save(checkpoint_of(1), path)
     folder.chmod(0o555)
-    name, number, message = in_child(save, str(path))
+    name, number, message = in_child(way, path)
     assert name == kind
     assert number
     assert '\n' not in message

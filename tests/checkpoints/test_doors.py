@@ -20,9 +20,10 @@ from mmpretrain.models import ResNet
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 from torch import nn
 
-from vt.checkpoints.files import find_damage, find_newest_checkpoint
+from vt.checkpoints.loading import load_checkpoint as load_safely
 from vt.checkpoints.loading import load_weights, weights_only
-from vt.checkpoints.publish import publish
+from vt.checkpoints.newest import find_damage, find_newest_checkpoint
+from vt.checkpoints.publishing import publish
 from vt.models.backbones.pretrained import load_resnet_stages
 from vt.models.classifiers.teacher import build_classifier, load_teacher
 
@@ -52,7 +53,6 @@ DOORS = {
     'CheckpointLoader': lambda path: CheckpointLoader.load_checkpoint(str(path)),
     'load_checkpoint': lambda path: load_checkpoint(nn.Linear(1, 1), str(path)),
     'load_checkpoint below a prefix': lambda path: _load_checkpoint_with_prefix('backbone', str(path)),
-    'the reader of other loaders': lambda path: mmengine_checkpoint._safe_torch_load(str(path)),
     'init_cfg': lambda path: Part(path).init_weights(),
     'init_cfg below a prefix': lambda path: Part(path, prefix='backbone').init_weights(),
     'an initializer': lambda path: build_from_cfg(dict(type='Pretrained', checkpoint=str(path)), WEIGHT_INITIALIZERS)(
@@ -68,7 +68,8 @@ DOORS = {
 
 @pytest.mark.parametrize('door', DOORS)
 def test_no_door_runs_it(door, hostile, marker):
-    with pytest.raises(ValueError, match=r'hostile\.pth is not loaded: it asks for exec, .+ add --trust-checkpoint$'):
+    refused = r'hostile\.pth is not loaded: it asks for builtins.exec, .+ add --trust-checkpoint$'
+    with weights_only(), pytest.raises(ValueError, match=refused):
         DOORS[door](hostile)
     assert not marker.exists()
 
@@ -77,7 +78,7 @@ def test_looking_for_a_checkpoint_runs_nothing(hostile, marker):
     hostile.rename(hostile.with_name('epoch_1.pth'))
     assert find_damage(hostile.with_name('epoch_1.pth')) is None  # it is whole
     found, ((_, reason),) = find_newest_checkpoint(hostile.parent)
-    assert (found, reason) == (None, 'it asks for exec, which no weights need and which may run code')
+    assert (found, reason) == (None, 'it asks for builtins.exec, which no weights need and which may run code')
     assert not marker.exists()
 
 
@@ -104,16 +105,16 @@ def test_names_of_downloaded_files(name, caches, marker):
     ).get(kind, mmengine_checkpoint.get_external_models)()
     path = caches / addresses[model].rpartition('/')[2]
     in_checkpoint(CALLS['exec'])(path, marker)
-    with pytest.raises(ValueError, match='it asks for exec'):
+    with weights_only(), pytest.raises(ValueError, match=r'it asks for builtins\.exec'):
         CheckpointLoader.load_checkpoint(name)
     assert not marker.exists()
     torch.save(dict(state_dict={'backbone.a': torch.ones(1)}), path)
-    assert CheckpointLoader.load_checkpoint(name)['state_dict']
+    assert load_safely(name)['state_dict']
 
 
 def test_names_that_a_user_adds(tmp_path, caches, hostile, marker):
     (tmp_path / 'mmengine/open_mmlab.json').write_text(json.dumps(dict(mine=str(hostile))))
-    with pytest.raises(ValueError, match='it asks for exec'):
+    with weights_only(), pytest.raises(ValueError, match=r'it asks for builtins\.exec'):
         CheckpointLoader.load_checkpoint('openmmlab://mine')
     assert not marker.exists()
 
@@ -141,21 +142,27 @@ def served(folder):
 def test_addresses(tmp_path, caches, hostile, marker, monkeypatch):
     monkeypatch.setenv('no_proxy', '*')
     torch.save(dict(a=torch.ones(1)), tmp_path / 'good.pth')
-    with served(tmp_path) as address:
+    with served(tmp_path) as address, weights_only():
         assert CheckpointLoader.load_checkpoint(f'{address}/good.pth')['a'] == 1
         for _ in range(2):  # fetched, then from the cache
-            with pytest.raises(ValueError, match=r'hostile\.pth is not loaded: it asks for exec'):
+            with pytest.raises(ValueError, match=r'hostile\.pth is not loaded: it asks for builtins.exec'):
                 CheckpointLoader.load_checkpoint(f'{address}/hostile.pth')
         with pytest.raises(OSError, match=r'none\.pth could not be fetched \(.+\): fetch it yourself'):
             CheckpointLoader.load_checkpoint(f'{address}/none.pth')
     assert not marker.exists()
 
 
+@pytest.mark.parametrize('name', ['s3://bucket/a.pth', 'cluster:s3://bucket/a.pth', 'petrel://a.pth', 'pavi://a.pth'])
+def test_stores_whose_clients_are_not_public(name):
+    with weights_only(), pytest.raises(ValueError, match=r'a\.pth is not loaded: .+; fetch it, and give its path'):
+        CheckpointLoader.load_checkpoint(name)
+
+
 def test_inference_does_not_run_a_config_from_a_checkpoint(tmp_path, marker):
     checkpoint = checkpoint_with(None)
     checkpoint['meta']['cfg'] = checkpoint['message_hub']['runtime_info']['cfg'] = python_that_makes(marker)
     torch.save(checkpoint, tmp_path / 'a.pth')
-    with pytest.raises(ValueError, match='Cannot find the config'):
+    with weights_only(), pytest.raises(ValueError, match='Cannot find the config'):
         BaseInferencer._init_model(object.__new__(_Inferencer), Config(), str(tmp_path / 'a.pth'))
     assert not marker.exists()
 
@@ -204,13 +211,13 @@ def test_the_tools_end_in_one_line(tool, hostile, marker, tmp_path):
     arguments = [str(argument).format(hostile) for argument in arguments]
     options = [*FEW, *(option.format(hostile) for option in options)]
     result = run_forked(name, *arguments, cwd=tmp_path, options=options)
-    assert_one_line(result, 'hostile.pth is not loaded: it asks for exec')
+    assert_one_line(result, 'hostile.pth is not loaded: it asks for builtins.exec')
     assert not marker.exists()
 
 
 def test_show_tokens_ends_in_one_line_and_the_flag_trusts(hostile, marker, tmp_path):
     result = run_forked('show_tokens.py', CONFIG, hostile, cwd=tmp_path)
-    assert_one_line(result, 'hostile.pth is not loaded: it asks for exec')
+    assert_one_line(result, 'hostile.pth is not loaded: it asks for builtins.exec')
     assert not marker.exists()
     result = run_forked('show_tokens.py', CONFIG, hostile, '--trust-checkpoint', cwd=tmp_path)
     assert_one_line(result, "hostile.pth is not the model's")

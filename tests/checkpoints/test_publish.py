@@ -5,14 +5,13 @@ import json
 import pytest
 import torch
 from forked_tools import run_forked
-from mmengine.runner.checkpoint import CheckpointLoader
 from safetensors import safe_open
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 
 import vt
-from vt.checkpoints.loading import load_weights
-from vt.checkpoints.metadata import name_digits
-from vt.checkpoints.publish import publish, read_metadata
+from vt.checkpoints.loading import load_checkpoint, load_weights
+from vt.checkpoints.published import name_digits
+from vt.checkpoints.publishing import publish, read_metadata
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 FEW = ['train_cfg.max_epochs=1', *SMALL_CLASSIFIER]
@@ -40,7 +39,7 @@ def test_what_is_published_is_the_weights_and_what_they_are(tmp_path):
     assert (metadata['epoch'], metadata['iter']) == ('2', '8')
     with safe_open(path, 'pt') as file:
         assert set(file.keys()) == {'weight', 'bias'}
-    loaded = CheckpointLoader.load_checkpoint(str(path))
+    loaded = load_checkpoint(path)
     assert loaded['meta']['dataset_meta']['classes'] == ['x', 'y']
     other = torch.nn.Linear(3, 2)
     load_weights(other, path)
@@ -52,7 +51,7 @@ def test_shared_and_strided_tensors_are_published(tmp_path):
     weight = torch.arange(16.0).view(1, 4, 2, 2).to(memory_format=torch.channels_last)
     _, checkpoint = written(tmp_path, state_dict=dict(a=weight, b=weight, c=weight[:, :1]))
     path = publish(checkpoint, tmp_path / 'a.safetensors')
-    state = CheckpointLoader.load_checkpoint(str(path))['state_dict']
+    state = load_checkpoint(path)['state_dict']
     assert torch.equal(state['a'], weight)
     assert torch.equal(state['b'], weight)
     assert torch.equal(state['c'], weight[:, :1])
@@ -60,7 +59,7 @@ def test_shared_and_strided_tensors_are_published(tmp_path):
 
 def test_a_file_of_plain_weights_is_published(tmp_path):
     torch.save(torch.nn.Linear(1, 1).state_dict(), tmp_path / 'a.pth')
-    path = publish(tmp_path / 'a.pth', tmp_path / 'a.safetensors', config=CONFIG)
+    path = publish(tmp_path / 'a.pth', tmp_path / 'a.safetensors', config='model = dict(type="vt.VTResNet")')
     assert 'vt.VTResNet' in read_metadata(path)['config']
     assert 'classes' not in read_metadata(path)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from mmengine.model import ExponentialMovingAverage
+from mmengine.registry import init_default_scope
 from mmpretrain.models import LinearClsHead
 from mmpretrain.registry import MODELS as CLASSIFIERS
 from mmpretrain.structures import DataSample
@@ -41,6 +42,12 @@ STUDENT = dict(
     neck=dict(type='vt.TokenAverage'),
     head=dict(type='LinearClsHead', num_classes=K, in_channels=8),
 )
+
+
+@pytest.fixture(autouse=True)
+def _scope():
+    """Whatever scope other tests of the process have left."""
+    init_default_scope('mmpretrain')
 
 
 def build_trained(config):

@@ -1,9 +1,12 @@
 """VT-ResNet: shapes, sizes, freezing, checkpointing, pretrained weights, training from scratch."""
 
+from logging.handlers import BufferingHandler
+
 import pytest
 import torch
 import torchvision
 from mmengine.config import Config
+from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
 from mmpretrain.models import ResNet
 from mmpretrain.registry import DATASETS, MODELS
@@ -141,6 +144,22 @@ def test_pretrained_weights_fill_the_convolutional_stages(tmp_path, kind):
     for name, tensor in model.state_dict().items():
         if not name.startswith('layer4') or kind == 'vt':
             assert torch.equal(tensor, theirs[name]), name
+
+
+def test_the_log_says_what_pretrained_weights_fill(tmp_path):
+    source = ResNet(18).state_dict()
+    state = {f'backbone.{name}': tensor for name, tensor in source.items()} | {'head.fc.weight': torch.zeros(2, 512)}
+    torch.save(dict(state_dict=state), tmp_path / 'weights.pth')
+    model = VTResNet(18, **SMALL, init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth')))
+    handler = BufferingHandler(100)
+    MMLogger.get_current_instance().addHandler(handler)
+    model.init_weights()
+    MMLogger.get_current_instance().removeHandler(handler)
+    (line,) = (record.getMessage() for record in handler.buffer if 'tensors loaded' in record.getMessage())
+    stages = sum(not name.startswith('layer4.') for name in source)
+    new = sum(name.startswith('layer4.') for name in model.state_dict())
+    assert f'weights.pth: {stages} tensors loaded; new in the model: {new} (layer4.*); ' in line
+    assert line.endswith(f'left out of the file: {len(source) - stages + 1} (backbone.layer4.*, head.*)'), line
 
 
 def test_weights_that_do_not_fit_are_refused_in_one_line(tmp_path):

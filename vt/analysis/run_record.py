@@ -41,8 +41,10 @@ def record_training(runner: Runner, config: str) -> dict[str, Any]:
     return record if runner.val_loop is None else record | _record_validation(runner)
 
 
-def training_seconds(runner: Runner) -> float:
-    """Time spent in training iterations; a resumed run counts those before the interruption too."""
+def training_seconds(runner: Runner) -> float | None:
+    """Time spent in training iterations, those before an interruption too; None where no timer hook measures it."""
+    if 'train/time' not in runner.message_hub.log_scalars:
+        return None
     times, counts = runner.message_hub.get_scalar('train/time').data
     return float((times * counts).sum())
 

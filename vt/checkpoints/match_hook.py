@@ -30,11 +30,11 @@ class WeightsMatchHook(Hook):
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         if not isinstance(runner, Runner):
             return  # a strategy such as FSDP compares the parts that it loads itself
-        name = str(runner._load_from or 'the checkpoint')
-        if runner._resume:
+        name, resumes = str(runner.cfg.get('load_from') or 'the checkpoint'), runner.cfg.get('resume')
+        if resumes:
             require_training_state(checkpoint, name)
         checkpoint.setdefault('state_dict', state_of(checkpoint, name))  # other hooks need it
-        if self.whole or runner._resume:
+        if self.whole or resumes:
             load_weights(runner.model, checkpoint, name=name)
         else:
             require_some_match(runner.model, state_of(checkpoint, name), name)

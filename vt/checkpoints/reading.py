@@ -1,47 +1,123 @@
 """Reading a file that may hold anything, so that no code of it runs."""
 
 import contextlib
+import functools
 import os
+import pickle
+import textwrap
 import warnings
 import zipfile
-from collections import OrderedDict
 from collections.abc import Iterator
-from io import BytesIO
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from .metadata import describe_dataset, require_named_content
-from .pickled import ALLOWED, Finish
+from .foreign import ALLOWED, Conversion, ForeignError
+from .plain import restore_histories
+from .published import SUFFIX, read_safetensors
 
-Source = str | Path | BytesIO
+FLAG = '--trust-checkpoint'
+ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # how files of torch.save begin, now and before PyTorch 1.6
+is_trusted: ContextVar[bool] = ContextVar('is_trusted', default=False)  # whether checkpoints may run what they ask for
 
 
-def read_untrusted(source: Source, map_location: Any = None) -> dict:
-    """Read a checkpoint: tensors, numbers and plain Python.
+class CheckpointError(ValueError):
+    """A file is damaged or no checkpoint; the message is one line.
+
+    Attributes:
+        reason: why, without the file's name.
+    """
+
+    reason = ''
+
+
+class RefusedError(CheckpointError):
+    """A whole file asks for more than tensors, numbers and plain Python."""
+
+
+def read_checkpoint(path: str | Path, map_location: Any = None, texts: bool = False, sums: bool = True) -> dict:
+    """Read a checkpoint: weights-only, unless :data:`is_trusted`.
 
     Args:
-        source: path, or the bytes of a file.
+        path: a file of ``torch.save`` or of safetensors.
         map_location: as ``torch.load`` takes it.
+        texts: keep the texts of configs, which mmengine's ``resume`` and inferencers would run as Python. Without trust
+            they are left out.
+        sums: compare every byte of an archive with its checksum first, which PyTorch itself does not do.
+
+    Returns:
+        mmengine's checkpoint, or tensors by name.
 
     Raises:
+        FileNotFoundError: it is not there.
         OSError: it can't be opened.
-        Exception: of any kind, for it can't be read this way; :func:`vt.checkpoints.refusal.explain` says why.
+        CheckpointError: it is damaged, or :class:`RefusedError`.
     """
-    if is_safetensors(source):
-        return read_safetensors(source, map_location)
-    finish = Finish()
-    with only(ALLOWED), warnings.catch_warnings():
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f'there is no checkpoint {path}: correct load_from, or the path on the command line')
+    try:
+        loaded = _read(path, map_location, sums)
+        restore_histories(loaded)
+    except OSError as error:
+        raise type(error)(f'{path} could not be read ({error.strerror or error})') from error
+    except pickle.UnpicklingError as error:
+        raise _refused(path, error) from error
+    except Exception as error:  # damage leads anywhere
+        raise _named(CheckpointError, path, 'is damaged or no checkpoint', _describe(error)) from error
+    if not (texts or is_trusted.get()):
+        _drop_configs(loaded)
+    return loaded
+
+
+def one_line(text: str, width: int = 300) -> str:
+    """Text of a stranger in one line, without what a terminal would obey."""
+    printable = ''.join(letter if letter.isprintable() else ' ' for letter in text)
+    return textwrap.shorten(printable, width, placeholder=' …')
+
+
+def _read(path: Path, map_location: Any, sums: bool) -> dict:
+    if path.suffix == SUFFIX:
+        return read_safetensors(path, map_location)
+    begin = _begin(path)
+    if begin == ARCHIVE and sums:
+        status = path.stat()
+        _require_sums(path.resolve(), status.st_size, status.st_mtime_ns)
+    if is_trusted.get():
+        return _require_dict(torch.load(path, map_location=map_location, weights_only=False))
+    if begin != ARCHIVE and not begin.startswith(PICKLE):
+        raise ValueError('it begins as none' if begin else 'it is empty')
+    convert = Conversion()
+    with _alone(ALLOWED), warnings.catch_warnings():
         warnings.simplefilter('ignore')  # about protocols and kinds of archives
-        _require_room(source, _archived_bytes(source))
-        loaded = finish(torch.load(source, map_location=map_location, weights_only=True))
-    _require_room(source, finish.num_bytes)
+        if begin == ARCHIVE:
+            _require_room(path, _archived_bytes(path))
+        loaded = convert(torch.load(path, map_location=map_location, weights_only=True))
+    _require_room(path, convert.num_bytes)
     return _require_dict(loaded)
 
 
+def _begin(path: Path) -> bytes:
+    with path.open('rb') as file:
+        return file.read(len(ARCHIVE))
+
+
+@functools.lru_cache(maxsize=8)
+def _require_sums(path: Path, size: int, changed: int) -> None:
+    """Compare an archive with its checksums, once for as long as its size and its time of change stay."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+    except zipfile.BadZipFile as error:
+        raise ValueError(f'it is cut off or changed ({error})') from error
+    if damaged:
+        raise ValueError(f'its part {damaged} differs from its checksum')
+
+
 @contextlib.contextmanager
-def only(allowed: list[tuple[Any, str]]) -> Iterator[None]:
+def _alone(allowed: list[tuple[Any, str]]) -> Iterator[None]:
     """Let weights-only reading know these names alone; libraries may have added others to PyTorch's list."""
     before = torch.serialization.get_safe_globals()
     torch.serialization.clear_safe_globals()
@@ -53,26 +129,19 @@ def only(allowed: list[tuple[Any, str]]) -> Iterator[None]:
         torch.serialization.add_safe_globals(before)
 
 
-def read_trusted(source: Source, map_location: Any = None) -> dict:
-    """Read a checkpoint and run what it asks for."""
-    if is_safetensors(source):
-        return read_safetensors(source, map_location)
-    return _require_dict(torch.load(source, map_location=map_location, weights_only=False))
+def _archived_bytes(path: Path) -> int:
+    with zipfile.ZipFile(path) as archive:
+        return sum(part.file_size for part in archive.infolist())
 
 
-def is_safetensors(source: Source) -> bool:
-    return not isinstance(source, BytesIO) and str(source).endswith('.safetensors')
+def _require_room(path: Path, num_bytes: int) -> None:
+    """Refuse what would unfold to more than the file has: compressed parts, or tensors beyond their data.
 
-
-def read_safetensors(path: str | Path, map_location: Any = None) -> dict:
-    """Weights, as ``state_dict``; below ``meta`` the data set's classes if ``tools/publish.py`` wrote the file."""
-    from safetensors import safe_open
-
-    require_named_content(Path(path))
-    device = map_location if isinstance(map_location, (str, torch.device)) else 'cpu'
-    with safe_open(path, 'pt') as file:
-        state = OrderedDict((name, file.get_tensor(name).to(device)) for name in sorted(file.keys()))
-        return dict(state_dict=state, meta=describe_dataset(file.metadata() or {}))
+    ``torch.save`` writes neither; of such a file a few kilobytes could take all memory.
+    """
+    size = os.path.getsize(path)
+    if num_bytes > size:
+        raise ValueError(f'it has {size:,} bytes and asks for {num_bytes:,} bytes of memory')
 
 
 def _require_dict(loaded: Any) -> dict:
@@ -82,22 +151,37 @@ def _require_dict(loaded: Any) -> dict:
     return loaded
 
 
-def _archived_bytes(source: Source) -> int:
-    """How many bytes the parts of an archive say they have; 0 for other files."""
-    try:
-        with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(source) as archive:
-            return sum(part.file_size for part in archive.infolist())
-        return 0
-    finally:
-        if isinstance(source, BytesIO):
-            source.seek(0)
+def _refused(path: Path, error: pickle.UnpicklingError) -> CheckpointError:
+    """What the weights-only reader's refusal means; without an archive's checksums it may be damage."""
+    trust = f'; if you trust whoever wrote it, add {FLAG}'
+    if _begin(path) != ARCHIVE:
+        reason = 'it is damaged, or asks for more than weights, which may run code'
+        return _named(CheckpointError, path, 'is not loaded', reason, trust)
+    names: list[str] = []
+    with _alone(ALLOWED), contextlib.suppress(Exception):
+        names = sorted(torch.serialization.get_unsafe_globals_in_checkpoint(path))
+    asked = one_line(', '.join(names)) or 'more than tensors, numbers and plain Python'
+    reason = f'it asks for {asked}, which no weights need and which may run code'
+    if isinstance(error, ForeignError):
+        reason = one_line(str(error))
+    return _named(RefusedError, path, 'is not loaded', reason, trust)
 
 
-def _require_room(source: Source, num_bytes: int) -> None:
-    """Refuse what would unfold to more than the file has: compressed parts, or tensors beyond their data.
+def _named(kind: type[CheckpointError], path: Path, verdict: str, reason: str, advice: str = '') -> CheckpointError:
+    error = kind(f'{path} {verdict}: {reason}{advice}')
+    error.reason = reason
+    return error
 
-    ``torch.save`` writes neither; of such a file a few kilobytes could take all memory.
-    """
-    size = source.getbuffer().nbytes if isinstance(source, BytesIO) else os.path.getsize(source)
-    if num_bytes > size:
-        raise ValueError(f'it has {size:,} bytes and asks for {num_bytes:,} bytes of memory')
+
+def _describe(error: Exception) -> str:
+    text = one_line(str(error), 160)
+    return text if type(error) is ValueError and text else f'{type(error).__name__}{text and ": "}{text}'
+
+
+def _drop_configs(checkpoint: dict) -> None:
+    """Take out the texts that mmengine runs: ``Runner.resume`` the first, its inferencers the others."""
+    hub = checkpoint.get('message_hub')
+    information = hub.get('runtime_info') if isinstance(hub, dict) else None
+    for holder, name in ((checkpoint.get('meta'), 'config'), (checkpoint.get('meta'), 'cfg'), (information, 'cfg')):
+        if isinstance(holder, dict):
+            holder.pop(name, None)

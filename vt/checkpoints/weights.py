@@ -4,11 +4,9 @@ from collections import OrderedDict
 from pathlib import Path
 
 from mmengine.model import BaseTTAModel, is_model_wrapper
-from mmengine.model.weight_init import PretrainedInit as PlainPretrainedInit
-from mmengine.model.weight_init import update_init_info
-from mmengine.registry import WEIGHT_INITIALIZERS
-from mmengine.runner.checkpoint import CheckpointLoader, load_state_dict
 from torch import Tensor, nn
+
+from .addresses import load_checkpoint
 
 REMEDY = 'give the config that it was trained with'
 
@@ -37,7 +35,7 @@ def load_weights(
     """
     if not isinstance(checkpoint, dict):
         name = str(checkpoint)
-        checkpoint = CheckpointLoader.load_checkpoint(name, map_location='cpu')
+        checkpoint = load_checkpoint(name, map_location='cpu')
     model, state = unwrap(model), state_of(checkpoint, name)
     try:
         missing, unexpected = model.load_state_dict(state, strict=False)
@@ -122,26 +120,3 @@ def unwrap(model: nn.Module) -> nn.Module:
     while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
         model = model.module
     return model
-
-
-@WEIGHT_INITIALIZERS.register_module(name='Pretrained', force=True)
-class PretrainedInit(PlainPretrainedInit):
-    """mmengine's ``init_cfg=dict(type='Pretrained', ...)``; a file that matches nothing is an error, not a warning.
-
-    Raises:
-        ValueError: it holds none of the module's tensors, or none below ``prefix``.
-    """
-
-    def __call__(self, module: nn.Module) -> None:
-        state = state_of(CheckpointLoader.load_checkpoint(self.checkpoint, self.map_location), self.checkpoint)
-        if self.prefix is not None:
-            state = _below(state, self.prefix)
-        require_some_match(module, state, f'{self.checkpoint} (of init_cfg)')
-        load_state_dict(module, state, strict=False, logger='current')
-        if hasattr(module, '_params_init_info'):
-            update_init_info(module, init_info=self._get_init_info())
-
-
-def _below(state: dict[str, Tensor], prefix: str) -> OrderedDict[str, Tensor]:
-    prefix = prefix if prefix.endswith('.') else f'{prefix}.'
-    return OrderedDict((name.removeprefix(prefix), state[name]) for name in state if name.startswith(prefix))

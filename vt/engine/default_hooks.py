@@ -1,6 +1,12 @@
 """What every run gets so that it survives, whatever its config inherits."""
 
+from typing import Any
+
 from mmengine.config import Config, ConfigDict
+from mmengine.hooks import CheckpointHook
+from mmengine.optim import ZeroRedundancyOptimizer
+from mmengine.registry import HOOKS, LOOPS, OPTIMIZERS, RUNNERS, Registry
+from mmengine.runner import EpochBasedTrainLoop, FlexibleRunner, Runner
 
 DEFAULT_HOOKS = dict(
     seed=dict(type='vt.SeedHook'),
@@ -10,24 +16,54 @@ DEFAULT_HOOKS = dict(
     preemption=dict(type='vt.PreemptionHook'),
     sync_buffers=dict(type='vt.SyncBuffersHook'),
 )
+# Parts of mmengine's and ours in their places.
+TWINS = {
+    CheckpointHook: 'vt.CheckpointHook',
+    EpochBasedTrainLoop: 'vt.EpochBasedTrainLoop',
+    FlexibleRunner: 'vt.FlexibleRunner',
+    Runner: 'vt.VTRunner',
+    ZeroRedundancyOptimizer: 'vt.ZeroRedundancyOptimizer',
+}
 
 
 def enter_defaults(cfg: Config) -> None:
-    """Enter the hooks above and our twins of mmengine's checkpoint hook, loop over epochs and flexible runner.
+    """Enter the hooks above, and our twins of mmengine's parts however the config names these.
 
     A config turns a hook off with ``default_hooks=dict(NAME=None)``, and keeps what it names itself.
     """
+    scope = cfg.get('default_scope')
     hooks = cfg.setdefault('default_hooks', ConfigDict())
     for name, hook in DEFAULT_HOOKS.items():
         hooks.setdefault(name, ConfigDict(hook))
         if hooks[name] is None:  # mmengine knows None for its own default hooks alone
             hooks.pop(name)
     checkpoint = hooks.setdefault('checkpoint', ConfigDict(type='CheckpointHook'))
-    if isinstance(checkpoint, dict) and checkpoint.get('type', 'CheckpointHook') == 'CheckpointHook':
-        checkpoint.type = 'vt.CheckpointHook'
-    if cfg.get('runner_type') == 'FlexibleRunner':
-        cfg.runner_type = 'vt.FlexibleRunner'
-    loop = cfg.get('train_cfg') or {}
-    if loop.get('by_epoch') or loop.get('type') == 'EpochBasedTrainLoop':
+    if isinstance(checkpoint, dict):
+        checkpoint.setdefault('type', 'CheckpointHook')
+    for hook in (*hooks.values(), *(cfg.get('custom_hooks') or ())):
+        _enter_twin(hook, HOOKS, scope)
+    _enter_twin(cfg, RUNNERS, scope, 'runner_type')
+    _enter_twin((cfg.get('optim_wrapper') or {}).get('optimizer'), OPTIMIZERS, scope)
+    _enter_loop(cfg.get('train_cfg'), scope)
+
+
+def _enter_loop(loop: Any, scope: str | None) -> None:
+    """As mmengine, which goes by ``by_epoch`` where no type is given."""
+    if not isinstance(loop, dict):
+        return
+    by_epoch = loop.get('by_epoch')
+    if by_epoch and not loop.get('type'):
+        loop['type'] = 'EpochBasedTrainLoop'
+    if loop.get('type'):
         loop.pop('by_epoch', None)
-        loop.type = 'vt.EpochBasedTrainLoop'
+    _enter_twin(loop, LOOPS, scope)
+
+
+def _enter_twin(part: Any, registry: Registry, scope: str | None, key: str = 'type') -> None:
+    """Name our twin in a part of a config, if it names the class of mmengine's, by itself or as text."""
+    named = part.get(key) if isinstance(part, (dict, Config)) else None
+    if isinstance(named, str):
+        with registry.switch_scope_and_registry(scope) as found:
+            named = found.get(named)
+    if isinstance(named, type) and named in TWINS:
+        part[key] = TWINS[named]

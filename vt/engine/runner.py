@@ -1,6 +1,10 @@
-"""mmengine's runner, with the settings for speed and samples that are functions of the seed."""
+"""mmengine's runner, with settings for speed, samples that are functions of the seed, and safe, whole checkpoints."""
+
+from pathlib import Path
+from typing import Any
 
 import torch
+from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
 from mmengine.optim import OptimWrapper
@@ -8,6 +12,9 @@ from mmengine.runner import BaseLoop, EpochBasedTrainLoop, FlexibleRunner, Runne
 from torch import nn
 from torch.utils.data import DataLoader
 
+from vt.checkpoints.files import replacing
+from vt.checkpoints.loading import weights_only
+from vt.checkpoints.plain import make_plain
 from vt.engine.interruption.seeds import seeded_loader
 from vt.errors import UserError
 from vt.registry import HOOKS, RUNNERS
@@ -15,8 +22,60 @@ from vt.registry import HOOKS, RUNNERS
 from .speed_settings import SpeedSettings, require_compiler, to_channels_last
 
 
-class SeededLoaders:
-    """What both runners share: samples by seed and place, see :mod:`vt.engine.interruption.seeds`."""
+class OwnRunner:
+    """What both runners share.
+
+    Samples are drawn by seed and place, see :mod:`vt.engine.interruption.seeds`. Every checkpoint that a part of the
+    run reads is read weights-only. Those that it writes hold tensors, numbers and text alone, and are whole or not
+    there.
+    """
+
+    _dropped: frozenset[str] = frozenset()
+
+    def train(self) -> nn.Module:
+        with weights_only():
+            return super().train()
+
+    def val(self) -> dict:
+        with weights_only():
+            return super().val()
+
+    def test(self) -> dict:
+        with weights_only():
+            return super().test()
+
+    def load_checkpoint(self, filename: str, *args, **kwargs) -> dict | None:
+        """Load weights; no code of the file runs."""
+        with weights_only():
+            return super().load_checkpoint(filename, *args, **kwargs)
+
+    def resume(self, filename: str, *args, **kwargs) -> None:
+        """Go on from a checkpoint; no code of the file runs."""
+        with weights_only():
+            super().resume(filename, *args, **kwargs)
+
+    def save_checkpoint(self, out_dir: str, filename: str, *args, **kwargs) -> None:
+        """Save; at every moment either the old file or the new one is there, whole. All processes call it."""
+        path = Path(out_dir, filename)
+        if '://' in str(out_dir):  # an object store, which does so itself
+            super().save_checkpoint(out_dir, filename, *args, **kwargs)
+        elif not is_main_process():  # it may hold a part of what is saved
+            super().save_checkpoint(str(path.parent), path.name, *args, **kwargs)
+        else:
+            with replacing(path) as part:
+                super().save_checkpoint(str(part.parent), part.name, *args, **kwargs)
+
+    def call_hook(self, fn_name: str, **kwargs) -> None:
+        """Call all hooks; what they have entered in a checkpoint becomes numbers last."""
+        super().call_hook(fn_name, **kwargs)
+        if fn_name == 'before_save_checkpoint':
+            self._make_plain(kwargs['checkpoint'])
+
+    def _make_plain(self, checkpoint: dict[str, Any]) -> None:
+        dropped = make_plain(checkpoint)
+        if dropped - self._dropped:
+            self.logger.warning(f'Not saved, since it is neither numbers nor text: {", ".join(sorted(dropped))}')
+            self._dropped = frozenset(dropped)
 
     def build_dataloader(
         self, dataloader: DataLoader | dict, seed: int | None = None, diff_rank_seed: bool = False
@@ -27,12 +86,12 @@ class SeededLoaders:
 
 
 @RUNNERS.register_module(name='FlexibleRunner')
-class VTFlexibleRunner(SeededLoaders, FlexibleRunner):
+class VTFlexibleRunner(OwnRunner, FlexibleRunner):
     """mmengine's runner for strategies such as FSDP."""
 
 
 @RUNNERS.register_module()
-class VTRunner(SeededLoaders, Runner):
+class VTRunner(OwnRunner, Runner):
     """A runner that makes the settings of the config key ``speed`` and names them in one line of the log.
 
     See :class:`vt.engine.speed_settings.SpeedSettings`. Samples are augmented by their place, see
@@ -55,7 +114,8 @@ class VTRunner(SeededLoaders, Runner):
 
     def build_model(self, model: nn.Module | dict) -> nn.Module:
         """The model, in channels_last before it is wrapped for DDP."""
-        model = super().build_model(model)
+        with weights_only():  # it may have some of its own to read, such as a teacher's
+            model = super().build_model(model)
         if self.speed.channels_last:
             to_channels_last(model)
         return model

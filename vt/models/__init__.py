@@ -1,6 +1,5 @@
 """The parts of Visual Transformers and the networks made of them."""
 
-import vt.checkpoints  # noqa: F401 -- pretrained weights are read by its loaders
 from vt._libraries import import_on_demand
 
 from .backbones import VTResNet

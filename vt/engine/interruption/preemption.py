@@ -6,12 +6,10 @@ import threading
 from types import FrameType
 from typing import Any
 
-import torch
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
-from torch import distributed
 
-from vt.engine.processes.distributed import control_group
+from vt.engine.processes.agreement import Agreement
 from vt.registry import HOOKS
 
 from .accumulation import is_accumulating
@@ -37,10 +35,9 @@ class PreemptionHook(Hook):
         self.signals = [signal.Signals[name] for name in signals]
         self._received = 0
         self._previous_handlers: dict[signal.Signals, Any] = {}
-        self._group = self._told = None
 
     def before_train(self, runner: Runner) -> None:
-        self._group = control_group(runner)
+        self._agreement = Agreement(runner)
         if threading.current_thread() is not threading.main_thread():
             return  # Python hands signals to the main thread alone
         # Workers inherit the handler: a signal to all processes of a job would otherwise end them before the save.
@@ -49,11 +46,11 @@ class PreemptionHook(Hook):
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
         number = self._agreed_signal()
         # The mean over processes of gradients that are still being accumulated would round the weights differently.
-        if number and (self._group is None or not is_accumulating(runner)):
+        if number and (self._agreement.is_alone or not is_accumulating(runner)):
             self._leave(runner, number)
 
     def after_train(self, runner: Runner) -> None:
-        self._wait()
+        self._agreement.read()
         for number, handler in self._previous_handlers.items():
             signal.signal(number, handler)
 
@@ -62,28 +59,18 @@ class PreemptionHook(Hook):
 
     def _agreed_signal(self) -> int:
         """The signal that any process had received an iteration ago; of one process, the one that it has received."""
-        if self._group is None:
+        if self._agreement.is_alone:
             return self._received
-        told = self._wait()
-        number = torch.tensor(max(self._received, told))
-        work = distributed.all_reduce(number, distributed.ReduceOp.MAX, group=self._group, async_op=True)
-        self._told = number, work
+        told = self._agreement.read() or 0
+        self._agreement.tell(max(self._received, told))
         return told
 
-    def _wait(self) -> int:
-        if self._told is None:
-            return 0
-        (number, work), self._told = self._told, None
-        work.wait()
-        return int(number)
-
     def _leave(self, runner: Runner, number: int) -> None:
-        self._wait()
+        self._agreement.read()
         name = signal.Signals(number).name
         saver = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
         saved = 'nothing, since there is no checkpoint hook' if saver is None else saver.save_interrupted(runner)
-        if self._group is not None:  # the launcher ends all when one leaves, and the main process is still writing
-            distributed.barrier(group=self._group)
+        self._agreement.wait()  # the launcher ends all when one leaves, and the main process is still writing
         runner.logger.warning(
             f'Stopped by {name} after iteration {runner.iter + 1}; saved {saved}. Go on with --resume'
         )

@@ -1,18 +1,20 @@
 """Going on after an interruption as if there had been none."""
 
 import os
+from bisect import bisect
 from pathlib import Path
 
 from mmengine.dist import broadcast_object_list, is_main_process, master_only
 from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
-from vt.checkpoints.files import POINTER, find_damage, find_newest_checkpoint
+from vt.checkpoints.files import POINTER
+from vt.checkpoints.newest import find_damage, find_newest_checkpoint
 from vt.engine.processes.distributed import any_process
 from vt.registry import HOOKS
 
 from .accumulation import accumulated_gradients, restore_gradients
-from .seeds import NumberedSampler, SeededDataset
+from .seeds import NumberedSampler
 
 # Restarts by torchrun and by SLURM run the same command line again.
 RESTARTS = ('TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT')
@@ -85,65 +87,65 @@ class ResumeHook(Hook):
     """
 
     priority = 'LOWEST'
-    _resumed: dict | None = None
+    _resumes = False
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        batches = getattr(runner.train_loop, 'batches', 0)
-        checkpoint['progress'] = dict(batches=batches, of=self._epoch_length(runner))
+        epoch, begin = getattr(runner.train_loop, 'start', (None, 0))
+        batches = checkpoint['meta']['iter'] - begin if checkpoint['meta']['epoch'] == epoch else 0
+        checkpoint['progress'] = dict(batches=batches, of=epoch_length(runner))
         gradients = accumulated_gradients(runner) if 'optimizer' in checkpoint else None
         if gradients is not None:
             checkpoint['gradients'] = gradients
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        parts = {name: checkpoint[name] for name in ('progress', 'gradients') if name in checkpoint}
-        self._resumed = parts if runner._resume else None
+        self._resumes = bool(runner.cfg.get('resume'))
+        if self._resumes:
+            self._gradients = checkpoint.get('gradients')
+            self._find_place(runner, checkpoint)
 
     def before_train(self, runner: Runner) -> None:
-        checkpoint, self._resumed = self._resumed, None
-        if checkpoint is None:
+        if not self._resumes:
             return
-        self._restore_seed(runner)
-        if 'gradients' in checkpoint:
-            restore_gradients(runner, checkpoint['gradients'])
-        progress = checkpoint.get('progress', dict(batches=0))
-        if progress['batches']:
-            self._restore_place(runner, progress)
-        elif self._validation_is_due(runner):
+        self._resumes = False
+        restore_seed(runner)
+        if self._gradients is not None:
+            restore_gradients(runner, self._gradients)
+        if not getattr(runner.train_loop, 'begin', 0) and validation_is_due(runner):
             runner.val_loop.run()
 
-    def _restore_seed(self, runner: Runner) -> None:
-        """A run without a seed of its own drew another one when its dataloader was built."""
-        dataset = runner.train_dataloader.dataset
-        sampler = getattr(runner.train_dataloader.batch_sampler, 'sampler', None)
-        if runner.cfg.get('randomness', {}).get('diff_rank_seed'):
+    def _find_place(self, runner: Runner, checkpoint: dict) -> None:
+        """Enter how much of the epoch is done; where epochs have another length now, it begins anew."""
+        progress, meta = checkpoint.get('progress', dict(batches=0)), checkpoint['meta']
+        if not progress['batches']:
             return
-        if isinstance(dataset, SeededDataset):
-            dataset.seed = runner.seed
-        if isinstance(sampler, NumberedSampler):
-            sampler.sampler.seed = runner.seed
-
-    def _restore_place(self, runner: Runner, progress: dict) -> None:
-        loop = runner.train_loop
-        if progress['of'] == self._epoch_length(runner):
-            loop.begin = progress['batches']
+        length = epoch_length(runner)
+        if progress['of'] == length:
+            runner.train_loop.begin = progress['batches']
         else:
-            loop._iter = runner.epoch * self._epoch_length(runner)
-            runner.optim_wrapper.initialize_count_status(runner.model, loop.iter, loop.max_iters)
+            meta['iter'] = meta['epoch'] * length
             runner.logger.warning(
-                f'Epochs have {self._epoch_length(runner)} iterations now and had {progress["of"]}: '
-                f'epoch {runner.epoch + 1} begins anew'
+                f'Epochs have {length} iterations now and had {progress["of"]}: epoch {meta["epoch"] + 1} begins anew'
             )
 
-    @staticmethod
-    def _epoch_length(runner: Runner) -> int:
-        return len(runner.train_dataloader) if isinstance(runner.train_loop, EpochBasedTrainLoop) else 0
 
-    @staticmethod
-    def _validation_is_due(runner: Runner) -> bool:
-        loop = runner.train_loop
-        if runner.val_loop is None or runner.message_hub.runtime_info.get('last_validation') == runner.iter:
-            return False
-        loop._decide_current_val_interval()
-        is_by_epoch = isinstance(loop, EpochBasedTrainLoop)
-        done, end = (loop.epoch, loop.max_epochs) if is_by_epoch else (loop.iter, loop.max_iters)
-        return done >= loop.val_begin and (done % loop.val_interval == 0 or done == end)
+def epoch_length(runner: Runner) -> int:
+    """Iterations of an epoch; 0 in a loop over iterations."""
+    return len(runner.train_dataloader) if isinstance(runner.train_loop, EpochBasedTrainLoop) else 0
+
+
+def restore_seed(runner: Runner) -> None:
+    """Give the resumed seed to the samplers; a run without one of its own drew another when they were made."""
+    sampler = getattr(runner.train_dataloader.batch_sampler, 'sampler', None)
+    if isinstance(sampler, NumberedSampler) and not runner.cfg.get('randomness', {}).get('diff_rank_seed'):
+        sampler.sample_seed = sampler.sampler.seed = runner.seed
+
+
+def validation_is_due(runner: Runner) -> bool:
+    """Whether a run was killed between a checkpoint and the validation that follows it."""
+    loop = runner.train_loop
+    if runner.val_loop is None or runner.message_hub.runtime_info.get('last_validation') == runner.iter:
+        return False
+    is_by_epoch = isinstance(loop, EpochBasedTrainLoop)
+    done, end = (loop.epoch, loop.max_epochs) if is_by_epoch else (loop.iter, loop.max_iters)
+    interval = loop.dynamic_intervals[bisect(loop.dynamic_milestones, done + 1) - 1]
+    return done >= loop.val_begin and (done % interval == 0 or done == end)

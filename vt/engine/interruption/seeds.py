@@ -39,17 +39,21 @@ def seed_random(*key: int) -> None:
 
 
 class SampleIndex(int):
-    """An index of a data set that knows its place: ``(epoch, position in the order of all processes)``."""
+    """An index of a data set that knows what its sample is drawn by.
 
-    place: tuple[int, int]
+    Attributes:
+        key: seed, epoch, position in the order of all processes.
+    """
 
-    def __new__(cls, index: int, place: tuple[int, int]) -> 'SampleIndex':
+    key: tuple[int, int, int]
+
+    def __new__(cls, index: int, key: tuple[int, int, int]) -> 'SampleIndex':
         self = super().__new__(cls, index)
-        self.place = place
+        self.key = key
         return self
 
     def __reduce__(self) -> tuple:
-        return SampleIndex, (int(self), self.place)
+        return SampleIndex, (int(self), self.key)
 
 
 @DATA_SAMPLERS.register_module()
@@ -58,14 +62,16 @@ class NumberedSampler(Sampler):
 
     Args:
         sampler: config of the sampler.
-        **kwargs: further arguments of it, such as ``dataset`` and ``seed``.
+        sample_seed: of the run.
+        **kwargs: further arguments of the sampler, such as ``dataset`` and ``seed``.
 
     Attributes:
         begin: how many indices the next pass leaves out, after an interruption.
     """
 
-    def __init__(self, sampler: dict, **kwargs) -> None:
+    def __init__(self, sampler: dict, sample_seed: int, **kwargs) -> None:
         self.sampler = ALL_SAMPLERS.build(sampler, default_args=kwargs)
+        self.sample_seed = sample_seed
         self.rank, self.world_size = get_dist_info()
         self.begin = 0
 
@@ -73,7 +79,7 @@ class NumberedSampler(Sampler):
         begin, self.begin = self.begin, 0
         epoch = getattr(self.sampler, 'epoch', 0)
         for number, index in enumerate(islice(self.sampler, begin, None), start=begin):
-            yield SampleIndex(index, (epoch, number * self.world_size + self.rank))
+            yield SampleIndex(index, (self.sample_seed, epoch, number * self.world_size + self.rank))
 
     def __len__(self) -> int:
         return len(self.sampler)
@@ -94,20 +100,19 @@ class NumberedSampler(Sampler):
 class SeededDataset(Dataset):
     """A data set that loads and augments each sample with random numbers of its place, and names the file of an error.
 
-    Everything else of it is the data set's own.
+    Everything else of it is the data set's own, to be read and to be set: hooks may give it another pipeline.
 
     Args:
         dataset: config of the data set.
-        seed: of the run.
     """
 
-    def __init__(self, dataset: dict, seed: int) -> None:
-        self.dataset = ALL_DATASETS.build(dataset)
-        self.seed = seed
+    def __init__(self, dataset: dict) -> None:
+        self.__dict__['dataset'] = ALL_DATASETS.build(dataset)
 
     def __getitem__(self, index: int) -> Any:
         if isinstance(index, SampleIndex):
-            seed_random(self.seed, SAMPLE, *index.place)
+            seed, epoch, position = index.key
+            seed_random(seed, SAMPLE, epoch, position)
         with naming_sample(self.dataset, int(index)):
             return self.dataset[int(index)]
 
@@ -119,6 +124,9 @@ class SeededDataset(Dataset):
             raise AttributeError(name)
         return getattr(self.dataset, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.dataset, name, value)
+
 
 def seeded_loader(loader: dict, seed: int | None) -> dict:
     """A dataloader's config whose samples are functions of seed and place."""
@@ -126,8 +134,8 @@ def seeded_loader(loader: dict, seed: int | None) -> dict:
         return loader
     return {
         **loader,
-        'dataset': dict(type='vt.SeededDataset', dataset=loader['dataset'], seed=seed),
-        'sampler': dict(type='vt.NumberedSampler', sampler=loader['sampler']),
+        'dataset': dict(type='vt.SeededDataset', dataset=loader['dataset']),
+        'sampler': dict(type='vt.NumberedSampler', sampler=loader['sampler'], sample_seed=seed),
     }
 
 

@@ -1,9 +1,12 @@
 """ResNet weights for the convolutional stages, in torchvision's or MMPretrain's format."""
 
-from mmengine.runner.checkpoint import CheckpointLoader
+from collections.abc import Iterable
+
+from mmengine.logging import print_log
 from torch import Tensor, nn
 
-from vt.checkpoints.loading import state_of
+from vt.checkpoints.addresses import load_checkpoint
+from vt.checkpoints.weights import state_of
 
 
 def load_resnet_stages(
@@ -12,7 +15,7 @@ def load_resnet_stages(
     """Load what a checkpoint holds for ``backbone``: all of its stem and stages, and its VT modules if they are there.
 
     torchvision's files hold plain names; MMPretrain's hold them below ``backbone.``. A ResNet's own last stage and
-    classifier are passed over.
+    classifier are passed over. One line of the log says what was loaded, what is new and what was left out.
 
     Args:
         backbone: a VT-ResNet.
@@ -23,8 +26,9 @@ def load_resnet_stages(
     Raises:
         ValueError: the file lacks a tensor of the convolutional stages or holds one of another shape.
     """
-    loaded = CheckpointLoader.load_checkpoint(checkpoint, map_location)
-    state = backbone_state(state_of(loaded, checkpoint), prefix)
+    held = state_of(load_checkpoint(checkpoint, map_location), checkpoint)
+    prefix = complete_prefix(held, prefix)
+    state = {name.removeprefix(prefix): tensor for name, tensor in held.items() if name.startswith(prefix)}
     own = backbone.state_dict()
     missing = [name for name in own if name not in state and not name.startswith('layer4.')]
     missing = [name for name in missing if not name.endswith('num_batches_tracked')]  # absent from old files
@@ -38,11 +42,26 @@ def load_resnet_stages(
         if tensor.shape != own[name].shape:
             raise ValueError(f'{checkpoint}: {name} is {tuple(tensor.shape)}, the model needs {tuple(own[name].shape)}')
     backbone.load_state_dict(matching, strict=False)
+    new, left_out = own.keys() - matching, held.keys() - {f'{prefix}{name}' for name in matching}
+    print_log(
+        f'{checkpoint}: {len(matching)} tensors loaded; new in the model: {_count(new)}; '
+        f'left out of the file: {_count(left_out, prefix)}',
+        logger='current',
+    )
 
 
-def backbone_state(state: dict[str, Tensor], prefix: str | None) -> dict[str, Tensor]:
-    """The backbone's tensors by plain name."""
+def complete_prefix(state: dict[str, Tensor], prefix: str | None) -> str:
+    """The prefix of the backbone's names, with its dot; found by itself if None."""
     if prefix is None:
-        prefix = 'backbone.' if any(name.startswith('backbone.') for name in state) else ''
-    prefix = prefix if not prefix or prefix.endswith('.') else f'{prefix}.'
-    return {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
+        prefix = 'backbone' if any(name.startswith('backbone.') for name in state) else ''
+    return f'{prefix}.' if prefix and not prefix.endswith('.') else prefix
+
+
+def _count(names: Iterable[str], prefix: str = '') -> str:
+    """How many tensors there are, and below which names."""
+    names = sorted(names)
+    depth = prefix.count('.') + 1
+    prefixes = dict.fromkeys(
+        '.'.join([*name.split('.')[: depth if name.startswith(prefix) else 1], '*']) for name in names
+    )
+    return f'{len(names)} ({", ".join(prefixes)})' if names else 'none'

@@ -1,5 +1,5 @@
 # A small segmentor in a loop over iterations, with augmentation, dropout, a moving average and a poly schedule.
-_base_ = '../../configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
+_base_ = '../../../configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
 
 model = dict(
     backbone=dict(stem_channels=8, base_channels=8),

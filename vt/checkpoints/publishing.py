@@ -1,4 +1,4 @@
-"""Published checkpoints: weights alone, as safetensors, with what they are in the file's header."""
+"""Publish a checkpoint: weights alone, as safetensors, with what they are in the file's header."""
 
 import json
 import re
@@ -10,17 +10,16 @@ from safetensors import safe_open
 from safetensors.torch import save
 
 import vt
-from vt.engine.config_files import read_config
 
 from .files import write_atomically
-from .loading import read_checkpoint, read_safely, state_of
-from .metadata import name_digits
+from .published import SUFFIX, name_digits
+from .reading import read_checkpoint
+from .weights import state_of
 
-SUFFIX = '.safetensors'
 OWN_PLACES = re.compile(r'^(work_dir|load_from|resume) = .*\n', re.MULTILINE)  # say nothing about the model
 
 
-def publish(checkpoint: Path, out: Path, config: Path | None = None, metrics: Path | None = None) -> Path:
+def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Path | None = None) -> Path:
     """Write the weights of a checkpoint to a safetensors file; no code can be in it, or run when it is read.
 
     Averaged weights (EMA) are taken where training kept them. The header's strings name VT's and the libraries'
@@ -29,7 +28,7 @@ def publish(checkpoint: Path, out: Path, config: Path | None = None, metrics: Pa
     Args:
         checkpoint: of mmengine.
         out: path to write; the first eight digits of the content's SHA-256 enter its name.
-        config: Python config, which is run; None takes the text that training left in the checkpoint.
+        config: the config's text; None takes the one that training left in the checkpoint.
         metrics: JSON file that ``tools/test.py --out FILE --out-item metrics`` wrote of this checkpoint; None for none.
 
     Returns:
@@ -42,12 +41,11 @@ def publish(checkpoint: Path, out: Path, config: Path | None = None, metrics: Pa
     """
     if out.suffix != SUFFIX:
         raise ValueError(f'{out}: the name of a published checkpoint ends with {SUFFIX}')
-    loaded = read_checkpoint(checkpoint, map_location='cpu')
+    loaded = read_checkpoint(checkpoint, map_location='cpu', texts=True)
     state = state_of(loaded, str(checkpoint))
     # Tensors that share memory are not of this format: each takes its own.
     tensors = {name: tensor.detach().contiguous().clone() for name, tensor in state.items()}
-    metadata = describe(read_safely(checkpoint, map_location='meta'), config, metrics)
-    content = sort_header(save(tensors, metadata))
+    content = sort_header(save(tensors, describe(loaded, config, metrics)))
     path = out.with_name(f'{out.stem}-{name_digits(content)}{SUFFIX}')
     write_atomically(path, content)
     return path
@@ -61,11 +59,11 @@ def sort_header(content: bytes) -> bytes:
     return len(header).to_bytes(8, 'little') + header + content[8 + size :]
 
 
-def describe(checkpoint: dict, config: Path | None, metrics: Path | None) -> dict[str, str]:
+def describe(checkpoint: dict, config: str | None, metrics: Path | None) -> dict[str, str]:
     """The header's strings; what is not known is left out."""
     meta = checkpoint.get('meta')
     meta = meta if isinstance(meta, dict) else {}
-    text = read_config(str(config)).pretty_text if config else meta.get('cfg')
+    text = config or meta.get('cfg')
     dataset = meta.get('dataset_meta')
     known = dict(
         format='pt',
@@ -117,3 +115,11 @@ def read_metadata(path: Path) -> dict[str, str]:
     read_checkpoint(path, map_location='cpu')
     with safe_open(path, 'pt') as file:
         return file.metadata() or {}
+
+
+def show(path: Path) -> None:
+    """Print a published checkpoint's metadata, the config last; nothing of it is run."""
+    metadata = read_metadata(path)
+    for name in sorted(metadata, key=lambda name: (name == 'config', name)):
+        text = f'{name}:{chr(10) if chr(10) in metadata[name] else " "}{metadata[name]}'
+        print(''.join(letter if letter.isprintable() or letter in '\n\t' else '?' for letter in text))

@@ -1,11 +1,31 @@
-"""What a published checkpoint says of itself: strings in the header of a safetensors file."""
+"""Published checkpoints: safetensors files, which say of themselves what they are by strings in their header."""
 
 import hashlib
 import json
 import re
+from collections import OrderedDict
 from pathlib import Path
+from typing import Any
 
+import torch
+
+SUFFIX = '.safetensors'
 NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')
+
+
+def read_safetensors(path: Path, map_location: Any = None) -> dict:
+    """Weights, as ``state_dict``; below ``meta`` the data set's classes if ``tools/publish.py`` wrote the file.
+
+    Raises:
+        ValueError: its content and the digits in its name differ.
+    """
+    from safetensors import safe_open
+
+    require_named_content(path)
+    device = map_location if isinstance(map_location, (str, torch.device)) else 'cpu'
+    with safe_open(path, 'pt') as file:
+        state = OrderedDict((name, file.get_tensor(name).to(device)) for name in sorted(file.keys()))
+        return dict(state_dict=state, meta=describe_dataset(file.metadata() or {}))
 
 
 def describe_dataset(metadata: dict[str, str]) -> dict:

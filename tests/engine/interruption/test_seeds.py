@@ -3,16 +3,19 @@
 import pickle
 import random
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from mmcv.transforms import BaseTransform
 from mmengine.config import Config
 from mmengine.dataset import DefaultSampler, InfiniteSampler
-from mmengine.registry import DATASETS, init_default_scope
+from mmengine.registry import DATASETS, TRANSFORMS, init_default_scope
 from mmengine.runner import Runner
 
 from vt.engine.interruption.seeds import SampleIndex, SeededDataset, seed_random, seeded_loader
+from vt.engine.launch import build_runner
 from vt.engine.runner import VTRunner
 
 
@@ -41,8 +44,8 @@ def test_neighbouring_keys_draw_as_unrelated_ones_do():
 
 
 def test_an_index_keeps_its_place_on_the_way_to_a_worker():
-    index = pickle.loads(pickle.dumps(SampleIndex(7, (2, 5))))
-    assert (index, index.place) == (7, (2, 5))
+    index = pickle.loads(pickle.dumps(SampleIndex(7, (3, 2, 5))))
+    assert (index, index.key) == (7, (3, 2, 5))
 
 
 class Noise(torch.utils.data.Dataset):
@@ -136,4 +139,36 @@ def test_the_runner_seeds_its_loaders_and_what_is_built_stays(tmp_path):
     assert isinstance(built.dataset, SeededDataset)
     assert built.dataset.metainfo == Noise.metainfo
     assert runner.build_dataloader(built, seed=3) is built
-    assert pickle.loads(pickle.dumps(built.dataset)).seed == 3
+    assert built.sampler.sample_seed == 3
+    assert len(pickle.loads(pickle.dumps(built.dataset))) == 10
+
+
+def test_a_hook_changes_the_pipeline_of_a_data_set(tmp_path):
+    """MMPretrain's own, which sets an attribute of the data set."""
+    config = Config.fromfile(Path(__file__).parent / 'epochs.py')
+    options = dict(num_workers=0, persistent_workers=False, collate_fn=dict(type='default_collate'))
+    config.train_dataloader.update(options)
+    config.train_dataloader.dataset.indices = 8
+    steps = config.train_dataloader.dataset.pipeline
+    flips = [steps[0], dict(type='RecordedStep'), steps[-1]]
+    config.merge_from_dict(dict(work_dir=str(tmp_path), train_cfg=dict(max_epochs=2), val_cfg=None))
+    config.val_dataloader = config.val_evaluator = None
+    config.custom_hooks = [
+        dict(type='mmpretrain.SwitchRecipeHook', schedule=[dict(action_epoch=2, train_pipeline=flips)])
+    ]
+    runner = build_runner(config)
+    RecordedStep.samples = 0
+    runner.train()
+    assert RecordedStep.samples == 8
+    assert [type(step).__name__ for step in runner.train_dataloader.dataset.dataset.pipeline][1] == 'RecordedStep'
+
+
+@TRANSFORMS.register_module(force=True)
+class RecordedStep(BaseTransform):
+    """A step of a pipeline that counts its samples."""
+
+    samples = 0
+
+    def transform(self, results):
+        RecordedStep.samples += 1
+        return results

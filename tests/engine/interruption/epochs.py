@@ -1,7 +1,7 @@
 # A small classifier with everything that draws random numbers or keeps a state: augmentation in two workers, Mixup and
 # CutMix, dropout, stochastic depth, a moving average, momentum, clipped and accumulated gradients, a warm-up.
 # An epoch has five iterations, an update of the weights takes two.
-_base_ = '../../configs/vt_resnet/vt-resnet18_digits.py'
+_base_ = '../../../configs/vt_resnet/vt-resnet18_digits.py'
 
 model = dict(
     backbone=dict(base_channels=8, stem_channels=8, num_tokens=4, token_channels=32, drop_path_rate=0.2),

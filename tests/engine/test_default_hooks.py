@@ -1,0 +1,89 @@
+"""What a run gets is found by class, however a config names it."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from forked_tools import ForkedTool, run_forked
+from mmengine.config import Config
+from mmengine.hooks import CheckpointHook
+from mmengine.optim import ZeroRedundancyOptimizer
+from mmengine.runner import EpochBasedTrainLoop, FlexibleRunner, IterBasedTrainLoop, Runner
+from tool_runner import ROOT, SMALL_CLASSIFIER
+
+from vt.engine.default_hooks import enter_defaults
+
+CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
+
+
+def entered(**settings):
+    cfg = Config(settings)
+    enter_defaults(cfg)
+    return cfg
+
+
+@pytest.mark.parametrize('scope', ['mmengine', 'mmpretrain'])
+@pytest.mark.parametrize('given', [lambda cls: cls, lambda cls: cls.__name__, lambda cls: f'mmengine.{cls.__name__}'])
+def test_a_class_a_name_and_one_with_a_prefix(given, scope):
+    cfg = entered(
+        default_scope=scope,
+        default_hooks=dict(checkpoint=dict(type=given(CheckpointHook), interval=2)),
+        custom_hooks=[dict(type=given(CheckpointHook)), dict(type='EMAHook')],
+        runner_type=given(FlexibleRunner),
+        optim_wrapper=dict(optimizer=dict(type=given(ZeroRedundancyOptimizer))),
+        train_cfg=dict(type=given(EpochBasedTrainLoop), max_epochs=1),
+    )
+    assert cfg.default_hooks.checkpoint == dict(type='vt.CheckpointHook', interval=2)
+    assert [hook.type for hook in cfg.custom_hooks] == ['vt.CheckpointHook', 'EMAHook']
+    assert cfg.runner_type == 'vt.FlexibleRunner'
+    assert cfg.optim_wrapper.optimizer.type == 'vt.ZeroRedundancyOptimizer'
+    assert cfg.train_cfg == dict(type='vt.EpochBasedTrainLoop', max_epochs=1)
+    assert entered(runner_type=given(Runner)).runner_type == 'vt.VTRunner'
+
+
+def test_what_a_config_names_itself_stays():
+    class OwnHook(CheckpointHook):
+        """A subclass."""
+
+    cfg = entered(default_hooks=dict(checkpoint=dict(type=OwnHook), seed=None, timer=None), runner_type='mine')
+    assert cfg.default_hooks.checkpoint.type is OwnHook
+    assert 'seed' not in cfg.default_hooks
+    assert cfg.runner_type == 'mine'
+    assert entered(default_hooks=dict(checkpoint=None)).default_hooks.checkpoint is None
+    assert entered().default_hooks.checkpoint.type == 'vt.CheckpointHook'
+    assert 'runner_type' not in entered()
+
+
+@pytest.mark.parametrize(
+    ('given', 'expected'),
+    [
+        (dict(by_epoch=True, max_epochs=1), dict(type='vt.EpochBasedTrainLoop', max_epochs=1)),
+        (dict(by_epoch=False, max_iters=1), dict(by_epoch=False, max_iters=1)),
+        (dict(by_epoch=True, type='IterBasedTrainLoop', max_iters=1), dict(type='IterBasedTrainLoop', max_iters=1)),
+        (dict(by_epoch=True, type=IterBasedTrainLoop, max_iters=1), dict(type=IterBasedTrainLoop, max_iters=1)),
+        (None, None),
+    ],
+)
+def test_a_type_of_loop_wins(given, expected):
+    assert entered(train_cfg=given).train_cfg == expected
+
+
+def test_sigterm_saves_where_the_hook_has_a_prefix_and_a_run_needs_no_timer(tmp_path):
+    config = tmp_path / 'config.py'
+    config.write_text(
+        f'_base_ = {str(CONFIG)!r}\n'
+        'hook = dict(type="mmengine.CheckpointHook")\n'
+        'default_hooks = dict(checkpoint=hook, timer=None, logger=dict(interval=1))\n'
+    )
+    options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=2', 'train_dataloader.batch_size=4']
+    run = ForkedTool('train.py', config, '--work-dir', 'run', cwd=tmp_path, options=options)
+    while 'Epoch(train) [1][ 3/16]' not in run.stdout and run.process.is_alive():
+        run.process.join(0.01)
+    run.send_signal(signal.SIGTERM)
+    result = run.wait(60)
+    assert result.returncode == 128 + signal.SIGTERM, result.stderr
+    assert 'interrupted_iter_' in Path(tmp_path / 'run/last_checkpoint').read_text()
+    result = run_forked('train.py', config, '--work-dir', 'run', '--resume', cwd=tmp_path, options=options)
+    assert result.returncode == 0, result.stderr
+    assert json.loads((tmp_path / 'run/training.json').read_text())['seconds'] is None

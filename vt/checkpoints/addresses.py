@@ -1,0 +1,94 @@
+"""Where a checkpoint is: a path, an address, or a name in a model zoo."""
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+import torch
+from mmengine.dist import barrier, is_main_process
+from mmengine.runner.checkpoint import (
+    get_deprecated_model_names,
+    get_external_models,
+    get_mmcls_models,
+    get_torchvision_models,
+)
+
+from .reading import read_checkpoint
+
+ZOOS = {
+    'torchvision': get_torchvision_models,
+    'modelzoo': get_torchvision_models,
+    'open-mmlab': get_external_models,
+    'openmmlab': get_external_models,
+    'mmcls': get_mmcls_models,
+}
+
+
+def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
+    """Read a checkpoint, weights-only: see :func:`vt.checkpoints.reading.read_checkpoint`.
+
+    Args:
+        name: a path; an address, ``https://...``, whose file stays in PyTorch's cache; or a name in one of the model
+            zoos of mmengine, ``torchvision://resnet50``, ``open-mmlab://...`` or ``mmcls://...``.
+        map_location: as ``torch.load`` takes it.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        OSError: it can't be opened or fetched.
+        ValueError: it is damaged, or asks for more than weights; there is no such name.
+    """
+    checkpoint = read_checkpoint(_locate(str(name)), map_location)
+    if str(name).startswith('mmcls://'):  # of a whole classifier; who names it wants its backbone
+        state = checkpoint.get('state_dict', checkpoint)
+        return dict(state_dict={key[9:]: state[key] for key in state if key.startswith('backbone.')})
+    return checkpoint
+
+
+def _locate(name: str) -> Path:
+    """The file that a name stands for, fetched if need be."""
+    scheme, separator, model = name.partition('://')
+    if not separator:
+        return Path(name).expanduser()
+    if scheme in ('http', 'https'):
+        return _fetch(name)
+    if scheme in ZOOS:
+        return _locate(_look_up(scheme, model))
+    raise ValueError(f'{name} is not loaded: from there no file is read weights-only; fetch it, and give its path')
+
+
+def _look_up(zoo: str, model: str) -> str:
+    names = ZOOS[zoo]()
+    if 'mmlab' in zoo:
+        model = get_deprecated_model_names().get(model, model)
+    if model not in names:
+        raise ValueError(f'there is no {model} among the {len(names)} models of {zoo}://')
+    address = names[model]
+    home = os.environ.get('MMENGINE_HOME') or os.path.join(os.environ.get('XDG_CACHE_HOME', '~/.cache'), 'mmengine')
+    return address if '://' in address else os.path.join(home, address)  # a user's own list may name files there
+
+
+def _fetch(address: str) -> Path:
+    """The file behind an address; one process of a run fetches it for those on its machine.
+
+    Raises:
+        OSError: it could not be fetched.
+    """
+    path = Path(torch.hub.get_dir(), 'checkpoints', Path(urlparse(address).path).name)
+    try:
+        if is_main_process():
+            _download(address, path)
+    finally:
+        barrier()
+    _download(address, path)  # on another machine
+    return path
+
+
+def _download(address: str, path: Path) -> None:
+    if path.is_file():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        torch.hub.download_url_to_file(address, str(path), progress=os.isatty(0))
+    except (OSError, ValueError) as error:
+        raise OSError(f'{address} could not be fetched ({error}): fetch it yourself and give its path') from error
