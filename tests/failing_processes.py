@@ -8,6 +8,7 @@ from mmengine.registry import HOOKS
 from torch import distributed
 
 from vt.engine.errors import follows_another
+from vt.errors import UserError
 
 
 @HOOKS.register_module()
@@ -23,7 +24,7 @@ class Fail(Hook):
             return
         if self.how.startswith('SIG'):
             os.kill(os.getpid(), signal.Signals[self.how])
-        raise ValueError(self.how)
+        raise UserError(self.how)
 
 
 def fail_in_turn(rank):

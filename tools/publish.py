@@ -34,8 +34,9 @@ def main() -> None:
             from vt.checkpoints.loading import weights_only
             from vt.checkpoints.publishing import publish, show
             from vt.engine.config_files import read_config
+            from vt.errors import UserError
         if bool(args.show) == bool(args.out) or (args.show and args.checkpoint):
-            raise ValueError('give CHECKPOINT and OUT, or --show FILE')
+            raise UserError('give CHECKPOINT and OUT, or --show FILE')
         with weights_only(unless=args.trust_checkpoint):
             if args.show:
                 show(args.show)

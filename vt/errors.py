@@ -9,5 +9,9 @@ class UserError(ValueError):
     """
 
 
-class MissingFileError(UserError, FileNotFoundError):
+class FileError(UserError, OSError):
+    """A file that can't be read, written or fetched."""
+
+
+class MissingFileError(FileError, FileNotFoundError):
     """A file or folder that is not there."""

@@ -15,6 +15,7 @@ from torch import nn
 from torch.distributed.fsdp import FullyShardedDataParallel
 
 from vt.engine.launch import build_model
+from vt.errors import MissingFileError
 
 from .complexity.counting import count_complexity
 from .speed.timing import describe_device
@@ -88,7 +89,7 @@ def describe_run(work_dir: Path) -> dict[str, str]:
     """A finished run as a row, with its score: what ``tools/train.py`` and ``tools/test.py --benchmark`` left of it.
 
     Raises:
-        FileNotFoundError: the run was not trained or not benchmarked.
+        MissingFileError: the run was not trained or not benchmarked.
     """
     training = read_json(work_dir / 'training.json', f'train it first: tools/train.py CONFIG --work-dir {work_dir}')
     benchmark = read_json(
@@ -110,8 +111,8 @@ def read_json(path: Path, hint: str) -> Any:
     """What a JSON file holds.
 
     Raises:
-        FileNotFoundError: it is not there; ``hint`` says how to make it.
+        MissingFileError: it is not there; ``hint`` says how to make it.
     """
     if not path.is_file():
-        raise FileNotFoundError(f'there is no {path}; {hint}')
+        raise MissingFileError(f'there is no {path}; {hint}')
     return json.loads(path.read_text())

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from vt.checkpoints.files import write_atomically
+from vt.errors import UserError
 
 WIDTH = 180  # wide enough for every table, also where the output is no terminal
 
@@ -53,11 +54,11 @@ def insert(page: Path, name: str, text: str) -> None:
     """Put generated text between the page's lines ``<!-- name -->`` and ``<!-- end of name -->``.
 
     Raises:
-        ValueError: the page lacks one of the two lines.
+        UserError: the page lacks one of the two lines.
     """
     begin, end = f'<!-- {name} -->\n', f'<!-- end of {name} -->\n'
     content = page.read_text()
     if begin not in content or end not in content:
-        raise ValueError(f'{page} needs the lines {begin.strip()} and {end.strip()} around what is generated')
+        raise UserError(f'{page} needs the lines {begin.strip()} and {end.strip()} around what is generated')
     head, rest = content.split(begin, 1)
     write_atomically(page, head + begin + text.rstrip() + '\n' + end + rest.split(end, 1)[1])

@@ -14,6 +14,8 @@ from mmengine.runner.checkpoint import (
     get_torchvision_models,
 )
 
+from vt.errors import FileError, UserError
+
 from .reading import read_checkpoint
 
 ZOOS = {
@@ -34,9 +36,9 @@ def load_checkpoint(name: str | Path, map_location: Any = None) -> dict:
         map_location: as ``torch.load`` takes it.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        OSError: it can't be opened or fetched.
-        ValueError: it is damaged, or asks for more than weights; there is no such name.
+        MissingFileError: there is no such file.
+        FileError: it can't be opened or fetched.
+        UserError: it is damaged, or asks for more than weights; there is no such name.
     """
     checkpoint = read_checkpoint(_locate(str(name)), map_location)
     if str(name).startswith('mmcls://'):  # of a whole classifier; who names it wants its backbone
@@ -54,7 +56,7 @@ def _locate(name: str) -> Path:
         return _fetch(name)
     if scheme in ZOOS:
         return _locate(_look_up(scheme, model))
-    raise ValueError(f'{name} is not loaded: from there no file is read weights-only; fetch it, and give its path')
+    raise UserError(f'{name} is not loaded: from there no file is read weights-only; fetch it, and give its path')
 
 
 def _look_up(zoo: str, model: str) -> str:
@@ -62,7 +64,7 @@ def _look_up(zoo: str, model: str) -> str:
     if 'mmlab' in zoo:
         model = get_deprecated_model_names().get(model, model)
     if model not in names:
-        raise ValueError(f'there is no {model} among the {len(names)} models of {zoo}://')
+        raise UserError(f'there is no {model} among the {len(names)} models of {zoo}://')
     address = names[model]
     home = os.environ.get('MMENGINE_HOME') or os.path.join(os.environ.get('XDG_CACHE_HOME', '~/.cache'), 'mmengine')
     return address if '://' in address else os.path.join(home, address)  # a user's own list may name files there
@@ -72,7 +74,7 @@ def _fetch(address: str) -> Path:
     """The file behind an address; one process of a run fetches it for those on its machine.
 
     Raises:
-        OSError: it could not be fetched.
+        FileError: it could not be fetched.
     """
     path = Path(torch.hub.get_dir(), 'checkpoints', Path(urlparse(address).path).name)
     try:
@@ -91,4 +93,4 @@ def _download(address: str, path: Path) -> None:
     try:
         torch.hub.download_url_to_file(address, str(path), progress=os.isatty(0))
     except (OSError, ValueError) as error:
-        raise OSError(f'{address} could not be fetched ({error}): fetch it yourself and give its path') from error
+        raise FileError(f'{address} could not be fetched ({error}): fetch it yourself and give its path') from error

@@ -5,6 +5,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from vt.errors import FileError
+
 POINTER = 'last_checkpoint'
 
 
@@ -19,7 +21,7 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
         path: the file; its folder is made if it is not there.
 
     Raises:
-        OSError: it could not be written, in one line. What was there before is untouched.
+        FileError: it could not be written. What was there before is untouched.
     """
     path = Path(os.path.realpath(path))  # a link stays one
     part = path.with_name(f'.{path.name}.part')
@@ -44,7 +46,7 @@ def write_atomically(path: str | os.PathLike, data: bytes | str) -> None:
         data: what it shall hold; text as UTF-8.
 
     Raises:
-        OSError: it could not be written, in one line. What was there before is untouched.
+        FileError: it could not be written. What was there before is untouched.
     """
     path = Path(path)
     data = data.encode() if isinstance(data, str) else data
@@ -63,9 +65,9 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _unwritten(path: Path, error: OSError) -> OSError:
+def _unwritten(path: Path, error: OSError) -> FileError:
     before = '; what was there before is untouched' if path.exists() else ''
-    described = type(error)(
+    described = FileError(
         f'{path} could not be written ({error.strerror}){before}: free space there, mend its permissions, '
         'or choose another folder (--work-dir, --out)'
     )

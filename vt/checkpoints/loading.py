@@ -83,7 +83,7 @@ class PretrainedInit(PlainPretrainedInit):
     """mmengine's ``init_cfg=dict(type='Pretrained', ...)``; a file that matches nothing is an error, not a warning.
 
     Raises:
-        ValueError: it holds none of the module's tensors, or none below ``prefix``.
+        UserError: it holds none of the module's tensors, or none below ``prefix``.
     """
 
     def __call__(self, module: nn.Module) -> None:

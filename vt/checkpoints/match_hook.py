@@ -19,7 +19,7 @@ class WeightsMatchHook(Hook):
         whole: ask for every tensor whatever the checkpoint is for.
 
     Raises:
-        ValueError: it is not; or training shall go on from weights alone.
+        UserError: it is not; or training shall go on from weights alone.
     """
 
     priority = 'VERY_HIGH'

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from vt.errors import UserError
+
 SUFFIX = '.safetensors'
 NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')
 
@@ -17,7 +19,7 @@ def read_safetensors(path: Path, map_location: Any = None) -> dict:
     """Weights, as ``state_dict``; below ``meta`` the data set's classes if ``tools/publish.py`` wrote the file.
 
     Raises:
-        ValueError: its content and the digits in its name differ.
+        UserError: its content and the digits in its name differ.
     """
     from safetensors import safe_open
 
@@ -46,10 +48,10 @@ def require_named_content(path: Path) -> None:
     """Compare a file with the digits in its name, if there are any.
 
     Raises:
-        ValueError: it has other ones.
+        UserError: it has other ones.
     """
     named = NAMED_DIGITS.search(path.name)
     if named:
         digits = name_digits(path.read_bytes())
         if digits != named.group(1):
-            raise ValueError(f'its content has the digits {digits}, its name others: it was changed')
+            raise UserError(f'its content has the digits {digits}, its name others: it was changed')

@@ -10,6 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import save
 
 import vt
+from vt.errors import MissingFileError, UserError
 
 from .files import write_atomically
 from .published import SUFFIX, name_digits
@@ -35,12 +36,12 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
         The path of the file.
 
     Raises:
-        FileNotFoundError: there is no checkpoint, or no file of metrics.
+        MissingFileError: there is no checkpoint, or no file of metrics.
         OSError: the file could not be written.
-        ValueError: ``out`` has another suffix; there is no weight in the checkpoint; ``metrics`` is no JSON.
+        UserError: ``out`` has another suffix; there is no weight in the checkpoint; ``metrics`` is no JSON.
     """
     if out.suffix != SUFFIX:
-        raise ValueError(f'{out}: the name of a published checkpoint ends with {SUFFIX}')
+        raise UserError(f'{out}: the name of a published checkpoint ends with {SUFFIX}')
     loaded = read_checkpoint(checkpoint, map_location='cpu', texts=True)
     state = state_of(loaded, str(checkpoint))
     # Tensors that share memory are not of this format: each takes its own.
@@ -87,17 +88,17 @@ def read_metrics(path: Path) -> dict[str, float]:
     """What ``tools/test.py`` measured.
 
     Raises:
-        FileNotFoundError: it is not there.
-        ValueError: it is no JSON file of numbers by name.
+        MissingFileError: it is not there.
+        UserError: it is no JSON file of numbers by name.
     """
     if not path.is_file():
-        raise FileNotFoundError(f'there is no file of metrics {path}')
+        raise MissingFileError(f'there is no file of metrics {path}')
     try:
         metrics = json.loads(path.read_bytes())
     except ValueError as error:
-        raise ValueError(f'{path} is no JSON file ({error})') from error
+        raise UserError(f'{path} is no JSON file ({error})') from error
     if not isinstance(metrics, dict):
-        raise ValueError(f'{path} holds no metrics by name: write it by tools/test.py --out FILE --out-item metrics')
+        raise UserError(f'{path} holds no metrics by name: write it by tools/test.py --out FILE --out-item metrics')
     return metrics
 
 
@@ -105,13 +106,13 @@ def read_metadata(path: Path) -> dict[str, str]:
     """The header's strings of a safetensors file; nothing of it is run.
 
     Raises:
-        FileNotFoundError: it is not there.
-        ValueError: it is no such file, or its content and the digits in its name differ.
+        MissingFileError: it is not there.
+        UserError: it is no such file, or its content and the digits in its name differ.
     """
     if not path.is_file():
-        raise FileNotFoundError(f'there is no checkpoint {path}')
+        raise MissingFileError(f'there is no checkpoint {path}')
     if path.suffix != SUFFIX:
-        raise ValueError(f'{path} is no {SUFFIX} file: only these say what they are')
+        raise UserError(f'{path} is no {SUFFIX} file: only these say what they are')
     read_checkpoint(path, map_location='cpu')
     with safe_open(path, 'pt') as file:
         return file.metadata() or {}

@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from vt.errors import FileError, MissingFileError, UserError
+
 from .foreign import ALLOWED, Conversion, ForeignError
 from .plain import restore_histories
 from .published import SUFFIX, read_safetensors
@@ -23,7 +25,7 @@ ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # how files of torch.save begin, now a
 is_trusted: ContextVar[bool] = ContextVar('is_trusted', default=False)  # whether checkpoints may run what they ask for
 
 
-class CheckpointError(ValueError):
+class CheckpointError(UserError):
     """A file is damaged or no checkpoint; the message is one line.
 
     Attributes:
@@ -51,18 +53,18 @@ def read_checkpoint(path: str | Path, map_location: Any = None, texts: bool = Fa
         mmengine's checkpoint, or tensors by name.
 
     Raises:
-        FileNotFoundError: it is not there.
-        OSError: it can't be opened.
+        MissingFileError: it is not there.
+        FileError: it can't be opened.
         CheckpointError: it is damaged, or :class:`RefusedError`.
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f'there is no checkpoint {path}: correct load_from, or the path on the command line')
+        raise MissingFileError(f'there is no checkpoint {path}: correct load_from, or the path on the command line')
     try:
         loaded = _read(path, map_location, sums)
         restore_histories(loaded)
     except OSError as error:
-        raise type(error)(f'{path} could not be read ({error.strerror or error})') from error
+        raise FileError(f'{path} could not be read ({error.strerror or error})') from error
     except pickle.UnpicklingError as error:
         raise _refused(path, error) from error
     except Exception as error:  # damage leads anywhere
@@ -88,7 +90,7 @@ def _read(path: Path, map_location: Any, sums: bool) -> dict:
     if is_trusted.get():
         return _require_dict(torch.load(path, map_location=map_location, weights_only=False))
     if begin != ARCHIVE and not begin.startswith(PICKLE):
-        raise ValueError('it begins as none' if begin else 'it is empty')
+        raise UserError('it begins as none' if begin else 'it is empty')
     convert = Conversion()
     with _alone(ALLOWED), warnings.catch_warnings():
         warnings.simplefilter('ignore')  # about protocols and kinds of archives
@@ -111,9 +113,9 @@ def _require_sums(path: Path, size: int, changed: int) -> None:
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()
     except zipfile.BadZipFile as error:
-        raise ValueError(f'it is cut off or changed ({error})') from error
+        raise UserError(f'it is cut off or changed ({error})') from error
     if damaged:
-        raise ValueError(f'its part {damaged} differs from its checksum')
+        raise UserError(f'its part {damaged} differs from its checksum')
 
 
 @contextlib.contextmanager
@@ -141,13 +143,13 @@ def _require_room(path: Path, num_bytes: int) -> None:
     """
     size = os.path.getsize(path)
     if num_bytes > size:
-        raise ValueError(f'it has {size:,} bytes and asks for {num_bytes:,} bytes of memory')
+        raise UserError(f'it has {size:,} bytes and asks for {num_bytes:,} bytes of memory')
 
 
 def _require_dict(loaded: Any) -> dict:
     """A checkpoint is a dict: mmengine's, or one of tensors by name."""
     if not isinstance(loaded, dict):
-        raise ValueError(f'it holds a {type(loaded).__name__}, where a dict of weights is needed')
+        raise UserError(f'it holds a {type(loaded).__name__}, where a dict of weights is needed')
     return loaded
 
 
@@ -175,7 +177,7 @@ def _named(kind: type[CheckpointError], path: Path, verdict: str, reason: str, a
 
 def _describe(error: Exception) -> str:
     text = one_line(str(error), 160)
-    return text if type(error) is ValueError and text else f'{type(error).__name__}{text and ": "}{text}'
+    return text if type(error) is UserError and text else f'{type(error).__name__}{text and ": "}{text}'
 
 
 def _drop_configs(checkpoint: dict) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 from mmengine.model import BaseTTAModel, is_model_wrapper
 from torch import Tensor, nn
 
+from vt.errors import UserError
+
 from .addresses import load_checkpoint
 
 REMEDY = 'give the config that it was trained with'
@@ -29,9 +31,9 @@ def load_weights(
         name: of the file, for errors, where ``checkpoint`` was read from one.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        MissingFileError: there is no such file.
         OSError: it can't be read or fetched.
-        ValueError: names or shapes differ; or it is damaged, or asks for more than weights.
+        UserError: names or shapes differ; or it is damaged, or asks for more than weights.
     """
     if not isinstance(checkpoint, dict):
         name = str(checkpoint)
@@ -40,11 +42,11 @@ def load_weights(
     try:
         missing, unexpected = model.load_state_dict(state, strict=False)
     except RuntimeError as error:
-        raise ValueError(f"{name} is not {owner}'s: {_differing_shape(model, state) or error}; {remedy}") from error
+        raise UserError(f"{name} is not {owner}'s: {_differing_shape(model, state) or error}; {remedy}") from error
     missing = [tensor for tensor in missing if not tensor.endswith('num_batches_tracked')]
     for difference, names in (('lacks', missing), ('also holds', unexpected)):
         if names:
-            raise ValueError(
+            raise UserError(
                 f"{name} is not {owner}'s: of {len(model.state_dict())} tensors it {difference} {min(names)} "
                 f'and {len(names) - 1} more; {remedy}'
             )
@@ -69,11 +71,11 @@ def require_some_match(model: nn.Module, state: dict[str, Tensor], name: str) ->
         name: of the file, for the error.
 
     Raises:
-        ValueError: no tensor has the name and the shape of one of the model's.
+        UserError: no tensor has the name and the shape of one of the model's.
     """
     own = unwrap(model).state_dict()
     if not any(own[tensor].shape == state[tensor].shape for tensor in own.keys() & state.keys()):
-        raise ValueError(
+        raise UserError(
             f'{name} holds none of the {len(own)} tensors of the model: its first is {min(state, default=None)}, '
             f"the model's {min(own, default=None)}; give a checkpoint of this model"
         )
@@ -83,10 +85,10 @@ def require_training_state(checkpoint: dict, name: str) -> None:
     """Tell weights alone from a checkpoint that training can go on from.
 
     Raises:
-        ValueError: it holds weights alone.
+        UserError: it holds weights alone.
     """
     if not (has_place_in_training(checkpoint) and 'message_hub' in checkpoint and 'optimizer' in checkpoint):
-        raise ValueError(f'{name} holds no state of a training run: begin from its weights by load_from, not --resume')
+        raise UserError(f'{name} holds no state of a training run: begin from its weights by load_from, not --resume')
 
 
 def has_place_in_training(checkpoint: dict) -> bool:
@@ -103,13 +105,13 @@ def state_of(checkpoint: dict, name: str = 'the checkpoint') -> dict[str, Tensor
         name: of the file, for the error.
 
     Raises:
-        ValueError: there are none.
+        UserError: there are none.
     """
     state = checkpoint.get('state_dict', checkpoint)
     items = state.items() if isinstance(state, dict) else ()
     tensors = [(str(key).removeprefix('module.'), value) for key, value in items if isinstance(value, Tensor)]
     if not tensors:
-        raise ValueError(f'{name} holds no weights by name: give a checkpoint, or a state dict')
+        raise UserError(f'{name} holds no weights by name: give a checkpoint, or a state dict')
     named = OrderedDict(tensors)
     named._metadata = getattr(state, '_metadata', OrderedDict())  # versions of modules
     return named

@@ -16,6 +16,7 @@ from vt.analysis.speed.workload import has_part
 from vt.analysis.tables import print_table
 from vt.engine.allocator import keep_freed_memory
 from vt.engine.speed_settings import require_compiler, use_threads
+from vt.errors import UserError
 
 from .outputs import check_output, write_json
 
@@ -65,12 +66,12 @@ def read_settings(args: argparse.Namespace) -> list[Setting]:
     """Every combination of what the arguments list.
 
     Raises:
-        ValueError: a size that is none, or a device that isn't there.
+        UserError: a size that is none, or a device that isn't there.
     """
     devices = args.devices or ['cuda' if torch.cuda.is_available() else 'cpu']
     for device in devices:
         if torch.device(device).type == 'cuda' and not torch.cuda.is_available():
-            raise ValueError(f'--devices {device}: there is no GPU that PyTorch can use; give cpu')
+            raise UserError(f'--devices {device}: there is no GPU that PyTorch can use; give cpu')
     sizes = [parse_size(size) for size in args.sizes] if args.sizes else [tuple((args.size * 2)[:2])]
     batch_sizes = args.batch_sizes or [args.batch_size]
     sweep = product(devices, args.dtypes, args.memory_formats, args.compile, batch_sizes, sizes, [args.fuse_conv_bn])
@@ -81,11 +82,11 @@ def parse_size(text: str) -> tuple[int, int]:
     """``'224'`` or ``'800x1216'`` (height, then width).
 
     Raises:
-        ValueError: it is neither.
+        UserError: it is neither.
     """
     numbers = text.split('x')
     if len(numbers) > 2 or not all(number.isdecimal() for number in numbers):
-        raise ValueError(f'--sizes {text}: give an image as 224 or as 800x1216, height and then width')
+        raise UserError(f'--sizes {text}: give an image as 224 or as 800x1216, height and then width')
     return tuple(map(int, (numbers * 2)[:2]))
 
 

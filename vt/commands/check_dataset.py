@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 import joblib
-import mmengine
 import numpy as np
 from mmengine.config import Config
 from rich.console import Console
@@ -17,6 +16,8 @@ from vt.engine.checks.data_check import Source, find_sources
 from vt.engine.checks.samples import Problem, Sample
 from vt.engine.config_files import read_config
 from vt.errors import UserError
+
+from .outputs import write_json
 
 SHOWN = 50  # problems on the console; --out has all
 
@@ -34,7 +35,7 @@ def check_dataset(args: argparse.Namespace) -> bool:
     report = read_data(cfg, tuple(args.splits), args.workers or joblib.cpu_count())
     print_report(report)
     if args.out:
-        mmengine.dump(report, args.out, file_format='json', indent=2)
+        write_json(report, args.out)
     return not report['problems']
 
 

@@ -6,24 +6,25 @@ from typing import Any
 import mmengine
 
 from vt.checkpoints.files import write_atomically
+from vt.errors import MissingFileError, UserError
 
 
 def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
     """Refuse a file to write, before any work is done, that can't be written or is one of those that are read.
 
     Raises:
-        FileNotFoundError: its folder is not there.
-        ValueError: it is one of the inputs, by this or another path, or a folder.
+        MissingFileError: its folder is not there.
+        UserError: it is one of the inputs, by this or another path, or a folder.
     """
     if out is None:
         return
     out = Path(out)
     if not out.parent.is_dir():
-        raise FileNotFoundError(f'there is no folder {out.parent} to write {out.name} into')
+        raise MissingFileError(f'there is no folder {out.parent} to write {out.name} into')
     if out.is_dir():
-        raise ValueError(f'{out} is a folder: give the name of a file to write')
+        raise UserError(f'{out} is a folder: give the name of a file to write')
     if out.exists() and any(path and Path(path).exists() and out.samefile(path) for path in inputs):
-        raise ValueError(f'{out} is read, and would be written over: give another file to write')
+        raise UserError(f'{out} is read, and would be written over: give another file to write')
 
 
 def write_json(record: dict[str, Any], out: str | Path) -> None:

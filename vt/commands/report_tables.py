@@ -14,6 +14,7 @@ from vt.analysis.speed import performance_page
 from vt.analysis.tables import insert, print_table, to_markdown, write_csv
 from vt.checkpoints.files import write_atomically
 from vt.engine.config_files import announce
+from vt.errors import UserError
 
 
 def report_runs(work_dirs: list[Path]) -> None:
@@ -50,14 +51,14 @@ def report_ablation(runs: list[Path], speed: list[Path], out: Path | None, page:
         page: a Markdown page whose marked places take the tables, one a task.
 
     Raises:
-        ValueError: no two runs belong to one of the paper's tables.
+        UserError: no two runs belong to one of the paper's tables.
     """
     records = read_records(runs)
     speeds = ablation_tables.read_speeds(speed)
     tasks = {name: compare_with_paper(scores) for name, scores in gather(records).items()}
     tasks = {name: comparisons for name, comparisons in tasks.items() if comparisons}
     if not tasks:
-        raise ValueError('no two of these runs stand in one table of the paper; give a model and a variant of it')
+        raise UserError('no two of these runs stand in one table of the paper; give a model and a variant of it')
     texts, every = {}, []
     for task, comparisons in tasks.items():
         texts[task] = ''

@@ -22,6 +22,7 @@ from vt.engine.processes.distributed import join_processes
 from vt.errors import UserError
 
 from .arguments import load_config
+from .outputs import write_json
 
 PICKLE = ('.pkl', '.pickle')
 METRICS = ('.json', '.yaml', '.yml', *PICKLE)
@@ -119,6 +120,6 @@ def benchmark(runner: Runner, args: argparse.Namespace, metrics: dict) -> None:
     result = benchmark_inference(model, tuple(image.shape), loader.batch_size)
     path = f'{runner.work_dir.rstrip("/")}.benchmark.json'
     record = dict(config=args.config, checkpoint=args.checkpoint, metrics=metrics, **asdict(result))
-    mmengine.dump(record, path, indent=2)
+    write_json(record, path)
     print_table(describe_benchmark(result), title=f'{args.config} on {result.device}')
     print(f'written to {path}')

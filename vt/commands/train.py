@@ -3,7 +3,6 @@
 import argparse
 from pathlib import Path
 
-import mmengine
 from mmengine.config import Config
 from mmengine.dist import is_main_process
 
@@ -17,6 +16,7 @@ from vt.engine.processes.distributed import any_process, join_processes
 from vt.errors import UserError
 
 from .arguments import load_config
+from .outputs import write_json
 
 
 def train(args: argparse.Namespace) -> None:
@@ -31,7 +31,7 @@ def train(args: argparse.Namespace) -> None:
         runner.logger.warning(note)
     runner.train()
     if is_main_process():
-        mmengine.dump(record_training(runner, args.config), Path(runner.work_dir) / 'training.json', indent=2)
+        write_json(record_training(runner, args.config), Path(runner.work_dir) / 'training.json')
 
 
 def training_config(args: argparse.Namespace) -> Config:

@@ -38,7 +38,7 @@ class DigitScenes(BaseSegDataset):
         **kwargs: other options of :class:`mmseg.datasets.BaseSegDataset`, such as ``pipeline`` and ``indices``.
 
     Raises:
-        ValueError: ``split`` has another value.
+        UserError: ``split`` has another value.
     """
 
     METAINFO = dict(

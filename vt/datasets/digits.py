@@ -13,7 +13,7 @@ def load_handwriting(split: str, split_seed: int = 0) -> tuple[np.ndarray, np.nd
     """Images ``(n, 8, 8)`` uint8 in 0 to 255 and labels ``(n,)`` of one split, in a fixed order.
 
     Raises:
-        ValueError: ``split`` is neither ``'train'`` nor ``'test'``.
+        UserError: ``split`` is neither ``'train'`` nor ``'test'``.
     """
     from sklearn.datasets import load_digits  # only those who use the digits pay for these imports
     from sklearn.model_selection import train_test_split
@@ -42,7 +42,7 @@ class Digits(BaseDataset):
         **kwargs: other options of :class:`mmpretrain.datasets.BaseDataset`, such as ``pipeline`` and ``indices``.
 
     Raises:
-        ValueError: ``split`` has another value.
+        UserError: ``split`` has another value.
     """
 
     METAINFO = dict(classes=tuple('0123456789'))

@@ -34,7 +34,7 @@ class TwinDigits(BaseDataset):
         **kwargs: other options of :class:`mmpretrain.datasets.BaseDataset`, such as ``pipeline`` and ``indices``.
 
     Raises:
-        ValueError: ``split`` has another value.
+        UserError: ``split`` has another value.
     """
 
     METAINFO = dict(classes=tuple('0123456789'))

@@ -12,6 +12,7 @@ from mmengine.runner import Runner
 from mmengine.structures import BaseDataElement
 from mmengine.visualization import Visualizer
 
+from vt.errors import UserError
 from vt.registry import HOOKS
 
 
@@ -45,7 +46,7 @@ class PictureHook(Hook):
             image_path = sample.get('img_path') or f'{batch_idx * loader.batch_size + index}.png'
             out_file = self.out_dir / place_of(image_path, loader.dataset)
             if out_file.exists() and Path(image_path).exists() and out_file.samefile(image_path):
-                raise ValueError(f'{image_path} would be written over: give another folder for the pictures')
+                raise UserError(f'{image_path} would be written over: give another folder for the pictures')
             pixels = image.permute(1, 2, 0).cpu().numpy()
             self.draw(pixels[..., ::-1] if is_bgr else pixels, sample, str(out_file))
 

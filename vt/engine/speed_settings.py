@@ -9,6 +9,8 @@ import torch
 from mmengine.model import BaseDataPreprocessor
 from torch import nn
 
+from vt.errors import UserError
+
 from .allocator import keep_freed_memory
 
 
@@ -47,11 +49,11 @@ def require_compiler() -> None:
     """``torch.compile`` writes C++ for a CPU: say so where nothing can compile it.
 
     Raises:
-        ValueError: there is no compiler.
+        UserError: there is no compiler.
     """
     compiler = os.environ.get('CXX', 'g++')
     if not torch.cuda.is_available() and shutil.which(compiler) is None:
-        raise ValueError(
+        raise UserError(
             f'compile needs a C++ compiler on a CPU, and there is no {compiler}: install it, name another one in the '
             'environment variable CXX, or leave --compile out'
         )

@@ -36,8 +36,8 @@ def test_an_error_in_one_process_ends_all(tmp_path):
     assert_peers_stop(results, 2, 'the third breaks')
     logs = {path.name.rpartition('_')[2]: path.read_text() for path in (tmp_path / 'out').rglob('*.log')}
     assert set(logs) == {f'rank{rank}.log' for rank in range(3)}
-    assert 'ValueError: the third breaks' in logs['rank2.log']
-    assert 'ValueError: the third breaks' not in logs['rank0.log']
+    assert 'UserError: the third breaks' in logs['rank2.log']
+    assert 'UserError: the third breaks' not in logs['rank0.log']
     assert all('Epoch(train)' in log for log in logs.values())
     assert [bool(result.stdout) for result in results] == [True, False, False]
 

@@ -14,6 +14,7 @@ from scipy.stats import t as student_t
 
 from vt.analysis.paper import ABLATIONS
 from vt.analysis.run_record import METRICS, read_json
+from vt.errors import UserError
 
 VARIANTS = {name for table in ABLATIONS.values() for name in table.variants.values() if name}
 CONFIDENCE = 0.95
@@ -89,8 +90,8 @@ def read_records(paths: Iterable[Path]) -> list[dict]:
             beside a work directory adds ``throughput`` to its record.
 
     Raises:
-        FileNotFoundError: a run is not finished, or not there.
-        ValueError: a run was trained without validation, or a seed of a config comes twice.
+        MissingFileError: a run is not finished, or not there.
+        UserError: a run was trained without validation, or a seed of a config comes twice.
     """
     records = []
     for path in paths:
@@ -103,9 +104,9 @@ def read_records(paths: Iterable[Path]) -> list[dict]:
     for record in records:
         run = record['config'], record['seed']
         if not record.get('metrics'):
-            raise ValueError(f'{run[0]}, seed {run[1]}: the run has no score; train it without --no-validate')
+            raise UserError(f'{run[0]}, seed {run[1]}: the run has no score; train it without --no-validate')
         if run in seen:
-            raise ValueError(f'{run[0]}, seed {run[1]}: the run comes twice; name each once')
+            raise UserError(f'{run[0]}, seed {run[1]}: the run comes twice; name each once')
         seen.add(run)
     return sorted(records, key=lambda record: (record['config'], record['seed']))
 

@@ -14,6 +14,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 from torch.utils.data import Dataset
 
+from vt.errors import UserError
+
 from .model_and_images import preprocessed
 
 
@@ -59,12 +61,12 @@ def read_patch_attention(model: nn.Module, inputs: Tensor) -> tuple[list[Tensor]
         the grid of patches, H and W.
 
     Raises:
-        ValueError: the backbone is not of this kind.
+        UserError: the backbone is not of this kind.
     """
     backbone = model.backbone
     grids: list[tuple[int, int]] = []
     if not all(hasattr(backbone, name) for name in ('patch_embed', 'layers')):
-        raise ValueError(_not_a_vit(backbone, 'it has no patch_embed and layers'))
+        raise UserError(_not_a_vit(backbone, 'it has no patch_embed and layers'))
     hook = backbone.patch_embed.register_forward_hook(lambda part, images, output: grids.append(tuple(output[1])))
     try:
         with torch.no_grad(), RecordScaledDotProduct() as recorder:
@@ -73,13 +75,13 @@ def read_patch_attention(model: nn.Module, inputs: Tensor) -> tuple[list[Tensor]
         hook.remove()
     if len(recorder.maps) != len(backbone.layers):
         seen = f'{len(recorder.maps)} of its {len(backbone.layers)} layers call scaled_dot_product_attention'
-        raise ValueError(_not_a_vit(backbone, seen))
+        raise UserError(_not_a_vit(backbone, seen))
     height, width = grids[-1]
     length = height * width + backbone.num_extra_tokens
     for attention in recorder.maps:
         if attention.shape[-2:] != (length, length):
             rows, columns = attention.shape[-2:]
-            raise ValueError(
+            raise UserError(
                 _not_a_vit(backbone, f'attention is {rows}x{columns} where {length} tokens should meet each other')
             )
     return [attention[:, :, -height * width :] for attention in recorder.maps], (height, width)
@@ -139,7 +141,7 @@ def measure_locality(model: nn.Module, dataset: Dataset, indices: Iterable[int])
         indices: of its images.
 
     Raises:
-        ValueError: the backbone is not a ViT whose attention can be read.
+        UserError: the backbone is not a ViT whose attention can be read.
     """
     ratios, to_patches, uniform = [], [], []
     for inputs, _ in preprocessed(model, dataset, indices):

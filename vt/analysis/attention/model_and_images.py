@@ -16,6 +16,7 @@ from torch.utils.data import Dataset
 
 from vt.checkpoints.loading import load_weights
 from vt.engine.launch import build_model
+from vt.errors import MissingFileError, UserError
 
 from .token_measures import IGNORED_LABEL
 
@@ -30,7 +31,7 @@ def prepare_model(cfg: Config, checkpoint: str | None) -> nn.Module:
         checkpoint: path of its weights; None for random ones, the same every time.
 
     Raises:
-        ValueError: the checkpoint is not the model's.
+        UserError: the checkpoint is not the model's.
     """
     torch.manual_seed(SEED)
     model = build_model(cfg)
@@ -51,10 +52,10 @@ def build_test_set(cfg: Config, **options) -> Dataset:
         **options: of the data set beside the config's; ``lazy_init=True`` leaves its files alone.
 
     Raises:
-        ValueError: the config has none.
+        UserError: the config has none.
     """
     if not cfg.get('test_dataloader'):
-        raise ValueError('the config has no test_dataloader, whose images and pipeline are needed')
+        raise UserError('the config has no test_dataloader, whose images and pipeline are needed')
     return DATASETS.build(dict(cfg.test_dataloader.dataset, **options))
 
 
@@ -62,7 +63,7 @@ def spread_evenly(dataset: Dataset, number: int) -> list[int]:
     """Indices of so many samples, spread evenly over a data set.
 
     Raises:
-        ValueError: the number is less than 1.
+        UserError: the number is less than 1.
     """
     _require_images(number)
     return np.linspace(0, len(dataset) - 1, min(number, len(dataset))).round().astype(int).tolist()
@@ -72,7 +73,7 @@ def spread_over_classes(dataset: Dataset, number: int) -> list[int]:
     """Indices of the first image of each class in turn, then of the second ones, and so on.
 
     Raises:
-        ValueError: the number is less than 1.
+        UserError: the number is less than 1.
     """
     _require_images(number)
     if not hasattr(dataset, 'get_gt_labels'):  # segmentation
@@ -88,7 +89,7 @@ def spread_over_classes(dataset: Dataset, number: int) -> list[int]:
 
 def _require_images(number: int) -> None:
     if number < 1:
-        raise ValueError(f'--images {number} must be at least 1')
+        raise UserError(f'--images {number} must be at least 1')
 
 
 def preprocessed(model: nn.Module, dataset: Dataset, indices: Iterable[int]) -> Iterator[tuple[Tensor, Tensor | None]]:
@@ -127,11 +128,11 @@ def read_pictures(paths: Iterable[Path], dataset: Dataset, channel_order: str) -
         Samples, as the test set gives them, without labels.
 
     Raises:
-        FileNotFoundError: a picture is not there.
-        ValueError: a file is no picture, or the test set has no pipeline of its own.
+        MissingFileError: a picture is not there.
+        UserError: a file is no picture, or the test set has no pipeline of its own.
     """
     if not hasattr(getattr(dataset, 'pipeline', None), 'transforms'):
-        raise ValueError(f'{type(dataset).__name__} has no pipeline of its own to put pictures through')
+        raise UserError(f'{type(dataset).__name__} has no pipeline of its own to put pictures through')
     steps = [step for step in dataset.pipeline.transforms if not isinstance(step, LoadAnnotations)]
     images = {str(path): _decode(path, channel_order) for path in paths}
     if any(isinstance(step, LoadImageFromFile) for step in steps):
@@ -149,11 +150,11 @@ def read_pictures(paths: Iterable[Path], dataset: Dataset, channel_order: str) -
 def _decode(path: Path, channel_order: str) -> np.ndarray:
     """The picture, ``(height, width, 3)`` uint8."""
     if not path.is_file():
-        raise FileNotFoundError(f'there is no picture {path}')
+        raise MissingFileError(f'there is no picture {path}')
     content = path.read_bytes()
     image = mmcv.imfrombytes(content, backend='cv2') if content else None
     if image is None:
-        raise ValueError(f'{path} is no picture that can be read')
+        raise UserError(f'{path} is no picture that can be read')
     return image if channel_order == 'bgr' else np.ascontiguousarray(image[..., ::-1])
 
 

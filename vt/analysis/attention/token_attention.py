@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
+from vt.errors import UserError
 from vt.models import AttentionTokenizer, Record, record_attention
 
 from .model_and_images import preprocessed
@@ -35,14 +36,14 @@ def measure_tokenizers(
         what couldn't be measured.
 
     Raises:
-        ValueError: the model has no tokenizer that attends; the data set has no class of ``background``.
+        UserError: the model has no tokenizer that attends; the data set has no class of ``background``.
     """
     owners = tokenizers_by_owner(model)
     if not owners:
-        raise ValueError('the model has no tokenizer that attends')
+        raise UserError('the model has no tokenizer that attends')
     num_classes = len(dataset.metainfo['classes'])
     if not all(0 <= index < num_classes for index in background):
-        raise ValueError(f'--background {background}: the classes of the data set are 0 to {num_classes - 1}')
+        raise UserError(f'--background {background}: the classes of the data set are 0 to {num_classes - 1}')
     measured: dict[str, list[dict[str, Tensor]]] = {name: [] for names in owners.values() for name in names}
     sizes = {name: set() for name in measured}
     for inputs, labels in preprocessed(model, dataset, indices):

@@ -9,6 +9,7 @@ from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, pad
 
+from vt.errors import UserError
 from vt.models import AttentionTokenizer, record_attention
 
 CELL = 1.25  # inches
@@ -18,11 +19,11 @@ def name_tokenizer(model: nn.Module, index: int) -> str:
     """Name of a tokenizer that attends, in the order of the network; of the last one for -1.
 
     Raises:
-        ValueError: there are not so many.
+        UserError: there are not so many.
     """
     names = [name for name, part in model.named_modules() if isinstance(part, AttentionTokenizer)]
     if not -len(names) <= index < len(names):
-        raise ValueError(f'--module {index}: the model has {len(names)} tokenizers that attend')
+        raise UserError(f'--module {index}: the model has {len(names)} tokenizers that attend')
     return names[index]
 
 

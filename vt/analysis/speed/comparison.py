@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from vt.errors import UserError
+
 from .ceilings import CeilingMeter, Ceilings
 from .measurement import Measurement, Setting
 from .model_memory import peak_memories
@@ -39,7 +41,7 @@ class Comparison:
         profile: measure where a part's time goes, the whole's left out.
 
     Raises:
-        ValueError: two models have one name.
+        UserError: two models have one name.
 
     Attributes:
         measurements: what was measured so far.
@@ -57,7 +59,7 @@ class Comparison:
     ) -> None:
         names = [(subject.name, subject.tokens) for subject in subjects]
         if len(set(names)) < len(names):
-            raise ValueError('two of the models have one name; give each once, or copy a config to another name')
+            raise UserError('two of the models have one name; give each once, or copy a config to another name')
         self.subjects, self.kinds = list(subjects), list(kinds)
         self.rounds, self.seconds = rounds, seconds
         self.memory, self.profile = memory, profile

@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, RandomSampler
 
 from vt.engine.config_files import read_config, set_loader_defaults
 from vt.engine.launch import is_segmentation
+from vt.errors import UserError
 
 # ImageNet-1k's most frequent size, and about the mean size of its files in bytes.
 HEIGHT, WIDTH = 375, 500
@@ -32,7 +33,7 @@ def loading_config(path: str, decoder: str | None, workers: int, images: str | N
 
     Raises:
         ImportError: the decoder needs a package that isn't here (turbojpeg: PyTurboJPEG, and libjpeg-turbo).
-        ValueError: the pipeline reads no image files; the pictures have no label masks, which a segmentor needs.
+        UserError: the pipeline reads no image files; the pictures have no label masks, which a segmentor needs.
     """
     cfg = read_config(path)
     loader = cfg.train_dataloader
@@ -40,12 +41,12 @@ def loading_config(path: str, decoder: str | None, workers: int, images: str | N
     loader.persistent_workers = False  # they end with their round, and leave the cores to the next one
     if images is not None:
         if is_segmentation(cfg):
-            raise ValueError(f'--synthetic: {path} needs label masks, and synthetic pictures have none')
+            raise UserError(f'--synthetic: {path} needs label masks, and synthetic pictures have none')
         loader.dataset = dict(type='CustomDataset', data_root=images, pipeline=loader.dataset.pipeline)
     if decoder is not None:
         steps = [step for step in loader.dataset.pipeline if step['type'].endswith('LoadImageFromFile')]
         if not steps:
-            raise ValueError(f'--decoders {decoder}: the pipeline of {path} has no LoadImageFromFile')
+            raise UserError(f'--decoders {decoder}: the pipeline of {path} has no LoadImageFromFile')
         steps[0].imdecode_backend = decoder
         mmcv.use_backend(decoder)  # mmcv makes turbojpeg's decoder only here
     set_loader_defaults(cfg)

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vt.errors import MissingFileError, UserError
+
 KINDS = ('inference', 'training')
 PARTS = ('whole', 'neck', 'backbone')
 
@@ -151,13 +153,13 @@ def read_record(path: Path) -> BenchmarkRecord:
     """Read what ``tools/benchmark.py --out`` wrote.
 
     Raises:
-        FileNotFoundError: it is not there.
-        ValueError: it is something else.
+        MissingFileError: it is not there.
+        UserError: it is something else.
     """
     if not path.is_file():
-        raise FileNotFoundError(f'there is no {path}; write it first: tools/benchmark.py CONFIG ... --out {path}')
+        raise MissingFileError(f'there is no {path}; write it first: tools/benchmark.py CONFIG ... --out {path}')
     try:
         record = json.loads(path.read_text())
         return BenchmarkRecord(**record | dict(results=[Measurement(**entry) for entry in record['results']]))
     except (KeyError, TypeError, json.JSONDecodeError) as error:
-        raise ValueError(f'{path} is not what tools/benchmark.py --out writes; write it anew') from error
+        raise UserError(f'{path} is not what tools/benchmark.py --out writes; write it anew') from error

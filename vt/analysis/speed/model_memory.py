@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from vt.engine.allocator import give_back_freed_memory
+from vt.errors import UserError
 
 from .measurement import Setting
 from .subject import Subject
@@ -60,6 +61,6 @@ def _memory_in_use(device: torch.device) -> int:
         return torch.cuda.memory_allocated(device)
     status = Path('/proc/self/status')
     if not status.exists():
-        raise ValueError('peak memory is measured on Linux alone: give --no-memory')
+        raise UserError('peak memory is measured on Linux alone: give --no-memory')
     line = next(line for line in status.read_text().splitlines() if line.startswith('VmRSS'))
     return int(line.split()[1]) * 1024

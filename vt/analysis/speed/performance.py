@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from vt.errors import MissingFileError
+
 from .measurement import KINDS, BenchmarkRecord, Measurement, read_record
 from .scaling import exponent, scaling_lines
 
@@ -70,12 +72,12 @@ def read_device(folder: Path, device: str) -> dict[str, BenchmarkRecord]:
     """All records of a device, by what they show.
 
     Raises:
-        FileNotFoundError: one that the page needs of a CPU is not there.
+        MissingFileError: one that the page needs of a CPU is not there.
     """
     records = {path.stem.removesuffix(f'_{device}'): path for path in sorted(folder.glob(f'*_{device}.json'))}
     missing = [name for name in ON_CPU if device == CPU and name not in records]
     if missing:
-        raise FileNotFoundError(f'there is no {folder / f"{missing[0]}_{device}.json"}; measure it: {SCRIPT}')
+        raise MissingFileError(f'there is no {folder / f"{missing[0]}_{device}.json"}; measure it: {SCRIPT}')
     # Others in the folder, such as those of the ablations, are not for this page.
     known = [name for name in records if name in ON_CPU or name.removesuffix('-compiled') in (NECKS, *RESNETS)]
     return {name: read_record(records[name]) for name in known}

@@ -34,7 +34,7 @@ def render(template: str, folder: Path) -> str:
         folder: of the measurements.
 
     Raises:
-        FileNotFoundError: a measurement that the page needs is not there.
+        MissingFileError: a measurement that the page needs is not there.
     """
     environment = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True

@@ -7,6 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from vt.errors import UserError
+
 from .measurement import Measurement
 
 # What time is drawn over: the attribute of a measurement, and its field.
@@ -55,11 +57,11 @@ def draw_scaling(measurements: Sequence[Measurement]) -> Figure:
     """Time against pixels and against tokens, a panel each, on logarithmic axes with the fitted exponents.
 
     Raises:
-        ValueError: there is one resolution and one number of tokens.
+        UserError: there is one resolution and one number of tokens.
     """
     panels = {x: lines for x in AXES if (lines := scaling_lines(measurements, x))}
     if not panels:
-        raise ValueError('time is drawn over resolutions or tokens: give several --sizes or --tokens')
+        raise UserError('time is drawn over resolutions or tokens: give several --sizes or --tokens')
     figure, axes = plt.subplots(1, len(panels), figsize=(7 * len(panels), 6), squeeze=False, layout='constrained')
     for panel, (x, lines) in zip(axes[0], panels.items()):
         draw_lines(panel, x, lines)

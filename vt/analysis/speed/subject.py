@@ -15,6 +15,7 @@ from vt.analysis.complexity.complexity_tables import set_num_classes
 from vt.engine.config_files import read_config
 from vt.engine.launch import build_model
 from vt.engine.speed_settings import to_channels_last
+from vt.errors import UserError
 from vt.registry import MODELS
 
 from .measurement import Setting
@@ -111,16 +112,16 @@ def build_peer(name: str, num_classes: int | None = None) -> Peer:
         num_classes: the library's default where it is None.
 
     Raises:
-        ValueError: the library is not installed, or has no such model.
+        UserError: the library is not installed, or has no such model.
     """
     library, model = name.split(':', 1)
     options = {} if num_classes is None else dict(num_classes=num_classes)
     try:
         return Peer(_maker(library)(model, **options))
     except ImportError as error:
-        raise ValueError(f'{name} needs {library}: {LIBRARIES[library]}') from error
+        raise UserError(f'{name} needs {library}: {LIBRARIES[library]}') from error
     except (ValueError, RuntimeError) as error:
-        raise ValueError(f'{name}: {error}') from error
+        raise UserError(f'{name}: {error}') from error
 
 
 def _maker(library: str) -> Callable[..., nn.Module]:

@@ -15,6 +15,7 @@ from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
 from vt.analysis.complexity.counting import Complexity, count_complexity, has_neck
+from vt.errors import UserError
 
 from .measurement import Setting
 from .roofline import Operator, matrix_operators
@@ -32,7 +33,7 @@ class Workload:
         setting: how it runs.
 
     Raises:
-        ValueError: the model has no such part.
+        UserError: the model has no such part.
 
     Attributes:
         module: the model or the part.
@@ -42,7 +43,7 @@ class Workload:
 
     def __init__(self, model: nn.Module, part: str, setting: Setting) -> None:
         if not has_part(model, part):
-            raise ValueError(f'{type(model).__name__} has no {part} to measure: leave out --only {part}, or this model')
+            raise UserError(f'{type(model).__name__} has no {part} to measure: leave out --only {part}, or this model')
         self.part, self.setting = part, setting
         self.module = model if part == 'whole' else getattr(model, part)
         self.options = dict(mode='tensor') if part == 'whole' else {}

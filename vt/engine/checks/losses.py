@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from mmengine.dist import all_reduce
+from mmengine.dist import all_gather_object, all_reduce
 from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner, find_latest_checkpoint
-from torch import distributed, nn
+from torch import nn
 
-from vt.engine.processes.distributed import control_group
+from vt.engine.processes.agreement import Agreement
 from vt.errors import UserError
 from vt.registry import HOOKS
 
@@ -51,23 +51,19 @@ class FiniteLossHook(Hook):
         self.patience = patience
         self.in_row = 0
         self._first_files: list[str] = []
-        self._group: Any = None
-        self._told: tuple[Loss, torch.Tensor, Any] | None = None
+        self._last: Loss | None = None
 
     def before_train(self, runner: Runner) -> None:
-        self._group = control_group(runner)
+        self._agreement = Agreement(runner)
 
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: dict | None = None, outputs: dict | None = None
     ) -> None:
-        loss = Loss(runner.iter + 1, _read_loss(runner, outputs), _samples(data_batch))
-        if self._group is None:
-            self._judge(runner, loss, math.isfinite(loss.value))
-            return
         self.settle(runner)
-        finite = torch.tensor(int(math.isfinite(loss.value)))
-        work = distributed.all_reduce(finite, distributed.ReduceOp.MIN, group=self._group, async_op=True)
-        self._told = loss, finite, work
+        self._last = Loss(runner.iter + 1, _read_loss(runner, outputs), _samples(data_batch))
+        self._agreement.tell(int(not math.isfinite(self._last.value)))
+        if self._agreement.is_alone:
+            self.settle(runner)
 
     def after_train_epoch(self, runner: Runner) -> None:
         self.settle(runner)
@@ -77,10 +73,9 @@ class FiniteLossHook(Hook):
 
     def settle(self, runner: Runner) -> None:
         """Read what the processes told each other last; all of them call it at the same place."""
-        if self._told is not None:
-            (loss, finite, work), self._told = self._told, None
-            work.wait()
-            self._judge(runner, loss, bool(finite))
+        told = self._agreement.read()
+        if told is not None:
+            self._judge(runner, self._last, finite=not told)
 
     def _judge(self, runner: Runner, loss: Loss, finite: bool) -> None:
         if finite:
@@ -99,14 +94,12 @@ class FiniteLossHook(Hook):
             f'. No checkpoint is written until it is finite. Its batch: {", ".join(files) or "samples without names"}'
         )
 
-    def _gather(self, loss: Loss) -> tuple[str, list[str]]:
+    @staticmethod
+    def _gather(loss: Loss) -> tuple[str, list[str]]:
         """The values that are not finite, and the files of their batches, from all processes."""
-        own = [(loss.value, [_name(sample) for sample in loss.samples])]
-        if self._group is not None:
-            gathered: list = [None] * distributed.get_world_size()
-            distributed.all_gather_object(gathered, own[0], group=self._group)
-            own = [(value, names) for value, names in gathered if not math.isfinite(value)]
-        return ' and '.join(dict.fromkeys(str(value) for value, _ in own)), [name for _, names in own for name in names]
+        every = all_gather_object((loss.value, [_name(sample) for sample in loss.samples]))
+        bad = [(value, names) for value, names in every if not math.isfinite(value)]
+        return ' and '.join(dict.fromkeys(str(value) for value, _ in bad)), [name for _, names in bad for name in names]
 
     def _last_words(self, runner: Runner, loss: Loss, values: str) -> str:
         begin = loss.iteration - self.patience + 1

@@ -11,6 +11,7 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 from vt.checkpoints.files import POINTER
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint
 from vt.engine.processes.distributed import any_process
+from vt.errors import UserError
 from vt.registry import HOOKS
 
 from .accumulation import accumulated_gradients, restore_gradients
@@ -40,7 +41,7 @@ def choose_checkpoint(work_dir: str, asked: str | None) -> tuple[str | None, lis
         in, and on nothing to go on from, in which case there is none.
 
     Raises:
-        ValueError: there are damaged files alone.
+        UserError: there are damaged files alone.
     """
     if asked is not None:
         damage = None if '://' in asked else find_damage(asked)
@@ -55,7 +56,7 @@ def choose_checkpoint(work_dir: str, asked: str | None) -> tuple[str | None, lis
     if newest is not None:
         return str(newest), [f'{line}. Going on from {newest} instead' for line in lines]
     if lines:
-        raise ValueError(f'{lines[0]}; {folder} holds no whole checkpoint: leave --resume out to begin anew')
+        raise UserError(f'{lines[0]}; {folder} holds no whole checkpoint: leave --resume out to begin anew')
     return None, [f'There is nothing to resume in {folder}: training starts from the beginning']
 
 
