@@ -35,7 +35,17 @@ if is_interpreted():
     def create_dot(self, a, b, *rest):
         return exact_dot(self, widened(a), widened(b), *rest)
 
+    exact_trunc = interpreter.InterpreterBuilder.create_fp_trunc
+
+    def create_fp_trunc(self, handle, dtype):
+        """To bf16 by rounding, as a GPU does it; the interpreter would cut the other bits off."""
+        if dtype.scalar != tl.bfloat16:
+            return exact_trunc(self, handle, dtype)
+        bits = handle.data.astype(np.float32).view(np.uint32)
+        return interpreter.TensorHandle(((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16), tl.bfloat16)
+
     interpreter.InterpreterBuilder.create_dot = create_dot
+    interpreter.InterpreterBuilder.create_fp_trunc = create_fp_trunc
 
 
 def operands(shape, order, dtype=torch.float32, sharpness=1.0, shared=True):
