@@ -19,8 +19,8 @@ def differentiable_gradients(function: Callable[..., Tensor], tensors: tuple[Ten
     """
     # Views, since a tensor may have been made from another one, whose gradient is not to include the way through it.
     views = [tensor.view_as(tensor) for tensor in tensors]
-    needed = [view for view in views if view.requires_grad]
-    gradients = iter(torch.autograd.grad(function(*views), needed, gradient, create_graph=True))
+    value, needed = function(*views), [view for view in views if view.requires_grad]
+    gradients = iter(torch.autograd.grad(value, needed, gradient.to(value.dtype), create_graph=True))
     return tuple(next(gradients) if view.requires_grad else None for view in views)
 
 

@@ -143,10 +143,7 @@ def _tokenize_gradients(ctx, token_gradients: Tensor | None, _) -> tuple:
         return None, None, None
     pixels, queries, tokens, log_sums = ctx.saved_tensors
     if torch.is_grad_enabled():
-
-        def function(pixels: Tensor, queries: Tensor) -> Tensor:
-            return plain.tokenize(pixels, queries, scale=ctx.scale).float()
-
+        function = partial(plain.tokenize, scale=ctx.scale)
         return *differentiable_gradients(function, (pixels, queries), token_gradients), None
     operands = (token_gradients.to(pixels.dtype), pixels, queries, tokens, log_sums)
     return *torch.ops.vt.triton_tokenize_backward(*operands, ctx.scale), None
