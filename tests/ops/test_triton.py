@@ -108,7 +108,7 @@ def compile_kernel(kernel, config, dtype, num_channels, num_tokens, architecture
     constants |= dict(SHARED_QUERIES=True, RESIDUAL=True, RELOAD=dtype == torch.float32)
     if 'attention' in kernel.fn.__name__:
         constants['BLOCK_C'] = WIDE_BLOCK_C
-    numbers = dict(P='i32', size_class='i32', scale='fp32', log_sums='*fp32')
+    numbers = dict(P='i32', size_class='i32', scale='fp32', log_sums='*fp32', tokens='*fp32')
     constants = {name: constants[name] for name in kernel.arg_names if name in constants}
     types = {name: numbers.get(name, f'*{DTYPES[dtype]}') for name in kernel.arg_names}
     types |= dict.fromkeys(constants, 'constexpr')

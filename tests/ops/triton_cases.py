@@ -7,9 +7,10 @@ imported; otherwise on the GPU.
 import numpy as np
 import pytest
 import torch
-from test_paths import ORDERS, literal_project, literal_tokenize, random_pixels, with_gradients
+from literal_operations import ORDERS, literal_project, literal_tokenize, random_pixels, with_gradients
+from test_gradients import MAPS, NoGradient, penalty_gradients
 
-from vt.ops import triton_path
+from vt.ops import project, tokenize, triton_path, use_path
 from vt.ops.triton_sizes import is_interpreted
 
 DEVICE = 'cpu' if is_interpreted() else 'cuda'
@@ -34,7 +35,17 @@ if is_interpreted():
     def create_dot(self, a, b, *rest):
         return exact_dot(self, widened(a), widened(b), *rest)
 
+    exact_trunc = interpreter.InterpreterBuilder.create_fp_trunc
+
+    def create_fp_trunc(self, handle, dtype):
+        """To bf16 by rounding, as a GPU does it; the interpreter would cut the other bits off."""
+        if dtype.scalar != tl.bfloat16:
+            return exact_trunc(self, handle, dtype)
+        bits = handle.data.astype(np.float32).view(np.uint32)
+        return interpreter.TensorHandle(((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16), tl.bfloat16)
+
     interpreter.InterpreterBuilder.create_dot = create_dot
+    interpreter.InterpreterBuilder.create_fp_trunc = create_fp_trunc
 
 
 def operands(shape, order, dtype=torch.float32, sharpness=1.0, shared=True):
@@ -190,13 +201,46 @@ def test_the_operators_keep_their_contract(order, shape):
 
 def test_autocast_casts_as_a_matrix_product():
     pixels, queries, keys, values = operands((2, 35, 12, 5), 'pixel-major')
-    with torch.autocast(DEVICE, torch.bfloat16):
-        tokens, *gradients = gradients_of(triton_path.tokenize, pixels, queries)
-        read, *more = gradients_of(triton_path.project, pixels, keys.bfloat16(), values)
+    with use_path('triton'), torch.autocast(DEVICE, torch.bfloat16):
+        tokens, *gradients = gradients_of(tokenize, pixels, queries)
+        read, *more = gradients_of(project, pixels, keys.bfloat16(), values)
     assert tokens.dtype == read.dtype == torch.bfloat16
     assert [gradient.dtype for gradient in gradients + more] == [torch.float32] * 3 + [torch.bfloat16, torch.float32]
     half = triton_path.tokenize(pixels.bfloat16(), queries.bfloat16())
     torch.testing.assert_close(tokens, half, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize('shape', [(2, 300, 16, 5), (3, 300, 64, 8), WIDE[0]])
+@pytest.mark.parametrize('kind', MAPS)
+def test_filters_learn_in_bfloat16_from_maps_with_a_mean(shape, kind):
+    pixels, queries, *_ = operands(shape, 'pixel-major')
+    pixels, queries = MAPS[kind](pixels).bfloat16(), queries.bfloat16()
+    _, *ours = gradients_of(triton_path.tokenize, pixels, queries)
+    _, exact = with_gradients(literal_tokenize(1, 1.0), pixels.double().cpu(), queries.double().cpu())
+    for own, other in zip(ours, exact):
+        assert (own.cpu() - other).norm() < 0.01 * other.norm()
+
+
+@pytest.mark.parametrize('shape', [SMALL[0], WIDE[0]])
+def test_gradients_of_gradients_equal_the_equations(shape):
+    pixels, queries, keys, values = (tensor.requires_grad_() for tensor in operands(shape, 'pixel-major'))
+    cases = [
+        (triton_path.tokenize, literal_tokenize(1, 1.0), (pixels, queries)),
+        (triton_path.project, literal_project(1.0), (pixels, keys, values)),
+        (triton_path.project_onto, literal_project(1.0, True), (pixels, keys, values)),
+    ]
+    for ours, theirs, leaves in cases:
+        exact = penalty_gradients(theirs, *(leaf.detach().double().cpu().requires_grad_() for leaf in leaves))
+        for own, other in zip(penalty_gradients(ours, *leaves), exact):
+            assert (own.double().cpu() - other).abs().max() < 1e-4 * other.abs().max()
+
+
+def test_a_gradient_that_is_not_there_is_zero():
+    pixels, queries, keys, values = (tensor.requires_grad_() for tensor in operands(SMALL[0], 'pixel-major'))
+    outs = [triton_path.tokenize(pixels, queries), triton_path.project_onto(pixels, keys, values)]
+    (sum(NoGradient.apply(out).sum() for out in outs) + 3 * pixels.sum()).backward()
+    torch.testing.assert_close(pixels.grad, torch.full_like(pixels, 3))
+    assert all(leaf.grad is None or not leaf.grad.any() for leaf in (queries, keys, values))
 
 
 def test_what_the_kernels_cannot_take():
@@ -210,6 +254,5 @@ def test_what_the_kernels_cannot_take():
     assert not triton_path.supports(pixels, 1000)
     assert not triton_path.supports(pixels[:, :0], 2)
     assert not triton_path.supports(pixels.new_zeros(1, 2, 2048), 2)
-    with torch.autocast(DEVICE, torch.bfloat16):
-        assert triton_path.supports(pixels, 100)
+    assert triton_path.supports(pixels.bfloat16(), 100)
     assert not triton_path.supports(pixels, 100)

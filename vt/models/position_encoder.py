@@ -55,13 +55,13 @@ class PositionEncoder(nn.Module):
 
     def encode(self, maps: Tensor) -> Tensor:
         """P: attention maps ``(N, h, L, H, W)`` to positions ``(N, L, C_P)``."""
-        height, width = maps.shape[-2:]
+        n, _, num_tokens, height, width = maps.shape
         grids = adaptive_avg_pool2d(maps.transpose(1, 2).flatten(0, 1), self.size)  # N * L, h, S, S
         grids = grids * (height * width / self.size**2)
         for weight in self.downsample:
             grids = conv2d(grids, weight, stride=2, padding=1)
         grids = conv2d(grids, self.join_heads)  # N * L, 1, S / 2^n, S / 2^n
-        return self.mix(grids.flatten(1)).unflatten(0, (len(maps), -1))
+        return self.mix(grids.reshape(n, num_tokens, self.position_channels))
 
     def forward(self, tokens: Tensor, maps: Tensor) -> Tensor:
         """Tell tokens their positions.

@@ -8,8 +8,7 @@ from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
 from vt.ops import project, project_attention, project_onto
-from vt.ops.maps import to_pixels
-from vt.ops.plain import split_heads
+from vt.ops.maps import split_heads
 from vt.registry import MODELS
 
 from .checks import require_divisible
@@ -40,7 +39,6 @@ class Projector(nn.Module):
         value_gain: factor on W_V's initial standard deviation: how loudly the tokens speak at the start.
         value_matrix: have a W_V where C_T equals C, too.
         query_groups: channel groups of W_Q; ``groups`` by default.
-        inplace: without gradients, write into the map that comes in, as in :class:`torch.nn.ReLU`.
 
     Raises:
         ValueError: ``num_heads``, ``groups`` or ``query_groups`` do not divide the channels.
@@ -60,7 +58,6 @@ class Projector(nn.Module):
         value_gain: float = 1.0,
         value_matrix: bool = False,
         query_groups: int | None = None,
-        inplace: bool = False,
     ) -> None:
         super().__init__()
         d = in_channels if qk_channels is None else qk_channels
@@ -80,7 +77,6 @@ class Projector(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.drop_path = DropPath(drop_path)
         self.drops = bool(dropout or drop_path)
-        self.inplace = inplace
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
         """Write the tokens into the map.
@@ -94,15 +90,15 @@ class Projector(nn.Module):
         """
         operands = self._operands(x, tokens)
         if not (self.drops and self.training):
-            return project_onto(*operands, self.scale, overwrite=self.inplace).reshape(x.shape)
+            return project_onto(*operands, self.scale).reshape(x.shape)
         read = project(*operands, self.scale).reshape(x.shape)
-        return x + self.drop_path(self.dropout(read))
+        return x.to(read.dtype) + self.drop_path(self.dropout(read))  # under autocast in its precision
 
     def attention(self, x: Tensor, tokens: Tensor) -> Tensor:
         """How much each pixel takes from each token, ``(N, h, L, H, W)``; sums to one over L."""
         heads, keys, _ = self._operands(x, tokens)
-        maps = project_attention(to_pixels(heads), keys, self.scale)  # N, h, P, L or N h, 1, P, L
-        maps = maps.reshape(len(x), self.num_heads, *maps.shape[-2:])
+        maps = project_attention(heads, keys, self.scale)  # N, h, P, L or N h, 1, P, L
+        maps = maps.reshape(x.shape[0], self.num_heads, *maps.shape[-2:])
         return maps.transpose(-2, -1).unflatten(-1, x.shape[-2:])
 
     def _operands(self, x: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:

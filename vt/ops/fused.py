@@ -2,60 +2,48 @@
 
 What it saves over the plain path, which computes the same:
 
+- Products are written in the orientation that reads and writes the map's memory in order, pixel by pixel
+  (channels_last) or channel by channel: nothing is copied or reordered.
 - The attention map lies token by token, ``(N, L, P)``, whatever the map's memory order: a softmax over few tokens or
   over many pixels then runs along contiguous memory.
 - A backward pass writes the map's gradient in one product. That of a softmax with the pixels as values,
   ``A^T dT + S^T Q``, is one product of twice the tokens; the projector's residual enters its product as the summand.
 - Products that sum over all pixels of one image do so in chunks: a matrix product has one thread sum over them alone.
-- In inference the projector writes into the map that it is given, where the caller has no more use for it.
 
-Several heads are left to the plain path. So are gradients of gradients: ``use_path('plain')``.
+Several heads are left to the plain path, and so are gradients of gradients.
 
 Letters: N batch, P pixels (H x W), C channels, L tokens; A attention ``(N, L, P)``, S gradient of its logits.
 """
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from . import plain
-from .maps import in_shape_of, to_pixels
-from .plain import is_channel_major
+from .maps import is_channel_major, to_pixels
+from .second_order import differentiable_gradients, of_one_head
 
 MOST_CHUNKS = 16
 
 
 def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
-    """As :func:`vt.ops.plain.tokenize`; ``x`` is a map ``(N, C, H, W)`` or pixels ``(N, P, C)``."""
+    """As :func:`vt.ops.plain.tokenize`."""
     if num_heads > 1:
-        return plain.tokenize(to_pixels(x), queries, num_heads, scale)
+        return plain.tokenize(x, queries, num_heads, scale)
     return _Tokenize.apply(x, queries * scale)[0]
 
 
 def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
-    """As :func:`vt.ops.plain.project`, in the shape of ``x``."""
+    """As :func:`vt.ops.plain.project`."""
     if keys.shape[1] > 1:
-        return in_shape_of(x, plain.project(to_pixels(x), keys, values, scale))
+        return plain.project(x, keys, values, scale)
     return _Project.apply(x, keys.squeeze(1) * scale, values.squeeze(1), False)[0]
 
 
 def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
-    """As :func:`vt.ops.plain.project_onto`, in the shape of ``x``."""
+    """As :func:`vt.ops.plain.project_onto`."""
     if keys.shape[1] > 1:
-        return in_shape_of(x, plain.project_onto(to_pixels(x), keys, values, scale))
+        return plain.project_onto(x, keys, values, scale)
     return _Project.apply(x, keys.squeeze(1) * scale, values.squeeze(1), True)[0]
-
-
-def project_onto_(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
-    """As :func:`project_onto`, but it may write into ``x``; without gradients only."""
-    dense = x.dim() == 3 or x.is_contiguous() or x.is_contiguous(memory_format=torch.channels_last)
-    if not dense:  # its pixels are no view of it
-        return project_onto(x, keys, values, scale)
-    if keys.shape[1] > 1:
-        return x.add_(project(x, keys, values, scale))
-    attention = _softmax(_logits(to_pixels(x), keys.squeeze(1) * scale), dim=1)
-    _add_products(to_pixels(x), attention, values.squeeze(1))
-    return x
 
 
 class _Tokenize(torch.autograd.Function):
@@ -69,16 +57,18 @@ class _Tokenize(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
-        ctx.save_for_backward(*inputs, *output)
+        ctx.save_for_backward(*inputs, output[1])
         ctx.mark_non_differentiable(output[1])
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx, grad: Tensor, _: None) -> tuple[Tensor | None, Tensor | None]:
-        x, queries, tokens, attention = ctx.saved_tensors
-        mean = (tokens * grad).sum(-1, keepdim=True)  # N, L, 1: of the attention's gradient, under the attention
-        logits_grad = attention * (_logits(to_pixels(x), grad) - mean)
+    def backward(ctx, grad: Tensor | None, _: None) -> tuple[Tensor | None, Tensor | None]:
+        if grad is None:
+            return None, None
+        x, queries, attention = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return differentiable_gradients(plain.tokenize, (x, queries), grad)
+        logits_grad = _softmax_gradient(attention, _logits(to_pixels(x), grad), dim=2)
         x_grad = queries_grad = None
         if ctx.needs_input_grad[1]:
             queries_grad = _sum_over_pixels(logits_grad, to_pixels(x)).sum_to_size(queries.shape)
@@ -109,12 +99,15 @@ class _Project(torch.autograd.Function):
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx, grad: Tensor, _: None) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+    def backward(ctx, grad: Tensor | None, _: None) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        if grad is None:
+            return None, None, None, None
         x, keys, values, attention = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            function = plain.project_onto if ctx.residual else plain.project
+            return *differentiable_gradients(of_one_head(function), (x, keys, values), grad), None
         x_grad = keys_grad = values_grad = None
-        weighted = attention * _logits(to_pixels(grad), values)
-        logits_grad = weighted - attention * weighted.sum(1, keepdim=True)
+        logits_grad = _softmax_gradient(attention, _logits(to_pixels(grad), values), dim=1)
         if ctx.needs_input_grad[0]:
             x_grad = _products(logits_grad, keys, like=x, onto=grad if ctx.residual else None)
         if ctx.needs_input_grad[1]:
@@ -134,6 +127,12 @@ def _logits(pixels: Tensor, rows: Tensor) -> Tensor:
 def _softmax(logits: Tensor, dim: int) -> Tensor:
     """Softmax, in single precision at least."""
     return logits.softmax(dim, dtype=torch.promote_types(logits.dtype, torch.float32))
+
+
+def _softmax_gradient(attention: Tensor, grad: Tensor, dim: int) -> Tensor:
+    """S from A and the gradient of A; its sum over the softmax is taken in the precision of A."""
+    weighted = attention * grad
+    return weighted.addcmul_(attention, weighted.sum(dim, keepdim=True), value=-1)
 
 
 def _sum_over_pixels(weights: Tensor, pixels: Tensor) -> Tensor:

@@ -1,12 +1,22 @@
 """The precision that autocast asks for."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor
 
 
-def autocast_dtype(tensor: Tensor) -> torch.dtype | None:
-    """The precision that autocast asks for on a tensor's device; None where it is off, or the device has none."""
-    device = tensor.device.type
-    if not (torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)):
-        return None
-    return torch.get_autocast_dtype(device)
+@contextmanager
+def one_precision(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Under autocast all tensors in its precision, as a matrix product casts them, and autocast off inside.
+
+    Autocast leaves float64 alone, and so does this where the first tensor, the map, is in it.
+    """
+    device = tensors[0].device.type
+    on = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    if not on or tensors[0].dtype == torch.float64:
+        yield tensors
+        return
+    with torch.autocast(device, enabled=False):
+        yield tuple(tensor.to(torch.get_autocast_dtype(device)) for tensor in tensors)

@@ -1,28 +1,28 @@
-"""The fused path: tokenizer and projector are one scaled-dot-product attention each, and no attention map is stored.
+"""The path of PyTorch's own attention: tokenizer and projector as one ``scaled_dot_product_attention`` each.
 
-Tokenizer: query = token filters, key = value = pixels. Projector: query = pixels, key and value = tokens.
-Letters as in ``plain.py``.
+On a GPU in half precision that is flash attention, which stores no attention map. Tokenizer: query = token filters,
+key = value = pixels. Projector: query = pixels, key and value = tokens. Letters as in ``plain.py``.
 """
 
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from .plain import merge_heads, split_heads
+from .maps import in_shape_of, merge_heads, split_heads, to_pixels
 
 
-def tokenize(pixels: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
+def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
     """As :func:`vt.ops.plain.tokenize`."""
-    pixels = split_heads(pixels, num_heads)  # N, h, P, C/h
+    pixels = split_heads(to_pixels(x), num_heads)  # N, h, P, C/h
     queries = split_heads(queries, num_heads).expand(pixels.shape[0], -1, -1, -1)  # N, h, L, C/h
     return merge_heads(scaled_dot_product_attention(queries, pixels, pixels, scale=scale))
 
 
-def project(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """As :func:`vt.ops.plain.project`."""
-    pixels = pixels.unsqueeze(1).expand(-1, keys.shape[1], -1, -1)  # N, h, P, C
-    return merge_heads(scaled_dot_product_attention(pixels, keys, values, scale=scale))
+    pixels = to_pixels(x).unsqueeze(1).expand(-1, keys.shape[1], -1, -1)  # N, h, P, C
+    return in_shape_of(x, merge_heads(scaled_dot_product_attention(pixels, keys, values, scale=scale)))
 
 
-def project_onto(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """As :func:`vt.ops.plain.project_onto`."""
-    return pixels + project(pixels, keys, values, scale)
+    return x + project(x, keys, values, scale)

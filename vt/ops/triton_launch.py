@@ -11,7 +11,7 @@ import torch
 import triton
 from torch import Tensor
 
-from .plain import is_channel_major
+from .maps import is_channel_major
 from .triton_kernels import combine_kernel
 from .triton_path import new_map
 from .triton_sizes import WIDE_BLOCK_C, block_c, block_l, is_wide, next_power_of_2
@@ -72,22 +72,22 @@ def launch(
 
 
 def tokenize(pixels: Tensor, queries: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    """Tokens ``(N, L, C)`` and the base-two logarithm of each token's sum of exponentials, ``(N, L)``."""
+    """Tokens ``(N, L, C)`` and the base-two logarithm of each token's sum of exponentials, ``(N, L)``, in fp32."""
     pixels, queries = in_order_of(pixels, pixels), queries.contiguous()
     (n, _, c), num_tokens, splits = pixels.shape, queries.shape[-2], num_splits(pixels)
-    tokens = pixels.new_empty(n, splits, num_tokens, c, dtype=pixels.dtype if splits == 1 else torch.float32)
+    tokens = pixels.new_empty(n, splits, num_tokens, c, dtype=torch.float32)
     log_sums = pixels.new_empty(n, splits, num_tokens, dtype=torch.float32)
     constants = sizes(pixels, num_tokens) | dict(SHARED_QUERIES=queries.dim() == 2)
     launch(tokenize_kernel, (n, splits), pixels, queries, tokens, log_sums, scale=scale, **constants)
     if splits == 1:
         return tokens.squeeze(1), log_sums.squeeze(1)
-    return combine(tokens, log_sums, pixels.dtype)
+    return combine(tokens, log_sums)
 
 
-def combine(split_tokens: Tensor, split_log_sums: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def combine(split_tokens: Tensor, split_log_sums: Tensor) -> tuple[Tensor, Tensor]:
     """The tokens and logarithms of all pixels from those of the splits, ``(N, S, L, C)`` and ``(N, S, L)``."""
     n, splits, num_tokens, c = split_tokens.shape
-    tokens = split_tokens.new_empty(n, num_tokens, c, dtype=dtype)
+    tokens = split_tokens.new_empty(n, num_tokens, c)
     log_sums = split_log_sums.new_empty(n, num_tokens)
     grid = (n, num_tokens, triton.cdiv(c, COMBINED_CHANNELS))
     blocks = dict(BLOCK_S=next_power_of_2(splits), BLOCK_C=COMBINED_CHANNELS)
@@ -124,7 +124,7 @@ def project(pixels: Tensor, keys: Tensor, values: Tensor, scale: float, residual
     """What pixels ``(N, P, C)`` read from keys and values ``(N, L, C)``, and with ``residual`` themselves added."""
     pixels, keys, values = in_order_of(pixels, pixels), keys.contiguous(), values.contiguous()
     read = new_map(pixels)
-    grid = (len(pixels), num_splits(pixels))
+    grid = (pixels.shape[0], num_splits(pixels))
     constants = sizes(pixels, keys.shape[1]) | dict(RESIDUAL=residual)
     launch(project_kernel, grid, pixels, keys, values, read, scale=scale, **constants)
     return read

@@ -4,75 +4,64 @@ The operations are registered with PyTorch, so that ``torch.compile`` and ``torc
 itself is imported when the first of them runs. Letters as in ``plain.py``.
 """
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
-from .plain import is_channel_major
-from .precision import autocast_dtype
+from . import plain
+from .maps import in_shape_of, is_channel_major, num_channels, to_pixels
+from .second_order import differentiable_gradients, of_one_head
 from .triton_sizes import available_shared_memory, fits
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
-def supports(pixels: Tensor, num_tokens: int, num_heads: int = 1) -> bool:
-    """Whether the kernels can take pixels ``(N, P, C)`` with so many tokens and heads, on the pixels' device.
+def supports(x: Tensor, num_tokens: int, num_heads: int = 1) -> bool:
+    """Whether the kernels can take a map, or its pixels, with so many tokens and heads, on its device.
 
-    They want Triton, an NVIDIA GPU of compute capability 8.0 or newer, one head, fp32, bf16 or fp16 (under autocast
-    its dtype counts), and sums over the pixels, L x C in fp32, that fit into a program's registers: in 16 bits at 1,024
-    channels up to 32 tokens and at 256 up to 128, in fp32 up to 16 and 32; fewer on a GPU of little shared memory.
+    They want Triton, an NVIDIA GPU of compute capability 8.0 or newer, one head, fp32, bf16 or fp16, and sums over the
+    pixels, L x C in fp32, that fit into a program's registers: in 16 bits at 1,024 channels up to 32 tokens and at 256
+    up to 128, in fp32 up to 16 and 32; fewer on a GPU of little shared memory.
     """
-    dtype = autocast_dtype(pixels) or pixels.dtype
-    if num_heads != 1 or dtype not in DTYPES or pixels.numel() == 0:
+    available = available_shared_memory(x.device.type, x.device.index)
+    if not available or num_heads != 1 or x.dtype not in DTYPES or x.numel() == 0:
         return False
-    available = available_shared_memory(pixels.device.type, pixels.device.index)
-    return fits(pixels.shape[2], num_tokens, dtype.itemsize, available)
+    return fits(num_channels(x), num_tokens, x.dtype.itemsize, available)
 
 
-def tokenize(pixels: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
+def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
     """As :func:`vt.ops.plain.tokenize`, for one head.
 
     Raises:
         ValueError: pixels and queries differ in dtype, or there are several heads.
     """
-    require_one_head(num_heads)
-    pixels, queries = as_one_dtype(pixels, queries)
-    return torch.ops.vt.triton_tokenize(pixels, queries, scale)[0]
+    require_one_head_and_dtype(num_heads, x, queries)
+    return torch.ops.vt.triton_tokenize(to_pixels(x), queries, scale)[0].to(x.dtype)
 
 
-def project(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
-    """As :func:`vt.ops.plain.project`, for one head.
-
-    Raises:
-        ValueError: the tensors differ in dtype, or there are several heads.
-    """
-    return _project(pixels, keys, values, scale, residual=False)
+def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+    """As :func:`vt.ops.plain.project`, for one head; raises as :func:`tokenize` does."""
+    return _project(x, keys, values, scale, residual=False)
 
 
-def project_onto(pixels: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
-    """As :func:`vt.ops.plain.project_onto`, for one head; raises as :func:`project` does."""
-    return _project(pixels, keys, values, scale, residual=True)
+def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+    """As :func:`vt.ops.plain.project_onto`, for one head; raises as :func:`tokenize` does."""
+    return _project(x, keys, values, scale, residual=True)
 
 
-def _project(pixels: Tensor, keys: Tensor, values: Tensor, scale: float, residual: bool) -> Tensor:
-    require_one_head(keys.shape[1])
-    pixels, keys, values = as_one_dtype(pixels, keys.squeeze(1), values.squeeze(1))
-    return torch.ops.vt.triton_project(pixels, keys, values, scale, residual)
+def _project(x: Tensor, keys: Tensor, values: Tensor, scale: float, residual: bool) -> Tensor:
+    require_one_head_and_dtype(keys.shape[1], x, keys, values)
+    read = torch.ops.vt.triton_project(to_pixels(x), keys.squeeze(1), values.squeeze(1), scale, residual)
+    return in_shape_of(x, read)
 
 
-def require_one_head(num_heads: int) -> None:
+def require_one_head_and_dtype(num_heads: int, x: Tensor, *tokens: Tensor) -> None:
     if num_heads != 1:
         raise ValueError(f'the Triton kernels take one head, not {num_heads}: use the plain path for more')
-
-
-def as_one_dtype(pixels: Tensor, *tokens: Tensor) -> tuple[Tensor, ...]:
-    """Operands as a matrix product takes them: in autocast's dtype where it is on, else all alike."""
-    dtype = autocast_dtype(pixels)
-    if dtype is not None:
-        return tuple(tensor.to(dtype) for tensor in (pixels, *tokens))
     for tensor in tokens:
-        if tensor.dtype != pixels.dtype:
-            raise ValueError(f'pixels are {pixels.dtype} but the tokens {tensor.dtype}: cast one, or use autocast')
-    return pixels, *tokens
+        if tensor.dtype != x.dtype:
+            raise ValueError(f'pixels are {x.dtype} but the tokens {tensor.dtype}: cast one, or use autocast')
 
 
 def new_map(pixels: Tensor) -> Tensor:
@@ -85,7 +74,10 @@ def new_map(pixels: Tensor) -> Tensor:
 
 @torch.library.custom_op('vt::triton_tokenize', mutates_args=())
 def triton_tokenize(pixels: Tensor, queries: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    """Tokens ``(N, L, C)`` and the base-two logarithms of their sums of exponentials, ``(N, L)``."""
+    """Tokens ``(N, L, C)`` and the base-two logarithms of their sums of exponentials, ``(N, L)``, both in fp32.
+
+    The backward pass takes a mean over the pixels from the tokens, which the rounding to 16 bits would spoil.
+    """
     from . import triton_launch
 
     return triton_launch.tokenize(pixels, queries, scale)
@@ -93,9 +85,8 @@ def triton_tokenize(pixels: Tensor, queries: Tensor, scale: float) -> tuple[Tens
 
 @triton_tokenize.register_fake
 def _(pixels: Tensor, queries: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    n, num_tokens = pixels.shape[0], queries.shape[-2]
-    tokens = pixels.new_empty(n, num_tokens, pixels.shape[2])
-    return tokens, pixels.new_empty(n, num_tokens, dtype=torch.float32)
+    (n, _, c), num_tokens = pixels.shape, queries.shape[-2]
+    return tuple(pixels.new_empty(shape, dtype=torch.float32) for shape in ((n, num_tokens, c), (n, num_tokens)))
 
 
 @torch.library.custom_op('vt::triton_tokenize_backward', mutates_args=())
@@ -150,15 +141,26 @@ def _save_tokenize(ctx, inputs, output) -> None:
 def _tokenize_gradients(ctx, token_gradients: Tensor | None, _) -> tuple:
     if token_gradients is None:
         return None, None, None
-    return *torch.ops.vt.triton_tokenize_backward(token_gradients, *ctx.saved_tensors, ctx.scale), None
+    pixels, queries, tokens, log_sums = ctx.saved_tensors
+    if torch.is_grad_enabled():
+        function = partial(plain.tokenize, scale=ctx.scale)
+        return *differentiable_gradients(function, (pixels, queries), token_gradients), None
+    operands = (token_gradients.to(pixels.dtype), pixels, queries, tokens, log_sums)
+    return *torch.ops.vt.triton_tokenize_backward(*operands, ctx.scale), None
 
 
 def _save_project(ctx, inputs, output) -> None:
     *tensors, ctx.scale, ctx.residual = inputs
     ctx.save_for_backward(*tensors)
+    ctx.set_materialize_grads(False)
 
 
-def _project_gradients(ctx, read_gradients: Tensor) -> tuple:
+def _project_gradients(ctx, read_gradients: Tensor | None) -> tuple:
+    if read_gradients is None:
+        return None, None, None, None, None
+    if torch.is_grad_enabled():
+        function = partial(of_one_head(plain.project_onto if ctx.residual else plain.project), scale=ctx.scale)
+        return *differentiable_gradients(function, ctx.saved_tensors, read_gradients), None, None
     gradients = torch.ops.vt.triton_project_backward(read_gradients, *ctx.saved_tensors, ctx.scale, ctx.residual)
     return *gradients, None, None
 

@@ -84,8 +84,7 @@ class VTFPN(FPN):
         relation = relation and RELATION | dict(token_channels=token_channels) | grouped | relation
         self.tokenizers = nn.ModuleList(MODELS.build(tokenizer) for _ in range(num_levels))
         self.relation = MODELS.build(relation) if relation else nn.Identity()
-        owned = dict(inplace=self.add_extra_convs != 'on_lateral')  # else a lateral map is read once more
-        projector = projector and PROJECTOR | grouped | widths | owned | projector
+        projector = projector and PROJECTOR | grouped | widths | projector
         self.projectors = nn.ModuleList(MODELS.build(projector) if projector else KeepMap() for _ in range(num_levels))
 
     def forward(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -7,7 +7,7 @@ from mmcv.cnn import build_norm_layer
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
-from vt.ops.plain import merge_heads, split_heads
+from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
 
 from ..checks import require_divisible

@@ -7,8 +7,7 @@ from mmcv.cnn import build_norm_layer
 from torch import Tensor, nn
 
 from vt.ops import tokenize, tokenize_attention
-from vt.ops.maps import to_pixels
-from vt.ops.plain import merge_heads, split_heads
+from vt.ops.maps import merge_heads, split_heads, to_pixels
 from vt.registry import MODELS
 
 from ..checks import require_divisible
@@ -118,7 +117,7 @@ class AttentionTokenizer(Tokenizer):
 
     def attention(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
         """Where each token looks, ``(N, h, L, H, W)``, for the same arguments as the forward pass."""
-        maps = tokenize_attention(to_pixels(x), self.filters(x, tokens), self.num_heads, self.scale)
+        maps = tokenize_attention(x, self.filters(x, tokens), self.num_heads, self.scale)
         return maps.unflatten(-1, x.shape[-2:])
 
     def require_tokens(self, tokens: Tensor | None) -> Tensor:

@@ -1,0 +1,40 @@
+"""The two operations by the literal equations, random operands for them, and their gradients."""
+
+import literal_equations as literal
+import torch
+
+ORDERS = ['pixel-major', 'channel-major']
+
+
+def random_pixels(n, p, c, order):
+    """``(N, P, C)`` as a view of a map in channels_last or in the default memory format."""
+    torch.manual_seed(p)
+    if order == 'pixel-major':
+        return torch.randn(n, p, c, dtype=torch.float64)
+    return torch.randn(n, c, p, dtype=torch.float64).transpose(1, 2)
+
+
+def with_gradients(function, *inputs):
+    """Value and gradients of a function of leaves, against a fixed random direction."""
+    leaves = [tensor.detach().requires_grad_() for tensor in inputs]
+    value = function(*leaves)
+    direction = torch.randn(value.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    return value.detach(), torch.autograd.grad(value, leaves, direction.to(value.dtype))
+
+
+def literal_tokenize(heads, scale):
+    def function(pixels, queries):
+        queries = queries.expand(len(pixels), -1, -1)
+        return torch.stack([literal.filter_tokenizer(x, w.T, None, heads, scale) for x, w in zip(pixels, queries)])
+
+    return function
+
+
+def literal_project(scale, residual=False):
+    def function(pixels, keys, values):
+        samples = []
+        for x, k, v in zip(pixels, keys, values):
+            samples.append(torch.cat([literal.softmax(x @ k_h.T * scale, 1) @ v_h for k_h, v_h in zip(k, v)], -1))
+        return torch.stack(samples) + (pixels if residual else 0)
+
+    return function

@@ -1,0 +1,105 @@
+"""Tracers see the plain path; what they write down holds for other batches and sizes."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine import Config
+from mmengine.analysis import get_model_complexity_info
+from mmengine.registry import DefaultScope
+from mmpretrain import get_model
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+from torch.export import Dim
+
+from vt.analysis.complexity import count_complexity
+from vt.models import VTFPN, VTResNet
+
+CONFIGS = Path(__file__).parents[2] / 'configs'
+EARLY = Config.fromfile(CONFIGS / '_base_/models/vt-early.py')
+
+
+def images(n, h, w):
+    return torch.randn(n, 3, 8 * h, 8 * w)
+
+
+def levels(n, h, w):
+    return [torch.randn(n, 8, h, w), torch.randn(n, 16, h // 2, w // 2)]
+
+
+MAKERS = dict(
+    backbone=lambda: (VTResNet(18, num_tokens=4, token_channels=32, out_type='featmap'), images),
+    neck=lambda: (VTFPN([8, 16], 16, num_outs=3, token_channels=32), levels),
+    early_backbone=lambda: (VTResNet(18, num_tokens=4, token_channels=256, **EARLY.early_backbone), images),
+    early_neck=lambda: (VTFPN([8, 16], 32, token_channels=64, groups=1, **EARLY.early_neck), levels),
+)
+
+
+def make(name):
+    torch.manual_seed(0)
+    model, make_inputs = MAKERS[name]()
+    return model.eval(), make_inputs
+
+
+def assert_same(outs, expected):
+    for own, other in zip(outs, expected, strict=True):
+        torch.testing.assert_close(own, other)
+
+
+@pytest.mark.parametrize('name', MAKERS)
+def test_a_trace_holds_for_other_batches_and_sizes(name):
+    model, make_inputs = make(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # tracing is deprecated, and checks of sizes become constants
+        traced = torch.jit.trace(model, (make_inputs(2, 12, 8),), check_trace=False, strict=False)
+    for sizes in ((2, 12, 8), (3, 12, 8), (1, 10, 14)):
+        inputs = make_inputs(*sizes)
+        assert_same(traced(inputs), model(inputs))
+
+
+@pytest.mark.parametrize('name', ['early_backbone', 'early_neck'])
+def test_an_exported_batch_is_open(name):
+    model, make_inputs = make(name)
+    inputs = make_inputs(2, 12, 8)
+    sizes = [{0: Dim.DYNAMIC} for _ in inputs] if isinstance(inputs, list) else {0: Dim.DYNAMIC}
+    with torch.no_grad():
+        program = torch.export.export(model, (inputs,), dynamic_shapes=[sizes])
+        others = make_inputs(3, 12, 8)
+        assert_same(program.module()(others), model(others))
+
+
+@pytest.mark.parametrize('name', MAKERS)
+def test_a_batch_may_be_empty(name):
+    model, make_inputs = make(name)
+    full, empty = (model(make_inputs(n, 12, 8)) for n in (1, 0))
+    assert [out.shape for out in empty] == [(0, *out.shape[1:]) for out in full]
+
+
+def test_mmpretrains_counter_of_flops():
+    """As its ``get_flops.py`` does: a model whose ``forward`` is ``extract_feat``."""
+    model = get_model(CONFIGS / 'vt_resnet/vt-resnet18_8xb32-90e_in1k.py').eval()
+    model.forward = model.extract_feat
+    flops = get_model_complexity_info(model, (3, 224, 224), show_table=False, show_arch=False)['flops']
+    assert flops == pytest.approx(count_complexity(model.backbone, torch.zeros(1, 3, 224, 224)).flops, rel=0.01)
+
+
+def test_mmsegs_counter_of_flops():
+    """As its ``get_flops.py`` does: a segmentor and preprocessed images."""
+    cfg = Config.fromfile(CONFIGS / 'vt_fpn/vt-fpn_r50_4xb8-90k_coco-stuff164k-800x1216.py')
+    cfg.model.backbone.init_cfg = None
+    cfg.model.data_preprocessor.size = (64, 96)
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        model = MODELS.build(cfg.model).eval()
+    sample = SegDataSample(metainfo=dict(ori_shape=(64, 96), pad_shape=(64, 96)))
+    data = model.data_preprocessor(dict(inputs=[torch.rand(3, 64, 96)], data_samples=[sample]))
+    flops = get_model_complexity_info(model, inputs=data['inputs'], show_table=False, show_arch=False)['flops']
+    assert flops == pytest.approx(count_complexity(model, data['inputs']).flops, rel=0.01)
+
+
+def test_onnx(tmp_path):
+    pytest.importorskip('onnx')
+    model, make_inputs = make('backbone')
+    file = tmp_path / 'model.onnx'
+    torch.onnx.export(model, (make_inputs(2, 12, 8),), file, dynamo=False, dynamic_axes=dict(x={0: 'n'}))
+    assert file.stat().st_size > 0
