@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from vt.checkpoints.addresses import load_checkpoint
 from vt.checkpoints.weights import state_of
+from vt.errors import UserError
 
 
 def load_resnet_stages(
@@ -24,7 +25,7 @@ def load_resnet_stages(
         map_location: device to load to.
 
     Raises:
-        ValueError: the file lacks a tensor of the convolutional stages or holds one of another shape.
+        UserError: the file lacks a tensor of the convolutional stages or holds one of another shape.
     """
     held = state_of(load_checkpoint(checkpoint, map_location), checkpoint)
     prefix = complete_prefix(held, prefix)
@@ -33,14 +34,14 @@ def load_resnet_stages(
     missing = [name for name in own if name not in state and not name.startswith('layer4.')]
     missing = [name for name in missing if not name.endswith('num_batches_tracked')]  # absent from old files
     if missing:
-        raise ValueError(
+        raise UserError(
             f'{checkpoint} holds no {missing[0]} and {len(missing) - 1} more tensors of the ResNet-{backbone.depth} '
             'stages: give a ResNet of the same depth, and a prefix where its names have another one than "backbone."'
         )
     matching = {name: state[name] for name in own if name in state}
     for name, tensor in matching.items():
         if tensor.shape != own[name].shape:
-            raise ValueError(f'{checkpoint}: {name} is {tuple(tensor.shape)}, the model needs {tuple(own[name].shape)}')
+            raise UserError(f'{checkpoint}: {name} is {tuple(tensor.shape)}, the model needs {tuple(own[name].shape)}')
     backbone.load_state_dict(matching, strict=False)
     new, left_out = own.keys() - matching, held.keys() - {f'{prefix}{name}' for name in matching}
     print_log(

@@ -7,6 +7,7 @@ import torch.utils.checkpoint
 from mmpretrain.models.backbones import ResNet
 from torch import Tensor, nn
 
+from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..vt_module import VTModule
@@ -59,7 +60,7 @@ class VTResNet(ResNet):
         **resnet: other options of :class:`mmpretrain.models.ResNet`, such as ``style``, ``norm_cfg``, ``deep_stem``.
 
     Raises:
-        ValueError: an unknown depth, output type or stage; sizes that don't divide; in the forward pass, an input
+        UserError: an unknown depth, output type or stage; sizes that don't divide; in the forward pass, an input
             smaller than 32x32.
     """
 
@@ -81,11 +82,11 @@ class VTResNet(ResNet):
         **resnet,
     ) -> None:
         if depth not in NUM_MODULES:
-            raise ValueError(f'VTResNet: depth={depth} is not one of {", ".join(map(str, NUM_MODULES))}')
+            raise UserError(f'VTResNet: depth={depth} is not one of {", ".join(map(str, NUM_MODULES))}')
         if out_type not in ('tokens', 'featmap'):
-            raise ValueError(f"VTResNet: out_type={out_type!r} is neither 'tokens' nor 'featmap'")
+            raise UserError(f"VTResNet: out_type={out_type!r} is neither 'tokens' nor 'featmap'")
         if not set(out_indices) <= set(range(VT_STAGE + 1)) or not out_indices:
-            raise ValueError(f'VTResNet: out_indices={tuple(out_indices)} names stages other than 0 to {VT_STAGE}')
+            raise UserError(f'VTResNet: out_indices={tuple(out_indices)} names stages other than 0 to {VT_STAGE}')
         resnet = dict(strides=(1, 2, 2), dilations=(1, 1, 1)) | resnet
         super().__init__(
             depth,
@@ -153,7 +154,7 @@ class VTResNet(ResNet):
         """
         if min(x.shape[-2:]) < MIN_INPUT_SIZE:
             height, width = x.shape[-2:]
-            raise ValueError(
+            raise UserError(
                 f'VTResNet: an input of {height}x{width} pixels is too small for the stem and stages; '
                 f'give at least {MIN_INPUT_SIZE}x{MIN_INPUT_SIZE}, for example by a Resize in the pipeline'
             )
