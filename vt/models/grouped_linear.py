@@ -22,7 +22,7 @@ class GroupedLinear(nn.Module):
         gain: factor on the initial standard deviation.
 
     Raises:
-        ValueError: ``groups`` does not divide a width.
+        UserError: ``groups`` does not divide a width.
     """
 
     def __init__(self, in_channels: int, out_channels: int, groups: int = 1, gain: float = 1.0) -> None:

@@ -36,7 +36,7 @@ class PositionEncoder(nn.Module):
             their positions in common at first.
 
     Raises:
-        ValueError: ``2^downsamples`` does not divide ``size``.
+        UserError: ``2^downsamples`` does not divide ``size``.
     """
 
     def __init__(

@@ -41,7 +41,7 @@ class Projector(nn.Module):
         query_groups: channel groups of W_Q; ``groups`` by default.
 
     Raises:
-        ValueError: ``num_heads``, ``groups`` or ``query_groups`` do not divide the channels.
+        UserError: ``num_heads``, ``groups`` or ``query_groups`` do not divide the channels.
     """
 
     def __init__(

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from vt.errors import UserError
+
 from . import fused, plain, sdpa, triton_path
 from .maps import num_channels
 from .precision import one_precision
@@ -47,11 +49,11 @@ def use_path(name: str) -> Iterator[None]:
     """Force one path, ``'plain'``, ``'fused'``, ``'sdpa'`` or ``'triton'``, inside a ``with`` block.
 
     Raises:
-        ValueError: no path has this name.
+        UserError: no path has this name.
     """
     global _forced
     if name not in _PATHS:
-        raise ValueError(f'vt.ops has no path {name!r}: choose one of {", ".join(_PATHS)}')
+        raise UserError(f'vt.ops has no path {name!r}: choose one of {", ".join(_PATHS)}')
     previous, _forced = _forced, name
     try:
         yield

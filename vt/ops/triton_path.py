@@ -9,6 +9,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from vt.errors import UserError
+
 from . import plain
 from .maps import in_shape_of, is_channel_major, num_channels, to_pixels
 from .second_order import differentiable_gradients, of_one_head
@@ -34,7 +36,7 @@ def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0)
     """As :func:`vt.ops.plain.tokenize`, for one head.
 
     Raises:
-        ValueError: pixels and queries differ in dtype, or there are several heads.
+        UserError: pixels and queries differ in dtype, or there are several heads.
     """
     require_one_head_and_dtype(num_heads, x, queries)
     return torch.ops.vt.triton_tokenize(to_pixels(x), queries, scale)[0].to(x.dtype)
@@ -58,10 +60,10 @@ def _project(x: Tensor, keys: Tensor, values: Tensor, scale: float, residual: bo
 
 def require_one_head_and_dtype(num_heads: int, x: Tensor, *tokens: Tensor) -> None:
     if num_heads != 1:
-        raise ValueError(f'the Triton kernels take one head, not {num_heads}: use the plain path for more')
+        raise UserError(f'the Triton kernels take one head, not {num_heads}: use the plain path for more')
     for tensor in tokens:
         if tensor.dtype != x.dtype:
-            raise ValueError(f'pixels are {x.dtype} but the tokens {tensor.dtype}: cast one, or use autocast')
+            raise UserError(f'pixels are {x.dtype} but the tokens {tensor.dtype}: cast one, or use autocast')
 
 
 def new_map(pixels: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from mmpretrain.models.classifiers import ImageClassifier
 from mmpretrain.structures import DataSample
 from torch import Tensor
 
+from vt.errors import UserError
 from vt.registry import MODELS
 
 from .teacher import Teacher
@@ -39,7 +40,7 @@ class DistilledClassifier(ImageClassifier):
         **classifier: options of :class:`mmpretrain.models.ImageClassifier`. The head is one of logits.
 
     Raises:
-        ValueError: a negative weight, or a temperature that is not positive. When the teacher is built, what
+        UserError: a negative weight, or a temperature that is not positive. When the teacher is built, what
             :class:`Teacher` raises.
     """
 
@@ -55,7 +56,7 @@ class DistilledClassifier(ImageClassifier):
     ) -> None:
         super().__init__(**classifier)
         if min(distillation_weight, cls_weight) < 0 or temperature <= 0:
-            raise ValueError(
+            raise UserError(
                 f'DistilledClassifier: distillation_weight={distillation_weight} and cls_weight={cls_weight} must not '
                 f'be negative, temperature={temperature} must be positive'
             )

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torchvision.transforms import Resize
 
 from vt.checkpoints.loading import load_weights, weights_only
+from vt.errors import MissingFileError, UserError
 
 WHERE = 'model.teacher'
 
@@ -33,8 +34,8 @@ class Teacher(nn.Module):
         num_classes: K of the student; None is not compared.
 
     Raises:
-        ValueError: no weights; weights that differ from the model's in names or shapes; another number of classes.
-        FileNotFoundError: ``checkpoint`` is not there.
+        UserError: no weights; weights that differ from the model's in names or shapes; another number of classes.
+        MissingFileError: ``checkpoint`` is not there.
         ImportError: the classifier needs a package that is not installed.
         OSError: weights could not be fetched.
     """
@@ -49,7 +50,7 @@ class Teacher(nn.Module):
     ) -> None:
         super().__init__()
         if checkpoint is None and not (classifier.get('pretrained') is True or classifier.get('checkpoint_path')):
-            raise ValueError(f'{WHERE} has no weights: set {WHERE}_checkpoint to their file')
+            raise UserError(f'{WHERE} has no weights: set {WHERE}_checkpoint to their file')
         self.classifier = build_classifier(classifier, num_classes)
         if checkpoint is not None:
             load_teacher(self.classifier, checkpoint)
@@ -93,7 +94,7 @@ def build_classifier(classifier: dict, num_classes: int | None) -> nn.Module:
     """Build a config's classifier; an unmet need of it is one line.
 
     Raises:
-        ValueError: it has another number of classes.
+        UserError: it has another number of classes.
         ImportError: it needs a package that is not installed.
         OSError: weights that it brings itself could not be fetched.
     """
@@ -108,7 +109,7 @@ def build_classifier(classifier: dict, num_classes: int | None) -> nn.Module:
     last = getattr(model, 'head', None) or getattr(model, 'model', None)  # timm's models know their classes themselves
     own = getattr(last, 'num_classes', None)
     if None not in (own, num_classes) and own != num_classes:
-        raise ValueError(f'{WHERE} has {own} classes, the student {num_classes}: they must be the same')
+        raise UserError(f'{WHERE} has {own} classes, the student {num_classes}: they must be the same')
     return model
 
 
@@ -120,12 +121,12 @@ def load_teacher(classifier: nn.Module, checkpoint: str) -> None:
         checkpoint: path or address of a checkpoint of mmengine, or of a plain state dict.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        MissingFileError: there is no such file.
         OSError: it can't be read or fetched.
-        ValueError: names or shapes differ; or it is damaged, or asks for more than weights.
+        UserError: names or shapes differ; or it is damaged, or asks for more than weights.
     """
     if '://' not in checkpoint and not Path(checkpoint).is_file():
-        raise FileNotFoundError(
+        raise MissingFileError(
             f'there is no {checkpoint} for {WHERE}: train the teacher first, or set {WHERE}_checkpoint to its weights'
         )
     load_weights(classifier, checkpoint, WHERE, f'set {WHERE} to the model that was trained')

@@ -10,6 +10,7 @@ from mmseg.models.necks import FPN
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d, relu
 
+from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..vt_module import KeepMap
@@ -52,7 +53,7 @@ class VTFPN(FPN):
             ``act_cfg``, ``init_cfg``. ``upsample_cfg`` has no effect: nothing is upsampled.
 
     Raises:
-        ValueError: levels that are not there; sizes that don't divide; in the forward pass, another number of inputs.
+        UserError: levels that are not there; sizes that don't divide; in the forward pass, another number of inputs.
     """
 
     def __init__(
@@ -72,9 +73,7 @@ class VTFPN(FPN):
         if num_outs is None:
             num_outs = num_levels
         if num_outs < num_levels or (num_outs > num_levels and fpn.get('end_level', -1) != -1):
-            raise ValueError(
-                f'VTFPN: num_outs={num_outs}, but in_channels, start_level and end_level make {num_levels}'
-            )
+            raise UserError(f'VTFPN: num_outs={num_outs}, but in_channels, start_level and end_level make {num_levels}')
         super().__init__(list(in_channels), out_channels, num_outs, **fpn)
         del self.fpn_convs[:num_levels]  # FPN's 3x3 convolutions; those of extra levels stay
 
@@ -97,7 +96,7 @@ class VTFPN(FPN):
             ``num_outs`` maps, ``(N, C, H_i, W_i)``.
         """
         if len(inputs) != len(self.in_channels):
-            raise ValueError(f'VTFPN: {len(inputs)} maps came in, in_channels names {len(self.in_channels)}')
+            raise UserError(f'VTFPN: {len(inputs)} maps came in, in_channels names {len(self.in_channels)}')
         laterals, tokens = zip(*self._tokenize_levels(inputs[self.start_level :]))
         lengths = [level.shape[1] for level in tokens]
         tokens = self.relation(torch.cat(tokens, dim=1)).split(lengths, dim=1)
@@ -135,7 +134,7 @@ def _count_levels(num_inputs: int, start_level: int = 0, end_level: int = -1, **
     """How many inputs FPN uses."""
     end = num_inputs if end_level == -1 else end_level
     if not 0 <= start_level < end <= num_inputs:
-        raise ValueError(
+        raise UserError(
             f'VTFPN: start_level={start_level} and end_level={end_level} name no levels of {num_inputs} in_channels'
         )
     return end - start_level

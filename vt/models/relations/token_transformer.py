@@ -40,7 +40,7 @@ class TokenTransformer(nn.Module):
         drop_path: probability to drop a branch of a sample (stochastic depth).
 
     Raises:
-        ValueError: ``num_heads`` or ``groups`` do not divide the channels.
+        UserError: ``num_heads`` or ``groups`` do not divide the channels.
     """
 
     def __init__(

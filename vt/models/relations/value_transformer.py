@@ -33,7 +33,7 @@ class ValueTransformer(nn.Module):
         drop_path: probability to drop a branch of a sample (stochastic depth).
 
     Raises:
-        ValueError: ``num_heads`` or the groups do not divide the channels.
+        UserError: ``num_heads`` or the groups do not divide the channels.
     """
 
     def __init__(

@@ -6,6 +6,7 @@ Letters: N batch, C map channels, H and W map size, L tokens, C_T token channels
 from mmcv.cnn import build_norm_layer
 from torch import Tensor, nn
 
+from vt.errors import UserError
 from vt.ops import tokenize, tokenize_attention
 from vt.ops.maps import merge_heads, split_heads, to_pixels
 from vt.registry import MODELS
@@ -27,7 +28,7 @@ class Tokenizer(nn.Module):
         value_matrix: have a W_V where C_T equals C, too.
 
     Raises:
-        ValueError: ``groups`` does not divide the channels.
+        UserError: ``groups`` does not divide the channels.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Tokenizer(nn.Module):
         super().__init__()
         part = type(self).__name__
         if num_tokens < 1:
-            raise ValueError(f'{part}: num_tokens={num_tokens} must be at least 1')
+            raise UserError(f'{part}: num_tokens={num_tokens} must be at least 1')
         require_divisible(part, 'in_channels', in_channels, 'groups', groups)
         require_divisible(part, 'token_channels', token_channels, 'groups', groups)
         self.num_tokens = num_tokens
@@ -82,7 +83,7 @@ class AttentionTokenizer(Tokenizer):
             none by default. With it the attention maps are written down, once.
 
     Raises:
-        ValueError: ``num_heads`` or ``groups`` do not divide the channels.
+        UserError: ``num_heads`` or ``groups`` do not divide the channels.
     """
 
     def __init__(
@@ -124,11 +125,11 @@ class AttentionTokenizer(Tokenizer):
         """The tokens of the module before, for a tokenizer that can't do without.
 
         Raises:
-            ValueError: there are none, or not ``num_tokens``.
+            UserError: there are none, or not ``num_tokens``.
         """
         part = type(self).__name__
         if tokens is None:
-            raise ValueError(f'{part} needs the tokens of a module before it: begin with a FilterTokenizer')
+            raise UserError(f'{part} needs the tokens of a module before it: begin with a FilterTokenizer')
         if tokens.shape[1] != self.num_tokens:
-            raise ValueError(f'{part}: num_tokens={self.num_tokens}, but {tokens.shape[1]} tokens came in')
+            raise UserError(f'{part}: num_tokens={self.num_tokens}, but {tokens.shape[1]} tokens came in')
         return tokens

@@ -7,6 +7,7 @@ h heads.
 import torch
 from torch import Tensor
 
+from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..checks import require_divisible
@@ -35,7 +36,7 @@ class DynamicTokenizer(AttentionTokenizer):
         groups: channel groups of W_K and W_V; W_Q has one.
 
     Raises:
-        ValueError: fewer than two tokens; ``num_heads`` or ``groups`` do not divide the channels, or ``num_heads`` does
+        UserError: fewer than two tokens; ``num_heads`` or ``groups`` do not divide the channels, or ``num_heads`` does
             not divide ``groups``; in the forward pass, another number of tokens than ``num_tokens``, or none.
     """
 
@@ -61,7 +62,7 @@ class DynamicTokenizer(AttentionTokenizer):
             **kwargs,
         )
         if num_tokens < 2:
-            raise ValueError(f'DynamicTokenizer: num_tokens={num_tokens} leaves no half to renew; give at least 2')
+            raise UserError(f'DynamicTokenizer: num_tokens={num_tokens} leaves no half to renew; give at least 2')
         require_divisible('DynamicTokenizer', 'groups', groups, 'num_heads', num_heads)
         self.num_renewed = num_tokens // 2
         gain = (in_channels // num_heads) ** -0.5 / self.scale
