@@ -11,9 +11,9 @@ from mmengine.config import Config
 from rich.console import Console
 from rich.progress import track
 
+from vt.analysis.data.data_check import Source, find_sources
+from vt.analysis.data.samples import Problem, Sample
 from vt.engine.checks.config_walk import check_config
-from vt.engine.checks.data_check import Source, find_sources
-from vt.engine.checks.samples import Problem, Sample
 from vt.engine.config_files import read_config
 from vt.errors import UserError
 

@@ -13,9 +13,9 @@ from mmengine.model import BaseTTAModel, is_model_wrapper
 from mmengine.runner import Runner
 from torch.utils.data import Dataset
 
+from vt.analysis.data.data_check import check_data
 from vt.analysis.speed.inference_cost import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
-from vt.engine.checks.data_check import check_data
 from vt.engine.config_files import leaves, require_file
 from vt.engine.launch import build_runner, is_segmentation
 from vt.engine.processes.distributed import join_processes

@@ -6,9 +6,9 @@ from pathlib import Path
 from mmengine.config import Config
 from mmengine.dist import is_main_process
 
+from vt.analysis.data.data_check import check_data
 from vt.analysis.run_record import record_training
 from vt.checkpoints.files import POINTER
-from vt.engine.checks.data_check import check_data
 from vt.engine.config_files import require_file
 from vt.engine.interruption.resume import choose_together, forget_earlier_run, was_restarted
 from vt.engine.launch import build_runner, use_amp

@@ -18,7 +18,7 @@ from vt.engine.config_files import leaves
 from vt.errors import UserError
 
 from .annotations import find_annotation_problems
-from .config_walk import accepted_arguments
+from vt.engine.checks.config_walk import accepted_arguments
 from .samples import Problem, Sample, SampleCheck
 
 MOST_SAMPLES = 256  # of a split that are read before a run
