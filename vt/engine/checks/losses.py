@@ -24,11 +24,11 @@ class NotFiniteError(UserError, FloatingPointError):
 
 
 class Loss(NamedTuple):
-    """The loss of an iteration and the samples that it is made of."""
+    """The loss of an iteration, and the files of its batch."""
 
     iteration: int
     value: float
-    samples: list
+    files: list[str]
 
 
 @HOOKS.register_module()
@@ -46,7 +46,7 @@ class FiniteLossHook(Hook):
     """
 
     def __init__(self, patience: int = 3) -> None:
-        if type(patience) is not int or patience < 1:
+        if patience < 1:
             raise UserError(f'FiniteLossHook: patience={patience!r} must be a whole number of at least 1')
         self.patience = patience
         self.in_row = 0
@@ -60,7 +60,7 @@ class FiniteLossHook(Hook):
         self, runner: Runner, batch_idx: int, data_batch: dict | None = None, outputs: dict | None = None
     ) -> None:
         self.settle(runner)
-        self._last = Loss(runner.iter + 1, _read_loss(runner, outputs), _samples(data_batch))
+        self._last = Loss(runner.iter + 1, _read_loss(runner, outputs), _name_files(data_batch))
         self._agreement.tell(int(not math.isfinite(self._last.value)))
         if self._agreement.is_alone:
             self.settle(runner)
@@ -97,7 +97,7 @@ class FiniteLossHook(Hook):
     @staticmethod
     def _gather(loss: Loss) -> tuple[str, list[str]]:
         """The values that are not finite, and the files of their batches, from all processes."""
-        every = all_gather_object((loss.value, [_name(sample) for sample in loss.samples]))
+        every = all_gather_object((loss.value, loss.files))
         bad = [(value, names) for value, names in every if not math.isfinite(value)]
         return ' and '.join(dict.fromkeys(str(value) for value, _ in bad)), [name for _, names in bad for name in names]
 
@@ -152,14 +152,12 @@ def _read_loss(runner: Runner, outputs: dict | None) -> float:
     return float((outputs or {}).get('loss', 0.0))
 
 
-def _samples(data_batch: Any) -> list:
+def _name_files(data_batch: Any) -> list[str]:
     samples = data_batch.get('data_samples') if isinstance(data_batch, dict) else None
-    return list(samples) if isinstance(samples, (list, tuple)) else []
-
-
-def _name(sample: Any) -> str:
-    path = getattr(sample, 'img_path', None)
-    return str(path) if path else f'sample {getattr(sample, "sample_idx", "without a number")}'
+    samples = samples if isinstance(samples, (list, tuple)) else []
+    return [
+        str(getattr(sample, 'img_path', None) or f'sample {getattr(sample, "sample_idx", "?")}') for sample in samples
+    ]
 
 
 def _last_checkpoint(runner: Runner) -> str:
