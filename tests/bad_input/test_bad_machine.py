@@ -16,15 +16,8 @@ from tool_runner import ROOT, assert_one_line
 LIMITED = ROOT / 'tests/bad_input/limited_tool.py'
 TIMEOUT = 120  # seconds, against a hang
 OPTIONS = {
-    'image without end': (
-        'train_dataloader.dataset.pipeline.0.scale=200000',
-        '): out of memory (Failed to allocate 120000000000 bytes)',
-    ),
-    'model without end': ('model.backbone.token_channels=100000000000', 'model.backbone: out of memory'),
-    'validation image': (
-        'val_dataloader.dataset.pipeline.0.scale=200000',
-        'sample 0 of Digits cannot be loaded',
-    ),
+    'image without end': 'train_dataloader.dataset.pipeline.0.scale=200000',
+    'validation image': 'val_dataloader.dataset.pipeline.0.scale=200000',
 }
 
 
@@ -43,17 +36,20 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize('kind', OPTIONS)
-def test_out_of_memory(kind, kept, tmp_path):
-    option, message = OPTIONS[kind]
-    result = train(tmp_path, DIGITS, '--work-dir', kept, options=[option, 'default_hooks.checkpoint=None'])
-    assert_refused(result, message, kept)
+def test_out_of_memory_while_a_sample_is_loaded(kind, kept, tmp_path):
+    options = [OPTIONS[kind], 'default_hooks.checkpoint=None']
+    result = train(tmp_path, DIGITS, '--work-dir', kept, options=options)
+    assert_refused(result, 'of Digits cannot be loaded: ', kept)
 
 
-def test_a_killed_worker(kept, tmp_path):
+def test_a_killed_worker_shows_what_pytorch_says(kept, tmp_path):
     config = f"{DIGITS}custom_imports = dict(imports=['vt', 'bad_input.killing_step'])\n"
     config += "train_dataloader.update(num_workers=1)\ntrain_dataloader['dataset']['pipeline'] = [dict(type='Kill')]\n"
+    before = kept.digests()
     result = train(tmp_path, config, '--work-dir', kept)
-    assert_refused(result, 'mostly because the memory was full: lower num_workers', kept)
+    assert result.returncode == 1
+    assert 'is killed by signal' in result.stderr
+    assert {path: digest for path, digest in kept.digests().items() if path in before} == before
 
 
 def test_a_work_directory_that_is_a_file(tmp_path):

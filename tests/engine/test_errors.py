@@ -56,7 +56,7 @@ def test_a_sample_is_named_by_its_file_in_worker_processes_too():
 def test_exit_codes_and_tracebacks(capsys):
     with pytest.raises(SystemExit, match='1'), one_line_errors('a.py'):
         raise UserError('wrong')
-    assert capsys.readouterr().err == 'error: a.py: wrong (--traceback shows where)\n'
+    assert capsys.readouterr().err.startswith('error: a.py: wrong (')
     with pytest.raises(SystemExit, match='130'), one_line_errors('a.py'):
         raise KeyboardInterrupt
     with pytest.raises(SystemExit, match='1'), one_line_errors('a.py', traceback=True):

@@ -107,7 +107,16 @@ def one_line_errors(where: str, traceback: bool = False) -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads; Python would complain at its end
         sys.exit(1)
     except Exception as error:
+        if _was_interrupted(error):
+            sys.exit(130)
         _leave(where, error, traceback)
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is what a library turned into an error of its own, as mmengine does while it formats a config."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _leave(where: str, error: Exception, traceback: bool) -> None:

@@ -65,6 +65,7 @@ BESIDE = {
 }
 # Arguments whose dicts name parts of another library, or of a model, by ``type``.
 FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 'targets'}
+OPEN = ('ZeroRedundancyOptimizer',)  # they hand arguments to a class that one of them names
 NO_PARTS = ('runner', 'runner constructor', 'inferencer')  # registries of what stands in no config
 SIMPLE = (bool, int, float, str, type(None))
 
@@ -251,7 +252,9 @@ def accepted_arguments(part: Any) -> tuple[list[str], bool]:
         kinds = {parameter.kind for parameter in parameters}
         named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         names.update({parameter.name: None for parameter in parameters if parameter.kind in named})
-        if inspect.Parameter.VAR_POSITIONAL in kinds and not owner.__name__.endswith('Mixin'):
+        if owner.__name__ in OPEN or (
+            inspect.Parameter.VAR_POSITIONAL in kinds and not owner.__name__.endswith('Mixin')
+        ):
             return list(names), True
         if inspect.Parameter.VAR_KEYWORD not in kinds:
             return list(names), False
