@@ -6,7 +6,6 @@ from typing import Any
 from urllib.parse import urlparse
 
 import torch
-from mmengine.dist import barrier, is_main_process
 from mmengine.runner.checkpoint import (
     get_deprecated_model_names,
     get_external_models,
@@ -54,43 +53,22 @@ def _locate(name: str) -> Path:
         return Path(name).expanduser()
     if scheme in ('http', 'https'):
         return _fetch(name)
-    if scheme in ZOOS:
-        return _locate(_look_up(scheme, model))
-    raise UserError(f'{name} is not loaded: from there no file is read weights-only; fetch it, and give its path')
-
-
-def _look_up(zoo: str, model: str) -> str:
-    names = ZOOS[zoo]()
-    if 'mmlab' in zoo:
-        model = get_deprecated_model_names().get(model, model)
+    if scheme not in ZOOS:
+        raise UserError(f'{name} is not loaded: from there no file is read weights-only; fetch it, and give its path')
+    names = ZOOS[scheme]()
+    model = get_deprecated_model_names().get(model, model)
     if model not in names:
-        raise UserError(f'there is no {model} among the {len(names)} models of {zoo}://')
-    address = names[model]
-    home = os.environ.get('MMENGINE_HOME') or os.path.join(os.environ.get('XDG_CACHE_HOME', '~/.cache'), 'mmengine')
-    return address if '://' in address else os.path.join(home, address)  # a user's own list may name files there
+        raise UserError(f'there is no {model} among the {len(names)} models of {scheme}://')
+    return _locate(names[model])  # a user's own list may name files
 
 
 def _fetch(address: str) -> Path:
-    """The file behind an address; one process of a run fetches it for those on its machine.
-
-    Raises:
-        FileError: it could not be fetched.
-    """
     path = Path(torch.hub.get_dir(), 'checkpoints', Path(urlparse(address).path).name)
-    try:
-        if is_main_process():
-            _download(address, path)
-    finally:
-        barrier()
-    _download(address, path)  # on another machine
-    return path
-
-
-def _download(address: str, path: Path) -> None:
     if path.is_file():
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
+        return path
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         torch.hub.download_url_to_file(address, str(path), progress=os.isatty(0))
     except (OSError, ValueError) as error:
         raise FileError(f'{address} could not be fetched ({error}): fetch it yourself and give its path') from error
+    return path

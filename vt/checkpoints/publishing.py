@@ -13,8 +13,7 @@ import vt
 from vt.errors import MissingFileError, UserError
 
 from .files import write_atomically
-from .published import SUFFIX, name_digits
-from .reading import read_checkpoint
+from .reading import SUFFIX, content_digits, read_checkpoint
 from .weights import state_of
 
 OWN_PLACES = re.compile(r'^(work_dir|load_from|resume) = .*\n', re.MULTILINE)  # say nothing about the model
@@ -37,7 +36,7 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
 
     Raises:
         MissingFileError: there is no checkpoint, or no file of metrics.
-        OSError: the file could not be written.
+        FileError: the file could not be written.
         UserError: ``out`` has another suffix; there is no weight in the checkpoint; ``metrics`` is no JSON.
     """
     if out.suffix != SUFFIX:
@@ -46,13 +45,13 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
     state = state_of(loaded, str(checkpoint))
     # Tensors that share memory are not of this format: each takes its own.
     tensors = {name: tensor.detach().contiguous().clone() for name, tensor in state.items()}
-    content = sort_header(save(tensors, describe(loaded, config, metrics)))
-    path = out.with_name(f'{out.stem}-{name_digits(content)}{SUFFIX}')
+    content = _sort_header(save(tensors, _describe(loaded, config, metrics)))
+    path = out.with_name(f'{out.stem}-{content_digits(content)}{SUFFIX}')
     write_atomically(path, content)
     return path
 
 
-def sort_header(content: bytes) -> bytes:
+def _sort_header(content: bytes) -> bytes:
     """A safetensors file with its header in order, so that the same content has the same digits."""
     size = int.from_bytes(content[:8], 'little')
     header = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True, separators=(',', ':')).encode()
@@ -60,46 +59,30 @@ def sort_header(content: bytes) -> bytes:
     return len(header).to_bytes(8, 'little') + header + content[8 + size :]
 
 
-def describe(checkpoint: dict, config: str | None, metrics: Path | None) -> dict[str, str]:
+def _describe(checkpoint: dict, config: str | None, metrics: Path | None) -> dict[str, str]:
     """The header's strings; what is not known is left out."""
-    meta = checkpoint.get('meta')
-    meta = meta if isinstance(meta, dict) else {}
-    text = config or meta.get('cfg')
-    dataset = meta.get('dataset_meta')
-    known = dict(
-        format='pt',
-        vt=vt.__version__,
-        torch=torch.__version__,
-        mmengine=mmengine.__version__,
-        config=OWN_PLACES.sub('', text) if isinstance(text, str) else None,
-        classes=_to_json(dataset.get('classes') if isinstance(dataset, dict) else None),
-        epoch=_to_json(meta.get('epoch')),
-        iter=_to_json(meta.get('iter')),
-        metrics=_to_json(read_metrics(metrics) if metrics else None),
+    meta = checkpoint.get('meta') or {}
+    dataset = meta.get('dataset_meta') or {}
+    numbers = dict(
+        classes=dataset.get('classes'),
+        epoch=meta.get('epoch'),
+        iter=meta.get('iter'),
+        metrics=_read_metrics(metrics) if metrics else None,
     )
-    return {name: value for name, value in known.items() if value is not None}
+    texts = {name: json.dumps(value) for name, value in numbers.items() if value is not None}
+    if config or meta.get('cfg'):
+        texts['config'] = OWN_PLACES.sub('', config or meta['cfg'])
+    return texts | dict(format='pt', vt=vt.__version__, torch=torch.__version__, mmengine=mmengine.__version__)
 
 
-def _to_json(value: object) -> str | None:
-    return None if value is None else json.dumps(value)
-
-
-def read_metrics(path: Path) -> dict[str, float]:
-    """What ``tools/test.py`` measured.
-
-    Raises:
-        MissingFileError: it is not there.
-        UserError: it is no JSON file of numbers by name.
-    """
+def _read_metrics(path: Path) -> dict[str, float]:
     if not path.is_file():
         raise MissingFileError(f'there is no file of metrics {path}')
     try:
-        metrics = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise UserError(f'{path} is no JSON file ({error})') from error
-    if not isinstance(metrics, dict):
-        raise UserError(f'{path} holds no metrics by name: write it by tools/test.py --out FILE --out-item metrics')
-    return metrics
+        return dict(json.loads(path.read_bytes()))
+    except (TypeError, ValueError) as error:
+        advice = 'write it by tools/test.py --out FILE --out-item metrics'
+        raise UserError(f'{path} is no JSON file of metrics by name ({error}): {advice}') from error
 
 
 def read_metadata(path: Path) -> dict[str, str]:
@@ -109,9 +92,7 @@ def read_metadata(path: Path) -> dict[str, str]:
         MissingFileError: it is not there.
         UserError: it is no such file, or its content and the digits in its name differ.
     """
-    if not path.is_file():
-        raise MissingFileError(f'there is no checkpoint {path}')
-    if path.suffix != SUFFIX:
+    if path.is_file() and path.suffix != SUFFIX:
         raise UserError(f'{path} is no {SUFFIX} file: only these say what they are')
     read_checkpoint(path, map_location='cpu')
     with safe_open(path, 'pt') as file:
