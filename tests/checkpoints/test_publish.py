@@ -69,7 +69,7 @@ def test_a_file_of_plain_weights_is_published(tmp_path):
     [
         (['a.pth', 'a.pth'], 'the name of a published checkpoint ends with .safetensors'),
         (['none.pth', 'a.safetensors'], 'there is no checkpoint none.pth'),
-        (['a.pth', 'a.safetensors', '--metrics', 'none.json'], 'there is no file of metrics none.json'),
+        (['a.pth', 'a.safetensors', '--metrics', 'none.json'], 'there is no none.json'),
         (['a.pth', 'a.safetensors', '--metrics', 'a.pth'], 'a.pth is no JSON file'),
         (['a.pth'], 'give CHECKPOINT and OUT, or --show FILE'),
         (['--show', 'a.pth'], 'a.pth is no .safetensors file'),

@@ -15,10 +15,7 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
     """Give a path to write to, beside ``path``; at the end of the block that file reaches the disk and takes the name.
 
     At every moment either the old file or the new one is there, whole. A process that is killed meanwhile leaves
-    ``.<name>.part``; the next write to the same path replaces it.
-
-    Args:
-        path: the file; its folder is made if it is not there.
+    ``.<name>.part``; the next write to the same path replaces it. The folder is made if it is not there.
 
     Raises:
         FileError: it could not be written. What was there before is untouched.

@@ -13,9 +13,8 @@ NAMES_OF_STATES = ('epoch_*.pth', 'iter_*.pth', 'interrupted*.pth')  # best_*.pt
 def find_damage(path: str | Path) -> str | None:
     """Why a checkpoint can't be used, in a few words; None if it is whole, though its reading may be refused.
 
-    Every byte of an archive that ``torch.save`` writes is compared with its checksum. Files of other kinds have none:
-    of safetensors the lengths are compared, and the content with the digits that a published file has in its name;
-    older pickles are read.
+    Archives of ``torch.save`` are compared with their checksums, and published files with the digits in their name;
+    of other safetensors the lengths are compared, and older pickles are read.
     """
     try:
         read_checkpoint(path, map_location='meta')
@@ -31,9 +30,6 @@ def find_newest_checkpoint(folder: str | Path) -> tuple[Path | None, list[tuple[
 
     It is the one that ``last_checkpoint`` names, or else, of ``epoch_*.pth``, ``iter_*.pth`` and ``interrupted*.pth``
     beside it, the whole one of the highest iteration. A folder may have been moved: names are looked for in it first.
-
-    Args:
-        folder: the work directory.
 
     Returns:
         Its path, None if there is none, and those that were passed over, each with what is wrong with it.
@@ -57,7 +53,7 @@ def _named_checkpoint(folder: Path) -> Path | None:
         name = (folder / POINTER).read_text().strip()
     except (OSError, UnicodeDecodeError):
         return None
-    if not name or '\0' in name:
+    if not name or '\0' in name:  # as a machine that lost its power may leave it
         return None
     beside = folder / Path(name).name
     return Path(name) if not beside.is_file() and Path(name).is_file() else beside

@@ -43,9 +43,8 @@ class Foreign:
 def make_plain(checkpoint: dict) -> set[str]:
     """Put numbers and tensors in the place of all else that a checkpoint holds, in place.
 
-    Histories become their numbers, which :func:`restore_histories` puts back; numpy's arrays and numbers become
-    tensors and Python's; subclasses of containers become these. Functions are dropped: what a scheduler computes by is
-    made anew with it.
+    Histories become their numbers, numpy's arrays tensors, subclasses of containers these. Functions are dropped: what
+    a scheduler computes by is made anew with it.
 
     Returns:
         The places of other objects, which are dropped too.
@@ -68,14 +67,10 @@ def restore_histories(checkpoint: dict) -> None:
 
 
 class Conversion:
-    """Copy a checkpoint into plain containers, without what is no number or text; what is met twice is one object.
-
-    Attributes:
-        dropped: places of what was left out, but for functions and for what a file describes.
-    """
+    """Copy a checkpoint into plain containers, without what is no number or text; what is met twice is one object."""
 
     def __init__(self) -> None:
-        self.dropped: set[str] = set()
+        self.dropped: set[str] = set()  # places of what was left out, but for functions and for what a file describes
         self._done: dict[int, tuple[Any, Any]] = {}
 
     def __call__(self, value: Any, place: str = '') -> Any:

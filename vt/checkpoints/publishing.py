@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import save
 
 import vt
-from vt.errors import MissingFileError, UserError
+from vt.errors import UserError
 
 from .files import write_atomically
 from .reading import SUFFIX, content_digits, read_checkpoint
@@ -22,8 +22,8 @@ OWN_PLACES = re.compile(r'^(work_dir|load_from|resume) = .*\n', re.MULTILINE)  #
 def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Path | None = None) -> Path:
     """Write the weights of a checkpoint to a safetensors file; no code can be in it, or run when it is read.
 
-    Averaged weights (EMA) are taken where training kept them. The header's strings name VT's and the libraries'
-    versions, the config's text, the data set's classes, the epoch and iteration, and the metrics.
+    Averaged weights (EMA) are taken where training kept them. The header names VT's and the libraries' versions, the
+    config's text, the data set's classes, the epoch and iteration, and the metrics.
 
     Args:
         checkpoint: of mmengine.
@@ -32,12 +32,10 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
         metrics: JSON file that ``tools/test.py --out FILE --out-item metrics`` wrote of this checkpoint; None for none.
 
     Returns:
-        The path of the file.
+        The file's path.
 
     Raises:
-        MissingFileError: there is no checkpoint, or no file of metrics.
-        FileError: the file could not be written.
-        UserError: ``out`` has another suffix; there is no weight in the checkpoint; ``metrics`` is no JSON.
+        UserError: a file can't be read or written, or is of another kind.
     """
     if out.suffix != SUFFIX:
         raise UserError(f'{out}: the name of a published checkpoint ends with {SUFFIX}')
@@ -76,8 +74,6 @@ def _describe(checkpoint: dict, config: str | None, metrics: Path | None) -> dic
 
 
 def _read_metrics(path: Path) -> dict[str, float]:
-    if not path.is_file():
-        raise MissingFileError(f'there is no file of metrics {path}')
     try:
         return dict(json.loads(path.read_bytes()))
     except (TypeError, ValueError) as error:
@@ -86,12 +82,7 @@ def _read_metrics(path: Path) -> dict[str, float]:
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """The header's strings of a safetensors file; nothing of it is run.
-
-    Raises:
-        MissingFileError: it is not there.
-        UserError: it is no such file, or its content and the digits in its name differ.
-    """
+    """The header's strings of a published file, whose content is compared with the digits in its name."""
     if path.is_file() and path.suffix != SUFFIX:
         raise UserError(f'{path} is no {SUFFIX} file: only these say what they are')
     read_checkpoint(path, map_location='cpu')

@@ -30,32 +30,20 @@ is_trusted: ContextVar[bool] = ContextVar('is_trusted', default=False)  # whethe
 
 
 class CheckpointError(UserError):
-    """A file is damaged, or is no checkpoint, or asks for more than weights; the message is one line.
+    """A file is damaged, or is no checkpoint, or asks for more than weights."""
 
-    Attributes:
-        reason: why, without the file's name.
-        asks_more: it is whole, and asks for more than tensors, numbers and plain Python.
-    """
-
-    def __init__(self, message: str, reason: str = '', asks_more: bool = False) -> None:
-        super().__init__(message)
-        self.reason, self.asks_more = reason, asks_more
+    reason = ''  # without the file's name
+    asks_more = False  # it is whole, and asks for more than tensors, numbers and plain Python
 
 
 def read_checkpoint(path: str | Path, map_location: Any = None, texts: bool = False) -> dict:
     """Read a checkpoint of ``torch.save`` or of safetensors: weights-only, unless :data:`is_trusted`.
 
-    Args:
-        path: of the file.
-        map_location: as ``torch.load`` takes it.
-        texts: keep the texts of configs, which mmengine's ``resume`` and inferencers would run as Python.
-
-    Returns:
-        mmengine's checkpoint, or tensors by name; plain (see :func:`make_plain`), but for histories.
+    What it returns is plain (see :func:`vt.checkpoints.plain.make_plain`), but for mmengine's histories. ``texts``
+    keeps the texts of configs, which mmengine's ``resume`` and inferencers would run as Python.
 
     Raises:
-        MissingFileError: it is not there.
-        FileError: it can't be opened.
+        FileError: it is not there, or can't be opened.
         CheckpointError: it is damaged, or asks for more than weights.
     """
     path = Path(path)
@@ -92,7 +80,8 @@ def _read_safetensors(path: Path, map_location: Any) -> dict:
 
 
 def _read(path: Path, map_location: Any) -> dict:
-    begin = _begin(path)
+    with path.open('rb') as file:
+        begin = file.read(len(ARCHIVE))
     if begin == ARCHIVE:
         _require_whole(path)
     elif not begin.startswith(PICKLE) and not is_trusted.get():
@@ -106,11 +95,6 @@ def _read(path: Path, map_location: Any) -> dict:
     if not isinstance(loaded, dict):
         raise UserError(f'it holds a {type(loaded).__name__}, where a dict of weights is needed')
     return loaded
-
-
-def _begin(path: Path) -> bytes:
-    with path.open('rb') as file:
-        return file.read(len(ARCHIVE))
 
 
 def _require_whole(path: Path) -> None:
@@ -132,29 +116,27 @@ def _names_alone() -> Iterator[None]:
     """Let weights-only reading know our names alone; libraries may have added others to PyTorch's list."""
     before = serialization.get_safe_globals()
     serialization.clear_safe_globals()
-    serialization.add_safe_globals([(Foreign, name) for name in NAMES])
     try:
-        yield
+        with serialization.safe_globals([(Foreign, name) for name in NAMES]):
+            yield
     finally:
-        serialization.clear_safe_globals()
         serialization.add_safe_globals(before)
 
 
 def _explained(path: Path, error: Exception) -> CheckpointError:
     """What the reader's error means; without an archive's checksums a refusal may be damage."""
-    if not isinstance(error, pickle.UnpicklingError) or is_trusted.get():
-        kind = '' if type(error) is UserError else f'{type(error).__name__}: '
-        reason = kind + _one_line(str(error), 160)
-        return CheckpointError(f'{path} is damaged or no checkpoint: {reason}', reason)
-    reason, is_archive = 'it is damaged, or asks for more than weights, which may run code', _begin(path) == ARCHIVE
-    if is_archive:
-        names: list[str] = []
-        with _names_alone(), contextlib.suppress(Exception):
+    names: list[str] = []
+    if isinstance(error, pickle.UnpicklingError) and not is_trusted.get():
+        with _names_alone(), contextlib.suppress(Exception):  # no archive
             names = sorted(serialization.get_unsafe_globals_in_checkpoint(path))
-        asked = _one_line(', '.join(names), 300) or 'more than tensors, numbers and plain Python'
+        asked = _one_line(', '.join(names), 300) or 'more than tensors, numbers and plain Python (or is damaged)'
         reason = f'it asks for {asked}, which no weights need and which may run code'
-    advice = f'if you trust whoever wrote it, add {FLAG}'
-    return CheckpointError(f'{path} is not loaded: {reason}; {advice}', reason, asks_more=is_archive)
+        explained = CheckpointError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, add {FLAG}')
+    else:
+        reason = _one_line(str(error) if type(error) is UserError else f'{type(error).__name__}: {error}', 160)
+        explained = CheckpointError(f'{path} is damaged or no checkpoint: {reason}')
+    explained.reason, explained.asks_more = reason, bool(names)
+    return explained
 
 
 def _one_line(text: str, width: int) -> str:

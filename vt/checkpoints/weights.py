@@ -28,13 +28,10 @@ def load_weights(
     Args:
         model: built, with any weights; a wrapper of one will do.
         checkpoint: path or address of a checkpoint of mmengine or of a plain state dict; or what was read from one.
-        owner, remedy: whose weights they are and what to do, for errors.
-        name: of the file, for errors, where ``checkpoint`` was read from one.
+        owner, remedy, name: whose weights they are, what to do, and the file's name, for errors.
 
     Raises:
-        MissingFileError: there is no such file.
-        OSError: it can't be read or fetched.
-        UserError: names or shapes differ; or it is damaged, or asks for more than weights.
+        UserError: names or shapes differ; or the file can't be read, is damaged, or asks for more than weights.
     """
     if not isinstance(checkpoint, dict):
         name = str(checkpoint)
@@ -56,11 +53,7 @@ def load_weights(
 
 
 def require_some_match(model: nn.Module, state: dict[str, Tensor], name: str) -> None:
-    """Fine-tuning may take a part of a file's tensors, but not none of them.
-
-    Raises:
-        UserError: none has the name and the shape of one of the model's.
-    """
+    """Raise a UserError unless a tensor has the name and the shape of one of the model's; ``name`` is the file's."""
     own = unwrap(model).state_dict()
     if not any(own[tensor].shape == state[tensor].shape for tensor in own.keys() & state.keys()):
         raise UserError(
@@ -70,11 +63,7 @@ def require_some_match(model: nn.Module, state: dict[str, Tensor], name: str) ->
 
 
 def state_of(checkpoint: dict, name: str = 'the checkpoint') -> dict[str, Tensor]:
-    """The tensors of a checkpoint by name, without ``module.`` of a data-parallel model.
-
-    Raises:
-        UserError: there are none; ``name`` is the file's.
-    """
+    """The tensors by name, without ``module.`` of a data-parallel model; a UserError, naming the file, if none is."""
     state = checkpoint.get('state_dict', checkpoint)
     items = state.items() if isinstance(state, dict) else ()
     tensors = [(str(key).removeprefix('module.'), value) for key, value in items if isinstance(value, Tensor)]
@@ -101,9 +90,6 @@ class WeightsMatchHook(Hook):
 
     Args:
         whole: ask for every tensor whatever the checkpoint is for.
-
-    Raises:
-        UserError: it is not; or training shall go on from weights alone.
     """
 
     priority = 'VERY_HIGH'
