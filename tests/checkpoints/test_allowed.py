@@ -19,7 +19,7 @@ from tool_runner import ROOT, SMALL_CLASSIFIER
 from torch._weights_only_unpickler import _get_allowed_globals
 
 from vt.checkpoints.plain import NAMES, Conversion, Foreign, make_plain, restore_histories
-from vt.checkpoints.reading import read_checkpoint
+from vt.checkpoints.reading import load_checkpoint
 
 CLASSIFIER = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 SEGMENTOR = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
@@ -131,7 +131,7 @@ def test_what_libraries_add_is_left_out(tmp_path):
         torch.load(tmp_path / 'a.pth', weights_only=True)
         before = torch.serialization.get_safe_globals()
         with pytest.raises(ValueError, match=r'it asks for \S+ExtraType'):
-            read_checkpoint(tmp_path / 'a.pth')
+            load_checkpoint(tmp_path / 'a.pth')
         assert set(torch.serialization.get_safe_globals()) == set(before)
 
 
@@ -161,7 +161,7 @@ def assert_is_plain(path):
     assert torch.serialization.get_unsafe_globals_in_checkpoint(path) == []
     loaded = torch.load(path, weights_only=True)
     assert loaded['meta']['cfg']
-    restored = read_checkpoint(path)
+    restored = load_checkpoint(path)
     histories = restored['message_hub']['log_scalars']
     assert histories
     assert all(type(history) is HistoryBuffer for history in histories.values())
@@ -198,7 +198,7 @@ def test_what_mmengines_own_runner_writes_is_read_whole_and_resumed(optimizer, r
     build_runner(tmp_path, dict(type=optimizer, lr=0.01), runner='Runner').train()
     path = tmp_path / 'epoch_1.pth'
     assert torch.serialization.get_unsafe_globals_in_checkpoint(path)
-    expected, loaded = torch.load(path, weights_only=False), read_checkpoint(path)
+    expected, loaded = torch.load(path, weights_only=False), load_checkpoint(path)
     expected['meta'].pop('cfg', None)
     expected['message_hub']['runtime_info'].pop('cfg', None)
     make_plain(expected)
@@ -227,7 +227,7 @@ def test_numbers_of_numpy_and_nested_configs(tmp_path):
         nested=ConfigDict(classes=['a'], more=dict(b=1)),
     )
     torch.save(dict(meta=held, state_dict=dict(a=torch.ones(1))), tmp_path / 'a.pth')
-    loaded = read_checkpoint(tmp_path / 'a.pth')['meta']
+    loaded = load_checkpoint(tmp_path / 'a.pth')['meta']
     for array, tensor in zip(
         [*held['arrays'], held['fortran'], held['empty']], [*loaded['arrays'], loaded['fortran'], loaded['empty']]
     ):
@@ -240,7 +240,7 @@ def test_numbers_of_numpy_and_nested_configs(tmp_path):
     make_plain(held)
     assert equal(loaded, held)  # as it is written
     torch.save(loaded, tmp_path / 'b.pth')  # what was read can be saved and read again
-    assert equal(read_checkpoint(tmp_path / 'b.pth'), loaded)
+    assert equal(load_checkpoint(tmp_path / 'b.pth'), loaded)
 
 
 def test_what_is_neither_number_nor_text_is_not_written():

@@ -12,7 +12,7 @@ from mmengine.logging import HistoryBuffer
 from safetensors.torch import save
 
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint
-from vt.checkpoints.reading import content_digits, read_checkpoint
+from vt.checkpoints.reading import content_digits, load_checkpoint
 
 
 def checkpoint_of(iteration):
@@ -58,7 +58,7 @@ def test_a_file_that_is_cut_off_anywhere(write, tmp_path):
         reason = find_damage(path)
         assert reason, percent
         with pytest.raises(ValueError, match=r'.') as raised:
-            read_checkpoint(path)
+            load_checkpoint(path)
         assert '\n' not in f'{reason}{raised.value}'
     path.write_bytes(whole[:-1])
     assert find_damage(path)
@@ -88,7 +88,7 @@ def test_every_bit_of_a_record_is_checked(tmp_path):
             if '/data/' in record.filename:
                 assert not has_same_tensors(path)
                 with pytest.raises(ValueError, match=r'is damaged or no checkpoint: its part .+ differs'):
-                    read_checkpoint(path)
+                    load_checkpoint(path)
 
 
 def has_same_tensors(path):
@@ -134,7 +134,7 @@ def test_other_files_are_named(content, reason, tmp_path):
     (tmp_path / 'a.pth').write_bytes(content)
     assert find_damage(tmp_path / 'a.pth').startswith(reason)
     with pytest.raises(ValueError, match=r'a\.pth is damaged or no checkpoint: '):
-        read_checkpoint(tmp_path / 'a.pth')
+        load_checkpoint(tmp_path / 'a.pth')
 
 
 def test_an_archive_of_something_else(tmp_path):

@@ -32,9 +32,7 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
             part.unlink()
         before = '; what was there before is untouched' if path.exists() else ''
         advice = 'free space there, mend its permissions, or choose another folder (--work-dir, --out)'
-        raised = FileError(f'{path} could not be written ({error.strerror}){before}: {advice}')
-        raised.errno = error.errno
-        raise raised from error
+        raise FileError(f'{path} could not be written ({error.strerror}){before}: {advice}') from error
     with contextlib.suppress(OSError):  # not every file system can
         _sync(path.parent)
 

@@ -11,8 +11,7 @@ from mmengine.runner import checkpoint as mmengine_checkpoint
 from mmengine.runner.checkpoint import CheckpointLoader
 from torch import nn
 
-from .addresses import load_checkpoint
-from .reading import FLAG, is_trusted
+from .reading import FLAG, is_trusted, load_checkpoint
 from .weights import load_weights, require_some_match, state_of
 
 __all__ = ['PretrainedInit', 'load_checkpoint', 'load_weights', 'weights_only']

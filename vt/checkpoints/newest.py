@@ -5,7 +5,7 @@ from pathlib import Path
 from vt.errors import UserError
 
 from .files import POINTER
-from .reading import CheckpointError, read_checkpoint
+from .reading import CheckpointError, load_checkpoint
 
 NAMES_OF_STATES = ('epoch_*.pth', 'iter_*.pth', 'interrupted*.pth')  # best_*.pth lack the optimizer
 
@@ -17,7 +17,7 @@ def find_damage(path: str | Path) -> str | None:
     of other safetensors the lengths are compared, and older pickles are read.
     """
     try:
-        read_checkpoint(path, map_location='meta')
+        load_checkpoint(path, map_location='meta')
     except CheckpointError as error:
         return None if error.asks_more else error.reason
     except UserError as error:
@@ -49,10 +49,8 @@ def find_newest_checkpoint(folder: str | Path) -> tuple[Path | None, list[tuple[
 
 def _named_checkpoint(folder: Path) -> Path | None:
     """The file that ``last_checkpoint`` names, whether it is there or not."""
-    try:
-        name = (folder / POINTER).read_text().strip()
-    except (OSError, UnicodeDecodeError):
-        return None
+    pointer = folder / POINTER
+    name = pointer.read_text(errors='replace').strip() if pointer.is_file() else ''
     if not name or '\0' in name:  # as a machine that lost its power may leave it
         return None
     beside = folder / Path(name).name
@@ -62,7 +60,7 @@ def _named_checkpoint(folder: Path) -> Path | None:
 def _read_iteration(path: Path) -> int | str:
     """The iteration that a checkpoint was written at, or why training can't go on from it; no weights are read."""
     try:
-        meta = read_checkpoint(path, map_location='meta').get('meta')
+        meta = load_checkpoint(path, map_location='meta').get('meta')
     except UserError as error:
         return getattr(error, 'reason', str(error))
     iteration = meta.get('iter') if isinstance(meta, dict) else None

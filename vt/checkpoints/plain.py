@@ -29,11 +29,11 @@ DROPPED = object()
 class Foreign:
     """An object that a file describes: it holds the arguments of the call and the state, and does nothing."""
 
-    __slots__ = ('arguments', 'state')
+    state = None
 
     def __new__(cls, *arguments) -> 'Foreign':
         self = super().__new__(cls)
-        self.arguments, self.state = arguments, None
+        self.arguments = arguments
         return self
 
     def __setstate__(self, state: Any) -> None:
@@ -58,9 +58,8 @@ def make_plain(checkpoint: dict) -> set[str]:
 
 def restore_histories(checkpoint: dict) -> None:
     """Make mmengine's histories again from their numbers, in place; those of the meta device have none."""
-    hub = checkpoint.get('message_hub')
-    scalars = hub.get('log_scalars') if isinstance(hub, dict) else None
-    for name, value in scalars.items() if isinstance(scalars, dict) else ():
+    scalars = checkpoint.get('message_hub', {}).get('log_scalars', {})
+    for name, value in scalars.items():
         if isinstance(value, dict) and tuple(value) == HISTORY and not value['log_history'].is_meta:
             log, count = (value[key].cpu().numpy() for key in HISTORY[:2])
             scalars[name] = HistoryBuffer(log, count, value['max_length'])

@@ -13,7 +13,7 @@ import vt
 from vt.errors import UserError
 
 from .files import write_atomically
-from .reading import SUFFIX, content_digits, read_checkpoint
+from .reading import SUFFIX, content_digits, load_checkpoint
 from .weights import state_of
 
 OWN_PLACES = re.compile(r'^(work_dir|load_from|resume) = .*\n', re.MULTILINE)  # say nothing about the model
@@ -39,7 +39,7 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
     """
     if out.suffix != SUFFIX:
         raise UserError(f'{out}: the name of a published checkpoint ends with {SUFFIX}')
-    loaded = read_checkpoint(checkpoint, map_location='cpu', texts=True)
+    loaded = load_checkpoint(checkpoint, map_location='cpu', texts=True)
     state = state_of(loaded, str(checkpoint))
     # Tensors that share memory are not of this format: each takes its own.
     tensors = {name: tensor.detach().contiguous().clone() for name, tensor in state.items()}
@@ -85,7 +85,7 @@ def read_metadata(path: Path) -> dict[str, str]:
     """The header's strings of a published file, whose content is compared with the digits in its name."""
     if path.is_file() and path.suffix != SUFFIX:
         raise UserError(f'{path} is no {SUFFIX} file: only these say what they are')
-    read_checkpoint(path, map_location='cpu')
+    load_checkpoint(path, map_location='cpu')
     with safe_open(path, 'pt') as file:
         return file.metadata() or {}
 

@@ -1,8 +1,9 @@
-"""Reading a file that may hold anything, so that no code of it runs."""
+"""Reading a checkpoint, wherever it is and whatever it holds, so that no code of it runs."""
 
 import contextlib
 import hashlib
 import json
+import os
 import pickle
 import re
 import textwrap
@@ -13,8 +14,10 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 import torch
+from mmengine.runner import checkpoint as mmengine_checkpoint
 from safetensors import safe_open
 from torch import serialization
 
@@ -27,6 +30,11 @@ ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # how files of torch.save begin, now a
 SUFFIX = '.safetensors'
 NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')  # of a file that tools/publish.py wrote
 is_trusted: ContextVar[bool] = ContextVar('is_trusted', default=False)  # whether checkpoints may run what they ask for
+ZOOS = {
+    **dict.fromkeys(('torchvision', 'modelzoo'), mmengine_checkpoint.get_torchvision_models),
+    **dict.fromkeys(('open-mmlab', 'openmmlab'), mmengine_checkpoint.get_external_models),
+    'mmcls': mmengine_checkpoint.get_mmcls_models,
+}
 
 
 class CheckpointError(UserError):
@@ -36,17 +44,22 @@ class CheckpointError(UserError):
     asks_more = False  # it is whole, and asks for more than tensors, numbers and plain Python
 
 
-def read_checkpoint(path: str | Path, map_location: Any = None, texts: bool = False) -> dict:
+def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = False) -> dict:
     """Read a checkpoint of ``torch.save`` or of safetensors: weights-only, unless :data:`is_trusted`.
 
-    What it returns is plain (see :func:`vt.checkpoints.plain.make_plain`), but for mmengine's histories. ``texts``
-    keeps the texts of configs, which mmengine's ``resume`` and inferencers would run as Python.
+    What it returns is plain (see :func:`vt.checkpoints.plain.make_plain`), but for mmengine's histories.
+
+    Args:
+        name: a path; an address, ``https://...``, whose file stays in PyTorch's cache; or a name in one of the model
+            zoos of mmengine, ``torchvision://resnet50``, ``open-mmlab://...`` or ``mmcls://...``.
+        map_location: as ``torch.load`` takes it.
+        texts: keep the texts of configs, which mmengine's ``resume`` and inferencers would run as Python.
 
     Raises:
-        FileError: it is not there, or can't be opened.
-        CheckpointError: it is damaged, or asks for more than weights.
+        FileError: it is not there, or can't be opened or fetched.
+        UserError: there is no such name; as CheckpointError, the file is damaged or asks for more than weights.
     """
-    path = Path(path)
+    path = _locate(str(name))
     if not path.is_file():
         raise MissingFileError(f'there is no checkpoint {path}: correct load_from, or the path on the command line')
     try:
@@ -56,9 +69,41 @@ def read_checkpoint(path: str | Path, map_location: Any = None, texts: bool = Fa
         raise FileError(f'{path} could not be read ({error.strerror or error})') from error
     except Exception as error:  # damage leads anywhere
         raise _explained(path, error) from error
+    if str(name).startswith('mmcls://'):  # of a whole classifier; who names it wants its backbone
+        state = loaded.get('state_dict', loaded)
+        return dict(state_dict={key[9:]: state[key] for key in state if key.startswith('backbone.')})
     if not (texts or is_trusted.get()):
-        _drop_configs(loaded)
+        for holder in (loaded.get('meta'), loaded.get('message_hub', {}).get('runtime_info')):
+            for text in ('config', 'cfg') if isinstance(holder, dict) else ():
+                holder.pop(text, None)
     return loaded
+
+
+def _locate(name: str) -> Path:
+    """The file that a name stands for, fetched if need be."""
+    scheme, separator, model = name.partition('://')
+    if not separator:
+        return Path(name).expanduser()
+    if scheme in ('http', 'https'):
+        return _fetch(name)
+    if scheme not in ZOOS:
+        raise UserError(f'{name} is not loaded: from there no file is read weights-only; fetch it, and give its path')
+    names = ZOOS[scheme]()
+    model = mmengine_checkpoint.get_deprecated_model_names().get(model, model)
+    if model not in names:
+        raise UserError(f'there is no {model} among the {len(names)} models of {scheme}://')
+    return _locate(names[model])  # a user's own list may name files
+
+
+def _fetch(address: str) -> Path:
+    path = Path(torch.hub.get_dir(), 'checkpoints', Path(urlparse(address).path).name)
+    try:
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            torch.hub.download_url_to_file(address, str(path), progress=os.isatty(0))
+    except (OSError, ValueError) as error:
+        raise FileError(f'{address} could not be fetched ({error}): fetch it yourself and give its path') from error
+    return path
 
 
 def content_digits(content: bytes) -> str:
@@ -143,11 +188,3 @@ def _one_line(text: str, width: int) -> str:
     """Text of a stranger in one line, without what a terminal would obey."""
     printable = ''.join(letter if letter.isprintable() else ' ' for letter in text)
     return textwrap.shorten(printable, width, placeholder=' …')
-
-
-def _drop_configs(checkpoint: dict) -> None:
-    """Take out the texts that mmengine runs: ``Runner.resume`` some, its inferencers others."""
-    hub = checkpoint.get('message_hub')
-    for holder in (checkpoint.get('meta'), hub.get('runtime_info') if isinstance(hub, dict) else None):
-        for name in ('config', 'cfg') if isinstance(holder, dict) else ():
-            holder.pop(name, None)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from vt.errors import UserError
 from vt.registry import HOOKS
 
-from .addresses import load_checkpoint
+from .reading import load_checkpoint
 
 
 def load_weights(
