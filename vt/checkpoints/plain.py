@@ -29,11 +29,11 @@ DROPPED = object()
 class Foreign:
     """An object that a file describes: it holds the arguments of the call and the state, and does nothing."""
 
-    state = None
+    __slots__ = ('arguments', 'state')
 
     def __new__(cls, *arguments) -> 'Foreign':
         self = super().__new__(cls)
-        self.arguments = arguments
+        self.arguments, self.state = arguments, None
         return self
 
     def __setstate__(self, state: Any) -> None:

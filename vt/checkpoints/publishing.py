@@ -20,7 +20,7 @@ OWN_PLACES = re.compile(r'^(work_dir|load_from|resume) = .*\n', re.MULTILINE)  #
 
 
 def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Path | None = None) -> Path:
-    """Write the weights of a checkpoint to a safetensors file; no code can be in it, or run when it is read.
+    """Write the weights of a checkpoint to a safetensors file, which can hold no code, and return its path.
 
     Averaged weights (EMA) are taken where training kept them. The header names VT's and the libraries' versions, the
     config's text, the data set's classes, the epoch and iteration, and the metrics.
@@ -30,9 +30,6 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
         out: path to write; the first eight digits of the content's SHA-256 enter its name.
         config: the config's text; None takes the one that training left in the checkpoint.
         metrics: JSON file that ``tools/test.py --out FILE --out-item metrics`` wrote of this checkpoint; None for none.
-
-    Returns:
-        The file's path.
 
     Raises:
         UserError: a file can't be read or written, or is of another kind.

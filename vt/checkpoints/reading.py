@@ -47,7 +47,7 @@ class CheckpointError(UserError):
 def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = False) -> dict:
     """Read a checkpoint of ``torch.save`` or of safetensors: weights-only, unless :data:`is_trusted`.
 
-    What it returns is plain (see :func:`vt.checkpoints.plain.make_plain`), but for mmengine's histories.
+    What it returns is plain, but for mmengine's histories, see :func:`vt.checkpoints.plain.make_plain`.
 
     Args:
         name: a path; an address, ``https://...``, whose file stays in PyTorch's cache; or a name in one of the model

@@ -56,10 +56,8 @@ def require_some_match(model: nn.Module, state: dict[str, Tensor], name: str) ->
     """Raise a UserError unless a tensor has the name and the shape of one of the model's; ``name`` is the file's."""
     own = unwrap(model).state_dict()
     if not any(own[tensor].shape == state[tensor].shape for tensor in own.keys() & state.keys()):
-        raise UserError(
-            f'{name} holds none of the {len(own)} tensors of the model: its first is {min(state, default=None)}, '
-            f"the model's {min(own, default=None)}; give a checkpoint of this model"
-        )
+        first = f"its first is {min(state, default=None)}, the model's {min(own, default=None)}"
+        raise UserError(f'{name} holds none of the {len(own)} tensors of the model: {first}; give a checkpoint of it')
 
 
 def state_of(checkpoint: dict, name: str = 'the checkpoint') -> dict[str, Tensor]:
@@ -102,9 +100,8 @@ class WeightsMatchHook(Hook):
             return  # a strategy such as FSDP compares the parts that it loads itself
         name, resumes = str(runner.cfg.get('load_from') or 'the checkpoint'), runner.cfg.get('resume')
         if resumes and not {'meta', 'message_hub', 'optimizer'} <= checkpoint.keys():
-            raise UserError(
-                f'{name} holds no state of a training run: begin from its weights by load_from, not --resume'
-            )
+            advice = 'begin from its weights by load_from, not --resume'
+            raise UserError(f'{name} holds no state of a training run: {advice}')
         state = state_of(checkpoint, name)
         checkpoint.setdefault('state_dict', state)  # other hooks need it
         if self.whole or resumes:
