@@ -2,12 +2,12 @@
 
 import torch
 
-from vt.checkpoints.reading import read_checkpoint
+from vt.checkpoints.reading import load_checkpoint
 
 
 def final_checkpoint(work_dir):
     """What the newest checkpoint of a finished run holds."""
-    return read_checkpoint((work_dir / 'last_checkpoint').read_text())
+    return load_checkpoint((work_dir / 'last_checkpoint').read_text())
 
 
 def bits(tensor):

@@ -57,7 +57,7 @@ HOOKS = Registry(
         'vt.engine.interruption.preemption',
         'vt.engine.interruption.resume',
         'vt.engine.picture_hooks',
-        'vt.checkpoints.match_hook',
+        'vt.checkpoints.weights',
     ],
 )
 LOOPS = Registry(root.LOOPS, ['vt.engine.interruption.loops'])

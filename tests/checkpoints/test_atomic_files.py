@@ -1,6 +1,7 @@
 """Files are written whole or not at all: under SIGKILL, on a full disk, and in a folder that is read-only."""
 
 import contextlib
+import errno
 import multiprocessing
 import os
 import random
@@ -18,7 +19,7 @@ from mmengine.runner import save_checkpoint
 
 from vt.checkpoints.files import replacing, write_atomically
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint
-from vt.checkpoints.reading import read_checkpoint
+from vt.checkpoints.reading import load_checkpoint
 
 KILLS = 50
 fork = multiprocessing.get_context('fork')
@@ -76,7 +77,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_newest_checkpoint(tmp_path):
         killed_after(moments.uniform(0, span), train, tmp_path, newest)
         path, damaged = find_newest_checkpoint(tmp_path)
         assert not damaged
-        loaded = read_checkpoint(path)
+        loaded = load_checkpoint(path)
         assert loaded['meta']['iter'] >= newest
         newest = loaded['meta']['iter']
         assert loaded['state_dict']['weight'].eq(newest).all()
@@ -112,7 +113,7 @@ def test_runners_write_so(runner, tmp_path):
     path = tmp_path / 'epoch_1.pth'
     os.link(path_of_older(path), tmp_path / 'older')
     build_runner(tmp_path, dict(type='SGD', lr=0.1), runner=runner).train()
-    assert read_checkpoint(path)['meta']['iter'] == 2
+    assert load_checkpoint(path)['meta']['iter'] == 2
     assert (tmp_path / 'older').read_text() == 'older'  # another file has taken the name
     assert not list(tmp_path.glob('.*'))
 
@@ -139,7 +140,7 @@ def in_child(function, *arguments):
         try:
             function(*arguments)
         except OSError as error:
-            queue.put((type(error).__name__, error.errno, str(error)))
+            queue.put((type(error).__name__, str(error)))
         else:
             queue.put(None)
 
@@ -172,17 +173,16 @@ def folder():
         Path(name).chmod(0o755)
 
 
-@pytest.mark.parametrize(('way', 'kind'), [(save_on_a_full_disk, 'OSError'), (save_as_nobody, 'PermissionError')])
+@pytest.mark.parametrize(('way', 'kind'), [(save_on_a_full_disk, errno.EFBIG), (save_as_nobody, errno.EACCES)])
 def test_what_can_not_be_written_leaves_the_previous_file(way, kind, folder):
     path = folder / 'iter_1.pth'
     folder.chmod(0o755)
     save(checkpoint_of(1), path)
     folder.chmod(0o555)
-    name, number, message = in_child(way, path)
-    assert name == kind
-    assert number
+    name, message = in_child(way, path)
+    assert name == 'FileError'
     assert '\n' not in message
-    assert message.startswith(f'{path} could not be written (')
+    assert message.startswith(f'{path} could not be written ({os.strerror(kind)})')
     assert 'what was there before is untouched: free space there' in message
-    assert read_checkpoint(path)['state_dict']['weight'].eq(1).all()
+    assert load_checkpoint(path)['state_dict']['weight'].eq(1).all()
     assert [file.name for file in folder.iterdir()] == ['iter_1.pth']

@@ -12,8 +12,7 @@ from mmengine.logging import HistoryBuffer
 from safetensors.torch import save
 
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint
-from vt.checkpoints.published import name_digits
-from vt.checkpoints.reading import read_checkpoint
+from vt.checkpoints.reading import content_digits, load_checkpoint
 
 
 def checkpoint_of(iteration):
@@ -40,7 +39,7 @@ def write_before_archives(folder):
 
 def write_published(folder):
     content = save(checkpoint_of(1)['state_dict'])
-    path = folder / f'a-{name_digits(content)}.safetensors'
+    path = folder / f'a-{content_digits(content)}.safetensors'
     path.write_bytes(content)
     return path
 
@@ -59,7 +58,7 @@ def test_a_file_that_is_cut_off_anywhere(write, tmp_path):
         reason = find_damage(path)
         assert reason, percent
         with pytest.raises(ValueError, match=r'.') as raised:
-            read_checkpoint(path)
+            load_checkpoint(path)
         assert '\n' not in f'{reason}{raised.value}'
     path.write_bytes(whole[:-1])
     assert find_damage(path)
@@ -89,7 +88,7 @@ def test_every_bit_of_a_record_is_checked(tmp_path):
             if '/data/' in record.filename:
                 assert not has_same_tensors(path)
                 with pytest.raises(ValueError, match=r'is damaged or no checkpoint: its part .+ differs'):
-                    read_checkpoint(path)
+                    load_checkpoint(path)
 
 
 def has_same_tensors(path):
@@ -135,7 +134,7 @@ def test_other_files_are_named(content, reason, tmp_path):
     (tmp_path / 'a.pth').write_bytes(content)
     assert find_damage(tmp_path / 'a.pth').startswith(reason)
     with pytest.raises(ValueError, match=r'a\.pth is damaged or no checkpoint: '):
-        read_checkpoint(tmp_path / 'a.pth')
+        load_checkpoint(tmp_path / 'a.pth')
 
 
 def test_an_archive_of_something_else(tmp_path):
@@ -180,22 +179,25 @@ def test_the_named_one_is_the_newest(run):
 
 @pytest.mark.parametrize('text', [None, '', '\n', 'a\0b', 'nowhere/iter_7.pth'])
 def test_without_a_name_the_highest_iteration_is(text, run):
-    """Not the most recent file; not weights alone, nor the best ones."""
+    """Not the most recent file; not weights alone, which a line names, nor the best ones."""
     if text is not None:
         run.name(text)
     path, passed_over = newest(run)
     assert path == 'iter_10.pth'
-    assert passed_over == (['iter_7.pth'] if text == 'nowhere/iter_7.pth' else [])
+    assert passed_over == [*(['iter_7.pth'] if text == 'nowhere/iter_7.pth' else []), 'iter_20.pth']
 
 
 def test_damaged_ones_are_passed_over(run):
     run.name(run.paths[2])
     run.damage(run.paths[2])
-    assert newest(run) == ('iter_9.pth', ['iter_10.pth'])
+    assert newest(run) == ('iter_9.pth', ['iter_10.pth', 'iter_20.pth'])
     run.damage(run.paths[1])
     path, passed_over = find_newest_checkpoint(run.folder)
     assert path == run.paths[0]
-    assert all('cut off' in reason for _, reason in passed_over)
+    reasons = {path.name: reason for path, reason in passed_over}
+    assert reasons.pop('iter_20.pth') == 'it holds weights alone'
+    assert reasons.keys() == {'iter_10.pth', 'iter_9.pth'}
+    assert all('cut off' in reason for reason in reasons.values())
     run.damage(run.paths[0])
     path, passed_over = newest(run)
     assert path is None

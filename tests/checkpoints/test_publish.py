@@ -10,8 +10,8 @@ from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 
 import vt
 from vt.checkpoints.loading import load_checkpoint, load_weights
-from vt.checkpoints.published import name_digits
 from vt.checkpoints.publishing import publish, read_metadata
+from vt.checkpoints.reading import content_digits
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 FEW = ['train_cfg.max_epochs=1', *SMALL_CLASSIFIER]
@@ -29,7 +29,7 @@ def test_what_is_published_is_the_weights_and_what_they_are(tmp_path):
     layer, checkpoint = written(tmp_path)
     (tmp_path / 'metrics.json').write_text('{"accuracy/top1": 97.5}')
     path = publish(checkpoint, tmp_path / 'name.safetensors', metrics=tmp_path / 'metrics.json')
-    assert path.name == f'name-{name_digits(path.read_bytes())}.safetensors'
+    assert path.name == f'name-{content_digits(path.read_bytes())}.safetensors'
     metadata = read_metadata(path)
     assert metadata['config'] == 'a = 1\nb = 2\n'
     assert metadata['vt'] == vt.__version__
@@ -69,7 +69,7 @@ def test_a_file_of_plain_weights_is_published(tmp_path):
     [
         (['a.pth', 'a.pth'], 'the name of a published checkpoint ends with .safetensors'),
         (['none.pth', 'a.safetensors'], 'there is no checkpoint none.pth'),
-        (['a.pth', 'a.safetensors', '--metrics', 'none.json'], 'there is no file of metrics none.json'),
+        (['a.pth', 'a.safetensors', '--metrics', 'none.json'], 'there is no none.json'),
         (['a.pth', 'a.safetensors', '--metrics', 'a.pth'], 'a.pth is no JSON file'),
         (['a.pth'], 'give CHECKPOINT and OUT, or --show FILE'),
         (['--show', 'a.pth'], 'a.pth is no .safetensors file'),

@@ -15,10 +15,7 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
     """Give a path to write to, beside ``path``; at the end of the block that file reaches the disk and takes the name.
 
     At every moment either the old file or the new one is there, whole. A process that is killed meanwhile leaves
-    ``.<name>.part``; the next write to the same path replaces it.
-
-    Args:
-        path: the file; its folder is made if it is not there.
+    ``.<name>.part``; the next write to the same path replaces it. The folder is made if it is not there.
 
     Raises:
         FileError: it could not be written. What was there before is untouched.
@@ -33,24 +30,18 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink()
-        raise _unwritten(path, error) from error
+        before = '; what was there before is untouched' if path.exists() else ''
+        advice = 'free space there, mend its permissions, or choose another folder (--work-dir, --out)'
+        raise FileError(f'{path} could not be written ({error.strerror}){before}: {advice}') from error
     with contextlib.suppress(OSError):  # not every file system can
         _sync(path.parent)
 
 
 def write_atomically(path: str | os.PathLike, data: bytes | str) -> None:
-    """Write a file so that at every moment either the old one or the new one is there, whole.
-
-    Args:
-        path: the file; its folder is made if it is not there.
-        data: what it shall hold; text as UTF-8.
-
-    Raises:
-        FileError: it could not be written. What was there before is untouched.
-    """
+    """Write a file by :func:`replacing`; text as UTF-8. What is no file, such as ``/dev/stdout``, is written to."""
     path = Path(path)
     data = data.encode() if isinstance(data, str) else data
-    if path.exists() and not path.is_file():  # such as /dev/stdout
+    if path.exists() and not path.is_file():
         path.write_bytes(data)
         return
     with replacing(path) as part:
@@ -63,13 +54,3 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _unwritten(path: Path, error: OSError) -> FileError:
-    before = '; what was there before is untouched' if path.exists() else ''
-    described = FileError(
-        f'{path} could not be written ({error.strerror}){before}: free space there, mend its permissions, '
-        'or choose another folder (--work-dir, --out)'
-    )
-    described.errno = error.errno
-    return described

@@ -11,8 +11,7 @@ from mmengine.runner import checkpoint as mmengine_checkpoint
 from mmengine.runner.checkpoint import CheckpointLoader
 from torch import nn
 
-from .addresses import load_checkpoint
-from .reading import FLAG, is_trusted
+from .reading import FLAG, is_trusted, load_checkpoint
 from .weights import load_weights, require_some_match, state_of
 
 __all__ = ['PretrainedInit', 'load_checkpoint', 'load_weights', 'weights_only']
@@ -43,40 +42,18 @@ def weights_only(unless: bool = False) -> Iterator[None]:
     if unless:
         print(f'warning: {FLAG}: code in checkpoints runs; use it for files that you trust alone', file=sys.stderr)
     token = is_trusted.set(unless or is_trusted.get())
-    try:
-        with _forced(not is_trusted.get()), _own_loaders():
-            yield
-    finally:
-        is_trusted.reset(token)
-
-
-@contextmanager
-def _forced(forced: bool) -> Iterator[None]:
-    before = {name: os.environ.pop(name, None) for name in (FORCE, FORCE_NOT)}  # PyTorch refuses to have both
-    if forced:
+    switches = {name: os.environ.pop(name, None) for name in (FORCE, FORCE_NOT)}  # PyTorch refuses to have both
+    if not is_trusted.get():
         os.environ[FORCE] = '1'
-    try:
-        yield
-    finally:
-        os.environ.pop(FORCE, None)
-        os.environ.update({name: value for name, value in before.items() if value is not None})
-
-
-@contextmanager
-def _own_loaders() -> Iterator[None]:
     initializer = WEIGHT_INITIALIZERS.get('Pretrained')
-    if initializer is PretrainedInit:  # inside another block
-        yield
-        return
-    for schemes in LOADERS.values():
-        CheckpointLoader.register_scheme(schemes, load_checkpoint, force=True)
-    WEIGHT_INITIALIZERS.register_module('Pretrained', force=True, module=PretrainedInit)
+    _install(PretrainedInit)
     try:
         yield
     finally:
-        for loader, schemes in LOADERS.items():
-            CheckpointLoader.register_scheme(schemes, loader, force=True)
-        WEIGHT_INITIALIZERS.register_module('Pretrained', force=True, module=initializer)
+        _install(initializer)  # ours inside another block
+        os.environ.pop(FORCE, None)
+        os.environ.update({name: value for name, value in switches.items() if value is not None})
+        is_trusted.reset(token)
 
 
 class PretrainedInit(PlainPretrainedInit):
@@ -93,3 +70,11 @@ class PretrainedInit(PlainPretrainedInit):
             state = {name.removeprefix(below): state[name] for name in state if name.startswith(below)}
         require_some_match(module, state, f'{self.checkpoint} (of init_cfg)')
         super().__call__(module)
+
+
+def _install(initializer: type) -> None:
+    """Enter an initializer of weights, and the loaders that go with it."""
+    for loader, schemes in LOADERS.items():
+        own = load_checkpoint if initializer is PretrainedInit else loader
+        CheckpointLoader.register_scheme(schemes, own, force=True)
+    WEIGHT_INITIALIZERS.register_module('Pretrained', force=True, module=initializer)

@@ -10,21 +10,20 @@ from safetensors import safe_open
 from safetensors.torch import save
 
 import vt
-from vt.errors import MissingFileError, UserError
+from vt.errors import UserError
 
 from .files import write_atomically
-from .published import SUFFIX, name_digits
-from .reading import read_checkpoint
+from .reading import SUFFIX, content_digits, load_checkpoint
 from .weights import state_of
 
 OWN_PLACES = re.compile(r'^(work_dir|load_from|resume) = .*\n', re.MULTILINE)  # say nothing about the model
 
 
 def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Path | None = None) -> Path:
-    """Write the weights of a checkpoint to a safetensors file; no code can be in it, or run when it is read.
+    """Write the weights of a checkpoint to a safetensors file, which can hold no code, and return its path.
 
-    Averaged weights (EMA) are taken where training kept them. The header's strings name VT's and the libraries'
-    versions, the config's text, the data set's classes, the epoch and iteration, and the metrics.
+    Averaged weights (EMA) are taken where training kept them. The header names VT's and the libraries' versions, the
+    config's text, the data set's classes, the epoch and iteration, and the metrics.
 
     Args:
         checkpoint: of mmengine.
@@ -32,27 +31,22 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
         config: the config's text; None takes the one that training left in the checkpoint.
         metrics: JSON file that ``tools/test.py --out FILE --out-item metrics`` wrote of this checkpoint; None for none.
 
-    Returns:
-        The path of the file.
-
     Raises:
-        MissingFileError: there is no checkpoint, or no file of metrics.
-        OSError: the file could not be written.
-        UserError: ``out`` has another suffix; there is no weight in the checkpoint; ``metrics`` is no JSON.
+        UserError: a file can't be read or written, or is of another kind.
     """
     if out.suffix != SUFFIX:
         raise UserError(f'{out}: the name of a published checkpoint ends with {SUFFIX}')
-    loaded = read_checkpoint(checkpoint, map_location='cpu', texts=True)
+    loaded = load_checkpoint(checkpoint, map_location='cpu', texts=True)
     state = state_of(loaded, str(checkpoint))
     # Tensors that share memory are not of this format: each takes its own.
     tensors = {name: tensor.detach().contiguous().clone() for name, tensor in state.items()}
-    content = sort_header(save(tensors, describe(loaded, config, metrics)))
-    path = out.with_name(f'{out.stem}-{name_digits(content)}{SUFFIX}')
+    content = _sort_header(save(tensors, _describe(loaded, config, metrics)))
+    path = out.with_name(f'{out.stem}-{content_digits(content)}{SUFFIX}')
     write_atomically(path, content)
     return path
 
 
-def sort_header(content: bytes) -> bytes:
+def _sort_header(content: bytes) -> bytes:
     """A safetensors file with its header in order, so that the same content has the same digits."""
     size = int.from_bytes(content[:8], 'little')
     header = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True, separators=(',', ':')).encode()
@@ -60,60 +54,35 @@ def sort_header(content: bytes) -> bytes:
     return len(header).to_bytes(8, 'little') + header + content[8 + size :]
 
 
-def describe(checkpoint: dict, config: str | None, metrics: Path | None) -> dict[str, str]:
+def _describe(checkpoint: dict, config: str | None, metrics: Path | None) -> dict[str, str]:
     """The header's strings; what is not known is left out."""
-    meta = checkpoint.get('meta')
-    meta = meta if isinstance(meta, dict) else {}
-    text = config or meta.get('cfg')
-    dataset = meta.get('dataset_meta')
-    known = dict(
-        format='pt',
-        vt=vt.__version__,
-        torch=torch.__version__,
-        mmengine=mmengine.__version__,
-        config=OWN_PLACES.sub('', text) if isinstance(text, str) else None,
-        classes=_to_json(dataset.get('classes') if isinstance(dataset, dict) else None),
-        epoch=_to_json(meta.get('epoch')),
-        iter=_to_json(meta.get('iter')),
-        metrics=_to_json(read_metrics(metrics) if metrics else None),
+    meta = checkpoint.get('meta') or {}
+    dataset = meta.get('dataset_meta') or {}
+    numbers = dict(
+        classes=dataset.get('classes'),
+        epoch=meta.get('epoch'),
+        iter=meta.get('iter'),
+        metrics=_read_metrics(metrics) if metrics else None,
     )
-    return {name: value for name, value in known.items() if value is not None}
+    texts = {name: json.dumps(value) for name, value in numbers.items() if value is not None}
+    if config or meta.get('cfg'):
+        texts['config'] = OWN_PLACES.sub('', config or meta['cfg'])
+    return texts | dict(format='pt', vt=vt.__version__, torch=torch.__version__, mmengine=mmengine.__version__)
 
 
-def _to_json(value: object) -> str | None:
-    return None if value is None else json.dumps(value)
-
-
-def read_metrics(path: Path) -> dict[str, float]:
-    """What ``tools/test.py`` measured.
-
-    Raises:
-        MissingFileError: it is not there.
-        UserError: it is no JSON file of numbers by name.
-    """
-    if not path.is_file():
-        raise MissingFileError(f'there is no file of metrics {path}')
+def _read_metrics(path: Path) -> dict[str, float]:
     try:
-        metrics = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise UserError(f'{path} is no JSON file ({error})') from error
-    if not isinstance(metrics, dict):
-        raise UserError(f'{path} holds no metrics by name: write it by tools/test.py --out FILE --out-item metrics')
-    return metrics
+        return dict(json.loads(path.read_bytes()))
+    except (TypeError, ValueError) as error:
+        advice = 'write it by tools/test.py --out FILE --out-item metrics'
+        raise UserError(f'{path} is no JSON file of metrics by name ({error}): {advice}') from error
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """The header's strings of a safetensors file; nothing of it is run.
-
-    Raises:
-        MissingFileError: it is not there.
-        UserError: it is no such file, or its content and the digits in its name differ.
-    """
-    if not path.is_file():
-        raise MissingFileError(f'there is no checkpoint {path}')
-    if path.suffix != SUFFIX:
+    """The header's strings of a published file, whose content is compared with the digits in its name."""
+    if path.is_file() and path.suffix != SUFFIX:
         raise UserError(f'{path} is no {SUFFIX} file: only these say what they are')
-    read_checkpoint(path, map_location='cpu')
+    load_checkpoint(path, map_location='cpu')
     with safe_open(path, 'pt') as file:
         return file.metadata() or {}
 

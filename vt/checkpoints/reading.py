@@ -1,116 +1,154 @@
-"""Reading a file that may hold anything, so that no code of it runs."""
+"""Reading a checkpoint, wherever it is and whatever it holds, so that no code of it runs."""
 
 import contextlib
-import functools
+import hashlib
+import json
 import os
 import pickle
+import re
 import textwrap
 import warnings
 import zipfile
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 import torch
+from mmengine.runner import checkpoint as mmengine_checkpoint
+from safetensors import safe_open
+from torch import serialization
 
 from vt.errors import FileError, MissingFileError, UserError
 
-from .foreign import ALLOWED, Conversion, ForeignError
-from .plain import restore_histories
-from .published import SUFFIX, read_safetensors
+from .plain import NAMES, Conversion, Foreign, restore_histories
 
 FLAG = '--trust-checkpoint'
 ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # how files of torch.save begin, now and before PyTorch 1.6
+SUFFIX = '.safetensors'
+NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')  # of a file that tools/publish.py wrote
 is_trusted: ContextVar[bool] = ContextVar('is_trusted', default=False)  # whether checkpoints may run what they ask for
+ZOOS = {
+    **dict.fromkeys(('torchvision', 'modelzoo'), mmengine_checkpoint.get_torchvision_models),
+    **dict.fromkeys(('open-mmlab', 'openmmlab'), mmengine_checkpoint.get_external_models),
+    'mmcls': mmengine_checkpoint.get_mmcls_models,
+}
 
 
 class CheckpointError(UserError):
-    """A file is damaged or no checkpoint; the message is one line.
+    """A file is damaged, or is no checkpoint, or asks for more than weights."""
 
-    Attributes:
-        reason: why, without the file's name.
-    """
-
-    reason = ''
+    reason = ''  # without the file's name
+    asks_more = False  # it is whole, and asks for more than tensors, numbers and plain Python
 
 
-class RefusedError(CheckpointError):
-    """A whole file asks for more than tensors, numbers and plain Python."""
+def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = False) -> dict:
+    """Read a checkpoint of ``torch.save`` or of safetensors: weights-only, unless :data:`is_trusted`.
 
-
-def read_checkpoint(path: str | Path, map_location: Any = None, texts: bool = False, sums: bool = True) -> dict:
-    """Read a checkpoint: weights-only, unless :data:`is_trusted`.
+    What it returns is plain, but for mmengine's histories, see :func:`vt.checkpoints.plain.make_plain`.
 
     Args:
-        path: a file of ``torch.save`` or of safetensors.
+        name: a path; an address, ``https://...``, whose file stays in PyTorch's cache; or a name in one of the model
+            zoos of mmengine, ``torchvision://resnet50``, ``open-mmlab://...`` or ``mmcls://...``.
         map_location: as ``torch.load`` takes it.
-        texts: keep the texts of configs, which mmengine's ``resume`` and inferencers would run as Python. Without trust
-            they are left out.
-        sums: compare every byte of an archive with its checksum first, which PyTorch itself does not do.
-
-    Returns:
-        mmengine's checkpoint, or tensors by name.
+        texts: keep the texts of configs, which mmengine's ``resume`` and inferencers would run as Python.
 
     Raises:
-        MissingFileError: it is not there.
-        FileError: it can't be opened.
-        CheckpointError: it is damaged, or :class:`RefusedError`.
+        FileError: it is not there, or can't be opened or fetched.
+        UserError: there is no such name; as CheckpointError, the file is damaged or asks for more than weights.
     """
-    path = Path(path)
+    path = _locate(str(name))
     if not path.is_file():
         raise MissingFileError(f'there is no checkpoint {path}: correct load_from, or the path on the command line')
     try:
-        loaded = _read(path, map_location, sums)
+        loaded = _read_safetensors(path, map_location) if path.suffix == SUFFIX else _read(path, map_location)
         restore_histories(loaded)
     except OSError as error:
         raise FileError(f'{path} could not be read ({error.strerror or error})') from error
-    except pickle.UnpicklingError as error:
-        raise _refused(path, error) from error
     except Exception as error:  # damage leads anywhere
-        raise _named(CheckpointError, path, 'is damaged or no checkpoint', _describe(error)) from error
+        raise _explained(path, error) from error
+    if str(name).startswith('mmcls://'):  # of a whole classifier; who names it wants its backbone
+        state = loaded.get('state_dict', loaded)
+        return dict(state_dict={key[9:]: state[key] for key in state if key.startswith('backbone.')})
     if not (texts or is_trusted.get()):
-        _drop_configs(loaded)
+        for holder in (loaded.get('meta'), loaded.get('message_hub', {}).get('runtime_info')):
+            for text in ('config', 'cfg') if isinstance(holder, dict) else ():
+                holder.pop(text, None)
     return loaded
 
 
-def one_line(text: str, width: int = 300) -> str:
-    """Text of a stranger in one line, without what a terminal would obey."""
-    printable = ''.join(letter if letter.isprintable() else ' ' for letter in text)
-    return textwrap.shorten(printable, width, placeholder=' …')
+def _locate(name: str) -> Path:
+    """The file that a name stands for, fetched if need be."""
+    scheme, separator, model = name.partition('://')
+    if not separator:
+        return Path(name).expanduser()
+    if scheme in ('http', 'https'):
+        return _fetch(name)
+    if scheme not in ZOOS:
+        raise UserError(f'{name} is not loaded: from there no file is read weights-only; fetch it, and give its path')
+    names = ZOOS[scheme]()
+    model = mmengine_checkpoint.get_deprecated_model_names().get(model, model)
+    if model not in names:
+        raise UserError(f'there is no {model} among the {len(names)} models of {scheme}://')
+    return _locate(names[model])  # a user's own list may name files
 
 
-def _read(path: Path, map_location: Any, sums: bool) -> dict:
-    if path.suffix == SUFFIX:
-        return read_safetensors(path, map_location)
-    begin = _begin(path)
-    if begin == ARCHIVE and sums:
-        status = path.stat()
-        _require_sums(path.resolve(), status.st_size, status.st_mtime_ns)
-    if is_trusted.get():
-        return _require_dict(torch.load(path, map_location=map_location, weights_only=False))
-    if begin != ARCHIVE and not begin.startswith(PICKLE):
-        raise UserError('it begins as none' if begin else 'it is empty')
-    convert = Conversion()
-    with _alone(ALLOWED), warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # about protocols and kinds of archives
-        if begin == ARCHIVE:
-            _require_room(path, _archived_bytes(path))
-        loaded = convert(torch.load(path, map_location=map_location, weights_only=True))
-    _require_room(path, convert.num_bytes)
-    return _require_dict(loaded)
+def _fetch(address: str) -> Path:
+    path = Path(torch.hub.get_dir(), 'checkpoints', Path(urlparse(address).path).name)
+    try:
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            torch.hub.download_url_to_file(address, str(path), progress=os.isatty(0))
+    except (OSError, ValueError) as error:
+        raise FileError(f'{address} could not be fetched ({error}): fetch it yourself and give its path') from error
+    return path
 
 
-def _begin(path: Path) -> bytes:
+def content_digits(content: bytes) -> str:
+    """What a published file's name ends with: the first eight digits of its SHA-256."""
+    return hashlib.sha256(content).hexdigest()[:8]
+
+
+def _read_safetensors(path: Path, map_location: Any) -> dict:
+    """Weights, as ``state_dict``; below ``meta`` the data set's classes if ``tools/publish.py`` wrote the file."""
+    named = NAMED_DIGITS.search(path.name)
+    if named and named[1] != (digits := content_digits(path.read_bytes())):
+        raise UserError(f'its content has the digits {digits}, its name others: it was changed')
+    device = map_location if isinstance(map_location, (str, torch.device)) else 'cpu'
+    with safe_open(path, 'pt') as file:
+        state = OrderedDict((name, file.get_tensor(name).to(device)) for name in sorted(file.keys()))
+        metadata = file.metadata() or {}
+    ours = 'vt' in metadata and 'classes' in metadata
+    return dict(state_dict=state, meta=dict(dataset_meta=dict(classes=json.loads(metadata['classes']))) if ours else {})
+
+
+def _read(path: Path, map_location: Any) -> dict:
     with path.open('rb') as file:
-        return file.read(len(ARCHIVE))
+        begin = file.read(len(ARCHIVE))
+    if begin == ARCHIVE:
+        _require_whole(path)
+    elif not begin.startswith(PICKLE) and not is_trusted.get():
+        raise UserError('it begins as none' if begin else 'it is empty')
+    if is_trusted.get():
+        loaded = torch.load(path, map_location=map_location, weights_only=False)
+    else:
+        with _names_alone(), warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # about protocols and kinds of archives
+            loaded = Conversion()(torch.load(path, map_location=map_location, weights_only=True))
+    if not isinstance(loaded, dict):
+        raise UserError(f'it holds a {type(loaded).__name__}, where a dict of weights is needed')
+    return loaded
 
 
-@functools.lru_cache(maxsize=8)
-def _require_sums(path: Path, size: int, changed: int) -> None:
-    """Compare an archive with its checksums, once for as long as its size and its time of change stay."""
+def _require_whole(path: Path) -> None:
+    """Compare an archive with its checksums; refuse what unfolds to more than the file has, as none of PyTorch does."""
     try:
         with zipfile.ZipFile(path) as archive:
+            size, unfolded = path.stat().st_size, sum(part.file_size for part in archive.infolist())
+            if unfolded > size and not is_trusted.get():
+                raise UserError(f'it has {size:,} bytes and unfolds to {unfolded:,} bytes of memory')
             damaged = archive.testzip()
     except zipfile.BadZipFile as error:
         raise UserError(f'it is cut off or changed ({error})') from error
@@ -119,71 +157,34 @@ def _require_sums(path: Path, size: int, changed: int) -> None:
 
 
 @contextlib.contextmanager
-def _alone(allowed: list[tuple[Any, str]]) -> Iterator[None]:
-    """Let weights-only reading know these names alone; libraries may have added others to PyTorch's list."""
-    before = torch.serialization.get_safe_globals()
-    torch.serialization.clear_safe_globals()
-    torch.serialization.add_safe_globals(allowed)
+def _names_alone() -> Iterator[None]:
+    """Let weights-only reading know our names alone; libraries may have added others to PyTorch's list."""
+    before = serialization.get_safe_globals()
+    serialization.clear_safe_globals()
     try:
-        yield
+        with serialization.safe_globals([(Foreign, name) for name in NAMES]):
+            yield
     finally:
-        torch.serialization.clear_safe_globals()
-        torch.serialization.add_safe_globals(before)
+        serialization.add_safe_globals(before)
 
 
-def _archived_bytes(path: Path) -> int:
-    with zipfile.ZipFile(path) as archive:
-        return sum(part.file_size for part in archive.infolist())
-
-
-def _require_room(path: Path, num_bytes: int) -> None:
-    """Refuse what would unfold to more than the file has: compressed parts, or tensors beyond their data.
-
-    ``torch.save`` writes neither; of such a file a few kilobytes could take all memory.
-    """
-    size = os.path.getsize(path)
-    if num_bytes > size:
-        raise UserError(f'it has {size:,} bytes and asks for {num_bytes:,} bytes of memory')
-
-
-def _require_dict(loaded: Any) -> dict:
-    """A checkpoint is a dict: mmengine's, or one of tensors by name."""
-    if not isinstance(loaded, dict):
-        raise UserError(f'it holds a {type(loaded).__name__}, where a dict of weights is needed')
-    return loaded
-
-
-def _refused(path: Path, error: pickle.UnpicklingError) -> CheckpointError:
-    """What the weights-only reader's refusal means; without an archive's checksums it may be damage."""
-    trust = f'; if you trust whoever wrote it, add {FLAG}'
-    if _begin(path) != ARCHIVE:
-        reason = 'it is damaged, or asks for more than weights, which may run code'
-        return _named(CheckpointError, path, 'is not loaded', reason, trust)
+def _explained(path: Path, error: Exception) -> CheckpointError:
+    """What the reader's error means; without an archive's checksums a refusal may be damage."""
     names: list[str] = []
-    with _alone(ALLOWED), contextlib.suppress(Exception):
-        names = sorted(torch.serialization.get_unsafe_globals_in_checkpoint(path))
-    asked = one_line(', '.join(names)) or 'more than tensors, numbers and plain Python'
-    reason = f'it asks for {asked}, which no weights need and which may run code'
-    if isinstance(error, ForeignError):
-        reason = one_line(str(error))
-    return _named(RefusedError, path, 'is not loaded', reason, trust)
+    if isinstance(error, pickle.UnpicklingError) and not is_trusted.get():
+        with _names_alone(), contextlib.suppress(Exception):  # no archive
+            names = sorted(serialization.get_unsafe_globals_in_checkpoint(path))
+        asked = _one_line(', '.join(names), 300) or 'more than tensors, numbers and plain Python (or is damaged)'
+        reason = f'it asks for {asked}, which no weights need and which may run code'
+        explained = CheckpointError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, add {FLAG}')
+    else:
+        reason = _one_line(str(error) if type(error) is UserError else f'{type(error).__name__}: {error}', 160)
+        explained = CheckpointError(f'{path} is damaged or no checkpoint: {reason}')
+    explained.reason, explained.asks_more = reason, bool(names)
+    return explained
 
 
-def _named(kind: type[CheckpointError], path: Path, verdict: str, reason: str, advice: str = '') -> CheckpointError:
-    error = kind(f'{path} {verdict}: {reason}{advice}')
-    error.reason = reason
-    return error
-
-
-def _describe(error: Exception) -> str:
-    text = one_line(str(error), 160)
-    return text if type(error) is UserError and text else f'{type(error).__name__}{text and ": "}{text}'
-
-
-def _drop_configs(checkpoint: dict) -> None:
-    """Take out the texts that mmengine runs: ``Runner.resume`` the first, its inferencers the others."""
-    hub = checkpoint.get('message_hub')
-    information = hub.get('runtime_info') if isinstance(hub, dict) else None
-    for holder, name in ((checkpoint.get('meta'), 'config'), (checkpoint.get('meta'), 'cfg'), (information, 'cfg')):
-        if isinstance(holder, dict):
-            holder.pop(name, None)
+def _one_line(text: str, width: int) -> str:
+    """Text of a stranger in one line, without what a terminal would obey."""
+    printable = ''.join(letter if letter.isprintable() else ' ' for letter in text)
+    return textwrap.shorten(printable, width, placeholder=' …')

@@ -1,23 +1,24 @@
-"""Weights into a model: all of them, or at least some."""
+"""Weights into a model: all of them, or at least some; mmengine only warns, and goes on with arbitrary ones."""
 
 from collections import OrderedDict
 from pathlib import Path
 
+from mmengine.hooks import Hook
 from mmengine.model import BaseTTAModel, is_model_wrapper
+from mmengine.runner import Runner
 from torch import Tensor, nn
 
 from vt.errors import UserError
+from vt.registry import HOOKS
 
-from .addresses import load_checkpoint
-
-REMEDY = 'give the config that it was trained with'
+from .reading import load_checkpoint
 
 
 def load_weights(
     model: nn.Module,
     checkpoint: str | Path | dict,
     owner: str = 'the model',
-    remedy: str = REMEDY,
+    remedy: str = 'give the config that it was trained with',
     name: str = 'the checkpoint',
 ) -> None:
     """Load every tensor of a model; nothing may lack or be left over.
@@ -27,86 +28,40 @@ def load_weights(
     Args:
         model: built, with any weights; a wrapper of one will do.
         checkpoint: path or address of a checkpoint of mmengine or of a plain state dict; or what was read from one.
-        owner, remedy: whose weights they are and what to do, for errors.
-        name: of the file, for errors, where ``checkpoint`` was read from one.
+        owner, remedy, name: whose weights they are, what to do, and the file's name, for errors.
 
     Raises:
-        MissingFileError: there is no such file.
-        OSError: it can't be read or fetched.
-        UserError: names or shapes differ; or it is damaged, or asks for more than weights.
+        UserError: names or shapes differ; or the file can't be read, is damaged, or asks for more than weights.
     """
     if not isinstance(checkpoint, dict):
         name = str(checkpoint)
         checkpoint = load_checkpoint(name, map_location='cpu')
     model, state = unwrap(model), state_of(checkpoint, name)
+    own = model.state_dict()
     try:
         missing, unexpected = model.load_state_dict(state, strict=False)
     except RuntimeError as error:
-        raise UserError(f"{name} is not {owner}'s: {_differing_shape(model, state) or error}; {remedy}") from error
-    missing = [tensor for tensor in missing if not tensor.endswith('num_batches_tracked')]
+        shapes = [(key, tuple(state[key].shape), tuple(own[key].shape)) for key in own if key in state]
+        differing = [f'{key} is {theirs}, the model needs {ours}' for key, theirs, ours in shapes if theirs != ours]
+        reason = f'{differing[0]}, and {len(differing) - 1} more differ' if differing else error
+        raise UserError(f"{name} is not {owner}'s: {reason}; {remedy}") from error
+    missing = [key for key in missing if not key.endswith('num_batches_tracked')]
     for difference, names in (('lacks', missing), ('also holds', unexpected)):
         if names:
-            raise UserError(
-                f"{name} is not {owner}'s: of {len(model.state_dict())} tensors it {difference} {min(names)} "
-                f'and {len(names) - 1} more; {remedy}'
-            )
-
-
-def _differing_shape(model: nn.Module, state: dict[str, Tensor]) -> str | None:
-    """The first tensor of another shape, and how many there are; None if a part of the model knows of others only."""
-    own = model.state_dict()
-    names = [name for name in own if name in state and own[name].shape != state[name].shape]
-    if not names:
-        return None
-    theirs, ours = tuple(state[names[0]].shape), tuple(own[names[0]].shape)
-    return f'{names[0]} is {theirs}, the model needs {ours}, and {len(names) - 1} more differ'
+            reason = f'of {len(own)} tensors it {difference} {min(names)} and {len(names) - 1} more'
+            raise UserError(f"{name} is not {owner}'s: {reason}; {remedy}")
 
 
 def require_some_match(model: nn.Module, state: dict[str, Tensor], name: str) -> None:
-    """Fine-tuning may take a part of a checkpoint, but not nothing of it.
-
-    Args:
-        model: whose weights they shall become; a wrapper of one will do.
-        state: tensors by name, as :func:`state_of` gives them.
-        name: of the file, for the error.
-
-    Raises:
-        UserError: no tensor has the name and the shape of one of the model's.
-    """
+    """Raise a UserError unless a tensor has the name and the shape of one of the model's; ``name`` is the file's."""
     own = unwrap(model).state_dict()
     if not any(own[tensor].shape == state[tensor].shape for tensor in own.keys() & state.keys()):
-        raise UserError(
-            f'{name} holds none of the {len(own)} tensors of the model: its first is {min(state, default=None)}, '
-            f"the model's {min(own, default=None)}; give a checkpoint of this model"
-        )
-
-
-def require_training_state(checkpoint: dict, name: str) -> None:
-    """Tell weights alone from a checkpoint that training can go on from.
-
-    Raises:
-        UserError: it holds weights alone.
-    """
-    if not (has_place_in_training(checkpoint) and 'message_hub' in checkpoint and 'optimizer' in checkpoint):
-        raise UserError(f'{name} holds no state of a training run: begin from its weights by load_from, not --resume')
-
-
-def has_place_in_training(checkpoint: dict) -> bool:
-    """Whether a checkpoint says at which epoch and iteration it was written."""
-    meta = checkpoint.get('meta')
-    return isinstance(meta, dict) and all(isinstance(meta.get(name), int) for name in ('epoch', 'iter'))
+        first = f"its first is {min(state, default=None)}, the model's {min(own, default=None)}"
+        raise UserError(f'{name} holds none of the {len(own)} tensors of the model: {first}; give a checkpoint of it')
 
 
 def state_of(checkpoint: dict, name: str = 'the checkpoint') -> dict[str, Tensor]:
-    """The tensors of a checkpoint by name, without ``module.`` of a data-parallel model.
-
-    Args:
-        checkpoint: what was read from a file.
-        name: of the file, for the error.
-
-    Raises:
-        UserError: there are none.
-    """
+    """The tensors by name, without ``module.`` of a data-parallel model; a UserError, naming the file, if none is."""
     state = checkpoint.get('state_dict', checkpoint)
     items = state.items() if isinstance(state, dict) else ()
     tensors = [(str(key).removeprefix('module.'), value) for key, value in items if isinstance(value, Tensor)]
@@ -122,3 +77,34 @@ def unwrap(model: nn.Module) -> nn.Module:
     while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
         model = model.module
     return model
+
+
+@HOOKS.register_module()
+class WeightsMatchHook(Hook):
+    """Stop where a checkpoint is not the model's.
+
+    To go on with training, and to test, every tensor must be there and none be left over; to begin from the weights of
+    another task, at least one must fit.
+
+    Args:
+        whole: ask for every tensor whatever the checkpoint is for.
+    """
+
+    priority = 'VERY_HIGH'
+
+    def __init__(self, whole: bool = False) -> None:
+        self.whole = whole
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        if not isinstance(runner, Runner):
+            return  # a strategy such as FSDP compares the parts that it loads itself
+        name, resumes = str(runner.cfg.get('load_from') or 'the checkpoint'), runner.cfg.get('resume')
+        if resumes and not {'meta', 'message_hub', 'optimizer'} <= checkpoint.keys():
+            advice = 'begin from its weights by load_from, not --resume'
+            raise UserError(f'{name} holds no state of a training run: {advice}')
+        state = state_of(checkpoint, name)
+        checkpoint.setdefault('state_dict', state)  # other hooks need it
+        if self.whole or resumes:
+            load_weights(runner.model, checkpoint, name=name)
+        else:
+            require_some_match(runner.model, state, name)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from mmengine.logging import print_log
 from torch import Tensor, nn
 
-from vt.checkpoints.addresses import load_checkpoint
+from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import state_of
 from vt.errors import UserError
 
