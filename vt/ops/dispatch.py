@@ -75,8 +75,8 @@ def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tens
         return path.project(x, keys, values, scale)
 
 
-def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, overwrite: bool = False) -> Tensor:
     """The pixels plus what they read; see :func:`vt.ops.plain.project_onto`."""
     with one_precision(x, keys, values) as (x, keys, values):
         path = _PATHS[current_path(x, keys.shape[2], keys.shape[1])]
-        return path.project_onto(x, keys, values, scale)
+        return path.project_onto(x, keys, values, scale, overwrite)

@@ -10,6 +10,8 @@ What it saves over the plain path, which computes the same:
   ``A^T dT + S^T Q``, is one product of twice the tokens; the projector's residual enters its product as the summand.
 - Products that sum over all pixels of one image do so in chunks: a matrix product has one thread sum over them alone.
 
+- In inference the projector writes into the map that it is given, where the caller has no more use for it.
+
 Several heads are left to the plain path, and so are gradients of gradients.
 
 Letters: N batch, P pixels (H x W), C channels, L tokens; A attention ``(N, L, P)``, S gradient of its logits.
@@ -19,7 +21,7 @@ import torch
 from torch import Tensor
 
 from . import plain
-from .maps import is_channel_major, to_pixels
+from .maps import is_channel_major, is_dense, to_pixels
 from .second_order import differentiable_gradients, of_one_head
 
 MOST_CHUNKS = 16
@@ -39,11 +41,15 @@ def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tens
     return _Project.apply(x, keys.squeeze(1) * scale, values.squeeze(1), False)[0]
 
 
-def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, overwrite: bool = False) -> Tensor:
     """As :func:`vt.ops.plain.project_onto`."""
     if keys.shape[1] > 1:
         return plain.project_onto(x, keys, values, scale)
-    return _Project.apply(x, keys.squeeze(1) * scale, values.squeeze(1), True)[0]
+    keys, values = keys.squeeze(1) * scale, values.squeeze(1)
+    if not overwrite or torch.is_grad_enabled() or not is_dense(x):
+        return _Project.apply(x, keys, values, True)[0]
+    _add_products(to_pixels(x), _softmax(_logits(to_pixels(x), keys), dim=1), values)
+    return x
 
 
 class _Tokenize(torch.autograd.Function):

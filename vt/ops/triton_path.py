@@ -47,7 +47,7 @@ def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tens
     return _project(x, keys, values, scale, residual=False)
 
 
-def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, overwrite: bool = False) -> Tensor:
     """As :func:`vt.ops.plain.project_onto`, for one head; raises as :func:`tokenize` does."""
     return _project(x, keys, values, scale, residual=True)
 

@@ -6,19 +6,29 @@ Letters: N batch, C output channels, H_i and W_i size of level i, L tokens a lev
 from collections.abc import Sequence
 
 import torch
+from mmcv.cnn import ConvModule
 from mmseg.models.necks import FPN
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d, relu
+from torch.overrides import has_torch_function
 
 from vt.errors import UserError
 from vt.registry import MODELS
 
+from ..listeners import has_listeners
+from ..projector import Projector
+from ..tokenizers import ClusteringTokenizer, FilterTokenizer, PoolingTokenizer
 from ..vt_module import KeepMap
 
 # The published model: every part as its equation says.
 TOKENIZER = dict(type='vt.FilterTokenizer')
 RELATION = dict(type='vt.TokenTransformer')
 PROJECTOR = dict(type='vt.Projector', value_gain=0.1)
+
+# These, no subclasses, are known to keep no map that they get and to give none that anybody else has.
+LATERAL_LAYERS = (ConvModule, nn.Conv2d, nn.BatchNorm2d, nn.ReLU)
+TOKENIZERS = (FilterTokenizer, ClusteringTokenizer, PoolingTokenizer)
+KNOWN_PARTS = (*LATERAL_LAYERS, *TOKENIZERS, Projector)
 
 
 @MODELS.register_module()
@@ -97,11 +107,26 @@ class VTFPN(FPN):
         """
         if len(inputs) != len(self.in_channels):
             raise UserError(f'VTFPN: {len(inputs)} maps came in, in_channels names {len(self.in_channels)}')
+        writing = dict(overwrite=True) if self._owns_laterals(inputs) else {}
         laterals, tokens = zip(*self._tokenize_levels(inputs[self.start_level :]))
         lengths = [level.shape[1] for level in tokens]
         tokens = self.relation(torch.cat(tokens, dim=1)).split(lengths, dim=1)
-        outs = [project(x, level) for project, x, level in zip(self.projectors, laterals, tokens)]
+        outs = [project(x, level, **writing) for project, x, level in zip(self.projectors, laterals, tokens)]
         return (*outs, *self._extra_levels(inputs, laterals, outs))
+
+    def _owns_laterals(self, inputs: Sequence[Tensor]) -> bool:
+        """Whether nobody but this forward pass can see the lateral maps, so that a projector may write into its own.
+
+        That pays on a CPU. It is off with gradients, while something traces or compiles, where a level on top reads a
+        lateral map again, and wherever others come in: their modules, hooks, tensor classes or ``__torch_function__``.
+        """
+        if torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.jit.is_tracing():
+            return False
+        if inputs[0].device.type != 'cpu' or self.add_extra_convs == 'on_lateral' or has_torch_function(inputs):
+            return False
+        layers = [layer for convolve in self.lateral_convs for layer in convolve.modules()]
+        parts = [*layers, *self.tokenizers, *self.projectors]  # all that get or give the map; parts of parts get tokens
+        return all(type(part) in KNOWN_PARTS for part in parts) and not has_listeners(parts)
 
     def _tokenize_levels(self, inputs: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
         """The lateral map ``(N, C, H_i, W_i)`` and the tokens ``(N, L, C_T)`` of each level.
