@@ -70,6 +70,12 @@ def _describe_speed(scores: Scores, reference: Scores, speeds: Speeds) -> str:
     return ''
 
 
+def name_task(rows: list[dict[str, str]], task: str, table: int) -> list[dict[str, str]]:
+    """Rows that name their task and table, but not the metric, so that those of several metrics share their columns."""
+    renamed = [{name.replace('top-1', 'score').replace('mIoU', 'score'): row[name] for name in row} for row in rows]
+    return [{'task': task, 'table': str(table)} | row for row in renamed]
+
+
 def draw(tasks: dict[str, dict[int, list[Comparison]]]) -> Figure:
     """Every change against the model itself, with its interval and the paper's beside it; a panel a task."""
     figure, panels = plt.subplots(1, len(tasks), figsize=(6.5 * len(tasks), 5), squeeze=False, layout='constrained')

@@ -131,6 +131,14 @@ class Locality(NamedTuple):
     on_no_patch: Tensor
     uniform: float
 
+    def shares(self) -> dict:
+        """All of it as JSON has it, with the mean and the standard deviation over heads."""
+        heads = self.ratios
+        shares = dict(mean=heads.mean(dim=1), std_over_heads=heads.std(dim=1, correction=0), of_heads=heads)
+        return {key: value.tolist() for key, value in (shares | dict(on_no_patch=self.on_no_patch)).items()} | dict(
+            uniform=self.uniform
+        )
+
 
 def measure_locality(model: nn.Module, dataset: Dataset, indices: Iterable[int]) -> Locality:
     """The locality of a ViT by depth.

@@ -158,8 +158,15 @@ def _decode(path: Path, channel_order: str) -> np.ndarray:
     return image if channel_order == 'bgr' else np.ascontiguousarray(image[..., ::-1])
 
 
-def class_names(dataset: Dataset) -> Sequence[str]:
-    """Names of the classes; of a folder of images they are read from it."""
+@torch.no_grad()
+def describe_image(model: nn.Module, dataset: Dataset | None, sample: dict) -> str:
+    """What a sample is, and which of a data set's classes it is seen as; without a data set the former alone."""
+    annotation = sample['data_samples']
+    if dataset is None:
+        return Path(annotation.img_path).name
     if dataset.metainfo.get('classes') is None:
-        dataset.full_init()
-    return dataset.metainfo['classes']
+        dataset.full_init()  # the classes of a folder of images are read from it
+    names = dataset.metainfo['classes']
+    (result,) = model.test_step(pseudo_collate([sample]))
+    what = names[int(annotation.gt_label)] if 'gt_label' in annotation else Path(annotation.img_path).name
+    return f'{what}, seen as {names[int(result.pred_label)]}'

@@ -1,7 +1,8 @@
 """FLOPs and parameters of our models beside the paper's tables 1 to 10."""
 
 import re
-from functools import cache
+from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 
 import torch
@@ -50,6 +51,20 @@ NOTES = {
     9: ["Counted with detectron2's 54 merged classes and ResNets of style caffe, which the paper's FLOPs fit."],
     10: ["Counted with 54 classes, which the paper's FLOPs fit, though LIP has 20."],
 }
+
+
+def all_tables(configs: Path) -> Iterator[tuple[str, list[Row], list[str]]]:
+    """Title, rows and notes of the tables 1 to 10, for the folder of VT's configs."""
+    makers = {
+        1: ('how much less VT-ResNet costs', compare_reductions),
+        2: ('the default recipe', compare_default_recipe),
+    }
+    makers |= {table: (ablation.title, partial(compare_ablation, table=table)) for table, ablation in ABLATIONS.items()}
+    makers[8] = ('the advanced recipe', compare_advanced_recipe)
+    for table, (_, (height, width), _) in SEGMENTATION.items():
+        makers[table] = (f'segmentors at {height}x{width}', partial(compare_segmentors, table=table))
+    for table, (title, compare) in makers.items():
+        yield f'Table {table}: {title}', compare(configs), NOTES.get(table, [])
 
 
 @cache  # the tables share their models

@@ -61,14 +61,13 @@ class Setting:
 
 @dataclass
 class Measurement:
-    """One part of one model in one setting, in inference or training.
+    """One part of one model in one setting, in inference or training; the setting's fields are its own.
 
     Attributes:
         model: name of the config or the peer.
         part: ``'whole'``, ``'neck'`` or ``'backbone'``.
         kind: ``'inference'`` or ``'training'``; of a whole model that is forward, loss, backward and SGD's update, of a
             part forward and backward.
-        device, dtype, memory_format, compile, batch_size, size, fuse_conv_bn: as in :class:`Setting`.
         tokens: L, where several were asked for and the model has tokens.
         seconds: of each step.
         flops: multiply-adds of one image in inference.
@@ -124,6 +123,18 @@ class Measurement:
         """How it ran."""
         values = {entry.name: getattr(self, entry.name) for entry in fields(Setting)}
         return Setting(**values | dict(size=tuple(self.size)))
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """``'224'`` or ``'800x1216'`` (height, then width).
+
+    Raises:
+        UserError: it is neither.
+    """
+    numbers = text.split('x')
+    if len(numbers) > 2 or not all(number.isdecimal() for number in numbers):
+        raise UserError(f'--sizes {text}: give an image as 224 or as 800x1216, height and then width')
+    return tuple(map(int, (numbers * 2)[:2]))
 
 
 @dataclass
