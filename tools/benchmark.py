@@ -21,7 +21,6 @@ def parse_args() -> argparse.Namespace:
     what.add_argument('--num-classes', type=int, help="classes of the head (default: the config's)")
     what.add_argument('--tokens', type=int, nargs='+', default=[], help='numbers of tokens of VT models, side by side')
     what.add_argument('--no-memory', action='store_true', help='leave peak memory out, which takes a process a model')
-    what.add_argument('--profile', action='store_true', help="also show where each part's time goes, by operator")
     how = parser.add_argument_group('settings; of several, every combination is a run')
     how.add_argument('--batch-sizes', type=int, nargs='+', default=[8], help='images in a step (default: 8)')
     how.add_argument(

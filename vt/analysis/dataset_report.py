@@ -94,27 +94,28 @@ def _count_classes(source: Source, infos: list[dict], samples: list[Sample]) -> 
 def print_report(report: dict) -> None:
     """Print data sets, the first problems and how many there are of each kind."""
     console = Console(highlight=False, markup=False, soft_wrap=True)
+    problems = report['problems']
     for data_set in report['data_sets']:
-        console.print(_line(data_set))
-    for problem in report['problems'][:SHOWN]:
+        console.print('; '.join(_describe_data_set(**data_set)))
+    for problem in problems[:SHOWN]:
         where = Problem(**{name: value for name, value in problem.items() if name != 'split'})
         console.print(f'{problem["split"]}: {where}')
-    if len(report['problems']) > SHOWN:
-        console.print(f'... and {len(report["problems"]) - SHOWN} more; --out FILE has them all')
+    if len(problems) > SHOWN:
+        console.print(f'... and {len(problems) - SHOWN} more; --out FILE has them all')
     counts = ', '.join(f'{number} {kind}' for kind, number in report['counts'].items())
-    console.print(f'{len(report["problems"])} problems: {counts}' if counts else 'No problem found.')
+    console.print(f'{len(problems)} problems: {counts}' if counts else 'No problem found.')
 
 
-def _line(data_set: dict) -> str:
-    parts = [f'{data_set["split"]}: {data_set["type"]}, {data_set["samples"]:,} samples']
-    if not data_set['files']:
-        parts.append('made in memory: no files to read')
-    if data_set['smallest']:
-        small, large = ('x'.join(map(str, data_set[which])) for which in ('smallest', 'largest'))
-        parts.append(f'{small} pixels' if small == large else f'{small} to {large} pixels')
-    parts += [f'{number:,} {mode}' for mode, number in data_set['modes'].items()]
-    counts = data_set['classes']
-    if counts:
-        fewest, most = min(counts, key=counts.get), max(counts, key=counts.get)
-        parts.append(f'{len(counts)} classes, from {counts[fewest]:,} ({fewest}) to {counts[most]:,} ({most})')
-    return '; '.join(parts)
+def _describe_data_set(
+    split: str, type: str, samples: int, files: bool, smallest: list, largest: list, modes: dict, classes: dict
+) -> Iterator[str]:
+    yield f'{split}: {type}, {samples:,} samples'
+    if not files:
+        yield 'made in memory: no files to read'
+    if smallest:
+        small, large = ('x'.join(map(str, size)) for size in (smallest, largest))
+        yield f'{small} pixels' if small == large else f'{small} to {large} pixels'
+    yield from (f'{number:,} {mode}' for mode, number in modes.items())
+    if classes:
+        fewest, most = min(classes, key=classes.get), max(classes, key=classes.get)
+        yield f'{len(classes)} classes, from {classes[fewest]:,} ({fewest}) to {classes[most]:,} ({most})'

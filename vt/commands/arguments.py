@@ -14,14 +14,10 @@ from vt.engine.errors import one_line_errors
 
 
 def run(command: str, args: argparse.Namespace) -> None:
-    """Carry out a command line once its arguments are read; what it needs is imported here, for ``--help`` needs none.
+    """Call a function of ``vt.commands``, ``'module:function'``, with the arguments of its command line.
 
-    Every checkpoint is read weights-only unless the arguments trust it, and an error that a person can mend is one line
-    that begins with the config's path, or the command's name.
-
-    Args:
-        command: ``'module:function'`` in ``vt.commands``; the function takes the arguments.
-        args: with ``traceback``, and ``config`` and ``trust_checkpoint`` where the command line has them.
+    It is imported here, for ``--help`` needs no PyTorch. Every checkpoint is read weights-only unless the arguments
+    trust it, and an error that a person can mend is one line that begins with the config's path or the function's name.
     """
     with one_line_errors(getattr(args, 'config', command.split(':')[1]), args.traceback):
         with importing():

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import mmpretrain
 from mmengine.config import Config
+from torch import nn
+from torch.utils.data import Dataset
 
 from vt.analysis.attention.locality import describe_locality, draw_locality, measure_locality
 from vt.analysis.attention.model_and_images import (
@@ -29,9 +31,7 @@ MMPRETRAIN = 'mmpretrain::'
 
 def report_tokens(args: argparse.Namespace) -> None:
     """Entropy, gain on the foreground and reach of a trained model's visual tokens; write them on request."""
-    cfg = _read(args, args.out)
-    model, dataset = prepare_model(cfg, args.checkpoint), build_test_set(cfg)
-    indices = spread_evenly(dataset, args.images)
+    model, dataset, indices = _prepare(args, args.out)
     rows = measure_tokenizers(model, dataset, indices, args.background)
     name = f'{Path(args.config).stem}, {len(indices)} test images'
     title = f'{name}: entropy of attention in nats, attention on a pixel of the foreground'
@@ -47,9 +47,7 @@ def report_tokens(args: argparse.Namespace) -> None:
 
 def report_locality(args: argparse.Namespace) -> None:
     """How local a ViT's attention is by depth; draw and write it on request."""
-    cfg = _read(args, args.out, args.plot)
-    model, dataset = prepare_model(cfg, args.checkpoint), build_test_set(cfg)
-    indices = spread_evenly(dataset, args.images)
+    model, dataset, indices = _prepare(args, args.out, args.plot)
     locality = measure_locality(model, dataset, indices)
     weights = Path(args.checkpoint).name if args.checkpoint else 'random weights, as initialised'
     title = f'{Path(args.config).stem} ({weights}), {len(indices)} test images'
@@ -80,10 +78,17 @@ def show_tokens(args: argparse.Namespace) -> None:
     print(f'written to {out}')
 
 
-def _read(args: argparse.Namespace, *outputs: str | None) -> Config:
-    """The config, which may be one of MMPretrain's own, once it is sure that what is measured can be written."""
+def _prepare(args: argparse.Namespace, *outputs: str | None) -> tuple[nn.Module, Dataset, list[int]]:
+    """The model, the test set and indices of its images, once it is sure that what is measured can be written."""
     for out in outputs:
         check_output(out, args.config, args.checkpoint)
+    cfg = _read(args)
+    dataset = build_test_set(cfg)
+    return prepare_model(cfg, args.checkpoint), dataset, spread_evenly(dataset, args.images)
+
+
+def _read(args: argparse.Namespace) -> Config:
+    """The config, which may be one of MMPretrain's own."""
     path = args.config
     if path.startswith(MMPRETRAIN):
         path = str(Path(mmpretrain.__file__).parent / '.mim/configs' / path.removeprefix(MMPRETRAIN))

@@ -44,7 +44,7 @@ def benchmark(args: argparse.Namespace) -> None:
     subjects = [
         subject for source in args.configs for subject in Subject(source, args.num_classes).with_tokens(args.tokens)
     ]
-    comparison = Comparison(subjects, args.kinds, args.rounds, args.seconds, not args.no_memory, args.profile)
+    comparison = Comparison(subjects, args.kinds, args.rounds, args.seconds, not args.no_memory)
     for setting in settings:
         comparison.measure(setting, args.only)
     if args.out:

@@ -30,12 +30,12 @@ def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
 
 
 def write_json(record: Any, out: str | Path, indent: int = 2) -> None:
-    """Write a record as JSON, whatever the file's name ends in, and say so."""
+    """Write a record as JSON, whatever the file's name ends in."""
     write_atomically(Path(out), mmengine.dump(record, file_format='json', indent=indent))
-    print(f'written to {out}')
 
 
 def write_measured(out: str | Path | None, device: torch.device | str = 'cpu', **measured: Any) -> None:
     """Write what was measured as JSON, with the command, the device and the versions that it is from, if asked to."""
     if out:
         write_json(describe_origin(device) | measured, out)
+        print(f'written to {out}')

@@ -58,6 +58,7 @@ def report_ablation(args: argparse.Namespace) -> None:
         write_atomically(args.out / 'tables.md', '\n'.join(texts.values()))
         write_csv(every, args.out / 'tables.csv')
         ablation_tables.draw(tasks).savefig(args.out / 'changes.png', dpi=100)
+        print(f'written to {args.out}')
     for task, text in texts.items() if args.page else ():
         insert(args.page, task, text)
 

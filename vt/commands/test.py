@@ -46,8 +46,10 @@ def test(args: argparse.Namespace) -> None:
     if args.benchmark:
         result = benchmark_inference(runner)
         record = dict(config=args.config, checkpoint=args.checkpoint, metrics=metrics, **asdict(result))
-        write_json(record, f'{runner.work_dir.rstrip("/")}.benchmark.json')
+        path = f'{runner.work_dir.rstrip("/")}.benchmark.json'
+        write_json(record, path)
         print_table(describe_benchmark(result), title=f'{args.config} on {result.device}')
+        print(f'written to {path}')
 
 
 def has_labels(dataset: Dataset) -> bool:

@@ -54,15 +54,9 @@ def training_config(args: argparse.Namespace) -> Config:
 
 
 def enter_resume(cfg: Config, asked: str | None) -> list[str]:
-    """Enter the checkpoint to go on from, if there is one.
+    """Enter the checkpoint to go on from, if ``--resume`` asked for one, by its path or ``'auto'``; lines for the log.
 
-    Args:
-        cfg: changed in place.
-        asked: of ``--resume``: a path, ``'auto'`` or None. A run that torchrun or SLURM restarted goes on from its own
-            last checkpoint, if it had written one.
-
-    Returns:
-        Lines for the log.
+    A run that torchrun or SLURM restarted goes on from its own last checkpoint, if it had written one.
     """
     if was_restarted() and any_process(Path(cfg.work_dir, POINTER).exists()):
         asked = 'auto'

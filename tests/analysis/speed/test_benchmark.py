@@ -134,7 +134,6 @@ def test_a_comparison_holds_every_model_part_and_kind():
         rounds=3,
         seconds=1,
         memory=False,
-        profile=True,
     )
     comparison.measure(SMALL, ['neck'])
     found = comparison.measurements
@@ -143,7 +142,6 @@ def test_a_comparison_holds_every_model_part_and_kind():
     for m in found:
         assert len(m.seconds) == 3
         assert m.share == m.bound_seconds / np.median(m.seconds)
-        assert m.seconds_by_operator['others'] < sum(m.seconds_by_operator.values())
         assert (m.token_side_seconds is not None) == (m.kind == 'inference' and m.tokens is not None)
     assert found[1].flops < found[2].flops < found[0].flops
     rows = tabulate(found[:3])

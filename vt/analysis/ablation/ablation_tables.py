@@ -61,13 +61,10 @@ def _with_sign(margin: float) -> str:
 
 
 def _describe_speed(scores: Scores, reference: Scores, speeds: Speeds) -> str:
-    """How many times the speed of the model itself: from one interleaved run, else from each one's own benchmark."""
-    if scores.config in speeds and reference.config in speeds:
-        ratios = (speeds[reference.config][kind] / speeds[scores.config][kind] for kind in KINDS)
-        return ' / '.join(f'{ratio:.2f}x' for ratio in ratios)
-    if scores.throughput and reference.throughput:
-        return f'{scores.throughput / reference.throughput:.2f}x'
-    return ''
+    """How many times the speed of the model itself."""
+    if scores.config not in speeds or reference.config not in speeds:
+        return ''
+    return ' / '.join(f'{speeds[reference.config][kind] / speeds[scores.config][kind]:.2f}x' for kind in KINDS)
 
 
 def name_task(rows: list[dict[str, str]], task: str, table: int) -> list[dict[str, str]]:

@@ -18,15 +18,9 @@ class PaperRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One row: a variant against the model itself, ours and the paper's.
+    """One row of a table of the paper's: a variant against the model itself, ours and the paper's.
 
-    Attributes:
-        table: number of the paper's table.
-        label: what the row is.
-        scores: ours.
-        change: ours against the model itself; None for the model itself.
-        paper: the paper's.
-        paper_change: the paper's score against the model itself, in points; None for the model itself.
+    The changes, ours and the paper's score in points, are None for the model itself.
     """
 
     table: int
@@ -40,11 +34,11 @@ class Comparison:
 def compare_with_paper(task: list[Scores]) -> dict[int, list[Comparison]]:
     """All of the paper's tables that the configs of a task have at least two rows of."""
     model = 'VT-R34' if any('resnet34' in scores.model for scores in task) else 'VT-R18'
-    tables = [_compare_segmentors(task) if task[0].metric == 'mIoU' else _compare_classifiers(task, model)]
+    tables = [_compare_twins(task, model)]
     for number, ablation in ABLATIONS.items():
         papers = {row[ablation.column]: row for row in ablation.rows(model)}
         rows = [
-            (f'{ablation.column}: {value}', name, PaperRow(row['top1'], row['mflops'], row['mparams']))
+            (f'{ablation.column}: {value}', name, _paper_row(row))
             for value, name in ablation.variants.items()
             if (row := papers.get(value))
         ]
@@ -53,34 +47,26 @@ def compare_with_paper(task: list[Scores]) -> dict[int, list[Comparison]]:
     return {rows[0].table: rows for rows in tables if len(rows) > 1}
 
 
-def _compare_classifiers(task: list[Scores], model: str) -> list[Comparison]:
-    """Table 2: VT-ResNet and the ResNet that it replaces."""
-    papers = {row['model']: row for row in load_tables()['table2_default_recipe']}
-    names = dict(baseline=model.removeprefix('VT-'), vt=model)
-    rows = {
-        key: PaperRow(papers[name]['top1_val'], papers[name]['mflops'], papers[name]['mparams'])
-        for key, name in names.items()
-    }
-    return _compare_twins(2, task, **rows)
-
-
-def _compare_segmentors(task: list[Scores]) -> list[Comparison]:
-    """Table 9: VT-FPN and the FPN that it replaces."""
-    papers = {row['model']: row for row in load_tables()['table9_coco_stuff_800x1216']}
-    names = dict(baseline='R-50 FPN', vt='R-50 VT-FPN')
-    rows = {
-        key: PaperRow(papers[name]['miou'], 1000 * papers[name]['gflops_total'], None) for key, name in names.items()
-    }
-    return _compare_twins(9, task, **rows)
-
-
-def _compare_twins(number: int, task: list[Scores], baseline: PaperRow, vt: PaperRow) -> list[Comparison]:
+def _compare_twins(task: list[Scores], model: str) -> list[Comparison]:
+    """Table 2 or 9: a model and the one that it replaces."""
+    if task[0].metric == 'mIoU':
+        number, table, names = 9, 'table9_coco_stuff_800x1216', ('R-50 FPN', 'R-50 VT-FPN')
+    else:
+        number, table, names = 2, 'table2_default_recipe', (model.removeprefix('VT-'), model)
+    papers = {row['model']: row for row in load_tables()[table]}
     plain = {scores.model: scores for scores in task if scores.variant is None}
     for name in plain:
         if f'vt-{name}' in plain:
-            rows = [(name, name, baseline), (f'vt-{name}', f'vt-{name}', vt)]
+            ours = (name, f'vt-{name}')
+            rows = [(own, own, _paper_row(papers[paper])) for own, paper in zip(ours, names)]
             return _compare(number, task, plain, rows, reference=f'vt-{name}')
     return []
+
+
+def _paper_row(row: dict) -> PaperRow:
+    if 'miou' in row:
+        return PaperRow(row['miou'], 1000 * row['gflops_total'], None)
+    return PaperRow(row.get('top1', row.get('top1_val')), row['mflops'], row['mparams'])
 
 
 def _compare(

@@ -20,13 +20,10 @@ from .model_and_images import preprocessed
 
 
 class RecordScaledDotProduct(TorchFunctionMode):
-    """Record the attention of every ``scaled_dot_product_attention`` that PyTorch runs inside the ``with`` block.
+    """Record every ``scaled_dot_product_attention`` inside the block: its attention, ``(N, h, S, S)``, in ``maps``.
 
-    The attention is what PyTorch itself multiplies the values with, biases, masks and scale included: the same function
-    is called once more with the identity as values.
-
-    Attributes:
-        maps: one tensor a call, ``(N, h, S, S)``, in the order of the calls.
+    It is what PyTorch itself multiplies the values with, biases, masks and scale included: the same function is called
+    once more with the identity as values.
     """
 
     def __init__(self) -> None:
@@ -135,22 +132,12 @@ class Locality(NamedTuple):
         """All of it as JSON has it, with the mean and the standard deviation over heads."""
         heads = self.ratios
         shares = dict(mean=heads.mean(dim=1), std_over_heads=heads.std(dim=1, correction=0), of_heads=heads)
-        return {key: value.tolist() for key, value in (shares | dict(on_no_patch=self.on_no_patch)).items()} | dict(
-            uniform=self.uniform
-        )
+        shares |= dict(on_no_patch=self.on_no_patch, uniform=torch.tensor(self.uniform, dtype=torch.float64))
+        return {key: value.tolist() for key, value in shares.items()}
 
 
 def measure_locality(model: nn.Module, dataset: Dataset, indices: Iterable[int]) -> Locality:
-    """The locality of a ViT by depth.
-
-    Args:
-        model: a classifier of MMPretrain, in evaluation mode.
-        dataset: a test set.
-        indices: of its images.
-
-    Raises:
-        UserError: the backbone is not a ViT whose attention can be read.
-    """
+    """The locality by depth of a ViT of MMPretrain, in evaluation mode, on images of a test set."""
     ratios, to_patches, uniform = [], [], []
     for inputs, _ in preprocessed(model, dataset, indices):
         attention, grid = read_patch_attention(model, inputs)
@@ -179,12 +166,7 @@ def describe_locality(locality: Locality) -> list[dict[str, str]]:
 
 
 def draw_locality(locality: Locality, title: str) -> Figure:
-    """The share of local attention by depth, mean and standard deviation over heads, as in the paper's figure 5.
-
-    Args:
-        locality: what is drawn.
-        title: whose attention it is.
-    """
+    """The share of local attention by depth, mean and standard deviation over heads, as in the paper's figure 5."""
     ratios, uniform = locality.ratios, locality.uniform
     figure = Figure(figsize=(6, 4), layout='constrained')
     axes = figure.subplots()

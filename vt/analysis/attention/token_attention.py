@@ -21,15 +21,9 @@ from .token_measures import measure_tokens
 def measure_tokenizers(
     model: nn.Module, dataset: Dataset, indices: Iterable[int], background: Sequence[int]
 ) -> dict[str, dict]:
-    """Entropy, gain on the foreground and reach of a model's visual tokens.
+    """Entropy, gain on the foreground and reach of a model's visual tokens, on images of a test set.
 
     A token's map is the mean over its tokenizer's heads, W the mean over the relation's; the paper's have one.
-
-    Args:
-        model: a classifier or segmentor, in evaluation mode.
-        dataset: a test set.
-        indices: of its images.
-        background: its classes that are background.
 
     Returns:
         For each tokenizer the size of its maps and the means over images, and over tokens or for each of them; None for

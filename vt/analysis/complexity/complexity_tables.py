@@ -73,13 +73,7 @@ def count_config(
 ) -> tuple[Complexity, Complexity | None]:
     """FLOPs and parameters of a config's model and of its neck, counted without computing anything.
 
-    Args:
-        path: the config.
-        size: height and width of the image.
-        num_classes: classes of a segmentor's head; the config's by default.
-
-    Returns:
-        The whole and the neck; None where there is no neck with parameters.
+    The neck's are None where there is none with parameters. ``num_classes`` are a segmentor's, by default the config's.
     """
     model, image = _build_without_memory(path, size, num_classes)
     whole = count_complexity(model, image, mode='tensor')

@@ -45,16 +45,9 @@ class Ceilings:
 
 
 class CeilingMeter:
-    """Steps that measure the ceilings, to be run in turn with what is compared to them.
+    """``steps`` that measure the ceilings, by their names, to be run in turn with what is compared to them.
 
     Each takes some ten milliseconds on two cores of a CPU, about one on a large GPU.
-
-    Args:
-        device: where they run.
-        dtype: precision of the operands.
-
-    Attributes:
-        steps: what to run, by the names of :class:`Ceilings`.
     """
 
     def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
@@ -83,9 +76,5 @@ class CeilingMeter:
         )
 
     def ceilings(self, times: dict[str, np.ndarray]) -> Ceilings:
-        """The rates of the median runs.
-
-        Args:
-            times: seconds of the runs of :attr:`steps`; other names are left aside.
-        """
+        """The rates of the median runs, given seconds of the runs of the steps, maybe among others."""
         return Ceilings(**{name: float(work / np.median(times[name])) for name, work in self._work.items()})

@@ -15,7 +15,7 @@ from .measurement import Measurement, Setting
 from .model_memory import peak_memories
 from .roofline import bound_seconds
 from .subject import Subject
-from .timing import time_by_operator, time_interleaved, time_token_side
+from .timing import time_interleaved, time_token_side
 from .workload import Workload, has_part
 
 # What must be known to read the tables.
@@ -30,7 +30,7 @@ class Comparison:
     """Measures models in one setting after another.
 
     In every round all models take a step, and then the machine's ceilings are measured, so that both see the same
-    machine.
+    machine. What was measured so far is in ``measurements`` and, of each part, kind and setting, in ``ceilings``.
 
     Args:
         subjects: the models, the first as the reference.
@@ -38,14 +38,9 @@ class Comparison:
         rounds: steps of each.
         seconds: about how long one part of the models may take, in inference and in training each.
         memory: measure peak memory.
-        profile: measure where a part's time goes, the whole's left out.
 
     Raises:
         UserError: two models have one name.
-
-    Attributes:
-        measurements: what was measured so far.
-        ceilings: of each part, kind and setting.
     """
 
     def __init__(
@@ -55,14 +50,13 @@ class Comparison:
         rounds: int,
         seconds: float,
         memory: bool = True,
-        profile: bool = False,
     ) -> None:
         names = [(subject.name, subject.tokens) for subject in subjects]
         if len(set(names)) < len(names):
             raise UserError('two of the models have one name; give each once, or copy a config to another name')
         self.subjects, self.kinds = list(subjects), list(kinds)
         self.rounds, self.seconds = rounds, seconds
-        self.memory, self.profile = memory, profile
+        self.memory = memory
         self.measurements: list[Measurement] = []
         self.ceilings: list[dict] = []
 
@@ -108,46 +102,36 @@ class Comparison:
             )
             if kind == 'inference' and setting.compile == 'off' and not setting.fuse_conv_bn:
                 measurement.token_side_seconds = time_token_side(workload.module, step, device)
-            if self.profile and part != 'whole':
-                measurement.seconds_by_operator = time_by_operator(step, device)
             found.append(measurement)
         self.measurements += found
         return found
 
     def print_tables(self) -> None:
-        """A table for each part and kind in each setting, then the ceilings, then where time goes."""
+        """A table for each part and kind in each setting, then the ceilings."""
         runs = groupby(self.measurements, lambda result: (result.part, result.kind, result.setting))
         for (part, kind, setting), measurements in runs:
             print_table(tabulate(list(measurements)), title=f'{part}, {kind}: {setting.describe()}')
         ceilings = [_describe_ceilings(**ceiling) for ceiling in self.ceilings]
         print_table(ceilings, title="the machine's ceilings", notes=NOTES)
-        for result in self.measurements:
-            if result.seconds_by_operator:
-                title = f'{result.model}, {result.part}, {result.kind}: where the time goes'
-                print_table(_describe_operators(result.seconds_by_operator), title=title)
 
 
 def tabulate(measurements: Sequence[Measurement]) -> list[dict[str, str]]:
     """Rows of one interleaved run, one a model, each against the first."""
-    return [_tabulate(measurement, measurements[0]) for measurement in measurements]
-
-
-def _tabulate(measurement: Measurement, first: Measurement) -> dict[str, str]:
-    tokens = '' if measurement.tokens is None else f', {measurement.tokens} tokens'
-    row = {
-        'model': measurement.model + tokens,
-        'FLOPs (G)': f'{measurement.flops / 1e9:.3f}',
-        'fewer': f'{first.flops / measurement.flops:.3f}x',
-        'parameters (M)': f'{measurement.parameters / 1e6:.2f}',
-        'median (ms)': f'{1e3 * measurement.median:.4g}',
-        'spread (%)': f'{100 * measurement.spread:.1f}',
-        'faster': f'{first.median / measurement.median:.3f}x',
-        'images/s': f'{measurement.batch_size / measurement.median:.4g}',
-        'of the roofline (%)': f'{100 * measurement.share:.0f}',
-    }
-    if measurement.peak_memory is not None:
-        row['peak memory (MB)'] = f'{measurement.peak_memory / 1e6:.0f}'
-    return row
+    first, rows = measurements[0], []
+    for m in measurements:
+        row = {
+            'model': m.model if m.tokens is None else f'{m.model}, {m.tokens} tokens',
+            'FLOPs (G)': f'{m.flops / 1e9:.3f}',
+            'fewer': f'{first.flops / m.flops:.3f}x',
+            'parameters (M)': f'{m.parameters / 1e6:.2f}',
+            'median (ms)': f'{1e3 * m.median:.4g}',
+            'spread (%)': f'{100 * m.spread:.1f}',
+            'faster': f'{first.median / m.median:.3f}x',
+            'images/s': f'{m.batch_size / m.median:.4g}',
+            'of the roofline (%)': f'{100 * m.share:.0f}',
+        }
+        rows.append(row if m.peak_memory is None else row | {'peak memory (MB)': f'{m.peak_memory / 1e6:.0f}'})
+    return rows
 
 
 def _describe_ceilings(part: str, kind: str, size: tuple[int, int], **ceiling: Any) -> dict[str, str]:
@@ -158,12 +142,3 @@ def _describe_ceilings(part: str, kind: str, size: tuple[int, int], **ceiling: A
         'device': ceiling['device'],
         'precision': ceiling['dtype'],
     } | {title: f'{ceiling[name] / 1e9:.1f}' for name, title in TITLES.items()}
-
-
-def _describe_operators(seconds: dict[str, float]) -> list[dict[str, str]]:
-    """A row an operator of a measurement's ``seconds_by_operator``."""
-    whole = sum(seconds.values())
-    return [
-        {'operator': name, 'ms': f'{1e3 * value:.1f}', 'share (%)': f'{100 * value / whole:.0f}'}
-        for name, value in seconds.items()
-    ]

@@ -37,16 +37,7 @@ class Cost:
 
 @dataclass
 class Benchmark(Cost):
-    """The cost of one model on one device, and of its neck alone.
-
-    Attributes:
-        batch_size: images in a step.
-        image_shape: channels, height, width.
-        device: name of the device.
-        dtype: precision of the weights and images.
-        torch: version of PyTorch.
-        neck: cost of the neck on the maps that it is given; None where no neck has parameters.
-    """
+    """The cost of one model on one device, and of its neck alone, if it has one with parameters."""
 
     batch_size: int
     image_shape: tuple[int, int, int]

@@ -23,12 +23,6 @@ def peak_memories(subject: Subject, part: str, setting: Setting, kinds: tuple[st
     which has made such steps before; what it has when the model is gone is taken off. That is what a step needs; an
     allocator that keeps freed memory may hold more. On a GPU it is what PyTorch allocates.
 
-    Args:
-        subject: the model.
-        part: what of it; the rest of the model is not counted.
-        setting: how it runs.
-        kinds: ``'inference'``, ``'training'`` or both, in this order.
-
     Raises:
         UserError: there is neither a GPU nor Linux.
     """

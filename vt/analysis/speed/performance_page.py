@@ -27,11 +27,7 @@ FORMATS = dict(
 
 
 def render(template: str, folder: Path) -> str:
-    """The page's text.
-
-    Args:
-        template: Jinja's, with the text between the numbers.
-        folder: of the measurements.
+    """The page's text: Jinja's template with the numbers of a folder of measurements.
 
     Raises:
         MissingFileError: a measurement that the page needs is not there.

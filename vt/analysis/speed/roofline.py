@@ -57,14 +57,8 @@ def matrix_operators(module: nn.Module, inputs: Any, dtype: torch.dtype, trainin
     """The matrix operators of one call, or of a call and its backward pass, counted without computing anything.
 
     A tokenizer or a projector counts as one attention, which reads its pixels once; its gradient to pixels that are
-    key and value in one counts once, too. Counted from the module's outputs: a loss has no matrix operators.
-
-    Args:
-        module: is left as it is.
-        inputs: a tensor or a sequence of them; with ``training`` those that require gradients get them.
-        dtype: precision of all operands.
-        training: count the backward pass as well.
-        **options: of the call.
+    key and value in one counts once, too. Counted from the module's outputs: a loss has no matrix operators. With
+    ``training`` the inputs that require gradients get them; ``dtype`` is the precision of all operands.
     """
     skeleton = copy.deepcopy(module).to(device='meta', dtype=dtype)
     skeleton.train(training)

@@ -25,15 +25,10 @@ def exponent(xs: Sequence[float], ys: Sequence[float]) -> float:
 
 
 def scaling_lines(measurements: Sequence[Measurement], x: str, shorten: Callable[[str], str] = str) -> dict[str, Line]:
-    """Median seconds over pixels or tokens, with the time of the token side as a line of its own.
-
-    Args:
-        measurements: any.
-        x: ``'pixels'`` or ``'tokens'``.
-        shorten: a model's name for its label.
+    """Median seconds over ``x``, pixels or tokens, with the time of the token side as a line of its own.
 
     Returns:
-        Values of ``x`` and seconds, by a label that names the model and what else tells the lines apart. Lines of one
+        Values of ``x`` and seconds, by a label of the model's name and what else tells the lines apart. Lines of one
         point are left out.
     """
     kept = [m for m in measurements if getattr(m, x) is not None]

@@ -1,4 +1,4 @@
-"""Time and memory of steps, measured so that a comparison holds, and where inside a step its time goes.
+"""Time and memory of steps, measured so that a comparison holds, and of the tokens' side inside a step.
 
 Steps that are compared run in turn inside one process, A B C A B C ..., so that a machine whose speed drifts is unfair
 to none; medians and ratios are reported.
@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from rich.progress import track
 from torch import nn
-from torch.profiler import ProfilerActivity, profile
 
 from vt.models.grouped_linear import GroupedLinear
 
@@ -38,7 +37,7 @@ def describe_device(device: torch.device) -> str:
 def time_interleaved(
     steps: dict[Hashable, Step], device: torch.device, title: str, rounds: int, warmup: int = 3, seconds: float = 60.0
 ) -> dict[Hashable, np.ndarray]:
-    """Time steps in turn.
+    """Time steps in turn: seconds of each one's rounds, ``(rounds,)``, by name.
 
     A GPU is synchronised around each run, and a run repeats a short step until it takes ten milliseconds or so: what
     is measured is a step in a row of them, launched while the one before still computes, where there is time for it.
@@ -50,9 +49,6 @@ def time_interleaved(
         rounds: how often each runs after the warm-up.
         warmup: runs of each before the clock counts.
         seconds: about how long all may take; rounds are cut to fit, to 3 at the least.
-
-    Returns:
-        Seconds of a step, of each round, ``(rounds,)``, by name.
     """
     repeats = dict.fromkeys(steps, 1)
     for _ in range(warmup):
@@ -117,18 +113,6 @@ def resident_memory(field: str) -> int:
     return int(line.split()[1]) * 1024
 
 
-def time_by_operator(step: Step, device: torch.device, most: int = 8) -> dict[str, float]:
-    """Where a step's time goes: seconds in each operator itself, of one run, the largest first and the rest summed."""
-    step()
-    activities = [ProfilerActivity.CUDA if device.type == 'cuda' else ProfilerActivity.CPU]
-    with profile(activities=activities) as profiler:
-        step()
-    name = 'self_device_time_total' if device.type == 'cuda' else 'self_cpu_time_total'
-    seconds = {event.key: getattr(event, name) / 1e6 for event in profiler.key_averages()}
-    ordered = sorted(seconds.items(), key=lambda item: -item[1])
-    return dict(ordered[:most]) | {'others': sum(value for _, value in ordered[most:])}
-
-
 def token_side(module: nn.Module) -> list[nn.Module]:
     """The outermost modules that see tokens and no pixels: relations, and token-side matrices outside of them."""
     found: dict[str, nn.Module] = {}
@@ -141,15 +125,10 @@ def token_side(module: nn.Module) -> list[nn.Module]:
 
 
 def time_token_side(module: nn.Module, step: Step, device: torch.device, rounds: int = 20) -> list[float] | None:
-    """Seconds that a step spends in :func:`token_side`, of each of some runs; None where there is nothing such.
+    """Seconds that a step of inference of a module, not compiled, spends in :func:`token_side`; None without it.
 
-    Only calls of modules are seen: products that a module makes of another one's weights are not.
-
-    Args:
-        module: what ``step`` runs, not compiled.
-        step: a step of inference.
-        device: where it runs; on a GPU its own clock counts.
-        rounds: number of runs, after two that don't count.
+    One number a run, after two that don't count. Only calls of modules are seen: products that a module makes of
+    another one's weights are not. On a GPU its own clock counts.
     """
     parts, marks, runs = token_side(module), [], []
     hooks = [part.register_forward_pre_hook(lambda *_: marks.append(_now(device))) for part in parts]
