@@ -96,11 +96,7 @@ def describe_run(work_dir: Path) -> dict[str, str]:
 
 
 def read_json(path: Path, hint: str) -> Any:
-    """What a JSON file holds.
-
-    Raises:
-        MissingFileError: it is not there; ``hint`` says how to make it.
-    """
+    """What a JSON file holds; a ``MissingFileError`` that says by ``hint`` how to make it where it is not there."""
     if not path.is_file():
         raise MissingFileError(f'there is no {path}; {hint}')
     return json.loads(path.read_text())

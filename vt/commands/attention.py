@@ -17,7 +17,7 @@ from vt.analysis.attention.model_and_images import (
     spread_evenly,
     spread_over_classes,
 )
-from vt.analysis.attention.token_attention import describe_distances, describe_entropies, measure_tokenizers
+from vt.analysis.attention.token_attention import measure_tokenizers, print_tokenizers
 from vt.analysis.attention.token_figure import draw_attention, look, name_tokenizer
 from vt.analysis.tables import print_table
 from vt.engine.config_files import read_config, require_file
@@ -33,14 +33,7 @@ def report_tokens(args: argparse.Namespace) -> None:
     """Entropy, gain on the foreground and reach of a trained model's visual tokens; write them on request."""
     model, dataset, indices = _prepare(args, args.out)
     rows = measure_tokenizers(model, dataset, indices, args.background)
-    name = f'{Path(args.config).stem}, {len(indices)} test images'
-    title = f'{name}: entropy of attention in nats, attention on a pixel of the foreground'
-    print_table(describe_entropies(rows), title=title)
-    left_out = next(iter(rows.values()))['images_without_both_regions']
-    if 0 < left_out < len(indices):
-        print(f'foreground: {left_out} images left out, labels show it or background alone')
-    title = f'{name}: distance of interacting pixels, root mean square in diagonals'
-    print_table(describe_distances(rows), title=title)
+    print_tokenizers(rows, Path(args.config).stem, len(indices))
     source = dict(config=args.config, checkpoint=args.checkpoint, background=args.background)
     write_measured(args.out, **source, tokenizers=rows)
 
@@ -62,7 +55,8 @@ def report_locality(args: argparse.Namespace) -> None:
 def show_tokens(args: argparse.Namespace) -> None:
     """Draw where the tokens of one tokenizer look, on given pictures or a few test images."""
     cfg = _read(args)
-    out = args.out or _default_output(cfg, args.config)
+    work_dir = Path(cfg.get('work_dir') or Path('work_dirs', Path(args.config).stem))
+    out = args.out or (work_dir if work_dir.is_dir() else Path()) / 'tokens.png'
     check_output(out, args.config, args.checkpoint, *args.pictures)
     model = prepare_model(cfg, args.checkpoint)
     tokenizer = name_tokenizer(model, args.module)
@@ -96,9 +90,3 @@ def _read(args: argparse.Namespace) -> Config:
     if args.checkpoint:
         require_file(args.checkpoint, 'checkpoint')
     return cfg
-
-
-def _default_output(cfg: Config, config: str) -> Path:
-    """``tokens.png`` in the work directory of the config's runs where there is one, else in the current folder."""
-    work_dir = Path(cfg.get('work_dir') or Path('work_dirs', Path(config).stem))
-    return (work_dir if work_dir.is_dir() else Path()) / 'tokens.png'

@@ -4,7 +4,6 @@ import argparse
 from pathlib import Path
 
 from vt.analysis.ablation import ablation_tables
-from vt.analysis.ablation.paper_changes import compare_with_paper
 from vt.analysis.ablation.run_scores import gather, read_records
 from vt.analysis.complexity.complexity_tables import all_tables
 from vt.analysis.run_record import describe_run
@@ -40,7 +39,7 @@ def report_ablation(args: argparse.Namespace) -> None:
     """
     records = read_records(args.runs)
     speeds = ablation_tables.read_speeds(args.speed)
-    tasks = {name: compare_with_paper(scores) for name, scores in gather(records).items()}
+    tasks = {name: ablation_tables.compare_with_paper(scores) for name, scores in gather(records).items()}
     tasks = {name: comparisons for name, comparisons in tasks.items() if comparisons}
     if not tasks:
         raise UserError('no two of these runs stand in one table of the paper; give a model and a variant of it')

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
-from vt.analysis.ablation.ablation_tables import describe, draw
-from vt.analysis.ablation.paper_changes import compare_with_paper
+from vt.analysis.ablation.ablation_tables import compare_with_paper, describe, draw
 from vt.analysis.ablation.run_scores import Scores, compare, gather, read_records
 from vt.analysis.paper import ABLATIONS, load_tables
 from vt.analysis.tables import insert

@@ -44,18 +44,11 @@ def _read_attention(query: Tensor, key: Tensor, value: Tensor, *args, **options)
 
 
 def read_patch_attention(model: nn.Module, inputs: Tensor) -> tuple[list[Tensor], tuple[int, int]]:
-    """Attention of every layer of a ViT in one forward pass.
+    """Attention of every layer of a ViT, and the grid of patches, H and W, in one forward pass of preprocessed images.
 
     It reads MMPretrain's backbones whose layers attend by PyTorch's ``scaled_dot_product_attention`` from every token
-    to every token: VisionTransformer, DistilledVisionTransformer, DeiT3, RevVisionTransformer.
-
-    Args:
-        model: a classifier of MMPretrain, in evaluation mode.
-        inputs: preprocessed images, ``(N, 3, height, width)``.
-
-    Returns:
-        Of each layer ``(N, h, P, S)``: what the patches give to all tokens, the patches being the last P of the S; and
-        the grid of patches, H and W.
+    to every token: VisionTransformer, DistilledVisionTransformer, DeiT3, RevVisionTransformer. Of each layer
+    ``(N, h, P, S)``: what the patches give to all tokens, the patches being the last P of the S.
 
     Raises:
         UserError: the backbone is not of this kind.

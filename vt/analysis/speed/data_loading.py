@@ -23,13 +23,9 @@ FILE_SIZE, QUALITY = 110_000, 93
 
 
 def loading_config(path: str, decoder: str | None, workers: int, images: str | None) -> Config:
-    """A config whose training images come from a decoder, a number of workers, and a folder of pictures.
+    """A config whose training images come from a decoder, a number of workers, and a folder of class folders.
 
-    Args:
-        path: the config.
-        decoder: ``imdecode_backend`` of its ``LoadImageFromFile``; None keeps it.
-        workers: processes that load; 0 for none beside the main one.
-        images: folder of class folders in place of the config's data; None keeps them.
+    None as decoder, mmcv's ``imdecode_backend``, or as folder keeps the config's own.
 
     Raises:
         ImportError: the decoder needs a package that isn't here (turbojpeg: PyTurboJPEG, and libjpeg-turbo).

@@ -16,15 +16,10 @@ from .timing import describe_device, peak_memory, time_alone
 
 @dataclass
 class Cost:
-    """The cost of a module.
+    """The cost of a module: multiply-adds of one image, parameters, and what was measured.
 
-    Attributes:
-        flops: multiply-adds of one image.
-        parameters: number of parameters.
-        latency_median: seconds of one image, batch 1.
-        latency_95: the 95th percentile of the same.
-        throughput: images a second at the batch size, from the median step.
-        peak_memory: bytes at the peak of a step at the batch size.
+    ``latency_median`` and ``latency_95``, the 95th percentile, are seconds of one image; ``throughput``, images/s
+    from the median step, and ``peak_memory``, bytes, are those at the batch size.
     """
 
     flops: int

@@ -23,13 +23,7 @@ from .ceilings import Ceilings
 
 @dataclass(frozen=True)
 class Operator:
-    """One matrix operator of a pass.
-
-    Attributes:
-        kind: ``'convolution'``, ``'matmul'`` or ``'attention'``.
-        flops: multiply-adds.
-        bytes: of what it must read and write, each tensor once.
-    """
+    """A convolution, matmul or attention: multiply-adds, and bytes that it must read and write, each tensor once."""
 
     kind: str
     flops: int

@@ -28,12 +28,9 @@ LIBRARIES = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A model to be measured.
+    """A model to be measured: the path of a config, or a peer's name, ``library:model``.
 
-    Attributes:
-        source: path of a config, or a peer's name, ``library:model``.
-        num_classes: of the head; the config's, or the library's, by default.
-        tokens: L, visual tokens of a VT model; the config's by default.
+    By default it has its own number of classes and, a VT model, of visual tokens.
     """
 
     source: str
