@@ -77,8 +77,8 @@ def _prepare(args: argparse.Namespace, *outputs: str | None) -> tuple[nn.Module,
     for out in outputs:
         check_output(out, args.config, args.checkpoint)
     cfg = _read(args)
-    dataset = build_test_set(cfg)
-    return prepare_model(cfg, args.checkpoint), dataset, spread_evenly(dataset, args.images)
+    model, dataset = prepare_model(cfg, args.checkpoint), build_test_set(cfg)
+    return model, dataset, spread_evenly(dataset, args.images)
 
 
 def _read(args: argparse.Namespace) -> Config:
