@@ -29,17 +29,8 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def main() -> None:
-    args = parse_args()
-    from vt.engine.errors import one_line_errors
-
-    with one_line_errors(args.config, args.traceback):
-        from vt.checkpoints.loading import weights_only
-        from vt.commands.attention import report_locality, report_tokens
-
-        with weights_only(unless=args.trust_checkpoint):
-            report_tokens(args) if args.command == 'tokens' else report_locality(args)
-
-
 if __name__ == '__main__':
-    main()
+    from vt.commands.arguments import run
+
+    args = parse_args()
+    run(f'attention:report_{args.command}', args)

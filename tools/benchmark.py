@@ -21,12 +21,11 @@ def parse_args() -> argparse.Namespace:
     what.add_argument('--num-classes', type=int, help="classes of the head (default: the config's)")
     what.add_argument('--tokens', type=int, nargs='+', default=[], help='numbers of tokens of VT models, side by side')
     what.add_argument('--no-memory', action='store_true', help='leave peak memory out, which takes a process a model')
-    what.add_argument('--profile', action='store_true', help="also show where each part's time goes, by operator")
     how = parser.add_argument_group('settings; of several, every combination is a run')
-    how.add_argument('--batch-size', type=int, default=8, help='images in a step (default: 8)')
-    how.add_argument('--batch-sizes', type=int, nargs='+', help='several of them')
-    how.add_argument('--size', type=int, nargs='+', default=[224], help='height and width (default: 224)')
-    how.add_argument('--sizes', nargs='+', help='several of them, such as 224 800x1216')
+    how.add_argument('--batch-sizes', type=int, nargs='+', default=[8], help='images in a step (default: 8)')
+    how.add_argument(
+        '--sizes', nargs='+', default=['224'], help='of images: 224, or height and width as 800x1216 (default: 224)'
+    )
     how.add_argument(
         '--dtypes',
         nargs='+',
@@ -62,17 +61,7 @@ def parse_args() -> argparse.Namespace:
     return args
 
 
-def main() -> None:
-    args = parse_args()
-    from vt.engine.errors import one_line_errors
-
-    with one_line_errors('benchmark', args.traceback):
-        from vt.checkpoints.loading import weights_only
-        from vt.commands.benchmark import benchmark
-
-        with weights_only():
-            benchmark(args)
-
-
 if __name__ == '__main__':
-    main()
+    from vt.commands.arguments import run
+
+    run('benchmarks:benchmark', parse_args())

@@ -26,15 +26,7 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def main() -> None:
-    args = parse_args()
-    from vt.engine.errors import one_line_errors
-
-    with one_line_errors('benchmark_data', args.traceback):
-        from vt.commands.benchmark_data import benchmark_data
-
-        benchmark_data(args)
-
-
 if __name__ == '__main__':
-    main()
+    from vt.commands.arguments import run
+
+    run('benchmarks:benchmark_data', parse_args())

@@ -12,15 +12,7 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def main() -> None:
-    args = parse_args()
-    from vt.engine.errors import one_line_errors
-
-    with one_line_errors('benchmark_startup', args.traceback):
-        from vt.commands.benchmark_startup import benchmark_startup
-
-        benchmark_startup(args)
-
-
 if __name__ == '__main__':
-    main()
+    from vt.commands.arguments import run
+
+    run('benchmarks:benchmark_startup', parse_args())

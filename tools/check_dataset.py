@@ -1,7 +1,6 @@
 """Read the data of a config once and list what is wrong with them: ``python tools/check_dataset.py CONFIG``."""
 
 import argparse
-import sys
 
 
 def parse_args() -> argparse.Namespace:
@@ -17,17 +16,7 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def main() -> None:
-    args = parse_args()
-    from vt._libraries import importing
-    from vt.engine.errors import one_line_errors
-
-    with one_line_errors(args.config, args.traceback):
-        with importing():
-            from vt.commands.check_dataset import check_dataset
-
-        sys.exit(0 if check_dataset(args) else 1)
-
-
 if __name__ == '__main__':
-    main()
+    from vt.commands.arguments import run
+
+    run('check_dataset:check_dataset', parse_args())

@@ -3,9 +3,7 @@
 import argparse
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-CONFIGS = ROOT / 'configs'
-DOCS = ROOT / 'docs'
+DOCS = Path(__file__).parents[1] / 'docs'
 
 
 def parse_args() -> argparse.Namespace:
@@ -30,22 +28,8 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def main() -> None:
-    args = parse_args()
-    from vt.engine.errors import one_line_errors
-
-    with one_line_errors('report', args.traceback):
-        from vt.commands import report_tables
-
-        if args.command == 'runs':
-            report_tables.report_runs(args.work_dirs)
-        elif args.command == 'complexity':
-            report_tables.report_complexity(CONFIGS)
-        elif args.command == 'performance':
-            report_tables.report_performance(args.data, DOCS / 'performance.template.md', args.page, args.readme)
-        else:
-            report_tables.report_ablation(args.runs, args.speed, args.out, args.page)
-
-
 if __name__ == '__main__':
-    main()
+    from vt.commands.arguments import run
+
+    args = parse_args()
+    run(f'reports:report_{args.command}', args)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def parse_args() -> argparse.Namespace:
-    from vt.commands.arguments import add_trust_argument
+    from vt.commands.arguments import ConfigOptions, add_trust_argument
 
     parser = argparse.ArgumentParser(
         description='Draw where each visual token looks, on given pictures or a few test images.'
@@ -28,22 +28,15 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--module', type=int, default=0, help='whose tokenizer: 0 for the first VT module or level, -1 the last'
     )
+    parser.add_argument(
+        '--cfg-options', nargs='+', action=ConfigOptions, help='settings that override the config, as key=value'
+    )
     add_trust_argument(parser)
     parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     return parser.parse_args()
 
 
-def main() -> None:
-    args = parse_args()
-    from vt.engine.errors import one_line_errors
-
-    with one_line_errors(args.config, args.traceback):
-        from vt.checkpoints.loading import weights_only
-        from vt.commands.show_tokens import show_tokens
-
-        with weights_only(unless=args.trust_checkpoint):
-            show_tokens(args)
-
-
 if __name__ == '__main__':
-    main()
+    from vt.commands.arguments import run
+
+    run('attention:show_tokens', parse_args())

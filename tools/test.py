@@ -22,19 +22,7 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def main() -> None:
-    args = parse_args()
-    from vt._libraries import importing
-    from vt.engine.errors import one_line_errors
-
-    with one_line_errors(args.config, args.traceback):
-        with importing():
-            from vt.checkpoints.loading import weights_only
-            from vt.commands.test import test
-
-        with weights_only(unless=args.trust_checkpoint):
-            test(args)
-
-
 if __name__ == '__main__':
-    main()
+    from vt.commands.arguments import run
+
+    run('test:test', parse_args())

@@ -2,12 +2,13 @@
 
 import pytest
 import torch
+from forked_tools import run_forked as run
 from mmengine.config import Config
 from mmengine.optim import OptimWrapper
 from mmengine.registry import PARAM_SCHEDULERS, init_default_scope
 from mmpretrain.registry import MODELS
 from process_groups import run_processes
-from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line, run
+from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18-advanced_digits.py'
 FEW = [

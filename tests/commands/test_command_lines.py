@@ -10,7 +10,8 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line, run
+from forked_tools import run_forked as run
+from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 FEW = [
@@ -122,7 +123,7 @@ def test_models_side_by_side(tmp_path):
 
 
 def test_a_training_step_and_its_memory(tmp_path):
-    arguments = [CONFIG, '--size', '64', '32', '--batch-size', '2', '--rounds', '3', '--out', 'b.json']
+    arguments = [CONFIG, '--sizes', '64x32', '--batch-sizes', '2', '--rounds', '3', '--out', 'b.json']
     result = run('benchmark.py', *arguments, '--memory-formats', 'contiguous', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     inference, training = json.loads((tmp_path / 'b.json').read_text())['results']

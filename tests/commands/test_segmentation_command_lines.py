@@ -6,8 +6,9 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from forked_tools import run_forked as run
 from PIL import Image
-from tool_runner import ROOT, assert_one_line, run
+from tool_runner import ROOT, assert_one_line
 
 CONFIG = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
 FEW = [
@@ -93,8 +94,8 @@ def test_picture_of_the_tokens(trained, checkpoint):
 
 def test_segmentors_and_their_necks_side_by_side(tmp_path):
     twin = ROOT / 'configs/baselines/fpn_r18_digit-scenes.py'
-    arguments = [twin, CONFIG, '--size', '64', '96', '--batch-size', '2', '--rounds', '3', '--out', 'b.json']
-    arguments += ['--num-classes', '7', '--profile', '--no-memory', '--dtypes', 'bfloat16']
+    arguments = [twin, CONFIG, '--sizes', '64x96', '--batch-sizes', '2', '--rounds', '3', '--out', 'b.json']
+    arguments += ['--num-classes', '7', '--no-memory', '--dtypes', 'bfloat16']
     result = run('benchmark.py', *arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     results = json.loads((tmp_path / 'b.json').read_text())['results']
@@ -104,9 +105,7 @@ def test_segmentors_and_their_necks_side_by_side(tmp_path):
     assert measured == [(part, kind, name) for part in ('whole', 'neck') for kind in kinds for name in names]
     assert all(len(entry['seconds']) == 3 and entry['dtype'] == 'bfloat16' for entry in results)
     *_, neck, vt_neck = results
-    assert set(neck['seconds_by_operator']) != set(vt_neck['seconds_by_operator'])
     assert vt_neck['flops'] < neck['flops'] / 2  # at this small size tokens weigh more
-    assert 'aten::convolution_backward' in result.stdout
 
 
 def test_complexity_beside_the_papers(tmp_path):

@@ -25,17 +25,16 @@ def config(tmp_path_factory):
 def test_settings_turned_off_and_on_again(config, tmp_path, monkeypatch):
     """A run goes on with other settings, and with averaged weights and optimizer states of another layout."""
     monkeypatch.delenv('GLIBC_TUNABLES', raising=False)
+    arguments = [config, '--work-dir', 'run', '--no-validate']
     options = [*SMALL_CLASSIFIER, *OFF, 'train_cfg.max_epochs=1', 'optim_wrapper.optimizer.fused=True']
-    line = speed_line(run_forked('train.py', config, '--work-dir', 'run', cwd=tmp_path, options=options))
+    line = speed_line(run_forked('train.py', *arguments, cwd=tmp_path, options=options))
     assert line.startswith('channels_last off; freed memory not kept; 1 thread; cudnn.benchmark off')
     assert 'AMP off (--amp); compile off (--compile). Change with --cfg-options speed.NAME=' in line
     options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=2', 'optim_wrapper.optimizer.fused=True']
-    line = speed_line(
-        run_forked('train.py', config, '--work-dir', 'run', '--resume', '--amp', cwd=tmp_path, options=options)
-    )
+    line = speed_line(run_forked('train.py', *arguments, '--resume', '--amp', cwd=tmp_path, options=options))
     assert line.startswith('channels_last on; freed memory ')
     assert 'AMP on' in line
-    options = [*SMALL_CLASSIFIER, 'compile.backend=eager']
+    options = [*SMALL_CLASSIFIER, 'compile.backend=eager', 'test_dataloader.dataset.indices=8']
     result = run_forked(
         'test.py', config, 'run/epoch_2.pth', '--tta', '--work-dir', 'run', cwd=tmp_path, options=options
     )

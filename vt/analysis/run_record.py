@@ -4,6 +4,7 @@ import json
 import platform
 import shlex
 import sys
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ from typing import Any
 import torch
 from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
-from torch import nn
 from torch.distributed.fsdp import FullyShardedDataParallel
 
 from vt.engine.launch import build_model
@@ -26,16 +26,10 @@ METRICS = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}
 
 
 def record_training(runner: Runner, config: str) -> dict[str, Any]:
-    """Describe a finished run.
+    """Describe a finished run of a config: its origin, ``seed`` and ``seconds`` of training iterations.
 
-    Args:
-        runner: after training.
-        config: path of its config.
-
-    Returns:
-        ``config``, ``command``, ``seed``, ``seconds`` of training iterations, ``device``, ``versions``, ``metrics`` of
-        the last validation (those of the last epoch, not of the best one), ``image_shape`` (channels, height, width) of
-        its first image, ``flops`` (multiply-adds) and ``parameters`` at that size.
+    Where it was validated also ``metrics`` of the last validation (not of the best one), ``image_shape`` (channels,
+    height, width) of its first image, and ``flops`` (multiply-adds) and ``parameters`` at that size.
     """
     origin = describe_origin(next(runner.model.parameters()).device)
     record = dict(config=config, seed=runner.seed, seconds=training_seconds(runner), **origin)
@@ -58,30 +52,24 @@ def describe_origin(device: torch.device | str = 'cpu') -> dict[str, Any]:
 
 def _versions() -> dict[str, str]:
     found = dict(python=platform.python_version())
-    for package in PACKAGES:
-        for name in (package, f'onedl-{package}'):
-            try:
-                found[name] = version(name)
-            except PackageNotFoundError:
-                continue
+    for name in [name for package in PACKAGES for name in (package, f'onedl-{package}')]:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
     return found
-
-
-def _whole_model(runner: Runner) -> nn.Module:
-    """The model without a wrapper; of one that FSDP shards, another one with arbitrary weights."""
-    if isinstance(runner.model, FullyShardedDataParallel):
-        return build_model(runner.cfg)  # a forward pass of the sharded one would wait for all processes
-    return runner.model.module if is_model_wrapper(runner.model) else runner.model
 
 
 def _record_validation(runner: Runner) -> dict[str, Any]:
     scalars = runner.message_hub.log_scalars
-    metrics = {name.removeprefix('val/'): float(log.current()) for name, log in scalars.items() if name[:4] == 'val/'}
+    metrics = {name[4:]: float(log.current()) for name, log in scalars.items() if name.startswith('val/')}
+    metrics = {name: value for name, value in metrics.items() if name not in ('time', 'data_time')}
     image = runner.val_dataloader.dataset[0]['inputs']
-    model = _whole_model(runner)
+    model = runner.model
+    if isinstance(model, FullyShardedDataParallel):
+        model = build_model(runner.cfg)  # with any weights: a forward pass of the sharded one would wait for the others
+    elif is_model_wrapper(model):
+        model = model.module
     parameter = next(model.parameters())
     cost = count_complexity(model, torch.zeros(1, *image.shape).to(parameter), mode='tensor')
-    metrics = {name: value for name, value in metrics.items() if name not in ('time', 'data_time')}
     return dict(metrics=metrics, image_shape=list(image.shape), flops=cost.flops, parameters=cost.parameters)
 
 
@@ -108,11 +96,7 @@ def describe_run(work_dir: Path) -> dict[str, str]:
 
 
 def read_json(path: Path, hint: str) -> Any:
-    """What a JSON file holds.
-
-    Raises:
-        MissingFileError: it is not there; ``hint`` says how to make it.
-    """
+    """What a JSON file holds; a ``MissingFileError`` that says by ``hint`` how to make it where it is not there."""
     if not path.is_file():
         raise MissingFileError(f'there is no {path}; {hint}')
     return json.loads(path.read_text())

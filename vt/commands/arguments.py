@@ -3,11 +3,29 @@
 import argparse
 import contextlib
 import os
+import pkgutil
 from pathlib import Path
 
 from mmengine.config import Config, DictAction
 
+from vt._libraries import importing
 from vt.engine.config_files import read_config, set_loader_defaults
+from vt.engine.errors import one_line_errors
+
+
+def run(command: str, args: argparse.Namespace) -> None:
+    """Call a function of ``vt.commands``, ``'module:function'``, with the arguments of its command line.
+
+    It is imported here, for ``--help`` needs no PyTorch. Every checkpoint is read weights-only unless the arguments
+    trust it, and an error that a person can mend is one line that begins with the config's path or the function's name.
+    """
+    with one_line_errors(getattr(args, 'config', command.split(':')[1]), args.traceback):
+        with importing():
+            from vt.checkpoints.loading import weights_only
+
+            function = pkgutil.resolve_name(f'vt.commands.{command}')
+        with weights_only(unless=getattr(args, 'trust_checkpoint', False)):
+            function(args)
 
 
 class ConfigOptions(DictAction):

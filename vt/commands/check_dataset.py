@@ -1,29 +1,20 @@
 """Read all data of a config once, as ``tools/check_dataset.py`` asks."""
 
 import argparse
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict
+import sys
 
 import joblib
-import numpy as np
-from mmengine.config import Config
-from rich.console import Console
-from rich.progress import track
 
-from vt.analysis.data.data_check import Source, find_sources
-from vt.analysis.data.samples import Problem, Sample
+from vt.analysis.data_quality.dataset_report import print_report, read_data
 from vt.engine.checks.config_walk import check_config
 from vt.engine.config_files import read_config
 from vt.errors import UserError
 
 from .outputs import write_json
 
-SHOWN = 50  # problems on the console; --out has all
 
-
-def check_dataset(args: argparse.Namespace) -> bool:
-    """Print, and write on request, what is wrong with the data and what they are; return whether all is well.
+def check_dataset(args: argparse.Namespace) -> None:
+    """Print, and write on request, what is wrong with the data and what they are; exit with 1 if anything is wrong.
 
     Raises:
         UserError: the config is wrong, or not there.
@@ -36,108 +27,5 @@ def check_dataset(args: argparse.Namespace) -> bool:
     print_report(report)
     if args.out:
         write_json(report, args.out)
-    return not report['problems']
-
-
-def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> dict:
-    """Read every file of the splits in parallel.
-
-    Returns:
-        ``data_sets``: for each its split, type, number of samples, sizes, modes and classes; ``problems``: a dict for
-        each, with its split, kind, file, line and message; ``counts``: how many problems there are of each kind.
-    """
-    data_sets, problems, digests = [], [], {}
-    for source in find_sources(cfg, splits, with_digest=True):
-        found, infos = _list_samples(source)
-        seen = source.read(range(len(infos)), threads) if infos else []
-        samples = list(track(seen, f'Reading {source.split}', len(infos), disable=not infos or not source.has_files))
-        found += [problem for sample in samples for problem in sample.problems]
-        found += _duplicates(source.split, infos, samples, digests)
-        problems += [dict(split=source.split, **asdict(problem)) for problem in found]
-        if source.dataset is not None:
-            data_sets.append(_describe(source, infos, samples))
-    counts = dict(Counter(problem['kind'] for problem in problems).most_common())
-    return dict(data_sets=data_sets, counts=counts, problems=problems)
-
-
-def _list_samples(source: Source) -> tuple[list[Problem], list[dict]]:
-    """What the data set lists; nothing where its annotations are wrong."""
-    if source.dataset is None:
-        return [Problem('not read', source.name, "is none of OpenMMLab's data sets, so nothing of it was read")], []
-    problems = source.annotation_problems()
-    if problems:
-        return problems, []
-    try:
-        dataset = source.load()
-    except (OSError, UserError) as error:
-        folder = str(source.dataset.data_prefix.get('img_path') or source.dataset.data_root)
-        return [Problem('empty', folder, f'gives no samples: {error}')], []
-    return [], [dataset.get_data_info(index) for index in range(len(dataset))]
-
-
-def _duplicates(split: str, infos: list[dict], samples: list[Sample], digests: dict[str, dict]) -> Iterator[Problem]:
-    """Images that an earlier split has too: a test on what was trained on proves nothing."""
-    own: dict[str, str] = {}
-    for info, sample in zip(infos, samples):
-        if sample.digest is None:
-            continue
-        for other, seen in digests.items():
-            if other != split and 'train' in (other, split) and sample.digest in seen:
-                yield Problem('duplicate', info['img_path'], f'is the same image as {seen[sample.digest]} of {other}')
-        own[sample.digest] = info['img_path']
-    digests.setdefault(split, {}).update(own)
-
-
-def _describe(source: Source, infos: list[dict], samples: list[Sample]) -> dict:
-    sizes = np.array([sample.size for sample in samples if sample.size is not None])
-    modes = Counter(sample.mode for sample in samples if sample.mode is not None)
-    return dict(
-        split=source.split,
-        type=source.name,
-        samples=len(infos),
-        files=source.has_files,
-        smallest=sizes.min(axis=0).tolist() if len(sizes) else None,
-        largest=sizes.max(axis=0).tolist() if len(sizes) else None,
-        modes=dict(modes.most_common()),
-        classes=_count_classes(source, infos, samples),
-    )
-
-
-def _count_classes(source: Source, infos: list[dict], samples: list[Sample]) -> dict[str, int]:
-    """How many images, or pixels, each class has."""
-    names = source.dataset.metainfo.get('classes')
-    counts = Counter(int(info['gt_label']) for info in infos if isinstance(info.get('gt_label'), (int, np.integer)))
-    for sample in samples:
-        if sample.counts is not None:
-            counts.update({label: int(pixels) for label, pixels in enumerate(sample.counts) if pixels})
-    named = dict(enumerate(names)) if names is not None else {label: label for label in sorted(counts)}
-    return {str(name): counts[label] for label, name in named.items()}
-
-
-def print_report(report: dict) -> None:
-    """Print data sets, the first problems and how many there are of each kind."""
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    for data_set in report['data_sets']:
-        console.print(_line(data_set))
-    for problem in report['problems'][:SHOWN]:
-        where = Problem(**{name: value for name, value in problem.items() if name != 'split'})
-        console.print(f'{problem["split"]}: {where}')
-    if len(report['problems']) > SHOWN:
-        console.print(f'... and {len(report["problems"]) - SHOWN} more; --out FILE has them all')
-    counts = ', '.join(f'{number} {kind}' for kind, number in report['counts'].items())
-    console.print(f'{len(report["problems"])} problems: {counts}' if counts else 'No problem found.')
-
-
-def _line(data_set: dict) -> str:
-    parts = [f'{data_set["split"]}: {data_set["type"]}, {data_set["samples"]:,} samples']
-    if not data_set['files']:
-        parts.append('made in memory: no files to read')
-    if data_set['smallest']:
-        small, large = ('x'.join(map(str, data_set[which])) for which in ('smallest', 'largest'))
-        parts.append(f'{small} pixels' if small == large else f'{small} to {large} pixels')
-    parts += [f'{number:,} {mode}' for mode, number in data_set['modes'].items()]
-    counts = data_set['classes']
-    if counts:
-        fewest, most = min(counts, key=counts.get), max(counts, key=counts.get)
-        parts.append(f'{len(counts)} classes, from {counts[fewest]:,} ({fewest}) to {counts[most]:,} ({most})')
-    return '; '.join(parts)
+    if report['problems']:
+        sys.exit(1)

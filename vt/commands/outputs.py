@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import mmengine
+import torch
 
+from vt.analysis.run_record import describe_origin
 from vt.checkpoints.files import write_atomically
 from vt.errors import MissingFileError, UserError
 
@@ -27,6 +29,13 @@ def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
         raise UserError(f'{out} is read, and would be written over: give another file to write')
 
 
-def write_json(record: dict[str, Any], out: str | Path) -> None:
+def write_json(record: Any, out: str | Path, indent: int = 2) -> None:
     """Write a record as JSON, whatever the file's name ends in."""
-    write_atomically(Path(out), mmengine.dump(record, file_format='json', indent=2))
+    write_atomically(Path(out), mmengine.dump(record, file_format='json', indent=indent))
+
+
+def write_measured(out: str | Path | None, device: torch.device | str = 'cpu', **measured: Any) -> None:
+    """Write what was measured as JSON, with the command, the device and the versions that it is from, if asked to."""
+    if out:
+        write_json(describe_origin(device) | measured, out)
+        print(f'written to {out}')

@@ -9,11 +9,9 @@ import mmengine
 from mmengine.config import Config, ConfigDict
 from mmengine.dist import is_main_process
 from mmengine.evaluator import DumpResults
-from mmengine.model import BaseTTAModel, is_model_wrapper
-from mmengine.runner import Runner
 from torch.utils.data import Dataset
 
-from vt.analysis.data.data_check import check_data
+from vt.analysis.data_quality.data_check import check_data
 from vt.analysis.speed.inference_cost import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
 from vt.engine.config_files import leaves, require_file
@@ -46,7 +44,12 @@ def test(args: argparse.Namespace) -> None:
     if args.out_item == 'metrics':
         mmengine.dump(metrics, args.out)
     if args.benchmark:
-        benchmark(runner, args, metrics)
+        result = benchmark_inference(runner)
+        record = dict(config=args.config, checkpoint=args.checkpoint, metrics=metrics, **asdict(result))
+        path = f'{runner.work_dir.rstrip("/")}.benchmark.json'
+        write_json(record, path)
+        print_table(describe_benchmark(result), title=f'{args.config} on {result.device}')
+        print(f'written to {path}')
 
 
 def has_labels(dataset: Dataset) -> bool:
@@ -104,22 +107,3 @@ def use_tta(cfg: Config) -> None:
     averages = dict(mmpretrain='AverageClsScoreTTA', mmseg='SegTTAModel')
     tta_model = cfg.get('tta_model') or dict(type=averages[cfg.get('default_scope', 'mmpretrain')])
     cfg.model = ConfigDict(**tta_model, module=cfg.model)
-
-
-def benchmark(runner: Runner, args: argparse.Namespace, metrics: dict) -> None:
-    """Measure the tested model at the size of the test images; write and print the result.
-
-    Wrappers, for distribution or test-time augmentation, are taken off: the model itself is measured.
-    """
-    model = runner.model
-    while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
-        model = model.module
-    loader = runner.test_dataloader
-    image = loader.dataset[0]['inputs']
-    image = image[0] if isinstance(image, list) else image  # test-time augmentation gives a list of views
-    result = benchmark_inference(model, tuple(image.shape), loader.batch_size)
-    path = f'{runner.work_dir.rstrip("/")}.benchmark.json'
-    record = dict(config=args.config, checkpoint=args.checkpoint, metrics=metrics, **asdict(result))
-    write_json(record, path)
-    print_table(describe_benchmark(result), title=f'{args.config} on {result.device}')
-    print(f'written to {path}')

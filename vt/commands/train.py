@@ -6,7 +6,7 @@ from pathlib import Path
 from mmengine.config import Config
 from mmengine.dist import is_main_process
 
-from vt.analysis.data.data_check import check_data
+from vt.analysis.data_quality.data_check import check_data
 from vt.analysis.run_record import record_training
 from vt.checkpoints.files import POINTER
 from vt.engine.config_files import require_file
@@ -54,15 +54,9 @@ def training_config(args: argparse.Namespace) -> Config:
 
 
 def enter_resume(cfg: Config, asked: str | None) -> list[str]:
-    """Enter the checkpoint to go on from, if there is one.
+    """Enter the checkpoint to go on from, if ``--resume`` asked for one, by its path or ``'auto'``; lines for the log.
 
-    Args:
-        cfg: changed in place.
-        asked: of ``--resume``: a path, ``'auto'`` or None. A run that torchrun or SLURM restarted goes on from its own
-            last checkpoint, if it had written one.
-
-    Returns:
-        Lines for the log.
+    A run that torchrun or SLURM restarted goes on from its own last checkpoint, if it had written one.
     """
     if was_restarted() and any_process(Path(cfg.work_dir, POINTER).exists()):
         asked = 'auto'

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
-from vt.analysis.ablation.ablation_tables import describe, draw
-from vt.analysis.ablation.paper_changes import compare_with_paper
+from vt.analysis.ablation.ablation_tables import compare_with_paper, describe, draw
 from vt.analysis.ablation.run_scores import Scores, compare, gather, read_records
 from vt.analysis.paper import ABLATIONS, load_tables
 from vt.analysis.tables import insert
@@ -119,15 +118,6 @@ def test_rows_hold_scores_costs_and_speed(tmp_path):
     assert pooling['speed, inference / training'] == '2.00x / 0.75x'
     assert model['MFLOPs'] == '77.4'
     assert model["paper's MFLOPs"] == '1579'
-
-
-def test_speed_is_each_runs_own_benchmark_where_none_was_interleaved(tmp_path):
-    paths = write(tmp_path, RUNS[0], RUNS[2])
-    for path, throughput in zip(paths, (100.0, 150.0)):
-        (tmp_path / f'{path.name}.benchmark.json').write_text(json.dumps(dict(throughput=throughput)))
-    pooling, model = describe(compare_with_paper(gather(read_records(paths))['digits'])[3], {})
-    assert pooling['speed, inference / training'] == '1.50x'
-    assert model['speed, inference / training'] == '1.00x'
 
 
 def test_the_picture_has_a_row_for_each_change(tmp_path):

@@ -11,8 +11,8 @@ from vt.analysis.speed.comparison import Comparison, tabulate
 from vt.analysis.speed.measurement import Measurement, Setting
 from vt.analysis.speed.model_memory import peak_memories
 from vt.analysis.speed.scaling import draw_scaling, exponent, scaling_lines
-from vt.analysis.speed.subject import Subject, build_peer
-from vt.analysis.speed.token_side import time_token_side, token_side
+from vt.analysis.speed.subject import Subject
+from vt.analysis.speed.timing import time_token_side, token_side
 from vt.analysis.speed.workload import Workload
 from vt.models.grouped_linear import GroupedLinear
 
@@ -40,7 +40,7 @@ def test_a_peer_learns_from_the_cross_entropy():
 def test_a_missing_peer_is_an_error_that_names_it(name, message):
     """A model that its library lacks, or a library that is not installed."""
     with pytest.raises(ValueError, match=message):
-        build_peer(name)
+        Subject(name).build(SMALL)
 
 
 def test_tokens_are_those_asked_for():
@@ -134,7 +134,6 @@ def test_a_comparison_holds_every_model_part_and_kind():
         rounds=3,
         seconds=1,
         memory=False,
-        profile=True,
     )
     comparison.measure(SMALL, ['neck'])
     found = comparison.measurements
@@ -143,7 +142,6 @@ def test_a_comparison_holds_every_model_part_and_kind():
     for m in found:
         assert len(m.seconds) == 3
         assert m.share == m.bound_seconds / np.median(m.seconds)
-        assert m.seconds_by_operator['others'] < sum(m.seconds_by_operator.values())
         assert (m.token_side_seconds is not None) == (m.kind == 'inference' and m.tokens is not None)
     assert found[1].flops < found[2].flops < found[0].flops
     rows = tabulate(found[:3])
@@ -153,7 +151,7 @@ def test_a_comparison_holds_every_model_part_and_kind():
 
 def test_one_model_named_twice_is_refused():
     with pytest.raises(ValueError, match='one name'):
-        Comparison([Subject(FPN), Subject(FPN)], ['inference'])
+        Comparison([Subject(FPN), Subject(FPN)], ['inference'], rounds=3, seconds=1)
 
 
 def test_peak_memory_is_the_models_alone():

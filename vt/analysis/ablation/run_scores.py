@@ -3,7 +3,6 @@
 A run is the record that ``tools/train.py`` leaves of it. Runs of one config with several seeds are one row.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,18 +21,10 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Scores:
-    """What the runs of one config scored.
+    """What the runs of one config scored, in percent of ``metric``, one a seed.
 
-    Attributes:
-        model: first part of the config's name, such as ``vt-resnet18-half``.
-        variant: the part that says what is ablated; None for the model itself.
-        task: the rest: recipe and data set.
-        seeds: of the runs.
-        scores: in percent, one a seed.
-        metric: their name.
-        flops: multiply-adds of one image.
-        parameters: their number.
-        throughput: images a second in inference, the median over the runs that were benchmarked; None where none was.
+    The config's name is ``model``, such as ``vt-resnet18-half``, ``variant``, what is ablated (None for the model
+    itself), and ``task``, the recipe and the data. ``flops`` are multiply-adds of one image.
     """
 
     model: str
@@ -44,7 +35,6 @@ class Scores:
     metric: str
     flops: int
     parameters: int
-    throughput: float | None = None
 
     @property
     def config(self) -> str:
@@ -64,12 +54,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class Change:
-    """The difference of two configs' mean scores.
-
-    Attributes:
-        points: the difference.
-        margin: half the width of its 95 % interval; NaN where no config has two seeds.
-    """
+    """The difference of two configs' mean scores, and half its 95 % interval; NaN where no config has two seeds."""
 
     points: float
     margin: float
@@ -86,8 +71,7 @@ def read_records(paths: Iterable[Path]) -> list[dict]:
     """Records of finished runs.
 
     Args:
-        paths: work directories, or JSON files that hold a list of records. What ``tools/test.py --benchmark`` wrote
-            beside a work directory adds ``throughput`` to its record.
+        paths: work directories, or JSON files that hold a list of records.
 
     Raises:
         MissingFileError: a run is not finished, or not there.
@@ -97,8 +81,6 @@ def read_records(paths: Iterable[Path]) -> list[dict]:
     for path in paths:
         source = path / 'training.json' if path.is_dir() else path
         found = read_json(source, f'train it first: tools/train.py CONFIG --work-dir {path}')
-        if path.is_dir() and (benchmark := Path(f'{path}.benchmark.json')).is_file():
-            found['throughput'] = json.loads(benchmark.read_text())['throughput']
         records += found if isinstance(found, list) else [found]
     seen = set()
     for record in records:
@@ -127,7 +109,6 @@ def _summarize(stem: str, runs: list[dict]) -> Scores:
     model, *rest = stem.split('_')
     variant = next((part for part in rest if part in VARIANTS), None)
     metric = next(name for name in METRICS if name in runs[0]['metrics'])
-    throughputs = [run['throughput'] for run in runs if 'throughput' in run]
     return Scores(
         model=model,
         variant=variant,
@@ -137,7 +118,6 @@ def _summarize(stem: str, runs: list[dict]) -> Scores:
         metric=METRICS[metric],
         flops=runs[0]['flops'],
         parameters=runs[0]['parameters'],
-        throughput=float(np.median(throughputs)) if throughputs else None,
     )
 
 

@@ -20,13 +20,10 @@ from .model_and_images import preprocessed
 
 
 class RecordScaledDotProduct(TorchFunctionMode):
-    """Record the attention of every ``scaled_dot_product_attention`` that PyTorch runs inside the ``with`` block.
+    """Record every ``scaled_dot_product_attention`` inside the block: its attention, ``(N, h, S, S)``, in ``maps``.
 
-    The attention is what PyTorch itself multiplies the values with, biases, masks and scale included: the same function
-    is called once more with the identity as values.
-
-    Attributes:
-        maps: one tensor a call, ``(N, h, S, S)``, in the order of the calls.
+    It is what PyTorch itself multiplies the values with, biases, masks and scale included: the same function is called
+    once more with the identity as values.
     """
 
     def __init__(self) -> None:
@@ -47,18 +44,11 @@ def _read_attention(query: Tensor, key: Tensor, value: Tensor, *args, **options)
 
 
 def read_patch_attention(model: nn.Module, inputs: Tensor) -> tuple[list[Tensor], tuple[int, int]]:
-    """Attention of every layer of a ViT in one forward pass.
+    """Attention of every layer of a ViT, and the grid of patches, H and W, in one forward pass of preprocessed images.
 
     It reads MMPretrain's backbones whose layers attend by PyTorch's ``scaled_dot_product_attention`` from every token
-    to every token: VisionTransformer, DistilledVisionTransformer, DeiT3, RevVisionTransformer.
-
-    Args:
-        model: a classifier of MMPretrain, in evaluation mode.
-        inputs: preprocessed images, ``(N, 3, height, width)``.
-
-    Returns:
-        Of each layer ``(N, h, P, S)``: what the patches give to all tokens, the patches being the last P of the S; and
-        the grid of patches, H and W.
+    to every token: VisionTransformer, DistilledVisionTransformer, DeiT3, RevVisionTransformer. Of each layer
+    ``(N, h, P, S)``: what the patches give to all tokens, the patches being the last P of the S.
 
     Raises:
         UserError: the backbone is not of this kind.
@@ -131,18 +121,16 @@ class Locality(NamedTuple):
     on_no_patch: Tensor
     uniform: float
 
+    def shares(self) -> dict:
+        """All of it as JSON has it, with the mean and the standard deviation over heads."""
+        heads = self.ratios
+        shares = dict(mean=heads.mean(dim=1), std_over_heads=heads.std(dim=1, correction=0), of_heads=heads)
+        shares |= dict(on_no_patch=self.on_no_patch, uniform=torch.tensor(self.uniform, dtype=torch.float64))
+        return {key: value.tolist() for key, value in shares.items()}
+
 
 def measure_locality(model: nn.Module, dataset: Dataset, indices: Iterable[int]) -> Locality:
-    """The locality of a ViT by depth.
-
-    Args:
-        model: a classifier of MMPretrain, in evaluation mode.
-        dataset: a test set.
-        indices: of its images.
-
-    Raises:
-        UserError: the backbone is not a ViT whose attention can be read.
-    """
+    """The locality by depth of a ViT of MMPretrain, in evaluation mode, on images of a test set."""
     ratios, to_patches, uniform = [], [], []
     for inputs, _ in preprocessed(model, dataset, indices):
         attention, grid = read_patch_attention(model, inputs)
@@ -171,12 +159,7 @@ def describe_locality(locality: Locality) -> list[dict[str, str]]:
 
 
 def draw_locality(locality: Locality, title: str) -> Figure:
-    """The share of local attention by depth, mean and standard deviation over heads, as in the paper's figure 5.
-
-    Args:
-        locality: what is drawn.
-        title: whose attention it is.
-    """
+    """The share of local attention by depth, mean and standard deviation over heads, as in the paper's figure 5."""
     ratios, uniform = locality.ratios, locality.uniform
     figure = Figure(figsize=(6, 4), layout='constrained')
     axes = figure.subplots()

@@ -24,11 +24,7 @@ SEED = 0  # of weights that no checkpoint sets
 
 
 def prepare_model(cfg: Config, checkpoint: str | None) -> nn.Module:
-    """The model of a config for evaluation, on the GPU where there is one.
-
-    Args:
-        cfg: its preprocessor is entered into its model.
-        checkpoint: path of its weights; None for random ones, the same every time.
+    """The model of a config for evaluation, on the GPU where there is one; without a checkpoint always the same one.
 
     Raises:
         UserError: the checkpoint is not the model's.
@@ -45,11 +41,7 @@ def prepare_model(cfg: Config, checkpoint: str | None) -> nn.Module:
 
 
 def build_test_set(cfg: Config, **options) -> Dataset:
-    """The test set of a config.
-
-    Args:
-        cfg: the config.
-        **options: of the data set beside the config's; ``lazy_init=True`` leaves its files alone.
+    """The test set of a config; the options go beside its own: ``lazy_init=True`` leaves its files alone.
 
     Raises:
         UserError: the config has none.
@@ -115,17 +107,10 @@ def _fit_labels(labels: Tensor, image_size: Sequence[int], padded_size: Sequence
 
 
 def read_pictures(paths: Iterable[Path], dataset: Dataset, channel_order: str) -> list[dict]:
-    """Pictures of any size, put through the pipeline of a test set.
+    """Pictures of any size as samples without labels, put through the pipeline of a test set.
 
-    Where the test set's own images are no files but in memory, a picture takes the size that the network sees of them.
-
-    Args:
-        paths: of the pictures.
-        dataset: the test set; what it holds is read only for the size of images in memory.
-        channel_order: ``'bgr'`` or ``'rgb'``, of the test set's images in memory.
-
-    Returns:
-        Samples, as the test set gives them, without labels.
+    Where the test set's own images are no files but in memory, a picture takes the size that the network sees of them,
+    and their ``channel_order``, ``'bgr'`` or ``'rgb'``. What the test set holds is read for that size alone.
 
     Raises:
         MissingFileError: a picture is not there.
@@ -158,8 +143,15 @@ def _decode(path: Path, channel_order: str) -> np.ndarray:
     return image if channel_order == 'bgr' else np.ascontiguousarray(image[..., ::-1])
 
 
-def class_names(dataset: Dataset) -> Sequence[str]:
-    """Names of the classes; of a folder of images they are read from it."""
+@torch.no_grad()
+def describe_image(model: nn.Module, dataset: Dataset | None, sample: dict) -> str:
+    """What a sample is, and which of a data set's classes it is seen as; without a data set the former alone."""
+    annotation = sample['data_samples']
+    if dataset is None:
+        return Path(annotation.img_path).name
     if dataset.metainfo.get('classes') is None:
-        dataset.full_init()
-    return dataset.metainfo['classes']
+        dataset.full_init()  # the classes of a folder of images are read from it
+    names = dataset.metainfo['classes']
+    (result,) = model.test_step(pseudo_collate([sample]))
+    what = names[int(annotation.gt_label)] if 'gt_label' in annotation else Path(annotation.img_path).name
+    return f'{what}, seen as {names[int(result.pred_label)]}'

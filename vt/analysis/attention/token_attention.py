@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
+from vt.analysis.tables import print_table
 from vt.errors import UserError
 from vt.models import AttentionTokenizer, Record, record_attention
 
@@ -21,15 +22,9 @@ from .token_measures import measure_tokens
 def measure_tokenizers(
     model: nn.Module, dataset: Dataset, indices: Iterable[int], background: Sequence[int]
 ) -> dict[str, dict]:
-    """Entropy, gain on the foreground and reach of a model's visual tokens.
+    """Entropy, gain on the foreground and reach of a model's visual tokens, on images of a test set.
 
     A token's map is the mean over its tokenizer's heads, W the mean over the relation's; the paper's have one.
-
-    Args:
-        model: a classifier or segmentor, in evaluation mode.
-        dataset: a test set.
-        indices: of its images.
-        background: its classes that are background.
 
     Returns:
         For each tokenizer the size of its maps and the means over images, and over tokens or for each of them; None for
@@ -111,9 +106,9 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def describe_entropies(tokenizers: dict[str, dict]) -> list[dict[str, str]]:
-    """A row a tokenizer of what :func:`measure_tokenizers` gives: entropy, and attention on the foreground."""
-    return [
+def print_tokenizers(tokenizers: dict[str, dict], name: str, images: int) -> None:
+    """Tables of what :func:`measure_tokenizers` gives of a model of that name on so many images: a row a tokenizer."""
+    entropies = [
         {
             'tokenizer': tokenizer,
             'map': row['map'] if ' ' not in row['map'] else 'several',
@@ -126,11 +121,7 @@ def describe_entropies(tokenizers: dict[str, dict]) -> list[dict[str, str]]:
         }
         for tokenizer, row in tokenizers.items()
     ]
-
-
-def describe_distances(tokenizers: dict[str, dict]) -> list[dict[str, str]]:
-    """A row a tokenizer of what :func:`measure_tokenizers` gives: distances, and attention on other tokens."""
-    return [
+    distances = [
         {
             'tokenizer': tokenizer,
             'A to A': f'{row["spread"]:.3f}',
@@ -142,6 +133,12 @@ def describe_distances(tokenizers: dict[str, dict]) -> list[dict[str, str]]:
         }
         for tokenizer, row in tokenizers.items()
     ]
+    name = f'{name}, {images} test images'
+    print_table(entropies, f'{name}: entropy of attention in nats, attention on a pixel of the foreground')
+    left_out = next(iter(tokenizers.values()))['images_without_both_regions']
+    if 0 < left_out < images:
+        print(f'foreground: {left_out} images left out, labels show it or background alone')
+    print_table(distances, f'{name}: distance of interacting pixels, root mean square in diagonals')
 
 
 def _show(value: float | None, form: str, factor: float = 1.0) -> str:

@@ -29,16 +29,10 @@ def name_tokenizer(model: nn.Module, index: int) -> str:
 
 @torch.no_grad()
 def look(model: nn.Module, tokenizer: str, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
-    """What :func:`draw_attention` draws of one image.
-
-    Args:
-        model: in evaluation mode.
-        tokenizer: its name in ``model.named_modules()``.
-        sample: as a test set gives it.
-        is_bgr: whether its image is in OpenCV's channel order.
+    """What :func:`draw_attention` draws of one sample of a test set.
 
     Returns:
-        The padded image, ``(3, height, width)``, and the tokenizer's maps, ``(heads, L, H, W)``.
+        The padded image, ``(3, height, width)``, and the maps of the tokenizer of that name, ``(heads, L, H, W)``.
     """
     batch = pseudo_collate([sample])
     image = batch['inputs'][0].float() / 255  # 3, height, width
@@ -53,11 +47,11 @@ def look(model: nn.Module, tokenizer: str, sample: dict, is_bgr: bool) -> tuple[
 def draw_attention(images: Sequence[Tensor], attention: Sequence[Tensor], titles: Sequence[str]) -> Figure:
     """A row an image: the image, then one column a token, glowing where the token looks.
 
-    Each token's map runs from its weakest pixel, clear, to its strongest, bright.
+    Each token's map, the mean over heads, runs from its weakest pixel, clear, to its strongest, bright.
 
     Args:
         images: RGB in 0 to 1, each ``(3, height, width)``.
-        attention: a tokenizer's maps of each image, ``(heads, L, H, W)``; heads are averaged.
+        attention: a tokenizer's maps of each image, ``(heads, L, H, W)``.
         titles: one for each image.
     """
     rows, columns = len(images), 1 + attention[0].shape[1]

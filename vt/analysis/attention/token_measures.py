@@ -148,8 +148,8 @@ def measure_tokens(
         background: the classes that are background.
 
     Returns:
-        Of each tokenizer, by name, a value for each token, ``(N, L_i)``, or one for all, ``(N, 1)``; NaN for what needs
-        a relation or labels that aren't there. Distances are squared.
+        Of each tokenizer, by name, ``(N, L_i)``, a value for each token, or ``(N, 1)``; NaN for what needs a relation
+        or labels that aren't there. Distances are squared.
     """
     lengths = [attention.shape[1] for attention in maps]
     if relation is None:

@@ -1,7 +1,8 @@
 """FLOPs and parameters of our models beside the paper's tables 1 to 10."""
 
 import re
-from functools import cache
+from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 
 import torch
@@ -52,19 +53,27 @@ NOTES = {
 }
 
 
+def all_tables(configs: Path) -> Iterator[tuple[str, list[Row], list[str]]]:
+    """Title, rows and notes of the tables 1 to 10, for the folder of VT's configs."""
+    makers = {
+        1: ('how much less VT-ResNet costs', compare_reductions),
+        2: ('the default recipe', compare_default_recipe),
+    }
+    makers |= {table: (ablation.title, partial(compare_ablation, table=table)) for table, ablation in ABLATIONS.items()}
+    makers[8] = ('the advanced recipe', compare_advanced_recipe)
+    for table, (_, (height, width), _) in SEGMENTATION.items():
+        makers[table] = (f'segmentors at {height}x{width}', partial(compare_segmentors, table=table))
+    for table, (title, compare) in makers.items():
+        yield f'Table {table}: {title}', compare(configs), NOTES.get(table, [])
+
+
 @cache  # the tables share their models
 def count_config(
     path: Path, size: tuple[int, int], num_classes: int | None = None
 ) -> tuple[Complexity, Complexity | None]:
     """FLOPs and parameters of a config's model and of its neck, counted without computing anything.
 
-    Args:
-        path: the config.
-        size: height and width of the image.
-        num_classes: classes of a segmentor's head; the config's by default.
-
-    Returns:
-        The whole and the neck; None where there is no neck with parameters.
+    The neck's are None where there is none with parameters. ``num_classes`` are a segmentor's, by default the config's.
     """
     model, image = _build_without_memory(path, size, num_classes)
     whole = count_complexity(model, image, mode='tensor')

@@ -5,8 +5,6 @@ addition and a multiplication as two. Here attention runs as plain matrix produc
 multiply-add is one FLOP, as in the paper's tables.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -30,49 +28,38 @@ class Complexity:
     parameters: int
 
 
-@contextmanager
-def _countable_attention() -> Iterator[None]:
-    """Keep fused kernels, PyTorch's and ours, which counters can't see into, out of a forward pass."""
-    fastpath = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        with sdpa_kernel(SDPBackend.MATH), use_path('plain'):
-            yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fastpath)
-
-
 @torch.no_grad()
+def _count(model: nn.Module, *inputs, **options) -> FlopCounterMode:
+    """Run the model once, in evaluation mode, without fused kernels, which counters can't see into."""
+    training, fastpath = model.training, torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    model.eval()
+    try:
+        with sdpa_kernel(SDPBackend.MATH), use_path('plain'), FlopCounterMode(display=False) as counter:
+            model(*inputs, **options)
+    finally:
+        model.train(training)
+        torch.backends.mha.set_fastpath_enabled(fastpath)
+    return counter
+
+
 def count_complexity(model: nn.Module, *inputs, **options) -> Complexity:
     """Count the FLOPs of ``model(*inputs, **options)`` and the parameters of ``model``.
 
     The model runs once, in evaluation mode, and is left in the mode it was in.
     """
-    training = model.training
-    model.eval()
-    try:
-        with _countable_attention(), FlopCounterMode(display=False) as counter:
-            model(*inputs, **options)
-    finally:
-        model.train(training)
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    return Complexity(counter.get_total_flops() // 2, parameters)
+    return Complexity(_count(model, *inputs, **options).get_total_flops() // 2, parameters)
 
 
-@torch.no_grad()
 def count_by_module(model: nn.Module, *inputs, **options) -> dict[str, int]:
-    """FLOPs of each module inside ``model``, by its name in ``model.named_modules()``; arguments as above.
-
-    The model stays in evaluation mode.
-    """
-    model.eval()
-    with _countable_attention(), FlopCounterMode(display=False) as counter:
-        model(*inputs, **options)
-    root = type(model).__name__
+    """FLOPs of each module inside ``model``, by its name in ``model.named_modules()``; arguments as above."""
+    root = f'{type(model).__name__}.'
+    counts = _count(model, *inputs, **options).get_flop_counts()
     return {
-        name.removeprefix(f'{root}.'): sum(counts.values()) // 2
-        for name, counts in counter.get_flop_counts().items()
-        if name.startswith(f'{root}.')
+        name.removeprefix(root): sum(by_operator.values()) // 2
+        for name, by_operator in counts.items()
+        if name.startswith(root)
     }
 
 

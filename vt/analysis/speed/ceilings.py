@@ -13,6 +13,14 @@ from torch.nn.functional import conv2d
 
 from .timing import Step
 
+# Columns of tables.
+TITLES = dict(
+    matmul='matrix product (GFLOP/s)',
+    convolution1x1='1x1 convolution (GFLOP/s)',
+    convolution3x3='3x3 convolution (GFLOP/s)',
+    copy='copy (GB/s)',
+)
+
 
 @dataclass(frozen=True)
 class Ceilings:
@@ -37,16 +45,9 @@ class Ceilings:
 
 
 class CeilingMeter:
-    """Steps that measure the ceilings, to be run in turn with what is compared to them.
+    """``steps`` that measure the ceilings, by their names, to be run in turn with what is compared to them.
 
     Each takes some ten milliseconds on two cores of a CPU, about one on a large GPU.
-
-    Args:
-        device: where they run.
-        dtype: precision of the operands.
-
-    Attributes:
-        steps: what to run, by the names of :class:`Ceilings`.
     """
 
     def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
@@ -62,9 +63,9 @@ class CeilingMeter:
         source = torch.ones(2**25, device=device)  # 128 MiB, more than caches hold
         target = torch.zeros_like(source)
         self.steps: dict[str, Step] = {
-            'matmul': _without_gradients(lambda: a @ b),
-            'convolution1x1': _without_gradients(lambda: conv2d(x1, w1)),
-            'convolution3x3': _without_gradients(lambda: conv2d(x3, w3, padding=1)),
+            'matmul': lambda: a @ b,
+            'convolution1x1': lambda: conv2d(x1, w1),
+            'convolution3x3': lambda: conv2d(x3, w3, padding=1),
             'copy': lambda: target.copy_(source),
         }
         self._work = dict(
@@ -75,13 +76,5 @@ class CeilingMeter:
         )
 
     def ceilings(self, times: dict[str, np.ndarray]) -> Ceilings:
-        """The rates of the median runs.
-
-        Args:
-            times: seconds of the runs of :attr:`steps`; other names are left aside.
-        """
+        """The rates of the median runs, given seconds of the runs of the steps, maybe among others."""
         return Ceilings(**{name: float(work / np.median(times[name])) for name, work in self._work.items()})
-
-
-def _without_gradients(step: Step) -> Step:
-    return torch.no_grad()(step)

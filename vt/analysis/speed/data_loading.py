@@ -17,19 +17,15 @@ from vt.engine.config_files import read_config, set_loader_defaults
 from vt.engine.launch import is_segmentation
 from vt.errors import UserError
 
-# ImageNet-1k's most frequent size, and about the mean size of its files in bytes.
+# ImageNet-1k's most frequent size, and about the mean size of its files in bytes, which the quality gives here.
 HEIGHT, WIDTH = 375, 500
-FILE_SIZE = 110_000
+FILE_SIZE, QUALITY = 110_000, 93
 
 
 def loading_config(path: str, decoder: str | None, workers: int, images: str | None) -> Config:
-    """A config whose training images come from a decoder, a number of workers, and a folder of pictures.
+    """A config whose training images come from a decoder, a number of workers, and a folder of class folders.
 
-    Args:
-        path: the config.
-        decoder: ``imdecode_backend`` of its ``LoadImageFromFile``; None keeps it.
-        workers: processes that load; 0 for none beside the main one.
-        images: folder of class folders in place of the config's data; None keeps them.
+    None as decoder, mmcv's ``imdecode_backend``, or as folder keeps the config's own.
 
     Raises:
         ImportError: the decoder needs a package that isn't here (turbojpeg: PyTurboJPEG, and libjpeg-turbo).
@@ -56,15 +52,9 @@ def loading_config(path: str, decoder: str | None, workers: int, images: str | N
 def describe_loader(path: str, cfg: Config) -> dict[str, str | int]:
     """What tells this loader from the others."""
     loader = cfg.train_dataloader
-    decoders = [
-        step.get('imdecode_backend', 'cv2') for step in loader.dataset.get('pipeline', []) if 'Load' in step['type']
-    ]
-    return dict(
-        config=Path(path).stem,
-        decoder=decoders[0] if decoders else 'none',
-        workers=loader.num_workers,
-        batch_size=loader.batch_size,
-    )
+    steps = [step for step in loader.dataset.get('pipeline', []) if 'Load' in step['type']]
+    decoder = steps[0].get('imdecode_backend', 'cv2') if steps else 'none'
+    return dict(config=Path(path).stem, decoder=decoder, workers=loader.num_workers, batch_size=loader.batch_size)
 
 
 def build_loader(cfg: Config) -> DataLoader:
@@ -87,29 +77,17 @@ def images_per_second(loader: DataLoader, batches: int) -> float:
     return batches * loader.batch_size / (time.perf_counter() - start)
 
 
-def write_jpegs(folder: Path, number: int, num_classes: int = 2, seed: int = 0) -> int:
-    """Write pictures into ``folder/class_<k>/<i>.jpg``.
-
-    Args:
-        folder: where the folders of classes are made.
-        number: of pictures.
-        num_classes: number of classes, taken in turn.
-        seed: of the pictures.
-
-    Returns:
-        Their mean size in bytes.
-    """
-    generator = np.random.default_rng(seed)
-    sizes = []
-    for index in range(number):
-        path = folder / f'class_{index % num_classes}' / f'{index}.jpg'
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encode(draw_picture(generator)))
-        sizes.append(path.stat().st_size)
-    return int(np.mean(sizes))
+def write_jpegs(folder: Path, number: int) -> int:
+    """Write pictures of two classes, ``folder/class_<k>/<i>.jpg``, the same every time; their mean size in bytes."""
+    generator = np.random.default_rng(0)
+    paths = [folder / f'class_{index % 2}' / f'{index}.jpg' for index in range(number)]
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        cv2.imwrite(str(path), _draw_picture(generator), [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
+    return int(np.mean([path.stat().st_size for path in paths]))
 
 
-def draw_picture(generator: np.random.Generator) -> np.ndarray:
+def _draw_picture(generator: np.random.Generator) -> np.ndarray:
     """Noise at every scale, the more of it the coarser the scale, as in photographs: ``(HEIGHT, WIDTH, 3)``, uint8."""
     picture = np.full((HEIGHT, WIDTH, 3), 128, np.float32)
     for scale in 2 ** np.arange(8):
@@ -117,9 +95,3 @@ def draw_picture(generator: np.random.Generator) -> np.ndarray:
         grid = 0.7 * grid.mean(axis=2, keepdims=True) + 0.3 * grid  # channels of photographs are alike
         picture += 14 * scale**0.3 * cv2.resize(grid, (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC)
     return np.clip(picture, 0, 255).astype(np.uint8)
-
-
-def encode(picture: np.ndarray) -> bytes:
-    """The picture as JPEG at the quality whose file is nearest to ImageNet's mean size."""
-    files = [cv2.imencode('.jpg', picture, [cv2.IMWRITE_JPEG_QUALITY, quality])[1] for quality in range(60, 100, 3)]
-    return min(files, key=lambda file: abs(len(file) - FILE_SIZE)).tobytes()

@@ -1,27 +1,25 @@
 """What ``tools/test.py --benchmark`` reports of a model and of its neck."""
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from mmengine.model import BaseTTAModel, is_model_wrapper
+from mmengine.runner import Runner
 from torch import nn
 
 from vt.analysis.complexity.counting import count_complexity, has_neck, neck_inputs
 
-from .timing import Step, describe_device, peak_memory, time_alone
+from .timing import describe_device, peak_memory, time_alone
 
 
 @dataclass
 class Cost:
-    """The cost of a module.
+    """The cost of a module: multiply-adds of one image, parameters, and what was measured.
 
-    Attributes:
-        flops: multiply-adds of one image.
-        parameters: number of parameters.
-        latency_median: seconds of one image, batch 1.
-        latency_95: the 95th percentile of the same.
-        throughput: images a second at the batch size, from the median step.
-        peak_memory: bytes at the peak of a step at the batch size.
+    ``latency_median`` and ``latency_95``, the 95th percentile, are seconds of one image; ``throughput``, images/s
+    from the median step, and ``peak_memory``, bytes, are those at the batch size.
     """
 
     flops: int
@@ -34,16 +32,7 @@ class Cost:
 
 @dataclass
 class Benchmark(Cost):
-    """The cost of one model on one device, and of its neck alone.
-
-    Attributes:
-        batch_size: images in a step.
-        image_shape: channels, height, width.
-        device: name of the device.
-        dtype: precision of the weights and images.
-        torch: version of PyTorch.
-        neck: cost of the neck on the maps that it is given; None where no neck has parameters.
-    """
+    """The cost of one model on one device, and of its neck alone, if it has one with parameters."""
 
     batch_size: int
     image_shape: tuple[int, int, int]
@@ -53,27 +42,26 @@ class Benchmark(Cost):
     neck: Cost | None
 
 
-def benchmark_inference(model: nn.Module, image_shape: tuple[int, int, int], batch_size: int) -> Benchmark:
-    """Measure a classifier or segmentor of OpenMMLab, from normalised images to scores, on the device it is on.
+def benchmark_inference(runner: Runner) -> Benchmark:
+    """Measure the model that a runner tested, from normalised images to scores, at the size of the test images.
 
-    A segmentor's scores are those of its head, before they are enlarged to the image's size.
-
-    Args:
-        model: called with ``mode='tensor'``.
-        image_shape: channels, height, width of an image after the pipeline.
-        batch_size: images in the step whose throughput is measured.
+    Wrappers, for distribution or test-time augmentation, are taken off: the model itself is measured. A segmentor's
+    scores are those of its head, before they are enlarged to the image's size.
     """
-    parameter = next(model.parameters())
-    one, batch = (
-        torch.randn(size, *image_shape, device=parameter.device, dtype=parameter.dtype) for size in (1, batch_size)
-    )
+    model, loader = runner.model, runner.test_dataloader
+    while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
+        model = model.module
+    image = loader.dataset[0]['inputs']
+    image = image[0] if isinstance(image, list) else image  # test-time augmentation gives a list of views
+    parameter, batch_size = next(model.parameters()), loader.batch_size
+    one, batch = (torch.randn(size, *image.shape).to(parameter) for size in (1, batch_size))
     neck = None
     if has_neck(model):
         neck = _measure(model.neck, 'Neck', neck_inputs(model, one), neck_inputs(model, batch), batch_size)
     return Benchmark(
         **asdict(_measure(model, 'Model', one, batch, batch_size, mode='tensor')),
         batch_size=batch_size,
-        image_shape=tuple(image_shape),
+        image_shape=tuple(image.shape),
         device=describe_device(parameter.device),
         dtype=str(parameter.dtype).removeprefix('torch.'),
         torch=torch.__version__,
@@ -81,46 +69,37 @@ def benchmark_inference(model: nn.Module, image_shape: tuple[int, int, int], bat
     )
 
 
-def _measure(module: nn.Module, title: str, one, batch, batch_size: int, **options) -> Cost:
+def _measure(module: nn.Module, title: str, one: Any, batch: Any, batch_size: int, **options) -> Cost:
+    """The cost of ``module(one, **options)`` and ``module(batch, **options)``; evaluation mode stays on."""
+    module.eval()
+    call = torch.inference_mode()(module.__call__)
     device = next(module.parameters()).device
     complexity = count_complexity(module, one, **options)
-    latency = time_alone(inference_step(module, one, **options), device, f'{title}, latency', rounds=100)
-    step = inference_step(module, batch, **options)
-    throughput = batch_size / np.median(time_alone(step, device, f'{title}, throughput'))
+    latency = time_alone(lambda: call(one, **options), device, f'{title}, latency', rounds=100)
+    seconds = time_alone(lambda: call(batch, **options), device, f'{title}, throughput')
     return Cost(
         complexity.flops,
         complexity.parameters,
         float(np.median(latency)),
         float(np.percentile(latency, 95)),
-        float(throughput),
-        peak_memory(step, device),
+        float(batch_size / np.median(seconds)),
+        peak_memory(lambda: call(batch, **options), device),
     )
-
-
-def inference_step(module: nn.Module, inputs, **options) -> Step:
-    """A step that calls ``module(inputs, **options)`` without gradients; puts the module in evaluation mode."""
-    module.eval()
-
-    @torch.inference_mode()
-    def step() -> None:
-        module(inputs, **options)
-
-    return step
 
 
 def describe_benchmark(result: Benchmark) -> list[dict[str, str]]:
     """One benchmark as rows, the whole model and its neck, in the units that people read."""
-    rows = [_describe_cost('whole model', result, result.batch_size)]
-    return [*rows, _describe_cost('neck alone', result.neck, result.batch_size)] if result.neck else rows
-
-
-def _describe_cost(part: str, cost: Cost, batch_size: int) -> dict[str, str]:
-    return {
-        'part': part,
-        'FLOPs (G)': f'{cost.flops / 1e9:.3f}',
-        'parameters (M)': f'{cost.parameters / 1e6:.2f}',
-        'latency, median (ms)': f'{cost.latency_median * 1e3:.2f}',
-        'latency, 95 % (ms)': f'{cost.latency_95 * 1e3:.2f}',
-        f'images/s at batch {batch_size}': f'{cost.throughput:.1f}',
-        'peak memory (MB)': f'{cost.peak_memory / 1e6:.0f}',
-    }
+    parts = {'whole model': result, 'neck alone': result.neck}
+    return [
+        {
+            'part': part,
+            'FLOPs (G)': f'{cost.flops / 1e9:.3f}',
+            'parameters (M)': f'{cost.parameters / 1e6:.2f}',
+            'latency, median (ms)': f'{cost.latency_median * 1e3:.2f}',
+            'latency, 95 % (ms)': f'{cost.latency_95 * 1e3:.2f}',
+            f'images/s at batch {result.batch_size}': f'{cost.throughput:.1f}',
+            'peak memory (MB)': f'{cost.peak_memory / 1e6:.0f}',
+        }
+        for part, cost in parts.items()
+        if cost
+    ]

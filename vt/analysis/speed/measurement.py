@@ -61,22 +61,19 @@ class Setting:
 
 @dataclass
 class Measurement:
-    """One part of one model in one setting, in inference or training.
+    """One part of one model, in inference or training, in a setting whose fields are among its own.
 
     Attributes:
         model: name of the config or the peer.
         part: ``'whole'``, ``'neck'`` or ``'backbone'``.
         kind: ``'inference'`` or ``'training'``; of a whole model that is forward, loss, backward and SGD's update, of a
             part forward and backward.
-        device, dtype, memory_format, compile, batch_size, size, fuse_conv_bn: as in :class:`Setting`.
         tokens: L, where several were asked for and the model has tokens.
         seconds: of each step.
         flops: multiply-adds of one image in inference.
-        parameters: their number.
         peak_memory: bytes at the peak of a step; None where it wasn't asked for.
         bound_seconds: the step's matrix operators at the machine's ceilings; see :func:`roofline.bound_seconds`.
         token_side_seconds: of each step's modules that see tokens alone; None where there are none.
-        seconds_by_operator: where a step's time goes; None where it wasn't asked for.
     """
 
     model: str
@@ -95,7 +92,6 @@ class Measurement:
     peak_memory: int | None = None
     bound_seconds: float | None = None
     token_side_seconds: list[float] | None = None
-    seconds_by_operator: dict[str, float] | None = None
     fuse_conv_bn: bool = False
 
     @property
@@ -126,18 +122,24 @@ class Measurement:
         return Setting(**values | dict(size=tuple(self.size)))
 
 
+def parse_size(text: str) -> tuple[int, int]:
+    """``'224'`` or ``'800x1216'`` (height, then width).
+
+    Raises:
+        UserError: it is neither.
+    """
+    numbers = text.split('x')
+    if len(numbers) > 2 or not all(number.isdecimal() for number in numbers):
+        raise UserError(f'--sizes {text}: give an image as 224 or as 800x1216, height and then width')
+    return tuple(map(int, (numbers * 2)[:2]))
+
+
 @dataclass
 class BenchmarkRecord:
     """What ``tools/benchmark.py --out`` writes.
 
-    Attributes:
-        command: that wrote it.
-        environment: variables that change the time of a CPU.
-        device: its name.
-        versions: of Python and the libraries.
-        settings: of the process: number of threads, whether the allocator keeps what is freed.
-        ceilings: of each part, kind and setting, with the rates of :class:`ceilings.Ceilings`.
-        results: the measurements.
+    ``environment`` holds variables that change the time of a CPU, ``settings`` the number of threads and whether the
+    allocator keeps what is freed, ``ceilings`` those of each part, kind and setting.
     """
 
     command: str
@@ -160,6 +162,8 @@ def read_record(path: Path) -> BenchmarkRecord:
         raise MissingFileError(f'there is no {path}; write it first: tools/benchmark.py CONFIG ... --out {path}')
     try:
         record = json.loads(path.read_text())
+        for entry in record['results']:
+            entry.pop('seconds_by_operator', None)  # of earlier versions
         return BenchmarkRecord(**record | dict(results=[Measurement(**entry) for entry in record['results']]))
     except (KeyError, TypeError, json.JSONDecodeError) as error:
         raise UserError(f'{path} is not what tools/benchmark.py --out writes; write it anew') from error

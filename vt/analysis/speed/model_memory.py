@@ -3,7 +3,6 @@
 import gc
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
 
 import torch
 
@@ -12,7 +11,7 @@ from vt.errors import UserError
 
 from .measurement import Setting
 from .subject import Subject
-from .timing import peak_memory
+from .timing import STATUS, peak_memory, resident_memory
 from .workload import Workload
 
 
@@ -24,14 +23,13 @@ def peak_memories(subject: Subject, part: str, setting: Setting, kinds: tuple[st
     which has made such steps before; what it has when the model is gone is taken off. That is what a step needs; an
     allocator that keeps freed memory may hold more. On a GPU it is what PyTorch allocates.
 
-    Args:
-        subject: the model.
-        part: what of it; the rest of the model is not counted.
-        setting: how it runs.
-        kinds: ``'inference'``, ``'training'`` or both, in this order.
+    Raises:
+        UserError: there is neither a GPU nor Linux.
     """
     if torch.device(setting.device).type == 'cuda':
         return _measure(subject, part, setting, kinds)
+    if not STATUS.exists():
+        raise UserError('peak memory is measured on Linux alone: give --no-memory')
     with ProcessPoolExecutor(1, mp_context=get_context('spawn')) as pool:
         return pool.submit(_measure_on_cpu, subject, part, setting, kinds, torch.get_num_threads()).result()
 
@@ -46,7 +44,7 @@ def _measure_on_cpu(subject: Subject, part: str, setting: Setting, kinds: tuple[
 def _measure(subject: Subject, part: str, setting: Setting, kinds: tuple[str, ...]) -> dict[str, int]:
     device = torch.device(setting.device)
     gc.collect()
-    before = _memory_in_use(device)
+    before = torch.cuda.memory_allocated(device) if device.type == 'cuda' else resident_memory('VmRSS')
     workload = Workload(subject.build(setting), part, setting)  # of the model it keeps the part alone
     peaks = {}
     for kind in kinds:
@@ -54,13 +52,3 @@ def _measure(subject: Subject, part: str, setting: Setting, kinds: tuple[str, ..
         step()  # an optimizer makes its state in the first one
         peaks[kind] = peak_memory(step, device) - before
     return peaks
-
-
-def _memory_in_use(device: torch.device) -> int:
-    if device.type == 'cuda':
-        return torch.cuda.memory_allocated(device)
-    status = Path('/proc/self/status')
-    if not status.exists():
-        raise UserError('peak memory is measured on Linux alone: give --no-memory')
-    line = next(line for line in status.read_text().splitlines() if line.startswith('VmRSS'))
-    return int(line.split()[1]) * 1024

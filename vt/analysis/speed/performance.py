@@ -3,14 +3,16 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 from vt.errors import MissingFileError
 
+from .ceilings import TITLES
 from .measurement import KINDS, BenchmarkRecord, Measurement, read_record
-from .scaling import exponent, scaling_lines
+from .scaling import Line, exponent, scaling_lines
 
 SCRIPT = 'bash tools/benchmark_performance.sh'
 CPU = 'cpu'
@@ -31,12 +33,7 @@ Rows = list[dict[str, str]]
 
 @dataclass(frozen=True)
 class Pair:
-    """A model and the one that it replaces, of one interleaved run.
-
-    Attributes:
-        theirs: the one that is replaced.
-        ours: VT.
-    """
+    """A model that is replaced, and ours in its place, of one interleaved run."""
 
     theirs: Measurement
     ours: Measurement
@@ -156,39 +153,23 @@ def summary_rows(records: dict[str, BenchmarkRecord]) -> Rows:
 def setting_rows(records: dict[str, BenchmarkRecord]) -> Rows:
     """The necks under each choice of memory format and allocator: what each choice is worth."""
     rows = []
-    for name in (NECKS, LAYOUT, ALLOCATOR):
-        record = records[name]
-        for kind in KINDS:
-            found = pair(record, kind)
-            allocator = 'keeps freed memory' if record.settings['keeps_freed_memory'] else 'default'
-            row = {
-                'kind': kind,
-                'memory format': found.ours.memory_format,
-                'allocator': allocator,
-                f'{short_name(found.theirs.model)} (ms)': milliseconds(found.theirs.median),
-                f'{short_name(found.ours.model)} (ms)': milliseconds(found.ours.median),
-                'faster': f'{found.faster:.2f}x',
-            }
-            rows.append(row)
-    return sorted(rows, key=lambda row: row['kind'])
+    for kind, name in product(KINDS, (NECKS, LAYOUT, ALLOCATOR)):
+        found = pair(records[name], kind)
+        row = {
+            'kind': kind,
+            'memory format': found.ours.memory_format,
+            'allocator': 'keeps freed memory' if records[name].settings['keeps_freed_memory'] else 'default',
+            f'{short_name(found.theirs.model)} (ms)': milliseconds(found.theirs.median),
+            f'{short_name(found.ours.model)} (ms)': milliseconds(found.ours.median),
+            'faster': f'{found.faster:.2f}x',
+        }
+        rows.append(row)
+    return rows
 
 
-def exponents(record: BenchmarkRecord, x: str) -> dict[str, float]:
-    """The power of pixels or tokens that each line of :func:`scaling_lines` grows with."""
-    return {label: exponent(*line) for label, line in named_lines(record, x).items()}
-
-
-def named_lines(record: BenchmarkRecord, x: str) -> dict[str, tuple[list[int], list[float]]]:
-    """The lines of a record in inference, with short names."""
-    results = [m for m in record.results if m.kind == 'inference']
-    lines = scaling_lines(results, x)
-    models = {m.model for m in results}
-    return {_shorten(label, models): line for label, line in lines.items()}
-
-
-def _shorten(label: str, models: Iterable[str]) -> str:
-    model = max((model for model in models if label.startswith(model)), key=len)
-    return short_name(model) + label.removeprefix(model)
+def named_lines(record: BenchmarkRecord, x: str) -> dict[str, Line]:
+    """The lines of a record in inference, over pixels or tokens, with short names."""
+    return scaling_lines([m for m in record.results if m.kind == 'inference'], x, short_name)
 
 
 def scaling_rows(record: BenchmarkRecord, x: str) -> Rows:
@@ -207,14 +188,8 @@ def ceiling_rows(records: Iterable[BenchmarkRecord]) -> Rows:
     for record in records:
         for ceiling in record.ceilings:
             by_dtype.setdefault(ceiling['dtype'], []).append(ceiling)
-    columns = dict(
-        matmul='matrix product (GFLOP/s)',
-        convolution1x1='1x1 convolution (GFLOP/s)',
-        convolution3x3='3x3 convolution (GFLOP/s)',
-        copy='copy (GB/s)',
-    )
     return [
-        {'precision': dtype} | {title: _range([c[name] / 1e9 for c in ceilings]) for name, title in columns.items()}
+        {'precision': dtype} | {title: _range([c[name] / 1e9 for c in ceilings]) for name, title in TITLES.items()}
         for dtype, ceilings in by_dtype.items()
     ]
 

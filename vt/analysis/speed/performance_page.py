@@ -13,7 +13,7 @@ from vt.analysis.tables import to_markdown
 
 from . import performance as data
 from .measurement import BenchmarkRecord
-from .scaling import draw_lines
+from .scaling import draw_lines, exponent
 
 # Kept beside the measurements by other tools; the page has a table of each that is there.
 OTHER_TABLES = ('data_loading', 'startup')
@@ -27,11 +27,7 @@ FORMATS = dict(
 
 
 def render(template: str, folder: Path) -> str:
-    """The page's text.
-
-    Args:
-        template: Jinja's, with the text between the numbers.
-        folder: of the measurements.
+    """The page's text: Jinja's template with the numbers of a folder of measurements.
 
     Raises:
         MissingFileError: a measurement that the page needs is not there.
@@ -90,7 +86,10 @@ def _pairs(record: BenchmarkRecord) -> dict[str, data.Pair]:
 
 def _scaling(records: dict[str, BenchmarkRecord], names: dict[str, str], x: str) -> dict[str, dict]:
     return {
-        what: dict(rows=data.scaling_rows(records[name], x), exponents=data.exponents(records[name], x))
+        what: dict(
+            rows=data.scaling_rows(records[name], x),
+            exponents={label: exponent(*line) for label, line in data.named_lines(records[name], x).items()},
+        )
         for name, what in names.items()
         if name in records
     }

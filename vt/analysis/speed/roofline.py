@@ -23,13 +23,7 @@ from .ceilings import Ceilings
 
 @dataclass(frozen=True)
 class Operator:
-    """One matrix operator of a pass.
-
-    Attributes:
-        kind: ``'convolution'``, ``'matmul'`` or ``'attention'``.
-        flops: multiply-adds.
-        bytes: of what it must read and write, each tensor once.
-    """
+    """A convolution, matmul or attention: multiply-adds, and bytes that it must read and write, each tensor once."""
 
     kind: str
     flops: int
@@ -57,14 +51,8 @@ def matrix_operators(module: nn.Module, inputs: Any, dtype: torch.dtype, trainin
     """The matrix operators of one call, or of a call and its backward pass, counted without computing anything.
 
     A tokenizer or a projector counts as one attention, which reads its pixels once; its gradient to pixels that are
-    key and value in one counts once, too. Counted from the module's outputs: a loss has no matrix operators.
-
-    Args:
-        module: is left as it is.
-        inputs: a tensor or a sequence of them; with ``training`` those that require gradients get them.
-        dtype: precision of all operands.
-        training: count the backward pass as well.
-        **options: of the call.
+    key and value in one counts once, too. Counted from the module's outputs: a loss has no matrix operators. With
+    ``training`` the inputs that require gradients get them; ``dtype`` is the precision of all operands.
     """
     skeleton = copy.deepcopy(module).to(device='meta', dtype=dtype)
     skeleton.train(training)

@@ -1,6 +1,6 @@
 """How cost grows with pixels and with tokens: fits and a plot."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,7 +13,7 @@ from .measurement import Measurement
 
 # What time is drawn over: the attribute of a measurement, and its field.
 AXES = {'pixels': 'size', 'tokens': 'tokens'}
-LABELS = ('model', 'part', 'kind', 'device', 'dtype', 'memory_format', 'compile', 'batch_size', 'size', 'tokens')
+LABELS = ('part', 'kind', 'device', 'dtype', 'memory_format', 'compile', 'batch_size', 'size', 'tokens')
 TOKEN_SIDE = 'token side'
 Line = tuple[list[int], list[float]]
 
@@ -24,22 +24,18 @@ def exponent(xs: Sequence[float], ys: Sequence[float]) -> float:
     return round(slope, 6) + 0.0  # no -0.0
 
 
-def scaling_lines(measurements: Sequence[Measurement], x: str) -> dict[str, Line]:
-    """Median seconds over pixels or tokens, with the time of the token side as a line of its own.
-
-    Args:
-        measurements: any.
-        x: ``'pixels'`` or ``'tokens'``.
+def scaling_lines(measurements: Sequence[Measurement], x: str, shorten: Callable[[str], str] = str) -> dict[str, Line]:
+    """Median seconds over ``x``, pixels or tokens, with the time of the token side as a line of its own.
 
     Returns:
-        Values of ``x`` and seconds, by a label that names the model and what else tells the lines apart. Lines of one
+        Values of ``x`` and seconds, by a label of the model's name and what else tells the lines apart. Lines of one
         point are left out.
     """
     kept = [m for m in measurements if getattr(m, x) is not None]
     names = [name for name in LABELS if name != AXES[x] and len({str(getattr(m, name)) for m in kept}) > 1]
     points: dict[str, dict[int, float]] = {}
     for m in kept:
-        label = ', '.join(_describe(name, getattr(m, name)) for name in dict.fromkeys(['model', *names]))
+        label = ', '.join([shorten(m.model), *(_describe(name, getattr(m, name)) for name in names)])
         points.setdefault(label, {})[getattr(m, x)] = m.median
         if m.token_side_seconds:
             points.setdefault(f'{label}: {TOKEN_SIDE}', {})[getattr(m, x)] = float(np.median(m.token_side_seconds))

@@ -16,11 +16,7 @@ def time_process(*arguments: str) -> float:
 
 
 def time_first_iteration(tool: str, config: str) -> float:
-    """Seconds from the command to the end of the first training iteration; the run is ended then.
-
-    Args:
-        tool: path of ``tools/train.py``.
-        config: path of the config.
+    """Seconds from calling ``tools/train.py`` to the end of the first training iteration; the run is ended then.
 
     Raises:
         RuntimeError: the run ended before that; the line gives its reason.

@@ -1,7 +1,6 @@
 """Models that a benchmark lays side by side: those of configs, and classifiers of other libraries, their peers."""
 
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -20,18 +19,18 @@ from vt.registry import MODELS
 
 from .measurement import Setting
 
-# How to install each library of models.
-LIBRARIES = {'torchvision': 'pip install torchvision', 'timm': "pip install 'timm>=1,<2'"}
+# Libraries of classifiers: the module and its function that makes one by name, and how to install it.
+LIBRARIES = {
+    'torchvision': ('torchvision.models', 'get_model', 'pip install torchvision'),
+    'timm': ('timm', 'create_model', "pip install 'timm>=1,<2'"),
+}
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A model to be measured.
+    """A model to be measured: the path of a config, or a peer's name, ``library:model``.
 
-    Attributes:
-        source: path of a config, or a peer's name, ``library:model``.
-        num_classes: of the head; the config's by default.
-        tokens: L, visual tokens of a VT model; the config's by default.
+    By default it has its own number of classes and, a VT model, of visual tokens.
     """
 
     source: str
@@ -39,20 +38,29 @@ class Subject:
     tokens: int | None = None
 
     @property
+    def is_peer(self) -> bool:
+        """Whether it is another library's."""
+        return ':' in self.source and self.source.split(':')[0] in LIBRARIES
+
+    @property
     def name(self) -> str:
         """The config's name, or the peer's."""
-        return self.source if is_peer(self.source) else Path(self.source).stem
+        return self.source if self.is_peer else Path(self.source).stem
 
     def build(self, setting: Setting) -> nn.Module:
-        """The model with arbitrary weights, on the setting's device and in its memory format."""
-        if is_peer(self.source):
-            model = build_peer(self.source, self.num_classes)
+        """The model with arbitrary weights, on the setting's device and in its memory format.
+
+        Raises:
+            UserError: a peer's library is not installed, or has no such model.
+        """
+        if self.is_peer:
+            model = _build_peer(self.source, {} if self.num_classes is None else dict(num_classes=self.num_classes))
         else:
             cfg = read_config(self.source)
             if self.num_classes:
                 set_num_classes(cfg, self.num_classes)
             if self.tokens:
-                set_num_tokens(cfg, self.tokens)
+                _set_num_tokens(cfg, self.tokens)
             model = build_model(cfg)
         model.to(setting.device)
         if setting.memory_format == 'channels_last':
@@ -61,12 +69,12 @@ class Subject:
 
     def with_tokens(self, counts: list[int]) -> list['Subject']:
         """This model with each number of tokens; itself where it has no tokens or ``counts`` is empty."""
-        if not counts or is_peer(self.source) or not set_num_tokens(read_config(self.source), counts[0]):
+        if not counts or self.is_peer or not _set_num_tokens(read_config(self.source), counts[0]):
             return [self]
         return [Subject(self.source, self.num_classes, count) for count in counts]
 
 
-def set_num_tokens(cfg: Config, num_tokens: int) -> bool:
+def _set_num_tokens(cfg: Config, num_tokens: int) -> bool:
     """Give the VT parts of a model another number of tokens; tells whether there are any."""
     parts = [cfg.model.get(name) for name in ('backbone', 'neck')]
     parts = [part for part in parts if part and _takes_tokens(part.type)]
@@ -99,32 +107,12 @@ class Peer(BaseModel):
         return dict(loss=cross_entropy(logits, labels[0].new_tensor(labels)))
 
 
-def is_peer(name: str) -> bool:
-    """Whether a name is ``library:model`` and not a config's path."""
-    return name.split(':')[0] in LIBRARIES and ':' in name
-
-
-def build_peer(name: str, num_classes: int | None = None) -> Peer:
-    """A classifier with arbitrary weights.
-
-    Args:
-        name: such as ``'torchvision:resnet18'`` or ``'timm:resnet50'``.
-        num_classes: the library's default where it is None.
-
-    Raises:
-        UserError: the library is not installed, or has no such model.
-    """
+def _build_peer(name: str, options: dict[str, int]) -> Peer:
     library, model = name.split(':', 1)
-    options = {} if num_classes is None else dict(num_classes=num_classes)
+    module, function, command = LIBRARIES[library]
     try:
-        return Peer(_maker(library)(model, **options))
+        return Peer(getattr(import_module(module), function)(model, **options))
     except ImportError as error:
-        raise UserError(f'{name} needs {library}: {LIBRARIES[library]}') from error
+        raise UserError(f'{name} needs {library}: {command}') from error
     except (ValueError, RuntimeError) as error:
         raise UserError(f'{name}: {error}') from error
-
-
-def _maker(library: str) -> Callable[..., nn.Module]:
-    if library == 'timm':
-        return import_module('timm').create_model
-    return import_module('torchvision.models').get_model

@@ -1,4 +1,4 @@
-"""Time and memory of steps, measured so that a comparison holds.
+"""Time and memory of steps, measured so that a comparison holds, and of the tokens' side inside a step.
 
 Steps that are compared run in turn inside one process, A B C A B C ..., so that a machine whose speed drifts is unfair
 to none; medians and ratios are reported.
@@ -8,17 +8,21 @@ import gc
 import math
 import platform
 import resource
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 
 import numpy as np
 import torch
 from rich.progress import track
-from torch.profiler import ProfilerActivity, profile
+from torch import nn
+
+from vt.models.grouped_linear import GroupedLinear
 
 Step = Callable[[], object]
 SHORTEST_RUN = 0.01  # seconds on a GPU
+STATUS, MARKS = Path('/proc/self/status'), Path('/proc/self/clear_refs')
 
 
 def describe_device(device: torch.device) -> str:
@@ -31,14 +35,9 @@ def describe_device(device: torch.device) -> str:
 
 
 def time_interleaved(
-    steps: dict[str, Step],
-    device: torch.device,
-    title: str,
-    rounds: int = 20,
-    warmup: int = 3,
-    seconds: float = 60.0,
-) -> dict[str, np.ndarray]:
-    """Time steps in turn.
+    steps: dict[Hashable, Step], device: torch.device, title: str, rounds: int, warmup: int = 3, seconds: float = 60.0
+) -> dict[Hashable, np.ndarray]:
+    """Time steps in turn: seconds of each one's rounds, ``(rounds,)``, by name.
 
     A GPU is synchronised around each run, and a run repeats a short step until it takes ten milliseconds or so: what
     is measured is a step in a row of them, launched while the one before still computes, where there is time for it.
@@ -50,29 +49,30 @@ def time_interleaved(
         rounds: how often each runs after the warm-up.
         warmup: runs of each before the clock counts.
         seconds: about how long all may take; rounds are cut to fit, to 3 at the least.
-
-    Returns:
-        Seconds of a step, of each round, ``(rounds,)``, by name.
     """
     repeats = dict.fromkeys(steps, 1)
-    for _ in range(warmup - 1):
-        _time_round(steps, repeats, device)
-    once = _time_round(steps, repeats, device)
+    for _ in range(warmup):
+        once = {name: _time(step, 1, device) for name, step in steps.items()}
     if device.type == 'cuda':
         repeats = {name: max(1, math.ceil(SHORTEST_RUN / value)) for name, value in once.items()}
     a_round = sum(value * repeats[name] for name, value in once.items())
     rounds = max(3, min(rounds, int(seconds / a_round)))
-    times = [_time_round(steps, repeats, device) for _ in track(range(rounds), title)]
-    return {name: np.array([run[name] for run in times]) for name in steps}
+    timed = {name: lambda name=name: _time(steps[name], repeats[name], device) for name in steps}
+    return {name: np.array(runs) for name, (_, runs) in median_of_rounds(timed, rounds, title).items()}
 
 
-def time_alone(step: Step, device: torch.device, title: str, rounds: int = 20, seconds: float = 20.0) -> np.ndarray:
+def median_of_rounds(
+    steps: dict[Hashable, Callable[[], float]], rounds: int, title: str
+) -> dict[Hashable, tuple[float, list[float]]]:
+    """Call steps in turn, A B C A B C ...; of what each returns the median, and all in their order."""
+    runs = [{name: step() for name, step in steps.items()} for _ in track(range(rounds), title)]
+    by_step = {name: [run[name] for run in runs] for name in steps}
+    return {name: (statistics.median(values), values) for name, values in by_step.items()}
+
+
+def time_alone(step: Step, device: torch.device, title: str, rounds: int = 20) -> np.ndarray:
     """Seconds of each run of one step, ``(rounds,)``; see :func:`time_interleaved`."""
-    return time_interleaved({title: step}, device, title, rounds, seconds=seconds)[title]
-
-
-def _time_round(steps: dict[str, Step], repeats: dict[str, int], device: torch.device) -> dict[str, float]:
-    return {name: _time(step, repeats[name], device) for name, step in steps.items()}
+    return time_interleaved({title: step}, device, title, rounds, seconds=20.0)[title]
 
 
 def _time(step: Step, repeats: int, device: torch.device) -> float:
@@ -100,23 +100,58 @@ def peak_memory(step: Step, device: torch.device) -> int:
         torch.cuda.reset_peak_memory_stats(device)
         step()
         return torch.cuda.max_memory_allocated(device)
-    status, marks = Path('/proc/self/status'), Path('/proc/self/clear_refs')
-    if status.exists() and marks.exists():
-        marks.write_text('5')  # resets the high-water mark
-        step()
-        line = next(line for line in status.read_text().splitlines() if line.startswith('VmHWM'))
-        return int(line.split()[1]) * 1024
+    resets = STATUS.exists() and MARKS.exists()
+    if resets:
+        MARKS.write_text('5')  # resets the high-water mark
     step()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return resident_memory('VmHWM') if resets else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def time_by_operator(step: Step, device: torch.device, most: int = 8) -> dict[str, float]:
-    """Where a step's time goes: seconds in each operator itself, of one run, the largest first and the rest summed."""
-    step()
-    activities = [ProfilerActivity.CUDA if device.type == 'cuda' else ProfilerActivity.CPU]
-    with profile(activities=activities) as profiler:
-        step()
-    name = 'self_device_time_total' if device.type == 'cuda' else 'self_cpu_time_total'
-    seconds = {event.key: getattr(event, name) / 1e6 for event in profiler.key_averages()}
-    ordered = sorted(seconds.items(), key=lambda item: -item[1])
-    return dict(ordered[:most]) | {'others': sum(value for _, value in ordered[most:])}
+def resident_memory(field: str) -> int:
+    """Bytes of this process as Linux counts them: ``'VmRSS'`` now, ``'VmHWM'`` at the peak."""
+    line = next(line for line in STATUS.read_text().splitlines() if line.startswith(field))
+    return int(line.split()[1]) * 1024
+
+
+def token_side(module: nn.Module) -> list[nn.Module]:
+    """The outermost modules that see tokens and no pixels: relations, and token-side matrices outside of them."""
+    found: dict[str, nn.Module] = {}
+    for name, part in module.named_modules():
+        is_relation = name.split('.')[-1] == 'relation' and any(True for _ in part.parameters())
+        inside = any(name.startswith(f'{outer}.') for outer in found)
+        if (is_relation or isinstance(part, GroupedLinear)) and not inside:
+            found[name] = part
+    return list(found.values())
+
+
+def time_token_side(module: nn.Module, step: Step, device: torch.device, rounds: int = 20) -> list[float] | None:
+    """Seconds that a step of inference of a module, not compiled, spends in :func:`token_side`; None without it.
+
+    One number a run, after two that don't count. Only calls of modules are seen: products that a module makes of
+    another one's weights are not. On a GPU its own clock counts.
+    """
+    parts, marks, runs = token_side(module), [], []
+    hooks = [part.register_forward_pre_hook(lambda *_: marks.append(_now(device))) for part in parts]
+    hooks += [part.register_forward_hook(lambda *_: marks.append(_now(device))) for part in parts]
+    try:
+        for _ in range(rounds + 2 if parts else 0):
+            marks.clear()
+            step()
+            _synchronize(device)
+            runs.append(sum(_seconds(start, end) for start, end in zip(marks[::2], marks[1::2])))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return runs[2:] or None
+
+
+def _now(device: torch.device) -> float | torch.cuda.Event:
+    if device.type != 'cuda':
+        return time.perf_counter()
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
+
+
+def _seconds(start: float | torch.cuda.Event, end: float | torch.cuda.Event) -> float:
+    return end - start if isinstance(start, float) else start.elapsed_time(end) / 1e3

@@ -23,22 +23,13 @@ from .timing import Step
 
 
 class Workload:
-    """A model, or its neck or backbone, with random inputs.
+    """A model of OpenMMLab or a peer, or its neck or backbone, with random inputs.
 
-    A neck gets random maps of the shapes that the backbone would give it.
-
-    Args:
-        model: a classifier or segmentor of OpenMMLab, or a peer.
-        part: ``'whole'``, ``'neck'`` or ``'backbone'``.
-        setting: how it runs.
+    A neck gets random maps of the shapes that the backbone would give it. ``module`` is what runs, ``inputs`` are
+    images ``(N, 3, H, W)`` or a tuple of maps, ``options`` those of a call in inference.
 
     Raises:
         UserError: the model has no such part.
-
-    Attributes:
-        module: the model or the part.
-        inputs: images ``(N, 3, H, W)``, or a tuple of maps.
-        options: of a call in inference.
     """
 
     def __init__(self, model: nn.Module, part: str, setting: Setting) -> None:

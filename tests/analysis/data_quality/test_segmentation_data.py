@@ -8,8 +8,8 @@ import pytest
 from mmengine.config import Config
 from PIL import Image
 
-from vt.analysis.data import data_check
-from vt.analysis.data.data_check import check_data
+from vt.analysis.data_quality import data_check
+from vt.analysis.data_quality.data_check import check_data
 
 CONFIGS = Path(__file__).parents[3] / 'configs'
 # Config, then an image of its train split and the image's mask.

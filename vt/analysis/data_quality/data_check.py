@@ -14,11 +14,11 @@ from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS, TRANSFORMS
 
+from vt.engine.checks.config_walk import accepted_arguments
 from vt.engine.config_files import leaves
 from vt.errors import UserError
 
 from .annotations import find_annotation_problems
-from vt.engine.checks.config_walk import accepted_arguments
 from .samples import Problem, Sample, SampleCheck
 
 MOST_SAMPLES = 256  # of a split that are read before a run

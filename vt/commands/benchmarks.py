@@ -1,0 +1,113 @@
+"""How long things take, as ``tools/benchmark.py``, ``benchmark_data.py`` and ``benchmark_startup.py`` ask."""
+
+import argparse
+import os
+from dataclasses import asdict
+from functools import partial
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from vt.analysis.run_record import describe_origin
+from vt.analysis.speed.comparison import Comparison
+from vt.analysis.speed.data_loading import build_loader, describe_loader, images_per_second, loading_config, write_jpegs
+from vt.analysis.speed.measurement import BenchmarkRecord, Setting, parse_size
+from vt.analysis.speed.scaling import draw_scaling
+from vt.analysis.speed.startup import time_first_iteration, time_process
+from vt.analysis.speed.subject import Subject
+from vt.analysis.speed.timing import median_of_rounds
+from vt.analysis.tables import print_table
+from vt.engine.allocator import keep_freed_memory
+from vt.engine.config_files import require_file
+from vt.engine.speed_settings import require_compiler, use_threads
+from vt.errors import UserError
+
+from .outputs import check_output, write_json, write_measured
+
+TRAIN = str(Path(__file__).parents[2] / 'tools' / 'train.py')
+# What changes the time of a CPU.
+ENVIRONMENT = ('OMP_NUM_THREADS', 'GLIBC_TUNABLES', 'LD_PRELOAD', 'THP_MEM_ALLOC_ENABLE', 'ONEDNN_MAX_CPU_ISA')
+ENVIRONMENT += ('ONEDNN_DEFAULT_FPMATH_MODE',)
+
+
+def benchmark(args: argparse.Namespace) -> None:
+    """Measure all models in turn, in every setting; print medians and the ratios to the first model."""
+    for out in (args.out, args.plot):
+        check_output(out, *args.configs)
+    settings = _read_settings(args)
+    if any(setting.compile != 'off' for setting in settings):
+        require_compiler()
+    process = dict(threads=use_threads(), keeps_freed_memory=not args.default_allocator and keep_freed_memory())
+    torch.backends.cudnn.benchmark = True  # as in the configs
+    subjects = [
+        subject for source in args.configs for subject in Subject(source, args.num_classes).with_tokens(args.tokens)
+    ]
+    comparison = Comparison(subjects, args.kinds, args.rounds, args.seconds, not args.no_memory)
+    for setting in settings:
+        comparison.measure(setting, args.only)
+    if args.out:
+        record = BenchmarkRecord(
+            **describe_origin(settings[0].device),
+            environment={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
+            settings=process,
+            ceilings=comparison.ceilings,
+            results=comparison.measurements,
+        )
+        write_json(asdict(record), args.out)
+    comparison.print_tables()
+    if args.plot:
+        draw_scaling(comparison.measurements).savefig(args.plot, dpi=100)
+
+
+def _read_settings(args: argparse.Namespace) -> list[Setting]:
+    """Every combination of what the arguments list.
+
+    Raises:
+        UserError: a size that is none, or a device that isn't there.
+    """
+    devices = args.devices or ['cuda' if torch.cuda.is_available() else 'cpu']
+    for device in devices:
+        if torch.device(device).type == 'cuda' and not torch.cuda.is_available():
+            raise UserError(f'--devices {device}: there is no GPU that PyTorch can use; give cpu')
+    sizes = [parse_size(size) for size in args.sizes]
+    sweep = product(devices, args.dtypes, args.memory_formats, args.compile, args.batch_sizes, sizes)
+    return [Setting(*values, fuse_conv_bn=args.fuse_conv_bn) for values in sweep]
+
+
+def benchmark_data(args: argparse.Namespace) -> None:
+    """Load every config's images with every decoder and number of workers in turn; print medians, write every run."""
+    check_output(args.out, *args.configs)
+    with TemporaryDirectory() as folder:
+        file_size = write_jpegs(Path(folder), args.synthetic) if args.synthetic else None
+        rows, steps = [], {}
+        for path, decoder, workers in product(args.configs, args.decoders or [None], args.workers):
+            cfg = loading_config(path, decoder, workers, folder if args.synthetic else None)
+            steps[len(rows)] = partial(images_per_second, build_loader(cfg), args.batches)
+            rows.append(describe_loader(path, cfg))
+        measured = median_of_rounds(steps, args.rounds, 'Loading')
+    table = [
+        {name: str(value) for name, value in row.items()} | {'images/s': f'{rate:.0f}'}
+        for row, (rate, _) in zip(rows, measured.values())
+    ]
+    print_table(table, title='Training images loaded')
+    results = [row | dict(images_per_second=rate, runs=runs) for row, (rate, runs) in zip(rows, measured.values())]
+    images = f'{args.synthetic} synthetic, 500x375, {file_size} bytes' if args.synthetic else "the config's"
+    write_measured(args.out, images=images, results=results)
+
+
+def benchmark_startup(args: argparse.Namespace) -> None:
+    """Time fresh processes in turn, A B C A B C ...; print medians, and write every run to a file."""
+    for config in args.configs:
+        require_file(config, 'config')
+    check_output(args.out, *args.configs)
+    commands = {'import torch': ['-c', 'import torch'], 'import vt': ['-c', 'import vt']}
+    commands['tools/train.py --help'] = [TRAIN, '--help']
+    steps = {name: partial(time_process, *command) for name, command in commands.items()}
+    for config in args.configs:
+        steps[f'first iteration of {Path(config).stem}'] = partial(time_first_iteration, TRAIN, config)
+    measured = median_of_rounds(steps, args.rounds, 'Starting')
+    print_table([{'what': name, 'seconds': f'{median:.2f}'} for name, (median, _) in measured.items()], 'Start-up')
+    results = [dict(what=name, seconds=median, runs=runs) for name, (median, runs) in measured.items()]
+    write_measured(args.out, results=results)

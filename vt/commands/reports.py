@@ -1,0 +1,75 @@
+"""Tables of what was measured, as ``tools/report.py`` asks."""
+
+import argparse
+from pathlib import Path
+
+from vt.analysis.ablation import ablation_tables
+from vt.analysis.ablation.run_scores import gather, read_records
+from vt.analysis.complexity.complexity_tables import all_tables
+from vt.analysis.run_record import describe_run
+from vt.analysis.speed import performance_page
+from vt.analysis.tables import insert, print_table, to_markdown, write_csv
+from vt.checkpoints.files import write_atomically
+from vt.engine.config_files import announce
+from vt.errors import UserError
+
+from .outputs import write_json
+
+ROOT = Path(__file__).parents[2]
+
+
+def report_runs(args: argparse.Namespace) -> None:
+    """Finished runs side by side."""
+    print_table([describe_run(work_dir) for work_dir in args.work_dirs], title='Finished runs')
+
+
+def report_complexity(args: argparse.Namespace) -> None:
+    """FLOPs and parameters of our models beside the paper's tables 1 to 10."""
+    configs = ROOT / 'configs'
+    announce(f'configs of {configs}')
+    for title, rows, notes in all_tables(configs):
+        print_table(rows, title, notes)
+
+
+def report_ablation(args: argparse.Namespace) -> None:
+    """Accuracy, FLOPs, parameters and speed of finished runs beside the paper's tables; write them on request.
+
+    Raises:
+        UserError: no two runs belong to one of the paper's tables.
+    """
+    records = read_records(args.runs)
+    speeds = ablation_tables.read_speeds(args.speed)
+    tasks = {name: ablation_tables.compare_with_paper(scores) for name, scores in gather(records).items()}
+    tasks = {name: comparisons for name, comparisons in tasks.items() if comparisons}
+    if not tasks:
+        raise UserError('no two of these runs stand in one table of the paper; give a model and a variant of it')
+    texts, every = dict.fromkeys(tasks, ''), []
+    for task, comparisons in tasks.items():
+        for number, rows in comparisons.items():
+            described = ablation_tables.describe(rows, speeds)
+            title = f'Table {number} on {task}: {ablation_tables.TITLES[number]}'
+            print_table(described, title)
+            texts[task] += f'**{title}**\n\n{to_markdown(described)}\n\n'
+            every += ablation_tables.name_task(described, task, number)
+    if args.out:
+        args.out.mkdir(parents=True, exist_ok=True)
+        write_json(records, args.out / 'results.json', indent=1)
+        write_atomically(args.out / 'tables.md', '\n'.join(texts.values()))
+        write_csv(every, args.out / 'tables.csv')
+        ablation_tables.draw(tasks).savefig(args.out / 'changes.png', dpi=100)
+        print(f'written to {args.out}')
+    for task, text in texts.items() if args.page else ():
+        insert(args.page, task, text)
+
+
+def report_performance(args: argparse.Namespace) -> None:
+    """Write the page on performance, its figures in a folder of its name, and the summary into another page."""
+    text = performance_page.render((ROOT / 'docs/performance.template.md').read_text(), args.data)
+    figures = args.page.with_suffix('')
+    figures.mkdir(parents=True, exist_ok=True)
+    performance_page.draw_page_scaling(args.data).savefig(figures / 'scaling.png', dpi=80)
+    performance_page.draw_memory(args.data).savefig(figures / 'memory.png', dpi=80)
+    write_atomically(args.page, text)
+    if args.readme:
+        insert(args.readme, 'performance', performance_page.summarise(args.data))
+    print(f'written to {args.page} and {figures}')
