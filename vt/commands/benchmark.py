@@ -14,8 +14,7 @@ from vt.analysis.speed.scaling import draw_scaling
 from vt.analysis.speed.subject import Subject
 from vt.analysis.speed.workload import has_part
 from vt.analysis.tables import print_table
-from vt.engine.allocator import keep_freed_memory
-from vt.engine.speed_settings import require_compiler, use_threads
+from vt.engine.speed_settings import keep_freed_memory, require_compiler, use_threads
 from vt.errors import UserError
 
 from .outputs import check_output, write_json

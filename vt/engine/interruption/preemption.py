@@ -9,11 +9,10 @@ from typing import Any
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from vt.engine.processes.agreement import Agreement
+from vt.engine.processes.distributed import Agreement
 from vt.registry import HOOKS
 
-from .accumulation import is_accumulating
-from .checkpoint_hook import CheckpointHook
+from .checkpoint_hook import CheckpointHook, is_accumulating
 
 
 @HOOKS.register_module()
@@ -44,7 +43,10 @@ class PreemptionHook(Hook):
         self._previous_handlers = {number: signal.signal(number, self._note) for number in self.signals}
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
-        number = self._agreed_signal()
+        number = self._received
+        if not self._agreement.is_alone:
+            number = self._agreement.read()  # what any process had received an iteration ago
+            self._agreement.tell(self._received)
         # The mean over processes of gradients that are still being accumulated would round the weights differently.
         if number and (self._agreement.is_alone or not is_accumulating(runner)):
             self._leave(runner, number)
@@ -56,14 +58,6 @@ class PreemptionHook(Hook):
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._received = number
-
-    def _agreed_signal(self) -> int:
-        """The signal that any process had received an iteration ago; of one process, the one that it has received."""
-        if self._agreement.is_alone:
-            return self._received
-        told = self._agreement.read() or 0
-        self._agreement.tell(max(self._received, told))
-        return told
 
     def _leave(self, runner: Runner, number: int) -> None:
         self._agreement.read()

@@ -6,7 +6,7 @@ or of processes. It covers ``random``, ``numpy.random`` and PyTorch's default ge
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -74,6 +74,8 @@ class NumberedSampler(Sampler):
         self.sample_seed = sample_seed
         self.rank, self.world_size = get_dist_info()
         self.begin = 0
+        if hasattr(self.sampler, 'skip'):  # what mmengine calls to go on in the middle of an endless one
+            self.skip = partial(setattr, self, 'begin')
 
     def __iter__(self) -> Iterator[SampleIndex]:
         begin, self.begin = self.begin, 0
@@ -83,12 +85,6 @@ class NumberedSampler(Sampler):
 
     def __len__(self) -> int:
         return len(self.sampler)
-
-    @property
-    def skip(self) -> Callable[[int], None]:
-        """What mmengine calls to go on in the middle of an endless sampler; one that ends has no such method."""
-        self.sampler.skip  # noqa: B018, its absence is ours
-        return partial(setattr, self, 'begin')
 
     def __getattr__(self, name: str) -> Any:
         if name == 'sampler':  # not there yet while a copy is made
