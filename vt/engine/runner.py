@@ -70,12 +70,9 @@ class OwnRunner:
             self.logger.warning(f'Not saved, since it is neither numbers nor text: {", ".join(sorted(dropped))}')
             self._dropped = frozenset(dropped)
 
-    def build_dataloader(
-        self, dataloader: DataLoader | dict, seed: int | None = None, diff_rank_seed: bool = False
-    ) -> DataLoader:
-        if isinstance(dataloader, dict):
-            dataloader = seeded_loader(dataloader, seed)
-        return super().build_dataloader(dataloader, seed, diff_rank_seed)
+    def build_dataloader(self, dataloader: DataLoader | dict, seed: int | None = None, *args, **kwargs) -> DataLoader:
+        loader = seeded_loader(dataloader, seed) if isinstance(dataloader, dict) else dataloader
+        return super().build_dataloader(loader, seed, *args, **kwargs)
 
 
 @RUNNERS.register_module(name='FlexibleRunner')
@@ -118,8 +115,8 @@ class VTRunner(OwnRunner, Runner):
             to_channels_last(self.model)
         super().load_or_resume()
 
-    def register_hooks(self, default_hooks: dict | None = None, custom_hooks: list | None = None) -> None:
-        super().register_hooks(default_hooks, custom_hooks)
+    def register_hooks(self, *args, **kwargs) -> None:
+        super().register_hooks(*args, **kwargs)
         if self._tries_convolutions():
             self.register_hook(CudnnBenchmarkHook())
 
@@ -131,10 +128,7 @@ class VTRunner(OwnRunner, Runner):
         """The loop; a ``UserError`` where its epochs have no batch."""
         loop = super().build_train_loop(loop)
         if isinstance(loop, EpochBasedTrainLoop) and len(loop.dataloader) == 0:
-            raise UserError(
-                'an epoch has no batch: train_dataloader.dataset holds fewer samples than '
-                'train_dataloader.batch_size, and drop_last leaves an incomplete batch out'
-            )
+            raise UserError('an epoch has no batch: train_dataloader.dataset holds fewer samples than batch_size')
         return loop
 
     def train(self) -> nn.Module:

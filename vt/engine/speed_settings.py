@@ -54,11 +54,7 @@ class SpeedSettings:
 
 
 def require_compiler() -> None:
-    """``torch.compile`` writes C++ for a CPU: say so where nothing can compile it.
-
-    Raises:
-        UserError: there is no compiler.
-    """
+    """``torch.compile`` writes C++ for a CPU: a ``UserError`` where nothing can compile it."""
     compiler = os.environ.get('CXX', 'g++')
     if not torch.cuda.is_available() and shutil.which(compiler) is None:
         raise UserError(
@@ -72,10 +68,8 @@ def to_channels_last(model: nn.Module) -> None:
 
     Convolutions then read and write ``(N, H, W, C)`` in memory, and no layer in between changes that, up to the scores
     of a segmentation head: these leave in PyTorch's default layout, before they are enlarged for the loss. Only 4-D
-    tensors have such a layout; all others stay as they are. A second call changes nothing.
-
-    Args:
-        model: any model; it is changed in place. Before it is wrapped for DDP, whose buckets take the weights' strides.
+    tensors have such a layout. A second call changes nothing. The first one comes before a model is wrapped for DDP,
+    whose buckets take the weights' strides.
     """
     model._apply(_tensor_to_channels_last)  # through _apply, so that what follows a model's device follows here too
     for part in model.modules():
@@ -107,13 +101,10 @@ def _scores_to_contiguous(layer: nn.Module, args: tuple, scores: torch.Tensor) -
 
 
 def use_threads() -> int:
-    """Let PyTorch use the cores that this process may use, where the user has not set ``OMP_NUM_THREADS``.
+    """Let PyTorch use the cores that this process may use, where the user has not set ``OMP_NUM_THREADS``; how many.
 
     Cores are physical ones, no more than the process is bound to and than its container's quota gives, shared by the
     processes that torchrun started on this machine.
-
-    Returns:
-        The number of threads.
     """
     if 'OMP_NUM_THREADS' not in os.environ:
         processes = int(os.environ.get('LOCAL_WORLD_SIZE', 1))

@@ -72,17 +72,9 @@ class CheckpointHook(PlainCheckpointHook):
         self.last_ckpt = self._here(name)
         runner.message_hub.update_info('last_ckpt', self.last_ckpt)
         runner.message_hub.update_info('outdated_ckpts', [Path(path).name for path in self._outdated])
-        runner.save_checkpoint(
-            self.out_dir,
-            name,
-            self.file_client_args,
-            save_optimizer=self.save_optimizer,
-            save_param_scheduler=self.save_param_scheduler,
-            meta=meta,
-            by_epoch=self.by_epoch,
-            backend_args=self.backend_args,
-            **self.args,
-        )
+        parts = dict(save_optimizer=self.save_optimizer, save_param_scheduler=self.save_param_scheduler, **self.args)
+        options = dict(meta=meta, by_epoch=self.by_epoch, backend_args=self.backend_args)
+        runner.save_checkpoint(self.out_dir, name, self.file_client_args, **parts, **options)
         if is_main_process():
             write_atomically(Path(runner.work_dir) / POINTER, self.last_ckpt)
         self._remove_outdated()

@@ -25,23 +25,16 @@ RESTARTS = ('TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT')
 
 
 def was_restarted() -> bool:
-    """Whether torchrun or SLURM has started this run again, after a failure or a pre-emption.
-
-    All processes ask together: torchrun on a machine where none failed does not count a restart.
-    """
+    """Whether torchrun, on any machine, or SLURM has started this run again; all processes ask together."""
     return any_process(any(int(os.environ.get(name) or 0) > 0 for name in RESTARTS))
 
 
 def choose_together(work_dir: str, asked: str | None) -> tuple[str | None, list[str]]:
     """The checkpoint to go on from; the main process chooses for all, which may see a file system at other moments.
 
-    Args:
-        work_dir: of the run.
-        asked: path or address of a checkpoint, or None for the newest one in ``work_dir``.
-
-    Returns:
-        The checkpoint, and lines for the log: on damaged files, for which the newest whole one of the same folder steps
-        in, and on nothing to go on from, in which case there is none.
+    It is the one ``asked`` for, by path or address, or else the newest one in ``work_dir``. For a damaged file the
+    newest whole one of the same folder steps in; there is none where there is nothing to go on from. The log's lines
+    that say so come with it.
 
     Raises:
         UserError: there are damaged files alone.
@@ -78,9 +71,10 @@ class EpochBasedTrainLoop(WholeEpochsLoop):
 
     Attributes:
         begin: how many batches of the next epoch to leave out.
+        start: the current epoch and the iteration that it began at.
     """
 
-    begin = 0
+    begin, start = 0, (0, 0)
 
     def run_epoch(self) -> None:
         sampler = getattr(self.dataloader.batch_sampler, 'sampler', None)
@@ -88,6 +82,7 @@ class EpochBasedTrainLoop(WholeEpochsLoop):
         self._skips = type(self.dataloader.batch_sampler) is BatchSampler and isinstance(sampler, NumberedSampler)
         if self._skips:
             sampler.begin = self.begin * self.dataloader.batch_sampler.batch_size
+        self.start = self.epoch, self.iter - self.begin
         super().run_epoch()
         self.begin = 0
 
@@ -109,9 +104,9 @@ class ResumeHook(Hook):
     _resumes = False
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        length, meta = epoch_length(runner), checkpoint['meta']
-        batches = meta['iter'] - meta['epoch'] * length if length else 0
-        checkpoint['progress'] = dict(batches=batches, of=length)
+        epoch, begin = getattr(runner.train_loop, 'start', (None, 0))
+        batches = checkpoint['meta']['iter'] - begin if checkpoint['meta']['epoch'] == epoch else 0
+        checkpoint['progress'] = dict(batches=batches, of=epoch_length(runner))
         if 'optimizer' in checkpoint and is_accumulating(runner):
             checkpoint['gradients'] = [parameter.grad for parameter in runner.model.parameters()]
 
@@ -134,16 +129,14 @@ class ResumeHook(Hook):
     def _find_place(self, runner: Runner, checkpoint: dict) -> None:
         """Enter how much of the epoch is done; where epochs have another length now, it begins anew."""
         length, meta = epoch_length(runner), checkpoint['meta']
-        if not length:
-            return
         progress = checkpoint.get('progress', {})
-        runner.train_loop.begin = progress.get('batches', 0)
-        if runner.train_loop.begin and progress['of'] != length:
-            runner.train_loop.begin = 0
-            runner.logger.warning(
-                f'Epochs have {length} iterations now and had {progress["of"]}: epoch {meta["epoch"] + 1} begins anew'
-            )
-        meta['iter'] = meta['epoch'] * length + runner.train_loop.begin
+        batches, of = progress.get('batches', 0), progress.get('of')
+        if batches and of == length:
+            runner.train_loop.begin = batches
+        elif batches:
+            meta['iter'] = meta['epoch'] * length
+            words = f'Epochs have {length} iterations now and had {of}: epoch {meta["epoch"] + 1} begins anew'
+            runner.logger.warning(words)
 
 
 def epoch_length(runner: Runner) -> int:

@@ -31,29 +31,16 @@ def seed_random(*key: int) -> None:
     for_python, for_torch, *for_numpy = np.random.SeedSequence(key).generate_state(6, np.uint64).tolist()
     random.seed(for_python)
     np.random.seed([part & 0xFFFFFFFF for part in for_numpy])
-    # torch.manual_seed would also queue a seed for GPUs that this process has not touched, which takes longer than all
-    # else here.
+    # torch.manual_seed would also queue a seed for GPUs that this process has not touched, which takes long.
     torch.default_generator.manual_seed(for_torch)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed(for_torch)
 
 
 class SampleIndex(int):
-    """An index of a data set that knows what its sample is drawn by.
-
-    Attributes:
-        key: seed, epoch, position in the order of all processes.
-    """
+    """An index of a data set that knows what its sample is drawn by: seed, epoch, position among all processes'."""
 
     key: tuple[int, int, int]
-
-    def __new__(cls, index: int, key: tuple[int, int, int]) -> 'SampleIndex':
-        self = super().__new__(cls, index)
-        self.key = key
-        return self
-
-    def __reduce__(self) -> tuple:
-        return SampleIndex, (int(self), self.key)
 
 
 @DATA_SAMPLERS.register_module()
@@ -81,7 +68,9 @@ class NumberedSampler(Sampler):
         begin, self.begin = self.begin, 0
         epoch = getattr(self.sampler, 'epoch', 0)
         for number, index in enumerate(islice(self.sampler, begin, None), start=begin):
-            yield SampleIndex(index, (self.sample_seed, epoch, number * self.world_size + self.rank))
+            place = SampleIndex(index)
+            place.key = self.sample_seed, epoch, number * self.world_size + self.rank
+            yield place
 
     def __len__(self) -> int:
         return len(self.sampler)
