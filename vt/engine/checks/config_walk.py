@@ -253,6 +253,8 @@ def accepted_arguments(part: Any) -> tuple[list[str], bool]:
         names.update({parameter.name: None for parameter in parameters if parameter.kind in named})
         if inspect.Parameter.VAR_POSITIONAL in kinds and not owner.__name__.endswith('Mixin'):
             return list(names), True
+        if inspect.Parameter.VAR_KEYWORD in kinds and 'optimizer_type' in names:  # ZeRO hands them to that optimizer
+            return list(names), True
         if inspect.Parameter.VAR_KEYWORD not in kinds:
             return list(names), False
     return list(names), True
