@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 from mmengine.evaluator import BaseMetric
-from mmengine.hooks import Hook
+from mmengine.hooks import EMAHook, Hook
 from mmengine.registry import HOOKS, METRICS
 
 torch.set_default_dtype(torch.float64)
@@ -23,7 +23,11 @@ class LossRecorder(Hook):
 
     def after_train(self, runner):
         Path(runner.work_dir, f'losses_{runner.rank}.json').write_text(json.dumps(self.losses))
-        torch.save(dict(runner.model.named_buffers()), Path(runner.work_dir, f'buffers_{runner.rank}.pth'))
+        buffers = dict(runner.model.named_buffers())
+        for hook in runner.hooks:
+            if isinstance(hook, EMAHook):
+                buffers |= {f'average.{name}': buffer for name, buffer in hook.ema_model.named_buffers()}
+        torch.save(buffers, Path(runner.work_dir, f'buffers_{runner.rank}.pth'))
 
 
 @METRICS.register_module()

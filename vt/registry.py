@@ -60,9 +60,9 @@ HOOKS = Registry(
         'vt.checkpoints.weights',
     ],
 )
-LOOPS = Registry(root.LOOPS, ['vt.engine.interruption.loops'])
+LOOPS = Registry(root.LOOPS, ['vt.engine.interruption.resume'])
 RUNNERS = Registry(root.RUNNERS, ['vt.engine.runner'])
-OPTIM_WRAPPERS = Registry(root.OPTIM_WRAPPERS, ['vt.engine.optim_wrapper'])
+OPTIM_WRAPPERS = Registry(root.OPTIM_WRAPPERS, ['vt.engine.speed_settings'])
 OPTIMIZERS = Registry(root.OPTIMIZERS, ['vt.engine.processes.strategies'])
 MODEL_WRAPPERS = Registry(root.MODEL_WRAPPERS, ['vt.engine.processes.strategies'])
 STRATEGIES = Registry(root.STRATEGIES, ['vt.engine.processes.strategies'])

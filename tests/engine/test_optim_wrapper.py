@@ -5,7 +5,7 @@ from forked_tools import run_forked
 from tool_runner import ROOT, SMALL_CLASSIFIER
 from torch import nn
 
-from vt.engine.optim_wrapper import CPUAmpOptimWrapper
+from vt.engine.speed_settings import CPUAmpOptimWrapper
 
 RUN = f"""
 _base_ = '{ROOT}/configs/vt_resnet/vt-resnet18_digits.py'

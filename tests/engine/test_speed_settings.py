@@ -15,9 +15,8 @@ from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 from torch import nn
 
-from vt.engine.allocator import keep_freed_memory
 from vt.engine.runner import VTRunner, match_layouts
-from vt.engine.speed_settings import require_compiler, to_channels_last, use_threads
+from vt.engine.speed_settings import keep_freed_memory, require_compiler, to_channels_last, use_threads
 
 CLASSIFIER = dict(
     type='ImageClassifier',
@@ -133,7 +132,7 @@ def test_a_resumed_fused_optimizer_goes_on_in_the_other_layout(before):
 
 PAGE_FAULTS = """
 import resource, torch
-from vt.engine.allocator import keep_freed_memory
+from vt.engine.speed_settings import keep_freed_memory
 assert keep_freed_memory()
 for _ in range(20):  # glibc settles within ten
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

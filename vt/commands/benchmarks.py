@@ -19,9 +19,8 @@ from vt.analysis.speed.startup import time_first_iteration, time_process
 from vt.analysis.speed.subject import Subject
 from vt.analysis.speed.timing import median_of_rounds
 from vt.analysis.tables import print_table
-from vt.engine.allocator import keep_freed_memory
 from vt.engine.config_files import require_file
-from vt.engine.speed_settings import require_compiler, use_threads
+from vt.engine.speed_settings import keep_freed_memory, require_compiler, use_threads
 from vt.errors import UserError
 
 from .outputs import check_output, write_json, write_measured

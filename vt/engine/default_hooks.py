@@ -37,23 +37,14 @@ def enter_defaults(cfg: Config) -> None:
         hooks.setdefault(name, ConfigDict(hook))
         if hooks[name] is None:  # mmengine knows None for its own default hooks alone
             hooks.pop(name)
-    checkpoint = hooks.setdefault('checkpoint', ConfigDict(type='CheckpointHook'))
-    if isinstance(checkpoint, dict):
-        checkpoint.setdefault('type', 'CheckpointHook')
+    hooks.setdefault('checkpoint', ConfigDict(type='CheckpointHook'))
     for hook in (*hooks.values(), *(cfg.get('custom_hooks') or ())):
         _enter_twin(hook, HOOKS, scope)
     _enter_twin(cfg, RUNNERS, scope, 'runner_type')
     _enter_twin((cfg.get('optim_wrapper') or {}).get('optimizer'), OPTIMIZERS, scope)
-    _enter_loop(cfg.get('train_cfg'), scope)
-
-
-def _enter_loop(loop: Any, scope: str | None) -> None:
-    """As mmengine, which goes by ``by_epoch`` where no type is given."""
-    if not isinstance(loop, dict):
-        return
-    by_epoch = loop.get('by_epoch')
-    if by_epoch and not loop.get('type'):
-        loop['type'] = 'EpochBasedTrainLoop'
+    loop = cfg.get('train_cfg') or {}
+    if loop.get('by_epoch'):  # as mmengine, which goes by it where no type is given
+        loop.setdefault('type', 'EpochBasedTrainLoop')
     if loop.get('type'):
         loop.pop('by_epoch', None)
     _enter_twin(loop, LOOPS, scope)

@@ -21,9 +21,11 @@ def build_runner(cfg: Config) -> Runner:
     Where SyncBN has nothing to synchronise BN takes its place, and one line of the log says so.
     """
     own_runner = cfg.get('runner_type')
-    asks_sync_bn = bool(cfg.get('sync_bn') or _names_sync_bn(cfg.model))
+    asks_sync_bn = cfg.get('sync_bn') or 'SyncBN' in str(cfg.model)
+    hooks = f'{cfg.get("custom_hooks")} {cfg.get("default_hooks")}'
+    if 'EMAHook' in hooks and 'FSDP' in str((cfg.get('strategy') or {}).get('type')):
+        raise UserError('EMAHook averages whole weights, and FSDP shares them out: leave out one of the two')
     join_processes(cfg)
-    _check_sharding(cfg)
     enter_defaults(cfg)
     runner = RUNNERS.build(cfg) if own_runner else VTRunner.from_cfg(cfg)
     if not isinstance(runner, VTRunner):
@@ -31,14 +33,6 @@ def build_runner(cfg: Config) -> Runner:
     if asks_sync_bn and get_world_size() == 1:
         runner.logger.info('SyncBN is BN here: there is one process, so its batch is the whole batch.')
     return runner
-
-
-def _names_sync_bn(cfg: dict | list) -> bool:
-    """Whether any part of a model's config is of type SyncBN."""
-    values = cfg.values() if isinstance(cfg, dict) else cfg
-    return (isinstance(cfg, dict) and cfg.get('type') == 'SyncBN') or any(
-        _names_sync_bn(value) for value in values if isinstance(value, (dict, list, tuple))
-    )
 
 
 def build_model(cfg: Config) -> nn.Module:
@@ -52,13 +46,6 @@ def build_model(cfg: Config) -> nn.Module:
 def is_segmentation(cfg: Config) -> bool:
     """Whether predictions are maps of labels."""
     return 'decode_head' in cfg.model.get('module', cfg.model)  # test-time augmentation wraps the model
-
-
-def _check_sharding(cfg: Config) -> None:
-    hooks = [*(cfg.get('custom_hooks') or []), *(cfg.get('default_hooks') or {}).values()]
-    averages = any('EMAHook' in str(hook.get('type')) for hook in hooks if isinstance(hook, dict))
-    if averages and 'FSDP' in str((cfg.get('strategy') or {}).get('type')):
-        raise UserError('EMAHook averages whole weights, and FSDP shares them out: leave out one of the two')
 
 
 def use_amp(cfg: Config) -> None:

@@ -47,19 +47,12 @@ class PictureHook(Hook):
             out_file = self.out_dir / place_of(image_path, loader.dataset)
             if out_file.exists() and Path(image_path).exists() and out_file.samefile(image_path):
                 raise UserError(f'{image_path} would be written over: give another folder for the pictures')
-            pixels = image.permute(1, 2, 0).cpu().numpy()
-            self.draw(pixels[..., ::-1] if is_bgr else pixels, sample, str(out_file))
+            pixels = (image.flip(0) if is_bgr else image).permute(1, 2, 0).cpu().numpy()
+            self.draw(np.ascontiguousarray(pixels), sample, str(out_file))
 
     def draw(self, image: np.ndarray, sample: BaseDataElement, out_file: str) -> None:
-        """Write one picture.
-
-        Args:
-            image: RGB, ``(height, width, 3)`` uint8, as the model was given it.
-            sample: with the prediction.
-            out_file: the picture's path.
-        """
-        visualizer: Any = Visualizer.get_current_instance()
-        visualizer.visualize_cls(np.ascontiguousarray(image), sample, out_file=out_file, **self.options)
+        """Write one picture of an image as the model was given it, RGB, ``(height, width, 3)`` uint8."""
+        Visualizer.get_current_instance().visualize_cls(image, sample, out_file=out_file, **self.options)
 
 
 @HOOKS.register_module()
@@ -71,28 +64,19 @@ class OverlayHook(PictureHook):
 
     Args:
         enable, out_dir, interval: see :class:`PictureHook`.
-        with_labels: write the names of the classes on their segments.
+        **options: ``with_labels=False`` leaves out the names of the classes on their segments.
     """
-
-    def __init__(
-        self, enable: bool = False, out_dir: str = 'pictures', interval: int = 1, with_labels: bool = True
-    ) -> None:
-        super().__init__(enable, out_dir, interval, with_labels=with_labels)
 
     def draw(self, image: np.ndarray, sample: BaseDataElement, out_file: str) -> None:
         """Write one picture; the image is enlarged to the prediction."""
-        height, width = sample.pred_sem_seg.shape
-        pixels = cv2.resize(np.ascontiguousarray(image), (width, height))
-        visualizer: Any = Visualizer.get_current_instance()
-        visualizer.add_datasample('prediction', pixels, sample, out_file=out_file, **self.options)
+        image = cv2.resize(image, sample.pred_sem_seg.shape[::-1])
+        Visualizer.get_current_instance().add_datasample('prediction', image, sample, out_file=out_file, **self.options)
 
 
 def place_of(image_path: str, dataset: Any) -> Path:
     """Where below a folder of pictures an image's picture belongs: as the image lies below its data set's folder.
 
-    Args:
-        image_path: the image's path.
-        dataset: its data set; the whole path is kept where the image is not below the folder that this names.
+    The whole path is kept where the image is not below the folder that the data set names.
     """
     path, folder = Path(image_path), getattr(dataset, 'data_prefix', {}).get('img_path')
     if folder and path.is_relative_to(folder):

@@ -1,5 +1,6 @@
 """mmengine's runner, with settings for speed, samples that are functions of the seed, and safe, whole checkpoints."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,16 @@ from vt.registry import HOOKS, RUNNERS
 from .speed_settings import SpeedSettings, require_compiler, to_channels_last
 
 
+def _weights_only(name: str) -> Callable:
+    """mmengine's method of a name, in which no code of a checkpoint runs, whichever part of the run reads it."""
+
+    def method(self: Runner, *args, **kwargs) -> Any:
+        with weights_only():
+            return getattr(super(OwnRunner, self), name)(*args, **kwargs)
+
+    return method
+
+
 class OwnRunner:
     """What both runners share.
 
@@ -30,32 +41,15 @@ class OwnRunner:
     there.
     """
 
+    _place: dict | None = None
     _dropped: frozenset[str] = frozenset()
-
-    def train(self) -> nn.Module:
-        with weights_only():
-            return super().train()
-
-    def val(self) -> dict:
-        with weights_only():
-            return super().val()
-
-    def test(self) -> dict:
-        with weights_only():
-            return super().test()
-
-    def load_checkpoint(self, filename: str, *args, **kwargs) -> dict | None:
-        """Load weights; no code of the file runs."""
-        with weights_only():
-            return super().load_checkpoint(filename, *args, **kwargs)
-
-    def resume(self, filename: str, *args, **kwargs) -> None:
-        """Go on from a checkpoint; no code of the file runs."""
-        with weights_only():
-            super().resume(filename, *args, **kwargs)
+    train, val, test, load_checkpoint, resume = map(
+        _weights_only, ('train', 'val', 'test', 'load_checkpoint', 'resume')
+    )
 
     def save_checkpoint(self, out_dir: str, filename: str, *args, **kwargs) -> None:
         """Save; at every moment either the old file or the new one is there, whole. All processes call it."""
+        self._place = kwargs.get('meta') and dict(kwargs['meta'])
         path = Path(out_dir, filename)
         if '://' in str(out_dir):  # an object store, which does so itself
             super().save_checkpoint(out_dir, filename, *args, **kwargs)
@@ -67,22 +61,18 @@ class OwnRunner:
 
     def call_hook(self, fn_name: str, **kwargs) -> None:
         """Call all hooks; what they have entered in a checkpoint becomes numbers last."""
+        checkpoint = kwargs['checkpoint'] if fn_name == 'before_save_checkpoint' else None
+        if checkpoint and self._place:
+            checkpoint['meta'].update(self._place)  # mmengine's flexible runner enters where it stands itself
         super().call_hook(fn_name, **kwargs)
-        if fn_name == 'before_save_checkpoint':
-            self._make_plain(kwargs['checkpoint'])
-
-    def _make_plain(self, checkpoint: dict[str, Any]) -> None:
-        dropped = make_plain(checkpoint)
+        dropped = make_plain(checkpoint) if checkpoint else set()
         if dropped - self._dropped:
             self.logger.warning(f'Not saved, since it is neither numbers nor text: {", ".join(sorted(dropped))}')
             self._dropped = frozenset(dropped)
 
-    def build_dataloader(
-        self, dataloader: DataLoader | dict, seed: int | None = None, diff_rank_seed: bool = False
-    ) -> DataLoader:
-        if isinstance(dataloader, dict):
-            dataloader = seeded_loader(dataloader, seed)
-        return super().build_dataloader(dataloader, seed, diff_rank_seed)
+    def build_dataloader(self, dataloader: DataLoader | dict, seed: int | None = None, *args, **kwargs) -> DataLoader:
+        loader = seeded_loader(dataloader, seed) if isinstance(dataloader, dict) else dataloader
+        return super().build_dataloader(loader, seed, *args, **kwargs)
 
 
 @RUNNERS.register_module(name='FlexibleRunner')
@@ -94,9 +84,8 @@ class VTFlexibleRunner(OwnRunner, FlexibleRunner):
 class VTRunner(OwnRunner, Runner):
     """A runner that makes the settings of the config key ``speed`` and names them in one line of the log.
 
-    See :class:`vt.engine.speed_settings.SpeedSettings`. Samples are augmented by their place, see
-    :mod:`vt.engine.interruption.seeds`. Everything else is mmengine's. ``tools/train.py`` and ``tools/test.py`` use it
-    by themselves; other tools of OpenMMLab do with ``runner_type = 'vt.VTRunner'``.
+    See :class:`vt.engine.speed_settings.SpeedSettings`. ``tools/train.py`` and ``tools/test.py`` use it by themselves;
+    other tools of OpenMMLab do with ``runner_type = 'vt.VTRunner'``.
     """
 
     def setup_env(self, env_cfg: dict) -> None:
@@ -120,14 +109,14 @@ class VTRunner(OwnRunner, Runner):
             to_channels_last(model)
         return model
 
-    def _init_model_weights(self) -> None:
-        """Parts that a model builds with its weights, such as a teacher, take the layout too."""
-        super()._init_model_weights()
+    def load_or_resume(self) -> None:
+        """Load; parts that a model built with its first weights, such as a teacher, take the layout before."""
         if self.speed.channels_last:
             to_channels_last(self.model)
+        super().load_or_resume()
 
-    def register_hooks(self, default_hooks: dict | None = None, custom_hooks: list | None = None) -> None:
-        super().register_hooks(default_hooks, custom_hooks)
+    def register_hooks(self, *args, **kwargs) -> None:
+        super().register_hooks(*args, **kwargs)
         if self._tries_convolutions():
             self.register_hook(CudnnBenchmarkHook())
 
@@ -136,17 +125,10 @@ class VTRunner(OwnRunner, Runner):
         return self.speed.cudnn_benchmark and torch.cuda.is_available() and not always and not self.deterministic
 
     def build_train_loop(self, loop: BaseLoop | dict) -> BaseLoop:
-        """The loop, whose epochs have at least one batch.
-
-        Raises:
-            UserError: they have none.
-        """
+        """The loop; a ``UserError`` where its epochs have no batch."""
         loop = super().build_train_loop(loop)
         if isinstance(loop, EpochBasedTrainLoop) and len(loop.dataloader) == 0:
-            raise UserError(
-                'an epoch has no batch: train_dataloader.dataset holds fewer samples than '
-                'train_dataloader.batch_size, and drop_last leaves an incomplete batch out'
-            )
+            raise UserError('an epoch has no batch: train_dataloader.dataset holds fewer samples than batch_size')
         return loop
 
     def train(self) -> nn.Module:
@@ -157,17 +139,19 @@ class VTRunner(OwnRunner, Runner):
     def test(self) -> dict:
         """Test; mmengine compiles the step of training alone."""
         self._log_speed(bool(self.cfg.get('test_cfg', {}).get('fp16')), trying=False)
-        self._maybe_compile('test_step')
+        if self.cfg.get('compile'):
+            options = self.cfg.compile if isinstance(self.cfg.compile, dict) else {}
+            self.model.test_step = torch.compile(self.model.test_step, **options)
         return super().test()
 
     def _log_speed(self, amp: bool, trying: bool) -> None:
-        trying = trying or torch.backends.cudnn.benchmark
+        cudnn = torch.cuda.is_available() and (trying or torch.backends.cudnn.benchmark)
         parts = [
             f'channels_last {_on(self.speed.channels_last)}',
             self.process_speed,
-            f'cudnn.benchmark {_on(trying)}' if torch.cuda.is_available() else 'cudnn.benchmark off (CPU)',
+            f'cudnn.benchmark {_on(cudnn)}',
             f'AMP {_on(amp)} (--amp)',
-            f'compile {_on(bool(self.cfg.get("compile")))} (--compile)',
+            f'compile {_on(self.cfg.get("compile"))} (--compile)',
         ]
         self.logger.info(f'Speed: {"; ".join(parts)}. Change with --cfg-options speed.NAME=VALUE')
 
@@ -200,12 +184,8 @@ class CudnnBenchmarkHook(Hook):
     def before_val(self, runner: Runner) -> None:
         torch.backends.cudnn.benchmark = False
 
-    def after_val(self, runner: Runner) -> None:
-        torch.backends.cudnn.benchmark = True
-
-    def before_test(self, runner: Runner) -> None:
-        torch.backends.cudnn.benchmark = False
+    after_val, before_test = before_train, before_val
 
 
-def _on(setting: bool) -> str:
+def _on(setting: Any) -> str:
     return 'on' if setting else 'off'

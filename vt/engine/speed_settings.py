@@ -1,17 +1,28 @@
-"""What a run sets for its speed by itself: the config key ``speed``, which turns each off, and the settings."""
+"""What a run sets for its speed by itself, and the config key ``speed``, which turns each off; mixed precision."""
 
+import ctypes
 import os
+import platform
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import joblib
 import torch
 from mmengine.model import BaseDataPreprocessor
+from mmengine.optim import OptimWrapper
+from mmengine.runner.amp import autocast
 from torch import nn
 
 from vt.errors import UserError
+from vt.registry import OPTIM_WRAPPERS
 
-from .allocator import keep_freed_memory
+# Parameters of glibc's mallopt, from malloc.h.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4
+SMALL = 2**16  # bytes
+OTHER_ALLOCATORS = ('jemalloc', 'tcmalloc', 'mimalloc')
 
 
 @dataclass(frozen=True)
@@ -20,7 +31,7 @@ class SpeedSettings:
 
     Attributes:
         channels_last: keep weights and images in channels_last, see :func:`to_channels_last`.
-        keep_memory: let glibc keep freed memory on a CPU, see :func:`vt.engine.allocator.keep_freed_memory`.
+        keep_memory: let glibc keep freed memory on a CPU, see :func:`keep_freed_memory`.
         threads: threads of PyTorch's operators on the CPU; ``'auto'`` see :func:`use_threads`.
         cudnn_benchmark: let cuDNN try its convolutions while training, whose images have one size. mmengine's
             ``env_cfg.cudnn_benchmark=True`` does it while testing too.
@@ -35,22 +46,15 @@ class SpeedSettings:
 
     def set_process(self) -> str:
         """Set allocator and threads of this process, and describe them."""
-        if torch.cuda.is_available():
-            memory = 'freed memory not kept (GPU)'
-        else:
-            memory = f'freed memory {"kept" if self.keep_memory and keep_freed_memory() else "not kept"}'
+        keeps = self.keep_memory and not torch.cuda.is_available() and keep_freed_memory()
         if self.threads != 'auto':
             torch.set_num_threads(self.threads)
         threads = use_threads() if self.threads == 'auto' else self.threads
-        return f'{memory}; {threads} {"thread" if threads == 1 else "threads"}'
+        return f'freed memory {"kept" if keeps else "not kept"}; {threads} {"thread" if threads == 1 else "threads"}'
 
 
 def require_compiler() -> None:
-    """``torch.compile`` writes C++ for a CPU: say so where nothing can compile it.
-
-    Raises:
-        UserError: there is no compiler.
-    """
+    """``torch.compile`` writes C++ for a CPU: a ``UserError`` where nothing can compile it."""
     compiler = os.environ.get('CXX', 'g++')
     if not torch.cuda.is_available() and shutil.which(compiler) is None:
         raise UserError(
@@ -64,10 +68,8 @@ def to_channels_last(model: nn.Module) -> None:
 
     Convolutions then read and write ``(N, H, W, C)`` in memory, and no layer in between changes that, up to the scores
     of a segmentation head: these leave in PyTorch's default layout, before they are enlarged for the loss. Only 4-D
-    tensors have such a layout; all others stay as they are. A second call changes nothing.
-
-    Args:
-        model: any model; it is changed in place. Before it is wrapped for DDP, whose buckets take the weights' strides.
+    tensors have such a layout. A second call changes nothing. The first one comes before a model is wrapped for DDP,
+    whose buckets take the weights' strides.
     """
     model._apply(_tensor_to_channels_last)  # through _apply, so that what follows a model's device follows here too
     for part in model.modules():
@@ -99,15 +101,56 @@ def _scores_to_contiguous(layer: nn.Module, args: tuple, scores: torch.Tensor) -
 
 
 def use_threads() -> int:
-    """Let PyTorch use the cores that this process may use, where the user has not set ``OMP_NUM_THREADS``.
+    """Let PyTorch use the cores that this process may use, where the user has not set ``OMP_NUM_THREADS``; how many.
 
     Cores are physical ones, no more than the process is bound to and than its container's quota gives, shared by the
     processes that torchrun started on this machine.
-
-    Returns:
-        The number of threads.
     """
     if 'OMP_NUM_THREADS' not in os.environ:
         processes = int(os.environ.get('LOCAL_WORLD_SIZE', 1))
         torch.set_num_threads(max(1, joblib.cpu_count(only_physical_cores=True) // processes))
     return torch.get_num_threads()
+
+
+def keep_freed_memory() -> bool:
+    """Let glibc keep freed memory for the next step.
+
+    By default it gives large blocks back to the system as soon as they are freed. A step then asks for the same memory
+    again, and the system fills every page of it with zeros: up to half of the time of a step on a CPU.
+
+    Returns:
+        Whether it is so now. False without glibc, and where the user's environment chose an allocator or its settings,
+        which stand: ``GLIBC_TUNABLES``, ``MALLOC_*``, or another allocator in ``LD_PRELOAD``.
+    """
+    chosen = any(name == 'GLIBC_TUNABLES' or name.startswith('MALLOC_') for name in os.environ)
+    replaced = any(name in os.environ.get('LD_PRELOAD', '') for name in OTHER_ALLOCATORS)
+    if chosen or replaced or platform.libc_ver()[0] != 'glibc':
+        return False
+    libc = ctypes.CDLL(None)
+    # Large blocks on the heap as all others, and the heap never shrinks.
+    return bool(libc.mallopt(M_MMAP_MAX, 0) and libc.mallopt(M_TRIM_THRESHOLD, -1))
+
+
+def give_back_freed_memory() -> None:
+    """Let glibc give freed memory back to the system at once, so that a process's memory is what it uses."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, 'mallopt'):
+        libc.mallopt(M_MMAP_THRESHOLD, SMALL)
+        libc.mallopt(M_TRIM_THRESHOLD, SMALL)
+
+
+@OPTIM_WRAPPERS.register_module()
+class CPUAmpOptimWrapper(OptimWrapper):
+    """An optimizer wrapper whose forward pass runs in bfloat16 on the CPU.
+
+    mmengine's ``AmpOptimWrapper`` needs an accelerator. This one takes its arguments, so that one config serves both,
+    and uses neither ``loss_scale``, since bfloat16 has float32's range, nor ``dtype`` and ``use_fsdp``.
+    """
+
+    def __init__(self, loss_scale: Any = None, dtype: Any = None, use_fsdp: bool = False, **kwargs) -> None:
+        super().__init__(**kwargs)
+
+    @contextmanager
+    def optim_context(self, model: nn.Module) -> Iterator[None]:
+        with super().optim_context(model), autocast(device_type='cpu', dtype=torch.bfloat16):
+            yield

@@ -44,7 +44,9 @@ def test_neighbouring_keys_draw_as_unrelated_ones_do():
 
 
 def test_an_index_keeps_its_place_on_the_way_to_a_worker():
-    index = pickle.loads(pickle.dumps(SampleIndex(7, (3, 2, 5))))
+    index = SampleIndex(7)
+    index.key = 3, 2, 5
+    index = pickle.loads(pickle.dumps(index))
     assert (index, index.key) == (7, (3, 2, 5))
 
 

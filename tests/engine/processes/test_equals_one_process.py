@@ -116,6 +116,7 @@ def test_with_plain_bn_a_checkpoint_gives_the_metrics_of_its_validation(text, fo
     _, _, metrics = train(folder, text, 8, 2)
     buffers = [torch.load(folder / f'2_processes/buffers_{rank}.pth') for rank in range(2)]
     assert [name for name in buffers[0] if 'running_var' in name]
+    assert ('EMAHook' in text) == any('average.' in name and 'running_var' in name for name in buffers[0])
     torch.testing.assert_close(*buffers, rtol=0, atol=0)
     checkpoint = (folder / '2_processes/last_checkpoint').read_text()
     arguments = [write_config(folder, text, 4), checkpoint, '--out', 'metrics.json', '--out-item', 'metrics']

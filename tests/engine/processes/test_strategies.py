@@ -110,8 +110,6 @@ def test_a_checkpoint_of_fsdp_is_tested_without_it(folder, plain):
 @pytest.mark.parametrize(
     ('more', 'bases', 'message'),
     [
-        (FLEXIBLE.format('DeepSpeedStrategy'), '', 'DeepSpeed is not installed'),
-        (FLEXIBLE.format('ColossalAIStrategy'), '', 'Please install colossalai'),
         ('', FSDP, 'vt.FSDPStrategy is for several processes: start them with tools/dist_train.sh'),
         (OPTIMIZER, '', 'ZeroRedundancyOptimizer is for several processes: start them with tools/dist_train.sh'),
         ("custom_hooks = [dict(type='EMAHook')]\n", FSDP, 'EMAHook averages whole weights, and FSDP shares them out'),

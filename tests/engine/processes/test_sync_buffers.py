@@ -1,4 +1,4 @@
-"""BN's running statistics become the average over the processes, of the model and of its moving average."""
+"""BN's running statistics become the average over the processes."""
 
 import torch
 from buffer_sync import sync_shard
@@ -6,7 +6,7 @@ from process_groups import run_function
 
 
 def test_three_processes_average_and_keep_what_is_equal():
-    expected = [torch.ones(2), torch.full((2,), 10.0), torch.tensor([0.1]), torch.tensor([0.1]), torch.tensor(5)]
+    expected = [torch.ones(2), torch.tensor([0.1]), torch.tensor(5)]
     for found in run_function(3, sync_shard):
         torch.testing.assert_close(list(found), expected, rtol=0, atol=0)
 

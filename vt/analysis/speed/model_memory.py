@@ -6,7 +6,7 @@ from multiprocessing import get_context
 
 import torch
 
-from vt.engine.allocator import give_back_freed_memory
+from vt.engine.speed_settings import give_back_freed_memory
 from vt.errors import UserError
 
 from .measurement import Setting

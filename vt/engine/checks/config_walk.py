@@ -256,6 +256,8 @@ def accepted_arguments(part: Any) -> tuple[list[str], bool]:
             inspect.Parameter.VAR_POSITIONAL in kinds and not owner.__name__.endswith('Mixin')
         ):
             return list(names), True
+        if inspect.Parameter.VAR_KEYWORD in kinds and 'optimizer_type' in names:  # ZeRO hands them to that optimizer
+            return list(names), True
         if inspect.Parameter.VAR_KEYWORD not in kinds:
             return list(names), False
     return list(names), True

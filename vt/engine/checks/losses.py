@@ -11,7 +11,7 @@ from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner, find_latest_checkpoint
 from torch import nn
 
-from vt.engine.processes.agreement import Agreement
+from vt.engine.processes.distributed import Agreement
 from vt.errors import UserError
 from vt.registry import HOOKS
 

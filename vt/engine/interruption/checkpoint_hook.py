@@ -1,23 +1,20 @@
 """mmengine's checkpoints, each whole before the one that it replaces goes."""
 
-from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
-from mmengine.dist import is_main_process
-from mmengine.fileio import BaseStorageBackend
+import torch
+from mmengine.dist import all_reduce, all_reduce_params, is_main_process
 from mmengine.hooks import CheckpointHook as PlainCheckpointHook
+from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
+from torch.distributed.fsdp import FullyShardedDataParallel
 
 from vt.checkpoints.files import POINTER, write_atomically
 from vt.engine.checks.losses import why_not_save
-from vt.engine.processes.distributed import sync_buffers
 from vt.engine.processes.strategies import gather_optimizer_state
 from vt.registry import HOOKS
 
-from .accumulation import average_gradients
-
-INTERRUPTED = 'interrupted_iter_{}.pth'
+INTERRUPTED = 'interrupted_iter_'
 
 
 @HOOKS.register_module()
@@ -25,27 +22,21 @@ class CheckpointHook(PlainCheckpointHook):
     """mmengine's hook with its arguments; four things differ.
 
     A checkpoint is removed after the one that replaces it has been written, the best one too. ``last_checkpoint`` is
-    replaced as a whole. Before a file is written, all processes agree on what only one of them saves: the running
-    statistics of BN, and gradients that are still being accumulated. Weights that are not finite replace nothing.
+    replaced as a whole. Before a file is written, all processes agree on what only one of them saves: gradients that
+    are still being accumulated, and the state of a ZeRO optimizer. Weights that are not finite replace nothing.
     """
-
-    _place: dict | None = None
 
     def before_train(self, runner: Runner) -> None:
         super().before_train(runner)
         infos = runner.message_hub.runtime_info
         self.last_ckpt = self._here(infos.get('last_ckpt'))
-        if self.save_best and hasattr(self, 'best_ckpt_path'):
-            self.best_ckpt_path = self._here(self.best_ckpt_path)
-        elif self.save_best:
-            self.best_ckpt_path_dict = {key: self._here(path) for key, path in self.best_ckpt_path_dict.items()}
-        self._outdated = [self._path(name) for name in infos.get('outdated_ckpts', [])]
-        self._backend, self.file_backend = self.file_backend, RemoveLater(self.file_backend, self._outdated)
+        self.best_ckpt_path = self._here(getattr(self, 'best_ckpt_path', None))
+        best = getattr(self, 'best_ckpt_path_dict', {})
+        self.best_ckpt_path_dict = {key: self._here(path) for key, path in best.items()}
+        self._outdated = [self._here(name) for name in infos.get('outdated_ckpts', [])]
+        # mmengine removes the best checkpoint before it writes a better one: on this hook's own backend that is noted.
+        self._remove, self.file_backend.remove = self.file_backend.remove, self._outdated.append
         self._remove_outdated()  # what a run that was killed had no time for
-
-    def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """mmengine's flexible runner enters an epoch too many where the best checkpoint has the last one rewritten."""
-        checkpoint['meta'].update(self._place or {})
 
     def save_interrupted(self, runner: Runner) -> str:
         """Save after the current iteration, wherever it is in an epoch; the next checkpoint replaces this one.
@@ -54,99 +45,84 @@ class CheckpointHook(PlainCheckpointHook):
             The path of the newest checkpoint: this one, unless weights or loss are not finite.
         """
         step = runner.iter + 1
-        if self._may_save(runner):
-            self._save(runner, INTERRUPTED.format(step), dict(epoch=runner.epoch, iter=step))
-            self._remove_outdated()
+        if _may_save(runner):
+            self._save(runner, f'{INTERRUPTED}{step}.pth', dict(epoch=runner.epoch, iter=step))
         return self.last_ckpt
-
-    def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict) -> None:
-        if not self._may_save(runner):
-            return
-        self._keep(runner, step)
-        self._save(runner, self.filename_tmpl.format(step), meta)
-        self._remove_outdated()
 
     def after_val_epoch(self, runner: Runner, metrics: dict) -> None:
         runner.message_hub.update_info('last_validation', runner.iter)  # the best checkpoint has the last one rewritten
-        super().after_val_epoch(runner, metrics)
+        if _may_save(runner):
+            super().after_val_epoch(runner, metrics)
 
-    def _save_best_checkpoint(self, runner: Runner, metrics: dict) -> None:
-        if self._may_save(runner):
-            super()._save_best_checkpoint(runner, metrics)
-            self._remove_outdated()
-
-    @staticmethod
-    def _may_save(runner: Runner) -> bool:
-        reason = why_not_save(runner)
-        if reason:
-            runner.logger.warning(f'No checkpoint is written: {reason}')
-        return not reason
-
-    def _keep(self, runner: Runner, step: int) -> None:
-        """Note which steps are kept, in the checkpoint too, and the files that this one replaces."""
-        if self.max_keep_ckpts > 0 and step not in list(self.keep_ckpt_ids)[-1:]:
-            steps = [*self.keep_ckpt_ids, step]
-            self._outdated += [self._path(self.filename_tmpl.format(old)) for old in steps[: -self.max_keep_ckpts]]
-            self.keep_ckpt_ids.append(step)  # its length is max_keep_ckpts
+    def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict) -> None:
+        if not _may_save(runner):
+            return
+        if self.max_keep_ckpts > 0 and step not in self.keep_ckpt_ids:
+            if len(self.keep_ckpt_ids) == self.max_keep_ckpts:
+                self._outdated.append(self._here(self.filename_tmpl.format(self.keep_ckpt_ids.popleft())))
+            self.keep_ckpt_ids.append(step)
             runner.message_hub.update_info('keep_ckpt_ids', list(self.keep_ckpt_ids))
+        self._save(runner, self.filename_tmpl.format(step), meta)
 
     def _save(self, runner: Runner, name: str, meta: dict) -> None:
-        sync_buffers(runner)
         average_gradients(runner)
         gather_optimizer_state(runner)
-        self._place = dict(meta)  # until it is written
-        if self.last_ckpt and fnmatch(Path(self.last_ckpt).name, INTERRUPTED.format('*')):
+        if self.last_ckpt and Path(self.last_ckpt).name.startswith(INTERRUPTED):
             self._outdated.append(self.last_ckpt)
-        self.last_ckpt = self._path(name)
+        self.last_ckpt = self._here(name)
         runner.message_hub.update_info('last_ckpt', self.last_ckpt)
         runner.message_hub.update_info('outdated_ckpts', [Path(path).name for path in self._outdated])
-        runner.save_checkpoint(
-            self.out_dir,
-            name,
-            self.file_client_args,
-            save_optimizer=self.save_optimizer,
-            save_param_scheduler=self.save_param_scheduler,
-            meta=meta,
-            by_epoch=self.by_epoch,
-            backend_args=self.backend_args,
-            **self.args,
-        )
-        self._place = None
+        parts = dict(save_optimizer=self.save_optimizer, save_param_scheduler=self.save_param_scheduler, **self.args)
+        options = dict(meta=meta, by_epoch=self.by_epoch, backend_args=self.backend_args)
+        runner.save_checkpoint(self.out_dir, name, self.file_client_args, **parts, **options)
         if is_main_process():
             write_atomically(Path(runner.work_dir) / POINTER, self.last_ckpt)
+        self._remove_outdated()
 
     def _remove_outdated(self) -> None:
-        best = [getattr(self, 'best_ckpt_path', None), *getattr(self, 'best_ckpt_path_dict', {}).values()]
-        if is_main_process():
-            for path in set(self._outdated) - {self.last_ckpt, *best}:
+        kept = {self.last_ckpt, self.best_ckpt_path, *self.best_ckpt_path_dict.values()}
+        for path in set(self._outdated) - kept if is_main_process() else ():
+            if self.file_backend.isfile(path):
                 self._remove(path)
+            elif self.file_backend.isdir(path):  # of DeepSpeed
+                self.file_backend.rmtree(path)
         self._outdated.clear()
 
     def _here(self, path: str | None) -> str | None:
         """The path in this run's folder, which may be a copy of the one that a checkpoint was written in."""
-        return path and self._path(Path(path).name)
-
-    def _path(self, name: str) -> str:
-        return self.file_backend.join_path(self.out_dir, name)
-
-    def _remove(self, path: str) -> None:
-        if self._backend.isfile(path):
-            self._backend.remove(path)
-        elif self._backend.isdir(path):  # of DeepSpeed
-            self._backend.rmtree(path)
+        return path and self.file_backend.join_path(self.out_dir, Path(path).name)
 
 
-class RemoveLater:
-    """A file backend that only notes what is to be removed.
+def _may_save(runner: Runner) -> bool:
+    reason = why_not_save(runner)
+    if reason:
+        runner.logger.warning(f'No checkpoint is written: {reason}')
+    return not reason
 
-    Args:
-        backend: does everything else.
-        removed: list that takes the paths.
+
+def is_accumulating(runner: Runner) -> bool:
+    """Whether the last iteration left gradients for the next one, with ``optim_wrapper.accumulative_counts``.
+
+    Never with FSDP, whose gradients are parts that differ from process to process: they are not saved.
     """
+    wrapper = runner.optim_wrapper
+    is_sharded = isinstance(runner.model, FullyShardedDataParallel)
+    return isinstance(wrapper, OptimWrapper) and not wrapper.should_update() and not is_sharded
 
-    def __init__(self, backend: BaseStorageBackend, removed: list[str]) -> None:
-        self._backend = backend
-        self.remove = self.rmtree = removed.append
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._backend, name)
+def average_gradients(runner: Runner) -> None:
+    """Give all processes the mean of their accumulated gradients, which one of them saves.
+
+    Their mean at the end of the accumulation is the same: gradients are averaged once more then. A weight that only
+    some processes used so far has a gradient of zero in the others.
+    """
+    if runner.world_size == 1 or not is_accumulating(runner):
+        return
+    parameters = [parameter for parameter in runner.model.parameters() if parameter.requires_grad]
+    used = torch.tensor([parameter.grad is not None for parameter in parameters], dtype=torch.int32)
+    all_reduce(used, 'max')
+    parameters = [parameter for parameter, is_used in zip(parameters, used.tolist()) if is_used]
+    for parameter in parameters:
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+    all_reduce_params([parameter.grad for parameter in parameters], op='mean')

@@ -9,11 +9,10 @@ from typing import Any
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from vt.engine.processes.agreement import Agreement
+from vt.engine.processes.distributed import Agreement
 from vt.registry import HOOKS
 
-from .accumulation import is_accumulating
-from .checkpoint_hook import CheckpointHook
+from .checkpoint_hook import CheckpointHook, is_accumulating
 
 
 @HOOKS.register_module()
@@ -23,10 +22,7 @@ class PreemptionHook(Hook):
     torchrun and SLURM send SIGTERM; SLURM sends another one early where asked, ``#SBATCH --signal=USR1@120``. A signal
     to one process stops all of them at the same iteration: each tells the others at every iteration, and reads at the
     next one what it was told, so that none waits. A validation is finished first; of several processes, gradients
-    that are being accumulated are used first.
-
-    Args:
-        signals: names of the signals.
+    that are being accumulated are used first. ``signals`` names what to listen to.
     """
 
     priority = 'LOWEST'
@@ -44,9 +40,11 @@ class PreemptionHook(Hook):
         self._previous_handlers = {number: signal.signal(number, self._note) for number in self.signals}
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
-        number = self._agreed_signal()
+        alone = self._agreement.is_alone
+        number = self._received if alone else self._agreement.read()  # of any process, an iteration ago
+        self._agreement.tell(self._received)
         # The mean over processes of gradients that are still being accumulated would round the weights differently.
-        if number and (self._agreement.is_alone or not is_accumulating(runner)):
+        if number and (alone or not is_accumulating(runner)):
             self._leave(runner, number)
 
     def after_train(self, runner: Runner) -> None:
@@ -57,21 +55,12 @@ class PreemptionHook(Hook):
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._received = number
 
-    def _agreed_signal(self) -> int:
-        """The signal that any process had received an iteration ago; of one process, the one that it has received."""
-        if self._agreement.is_alone:
-            return self._received
-        told = self._agreement.read() or 0
-        self._agreement.tell(max(self._received, told))
-        return told
-
     def _leave(self, runner: Runner, number: int) -> None:
         self._agreement.read()
         name = signal.Signals(number).name
         saver = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
         saved = 'nothing, since there is no checkpoint hook' if saver is None else saver.save_interrupted(runner)
         self._agreement.wait()  # the launcher ends all when one leaves, and the main process is still writing
-        runner.logger.warning(
-            f'Stopped by {name} after iteration {runner.iter + 1}; saved {saved}. Go on with --resume'
-        )
+        words = f'Stopped by {name} after iteration {runner.iter + 1}; saved {saved}. Go on with --resume'
+        runner.logger.warning(words)
         sys.exit(128 + number)

@@ -4,17 +4,20 @@ import os
 from bisect import bisect
 from pathlib import Path
 
+import torch
 from mmengine.dist import broadcast_object_list, is_main_process, master_only
 from mmengine.hooks import Hook
-from mmengine.runner import EpochBasedTrainLoop, Runner
+from mmengine.runner import EpochBasedTrainLoop as WholeEpochsLoop
+from mmengine.runner import Runner
+from torch.utils.data import BatchSampler
 
 from vt.checkpoints.files import POINTER
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint
 from vt.engine.processes.distributed import any_process
 from vt.errors import UserError
-from vt.registry import HOOKS
+from vt.registry import HOOKS, LOOPS
 
-from .accumulation import accumulated_gradients, restore_gradients
+from .checkpoint_hook import is_accumulating
 from .seeds import NumberedSampler
 
 # Restarts by torchrun and by SLURM run the same command line again.
@@ -22,37 +25,33 @@ RESTARTS = ('TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT')
 
 
 def was_restarted() -> bool:
-    """Whether torchrun or SLURM has started this run again, after a failure or a pre-emption.
-
-    All processes ask together: torchrun on a machine where none failed does not count a restart.
-    """
+    """Whether torchrun, on any machine, or SLURM has started this run again; all processes ask together."""
     return any_process(any(int(os.environ.get(name) or 0) > 0 for name in RESTARTS))
 
 
-def choose_checkpoint(work_dir: str, asked: str | None) -> tuple[str | None, list[str]]:
-    """The checkpoint to go on from.
+def choose_together(work_dir: str, asked: str | None) -> tuple[str | None, list[str]]:
+    """The checkpoint to go on from; the main process chooses for all, which may see a file system at other moments.
 
-    Args:
-        work_dir: of the run.
-        asked: path or address of a checkpoint, or None for the newest one in ``work_dir``.
-
-    Returns:
-        The checkpoint, and lines for the log: on damaged files, for which the newest whole one of the same folder steps
-        in, and on nothing to go on from, in which case there is none.
+    It is the one ``asked`` for, by path or address, or else the newest one in ``work_dir``. For a damaged file the
+    newest whole one of the same folder steps in; there is none where there is nothing to go on from. The log's lines
+    that say so come with it.
 
     Raises:
         UserError: there are damaged files alone.
     """
-    if asked is not None:
-        damage = None if '://' in asked else find_damage(asked)
-        if damage is None:
-            return asked, []
+    choice = [_choose(work_dir, asked) if is_main_process() else None]
+    broadcast_object_list(choice)
+    return choice[0]
+
+
+def _choose(work_dir: str, asked: str | None) -> tuple[str | None, list[str]]:
+    damage = None if asked is None or '://' in asked else find_damage(asked)
+    if asked is not None and damage is None:
+        return asked, []
     folder = work_dir if asked is None else os.path.dirname(asked) or '.'
-    newest, damaged = find_newest_checkpoint(Path(folder))
-    if asked is not None:
-        others = (entry for entry in damaged if os.path.realpath(entry[0]) != os.path.realpath(asked))
-        damaged = [(asked, damage), *others]
-    lines = [f'{path} is damaged: {why}' for path, why in damaged]
+    newest, others = find_newest_checkpoint(Path(folder))
+    damaged = ({} if asked is None else {Path(asked): damage}) | dict(others)
+    lines = [f'{path} is damaged: {why}' for path, why in damaged.items()]
     if newest is not None:
         return str(newest), [f'{line}. Going on from {newest} instead' for line in lines]
     if lines:
@@ -60,24 +59,38 @@ def choose_checkpoint(work_dir: str, asked: str | None) -> tuple[str | None, lis
     return None, [f'There is nothing to resume in {folder}: training starts from the beginning']
 
 
-def choose_together(work_dir: str, asked: str | None) -> tuple[str | None, list[str]]:
-    """As :func:`choose_checkpoint`; the main process chooses for all, which may see a file system at other moments."""
-    choice: list = [None]
-    if is_main_process():
-        try:
-            choice = [choose_checkpoint(work_dir, asked)]
-        except (OSError, ValueError) as error:
-            choice = [error]
-    broadcast_object_list(choice)
-    if isinstance(choice[0], Exception):
-        raise choice[0]
-    return choice[0]
-
-
 @master_only
 def forget_earlier_run(work_dir: str) -> None:
     """Forget which checkpoint was the last one; the files stay. A restart must not go on from that of another run."""
     Path(work_dir, POINTER).unlink(missing_ok=True)
+
+
+@LOOPS.register_module()
+class EpochBasedTrainLoop(WholeEpochsLoop):
+    """mmengine's loop over epochs; after an interruption its first epoch leaves out the batches that were trained on.
+
+    Attributes:
+        begin: how many batches of the next epoch to leave out.
+        start: the current epoch and the iteration that it began at.
+    """
+
+    begin, start = 0, (0, 0)
+
+    def run_epoch(self) -> None:
+        sampler = getattr(self.dataloader.batch_sampler, 'sampler', None)
+        # Of other samplers of batches only the data set knows what they leave out: its samples are loaded for nothing.
+        self._skips = type(self.dataloader.batch_sampler) is BatchSampler and isinstance(sampler, NumberedSampler)
+        if self._skips:
+            sampler.begin = self.begin * self.dataloader.batch_sampler.batch_size
+        self.start = self.epoch, self.iter - self.begin
+        super().run_epoch()
+        self.begin = 0
+
+    def run_iter(self, idx: int, data_batch: dict) -> None:
+        if self._skips:
+            super().run_iter(idx + self.begin, data_batch)
+        elif idx >= self.begin:
+            super().run_iter(idx, data_batch)
 
 
 @HOOKS.register_module()
@@ -94,9 +107,8 @@ class ResumeHook(Hook):
         epoch, begin = getattr(runner.train_loop, 'start', (None, 0))
         batches = checkpoint['meta']['iter'] - begin if checkpoint['meta']['epoch'] == epoch else 0
         checkpoint['progress'] = dict(batches=batches, of=epoch_length(runner))
-        gradients = accumulated_gradients(runner) if 'optimizer' in checkpoint else None
-        if gradients is not None:
-            checkpoint['gradients'] = gradients
+        if 'optimizer' in checkpoint and is_accumulating(runner):
+            checkpoint['gradients'] = [parameter.grad for parameter in runner.model.parameters()]
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         self._resumes = bool(runner.cfg.get('resume'))
@@ -109,29 +121,27 @@ class ResumeHook(Hook):
             return
         self._resumes = False
         restore_seed(runner)
-        if self._gradients is not None:
-            restore_gradients(runner, self._gradients)
+        for parameter, gradient in zip(runner.model.parameters(), self._gradients or ()):
+            parameter.grad = None if gradient is None else torch.empty_like(parameter).copy_(gradient)
         if not getattr(runner.train_loop, 'begin', 0) and validation_is_due(runner):
             runner.val_loop.run()
 
     def _find_place(self, runner: Runner, checkpoint: dict) -> None:
         """Enter how much of the epoch is done; where epochs have another length now, it begins anew."""
-        progress, meta = checkpoint.get('progress', dict(batches=0)), checkpoint['meta']
-        if not progress['batches']:
-            return
-        length = epoch_length(runner)
-        if progress['of'] == length:
-            runner.train_loop.begin = progress['batches']
-        else:
+        length, meta = epoch_length(runner), checkpoint['meta']
+        progress = checkpoint.get('progress', {})
+        batches, of = progress.get('batches', 0), progress.get('of')
+        if batches and of == length:
+            runner.train_loop.begin = batches
+        elif batches:
             meta['iter'] = meta['epoch'] * length
-            runner.logger.warning(
-                f'Epochs have {length} iterations now and had {progress["of"]}: epoch {meta["epoch"] + 1} begins anew'
-            )
+            words = f'Epochs have {length} iterations now and had {of}: epoch {meta["epoch"] + 1} begins anew'
+            runner.logger.warning(words)
 
 
 def epoch_length(runner: Runner) -> int:
     """Iterations of an epoch; 0 in a loop over iterations."""
-    return len(runner.train_dataloader) if isinstance(runner.train_loop, EpochBasedTrainLoop) else 0
+    return len(runner.train_dataloader) if isinstance(runner.train_loop, WholeEpochsLoop) else 0
 
 
 def restore_seed(runner: Runner) -> None:
@@ -146,7 +156,7 @@ def validation_is_due(runner: Runner) -> bool:
     loop = runner.train_loop
     if runner.val_loop is None or runner.message_hub.runtime_info.get('last_validation') == runner.iter:
         return False
-    is_by_epoch = isinstance(loop, EpochBasedTrainLoop)
+    is_by_epoch = isinstance(loop, WholeEpochsLoop)
     done, end = (loop.epoch, loop.max_epochs) if is_by_epoch else (loop.iter, loop.max_iters)
     interval = loop.dynamic_intervals[bisect(loop.dynamic_milestones, done + 1) - 1]
     return done >= loop.val_begin and (done % interval == 0 or done == end)

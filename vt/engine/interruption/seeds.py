@@ -6,7 +6,7 @@ or of processes. It covers ``random``, ``numpy.random`` and PyTorch's default ge
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -31,29 +31,16 @@ def seed_random(*key: int) -> None:
     for_python, for_torch, *for_numpy = np.random.SeedSequence(key).generate_state(6, np.uint64).tolist()
     random.seed(for_python)
     np.random.seed([part & 0xFFFFFFFF for part in for_numpy])
-    # torch.manual_seed would also queue a seed for GPUs that this process has not touched, which takes longer than all
-    # else here.
+    # torch.manual_seed would also queue a seed for GPUs that this process has not touched, which takes long.
     torch.default_generator.manual_seed(for_torch)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed(for_torch)
 
 
 class SampleIndex(int):
-    """An index of a data set that knows what its sample is drawn by.
-
-    Attributes:
-        key: seed, epoch, position in the order of all processes.
-    """
+    """An index of a data set that knows what its sample is drawn by: seed, epoch, position among all processes'."""
 
     key: tuple[int, int, int]
-
-    def __new__(cls, index: int, key: tuple[int, int, int]) -> 'SampleIndex':
-        self = super().__new__(cls, index)
-        self.key = key
-        return self
-
-    def __reduce__(self) -> tuple:
-        return SampleIndex, (int(self), self.key)
 
 
 @DATA_SAMPLERS.register_module()
@@ -74,21 +61,19 @@ class NumberedSampler(Sampler):
         self.sample_seed = sample_seed
         self.rank, self.world_size = get_dist_info()
         self.begin = 0
+        if hasattr(self.sampler, 'skip'):  # what mmengine calls to go on in the middle of an endless one
+            self.skip = partial(setattr, self, 'begin')
 
     def __iter__(self) -> Iterator[SampleIndex]:
         begin, self.begin = self.begin, 0
         epoch = getattr(self.sampler, 'epoch', 0)
         for number, index in enumerate(islice(self.sampler, begin, None), start=begin):
-            yield SampleIndex(index, (self.sample_seed, epoch, number * self.world_size + self.rank))
+            place = SampleIndex(index)
+            place.key = self.sample_seed, epoch, number * self.world_size + self.rank
+            yield place
 
     def __len__(self) -> int:
         return len(self.sampler)
-
-    @property
-    def skip(self) -> Callable[[int], None]:
-        """What mmengine calls to go on in the middle of an endless sampler; one that ends has no such method."""
-        self.sampler.skip  # noqa: B018, its absence is ours
-        return partial(setattr, self, 'begin')
 
     def __getattr__(self, name: str) -> Any:
         if name == 'sampler':  # not there yet while a copy is made

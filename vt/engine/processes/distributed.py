@@ -11,10 +11,10 @@ import torch
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import all_reduce, get_world_size, init_dist, is_distributed
-from mmengine.hooks import EMAHook, Hook
+from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from mmengine.utils.dl_utils import set_multi_processing
-from torch import nn
+from torch import distributed
 
 from vt.errors import UserError
 from vt.registry import HOOKS
@@ -28,11 +28,8 @@ def join_processes(cfg: Config) -> None:
     """Meet the other processes that the config's ``launcher`` started: over NCCL on GPUs, over gloo on CPUs.
 
     On GPUs it is mmengine's way, earlier than its runner would go it. On CPUs that would look for GPUs, and the model
-    needs a wrapper for CPUs. ``env_cfg.dist_cfg.timeout`` is the time in seconds to wait for others.
-
-    Args:
-        cfg: its ``launcher`` and, on CPUs, its ``model_wrapper_cfg`` are set to what the runner needs. A second call
-            changes nothing.
+    needs a wrapper for CPUs, which is entered in the config. ``env_cfg.dist_cfg.timeout`` is the time in seconds to
+    wait for others. A second call changes nothing.
 
     Raises:
         UserError: the launcher's variables are not there, or the processes can't meet.
@@ -44,12 +41,12 @@ def join_processes(cfg: Config) -> None:
         atexit.register(_leave_process_group)
         try:
             _join(cfg.get('env_cfg', {}))
-        except torch.distributed.DistError as error:
-            words = str(error).splitlines()[0]
+        except distributed.DistError as error:
             raise UserError(
-                f'could not meet the other processes at {os.environ["MASTER_ADDR"]}:{os.environ["MASTER_PORT"]} '
-                f'({words}): is the port free, and are all of them started with one MASTER_ADDR and PORT (MASTER_PORT '
-                'without tools/dist_*.sh)?'
+                'could not meet the other processes at {MASTER_ADDR}:{MASTER_PORT} ({}): is the port free, and are all '
+                'of them started with one MASTER_ADDR and PORT (MASTER_PORT without tools/dist_*.sh)?'.format(
+                    str(error).splitlines()[0], **os.environ
+                )
             ) from error
     if get_device() == 'cpu':
         _wrap_for_cpus(cfg)
@@ -59,7 +56,7 @@ def _join(env_cfg: dict) -> None:
     dist_cfg = dict(dict(timeout=TIMEOUT), **env_cfg.get('dist_cfg', {}))
     meeting = _meet_again(timedelta(seconds=dist_cfg['timeout']))
     if get_device() == 'cpu':
-        torch.distributed.init_process_group('gloo', timeout=timedelta(seconds=dist_cfg['timeout']), **meeting)
+        distributed.init_process_group('gloo', timeout=timedelta(seconds=dist_cfg['timeout']), **meeting)
     else:  # the order of mmengine's runner, which chose the start method of workers first
         set_multi_processing(**env_cfg.get('mp_cfg', {}), distributed=True)
         init_dist('pytorch', **dist_cfg, **meeting)
@@ -70,14 +67,14 @@ def _meet_again(timeout: timedelta) -> dict:
     attempt = os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')
     if attempt == '0' or os.environ.get('TORCHELASTIC_USE_AGENT_STORE') != 'True':
         return {}
-    store, rank, world_size = next(torch.distributed.rendezvous('env://', timeout=timeout))
-    store = torch.distributed.PrefixStore(f'attempt_{attempt}', store)
+    store, rank, world_size = next(distributed.rendezvous('env://', timeout=timeout))
+    store = distributed.PrefixStore(f'attempt_{attempt}', store)
     return dict(store=store, rank=rank, world_size=world_size)
 
 
 def _wrap_for_cpus(cfg: Config) -> None:
-    wrapper = dict(type='vt.CPUDistributedDataParallel')
-    wrapper['find_unused_parameters'] = cfg.get('find_unused_parameters', False)
+    unused = cfg.get('find_unused_parameters', False)
+    wrapper = dict(type='vt.CPUDistributedDataParallel', find_unused_parameters=unused)
     cfg.model_wrapper_cfg = wrapper | dict(cfg.get('model_wrapper_cfg') or {})
     strategy = cfg.get('strategy') or {}
     if strategy.get('type') == 'DDPStrategy':
@@ -85,28 +82,54 @@ def _wrap_for_cpus(cfg: Config) -> None:
 
 
 def _leave_process_group() -> None:
-    """End the process group's threads before the interpreter ends.
+    """End the process group: a thread of gloo that holds a tensor aborts an interpreter that ends, with all work done.
 
-    A thread of gloo that still holds a tensor then aborts the process, after all work is done. The group joins its
-    threads when nothing refers to it, so the runner goes first.
+    The group joins its threads when nothing refers to it, so the runner goes first.
     """
     gc.collect()
     if is_distributed():
-        torch.distributed.destroy_process_group()
+        distributed.destroy_process_group()
 
 
-def control_group(runner: Runner) -> torch.distributed.ProcessGroup | None:
-    """A group over gloo for small messages on the CPU, which wait for no GPU; None in one process.
+class Agreement:
+    """The largest of the numbers that the processes tell, read some time after it was told, so that none waits.
 
-    All processes call this together the first time. It waits as long for others as the run does.
+    Every process makes this, tells and reads at the same places of the run. Told at one iteration and read at the next,
+    the number has arrived by then. It goes over gloo, on the CPU, and waits for no GPU. ``is_alone`` is true of one
+    process, which need not wait for the next iteration.
     """
-    dist_cfg = runner.cfg.get('env_cfg', {}).get('dist_cfg', {})
-    return _gloo_group(dist_cfg.get('timeout', TIMEOUT)) if runner.world_size > 1 else None
+
+    def __init__(self, runner: Runner) -> None:
+        dist_cfg = runner.cfg.get('env_cfg', {}).get('dist_cfg', {})
+        self.is_alone = runner.world_size == 1
+        self._group = None if self.is_alone else _gloo_group(dist_cfg.get('timeout', TIMEOUT))
+        self._told: tuple[torch.Tensor, distributed.Work | None] | None = None
+
+    def tell(self, number: int) -> None:
+        """Tell the others a number; what was told before must have been read."""
+        told, work = torch.tensor(number), None
+        if not self.is_alone:
+            work = distributed.all_reduce(told, distributed.ReduceOp.MAX, group=self._group, async_op=True)
+        self._told = told, work
+
+    def read(self) -> int | None:
+        """The largest number that was told last; None if none was since the last reading."""
+        if self._told is None:
+            return None
+        (told, work), self._told = self._told, None
+        if work is not None:
+            work.wait()
+        return int(told)
+
+    def wait(self) -> None:
+        """Wait for all processes to come here."""
+        if not self.is_alone:
+            distributed.barrier(group=self._group)
 
 
 @functools.cache
-def _gloo_group(timeout: float) -> torch.distributed.ProcessGroup:
-    return torch.distributed.new_group(backend='gloo', timeout=timedelta(seconds=timeout))
+def _gloo_group(timeout: float) -> distributed.ProcessGroup:
+    return distributed.new_group(backend='gloo', timeout=timedelta(seconds=timeout))
 
 
 def any_process(condition: bool) -> bool:
@@ -116,46 +139,24 @@ def any_process(condition: bool) -> bool:
     return bool(flag)
 
 
-def sync_buffers(runner: Runner) -> None:
-    """Average the floating-point buffers of the model, and of its moving average, over all processes.
-
-    Each process keeps the running statistics of BN over its own share of the data, and the main one alone writes
-    checkpoints. All processes call this together. In one process it changes nothing.
-
-    Args:
-        runner: a runner whose model is built; a list of hooks that holds an ``EMAHook`` gives the moving average.
-    """
-    averages = [hook.ema_model for hook in runner.hooks if isinstance(hook, EMAHook) and hasattr(hook, 'ema_model')]
-    _average_buffers([runner.model, *averages])
-
-
-def _average_buffers(models: list[nn.Module]) -> None:
-    buffers = [buffer for model in models for buffer in model.buffers() if buffer.is_floating_point()]
-    if get_world_size() == 1 or not buffers:
-        return
-    # In float64 the average of equal numbers is that number, for any number of processes.
-    sums = torch.cat([buffer.detach().double().flatten() for buffer in buffers])
-    all_reduce(sums)
-    averages = (sums / get_world_size()).split([buffer.numel() for buffer in buffers])
-    for buffer, average in zip(buffers, averages):
-        buffer.copy_(average.view_as(buffer))
-
-
 @HOOKS.register_module()
 class SyncBuffersHook(Hook):
-    """Average BN's running statistics over all processes after each iteration, and before a validation and a test.
+    """Average the model's floating-point buffers, BN's running statistics, over all processes after each iteration.
 
-    mmengine's hook of this name does so at the ends of epochs alone, and leaves out the moving average of the weights.
-    If they were averaged now and then, a run that stops for a checkpoint in between would round differently.
+    Each process keeps them over its own share of the data, and the main one alone writes checkpoints. mmengine's hook
+    of this name averages at the ends of epochs alone. If it were done now and then, a run that stops for a checkpoint
+    in between would round differently. A moving average of the weights follows: what it averages is equal everywhere.
     """
 
-    priority = 'HIGH'  # before EMAHook, which then averages what is equal everywhere
+    priority = 'HIGH'  # before EMAHook
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
-        _average_buffers([runner.model])
-
-    def before_val(self, runner: Runner) -> None:
-        sync_buffers(runner)
-
-    def before_test(self, runner: Runner) -> None:
-        sync_buffers(runner)
+        buffers = [buffer for buffer in runner.model.buffers() if buffer.is_floating_point()]
+        if get_world_size() == 1 or not buffers:
+            return
+        # In float64 the average of equal numbers is that number, for any number of processes.
+        sums = torch.cat([buffer.detach().double().flatten() for buffer in buffers])
+        all_reduce(sums)
+        averages = (sums / get_world_size()).split([buffer.numel() for buffer in buffers])
+        for buffer, average in zip(buffers, averages):
+            buffer.copy_(average.view_as(buffer))

@@ -31,11 +31,8 @@ def find_launcher() -> str:
 def set_process_variables(launcher: str) -> str:
     """Enter what a launcher tells under the names that PyTorch reads; a second call changes nothing.
 
-    Args:
-        launcher: ``'auto'`` looks who it was; ``'none'`` is a run of its own, whatever the environment says.
-
-    Returns:
-        ``'pytorch'`` where this is one of several processes, from now on as if torchrun had started it, or ``'none'``.
+    ``'auto'`` looks who it was; ``'none'`` is a run of its own, whatever the environment says. It returns
+    ``'pytorch'`` where this is one of several processes, from now on as if torchrun had started it, or ``'none'``.
 
     Raises:
         UserError: the launcher's variables are not there; nothing tells where the main process is.
@@ -52,8 +49,11 @@ def set_process_variables(launcher: str) -> str:
         local_rank = '0'  # the scheduler shows each process its own GPU only
     os.environ.update(RANK=rank, WORLD_SIZE=world_size, LOCAL_RANK=local_rank)
     os.environ.setdefault('MKL_NUM_THREADS', os.environ.get('OMP_NUM_THREADS', '1'))  # else mmengine warns in each
-    os.environ.setdefault('MASTER_ADDR', _find_address(launcher))
-    os.environ.setdefault('MASTER_PORT', str(_choose_port(launcher)))
+    if 'MASTER_ADDR' not in os.environ:
+        os.environ['MASTER_ADDR'] = _find_address(launcher)
+    job = sum(int(os.environ.get(name, 0)) for name in ('SLURM_JOB_ID', 'SLURM_STEP_ID'))  # jobs share machines
+    port = 15000 + job % 15000 if launcher == 'slurm' else 29500
+    os.environ.setdefault('MASTER_PORT', os.environ.get('PORT', str(port)))
     try:
         socket.getaddrinfo(os.environ['MASTER_ADDR'], None)
     except OSError as error:  # PyTorch would try again and again until its timeout
@@ -64,8 +64,6 @@ def set_process_variables(launcher: str) -> str:
 
 
 def _find_address(launcher: str) -> str:
-    if 'MASTER_ADDR' in os.environ:
-        return os.environ['MASTER_ADDR']
     if launcher == 'slurm':
         return first_node(os.environ.get('SLURM_STEP_NODELIST') or os.environ.get('SLURM_NODELIST') or '127.0.0.1')
     if launcher == 'mpi' and os.environ.get('OMPI_COMM_WORLD_LOCAL_SIZE') == os.environ['OMPI_COMM_WORLD_SIZE']:
@@ -76,12 +74,3 @@ def _find_address(launcher: str) -> str:
 def first_node(nodes: str) -> str:
     """The first machine of a list as SLURM writes it: ``'node[07-12,15],gpu1'`` begins with ``'node07'``."""
     return re.sub(r'\[(\w+)[^\]]*\]', r'\1', nodes).split(',')[0]
-
-
-def _choose_port(launcher: str) -> int:
-    """PyTorch's usual port; in SLURM one of the job's own, since jobs share machines."""
-    if 'PORT' in os.environ:
-        return int(os.environ['PORT'])
-    if launcher == 'slurm':
-        return 15000 + (int(os.environ.get('SLURM_JOB_ID', 0)) + int(os.environ.get('SLURM_STEP_ID', 0))) % 15000
-    return 29500

@@ -21,12 +21,7 @@ from .sync_batch_norm import use_cpu_sync_batch_norm
 
 @MODEL_WRAPPERS.register_module()
 class CPUDistributedDataParallel(MMDistributedDataParallel):
-    """mmengine's wrapper for models on CPUs: no device is chosen, and SyncBN synchronises over gloo.
-
-    Args:
-        module: the model; its SyncBN layers are replaced in place.
-        kwargs: those of mmengine's wrapper; ``device_ids`` is not used.
-    """
+    """mmengine's wrapper for models on CPUs: no device is chosen, and SyncBN synchronises over gloo."""
 
     def __init__(self, module: nn.Module, **kwargs) -> None:
         kwargs = dict(broadcast_buffers=False) | kwargs | dict(device_ids=None)
@@ -37,7 +32,7 @@ class CPUDistributedDataParallel(MMDistributedDataParallel):
 
 @MODEL_WRAPPERS.register_module()
 class CPUFullyShardedDataParallel(MMFullyShardedDataParallel):
-    """As :class:`CPUDistributedDataParallel`, for FSDP; of mmengine's arguments ``device_id`` is not used."""
+    """As :class:`CPUDistributedDataParallel`, for FSDP."""
 
     def __init__(self, module: nn.Module, **kwargs) -> None:
         super().__init__(use_cpu_sync_batch_norm(module), **kwargs | dict(device_id=torch.device('cpu')))
@@ -47,12 +42,8 @@ class CPUFullyShardedDataParallel(MMFullyShardedDataParallel):
 class FSDPStrategy(MMFSDPStrategy):
     """mmengine's FSDP, which resumes, and runs on CPUs too: weights, gradients and optimizer are spread over processes.
 
-    It writes one checkpoint that every other run can load (``state_dict_cfg='full'`` in mmengine).
-
-    Args:
-        model_wrapper: arguments of FSDP; by default every process keeps a part of each weight
-            (``sharding_strategy='FULL_SHARD'``).
-        kwargs: those of mmengine's strategy, but for ``state_dict_cfg``.
+    It takes the arguments of mmengine's, but for ``state_dict_cfg``: it writes one checkpoint that every other run can
+    load (``'full'``).
     """
 
     def __init__(self, *, model_wrapper: dict | None = None, **kwargs) -> None:
@@ -96,12 +87,8 @@ class ZeroRedundancyOptimizer(optim.ZeroRedundancyOptimizer):
     """ZeRO, stage 1: each process keeps the optimizer's state for a part of the weights.
 
     mmengine's collects the state from all processes while the main one alone writes a checkpoint, and waits for ever.
-    Here all of them call :func:`gather_optimizer_state` before. Runs that name mmengine's get this one.
-
-    Args:
-        params: parameters, or groups of them.
-        optimizer_type: name of an optimizer of ``torch.optim``.
-        kwargs: its arguments.
+    Here all of them call :func:`gather_optimizer_state` before. It takes parameters, the name of an optimizer of
+    ``torch.optim``, and that one's arguments. Runs that name mmengine's get this one.
     """
 
     def __init__(self, params: Iterable, optimizer_type: str, **kwargs) -> None:

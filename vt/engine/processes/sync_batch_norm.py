@@ -27,12 +27,11 @@ class CPUSyncBatchNorm(nn.BatchNorm2d):
         scale = (variance + self.eps).rsqrt()
         if self.affine:
             scale = scale * self.weight
-        shift = -mean * scale if not self.affine else self.bias - mean * scale
+        shift = (self.bias if self.affine else 0) - mean * scale
         return torch.addcmul(shift.view(1, -1, 1, 1), values, scale.view(1, -1, 1, 1)).to(maps.dtype)
 
     @torch.no_grad()
     def _update_running(self, mean: torch.Tensor, variance: torch.Tensor) -> None:
-        """Both of shape (C,); without a momentum they average over all batches so far, as in BN."""
         if not self.track_running_stats:
             return
         self.num_batches_tracked += 1
@@ -72,22 +71,11 @@ def _statistics_of_all(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
 
 
 def use_cpu_sync_batch_norm(model: nn.Module) -> nn.Module:
-    """Replace every ``nn.SyncBatchNorm`` by :class:`CPUSyncBatchNorm` with its parameters and buffers.
+    """Make every ``nn.SyncBatchNorm`` of a model a :class:`CPUSyncBatchNorm`, in place; return the model.
 
-    Returns:
-        The model, changed in place; or the new layer where the model itself is one.
+    A layer stays the same object with the same tensors: an optimizer, or a name that a model keeps, goes on to see it.
     """
-    if isinstance(model, nn.SyncBatchNorm):
-        return _replace(model)
-    for name, child in model.named_children():
-        setattr(model, name, use_cpu_sync_batch_norm(child))
+    for layer in model.modules():
+        if isinstance(layer, nn.SyncBatchNorm):
+            layer.__class__ = CPUSyncBatchNorm
     return model
-
-
-def _replace(layer: nn.SyncBatchNorm) -> CPUSyncBatchNorm:
-    options = dict(eps=layer.eps, momentum=layer.momentum, affine=layer.affine)
-    result = CPUSyncBatchNorm(layer.num_features, **options, track_running_stats=layer.track_running_stats)
-    # The same tensors: an optimizer, or a name that a model keeps for its layer, goes on to see them.
-    for name in ('weight', 'bias', 'running_mean', 'running_var', 'num_batches_tracked'):
-        setattr(result, name, getattr(layer, name))
-    return result.train(layer.training)

@@ -10,11 +10,7 @@ from torch.distributed.elastic.rendezvous import RendezvousError
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Start processes as torchrun does. If one fails, say in one line which was first and why, and exit with 1.
-
-    Args:
-        arguments: those of torchrun, the script and its own arguments; by default the command line's.
-    """
+    """Start processes as torchrun does. If one fails, say in one line which was first and why, and exit with 1."""
     try:
         run.main(arguments)
     except ChildFailedError as error:
