@@ -74,7 +74,7 @@ def test_a_checkpoint_holds_a_plain_classifier_and_its_average(trained):
 
 def test_it_is_tested_without_its_teacher(trained, tmp_path):
     _, path = trained
-    result = run('test.py', CONFIG, path, cwd=tmp_path, options=[*FEW, 'model.teacher.type=NoSuchModel'])
+    result = run('test.py', CONFIG, path, cwd=tmp_path, options=[*FEW, 'model.teacher.type=TimmClassifier'])
     assert result.returncode == 0, result.stderr
     assert 'accuracy/top1' in result.stdout
 

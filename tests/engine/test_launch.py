@@ -12,6 +12,7 @@ from pathlib import Path
 from mmengine.config import Config
 import vt
 from vt.engine.launch import build_runner
+from vt.engine.processes.distributed import join_processes
 launcher, *norms = sys.argv[1:]
 for norm in norms:
     converted = norm == 'converted BN'
@@ -23,7 +24,9 @@ for norm in norms:
     )
     if converted:
         cfg['sync_bn'] = 'torch'
-    runner = build_runner(Config(cfg))
+    cfg = Config(cfg)
+    join_processes(cfg)
+    runner = build_runner(cfg)
     layers = {type(part).__name__ for part in runner.model.modules() if 'Norm' in type(part).__name__}
     Path(norm, f'layers_{os.environ.get("RANK", 0)}').write_text(' '.join(sorted(layers)))
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 from mmengine.config import Config, DictAction
 
 from vt._libraries import importing
-from vt.engine.config_files import read_config, set_loader_defaults
+from vt.engine.config_files import read_config
 from vt.engine.errors import one_line_errors
 
 
@@ -91,19 +91,19 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def load_config(args: argparse.Namespace) -> Config:
-    """Read a config, enter ``--cfg-options``, then the common arguments and the libraries' dataloader defaults."""
-    from vt.engine.checks.config_walk import check_config
-    from vt.engine.processes.process_variables import set_process_variables  # it imports PyTorch, and --help needs none
+    """Read a config, enter ``--cfg-options`` and the common arguments, check it, and meet the other processes."""
+    from vt.engine.checks.config_walk import check_config  # it imports PyTorch, and --help needs none
+    from vt.engine.processes.distributed import join_processes
 
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = read_config(args.config, args.cfg_options)
     if args.compile:
         cfg.merge_from_dict({'speed.compile': True})
-    cfg.launcher = set_process_variables(args.launcher)
+    cfg.launcher = args.launcher
     if args.work_dir is not None:
         cfg.work_dir = args.work_dir
     elif cfg.get('work_dir') is None:
         cfg.work_dir = os.path.join('work_dirs', Path(args.config).stem)
     check_config(cfg, args.cfg_options or {})
-    set_loader_defaults(cfg)
+    join_processes(cfg)
     return cfg

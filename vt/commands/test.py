@@ -16,7 +16,6 @@ from vt.analysis.speed.inference_cost import benchmark_inference, describe_bench
 from vt.analysis.tables import print_table
 from vt.engine.config_files import leaves, require_file
 from vt.engine.launch import build_runner, is_segmentation
-from vt.engine.processes.distributed import join_processes
 from vt.errors import UserError
 
 from .arguments import load_config
@@ -29,7 +28,6 @@ METRICS = ('.json', '.yaml', '.yml', *PICKLE)
 def test(args: argparse.Namespace) -> None:
     """Evaluate; on request write predictions or metrics, and measure the model."""
     cfg = testing_config(args)
-    join_processes(cfg)
     check_data(cfg, ('test',))
     runner = build_runner(cfg)
     if not is_segmentation(cfg) and not has_labels(runner.test_dataloader.dataset):

@@ -41,12 +41,24 @@ def read_config(path: str, options: dict[str, Any] | None = None) -> Config:
         text = ' '.join(str(error.args[0] if error.args else error).split())
         raise UserError(f'{_place(error)}{type(error).__name__}: {text}') from error
     enter_options(cfg, options or {})
-    for loader in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
-        for dataset in leaves((cfg.get(loader) or {}).get('dataset')):
-            if dataset.get('data_root', '') is None:
-                dataset.data_root = cfg.get('data_root', '')
+    for name in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
+        if isinstance(cfg.get(name), dict):
+            _complete_loader(cfg[name], cfg)
     import_library(cfg.get('default_scope', 'mmpretrain'))
     return cfg
+
+
+def _complete_loader(loader: dict, cfg: Config) -> None:
+    """Enter what the libraries' own tools set for dataloaders, and the config's ``data_root`` where it is left open."""
+    import torch  # not above: --help needs none
+
+    loader.setdefault('pin_memory', torch.cuda.is_available())
+    loader.setdefault('persistent_workers', loader.get('num_workers') not in (0, None))
+    if cfg.get('default_scope', 'mmpretrain') == 'mmpretrain':
+        loader.setdefault('collate_fn', dict(type='default_collate'))
+    for dataset in leaves(loader.get('dataset')):
+        if dataset.get('data_root', '') is None:
+            dataset.data_root = cfg.get('data_root', '')
 
 
 def _place(error: Exception) -> str:
@@ -84,19 +96,6 @@ def leaves(dataset: Any) -> list[dict]:
         return []
     inner = dataset.get('datasets') or ([dataset['dataset']] if 'dataset' in dataset else [])
     return [leaf for part in inner for leaf in leaves(part)] if inner else [dataset]
-
-
-def set_loader_defaults(cfg: Config) -> None:
-    """Enter what the libraries' own tools set for dataloaders where a config does not."""
-    import torch  # not above: --help needs none
-
-    for split in ('train', 'val', 'test'):
-        loader = cfg.get(f'{split}_dataloader')
-        if loader is not None:
-            loader.setdefault('pin_memory', torch.cuda.is_available())
-            loader.setdefault('persistent_workers', loader.get('num_workers', 0) > 0)
-            if cfg.get('default_scope', 'mmpretrain') == 'mmpretrain':
-                loader.setdefault('collate_fn', dict(type='default_collate'))
 
 
 def require_file(path: str, what: str) -> None:

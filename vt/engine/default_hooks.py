@@ -6,7 +6,7 @@ from mmengine.config import Config, ConfigDict
 from mmengine.hooks import CheckpointHook
 from mmengine.optim import ZeroRedundancyOptimizer
 from mmengine.registry import HOOKS, LOOPS, OPTIMIZERS, RUNNERS, Registry
-from mmengine.runner import EpochBasedTrainLoop, FlexibleRunner, Runner
+from mmengine.runner import EpochBasedTrainLoop, FlexibleRunner, IterBasedTrainLoop, Runner
 
 DEFAULT_HOOKS = dict(
     seed=dict(type='vt.SeedHook'),
@@ -42,19 +42,33 @@ def enter_defaults(cfg: Config) -> None:
         _enter_twin(hook, HOOKS, scope)
     _enter_twin(cfg, RUNNERS, scope, 'runner_type')
     _enter_twin((cfg.get('optim_wrapper') or {}).get('optimizer'), OPTIMIZERS, scope)
-    loop = cfg.get('train_cfg') or {}
-    if loop.get('by_epoch'):  # as mmengine, which goes by it where no type is given
+    _enter_loop(cfg.get('train_cfg') or {}, scope)
+
+
+def _enter_loop(loop: dict, scope: str | None) -> None:
+    """As mmengine, which goes by ``by_epoch`` where no type is given; a type may stand beside an inherited length."""
+    if loop.get('by_epoch'):
         loop.setdefault('type', 'EpochBasedTrainLoop')
     if loop.get('type'):
         loop.pop('by_epoch', None)
+        kind = _find(loop['type'], LOOPS, scope)
+        other = {EpochBasedTrainLoop: 'max_iters', IterBasedTrainLoop: 'max_epochs'}
+        for base, length in other.items():
+            if isinstance(kind, type) and issubclass(kind, base):
+                loop.pop(length, None)
     _enter_twin(loop, LOOPS, scope)
 
 
 def _enter_twin(part: Any, registry: Registry, scope: str | None, key: str = 'type') -> None:
     """Name our twin in a part of a config, if it names the class of mmengine's, by itself or as text."""
-    named = part.get(key) if isinstance(part, (dict, Config)) else None
-    if isinstance(named, str):
-        with registry.switch_scope_and_registry(scope) as found:
-            named = found.get(named)
+    named = _find(part.get(key), registry, scope) if isinstance(part, (dict, Config)) else None
     if isinstance(named, type) and named in TWINS:
         part[key] = TWINS[named]
+
+
+def _find(named: Any, registry: Registry, scope: str | None) -> Any:
+    """The class of a type, which is itself or its name."""
+    if not isinstance(named, str):
+        return named
+    with registry.switch_scope_and_registry(scope) as found:
+        return found.get(named)

@@ -8,24 +8,30 @@ from mmengine.registry import MODELS, RUNNERS, init_default_scope
 from mmengine.runner import Runner
 from torch import nn
 
-from vt.engine.processes.distributed import join_processes
 from vt.errors import UserError
 
 from .default_hooks import enter_defaults
 from .runner import VTRunner
 
 
-def build_runner(cfg: Config) -> Runner:
+def build_runner(cfg: Config, amp: bool = False) -> Runner:
     """The runner that a config names, by default mmengine's with our settings for speed, for one process or many.
 
-    Where SyncBN has nothing to synchronise BN takes its place, and one line of the log says so.
+    Several processes have met before, see :func:`vt.engine.processes.distributed.join_processes`. Where SyncBN has
+    nothing to synchronise BN takes its place, and one line of the log says so.
+
+    Args:
+        cfg: a config; what every run gets is entered.
+        amp: train in mixed precision: mmengine's dynamic loss scale on an accelerator, bfloat16 on a CPU.
     """
+    if amp:
+        cfg.optim_wrapper.type = 'AmpOptimWrapper' if torch.cuda.is_available() else 'vt.CPUAmpOptimWrapper'
+        cfg.optim_wrapper.setdefault('loss_scale', 'dynamic')
     own_runner = cfg.get('runner_type')
     asks_sync_bn = cfg.get('sync_bn') or 'SyncBN' in str(cfg.model)
     hooks = f'{cfg.get("custom_hooks")} {cfg.get("default_hooks")}'
     if 'EMAHook' in hooks and 'FSDP' in str((cfg.get('strategy') or {}).get('type')):
         raise UserError('EMAHook averages whole weights, and FSDP shares them out: leave out one of the two')
-    join_processes(cfg)
     enter_defaults(cfg)
     runner = RUNNERS.build(cfg) if own_runner else VTRunner.from_cfg(cfg)
     if not isinstance(runner, VTRunner):
@@ -46,12 +52,3 @@ def build_model(cfg: Config) -> nn.Module:
 def is_segmentation(cfg: Config) -> bool:
     """Whether predictions are maps of labels."""
     return 'decode_head' in cfg.model.get('module', cfg.model)  # test-time augmentation wraps the model
-
-
-def use_amp(cfg: Config) -> None:
-    """Train in mixed precision: mmengine's dynamic loss scale on an accelerator, bfloat16 on a CPU."""
-    if torch.cuda.is_available():
-        cfg.optim_wrapper.type = 'AmpOptimWrapper'
-        cfg.optim_wrapper.setdefault('loss_scale', 'dynamic')
-    else:
-        cfg.optim_wrapper.type = 'vt.CPUAmpOptimWrapper'

@@ -13,7 +13,7 @@ from mmengine.runner import Runner
 from mmengine.utils.dl_utils import set_multi_processing
 from torch.utils.data import DataLoader, RandomSampler
 
-from vt.engine.config_files import read_config, set_loader_defaults
+from vt.engine.config_files import read_config
 from vt.engine.launch import is_segmentation
 from vt.errors import UserError
 
@@ -45,7 +45,6 @@ def loading_config(path: str, decoder: str | None, workers: int, images: str | N
             raise UserError(f'--decoders {decoder}: the pipeline of {path} has no LoadImageFromFile')
         steps[0].imdecode_backend = decoder
         mmcv.use_backend(decoder)  # mmcv makes turbojpeg's decoder only here
-    set_loader_defaults(cfg)
     return cfg
 
 

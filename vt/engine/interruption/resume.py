@@ -5,7 +5,8 @@ from bisect import bisect
 from pathlib import Path
 
 import torch
-from mmengine.dist import broadcast_object_list, is_main_process, master_only
+from mmengine.config import Config
+from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop as WholeEpochsLoop
 from mmengine.runner import Runner
@@ -14,7 +15,7 @@ from torch.utils.data import BatchSampler
 from vt.checkpoints.files import POINTER
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint
 from vt.engine.processes.distributed import any_process
-from vt.errors import UserError
+from vt.errors import MissingFileError, UserError
 from vt.registry import HOOKS, LOOPS
 
 from .checkpoint_hook import is_accumulating
@@ -24,27 +25,45 @@ from .seeds import NumberedSampler
 RESTARTS = ('TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT')
 
 
-def was_restarted() -> bool:
-    """Whether torchrun, on any machine, or SLURM has started this run again; all processes ask together."""
-    return any_process(any(int(os.environ.get(name) or 0) > 0 for name in RESTARTS))
+def enter_resume(cfg: Config, asked: str | None) -> list[str]:
+    """Enter the checkpoint to go on from, if there is one; all processes call this together.
 
+    For a damaged file the newest whole one of the same folder steps in. A run that torchrun or SLURM restarted goes on
+    from its own last checkpoint, if it had written one.
 
-def choose_together(work_dir: str, asked: str | None) -> tuple[str | None, list[str]]:
-    """The checkpoint to go on from; the main process chooses for all, which may see a file system at other moments.
+    Args:
+        cfg: ``resume`` and ``load_from`` are set to what the runner needs.
+        asked: of ``--resume``, a path, an address, ``'auto'`` for the newest one in the work directory, or None.
 
-    It is the one ``asked`` for, by path or address, or else the newest one in ``work_dir``. For a damaged file the
-    newest whole one of the same folder steps in; there is none where there is nothing to go on from. The log's lines
-    that say so come with it.
+    Returns:
+        Lines for the log.
 
     Raises:
-        UserError: there are damaged files alone.
+        UserError: a file is not there, or there are damaged ones alone.
     """
-    choice = [_choose(work_dir, asked) if is_main_process() else None]
+    was_restarted = any_process(any(int(os.environ.get(name) or 0) > 0 for name in RESTARTS))
+    if was_restarted and any_process(Path(cfg.work_dir, POINTER).exists()):
+        asked = 'auto'
+    elif asked is None and cfg.get('resume'):
+        asked = cfg.get('load_from') or 'auto'
+    for path, what in ((cfg.get('load_from'), 'of load_from,'), (asked, 'to resume from')):
+        if path and path != 'auto' and '://' not in path and not Path(path).is_file():
+            raise MissingFileError(f'there is no checkpoint {what} {path}')
+    if asked is None:
+        if is_main_process():  # a restart must not go on from the last checkpoint of another run; the files stay
+            Path(cfg.work_dir, POINTER).unlink(missing_ok=True)
+        return []
+    # The main process chooses for all: they may see a file system at other moments.
+    choice = [_choose(cfg.work_dir, None if asked == 'auto' else asked) if is_main_process() else None]
     broadcast_object_list(choice)
-    return choice[0]
+    checkpoint, notes = choice[0]
+    cfg.resume = checkpoint is not None
+    cfg.load_from = checkpoint or cfg.get('load_from')
+    return notes
 
 
 def _choose(work_dir: str, asked: str | None) -> tuple[str | None, list[str]]:
+    """A whole checkpoint, and what the log says of those that were passed over; none where there is none."""
     damage = None if asked is None or '://' in asked else find_damage(asked)
     if asked is not None and damage is None:
         return asked, []
@@ -57,12 +76,6 @@ def _choose(work_dir: str, asked: str | None) -> tuple[str | None, list[str]]:
     if lines:
         raise UserError(f'{lines[0]}; {folder} holds no whole checkpoint: leave --resume out to begin anew')
     return None, [f'There is nothing to resume in {folder}: training starts from the beginning']
-
-
-@master_only
-def forget_earlier_run(work_dir: str) -> None:
-    """Forget which checkpoint was the last one; the files stay. A restart must not go on from that of another run."""
-    Path(work_dir, POINTER).unlink(missing_ok=True)
 
 
 @LOOPS.register_module()
