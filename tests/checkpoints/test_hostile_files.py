@@ -111,10 +111,11 @@ def test_a_small_file_can_not_take_all_memory(tmp_path):
     unfolding(tmp_path / 'archive.pth', 10_000_000)
     assert (tmp_path / 'archive.pth').stat().st_size < 20_000
     assert 'bytes and unfolds to 10,000,' in refusal(load_checkpoint, tmp_path / 'archive.pth')
-    storage = torch.zeros(4).untyped_storage()  # a tensor of more than any machine has
-    call = Call(torch._utils._rebuild_tensor_v2, storage, 0, (10**15,), (1,), False, {})
-    (tmp_path / 'huge.pth').write_bytes(saved(dict(a=call)))
-    refusal(load_checkpoint, tmp_path / 'huge.pth')
+    storage = torch.zeros(4).untyped_storage()
+    for name, numel in (('tensor.pth', 10**8), ('huge.pth', 10**15)):  # the second is more than any machine has
+        call = Call(torch._utils._rebuild_tensor_v2, storage, 0, (numel,), (1,), False, {})
+        (tmp_path / name).write_bytes(saved(dict(a=call)))
+        refusal(load_checkpoint, tmp_path / name)
 
 
 def test_what_is_met_many_times_is_read_once(tmp_path):

@@ -66,13 +66,21 @@ def restore_histories(checkpoint: dict) -> None:
 
 
 class Conversion:
-    """Copy a checkpoint into plain containers, without what is no number or text; what is met twice is one object."""
+    """Copy a checkpoint into plain containers, without what is no number or text; what is met twice is one object.
+
+    Attributes:
+        dropped: places of what was left out, but for functions and for what a file describes.
+        storages: bytes of the tensors' storages, by address.
+    """
 
     def __init__(self) -> None:
-        self.dropped: set[str] = set()  # places of what was left out, but for functions and for what a file describes
+        self.dropped: set[str] = set()
+        self.storages: dict[int, int] = {}
         self._done: dict[int, tuple[Any, Any]] = {}
 
     def __call__(self, value: Any, place: str = '') -> Any:
+        if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+            self.storages[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
         if isinstance(value, torch.Tensor) or type(value) in KEPT:
             return value
         if id(value) not in self._done:  # the first of the two keeps its id from being given again

@@ -136,7 +136,11 @@ def _read(path: Path, map_location: Any) -> dict:
     else:
         with _names_alone(), warnings.catch_warnings():
             warnings.simplefilter('ignore')  # about protocols and kinds of archives
-            loaded = Conversion()(torch.load(path, map_location=map_location, weights_only=True))
+            convert = Conversion()
+            loaded = convert(torch.load(path, map_location=map_location, weights_only=True))
+        size, needed = path.stat().st_size, sum(convert.storages.values())
+        if needed > size:  # a tensor may claim to be larger than its data
+            raise UserError(f'it has {size:,} bytes and asks for {needed:,} bytes of memory')
     if not isinstance(loaded, dict):
         raise UserError(f'it holds a {type(loaded).__name__}, where a dict of weights is needed')
     return loaded
