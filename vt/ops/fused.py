@@ -9,7 +9,6 @@ What it saves over the plain path, which computes the same:
 - A backward pass writes the map's gradient in one product. That of a softmax with the pixels as values,
   ``A^T dT + S^T Q``, is one product of twice the tokens; the projector's residual enters its product as the summand.
 - Products that sum over all pixels of one image do so in chunks: a matrix product has one thread sum over them alone.
-
 - In inference the projector writes into the map that it is given, where the caller has no more use for it.
 
 Several heads are left to the plain path, and so are gradients of gradients.
