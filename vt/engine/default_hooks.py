@@ -47,6 +47,8 @@ def enter_defaults(cfg: Config) -> None:
         loop.setdefault('type', 'EpochBasedTrainLoop')
     if loop.get('type'):
         loop.pop('by_epoch', None)
+        if 'max_iters' in loop:
+            loop.pop('max_epochs', None)  # of an inherited loop over epochs
     _enter_twin(loop, LOOPS, scope)
 
 
