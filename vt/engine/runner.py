@@ -142,6 +142,7 @@ class VTRunner(OwnRunner, Runner):
         if self.cfg.get('compile'):
             options = self.cfg.compile if isinstance(self.cfg.compile, dict) else {}
             self.model.test_step = torch.compile(self.model.test_step, **options)
+            self.logger.info('Model has been "compiled": the first iterations are slow')
         return super().test()
 
     def _log_speed(self, amp: bool, trying: bool) -> None:
