@@ -53,6 +53,7 @@ def test_settings_of_mmengine_train(setting, tmp_path):
 def test_a_loop_over_iterations_replaces_one_over_epochs(tmp_path):
     loop = "train_cfg = dict(type='IterBasedTrainLoop', max_iters=3, val_interval=3)\n"
     loop += 'default_hooks = dict(checkpoint=dict(by_epoch=False, interval=3), logger=dict(interval=1))\n'
+    loop += 'log_processor = dict(by_epoch=False)\n'
     result = run('train.py', tmp_path, DIGITS.replace('train_cfg = dict(max_epochs=1)', loop))
     assert result.returncode == 0, result.stderr
     assert 'Iter(train) [3/3]' in result.stdout

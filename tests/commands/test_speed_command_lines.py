@@ -45,7 +45,7 @@ def test_settings_turned_off_and_on_again(config, tmp_path, monkeypatch):
 
 def test_a_misspelt_setting_is_one_line(tmp_path):
     result = run_forked('train.py', CONFIG, cwd=tmp_path, options=['speed.chanels_last=False'])
-    assert_one_line(result, 'speed.chanels_last is no setting: there are channels_last, keep_memory, threads, ')
+    assert_one_line(result, "speed: it has no argument 'chanels_last'; did you mean channels_last?")
 
 
 def test_another_runner_is_left_alone(tmp_path):
