@@ -20,8 +20,10 @@ LEFT_OUT = ('.git', '.venv', '.cache', 'work_dirs', '__pycache__', '*.egg-info',
 # Blocks that ran before this test did: they make the environment that it runs in.
 INSTALLING = ('pip install', 'tests/run.sh')
 SMALL = {
+    'configs/_base_/default_runtime.py': "default_hooks['checkpoint'].update(interval=15, save_best=None)\n",
+    'configs/_base_/schedules/adamw_bs32-15e.py': "train_cfg['val_interval'] = 15\n",
     'configs/_base_/datasets/digits.py': (
-        "train_dataloader['dataset']['indices'], val_dataloader['dataset']['indices'] = 32, 16\n"
+        "train_dataloader['dataset']['indices'], val_dataloader['dataset']['indices'] = 64, 16\n"
         "train_pipeline[0]['scale'] = test_pipeline[0]['scale'] = train_pipeline[2]['crop_size'] = 32\n"
     ),
     'configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py': (
