@@ -11,9 +11,8 @@ import torch
 import triton
 from torch import Tensor
 
-from .maps import is_channel_major
+from .maps import is_channel_major, new_map
 from .triton_kernels import combine_kernel
-from .triton_path import new_map
 from .triton_sizes import WIDE_BLOCK_C, block_c, block_l, is_wide, next_power_of_2
 from .triton_tuning import (
     project_attention_backward_kernel,

@@ -12,7 +12,7 @@ from torch import Tensor
 from vt.errors import UserError
 
 from . import plain
-from .maps import in_shape_of, is_channel_major, num_channels, to_pixels
+from .maps import in_shape_of, new_map, num_channels, to_pixels
 from .second_order import differentiable_gradients, of_one_head
 from .triton_sizes import available_shared_memory, fits
 
@@ -64,14 +64,6 @@ def require_one_head_and_dtype(num_heads: int, x: Tensor, *tokens: Tensor) -> No
     for tensor in tokens:
         if tensor.dtype != x.dtype:
             raise UserError(f'pixels are {x.dtype} but the tokens {tensor.dtype}: cast one, or use autocast')
-
-
-def new_map(pixels: Tensor) -> Tensor:
-    """An empty dense map in the memory order of ``pixels``."""
-    n, num_pixels, c = pixels.shape
-    if is_channel_major(pixels):
-        return pixels.new_empty(n, c, num_pixels).transpose(1, 2)
-    return pixels.new_empty(n, num_pixels, c)
 
 
 @torch.library.custom_op('vt::triton_tokenize', mutates_args=())
