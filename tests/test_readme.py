@@ -30,7 +30,7 @@ SMALL = {
         'train_dataloader = dict(batch_size=2, num_workers=0)\nval_dataloader = test_dataloader = dict(num_workers=0)\n'
         'train_cfg = dict(max_epochs=1)\n'
     ),
-    'tools/environment.sh': f'install_vt() {{ :; }}\npython={sys.executable}\n',
+    'tools/environment.sh': f'install_vt() {{ :; }}\npython="{sys.executable}"\n',
 }
 
 
@@ -59,6 +59,7 @@ def run_block(block, folder):
     return result.stdout
 
 
+@pytest.mark.slow
 def test_the_quick_start_ends_in_a_table_and_a_picture(clone):
     (block,) = (block for block in BLOCKS['bash'] if 'quickstart' in block)
     output = run_block(block, clone)
@@ -68,7 +69,12 @@ def test_the_quick_start_ends_in_a_table_and_a_picture(clone):
     shutil.rmtree(clone / 'work_dirs')
 
 
-@pytest.mark.parametrize('block', [block for block in BLOCKS['bash'] if 'tools/train.py' in block])
+TRAINING = [block for block in BLOCKS['bash'] if 'tools/train.py' in block]
+
+
+@pytest.mark.parametrize(
+    'block', [pytest.param(block, marks=[pytest.mark.slow] if 'dist_train' in block else []) for block in TRAINING]
+)
 def test_commands_run(block, clone):
     run_block(block, clone)
     assert list((clone / 'work_dirs').glob('*/epoch_*.pth'))
