@@ -53,6 +53,7 @@ def _check_text(path: Path, with_label: bool, num_classes: int | None) -> Iterat
     if content.startswith(BYTE_ORDER_MARK):
         yield Problem('annotation', str(path), 'begins with a byte order mark: save it as UTF-8 without one', 1)
         content = content[len(BYTE_ORDER_MARK) :]
+    content = content.replace(b'\r\n', b'\n').replace(b'\r', b'\n')  # as Python reads a text
     for number, line in enumerate(content.removesuffix(b'\n').split(b'\n'), start=1):
         message = _check_line(line, with_label, num_classes)
         if message:
