@@ -16,7 +16,6 @@ from torch import Tensor
 from vt.errors import MissingFileError, UserError
 
 KINDS = ('inference', 'training')
-PARTS = ('whole', 'neck', 'backbone')
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ class Kind(NamedTuple):
     words: str
 
 
-LEVELS = ('DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL')
+LEVELS = ('DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL', 'NOTSET')
 
 
 def _is_number(value: Any) -> bool:
@@ -32,9 +32,7 @@ def _is_part(value: Any) -> bool:
 
 
 def _is_level(value: Any) -> bool:
-    return isinstance(value, int) or (
-        isinstance(value, str) and value in ('DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL', 'NOTSET')
-    )
+    return isinstance(value, int) or (isinstance(value, str) and value in LEVELS)
 
 
 COUNT = Kind(lambda value: type(value) is int and value > 0, 'a whole number of at least 1')
