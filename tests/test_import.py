@@ -15,7 +15,7 @@ def python(code):
     [
         'import vt',
         'import vt; vt.models.VTFPN; vt.datasets.Digits; vt.datasets.DigitScenes; vt.engine; vt.record_attention',
-        'from vt.models.necks import VTFPN; from vt.datasets import *; from vt._libraries import import_library\n'
+        'from vt import models; models.VTFPN; from vt.datasets import *; from vt._libraries import import_library\n'
         'import_library("mmpretrain")',
     ],
 )

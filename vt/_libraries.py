@@ -13,8 +13,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-warnings.filterwarnings('ignore', message='Fail to import ``MultiScaleDeformableAttention``')
-
 
 @contextlib.contextmanager
 def importing() -> Iterator[None]:

@@ -147,6 +147,7 @@ def test_what_a_benchmark_cannot_measure_is_one_line(arguments, message, tmp_pat
     assert_one_line(run('benchmark.py', *arguments, cwd=tmp_path, env=env), message)
 
 
+@pytest.mark.slow
 def test_two_processes_on_the_cpu(checkpoint, tmp_path):
     env = dict(os.environ, PYTHON=sys.executable, CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1')
     options = [*FEW, 'model.backbone.norm_cfg.type=SyncBN']

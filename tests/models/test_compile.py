@@ -24,7 +24,9 @@ MAKERS = [make_neck, make_backbone]
 
 
 @pytest.mark.parametrize('make', MAKERS)
-@pytest.mark.parametrize('memory_format', [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize(
+    'memory_format', [pytest.param(torch.contiguous_format, marks=pytest.mark.slow), torch.channels_last]
+)
 def test_compiled_in_one_graph(make, memory_format):
     torch.manual_seed(0)
     model, make_inputs = make()

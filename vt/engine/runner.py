@@ -109,12 +109,6 @@ class VTRunner(OwnRunner, Runner):
             to_channels_last(model)
         return model
 
-    def load_or_resume(self) -> None:
-        """Load; parts that a model built with its first weights, such as a teacher, take the layout before."""
-        if self.speed.channels_last:
-            to_channels_last(self.model)
-        super().load_or_resume()
-
     def register_hooks(self, *args, **kwargs) -> None:
         super().register_hooks(*args, **kwargs)
         if self._tries_convolutions():

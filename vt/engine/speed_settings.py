@@ -4,10 +4,11 @@ import ctypes
 import os
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
 import joblib
 import torch
@@ -22,6 +23,7 @@ from vt.registry import OPTIM_WRAPPERS
 # Parameters of glibc's mallopt, from malloc.h.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4
 SMALL = 2**16  # bytes
+HOOKED: WeakSet[nn.Module] = WeakSet()  # parts that have their hook for channels_last
 OTHER_ALLOCATORS = ('jemalloc', 'tcmalloc', 'mimalloc')
 
 
@@ -71,13 +73,20 @@ def to_channels_last(model: nn.Module) -> None:
     tensors have such a layout. A second call changes nothing. The first one comes before a model is wrapped for DDP,
     whose buckets take the weights' strides.
     """
-    model._apply(_tensor_to_channels_last)  # through _apply, so that what follows a model's device follows here too
+    for tensor in (*model.parameters(), *model.buffers()):
+        tensor.data = _tensor_to_channels_last(tensor.data)
     for part in model.modules():
-        if isinstance(part, BaseDataPreprocessor) and _images_to_channels_last not in part._forward_hooks.values():
-            part.register_forward_hook(_images_to_channels_last)
+        if isinstance(part, BaseDataPreprocessor):
+            _hook_once(part, _images_to_channels_last)
         scores = getattr(part, 'conv_seg', None)  # of a segmentation head
-        if isinstance(scores, nn.Module) and _scores_to_contiguous not in scores._forward_hooks.values():
-            scores.register_forward_hook(_scores_to_contiguous)
+        if isinstance(scores, nn.Module):
+            _hook_once(scores, _scores_to_contiguous)
+
+
+def _hook_once(part: nn.Module, hook: Callable) -> None:
+    if part not in HOOKED:
+        HOOKED.add(part)
+        part.register_forward_hook(hook)
 
 
 def _tensor_to_channels_last(tensor: torch.Tensor) -> torch.Tensor:

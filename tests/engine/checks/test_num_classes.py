@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from mmengine.registry import init_default_scope
 from mmpretrain.registry import MODELS
 from torch import nn
 
@@ -62,6 +63,7 @@ def test_what_is_no_head_may_count_otherwise():
     classifier = model(head=2)
     classifier.num_classes = 5
     check_num_classes(classifier, Data([0], 'ab'))
+    init_default_scope('mmpretrain')
     for backbone in (dict(type='VGG', depth=11), dict(type='AlexNet'), dict(type='LeNet5')):
         built = MODELS.build(dict(type='ImageClassifier', backbone=backbone))
         check_num_classes(built, Data([0], 'ab'))

@@ -26,7 +26,7 @@ def wait_for(tool, text):
 @pytest.mark.parametrize(
     ('config', 'name', 'moment', 'options'),
     [
-        ('epochs', 'SIGTERM', 'Epoch(train) [2][ 2/25]', LONG_EPOCHS),
+        pytest.param('epochs', 'SIGTERM', 'Epoch(train) [2][ 2/25]', LONG_EPOCHS, marks=pytest.mark.slow),
         ('epochs', 'SIGUSR1', 'Saving checkpoint at 2 epochs', []),
         ('iterations', 'SIGTERM', 'Iter(train) [ 6/30]', []),
     ],
@@ -74,6 +74,7 @@ def start_processes(number, *arguments, cwd, options=()):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_signal_to_one_process_stops_all_at_the_same_iteration(tmp_path):
     config = HERE / 'iterations.py'
     options = ['model.backbone.norm_cfg.type=SyncBN', 'train_dataloader.batch_size=2']

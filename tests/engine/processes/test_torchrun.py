@@ -47,6 +47,7 @@ def finish(process):
     return process.returncode, stderr
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_started_again_and_the_run_ends_as_if_nothing_had_happened(tmp_path):
     """Two torchruns, as of two machines, meet at an endpoint; the second one's process kills itself in epoch 2."""
     endpoint = dict(NNODES='2', RDZV_ENDPOINT=f'127.0.0.1:{free_port()}', MAX_RESTARTS='2')

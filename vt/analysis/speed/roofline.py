@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -104,7 +105,7 @@ def _bytes(tensors: Iterable[Any]) -> int:
     for x in tensors:
         if isinstance(x, Tensor):
             numel = int(np.prod([size for size, stride in zip(x.shape, x.stride()) if stride != 0]))  # not expanded
-            places[x.untyped_storage()._cdata, x.storage_offset(), numel] = numel * x.itemsize
+            places[StorageWeakRef(x.untyped_storage()), x.storage_offset(), numel] = numel * x.itemsize
     return sum(places.values())
 
 

@@ -49,12 +49,30 @@ class CheckpointHook(PlainCheckpointHook):
             self._save(runner, f'{INTERRUPTED}{step}.pth', dict(epoch=runner.epoch, iter=step))
         return self.last_ckpt
 
-    def after_val_epoch(self, runner: Runner, metrics: dict) -> None:
-        runner.message_hub.update_info('last_validation', runner.iter)  # the best checkpoint has the last one rewritten
-        if _may_save(runner):
-            super().after_val_epoch(runner, metrics)
+    def after_train_epoch(self, runner: Runner) -> None:
+        is_last = self.save_last and self.is_last_train_epoch(runner)
+        if self.by_epoch and (is_last or self.every_n_epochs(runner, self.interval, self.save_begin)):
+            self._save_step(runner, runner.epoch + 1, dict(epoch=runner.epoch + 1, iter=runner.iter))
 
-    def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict) -> None:
+    def after_train_iter(self, runner: Runner, *args, **kwargs) -> None:
+        is_last = self.save_last and self.is_last_train_iter(runner)
+        if not self.by_epoch and (is_last or self.every_n_train_iters(runner, self.interval, self.save_begin)):
+            self._save_step(runner, runner.iter + 1, dict(epoch=runner.epoch, iter=runner.iter + 1))
+
+    def after_val_epoch(self, runner: Runner, metrics: dict) -> None:
+        """Save the best; the last one is written again, which keeps the best one's name and the validation's place."""
+        runner.message_hub.update_info('last_validation', runner.iter)
+        if not _may_save(runner):
+            return
+        bests = self.best_ckpt_path, *self.best_ckpt_path_dict.values()
+        last, self.last_ckpt = self.last_ckpt, None  # with None mmengine leaves the last one to us
+        super().after_val_epoch(runner, metrics)
+        self.last_ckpt = last
+        if last and bests != (self.best_ckpt_path, *self.best_ckpt_path_dict.values()):
+            meta = dict(epoch=runner.epoch, iter=runner.iter)
+            self._save_step(runner, meta['epoch' if self.by_epoch else 'iter'], meta)
+
+    def _save_step(self, runner: Runner, step: int, meta: dict) -> None:
         if not _may_save(runner):
             return
         if self.max_keep_ckpts > 0 and step not in self.keep_ckpt_ids:
@@ -62,6 +80,7 @@ class CheckpointHook(PlainCheckpointHook):
                 self._outdated.append(self._here(self.filename_tmpl.format(self.keep_ckpt_ids.popleft())))
             self.keep_ckpt_ids.append(step)
             runner.message_hub.update_info('keep_ckpt_ids', list(self.keep_ckpt_ids))
+        runner.logger.info(f'Saving checkpoint at {step} {"epochs" if self.by_epoch else "iterations"}')
         self._save(runner, self.filename_tmpl.format(step), meta)
 
     def _save(self, runner: Runner, name: str, meta: dict) -> None:

@@ -3,13 +3,11 @@
 Letters: N batch, K classes.
 """
 
-from collections.abc import Callable
-
 import torch
 import torch.nn.functional as F
 from mmpretrain.models.classifiers import ImageClassifier
 from mmpretrain.structures import DataSample
-from torch import Tensor
+from torch import Tensor, nn
 
 from vt.errors import UserError
 from vt.registry import MODELS
@@ -25,10 +23,10 @@ class DistilledClassifier(ImageClassifier):
     log. Everything else is ``ImageClassifier``'s, and so are the names in checkpoints: each loads the other's.
 
     The teacher is no part of the model, only in its reach: it is not among its modules, parameters and tensors, so
-    neither checkpoints, nor averages of weights, nor optimizers, nor DDP, nor counters of FLOPs see it. It follows the
-    model to a device or precision. It is built and checked by ``init_weights``, which mmengine's runners call before
-    they train, or else by the first loss; a test needs neither its weights nor its package. A copy of the model has
-    none until then.
+    neither checkpoints, nor averages of weights, nor optimizers, nor DDP, nor counters of FLOPs see it. With the next
+    batch it follows the model to a device or precision. It is built and checked by ``init_weights``, which mmengine's
+    runners call before they train, or else by the first loss; a test needs neither its weights nor its package. A copy
+    of the model has none until then.
 
     Args:
         teacher: config of the teacher, see :class:`Teacher` for its normalisation. Its weights are frozen.
@@ -74,15 +72,16 @@ class DistilledClassifier(ImageClassifier):
         self.build_teacher()
 
     def build_teacher(self) -> Teacher:
-        """The teacher; it is built, loaded and checked when it is first asked for."""
+        """The teacher, where the model is and in its precision; it is built and checked when it is first asked for."""
         if not self._teacher:
-            parameter = next(self.parameters())
             num_classes = getattr(self.head, 'num_classes', None)
-            teacher = Teacher(
-                self.teacher_cfg, self.teacher_checkpoint, self.teacher_size, self.data_preprocessor, num_classes
+            self._teacher.append(
+                Teacher(
+                    self.teacher_cfg, self.teacher_checkpoint, self.teacher_size, self.data_preprocessor, num_classes
+                )
             )
-            self._teacher.append(teacher.to(parameter.device, parameter.dtype))
-        return self._teacher[0]
+        parameter = next(self.parameters())
+        return self._teacher[0].to(parameter.device, parameter.dtype)
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict[str, Tensor]:
         """The two losses, weighted, and what else the head reports.
@@ -94,19 +93,23 @@ class DistilledClassifier(ImageClassifier):
         Returns:
             ``loss_cls`` and ``loss_distillation``, scalars in float32 or better; their sum is the loss.
         """
-        logits = _at_least_float32(self.head(self.extract_feat(inputs)))  # N, K
-        # The head's loss() would compute logits of its own, with other entries dropped.
-        losses = self.head._get_loss(logits, data_samples)
+        features = self.extract_feat(inputs)
+        seen: list[Tensor] = []
+
+        def keep(head: nn.Module, args: tuple, output: Tensor) -> Tensor:
+            seen.append(_at_least_float32(output))  # N, K
+            return seen[0]
+
+        # The head's loss calls the head. To call it here too would give logits with other entries dropped.
+        with self.head.register_forward_hook(keep):
+            losses = self.head.loss(features, data_samples)
         losses['loss_cls'] = self.cls_weight * losses.pop('loss')  # the log keeps the name 'loss' for the sum
-        distillation = distillation_loss(logits, self.build_teacher()(inputs), self.temperature)
+        is_channels_last = inputs.is_contiguous(memory_format=torch.channels_last)
+        layout = torch.channels_last if is_channels_last else torch.contiguous_format
+        teacher = self.build_teacher().to(memory_format=layout)
+        distillation = distillation_loss(seen[0], teacher(inputs), self.temperature)
         losses['loss_distillation'] = self.distillation_weight * distillation
         return losses
-
-    def _apply(self, fn: Callable, recurse: bool = True) -> 'DistilledClassifier':
-        """Move or cast the model, as ``to()``, ``cuda()`` and ``double()`` do; the teacher follows."""
-        for teacher in self._teacher:
-            teacher._apply(fn, recurse)
-        return super()._apply(fn, recurse)
 
     def __getstate__(self) -> dict:
         """What a copy or a pickle holds: all but the teacher."""
