@@ -7,6 +7,7 @@ import atexit
 import multiprocessing
 import os
 import runpy
+import signal
 import sys
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -68,6 +69,7 @@ def _run(path, arguments, cwd, env, stdout, stderr):
     os.environ.clear()
     os.environ.update(env)
     multiprocessing.set_start_method('fork', force=True)  # as in a process that a user starts
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
     sys.argv = [path, *arguments]
     try:
         runpy.run_path(path, run_name='__main__')
