@@ -24,7 +24,9 @@ def test_import_prints_and_warns_of_nothing(code):
     assert (result.returncode, result.stdout, result.stderr) == (0, '', '')
 
 
-@pytest.mark.parametrize('scope', ['mmengine', 'mmpretrain', 'mmseg'])
+@pytest.mark.parametrize(
+    'scope', ['mmseg', *(pytest.param(scope, marks=pytest.mark.slow) for scope in ('mmengine', 'mmpretrain'))]
+)
 def test_every_part_is_known_from_every_scope(scope):
     names = ['FilterTokenizer', 'RecurrentTokenizer', 'TokenTransformer', 'Projector', 'VTModule']
     names += ['VTResNet', 'TokenAverage', 'VTFPN']

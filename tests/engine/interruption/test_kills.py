@@ -11,7 +11,7 @@ from forked_tools import ForkedTool, run_forked
 from run_comparison import assert_same_end
 
 HERE = Path(__file__).parent
-KILLS = 10  # of each kind of run; the first three every time
+KILLS = 10  # of each kind of run; the first two every time
 ARGUMENTS = ['--amp', '--skip-data-check', '--work-dir']
 
 
@@ -27,7 +27,7 @@ def uninterrupted(request, tmp_path_factory):
     return config, folder / 'run', time.monotonic() - begin
 
 
-@pytest.mark.parametrize('kill', [*range(3), *(pytest.param(kill, marks=pytest.mark.slow) for kill in range(3, KILLS))])
+@pytest.mark.parametrize('kill', [*range(2), *(pytest.param(kill, marks=pytest.mark.slow) for kill in range(2, KILLS))])
 def test_killed_and_resumed(kill, uninterrupted, tmp_path):
     config, expected, seconds = uninterrupted
     kill_run(config, random.Random(f'{config.stem} {kill}').uniform(0, seconds), tmp_path)
