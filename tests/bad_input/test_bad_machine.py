@@ -52,6 +52,16 @@ def test_a_killed_worker_shows_what_pytorch_says(kept, tmp_path):
     assert {path: digest for path, digest in kept.digests().items() if path in before} == before
 
 
+def test_a_run_that_fails_does_not_wait_for_its_workers(tmp_path):
+    config = f"{DIGITS}custom_imports = dict(imports=['vt', 'bad_input.failing_hook'])\n"
+    config += "custom_hooks = [dict(type='StartAndFail')]\n"
+    (tmp_path / 'config.py').write_text(config)
+    tool = ForkedTool('train.py', 'config.py', cwd=tmp_path)
+    result = tool.wait(TIMEOUT)
+    tool.send_signal(signal.SIGKILL)  # if it hangs
+    assert_one_line(result, 'this is the end')
+
+
 def test_a_work_directory_that_is_a_file(tmp_path):
     (tmp_path / 'out').write_text('mine')
     assert_one_line(train(tmp_path, DIGITS, '--work-dir', 'out'), 'is a file where a folder is needed')

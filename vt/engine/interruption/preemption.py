@@ -1,5 +1,7 @@
 """Save and leave when the machine is about to be taken away."""
 
+import atexit
+import multiprocessing
 import signal
 import sys
 import threading
@@ -37,6 +39,7 @@ class PreemptionHook(Hook):
         if threading.current_thread() is not threading.main_thread():
             return  # Python hands signals to the main thread alone
         # Workers inherit the handler: a signal to all processes of a job would otherwise end them before the save.
+        atexit.register(end_workers)
         self._previous_handlers = {number: signal.signal(number, self._note) for number in self.signals}
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
@@ -64,3 +67,10 @@ class PreemptionHook(Hook):
         words = f'Stopped by {name} after iteration {runner.iter + 1}; saved {saved}. Go on with --resume'
         runner.logger.warning(words)
         sys.exit(128 + number)
+
+
+def end_workers() -> None:
+    """End all workers; one that has just started takes a signal to end for the run's, and Python would wait for it."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # PyTorch's handler would make an error of it
+    for worker in multiprocessing.active_children():
+        worker.kill()
