@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 import pytest
 from mmengine.config import Config
+from mmengine.registry import DefaultScope
 from mmpretrain.registry import MODELS
 from tool_runner import ROOT
 
@@ -91,8 +92,9 @@ def test_no_other_command_is_there():
 def test_python_blocks_run_one_after_the_other():
     model, reading, ablation = BLOCKS['python']
     names = {}
-    exec(model, names)
-    exec(reading, names)
+    with DefaultScope.overwrite_default_scope('mmpretrain'):  # as in a new process, whatever ran before in this one
+        exec(model, names)
+        exec(reading, names)
     record = names['records']['backbone.layer4.0.tokenizer']
     assert record.attention.shape == (2, 1, 16, 14, 14)
     assert record.output.shape == (2, 16, 1024)
