@@ -9,8 +9,10 @@ import inspect
 import types
 import typing
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from fnmatch import fnmatch
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from mmengine.config import Config
@@ -157,6 +159,9 @@ class Walk:
 
     def named(self, name: str, scope: str, path: str) -> list[Any]:
         """What the registries of a scope know by a name."""
+        if not isinstance(scope, str) or ((name, scope) not in self.found and not _has_registries(scope)):
+            words = "is no package with registries, as 'mmpretrain' and 'mmseg' are: correct default_scope"
+            raise UserError(f'{path}: {_shortened(scope)} {words}')
         if (name, scope) not in self.found:
             with importing():
                 found = [registry.get(name) for registry in registries(scope)]
@@ -204,6 +209,12 @@ def check_values(built: Any, part: dict, path: str) -> None:
             if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in kinds):
                 words = ' or '.join('None' if kind is type(None) else kind.__name__ for kind in kinds)
                 raise UserError(f'{path}.{name}={_shortened(value)} must be of type {words}')
+
+
+def _has_registries(scope: str) -> bool:
+    with importing(), suppress(ImportError, ValueError):  # it is no package
+        return scope.isidentifier() and find_spec(f'{scope}.registry') is not None
+    return False
 
 
 @functools.cache
