@@ -22,7 +22,7 @@ def run_python(*arguments, interpret):
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environment)
 
 
-def run_cases(tmp_path, interpret, *options):
+def run_cases(tmp_path, *options, interpret):
     """Run ``triton_cases.py`` in a process of its own, where Triton isn't imported yet."""
     folders = shlex.join(map(str, (HERE.parent, HERE)))  # pytest splits them as a shell does
     options = ['-o', f'pythonpath={folders}', '-p', 'no:cacheprovider', '-p', 'no:xdist', '-x', *options]
@@ -33,18 +33,18 @@ def run_cases(tmp_path, interpret, *options):
 
 def test_numbers_in_the_interpreter(tmp_path):
     pytest.importorskip('triton')
-    run_cases(tmp_path, True)
+    run_cases(tmp_path, interpret=True)
 
 
 @pytest.mark.slow
 def test_more_numbers_in_the_interpreter(tmp_path):
     pytest.importorskip('triton')
-    run_cases(tmp_path, True, '-m', 'slow')
+    run_cases(tmp_path, '-m', 'slow', interpret=True)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a GPU')
 def test_numbers_on_the_gpu(tmp_path):
-    run_cases(tmp_path, False)
+    run_cases(tmp_path, interpret=False)
 
 
 def test_without_triton_nothing_is_supported():

@@ -159,7 +159,7 @@ class Walk:
 
     def named(self, name: str, scope: str, path: str) -> list[Any]:
         """What the registries of a scope know by a name."""
-        if not isinstance(scope, str) or ((name, scope) not in self.found and not _has_registries(scope)):
+        if not (isinstance(scope, str) and _has_registries(scope)):
             words = "is no package with registries, as 'mmpretrain' and 'mmseg' are: correct default_scope"
             raise UserError(f'{path}: {_shortened(scope)} {words}')
         if (name, scope) not in self.found:
@@ -211,6 +211,7 @@ def check_values(built: Any, part: dict, path: str) -> None:
                 raise UserError(f'{path}.{name}={_shortened(value)} must be of type {words}')
 
 
+@functools.cache
 def _has_registries(scope: str) -> bool:
     with importing(), suppress(ImportError, ValueError):  # it is no package
         return scope.isidentifier() and find_spec(f'{scope}.registry') is not None

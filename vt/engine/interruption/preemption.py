@@ -38,8 +38,8 @@ class PreemptionHook(Hook):
         self._agreement = Agreement(runner)
         if threading.current_thread() is not threading.main_thread():
             return  # Python hands signals to the main thread alone
-        # Workers inherit the handler: a signal to all processes of a job would otherwise end them before the save.
         atexit.register(end_workers)
+        # Workers inherit the handler: a signal to all processes of a job would otherwise end them before the save.
         self._previous_handlers = {number: signal.signal(number, self._note) for number in self.signals}
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
