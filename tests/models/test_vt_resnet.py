@@ -12,10 +12,14 @@ from mmpretrain.models import ResNet
 from mmpretrain.registry import DATASETS, MODELS
 from mmpretrain.structures import DataSample
 from torch import nn
+from torch.nn.functional import interpolate
 
 import vt
 from vt.models import TokenAverage, VTResNet
+from vt.models.backbones.map_scale import predict_rms, scale_output
+from vt.models.backbones.vt_resnet import MAP_RMS
 
+THREE_STAGES = dict(num_stages=3, strides=(1, 2, 2), dilations=(1, 1, 1), out_indices=(0, 1, 2))
 SMALL = dict(num_tokens=4, token_channels=32)
 
 
@@ -141,9 +145,19 @@ def test_pretrained_weights_fill_the_convolutional_stages(tmp_path, kind):
     model = VTResNet(18, **SMALL, init_cfg=init_cfg)
     model.init_weights()
     theirs = source.state_dict()
-    for name, tensor in model.state_dict().items():
-        if not name.startswith('layer4') or kind == 'vt':
-            assert torch.equal(tensor, theirs[name]), name
+    if kind == 'vt':  # as it is
+        assert all(torch.equal(tensor, theirs[name]) for name, tensor in model.state_dict().items())
+        return
+    loaded, ours, images = ResNet(18, **THREE_STAGES), model.eval(), torch.randn(2, 3, 32, 32)
+    loaded.load_state_dict(theirs, strict=False)
+    loaded.eval()  # MMPretrain's returns nothing
+    maps = loaded(images)
+    x = ours.maxpool(ours.relu(ours.norm1(ours.conv1(images))))
+    for stage, expected in zip((ours.layer1, ours.layer2), maps):
+        x = stage(x)
+        assert torch.equal(x, expected)
+    factor = MAP_RMS / predict_rms(loaded.layer3)
+    torch.testing.assert_close(ours.layer3(x), factor * maps[2], rtol=1e-3, atol=1e-5)
 
 
 def test_the_log_says_what_pretrained_weights_fill(tmp_path):
@@ -194,24 +208,73 @@ def test_a_small_input_is_one_clear_line():
         VTResNet(18, **SMALL)(torch.randn(1, 3, 31, 40))
 
 
+def resnet_of_scale(depth, map_scale, **options):
+    """A ResNet of random weights with statistics as ImageNet's in its normalisations; its stage-4 map is scaled."""
+    source = ResNet(depth, **options)
+    images = interpolate(torch.randn(8, 3, 8, 8), size=(64, 64), mode='bicubic')
+    for module in source.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            nn.init.uniform_(module.weight, 0.1, 0.5)
+            nn.init.normal_(module.bias, -0.1, 0.2)
+            module.momentum = None  # running statistics are the average of what came in
+    ends = [getattr(block, 'norm3', None) or block.norm2 for block in source.layer3]
+    for norm in (source.layer3[0].downsample[-1], *ends):
+        norm.weight.data *= map_scale
+        norm.bias.data *= map_scale
+    source(images)
+    return source, images
+
+
+@pytest.mark.parametrize('map_scale', [0.1, 1, 10])
 @pytest.mark.parametrize('depth', [18, 34, 50, 101])
-def test_every_depth_starts_with_calm_tokens(depth):
+def test_the_maps_size_is_told_from_weights_and_set_without_a_trace(depth, map_scale):
     torch.manual_seed(0)
-    model = VTResNet(depth)
+    source, images = resnet_of_scale(depth, map_scale, **THREE_STAGES)
+    with torch.no_grad():
+        x = source(images)[-1]
+        predicted = predict_rms(source.layer3)
+        assert predicted == pytest.approx(x.square().mean().sqrt().item(), rel=0.2)
+        source.eval()
+        x = source(images)[-1]
+        scale_output(source.layer3, 0.2 / predicted)
+        torch.testing.assert_close(source(images)[-1], x * (0.2 / predicted), rtol=0.05, atol=0.01)  # but for epsilon
+
+
+@pytest.mark.parametrize('start', ['scratch', 'small', 'as ImageNet', 'large'])
+@pytest.mark.parametrize('depth', [18, 34, 50, 101])
+def test_every_depth_starts_with_calm_tokens(depth, start, tmp_path):
+    torch.manual_seed(0)
+    model, images = VTResNet(depth), torch.randn(4, 3, 64, 64)
+    if start != 'scratch':
+        source, images = resnet_of_scale(depth, {'small': 0.1, 'as ImageNet': 1, 'large': 10}[start])
+        torch.save(source.state_dict(), tmp_path / 'weights.pth')
+        model = VTResNet(depth, init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth')))
     model.init_weights()
-    (tokens,) = model(torch.randn(4, 3, 64, 64))
+    (tokens,) = model(images)
     assert 0.05 < tokens.square().mean().sqrt() < 1
     with vt.record_attention(model) as records:
-        model(torch.randn(4, 3, 64, 64))
+        model(images)
     for name, record in records.items():
         last_axes = (-1,) if name.endswith('relation') else (-2, -1)
         strongest = record.attention.amax(dim=2 if name.endswith('projector') else last_axes)
         assert strongest.mean() < 0.5, name  # nothing is saturated
 
 
-@pytest.mark.parametrize('depth', [18, *(pytest.param(depth, marks=pytest.mark.slow) for depth in (34, 50, 101))])
-def test_every_depth_trains_from_scratch_with_the_papers_recipe(depth):
-    """SGD at the paper's rate, scaled to the batch, on real digits; no warm-up, clipping or normalisation."""
+STARTS = [
+    *((depth, 'scratch', rate) for depth in (18, 34, 50, 101) for rate in (1, 4)),
+    *(
+        (depth, 'as ImageNet', rate) for depth in (18, 34) for rate in (1, 4)
+    ),  # deeper ones of such weights learn slowly
+]
+QUICK = ((18, 'scratch', 4), (18, 'as ImageNet', 4))
+
+
+@pytest.mark.parametrize(
+    ('depth', 'start', 'rate'),
+    [case if case in QUICK else pytest.param(*case, marks=pytest.mark.slow) for case in STARTS],
+)
+def test_every_depth_trains_with_the_papers_recipe(depth, start, rate, tmp_path):
+    """SGD at the paper's rate, scaled to the batch, or more, on real digits, and its clipping; no warm-up."""
     torch.manual_seed(0)
     init_default_scope('mmpretrain')
     pipeline = [dict(type='Resize', scale=32), dict(type='PackInputs')]
@@ -219,20 +282,24 @@ def test_every_depth_trains_from_scratch_with_the_papers_recipe(depth):
     images = torch.stack([digits[index]['inputs'] for index in range(256)]).float() / 127.5 - 1
     labels = [digits[index]['data_samples'] for index in range(256)]
     cfg = Config(dict(type='ImageClassifier', backbone=dict(type='vt.VTResNet', depth=depth)))
+    if start != 'scratch':
+        torch.save(resnet_of_scale(depth, 1)[0].state_dict(), tmp_path / 'weights.pth')
+        cfg.backbone.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth'))
     cfg.neck = dict(type='vt.TokenAverage')
     cfg.head = dict(type='LinearClsHead', num_classes=10, in_channels=1024)
     model = MODELS.build(cfg)
     model.init_weights()
     batch = 16
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * batch / 256, momentum=0.9, weight_decay=4e-5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate * 0.1 * batch / 256, momentum=0.9, weight_decay=4e-5)
     losses = []
     for step in range(40):
-        start = step * batch % len(images)
-        chosen = slice(start, start + batch)
+        first = step * batch % len(images)
+        chosen = slice(first, first + batch)
         samples: list[DataSample] = labels[chosen]
         loss = model(images[chosen], samples, mode='loss')['loss']
         optimizer.zero_grad()
         loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         losses.append(loss.item())
     assert sum(losses[-8:]) / 8 < 2.0  # chance is ln 10 = 2.30

@@ -12,7 +12,7 @@ from vt.errors import UserError
 
 def load_resnet_stages(
     backbone: nn.Module, checkpoint: str, prefix: str | None = None, map_location: str = 'cpu'
-) -> None:
+) -> set[str]:
     """Load what a checkpoint holds for ``backbone``: all of its stem and stages, and its VT modules if they are there.
 
     torchvision's files hold plain names; MMPretrain's hold them below ``backbone.``. A ResNet's own last stage and
@@ -23,6 +23,9 @@ def load_resnet_stages(
         checkpoint: path or address of the file.
         prefix: prefix of the backbone's names; found by itself if None.
         map_location: device to load to.
+
+    Returns:
+        The names in the backbone of what was loaded.
 
     Raises:
         UserError: the file lacks a tensor of the convolutional stages or holds one of another shape.
@@ -49,6 +52,7 @@ def load_resnet_stages(
         f'left out of the file: {_count(left_out, prefix)}',
         logger='current',
     )
+    return set(matching)
 
 
 def complete_prefix(state: dict[str, Tensor], prefix: str | None) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 import torch.utils.checkpoint
+from mmengine.logging import print_log
 from mmpretrain.models.backbones import ResNet
 from torch import Tensor, nn
 
@@ -11,6 +12,7 @@ from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..vt_module import VTModule
+from .map_scale import predict_rms, scale_output
 from .pretrained import load_resnet_stages
 
 # Modules that replace stage 5, a row for each depth (paper, section 4.1).
@@ -22,7 +24,7 @@ RELATION = dict(type='vt.TokenTransformer')
 PROJECTOR = dict(type='vt.Projector')
 # Stem and stages halve the input five times up to stage 5; the map must still hold a few pixels.
 MIN_INPUT_SIZE = 32
-MAP_SCALE = 0.25  # of the stage-4 map at the start, against a ResNet's
+MAP_RMS = 0.25 * 0.5**0.5  # root mean square of the stage-4 map at the start: a quarter of a fresh ResNet's
 VT_STAGE = 3  # index of the stage that the modules stand for, where ResNet's is its layer4
 
 
@@ -35,15 +37,21 @@ class VTResNet(ResNet):
     there.
 
     The paper gives no initialisation. Convolutional stages start as MMPretrain's ResNet does (He's for ReLU, the last
-    normalisation of a block at zero), but stage 4's shortcut at a quarter of its scale: no normalisation follows it,
-    tokens inherit the map's scale, and their attention is cubic in it. The VT parts start as their docstrings say. So
-    initialised, all four depths train from scratch with the recipe of their ResNet.
+    normalisation of a block at zero) or with a ResNet's weights, the VT parts as their docstrings say. Between the two
+    no normalisation stands: tokens inherit the stage-4 map's size, attention is cubic in it, and a step of SGD moves
+    what a token-side matrix puts out by its square. On a map as large as a ResNet's the first module's keys and queries
+    grow, and some iterations later everything on the token side. So stage 4 is scaled, wherever its weights are from:
+    its map begins at a quarter of what a fresh ResNet's has, a root mean square of 0.18, and the stage computes the
+    same as before otherwise. So started, all four depths train with the recipe of their ResNet, from scratch or from
+    any ResNet's weights. At four times its learning rate ResNet-34's three modules still diverge with SGD (ResNet-18's
+    two don't, nor do any with AdamW), and a gradient clipped to a norm of 1 holds them, so that SGD's recipes clip.
 
     Args:
         depth: 18, 34, 50 or 101.
         num_tokens: L, visual tokens.
         token_channels: C_T, channels of a token.
-        groups: channel groups of every token-side matrix; a part's own config wins.
+        groups: channel groups of every token-side matrix; a part's own config wins, here and in the next one.
+        step: how far an optimizer moves the token-side matrices, see :class:`vt.models.grouped_linear.GroupedLinear`.
         tokenizer: config of the first module's tokenizer; in this and the next three a missing ``type`` is the default.
         later_tokenizer: config of the tokenizers of the modules after it.
         relation: config of the relation; None for none.
@@ -56,7 +64,8 @@ class VTResNet(ResNet):
             pass their rate to a relation and a projector whose config names no ``drop_path``.
         with_cp: recompute blocks and modules in the backward pass to save memory.
         init_cfg: as in mmengine. ``dict(type='Pretrained', checkpoint=...)`` loads the convolutional stages from a
-            ResNet in torchvision's or MMPretrain's format, or all of this backbone from a VT-ResNet.
+            ResNet in torchvision's or MMPretrain's format, and scales stage 4 as above, or all of this backbone from a
+            VT-ResNet, as it is.
         **resnet: other options of :class:`mmpretrain.models.ResNet`, such as ``style``, ``norm_cfg``, ``deep_stem``.
 
     Raises:
@@ -70,6 +79,7 @@ class VTResNet(ResNet):
         num_tokens: int = 16,
         token_channels: int = 1024,
         groups: int = 1,
+        step: float = 1.0,
         tokenizer: dict = FIRST_TOKENIZER,
         later_tokenizer: dict = LATER_TOKENIZER,
         relation: dict | None = RELATION,
@@ -101,12 +111,12 @@ class VTResNet(ResNet):
         self.map_indices = tuple(sorted(set(out_indices)))
         self.token_channels = token_channels
 
-        grouped = dict(groups=groups) if groups != 1 else {}
+        shared = {name: value for name, value in dict(groups=groups, step=step).items() if value != 1}
         self.layer4 = self._make_vt_stage(
-            FIRST_TOKENIZER | dict(num_tokens=num_tokens) | grouped | tokenizer,
-            LATER_TOKENIZER | dict(num_tokens=num_tokens) | grouped | later_tokenizer,
-            relation and RELATION | grouped | relation,
-            projector and PROJECTOR | grouped | projector,
+            FIRST_TOKENIZER | dict(num_tokens=num_tokens) | shared | tokenizer,
+            LATER_TOKENIZER | dict(num_tokens=num_tokens) | shared | later_tokenizer,
+            relation and RELATION | shared | relation,
+            projector and PROJECTOR | shared | projector,
             drop_path_rate,
         )
         self.frozen_stages = frozen_stages
@@ -135,12 +145,17 @@ class VTResNet(ResNet):
 
     def init_weights(self) -> None:
         """Initialise the convolutional stages, or load them; the VT parts were initialised when they were made."""
+        new_modules = bool(self.layer4)
         if isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained':
-            load_resnet_stages(self, **{key: value for key, value in self.init_cfg.items() if key != 'type'})
+            loaded = load_resnet_stages(self, **{key: value for key, value in self.init_cfg.items() if key != 'type'})
+            new_modules &= not any(name.startswith('layer4.') for name in loaded)
             self.is_init = True
         else:
             super().init_weights()
-            nn.init.constant_(self.layer3[0].downsample[-1].weight, MAP_SCALE)
+        if new_modules:
+            found = predict_rms(self.layer3)
+            scale_output(self.layer3, MAP_RMS / found)
+            print_log(f'stage 4: its map is scaled from {found:.2f} to {MAP_RMS:.2f} (root mean square)', 'current')
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Images to tokens or maps.
