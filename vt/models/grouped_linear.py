@@ -20,45 +20,56 @@ class GroupedLinear(nn.Module):
         out_channels: channels of the output.
         groups: number of blocks; divides both widths. Parameters and cost shrink by this factor.
         gain: factor on the initial standard deviation.
+        step: how far an optimizer moves the matrix: it is kept as W / step, so that a step of Adam's kind moves W
+            ``step`` times as far, one of SGD ``step^2`` times, whatever the learning rate.
 
     Raises:
         UserError: ``groups`` does not divide a width.
     """
 
-    def __init__(self, in_channels: int, out_channels: int, groups: int = 1, gain: float = 1.0) -> None:
+    def __init__(
+        self, in_channels: int, out_channels: int, groups: int = 1, gain: float = 1.0, step: float = 1.0
+    ) -> None:
         super().__init__()
         require_divisible('GroupedLinear', 'in_channels', in_channels, 'groups', groups)
         require_divisible('GroupedLinear', 'out_channels', out_channels, 'groups', groups)
         self.groups = groups
         self.gain = gain
+        self.step = step
         self.weight = nn.Parameter(torch.empty(groups, in_channels // groups, out_channels // groups))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw the weight anew."""
         nn.init.normal_(self.weight, std=self.gain * self.weight.shape[1] ** -0.5)
+        self.weight.data.div_(self.step)
 
     @torch.no_grad()
     def set_identity(self, factor: float) -> None:
         """Make W ``factor`` times the identity; needs equal widths."""
-        self.weight.copy_(factor * torch.eye(self.weight.shape[1]).expand_as(self.weight))
+        self.weight.copy_(factor / self.step * torch.eye(self.weight.shape[1]).expand_as(self.weight))
 
     def forward(self, x: Tensor) -> Tensor:
         """``(..., in_channels)`` to ``(..., out_channels)``."""
         if self.groups == 1:  # one plain product is faster than a batch of one
-            return x @ self.weight[0]
-        return torch.einsum('...gi,gio->...go', x.unflatten(-1, (self.groups, -1)), self.weight).flatten(-2)
+            return self._stepped(x @ self.weight[0])
+        y = torch.einsum('...gi,gio->...go', x.unflatten(-1, (self.groups, -1)), self.weight).flatten(-2)
+        return self._stepped(y)
 
     def transposed(self, y: Tensor) -> Tensor:
         """``y W^T``: ``(..., out_channels)`` to ``(..., in_channels)``."""
         if self.groups == 1:
-            return y @ self.weight[0].T
-        return torch.einsum('...go,gio->...gi', y.unflatten(-1, (self.groups, -1)), self.weight).flatten(-2)
+            return self._stepped(y @ self.weight[0].T)
+        x = torch.einsum('...go,gio->...gi', y.unflatten(-1, (self.groups, -1)), self.weight).flatten(-2)
+        return self._stepped(x)
 
     def dense(self) -> Tensor:
         """W itself, ``(in_channels, out_channels)``, zero outside the blocks."""
-        return torch.block_diag(*self.weight)
+        return self._stepped(torch.block_diag(*self.weight))
+
+    def _stepped(self, product: Tensor) -> Tensor:
+        return product if self.step == 1 else product * self.step
 
     def extra_repr(self) -> str:
         groups, inputs, outputs = self.weight.shape
-        return f'{groups * inputs}, {groups * outputs}, groups={groups}'
+        return f'{groups * inputs}, {groups * outputs}, groups={groups}, step={self.step}'

@@ -45,6 +45,12 @@ def test_resnets_cost_what_the_paper_says(depth, flops, parameters):
     assert cost.parameters / 1e6 == pytest.approx(parameters, abs=5e-3)
 
 
+@pytest.mark.parametrize('depth', [18, 34, 50, 101])
+def test_what_is_recommended_costs_what_the_literal_one_does(depth):
+    literal, recommended = complexity(f'vt_resnet/vt-resnet{depth}'), complexity(f'vt_resnet/vt-resnet{depth}-norm')
+    assert (recommended.flops, recommended.parameters) == (literal.flops, literal.parameters)
+
+
 @pytest.mark.parametrize(('depth', 'flops', 'parameters'), [(50, 3.564, 25.31), (101, 7.276, 44.31)])
 def test_ungrouped_twins(depth, flops, parameters):
     cost = complexity(f'vt_resnet/vt-resnet{depth}-ungrouped')

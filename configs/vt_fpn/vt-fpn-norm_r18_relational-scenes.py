@@ -1,0 +1,9 @@
+# VT-FPN on the relational scenes, as recommended for training: docs/training.md.
+# mIoU not measured yet.
+# python tools/train.py configs/vt_fpn/vt-fpn-norm_r18_relational-scenes.py --cfg-options randomness.seed=0
+_base_ = [
+    'vt-fpn_r18_relational-scenes.py',
+    '../_base_/models/normalised.py',
+]
+
+model = dict(neck=_base_.normalised)
