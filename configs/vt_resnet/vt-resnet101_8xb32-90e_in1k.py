@@ -4,6 +4,6 @@
 _base_ = [
     '../_base_/models/vt-resnet101.py',
     '../_base_/datasets/imagenet_bs32.py',
-    '../_base_/schedules/sgd_bs256-90e.py',
+    '../_base_/schedules/sgd_bs256-90e_clip.py',
     '../_base_/default_runtime.py',
 ]

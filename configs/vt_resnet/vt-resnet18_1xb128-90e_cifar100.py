@@ -3,7 +3,7 @@
 _base_ = [
     '../_base_/models/vt-resnet18.py',
     '../_base_/datasets/cifar100_bs128.py',
-    '../_base_/schedules/sgd_bs256-90e.py',
+    '../_base_/schedules/sgd_bs256-90e_clip.py',
     '../_base_/default_runtime.py',
 ]
 
