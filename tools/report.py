@@ -1,4 +1,4 @@
-"""Tables of what was measured: ``python tools/report.py {runs,complexity,ablation,performance} ...``."""
+"""Tables of what was measured: ``python tools/report.py {runs,scores,pages,complexity,ablation,performance} ...``."""
 
 import argparse
 from pathlib import Path
@@ -11,19 +11,23 @@ def parse_args() -> argparse.Namespace:
     commands = parser.add_subparsers(dest='command', required=True)
     runs = commands.add_parser('runs', help='lay finished runs side by side')
     runs.add_argument('work_dirs', nargs='+', type=Path, help='work directories of trained and benchmarked models')
+    scores = commands.add_parser('scores', help='scores of finished runs, a row for the seeds of each')
+    scores.add_argument('work_dirs', nargs='+', type=Path, help='work directories of trained models, LABEL_seed-SEED')
+    scores.add_argument('--out', type=Path, help='JSON file for their records')
+    pages = commands.add_parser('pages', help='write every score in README and docs from docs/records')
     complexity = commands.add_parser('complexity', help="lay our models' FLOPs and parameters beside the paper's")
     ablation = commands.add_parser('ablation', help="lay finished runs beside the paper's ablations")
-    ablation.add_argument('runs', nargs='+', type=Path, help='work directories of trained models, or a results.json')
+    ablation.add_argument('runs', nargs='+', type=Path, help='work directories of trained models, or files of records')
     ablation.add_argument(
         '--speed', nargs='+', type=Path, default=[], help='what tools/benchmark.py --out wrote of them'
     )
-    ablation.add_argument('--out', type=Path, help='directory for the tables (.md, .csv), the picture and the records')
+    ablation.add_argument('--out', type=Path, help='directory for the tables (.md, .csv) and the picture')
     ablation.add_argument('--page', type=Path, help='Markdown page whose marked places take the tables')
     performance = commands.add_parser('performance', help='write the page on performance from its measurements')
     performance.add_argument('--data', type=Path, default=DOCS / 'benchmarks', help='folder of the measurements')
     performance.add_argument('--page', type=Path, default=DOCS / 'performance.md', help='Markdown page to write')
     performance.add_argument('--readme', type=Path, help='Markdown page whose marked place takes the summary')
-    for command in (runs, complexity, ablation, performance):
+    for command in (runs, scores, pages, complexity, ablation, performance):
         command.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     return parser.parse_args()
 

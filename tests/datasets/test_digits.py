@@ -37,6 +37,17 @@ def test_splits_are_fixed_and_follow_the_seed():
     assert not np.array_equal(images_and_labels(first)[0], images_and_labels(other)[0])
 
 
+def test_some_digits_alone():
+    every, some = Digits('train'), Digits('train', digits=(3, 8))
+    kept = [info for info in (every.get_data_info(index) for index in range(len(every))) if info['gt_label'] in (3, 8)]
+    assert [info['gt_label'] for info in kept] == some.get_gt_labels().tolist()
+    assert np.array_equal(np.stack([info['img'] for info in kept]), images_and_labels(some)[0])
+    assert some.metainfo == every.metainfo
+    for digits in ((), (3, 10)):
+        with pytest.raises(ValueError, match='must be some of 0 to 9'):
+            Digits('train', digits=digits)
+
+
 def test_pipeline_and_unknown_split():
     dataset = Digits('test', pipeline=[dict(type='mmpretrain.Resize', scale=32), dict(type='mmpretrain.PackInputs')])
     sample = dataset[3]

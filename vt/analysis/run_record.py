@@ -1,17 +1,20 @@
 """What a run or a measurement leaves behind, as data: enough to repeat it and to lay it beside others."""
 
+import hashlib
 import json
 import platform
 import shlex
 import sys
 from contextlib import suppress
+from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import torch
 from mmengine.model import is_model_wrapper
-from mmengine.runner import Runner
+from mmengine.runner import IterBasedTrainLoop, Runner
+from torch import nn
 from torch.distributed.fsdp import FullyShardedDataParallel
 
 from vt.engine.launch import build_model
@@ -25,15 +28,43 @@ PACKAGES = ('torch', 'torchvision', 'numpy', 'mmengine', 'mmcv', 'mmpretrain', '
 METRICS = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}
 
 
-def record_training(runner: Runner, config: str) -> dict[str, Any]:
-    """Describe a finished run of a config: its origin, ``seed`` and ``seconds`` of training iterations.
+def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Describe a finished run of a config: its origin, ``date`` (UTC), ``options``, ``seed``, ``length``, ``seconds``.
 
-    Where it was validated also ``metrics`` of the last validation (not of the best one), ``image_shape`` (channels,
-    height, width) of its first image, and ``flops`` (multiply-adds) and ``parameters`` at that size.
+    ``options`` were set in the config beside the seed. ``length`` is such as ``'10 epochs'``; its iterations took
+    ``seconds``. ``weights`` is a digest of the final weights, the same for runs that repeat each other to the last bit
+    (None where they are sharded). Where the run was validated there are also ``metrics`` of the last validation (not of
+    the best one), ``image_shape`` (channels, height, width) of its first image, and ``flops`` (multiply-adds) and
+    ``parameters`` at that size.
     """
     origin = describe_origin(next(runner.model.parameters()).device)
-    record = dict(config=config, seed=runner.seed, seconds=training_seconds(runner), **origin)
+    sharded = isinstance(runner.model, FullyShardedDataParallel)
+    record = dict(
+        config=config,
+        options={key: value for key, value in options.items() if key != 'randomness.seed'},
+        seed=runner.seed,
+        length=_length(runner),
+        seconds=training_seconds(runner),
+        weights=None if sharded else digest_weights(runner.model),
+        date=datetime.now(timezone.utc).date().isoformat(),
+        **origin,
+    )
     return record if runner.val_loop is None else record | _record_validation(runner)
+
+
+def _length(runner: Runner) -> str:
+    if isinstance(runner.train_loop, IterBasedTrainLoop):
+        return f'{runner.max_iters:,} iterations'
+    return f'{runner.max_epochs} epochs'
+
+
+def digest_weights(model: nn.Module) -> str:
+    """A digest of every weight and buffer of a model, to the last bit."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def training_seconds(runner: Runner) -> float | None:

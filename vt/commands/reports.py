@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from vt.analysis.ablation import ablation_tables
+from vt.analysis.ablation import ablation_tables, score_tables
 from vt.analysis.ablation.run_scores import gather, read_records
 from vt.analysis.complexity.complexity_tables import all_tables
 from vt.analysis.run_record import describe_run
@@ -16,6 +16,8 @@ from vt.errors import UserError
 from .outputs import write_json
 
 ROOT = Path(__file__).parents[2]
+RECORDS = ROOT / 'docs/records'
+ABLATIONS = ('twin-digits-10e', 'twin-digits', 'digits-half', 'relational-scenes')  # tables of the paper's ablations
 
 
 def report_runs(args: argparse.Namespace) -> None:
@@ -31,15 +33,42 @@ def report_complexity(args: argparse.Namespace) -> None:
         print_table(rows, title, notes)
 
 
+def report_scores(args: argparse.Namespace) -> None:
+    """Scores of finished runs, a row for the seeds of each; write their records on request."""
+    records = score_tables.label_records(args.work_dirs)
+    print_table(score_tables.describe(records), title='Scores', notes=[score_tables.describe_origin(records)])
+    if args.out:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        write_json(records, args.out, indent=1)
+        print(f'written to {args.out}')
+
+
+def report_pages(args: argparse.Namespace) -> None:
+    """Write every score in README, ``docs`` and the configs' headers from the records of ``tools/reproduce.sh``."""
+    for page in (ROOT / 'README.md', *sorted((ROOT / 'docs').glob('*.md'))):
+        score_tables.write_page(page, RECORDS)
+    score_tables.write_headers(ROOT, RECORDS)
+    tables = [RECORDS / f'{table}.json' for table in ABLATIONS]
+    speeds = [ROOT / f'docs/benchmarks/{name}_cpu.json' for name in ('ablations', 'scenes')]
+    report_ablation(
+        argparse.Namespace(
+            runs=[path for path in tables if path.is_file()],
+            speed=speeds,
+            out=ROOT / 'docs/ablations',
+            page=ROOT / 'docs/ablations.md',
+        )
+    )
+
+
 def report_ablation(args: argparse.Namespace) -> None:
     """Accuracy, FLOPs, parameters and speed of finished runs beside the paper's tables; write them on request.
 
     Raises:
         UserError: no two runs belong to one of the paper's tables.
     """
-    records = read_records(args.runs)
     speeds = ablation_tables.read_speeds(args.speed)
-    tasks = {name: ablation_tables.compare_with_paper(scores) for name, scores in gather(records).items()}
+    tasks = gather(read_records(args.runs))
+    tasks = {name: ablation_tables.compare_with_paper(scores) for name, scores in tasks.items()}
     tasks = {name: comparisons for name, comparisons in tasks.items() if comparisons}
     if not tasks:
         raise UserError('no two of these runs stand in one table of the paper; give a model and a variant of it')
@@ -53,13 +82,12 @@ def report_ablation(args: argparse.Namespace) -> None:
             every += ablation_tables.name_task(described, task, number)
     if args.out:
         args.out.mkdir(parents=True, exist_ok=True)
-        write_json(records, args.out / 'results.json', indent=1)
         write_atomically(args.out / 'tables.md', '\n'.join(texts.values()))
         write_csv(every, args.out / 'tables.csv')
         ablation_tables.draw(tasks).savefig(args.out / 'changes.png', dpi=100)
         print(f'written to {args.out}')
     for task, text in texts.items() if args.page else ():
-        insert(args.page, task, text)
+        insert(args.page, f'ablation {task}', text)
 
 
 def report_performance(args: argparse.Namespace) -> None:

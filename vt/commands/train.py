@@ -27,7 +27,9 @@ def train(args: argparse.Namespace) -> None:
         runner.logger.warning(note)
     runner.train()
     if is_main_process():
-        write_json(record_training(runner, args.config), Path(runner.work_dir) / 'training.json')
+        write_json(
+            record_training(runner, args.config, args.cfg_options or {}), Path(runner.work_dir) / 'training.json'
+        )
 
 
 def training_config(args: argparse.Namespace) -> Config:

@@ -1,5 +1,7 @@
 """Handwritten digits that come with scikit-learn."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from mmpretrain.datasets import BaseDataset
 
@@ -39,24 +41,31 @@ class Digits(BaseDataset):
     Args:
         split: ``'train'`` or ``'test'``.
         split_seed: seed of the partition.
+        digits: those that are kept; all by default. Classes and labels stay those of all.
         **kwargs: other options of :class:`mmpretrain.datasets.BaseDataset`, such as ``pipeline`` and ``indices``.
 
     Raises:
-        UserError: ``split`` has another value.
+        UserError: ``split`` has another value, or ``digits`` names none or others than 0 to 9.
     """
 
     METAINFO = dict(classes=tuple('0123456789'))
 
-    def __init__(self, split: str = 'train', split_seed: int = 0, **kwargs) -> None:
+    def __init__(
+        self, split: str = 'train', split_seed: int = 0, digits: Sequence[int] = tuple(range(10)), **kwargs
+    ) -> None:
         self.split = split
         self.split_seed = split_seed
+        self.digits = tuple(digits)
+        if not self.digits or not set(self.digits) <= set(range(10)):
+            raise UserError(f'Digits: digits={self.digits} must be some of 0 to 9')
         super().__init__(ann_file='', test_mode=split == 'test', **kwargs)
 
     def load_data_list(self) -> list[dict]:
         """One dict an image, in a fixed order."""
         images, labels = load_handwriting(self.split, self.split_seed)
         images = np.repeat(images[..., None], 3, axis=-1)  # n, 8, 8, 3
-        return [dict(img=image, gt_label=int(label)) for image, label in zip(images, labels)]
+        samples = [dict(img=image, gt_label=int(label)) for image, label in zip(images, labels)]
+        return [sample for sample in samples if sample['gt_label'] in self.digits]
 
     def extra_repr(self) -> list[str]:
         return [f'Split: \t{self.split}, seed {self.split_seed}']

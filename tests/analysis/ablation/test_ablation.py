@@ -13,10 +13,9 @@ from vt.analysis.paper import ABLATIONS, load_tables
 from vt.analysis.tables import insert
 
 
-def record(config, seed, score, metric='accuracy/top1'):
-    return dict(
-        config=f'configs/{config}.py', seed=seed, metrics={metric: score}, flops=77_400_000, parameters=2_620_000
-    )
+def record(config, seed, score, metric='accuracy/top1', length='10 epochs'):
+    costs = dict(flops=77_400_000, parameters=2_620_000)
+    return dict(config=f'configs/{config}.py', seed=seed, length=length, metrics={metric: score}, **costs)
 
 
 def write(folder, *records):
@@ -41,8 +40,8 @@ RUNS = [
 
 def test_runs_of_one_config_are_one_row(tmp_path):
     tasks = gather(read_records(write(tmp_path, *RUNS)))
-    assert set(tasks) == {'digits', 'twin-digits'}
-    by_name = {scores.config: scores for scores in tasks['digits']}
+    assert set(tasks) == {'digits, 10 epochs', 'twin-digits, 10 epochs'}
+    by_name = {scores.config: scores for scores in tasks['digits, 10 epochs']}
     assert set(by_name) == {'vt-resnet18-half_digits', 'vt-resnet18-half_pooling_digits', 'resnet18-half_digits'}
     pooling = by_name['vt-resnet18-half_pooling_digits']
     assert (pooling.variant, pooling.seeds, pooling.mean) == ('pooling', (0, 1), 85.75)
@@ -59,8 +58,8 @@ def test_records_in_a_file_are_the_runs_themselves(tmp_path):
 
 def test_a_table_needs_two_rows_and_the_papers_stand_beside(tmp_path):
     tasks = gather(read_records(write(tmp_path, *RUNS)))
-    assert compare_with_paper(tasks['twin-digits']) == {}
-    tables = compare_with_paper(tasks['digits'])
+    assert compare_with_paper(tasks['twin-digits, 10 epochs']) == {}
+    tables = compare_with_paper(tasks['digits, 10 epochs'])
     assert set(tables) == {2, 3}
     pooling, model = tables[3]
     assert (pooling.label, pooling.paper.score) == ('tokenizer: pooling', 70.6)
@@ -78,7 +77,9 @@ def test_segmentors_stand_beside_table_9(tmp_path):
 
 
 def scores(values, variant=None):
-    return Scores('vt-resnet18', variant, 'digits', tuple(range(len(values))), tuple(values), 'top-1', 1, 1)
+    return Scores(
+        'vt-resnet18', variant, 'digits', '10 epochs', tuple(range(len(values))), tuple(values), 'top-1', 1, 1
+    )
 
 
 def test_the_interval_is_students():
@@ -108,7 +109,7 @@ def test_one_seed_tells_nothing_apart():
 
 
 def test_rows_hold_scores_costs_and_speed(tmp_path):
-    tables = compare_with_paper(gather(read_records(write(tmp_path, *RUNS)))['digits'])
+    tables = compare_with_paper(gather(read_records(write(tmp_path, *RUNS)))['digits, 10 epochs'])
     speeds = {
         'vt-resnet18-half_digits': dict(inference=2.0, training=6.0),
         'vt-resnet18-half_pooling_digits': dict(inference=1.0, training=8.0),
@@ -121,7 +122,7 @@ def test_rows_hold_scores_costs_and_speed(tmp_path):
 
 
 def test_the_picture_has_a_row_for_each_change(tmp_path):
-    tables = compare_with_paper(gather(read_records(write(tmp_path, *RUNS)))['digits'])
+    tables = compare_with_paper(gather(read_records(write(tmp_path, *RUNS)))['digits, 10 epochs'])
     (axes,) = draw({'digits': tables}).axes
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert labels == ['resnet18-half  (table 2)', 'tokenizer: pooling  (table 3)']
@@ -150,7 +151,7 @@ def test_generated_text_goes_between_its_marks(tmp_path):
         (
             [record('a_digits', 0, 1.0), record('a_digits', 0, 2.0)],
             ValueError,
-            'a_digits.py, seed 0: the run comes twice',
+            'a_digits.py, 10 epochs, seed 0: the run comes twice',
         ),
         ([record('a_digits', 0, 1.0) | dict(metrics={})], ValueError, 'the run has no score'),
     ],

@@ -1,5 +1,6 @@
 """Finished runs laid beside the paper's tables 2 to 7 and 9, each against the model itself: rows, and a picture."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,7 @@ def compare_with_paper(task: list[Scores]) -> dict[int, list[Comparison]]:
             for value, name in ablation.variants.items()
             if (row := papers.get(value))
         ]
-        ours = {scores.variant: scores for scores in task if scores.model.startswith('vt-resnet')}
+        ours = {scores.variant: scores for scores in task if re.fullmatch(r'vt-resnet\d+(-half)?', scores.model)}
         tables.append(_compare(number, task, ours, rows, reference=None))
     return {rows[0].table: rows for rows in tables if len(rows) > 1}
 

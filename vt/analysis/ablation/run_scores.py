@@ -24,12 +24,14 @@ class Scores:
     """What the runs of one config scored, in percent of ``metric``, one a seed.
 
     The config's name is ``model``, such as ``vt-resnet18-half``, ``variant``, what is ablated (None for the model
-    itself), and ``task``, the recipe and the data. ``flops`` are multiply-adds of one image.
+    itself), and ``data``, the data and what else it names; ``length`` is the training's, such as ``'10 epochs'``.
+    ``flops`` are multiply-adds of one image.
     """
 
     model: str
     variant: str | None
-    task: str
+    data: str
+    length: str
     seeds: tuple[int, ...]
     scores: tuple[float, ...]
     metric: str
@@ -37,9 +39,14 @@ class Scores:
     parameters: int
 
     @property
+    def task(self) -> str:
+        """What was trained for how long: scores of different tasks are not compared."""
+        return f'{self.data}, {self.length}'
+
+    @property
     def config(self) -> str:
         """Name of the config."""
-        return '_'.join(part for part in (self.model, self.variant, self.task) if part)
+        return '_'.join(part for part in (self.model, self.variant, self.data) if part)
 
     @property
     def mean(self) -> float:
@@ -84,35 +91,36 @@ def read_records(paths: Iterable[Path]) -> list[dict]:
         records += found if isinstance(found, list) else [found]
     seen = set()
     for record in records:
-        run = record['config'], record['seed']
+        run = record['config'], record['length'], record['seed']
         if not record.get('metrics'):
-            raise UserError(f'{run[0]}, seed {run[1]}: the run has no score; train it without --no-validate')
+            raise UserError(f'{run[0]}, seed {run[2]}: the run has no score; train it without --no-validate')
         if run in seen:
-            raise UserError(f'{run[0]}, seed {run[1]}: the run comes twice; name each once')
+            raise UserError(f'{run[0]}, {run[1]}, seed {run[2]}: the run comes twice; name each once')
         seen.add(run)
-    return sorted(records, key=lambda record: (record['config'], record['seed']))
+    return sorted(records, key=lambda record: (record['config'], record['length'], record['seed']))
 
 
 def gather(records: Iterable[dict]) -> dict[str, list[Scores]]:
     """Scores of each task's configs."""
     by_config = defaultdict(list)
     for record in records:
-        by_config[Path(record['config']).stem].append(record)
+        by_config[Path(record['config']).stem, record['length']].append(record)
     tasks = defaultdict(list)
-    for stem, runs in by_config.items():
-        scores = _summarize(stem, runs)
+    for (stem, length), runs in by_config.items():
+        scores = _summarize(stem, length, runs)
         tasks[scores.task].append(scores)
     return dict(tasks)
 
 
-def _summarize(stem: str, runs: list[dict]) -> Scores:
+def _summarize(stem: str, length: str, runs: list[dict]) -> Scores:
     model, *rest = stem.split('_')
     variant = next((part for part in rest if part in VARIANTS), None)
     metric = next(name for name in METRICS if name in runs[0]['metrics'])
     return Scores(
         model=model,
         variant=variant,
-        task='_'.join(part for part in rest if part != variant),
+        data='_'.join(part for part in rest if part != variant),
+        length=length,
         seeds=tuple(run['seed'] for run in runs),
         scores=tuple(run['metrics'][metric] for run in runs),
         metric=METRICS[metric],

@@ -1,0 +1,96 @@
+"""Tables of scores from records: their rows, their places on pages, and the lines above configs."""
+
+import json
+
+import pytest
+
+from vt.analysis.ablation.score_tables import describe, describe_origin, label_records, write_headers, write_page
+
+ORIGIN = dict(date='2026-01-02', device='A CPU, 1 threads', versions=dict(torch='2.0'), length='10 epochs')
+
+
+def record(label, seed, score, options=(), metric='accuracy/top1'):
+    costs = dict(seconds=1800.0, flops=77_400_000, parameters=2_620_000)
+    config = dict(label=label, config=f'configs/room/{label}.py', options=dict(options), seed=seed)
+    return config | costs | ORIGIN | dict(metrics={metric: score})
+
+
+RECORDS = [record('plain', 1, 91.0), record('plain', 0, 90.0), record('norm', 0, 93.0), record('norm', 1, 92.0)]
+
+
+def test_seeds_of_a_label_are_a_row_against_the_first():
+    plain, norm = describe(RECORDS)
+    assert plain == {
+        'run': 'plain',
+        'top-1 (%), each seed': '90.00, 91.00',
+        'mean': '90.50',
+        'change (95 %)': '',
+        'MFLOPs': '77.4',
+        'M params': '2.62',
+    }
+    assert (norm['run'], norm['mean']) == ('norm', '92.50')
+    assert norm['change (95 %)'].startswith('+2.00 ± ')
+
+
+def test_named_labels_are_the_rows_in_their_order():
+    rows = describe([*RECORDS, record('other', 0, 10.0)], ['norm', 'plain'])
+    assert [row['run'] for row in rows] == ['norm', 'plain']
+    assert rows[1]['change (95 %)'].startswith('-2.00 ± ')
+    with pytest.raises(ValueError, match=r"no records of 'none'; there are: norm, plain"):
+        describe(RECORDS, ['none'])
+
+
+def test_one_seed_has_no_interval():
+    assert describe([record('plain', 0, 90.0), record('norm', 0, 92.0)])[1]['change (95 %)'] == '+2.00'
+
+
+def test_where_numbers_are_from_is_told():
+    later = [*RECORDS, RECORDS[0] | dict(seed=2, date='2026-01-05')]
+    text = describe_origin(later)
+    assert (
+        text
+        == 'Seeds 0, 1, 2; 2026-01-02 to 2026-01-05, A CPU, 1 threads, torch 2.0, 2.5 hours of training iterations.'
+    )
+
+
+def test_work_directories_name_the_rows(tmp_path):
+    for seed in (0, 1):
+        (tmp_path / f'a_b_seed-{seed}').mkdir()
+        (tmp_path / f'a_b_seed-{seed}/training.json').write_text(json.dumps(dict(seed=seed)))
+    assert label_records(sorted(tmp_path.iterdir())) == [dict(label='a_b', seed=0), dict(label='a_b', seed=1)]
+    (tmp_path / 'c_seed-0').mkdir()
+    with pytest.raises(FileNotFoundError, match='not finished'):
+        label_records([tmp_path / 'c_seed-0'])
+
+
+def test_tables_go_between_their_marks(tmp_path):
+    (tmp_path / 'runs.json').write_text(json.dumps([*RECORDS, record('other', 0, 10.0)]))
+    page = tmp_path / 'page.md'
+    marks = ['scores runs', 'scores runs: plain, norm']
+    page.write_text(''.join(f'<!-- {mark} -->\nold\n<!-- end of {mark} -->\n' for mark in marks))
+    write_page(page, tmp_path)
+    every, some = page.read_text().split('<!-- scores runs: plain, norm -->')
+    assert 'old' not in every + some
+    assert '| other ' in every
+    assert '| other ' not in some
+    assert '2.0 hours of training iterations. Again: `bash tools/reproduce.sh runs`.' in some
+    page.write_text('<!-- scores none -->\n<!-- end of scores none -->\n')
+    with pytest.raises(FileNotFoundError, match=r'train it: bash tools/reproduce\.sh none'):
+        write_page(page, tmp_path)
+
+
+def test_scores_stand_above_the_configs_that_were_trained_as_they_are(tmp_path):
+    (tmp_path / 'records').mkdir()
+    changed = record('norm', 0, 50.0, options=[('lr', 1)])
+    maps = [record('maps', seed, score, metric='mIoU') for seed, score in ((0, 40.0), (1, 41.5))]
+    (tmp_path / 'records/runs.json').write_text(json.dumps([*RECORDS[:2], changed, *maps]))
+    (tmp_path / 'configs/room').mkdir(parents=True)
+    for name, line in (('plain', '# Top-1 not measured yet.'), ('norm', '# Top-1 1.00'), ('maps', '# mIoU 2.00')):
+        (tmp_path / f'configs/room/{name}.py').write_text(f'# What.\n{line}\n# A command.\nmodel = {{}}\n')
+    write_headers(tmp_path, tmp_path / 'records')
+    lines = {path.stem: path.read_text().splitlines()[1] for path in (tmp_path / 'configs/room').iterdir()}
+    assert lines == {
+        'plain': '# Top-1 90.00, 91.00 % (seeds 0, 1), 30.0 min: A CPU, 1 threads, torch 2.0.',
+        'maps': '# mIoU 40.00, 41.50 % (seeds 0, 1), 30.0 min: A CPU, 1 threads, torch 2.0.',
+        'norm': '# Top-1 1.00',
+    }

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# Train again what stands in README and docs, and write it there: reproduce.sh [TABLE ...] (default: all tables).
+# One run a core at a time; a finished run is left alone, an interrupted one goes on. Work directories:
+# work_dirs/reproduce/TABLE/ROW_seed-SEED. Records, from which the pages are written: docs/records/TABLE.json.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
+cd "$root"
+
+# Runs beside each other have one thread each; glibc keeps its memory instead of asking for it in every step.
+export python OMP_NUM_THREADS=1
+export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=8589934592:glibc.malloc.hugetlb=1
+
+tables=(repeat digits digits-half twin-digits twin-digits-10e scenes relational-scenes search five-digits start start-scenes)
+ten_epochs=(train_cfg.max_epochs=10 param_scheduler.1.end=2560 param_scheduler.1.T_max=2460)
+sgd=(optim_wrapper.optimizer.type=SGD optim_wrapper.optimizer.momentum=0.9 optim_wrapper.optimizer.weight_decay=1e-4
+    optim_wrapper.clip_grad.max_norm=1)
+five_digits=work_dirs/reproduce/five-digits/resnet18-half_five-digits_seed-0/epoch_10.pth
+
+runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED ROW CONFIG [OPTION ...]
+    local model
+    case "$1" in
+        repeat) # short runs, which a test repeats
+            for model in vt-resnet18 vt-resnet18-norm; do
+                row 0 "$model" "configs/vt_resnet/$model-half_digits.py" train_cfg.max_epochs=1
+            done
+            ;;
+        digits)
+            each '0 1 2' configs/{baselines/resnet18,vt_resnet/vt-resnet18,vt_resnet/vt-resnet18-norm}_digits.py
+            each 0 configs/{vt_early/vt-early-resnet18,vit/vit-tiny}_digits.py
+            ;;
+        digits-half) each '0 1 2 3' $(halves digits) ;;
+        twin-digits) each '0 1 2 3' $(halves twin-digits) ;;
+        twin-digits-10e) each '0 1 2 3' $(halves twin-digits) | sed "s/$/ ${ten_epochs[*]}/" ;;
+        scenes | relational-scenes)
+            each '0 1 2' configs/{baselines/fpn,vt_fpn/vt-fpn,vt_fpn/vt-fpn-norm}_r18_"${1/#scenes/digit-scenes}".py
+            ;;
+        five-digits) each 0 configs/baselines/resnet18-half_five-digits.py ;;
+        start)
+            for model in vt-resnet18 vt-resnet18-norm; do
+                starts "$model" AdamW 1 "configs/vt_resnet/$model-half_digits.py" optim_wrapper.optimizer.lr=0.001
+                starts "$model" AdamW 4 "configs/vt_resnet/$model-half_digits.py" optim_wrapper.optimizer.lr=0.004
+                starts "$model" SGD 1 "configs/vt_resnet/$model-half_digits.py" "${sgd[@]}" optim_wrapper.optimizer.lr=0.0125
+                starts "$model" SGD 4 "configs/vt_resnet/$model-half_digits.py" "${sgd[@]}" optim_wrapper.optimizer.lr=0.05
+            done
+            ;;
+        start-scenes)
+            for model in vt-fpn vt-fpn-norm; do
+                starts "$model" AdamW 1 "configs/vt_fpn/${model}_r18_digit-scenes.py" optim_wrapper.optimizer.lr=0.0015
+                starts "$model" AdamW 4 "configs/vt_fpn/${model}_r18_digit-scenes.py" optim_wrapper.optimizer.lr=0.006
+            done
+            ;;
+        *) echo "there is no table $1; there are: ${tables[*]}" >&2 && return 1 ;;
+    esac
+}
+
+halves() { # halves DATA: the configs of half the width, ResNet-18, VT-ResNet-18, as recommended, and the ablations
+    echo configs/{baselines/resnet18,vt_resnet/vt-resnet18,vt_resnet/vt-resnet18-norm}-half_"$1".py \
+        configs/ablations/*/vt-resnet18-half_*_"$1".py
+}
+
+starts() { # starts MODEL OPTIMIZER RATE CONFIG OPTION ...: from scratch, and from what learned five of the ten digits
+    local init=model.backbone.init_cfg
+    row '0 1 2' "$1_$2-x$3_scratch" "${@:4}"
+    row '0 1 2' "$1_$2-x$3_pretrained" "${@:4}" $init.type=Pretrained $init.checkpoint="$five_digits" $init.prefix=backbone.
+}
+
+each() { # each SEEDS CONFIG ...: a row for each config, named as it is
+    local config
+    for config in "${@:2}"; do row "$1" "$(basename "$config" .py)" "$config"; done
+}
+
+row() { # row SEEDS ROW CONFIG [OPTION ...]: a run for each seed
+    local seed
+    for seed in $1; do echo "$seed" "${@:2}"; done
+}
+
+train() { # train TABLE SEED ROW CONFIG [OPTION ...]
+    local work_dir="work_dirs/reproduce/$1/$3_seed-$2"
+    [ -e "$work_dir/training.json" ] && return
+    echo "$work_dir"
+    mkdir -p "$work_dir"
+    "$python" tools/train.py "$4" --work-dir "$work_dir" --resume --cfg-options "randomness.seed=$2" "${@:5}" \
+        >"$work_dir/output.txt" 2>&1 || { tail -n 3 "$work_dir/output.txt"; return 255; }
+    rm -f "$work_dir"/best_*.pth
+}
+export -f train
+
+[ $# -gt 0 ] || set -- "${tables[@]}"
+for table in "$@"; do
+    runs "$table" >/dev/null # an unknown name is one before hours of training
+done
+install_vt ''
+for table in "$@"; do
+    # Seed by seed, so that a stop leaves all rows of fewer seeds.
+    runs "$table" | sort --stable --key 1,1n |
+        xargs --max-procs "$(nproc)" --max-lines=1 bash -c "train $table \"\$@\"" train
+    runs "$table" | while read -r seed row _; do printf '%s\0' "work_dirs/reproduce/$table/${row}_seed-$seed"; done |
+        xargs --null "$python" tools/report.py scores --out "docs/records/$table.json"
+    "$python" tools/report.py pages
+done

@@ -1,0 +1,135 @@
+"""Scores of trained runs as tables: one after each mark of a page, and one line above each config that was trained.
+
+A page names its tables, ``<!-- scores TABLE -->`` or ``<!-- scores TABLE: LABEL, LABEL -->``, where TABLE is a file of
+records in ``docs/records`` and a LABEL one of its rows; all of them where none is named. The first is what the others
+are compared with.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from vt.analysis.run_record import METRICS, read_json
+from vt.analysis.tables import insert, to_markdown
+from vt.checkpoints.files import write_atomically
+from vt.errors import UserError
+
+from .run_scores import Scores, compare
+
+MARK = re.compile(r'<!-- (scores ([\w-]+)(?:: (.+?))?) -->')
+HEADER = re.compile(r'^# (?:Top-1|mIoU) .*\n', re.MULTILINE)
+
+
+def read_table(path: Path) -> list[dict]:
+    """The records of a table, a run each, with the ``label`` of its row.
+
+    Raises:
+        MissingFileError: there is none.
+    """
+    return read_json(path, f'train it: bash tools/reproduce.sh {path.stem}')
+
+
+def label_records(work_dirs: Sequence[Path]) -> list[dict]:
+    """Records of finished runs, labelled by their work directories' names, ``LABEL_seed-SEED``.
+
+    Raises:
+        MissingFileError: a run is not finished.
+    """
+    hint = 'the run is not finished: train it'
+    return [
+        dict(label=folder.name.rsplit('_seed-', 1)[0]) | read_json(folder / 'training.json', hint)
+        for folder in work_dirs
+    ]
+
+
+def describe(records: Sequence[dict], labels: Sequence[str] = ()) -> list[dict[str, str]]:
+    """A row for each label: scores of its seeds, their mean, and the change against the first label's.
+
+    Args:
+        records: as :func:`read_table` gives them.
+        labels: rows to show, in their order; all, in the records' order, by default.
+
+    Raises:
+        UserError: there are no records of a label.
+    """
+    rows = {label: _summarize(records, label) for label in labels or dict.fromkeys(run['label'] for run in records)}
+    reference, *_ = rows.values()
+    described = []
+    for label, scores in rows.items():
+        change = compare(scores, reference, list(rows.values()))
+        margin = '' if np.isnan(change.margin) else f' ± {change.margin:.2f}'
+        described.append(
+            {
+                'run': label,
+                f'{scores.metric} (%), each seed': ', '.join(f'{score:.2f}' for score in scores.scores),
+                'mean': f'{scores.mean:.2f}',
+                'change (95 %)': '' if scores is reference else f'{change.points:+.2f}{margin}',
+                'MFLOPs': f'{scores.flops / 1e6:.1f}',
+                'M params': f'{scores.parameters / 1e6:.2f}',
+            }
+        )
+    return described
+
+
+def _summarize(records: Sequence[dict], label: str) -> Scores:
+    runs = sorted((run for run in records if run['label'] == label), key=lambda run: run['seed'])
+    if not runs:
+        raise UserError(f'no records of {label!r}; there are: {", ".join(sorted({run["label"] for run in records}))}')
+    metric = next(name for name in METRICS if name in runs[0]['metrics'])
+    return Scores(
+        model=label,
+        variant=None,
+        data=Path(runs[0]['config']).stem,
+        length=runs[0]['length'],
+        seeds=tuple(run['seed'] for run in runs),
+        scores=tuple(run['metrics'][metric] for run in runs),
+        metric=METRICS[metric],
+        flops=runs[0]['flops'],
+        parameters=runs[0]['parameters'],
+    )
+
+
+def describe_origin(records: Sequence[dict]) -> str:
+    """Where a table is from: seeds, dates, devices, versions and hours."""
+    seeds = ', '.join(map(str, sorted({run['seed'] for run in records})))
+    dates = sorted({run['date'] for run in records})
+    devices = ' and '.join(sorted({run['device'] for run in records}))
+    versions = ' and '.join(sorted({run['versions']['torch'] for run in records}))
+    hours = sum(run['seconds'] for run in records) / 3600
+    period = dates[0] if len(dates) == 1 else f'{dates[0]} to {dates[-1]}'
+    return f'Seeds {seeds}; {period}, {devices}, torch {versions}, {hours:.1f} hours of training iterations.'
+
+
+def write_page(page: Path, folder: Path) -> None:
+    """Write a page's tables of scores, from the records in ``folder``."""
+    for mark, table, labels in MARK.findall(page.read_text()):
+        records = read_table(folder / f'{table}.json')
+        rows = describe(records, [label.strip() for label in labels.split(',')] if labels else ())
+        shown = [run for run in records if run['label'] in {row['run'] for row in rows}]
+        origin = f'{describe_origin(shown)} Again: `bash tools/reproduce.sh {table}`.'
+        insert(page, mark, f'{to_markdown(rows)}\n\n{origin}')
+
+
+def write_headers(root: Path, folder: Path) -> None:
+    """Write the scores of configs that were trained as they stand into their headers' line for it.
+
+    A config whose header has such a line, ``# Top-1 ...`` or ``# mIoU ...``, but no records keeps it.
+    """
+    runs = [run for path in sorted(folder.glob('*.json')) for run in read_table(path) if not run['options']]
+    for config in dict.fromkeys(run['config'] for run in runs):
+        records = {run['seed']: run for run in runs if run['config'] == config}
+        text = (root / config).read_text()
+        if HEADER.search(text):
+            line = _header(_summarize([*records.values()], next(iter(records.values()))['label']), [*records.values()])
+            write_atomically(root / config, HEADER.sub(lambda _, line=line: line, text, count=1))
+
+
+def _header(scores: Scores, records: Sequence[dict]) -> str:
+    each = ', '.join(f'{score:.2f}' for score in scores.scores)
+    seeds = ', '.join(map(str, scores.seeds))
+    minutes = np.median([run['seconds'] for run in records]) / 60
+    metric = scores.metric.capitalize() if scores.metric.islower() else scores.metric
+    device, torch = records[0]['device'], records[0]['versions']['torch']
+    return f'# {metric} {each} % (seeds {seeds}), {minutes:.1f} min: {device}, torch {torch}.\n'
