@@ -1,6 +1,7 @@
 """Tables of what was measured, as ``tools/report.py`` asks."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from vt.analysis.ablation import ablation_tables, score_tables
@@ -14,6 +15,10 @@ from vt.engine.config_files import announce
 from vt.errors import UserError
 
 from .outputs import write_json
+
+# By task and by the paper's number of the table.
+ComparedTasks = dict[str, dict[int, list[ablation_tables.Comparison]]]
+DescribedTasks = dict[str, dict[int, list[dict[str, str]]]]
 
 ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / 'docs/records'
@@ -50,44 +55,62 @@ def report_pages(args: argparse.Namespace) -> None:
     score_tables.write_headers(ROOT, RECORDS)
     tables = [RECORDS / f'{table}.json' for table in ABLATIONS]
     speeds = [ROOT / f'docs/benchmarks/{name}_cpu.json' for name in ('ablations', 'scenes')]
-    report_ablation(
-        argparse.Namespace(
-            runs=[path for path in tables if path.is_file()],
-            speed=speeds,
-            out=ROOT / 'docs/ablations',
-            page=ROOT / 'docs/ablations.md',
-        )
-    )
+    tasks = _compare_with_paper([path for path in tables if path.is_file()])
+    _write_ablation(tasks, _describe(tasks, speeds), ROOT / 'docs/ablations', ROOT / 'docs/ablations.md')
+    print('written to README.md, docs and the headers of configs')
 
 
 def report_ablation(args: argparse.Namespace) -> None:
     """Accuracy, FLOPs, parameters and speed of finished runs beside the paper's tables; write them on request.
 
     Raises:
-        UserError: no two runs belong to one of the paper's tables.
+        UserError: no two runs belong to one of the paper's tables; ``--page`` without ``--out``.
     """
-    speeds = ablation_tables.read_speeds(args.speed)
-    tasks = gather(read_records(args.runs))
+    if args.page and not args.out:
+        raise UserError('--page needs --out, a folder for the picture that the page shows')
+    tasks = _compare_with_paper(args.runs)
+    described = _describe(tasks, args.speed)
+    for task, tables in described.items():
+        for number, rows in tables.items():
+            print_table(rows, ablation_tables.name_table(number, task))
+    if args.out:
+        _write_ablation(tasks, described, args.out, args.page)
+        print(f'written to {args.out}')
+
+
+def _compare_with_paper(runs: Sequence[Path]) -> ComparedTasks:
+    tasks = gather(read_records(runs))
     tasks = {name: ablation_tables.compare_with_paper(scores) for name, scores in tasks.items()}
     tasks = {name: comparisons for name, comparisons in tasks.items() if comparisons}
     if not tasks:
         raise UserError('no two of these runs stand in one table of the paper; give a model and a variant of it')
-    texts, every = dict.fromkeys(tasks, ''), []
-    for task, comparisons in tasks.items():
-        for number, rows in comparisons.items():
-            described = ablation_tables.describe(rows, speeds)
-            title = f'Table {number} on {task}: {ablation_tables.TITLES[number]}'
-            print_table(described, title)
-            texts[task] += f'**{title}**\n\n{to_markdown(described)}\n\n'
-            every += ablation_tables.name_task(described, task, number)
-    if args.out:
-        args.out.mkdir(parents=True, exist_ok=True)
-        write_atomically(args.out / 'tables.md', '\n'.join(texts.values()))
-        write_csv(every, args.out / 'tables.csv')
-        ablation_tables.draw(tasks).savefig(args.out / 'changes.png', dpi=100)
-        print(f'written to {args.out}')
-    for task, text in texts.items() if args.page else ():
-        insert(args.page, f'ablation {task}', text)
+    return tasks
+
+
+def _describe(tasks: ComparedTasks, speeds: Sequence[Path]) -> DescribedTasks:
+    measured = ablation_tables.read_speeds(speeds)
+    return {
+        task: {number: ablation_tables.describe(rows, measured) for number, rows in tables.items()}
+        for task, tables in tasks.items()
+    }
+
+
+def _write_ablation(tasks: ComparedTasks, described: DescribedTasks, out: Path, page: Path | None) -> None:
+    """The tables as Markdown and comma-separated values, the picture, and the tables between a page's marks."""
+    texts, every = {}, []
+    for task, tables in described.items():
+        titled = [
+            f'**{ablation_tables.name_table(number, task)}**\n\n{to_markdown(rows)}' for number, rows in tables.items()
+        ]
+        texts[task] = '\n\n'.join(titled) + '\n\n'
+        for number, rows in tables.items():
+            every += ablation_tables.name_task(rows, task, number)
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomically(out / 'tables.md', '\n'.join(texts.values()))
+    write_csv(every, out / 'tables.csv')
+    ablation_tables.draw(tasks).savefig(out / 'changes.png', dpi=100)
+    for task, text in texts.items() if page else ():
+        insert(page, f'ablation {task}', text)
 
 
 def report_performance(args: argparse.Namespace) -> None:

@@ -152,6 +152,11 @@ def _describe_speed(scores: Scores, reference: Scores, speeds: Speeds) -> str:
     return ' / '.join(f'{speeds[reference.config][kind] / speeds[scores.config][kind]:.2f}x' for kind in KINDS)
 
 
+def name_table(number: int, task: str) -> str:
+    """The title of one of the paper's tables on a task of ours."""
+    return f'Table {number} on {task}: {TITLES[number]}'
+
+
 def name_task(rows: list[dict[str, str]], task: str, table: int) -> list[dict[str, str]]:
     """Rows that name their task and table, but not the metric, so that those of several metrics share their columns."""
     renamed = [{name.replace('top-1', 'score').replace('mIoU', 'score'): row[name] for name in row} for row in rows]
