@@ -7,10 +7,12 @@ from pathlib import Path
 import literal_equations as literal
 import pytest
 import torch
+from imagenet_like import resnet_of_scale
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, init_default_scope
 from mmseg.models.necks import FPN
+from torch.nn.functional import interpolate
 from torch.profiler import ProfilerActivity, profile
 
 from vt.models import VTFPN, record_attention
@@ -256,3 +258,20 @@ def test_builds_in_a_detector():
     model = MODELS.build(cfg.model)
     outs = model.extract_feat(torch.randn(1, 3, 64, 96))
     assert [out.shape[-2:] for out in outs] == [(8, 12), (4, 6), (2, 3), (1, 2), (1, 1)]
+
+
+@pytest.mark.parametrize('norm_cfg', [None, dict(type='BN')])
+@pytest.mark.parametrize(('depth', 'channels'), [(18, [64, 128, 256, 512]), (50, [256, 512, 1024, 2048])])
+def test_tokens_start_calm_on_a_pretrained_backbone(depth, channels, norm_cfg):
+    torch.manual_seed(0)
+    backbone, images = resnet_of_scale(depth, 1, out_indices=(0, 1, 2, 3))
+    neck = VTFPN(channels, norm_cfg=norm_cfg)
+    neck.init_weights()
+    with torch.no_grad(), record_attention(neck) as records:
+        neck(backbone(interpolate(images, size=128)))  # maps of 4x4 pixels and more
+    for name, record in records.items():
+        last_axes = (-1,) if name.endswith('relation') else (-2, -1)
+        strongest = record.attention.amax(dim=2 if name.startswith('projectors') else last_axes)
+        assert strongest.mean() < 0.5, name  # nothing is saturated
+        if not name.startswith('projectors'):
+            assert 0.05 < record.output.square().mean().sqrt() < 4, name

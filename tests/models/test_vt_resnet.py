@@ -5,6 +5,7 @@ from logging.handlers import BufferingHandler
 import pytest
 import torch
 import torchvision
+from imagenet_like import resnet_of_scale
 from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
@@ -12,7 +13,6 @@ from mmpretrain.models import ResNet
 from mmpretrain.registry import DATASETS, MODELS
 from mmpretrain.structures import DataSample
 from torch import nn
-from torch.nn.functional import interpolate
 
 import vt
 from vt.models import TokenAverage, VTResNet
@@ -206,23 +206,6 @@ def test_wrong_options_are_one_clear_line(options, message):
 def test_a_small_input_is_one_clear_line():
     with pytest.raises(ValueError, match='31x40 pixels is too small'):
         VTResNet(18, **SMALL)(torch.randn(1, 3, 31, 40))
-
-
-def resnet_of_scale(depth, map_scale, **options):
-    """A ResNet of random weights with statistics as ImageNet's in its normalisations; its stage-4 map is scaled."""
-    source = ResNet(depth, **options)
-    images = interpolate(torch.randn(8, 3, 8, 8), size=(64, 64), mode='bicubic')
-    for module in source.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            nn.init.uniform_(module.weight, 0.1, 0.5)
-            nn.init.normal_(module.bias, -0.1, 0.2)
-            module.momentum = None  # running statistics are the average of what came in
-    ends = [getattr(block, 'norm3', None) or block.norm2 for block in source.layer3]
-    for norm in (source.layer3[0].downsample[-1], *ends):
-        norm.weight.data *= map_scale
-        norm.bias.data *= map_scale
-    source(images)
-    return source, images
 
 
 @pytest.mark.parametrize('map_scale', [0.1, 1, 10])
