@@ -10,7 +10,8 @@ cd "$root"
 export python OMP_NUM_THREADS=1
 export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=8589934592:glibc.malloc.hugetlb=1
 
-tables=(repeat digits digits-half twin-digits twin-digits-10e scenes relational-scenes search five-digits start start-scenes)
+tables=(repeat digits digits-half twin-digits twin-digits-10e scenes relational-scenes search search-10e five-digits
+    start start-scenes)
 ten_epochs=(train_cfg.max_epochs=10 param_scheduler.1.end=2560 param_scheduler.1.T_max=2460)
 sgd=(optim_wrapper.optimizer.type=SGD optim_wrapper.optimizer.momentum=0.9 optim_wrapper.optimizer.weight_decay=1e-4
     optim_wrapper.clip_grad.max_norm=1)
@@ -34,6 +35,8 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
         scenes | relational-scenes)
             each '0 1 2' configs/{baselines/fpn,vt_fpn/vt-fpn,vt_fpn/vt-fpn-norm}_r18_"${1/#scenes/digit-scenes}".py
             ;;
+        search) variants '0 1' configs/vt_resnet/vt-resnet18-half_twin-digits.py ;;
+        search-10e) variants '0 1' configs/vt_resnet/vt-resnet18-half_twin-digits.py | sed "s/$/ ${ten_epochs[*]}/" ;;
         five-digits) each 0 configs/baselines/resnet18-half_five-digits.py ;;
         start)
             for model in vt-resnet18 vt-resnet18-norm; do
@@ -45,8 +48,12 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             ;;
         start-scenes)
             for model in vt-fpn vt-fpn-norm; do
-                starts "$model" AdamW 1 "configs/vt_fpn/${model}_r18_digit-scenes.py" optim_wrapper.optimizer.lr=0.0015
-                starts "$model" AdamW 4 "configs/vt_fpn/${model}_r18_digit-scenes.py" optim_wrapper.optimizer.lr=0.006
+                for rate in 1:0.0015 4:0.006; do
+                    local lr=optim_wrapper.optimizer.lr=${rate#*:} row="${model}_AdamW-x${rate%:*}"
+                    row '0 1 2' "${row}_scratch" "configs/vt_fpn/${model}_r18_digit-scenes.py" "$lr"
+                    row '0 1 2' "${row}_pretrained" "configs/vt_fpn/${model}_r18-pretrained_digit-scenes.py" "$lr" \
+                        model.backbone.init_cfg.checkpoint=$five_digits
+                done
             done
             ;;
         *) echo "there is no table $1; there are: ${tables[*]}" >&2 && return 1 ;;
@@ -56,6 +63,24 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
 halves() { # halves DATA: the configs of half the width, ResNet-18, VT-ResNet-18, as recommended, and the ablations
     echo configs/{baselines/resnet18,vt_resnet/vt-resnet18,vt_resnet/vt-resnet18-norm}-half_"$1".py \
         configs/ablations/*/vt-resnet18-half_*_"$1".py
+}
+
+variants() { # variants SEEDS CONFIG: what was tried for a VT-ResNet that trains better
+    local backbone=model.backbone relation=model.backbone.relation projector=model.backbone.projector
+    local normalised_relation="$relation.norm_cfg.type=LN $relation.norm_cfg.elementwise_affine=False $relation.scale_logits=True"
+    local normalised_projector="${normalised_relation//relation/projector}"
+    row "$1" literal "$2"
+    row "$1" step-0.3 "$2" $backbone.step=0.3
+    row "$1" step-0.1 "$2" $backbone.step=0.1
+    row "$1" normalised "$2" $normalised_relation $normalised_projector
+    row "$1" normalised_step-0.3 "$2" $normalised_relation $normalised_projector $backbone.step=0.3
+    row "$1" normalised_step-0.1 "$2" $normalised_relation $normalised_projector $backbone.step=0.1
+    row "$1" normalised-relation_step-0.3 "$2" $normalised_relation $backbone.step=0.3
+    row "$1" normalised-projector_step-0.3 "$2" $normalised_projector $backbone.step=0.3
+    row "$1" normalised_8-heads_step-0.3 "$2" $normalised_relation $normalised_projector $backbone.step=0.3 \
+        $relation.num_heads=8 $projector.num_heads=8
+    row "$1" normalised_dropout-0.1_step-0.3 "$2" $normalised_relation $normalised_projector $backbone.step=0.3 \
+        $relation.dropout=0.1
 }
 
 starts() { # starts MODEL OPTIMIZER RATE CONFIG OPTION ...: from scratch, and from what learned five of the ten digits
