@@ -22,7 +22,8 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
     case "$1" in
         repeat) # short runs, which a test repeats
             for model in vt-resnet18 vt-resnet18-norm; do
-                row 0 "$model" "configs/vt_resnet/$model-half_digits.py" train_cfg.max_epochs=1
+                row 0 "$model" "configs/vt_resnet/$model-half_digits.py" train_cfg.max_epochs=1 \
+                    train_dataloader.dataset.indices=640 val_dataloader.dataset.indices=120
             done
             ;;
         digits)
