@@ -245,11 +245,10 @@ def test_every_depth_starts_with_calm_tokens(depth, start, tmp_path):
 
 STARTS = [
     *((depth, 'scratch', rate) for depth in (18, 34, 50, 101) for rate in (1, 4)),
-    *(
-        (depth, 'as ImageNet', rate) for depth in (18, 34) for rate in (1, 4)
-    ),  # deeper ones of such weights learn slowly
+    # Deeper ones of such weights learn slowly.
+    *((depth, 'as ImageNet', rate) for depth in (18, 34) for rate in (1, 4)),
 ]
-QUICK = ((18, 'scratch', 4), (18, 'as ImageNet', 4))
+QUICK = ((18, 'scratch', 1), (18, 'as ImageNet', 4))
 
 
 @pytest.mark.parametrize(
@@ -257,7 +256,7 @@ QUICK = ((18, 'scratch', 4), (18, 'as ImageNet', 4))
     [case if case in QUICK else pytest.param(*case, marks=pytest.mark.slow) for case in STARTS],
 )
 def test_every_depth_trains_with_the_papers_recipe(depth, start, rate, tmp_path):
-    """SGD at the paper's rate, scaled to the batch, or more, on real digits, and its clipping; no warm-up."""
+    """SGD at the paper's rate, scaled to the batch, on real digits; no warm-up. Clipped only at four times it."""
     torch.manual_seed(0)
     init_default_scope('mmpretrain')
     pipeline = [dict(type='Resize', scale=32), dict(type='PackInputs')]
@@ -282,7 +281,8 @@ def test_every_depth_trains_with_the_papers_recipe(depth, start, rate, tmp_path)
         loss = model(images[chosen], samples, mode='loss')['loss']
         optimizer.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        if rate > 1:
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         losses.append(loss.item())
     assert sum(losses[-8:]) / 8 < 2.0  # chance is ln 10 = 2.30

@@ -4,7 +4,7 @@ A run is the record that ``tools/train.py`` leaves of it. Runs of one config wit
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,11 +115,16 @@ def gather(records: Iterable[dict]) -> dict[str, list[Scores]]:
 def _summarize(stem: str, length: str, runs: list[dict]) -> Scores:
     model, *rest = stem.split('_')
     variant = next((part for part in rest if part in VARIANTS), None)
+    return summarize(runs, model, variant, '_'.join(part for part in rest if part != variant), length)
+
+
+def summarize(runs: Sequence[dict], model: str, variant: str | None, data: str, length: str) -> Scores:
+    """Scores of the records of several seeds, which share all else."""
     metric = next(name for name in METRICS if name in runs[0]['metrics'])
     return Scores(
         model=model,
         variant=variant,
-        data='_'.join(part for part in rest if part != variant),
+        data=data,
         length=length,
         seeds=tuple(run['seed'] for run in runs),
         scores=tuple(run['metrics'][metric] for run in runs),

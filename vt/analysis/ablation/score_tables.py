@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from vt.analysis.run_record import METRICS, read_json
+from vt.analysis.run_record import read_json
 from vt.analysis.tables import insert, to_markdown
 from vt.checkpoints.files import write_atomically
 from vt.errors import UserError
 
-from .run_scores import Scores, compare
+from .run_scores import Scores, compare, summarize
 
 MARK = re.compile(r'<!-- (scores ([\w-]+)(?:: (.+?))?) -->')
 HEADER = re.compile(r'^# (?:Top-1|mIoU) .*\n', re.MULTILINE)
@@ -77,18 +77,7 @@ def _summarize(records: Sequence[dict], label: str) -> Scores:
     runs = sorted((run for run in records if run['label'] == label), key=lambda run: run['seed'])
     if not runs:
         raise UserError(f'no records of {label!r}; there are: {", ".join(sorted({run["label"] for run in records}))}')
-    metric = next(name for name in METRICS if name in runs[0]['metrics'])
-    return Scores(
-        model=label,
-        variant=None,
-        data=Path(runs[0]['config']).stem,
-        length=runs[0]['length'],
-        seeds=tuple(run['seed'] for run in runs),
-        scores=tuple(run['metrics'][metric] for run in runs),
-        metric=METRICS[metric],
-        flops=runs[0]['flops'],
-        parameters=runs[0]['parameters'],
-    )
+    return summarize(runs, label, None, Path(runs[0]['config']).stem, runs[0]['length'])
 
 
 def describe_origin(records: Sequence[dict]) -> str:

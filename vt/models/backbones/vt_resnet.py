@@ -42,9 +42,9 @@ class VTResNet(ResNet):
     what a token-side matrix puts out by its square. On a map as large as a ResNet's the first module's keys and queries
     grow, and some iterations later everything on the token side. So stage 4 is scaled, wherever its weights are from:
     its map begins at a quarter of what a fresh ResNet's has, a root mean square of 0.18, and the stage computes the
-    same as before otherwise. So started, all four depths train with the recipe of their ResNet, from scratch or from
-    any ResNet's weights. At four times its learning rate ResNet-34's three modules still diverge with SGD (ResNet-18's
-    two don't, nor do any with AdamW), and a gradient clipped to a norm of 1 holds them, so that SGD's recipes clip.
+    same as before otherwise. So started, all four depths train from scratch with the recipe of their ResNet, and depths
+    18 and 34 from weights with statistics like ImageNet's. At four times its learning rate ResNet-34's three modules
+    still diverge with SGD (ResNet-18's two don't); a gradient clipped to a norm of 1 holds them, so SGD's recipes clip.
 
     Args:
         depth: 18, 34, 50 or 101.
