@@ -13,12 +13,15 @@ export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_t
 tables=(repeat digits digits-half twin-digits twin-digits-10e scenes relational-scenes search search-10e five-digits
     start start-scenes)
 ten_epochs=(train_cfg.max_epochs=10 param_scheduler.1.end=2560 param_scheduler.1.T_max=2460)
+third=(train_cfg.max_iters=400 param_scheduler.0.end=40 param_scheduler.1.begin=40 param_scheduler.1.end=400
+    param_scheduler.1.T_max=360)
 sgd=(optim_wrapper.optimizer.type=SGD optim_wrapper.optimizer.momentum=0.9 optim_wrapper.optimizer.weight_decay=1e-4
     optim_wrapper.clip_grad.max_norm=1)
+lr=optim_wrapper.optimizer.lr
 five_digits=work_dirs/reproduce/five-digits/resnet18-half_five-digits_seed-0/epoch_10.pth
 
 runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED ROW CONFIG [OPTION ...]
-    local model
+    local model rate
     case "$1" in
         repeat) # short runs, which a test repeats
             for model in vt-resnet18 vt-resnet18-norm; do
@@ -41,18 +44,19 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
         five-digits) each 0 configs/baselines/resnet18-half_five-digits.py ;;
         start)
             for model in vt-resnet18 vt-resnet18-norm; do
-                starts "$model" AdamW 1 "configs/vt_resnet/$model-half_digits.py" optim_wrapper.optimizer.lr=0.001
-                starts "$model" AdamW 4 "configs/vt_resnet/$model-half_digits.py" optim_wrapper.optimizer.lr=0.004
-                starts "$model" SGD 1 "configs/vt_resnet/$model-half_digits.py" "${sgd[@]}" optim_wrapper.optimizer.lr=0.0125
-                starts "$model" SGD 4 "configs/vt_resnet/$model-half_digits.py" "${sgd[@]}" optim_wrapper.optimizer.lr=0.05
+                for rate in 0.001 0.004; do starts "$model" AdamW $rate; done
+                for rate in 0.0125 0.05; do starts "$model" SGD $rate "${sgd[@]}"; done
             done
+            row '0 1 2' resnet18_AdamW-0.004_scratch configs/baselines/resnet18-half_digits.py $lr=0.004
+            row '0 1 2' resnet18_SGD-0.05_scratch configs/baselines/resnet18-half_digits.py $lr=0.05 "${sgd[@]}"
             ;;
         start-scenes)
             for model in vt-fpn vt-fpn-norm; do
-                for rate in 1:0.0015 4:0.006; do
-                    local lr=optim_wrapper.optimizer.lr=${rate#*:} row="${model}_AdamW-x${rate%:*}"
-                    row '0 1 2' "${row}_scratch" "configs/vt_fpn/${model}_r18_digit-scenes.py" "$lr"
-                    row '0 1 2' "${row}_pretrained" "configs/vt_fpn/${model}_r18-pretrained_digit-scenes.py" "$lr" \
+                for rate in 0.0015 0.006; do
+                    row '0 1 2' "${model}_AdamW-${rate}_scratch" \
+                        "configs/vt_fpn/${model}_r18_digit-scenes.py" $lr=$rate "${third[@]}"
+                    row '0 1 2' "${model}_AdamW-${rate}_pretrained" \
+                        "configs/vt_fpn/${model}_r18-pretrained_digit-scenes.py" $lr=$rate "${third[@]}" \
                         model.backbone.init_cfg.checkpoint=$five_digits
                 done
             done
@@ -84,10 +88,11 @@ variants() { # variants SEEDS CONFIG: what was tried for a VT-ResNet that trains
         $relation.dropout=0.1
 }
 
-starts() { # starts MODEL OPTIMIZER RATE CONFIG OPTION ...: from scratch, and from what learned five of the ten digits
+starts() { # starts MODEL OPTIMIZER RATE [OPTION ...]: from scratch, and from what learned five of the ten digits
     local init=model.backbone.init_cfg
-    row '0 1 2' "$1_$2-x$3_scratch" "${@:4}"
-    row '0 1 2' "$1_$2-x$3_pretrained" "${@:4}" $init.type=Pretrained $init.checkpoint="$five_digits" $init.prefix=backbone.
+    local run=("configs/vt_resnet/$1-half_digits.py" "$lr=$3" "${@:4}")
+    row '0 1 2' "$1_$2-$3_scratch" "${run[@]}"
+    row '0 1 2' "$1_$2-$3_pretrained" "${run[@]}" $init.type=Pretrained $init.checkpoint="$five_digits" $init.prefix=backbone.
 }
 
 each() { # each SEEDS CONFIG ...: a row for each config, named as it is
@@ -111,6 +116,30 @@ train() { # train TABLE SEED ROW CONFIG [OPTION ...]
 }
 export -f train
 
+measure() { # measure TABLE: where the attention of its models goes, and pictures of it
+    local seed config model
+    case "$1" in
+        digits)
+            config=configs/vit/vit-tiny_digits.py
+            "$python" tools/attention.py locality $config "work_dirs/reproduce/$1/vit-tiny_digits_seed-0/epoch_15.pth" \
+                --images 360 --out docs/attention/vit-tiny_digits.json --plot docs/attention/vit-tiny_digits.png
+            config=configs/vt_resnet/vt-resnet18_digits.py
+            "$python" tools/show_tokens.py $config "work_dirs/reproduce/$1/vt-resnet18_digits_seed-0/epoch_15.pth" \
+                --out docs/tokens.jpg
+            ;;
+        scenes)
+            model=vt-fpn_r18_digit-scenes
+            config=configs/vt_fpn/$model.py
+            for seed in 0 1 2; do
+                "$python" tools/attention.py tokens $config "work_dirs/reproduce/$1/${model}_seed-$seed/iter_1200.pth" \
+                    --images 256 --out "docs/attention/${model}_seed-$seed.json"
+            done
+            "$python" tools/show_tokens.py $config "work_dirs/reproduce/$1/${model}_seed-0/iter_1200.pth" \
+                --out docs/tokens_vt-fpn.jpg
+            ;;
+    esac
+}
+
 [ $# -gt 0 ] || set -- "${tables[@]}"
 for table in "$@"; do
     runs "$table" >/dev/null # an unknown name is one before hours of training
@@ -122,5 +151,6 @@ for table in "$@"; do
         xargs --max-procs "$(nproc)" --max-lines=1 bash -c "train $table \"\$@\"" train
     runs "$table" | while read -r seed row _; do printf '%s\0' "work_dirs/reproduce/$table/${row}_seed-$seed"; done |
         xargs --null "$python" tools/report.py scores --out "docs/records/$table.json"
+    measure "$table"
     "$python" tools/report.py pages
 done

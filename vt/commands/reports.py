@@ -6,6 +6,7 @@ from pathlib import Path
 
 from vt.analysis.ablation import ablation_tables, score_tables
 from vt.analysis.ablation.run_scores import gather, read_records
+from vt.analysis.attention import attention_page
 from vt.analysis.complexity.complexity_tables import all_tables
 from vt.analysis.run_record import describe_run
 from vt.analysis.speed import performance_page
@@ -52,6 +53,7 @@ def report_pages(args: argparse.Namespace) -> None:
     """Write every score in README, ``docs`` and the configs' headers from the records of ``tools/reproduce.sh``."""
     for page in (ROOT / 'README.md', *sorted((ROOT / 'docs').glob('*.md'))):
         score_tables.write_page(page, RECORDS)
+        attention_page.write_page(page, ROOT / 'docs/attention')
     score_tables.write_headers(ROOT, RECORDS)
     tables = [RECORDS / f'{table}.json' for table in ABLATIONS]
     speeds = [ROOT / f'docs/benchmarks/{name}_cpu.json' for name in ('ablations', 'scenes')]

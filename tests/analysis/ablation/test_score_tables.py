@@ -54,19 +54,25 @@ def test_where_numbers_are_from_is_told():
 
 
 def test_work_directories_name_the_rows(tmp_path):
-    for seed in (0, 1):
-        (tmp_path / f'a_b_seed-{seed}').mkdir()
-        (tmp_path / f'a_b_seed-{seed}/training.json').write_text(json.dumps(dict(seed=seed)))
-    assert label_records(sorted(tmp_path.iterdir())) == [dict(label='a_b', seed=0), dict(label='a_b', seed=1)]
+    runs = [{key: value for key, value in run.items() if key != 'label'} for run in RECORDS[:2]]
+    for run in runs:
+        folder = tmp_path / f'a_b_seed-{run["seed"]}'
+        folder.mkdir()
+        (folder / 'training.json').write_text(json.dumps(run))
+    assert label_records(sorted(tmp_path.iterdir())) == [dict(run, label='a_b') for run in reversed(runs)]
+    (folder / 'training.json').write_text(json.dumps(runs[0] | dict(metrics={})))
+    with pytest.raises(ValueError, match='the run has no score; train it without --no-validate'):
+        label_records([folder])
     (tmp_path / 'c_seed-0').mkdir()
-    with pytest.raises(FileNotFoundError, match='not finished'):
+    with pytest.raises(FileNotFoundError, match='train it first'):
         label_records([tmp_path / 'c_seed-0'])
 
 
 def test_tables_go_between_their_marks(tmp_path):
-    (tmp_path / 'runs.json').write_text(json.dumps([*RECORDS, record('other', 0, 10.0)]))
+    (tmp_path / 'runs.json').write_text(json.dumps(RECORDS))
+    (tmp_path / 'more.json').write_text(json.dumps([record('other', 0, 10.0)]))
     page = tmp_path / 'page.md'
-    marks = ['scores runs', 'scores runs: plain, norm']
+    marks = ['scores runs more', 'scores runs: plain, norm']
     page.write_text(''.join(f'<!-- {mark} -->\nold\n<!-- end of {mark} -->\n' for mark in marks))
     write_page(page, tmp_path)
     every, some = page.read_text().split('<!-- scores runs: plain, norm -->')

@@ -1,8 +1,8 @@
 """Scores of trained runs as tables: one after each mark of a page, and one line above each config that was trained.
 
-A page names its tables, ``<!-- scores TABLE -->`` or ``<!-- scores TABLE: LABEL, LABEL -->``, where TABLE is a file of
-records in ``docs/records`` and a LABEL one of its rows; all of them where none is named. The first is what the others
-are compared with.
+A page names its tables, ``<!-- scores TABLE TABLE: LABEL, LABEL -->``, where each TABLE is a file of records in
+``docs/records`` and a LABEL one of their rows; all of them where none is named. The first is what the others are
+compared with.
 """
 
 import re
@@ -16,9 +16,9 @@ from vt.analysis.tables import insert, to_markdown
 from vt.checkpoints.files import write_atomically
 from vt.errors import UserError
 
-from .run_scores import Scores, compare, summarize
+from .run_scores import Scores, compare, read_records, summarize
 
-MARK = re.compile(r'<!-- (scores ([\w-]+)(?:: (.+?))?) -->')
+MARK = re.compile(r'<!-- (scores ([\w -]+?)(?:: (.+?))?) -->')
 HEADER = re.compile(r'^# (?:Top-1|mIoU) .*\n', re.MULTILINE)
 
 
@@ -36,11 +36,12 @@ def label_records(work_dirs: Sequence[Path]) -> list[dict]:
 
     Raises:
         MissingFileError: a run is not finished.
+        UserError: a run was trained without validation.
     """
-    hint = 'the run is not finished: train it'
     return [
-        dict(label=folder.name.rsplit('_seed-', 1)[0]) | read_json(folder / 'training.json', hint)
+        dict(label=folder.name.rsplit('_seed-', 1)[0]) | record
         for folder in work_dirs
+        for record in read_records([folder])
     ]
 
 
@@ -93,11 +94,11 @@ def describe_origin(records: Sequence[dict]) -> str:
 
 def write_page(page: Path, folder: Path) -> None:
     """Write a page's tables of scores, from the records in ``folder``."""
-    for mark, table, labels in MARK.findall(page.read_text()):
-        records = read_table(folder / f'{table}.json')
+    for mark, tables, labels in MARK.findall(page.read_text()):
+        records = [run for table in tables.split() for run in read_table(folder / f'{table}.json')]
         rows = describe(records, [label.strip() for label in labels.split(',')] if labels else ())
         shown = [run for run in records if run['label'] in {row['run'] for row in rows}]
-        origin = f'{describe_origin(shown)} Again: `bash tools/reproduce.sh {table}`.'
+        origin = f'{describe_origin(shown)} Again: `bash tools/reproduce.sh {tables}`.'
         insert(page, mark, f'{to_markdown(rows)}\n\n{origin}')
 
 
