@@ -34,8 +34,13 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             each 0 configs/{vt_early/vt-early-resnet18,vit/vit-tiny}_digits.py
             ;;
         digits-half) each '0 1 2 3' $(halves digits) ;;
-        twin-digits) each '0 1 2 3' $(halves twin-digits) ;;
-        twin-digits-10e) each '0 1 2 3' $(halves twin-digits) | sed "s/$/ ${ten_epochs[*]}/" ;;
+        twin-digits) each '0 1 2 3' $(halves twin-digits) configs/ablations/*/*_twin-digits.py ;;
+        twin-digits-10e)
+            {
+                each '0 1 2 3' $(halves twin-digits)
+                each '0 1' configs/ablations/*/*_twin-digits.py
+            } | sed "s/$/ ${ten_epochs[*]}/"
+            ;;
         scenes | relational-scenes)
             each '0 1 2' configs/{baselines/fpn,vt_fpn/vt-fpn,vt_fpn/vt-fpn-norm}_r18_"${1/#scenes/digit-scenes}".py
             ;;
@@ -65,9 +70,8 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
     esac
 }
 
-halves() { # halves DATA: the configs of half the width, ResNet-18, VT-ResNet-18, as recommended, and the ablations
-    echo configs/{baselines/resnet18,vt_resnet/vt-resnet18,vt_resnet/vt-resnet18-norm}-half_"$1".py \
-        configs/ablations/*/vt-resnet18-half_*_"$1".py
+halves() { # halves DATA: the configs of half the width, ResNet-18, VT-ResNet-18, and the recommended one
+    echo configs/{baselines/resnet18,vt_resnet/vt-resnet18,vt_resnet/vt-resnet18-norm}-half_"$1".py
 }
 
 variants() { # variants SEEDS CONFIG: what was tried for a VT-ResNet that trains better

@@ -1,4 +1,0 @@
-# Table 5 of the paper: nothing relates the tokens. Scores: docs/ablations.md.
-_base_ = '../../vt_resnet/vt-resnet18-half_digits.py'
-
-model = dict(backbone=dict(relation=None))
