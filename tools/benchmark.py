@@ -29,9 +29,10 @@ def parse_args() -> argparse.Namespace:
     how.add_argument(
         '--dtypes',
         nargs='+',
-        choices=['float32', 'bfloat16', 'float16'],
+        choices=['float32', 'tf32', 'bfloat16', 'float16'],
         default=['float32'],
-        help='the lower ones by autocast, as --amp has it; weights stay in float32 (default: float32)',
+        help='tf32: float32 whose products a GPU takes in TensorFloat-32; the lower ones by autocast, as --amp has it; '
+        'weights stay in float32 (default: float32)',
     )
     how.add_argument('--devices', nargs='+', help='such as cpu cuda (default: the GPU where there is one)')
     how.add_argument(

@@ -67,6 +67,17 @@ def test_parts_run_in_both_kinds(part, dtype):
     assert calls[-1]
 
 
+def test_float32_is_exact_unless_tensor_cores_are_asked_for():
+    for dtype, precision in (('tf32', 'high'), ('float32', 'highest')):
+        setting = replace(SMALL, dtype=dtype)
+        setting.choose_products()
+        assert setting.tensor_dtype == torch.float32
+        assert torch.get_float32_matmul_precision() == precision
+        assert torch.backends.cudnn.allow_tf32 == (dtype == 'tf32')
+        with setting.autocast():
+            assert torch.mm(torch.ones(2, 2), torch.ones(2, 2)).dtype == torch.float32
+
+
 def test_folded_normalisation_changes_the_steps_not_the_scores(monkeypatch):
     """Inference runs a copy without batch normalisation, which gives the same scores; training keeps it."""
     setting = replace(SMALL, fuse_conv_bn=True)

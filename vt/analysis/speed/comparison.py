@@ -67,6 +67,7 @@ class Comparison:
             setting: how they run.
             parts: by default the whole, and the neck where every model has one.
         """
+        setting.choose_products()
         models = [subject.build(setting) for subject in self.subjects]
         parts = parts or [part for part in ('whole', 'neck') if all(has_part(model, part) for model in models)]
         for part in parts:
@@ -81,7 +82,7 @@ class Comparison:
         """A measurement a model, kept and returned."""
         setting, part = workloads[0].setting, workloads[0].part
         device = torch.device(setting.device)
-        meter = CeilingMeter(device, getattr(torch, setting.dtype))
+        meter = CeilingMeter(device, setting.tensor_dtype)
         steps = {subject: workload.step(kind) for subject, workload in zip(self.subjects, workloads)}
         title = f'{kind.capitalize()}, {part}, {setting.describe()}'
         warmup = 5 if device.type == 'cuda' else 2  # there kernels are chosen and graphs recorded in the first ones

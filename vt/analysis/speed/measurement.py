@@ -24,7 +24,8 @@ class Setting:
 
     Attributes:
         device: as PyTorch names it.
-        dtype: ``'float32'``, or the lower precision of autocast, as ``--amp`` has it: weights stay in float32.
+        dtype: ``'float32'``; ``'tf32'``, the same with a GPU's products in TensorFloat-32; or the lower precision of
+            autocast, as ``--amp`` has it: weights stay in float32.
         memory_format: ``'channels_last'`` or ``'contiguous'``, of weights and images.
         compile: ``'off'``, or a mode of ``torch.compile``.
         fuse_conv_bn: in inference, fold each batch normalisation into the convolution before it, as for deployment.
@@ -47,10 +48,21 @@ class Setting:
         fused = ', BN folded' if self.fuse_conv_bn else ''
         return f'batch {self.batch_size}, {height}x{width}, {self.dtype}, {self.memory_format}{compiled}{fused}'
 
+    @property
+    def tensor_dtype(self) -> torch.dtype:
+        """Of what matrix products read."""
+        return torch.float32 if self.dtype == 'tf32' else getattr(torch, self.dtype)
+
     def autocast(self) -> AbstractContextManager:
         """The context of a forward pass."""
-        dtype = torch.bfloat16 if self.dtype == 'float32' else getattr(torch, self.dtype)
-        return torch.autocast(torch.device(self.device).type, dtype, enabled=self.dtype != 'float32')
+        lower = self.tensor_dtype != torch.float32
+        dtype = self.tensor_dtype if lower else torch.bfloat16
+        return torch.autocast(torch.device(self.device).type, dtype, enabled=lower)
+
+    def choose_products(self) -> None:
+        """Let this process take products of float32 in TensorFloat-32, or not."""
+        torch.set_float32_matmul_precision('high' if self.dtype == 'tf32' else 'highest')
+        torch.backends.cudnn.allow_tf32 = self.dtype == 'tf32'
 
     def random(self, *shape: int) -> Tensor:
         """Random images or maps."""

@@ -51,7 +51,7 @@ class Workload:
 
     def matrix_operators(self, kind: str) -> list[Operator]:
         """The matrix operators of a step."""
-        dtype = getattr(torch, self.setting.dtype)
+        dtype = self.setting.tensor_dtype
         return matrix_operators(self.module, self.inputs, dtype, kind == 'training', **self.options)
 
     def step(self, kind: str) -> Step:
@@ -132,8 +132,7 @@ def _random_maps(backbone: nn.Module, setting: Setting) -> tuple[Tensor, ...]:
     skeleton = copy.deepcopy(backbone).to('meta')
     skeleton.eval()
     maps = skeleton(torch.empty(setting.batch_size, 3, *setting.size, device='meta'))
-    dtype = getattr(torch, setting.dtype)
-    return tuple(setting.random(*x.shape).to(dtype).requires_grad_() for x in maps)
+    return tuple(setting.random(*x.shape).to(setting.tensor_dtype).requires_grad_() for x in maps)
 
 
 def _samples(model: nn.Module, images: Tensor) -> list:
