@@ -9,7 +9,8 @@ import sys
 import pytest
 from tool_runner import ROOT
 
-from vt.analysis.ablation.score_tables import write_headers, write_page
+from vt.analysis.ablation import score_tables
+from vt.analysis.attention import attention_page
 
 RECORDS = ROOT / 'docs/records'
 SHORT = json.loads((RECORDS / 'repeat.json').read_text())
@@ -39,11 +40,12 @@ def test_a_short_run_repeats_its_record(record, tmp_path):
 def test_pages_and_headers_are_those_of_the_records(tmp_path):
     """Nothing changes where they are written again."""
     shutil.copytree(ROOT / 'configs', tmp_path / 'configs')
-    write_headers(tmp_path, RECORDS)
+    score_tables.write_headers(tmp_path, RECORDS)
     for path in (tmp_path / 'configs').rglob('*.py'):
         assert path.read_text() == (ROOT / path.relative_to(tmp_path)).read_text(), path
     for page in (ROOT / 'README.md', *(ROOT / 'docs').glob('*.md')):
         copy = tmp_path / page.name
         shutil.copy(page, copy)
-        write_page(copy, RECORDS)
+        score_tables.write_page(copy, RECORDS)
+        attention_page.write_page(copy, ROOT / 'docs/attention')
         assert copy.read_text() == page.read_text(), page
