@@ -44,7 +44,7 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
         scenes | relational-scenes)
             each '0 1 2' configs/{baselines/fpn,vt_fpn/vt-fpn,vt_fpn/vt-fpn-norm}_r18_"${1/#scenes/digit-scenes}".py
             ;;
-        search) variants '0 1' configs/vt_resnet/vt-resnet18-half_twin-digits.py ;;
+        search) variants '0 1 2' configs/vt_resnet/vt-resnet18-half_twin-digits.py ;;
         search-10e) variants '0 1' configs/vt_resnet/vt-resnet18-half_twin-digits.py | sed "s/$/ ${ten_epochs[*]}/" ;;
         five-digits) each 0 configs/baselines/resnet18-half_five-digits.py ;;
         start)
@@ -76,20 +76,19 @@ halves() { # halves DATA: the configs of half the width, ResNet-18, VT-ResNet-18
 
 variants() { # variants SEEDS CONFIG: what was tried for a VT-ResNet that trains better
     local backbone=model.backbone relation=model.backbone.relation projector=model.backbone.projector
-    local normalised_relation="$relation.norm_cfg.type=LN $relation.norm_cfg.elementwise_affine=False $relation.scale_logits=True"
-    local normalised_projector="${normalised_relation//relation/projector}"
-    row "$1" literal "$2"
-    row "$1" step-0.3 "$2" $backbone.step=0.3
+    local step=$backbone.step=0.3
+    local norm="$relation.norm_cfg.type=LN $relation.norm_cfg.elementwise_affine=False $relation.scale_logits=True"
+    local norms="$norm ${norm//relation/projector}"
     row "$1" step-0.1 "$2" $backbone.step=0.1
-    row "$1" normalised "$2" $normalised_relation $normalised_projector
-    row "$1" normalised_step-0.3 "$2" $normalised_relation $normalised_projector $backbone.step=0.3
-    row "$1" normalised_step-0.1 "$2" $normalised_relation $normalised_projector $backbone.step=0.1
-    row "$1" normalised-relation_step-0.3 "$2" $normalised_relation $backbone.step=0.3
-    row "$1" normalised-projector_step-0.3 "$2" $normalised_projector $backbone.step=0.3
-    row "$1" normalised_8-heads_step-0.3 "$2" $normalised_relation $normalised_projector $backbone.step=0.3 \
-        $relation.num_heads=8 $projector.num_heads=8
-    row "$1" normalised_dropout-0.1_step-0.3 "$2" $normalised_relation $normalised_projector $backbone.step=0.3 \
-        $relation.dropout=0.1
+    row "$1" step-0.3 "$2" $step
+    row "$1" step-0.5 "$2" $backbone.step=0.5
+    row "$1" 8-heads_step-0.3 "$2" $step $relation.num_heads=8
+    row "$1" normalised "$2" $norms
+    row "$1" normalised_step-0.3 "$2" $norms $step
+    row "$1" normalised_8-heads_step-0.3 "$2" $norms $step $relation.num_heads=8 $projector.num_heads=8
+    row "$1" groups-4_step-0.3 "$2" $step $backbone.groups=4
+    row "$1" values_step-0.3 "$2" $step $relation.type=vt.ValueTransformer
+    row "$1" drop-path-0.1_step-0.3 "$2" $step $backbone.drop_path_rate=0.1
 }
 
 starts() { # starts MODEL OPTIMIZER RATE [OPTION ...]: from scratch, and from what learned five of the ten digits
