@@ -85,6 +85,8 @@ variants() { # variants SEEDS CONFIG: what was tried for a VT-ResNet that trains
     row "$1" 8-heads_step-0.3 "$2" $step $relation.num_heads=8
     row "$1" normalised "$2" $norms
     row "$1" normalised_step-0.3 "$2" $norms $step
+    row "$1" normalised-relation_step-0.3 "$2" $norm $step
+    row "$1" normalised-projector_step-0.3 "$2" ${norm//relation/projector} $step
     row "$1" normalised_8-heads_step-0.3 "$2" $norms $step $relation.num_heads=8 $projector.num_heads=8
     row "$1" groups-4_step-0.3 "$2" $step $backbone.groups=4
     row "$1" values_step-0.3 "$2" $step $relation.type=vt.ValueTransformer

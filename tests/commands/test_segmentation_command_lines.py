@@ -40,7 +40,9 @@ def checkpoint(trained):
 
 
 def test_training_leaves_its_time_and_the_best_checkpoint(trained, checkpoint):
-    assert json.loads((checkpoint.parent / 'training.json').read_text())['seconds'] > 0
+    record = json.loads((checkpoint.parent / 'training.json').read_text())
+    assert 0 < record['data_seconds'] < record['seconds']
+    assert (record['iterations'], record['batch_size']) == (3, 2)
     assert list(checkpoint.parent.glob('best_mIoU_iter_3.pth'))
     weights = torch.load(checkpoint, weights_only=False)['state_dict']
     assert weights['neck.tokenizers.0.weight'].shape == (8, 128)

@@ -42,6 +42,7 @@ def test_more_numbers_in_the_interpreter(tmp_path):
     run_cases(tmp_path, '-m', 'slow', interpret=True)
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a GPU')
 def test_numbers_on_the_gpu(tmp_path):
     run_cases(tmp_path, interpret=False)

@@ -32,7 +32,8 @@ def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dic
     """Describe a finished run of a config: its origin, ``date`` (UTC), ``options``, ``seed``, ``length``, ``seconds``.
 
     ``options`` were set in the config beside the seed. ``length`` is such as ``'10 epochs'``; its iterations took
-    ``seconds``. ``weights`` is a digest of the final weights, the same for runs that repeat each other to the last bit
+    ``seconds``, of which they waited ``data_seconds`` for data, those before an interruption too (None where no timer
+    hook measures it). ``iterations`` had ``batch_size`` images of each process. ``weights`` is a digest of the final weights, the same for runs that repeat each other to the last bit
     (None where they are sharded). Where the run was validated there are also ``metrics`` of the last validation (not of
     the best one), ``image_shape`` (channels, height, width) of its first image, and ``flops`` (multiply-adds) and
     ``parameters`` at that size.
@@ -44,7 +45,10 @@ def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dic
         options={key: value for key, value in options.items() if key != 'randomness.seed'},
         seed=runner.seed,
         length=_length(runner),
-        seconds=training_seconds(runner),
+        seconds=_total(runner, 'train/time'),
+        data_seconds=_total(runner, 'train/data_time'),
+        iterations=runner.iter,
+        batch_size=runner.train_dataloader.batch_size,
         weights=None if sharded else digest_weights(runner.model),
         date=datetime.now(timezone.utc).date().isoformat(),
         **origin,
@@ -67,12 +71,11 @@ def digest_weights(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def training_seconds(runner: Runner) -> float | None:
-    """Time spent in training iterations, those before an interruption too; None where no timer hook measures it."""
-    if 'train/time' not in runner.message_hub.log_scalars:
+def _total(runner: Runner, name: str) -> float | None:
+    if name not in runner.message_hub.log_scalars:
         return None
-    times, counts = runner.message_hub.get_scalar('train/time').data
-    return float((times * counts).sum())
+    values, counts = runner.message_hub.get_scalar(name).data
+    return float((values * counts).sum())
 
 
 def describe_origin(device: torch.device | str = 'cpu') -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Build a runner from a config, on GPUs or on a CPU."""
 
+import os
+
 import torch
 from mmengine.config import Config
 from mmengine.dist import get_world_size
@@ -33,6 +35,8 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
     if 'EMAHook' in hooks and 'FSDP' in str((cfg.get('strategy') or {}).get('type')):
         raise UserError('EMAHook averages whole weights, and FSDP shares them out: leave out one of the two')
     enter_defaults(cfg)
+    if cfg.get('randomness', {}).get('deterministic'):
+        os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')  # without it PyTorch refuses cuBLAS's products
     runner = RUNNERS.build(cfg) if own_runner else VTRunner.from_cfg(cfg)
     if not isinstance(runner, VTRunner):
         runner.logger.info(f'Speed: no setting is made, since the config names its own runner, {own_runner}')

@@ -24,3 +24,4 @@ optim_wrapper = dict(clip_grad=dict(max_norm=1.0), accumulative_counts=2)
 custom_hooks = [dict(type='EMAHook', momentum=0.1, update_buffers=True)]
 default_hooks = dict(checkpoint=dict(max_keep_ckpts=2), logger=dict(interval=1))
 train_cfg = dict(max_epochs=6, val_interval=2)
+randomness = dict(deterministic=True)  # for a GPU; a CPU repeats in any case

@@ -15,7 +15,7 @@ KILLS = 10  # of each kind of run; the first two every time
 ARGUMENTS = ['--amp', '--skip-data-check', '--work-dir']
 
 
-@pytest.fixture(scope='module', params=['epochs', 'iterations'])
+@pytest.fixture(scope='module', params=[pytest.param('epochs', marks=pytest.mark.gpu), 'iterations'])
 def uninterrupted(request, tmp_path_factory):
     """A config, the work directory of a run that was left alone, and how long it took."""
     config = HERE / f'{request.param}.py'
