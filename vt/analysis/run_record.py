@@ -34,7 +34,7 @@ def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dic
     ``options`` were set in the config beside the seed. ``length`` is such as ``'10 epochs'``; its ``iterations`` had
     ``batch_size`` images of each process. They took ``seconds``, of which they waited ``data_seconds`` for data, those
     before an interruption too (None where no timer hook measures it). ``weights`` is a digest of the final weights, the
-    same for runs that repeat each other to the last bit (None where they are sharded). Where the run was validated there
+    same for runs that repeat each other to the last bit (None where they are sharded). Where a run was validated there
     are also ``metrics`` of the last validation (not of the best one), ``image_shape`` (channels, height, width) of its
     first image, and ``flops`` (multiply-adds) and ``parameters`` at that size.
     """
