@@ -1,4 +1,4 @@
-# VT-FPN with normalised tokens on the embedded scenes, on a ResNet-18 of half the width that has learned five digits.
+# VT-FPN with normalised steps on the embedded scenes, on a ResNet-18 of half the width that has learned five digits.
 # Scores: docs/training.md.
 # python tools/train.py configs/baselines/resnet18-half_five-digits.py
 # python tools/train.py configs/vt_fpn/vt-fpn-norm_r18-pretrained_digit-scenes.py

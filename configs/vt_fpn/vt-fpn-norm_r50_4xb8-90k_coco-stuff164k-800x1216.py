@@ -1,4 +1,4 @@
-# ResNet-50 with VT-FPN on COCO-Stuff, with normalised tokens: docs/training.md.
+# ResNet-50 with VT-FPN on COCO-Stuff, with normalised steps: docs/training.md.
 # Not trained here yet.
 # bash tools/dist_train.sh configs/vt_fpn/vt-fpn-norm_r50_4xb8-90k_coco-stuff164k-800x1216.py 4
 _base_ = [

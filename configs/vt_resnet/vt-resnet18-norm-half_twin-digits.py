@@ -1,4 +1,4 @@
-# VT-ResNet-18 of half the width on the twin digits, with normalised tokens: docs/training.md.
+# VT-ResNet-18 of half the width on the twin digits, with normalised steps: docs/training.md.
 # Top-1 not measured yet.
 # python tools/train.py configs/vt_resnet/vt-resnet18-norm-half_twin-digits.py --cfg-options randomness.seed=0
 _base_ = [

@@ -1,4 +1,4 @@
-# VT-ResNet-34 on ImageNet-1k, with normalised tokens: docs/training.md.
+# VT-ResNet-34 on ImageNet-1k, with normalised steps: docs/training.md.
 # Not trained here yet.
 # bash tools/dist_train.sh configs/vt_resnet/vt-resnet34-norm_8xb32-90e_in1k.py 8
 _base_ = [
