@@ -44,8 +44,11 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
         scenes | relational-scenes)
             each '0 1 2' configs/{baselines/fpn,vt_fpn/vt-fpn,vt_fpn/vt-fpn-norm}_r18_"${1/#scenes/digit-scenes}".py
             ;;
-        search) variants '0 1 2' configs/vt_resnet/vt-resnet18-half_twin-digits.py ;;
-        search-10e) variants '0 1' configs/vt_resnet/vt-resnet18-half_twin-digits.py | sed "s/$/ ${ten_epochs[*]}/" ;;
+        search) variants '0 1' configs/vt_resnet/vt-resnet18-half_twin-digits.py ;;
+        search-10e)
+            variants '0 1' configs/vt_resnet/vt-resnet18-half_twin-digits.py | sed "s/$/ ${ten_epochs[*]}/" |
+                grep -E '^. (8-heads|normalised|normalised-relation)_step-0.3 '
+            ;;
         five-digits) each 0 configs/baselines/resnet18-half_five-digits.py ;;
         start)
             for model in vt-resnet18 vt-resnet18-norm; do
