@@ -29,6 +29,7 @@ class Data:
         (OSError(98, 'Address already in use'), 'the port is in use: set PORT'),
         (torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 2.00 GiB.'), 'out of memory: lower'),
         (MemoryError(), 'out of memory: lower'),
+        (RuntimeError('[/a/gloo/pair.cc:5] Connection closed'), 'no connection to another process (Connection'),
     ],
 )
 def test_what_a_person_can_mend_is_one_line(error, line):
@@ -36,7 +37,7 @@ def test_what_a_person_can_mend_is_one_line(error, line):
 
 
 @pytest.mark.parametrize(
-    'error', [ValueError('a'), TypeError(), KeyError('a'), OSError('no number'), OSError(5, 'I/O')]
+    'error', [ValueError('a'), TypeError(), KeyError('a'), RuntimeError('a'), OSError('no number'), OSError(5, 'I/O')]
 )
 def test_what_nobody_foresaw_is_none(error):
     assert describe(error) is None

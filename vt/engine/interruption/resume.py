@@ -146,9 +146,11 @@ class ResumeHook(Hook):
         batches, of = progress.get('batches', 0), progress.get('of')
         if batches and of == length:
             runner.train_loop.begin = batches
-        elif batches:
-            meta['iter'] = meta['epoch'] * length
-            words = f'Epochs have {length} iterations now and had {of}: epoch {meta["epoch"] + 1} begins anew'
+        elif of and of != length:
+            words = f'Epochs have {length} iterations now and had {of}'
+            if batches:
+                meta['iter'] = meta['epoch'] * length
+                words += f': epoch {meta["epoch"] + 1} begins anew'
             runner.logger.warning(words)
 
 

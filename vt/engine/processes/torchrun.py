@@ -19,7 +19,10 @@ def main(arguments: list[str] | None = None) -> None:
         _leave(f'stopped by {error.sigval.name}', 128 + error.sigval)
     except (DistError, RendezvousError) as error:
         words = str(error).splitlines()[0]
-        _leave(f'could not meet ({words}); is PORT free, and are MASTER_ADDR and PORT the same on all machines?')
+        _leave(
+            f'could not meet ({words}); is PORT free, are the other machines up, and are MASTER_ADDR and PORT, or '
+            'RDZV_ENDPOINT, the same on all of them?'
+        )
 
 
 def describe_failure(error: ChildFailedError) -> str:
