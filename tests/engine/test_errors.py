@@ -29,7 +29,6 @@ class Data:
         (OSError(98, 'Address already in use'), 'the port is in use: set PORT'),
         (torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 2.00 GiB.'), 'out of memory: lower'),
         (MemoryError(), 'out of memory: lower'),
-        (RuntimeError('[/a/gloo/pair.cc:5] Connection closed'), 'no connection to another process (Connection'),
     ],
 )
 def test_what_a_person_can_mend_is_one_line(error, line):

@@ -30,10 +30,6 @@ OUT_OF_MEMORY = (
     'out of memory: lower batch_size of the dataloader (and raise optim_wrapper.accumulative_counts to match), or the '
     'size of the images or of the model; or try --amp, or with_cp=True for the backbone'
 )
-LOST = (
-    'no connection to another process ({}): was it killed, are its machine and the network up, and is that network the '
-    'one gloo takes (GLOO_SOCKET_IFNAME names it)?'
-)
 FILES = ('img_path', 'seg_map_path')  # of a sample
 
 
@@ -83,8 +79,6 @@ def describe(error: BaseException) -> str | None:
         return in_one_line(error).rpartition(f'{type(error).__module__}.{type(error).__qualname__}: ')[2]
     if isinstance(error, OSError) and error.errno in SYSTEM and len(error.args) > 1:
         return SYSTEM[error.errno].format(error.filename or 'a file of this run')
-    if isinstance(error, RuntimeError) and '/gloo/' in str(error):  # begins with a place in its source, in brackets
-        return LOST.format(in_one_line(error).partition('] ')[2].partition('. ')[0])
     torch = sys.modules.get('torch')
     if isinstance(error, MemoryError) or (torch is not None and isinstance(error, torch.OutOfMemoryError)):
         return OUT_OF_MEMORY

@@ -41,10 +41,11 @@ def join_processes(cfg: Config) -> None:
         atexit.register(_leave_process_group)
         try:
             _join(cfg.get('env_cfg', {}))
-        except distributed.DistError as error:
+        except RuntimeError as error:
             raise UserError(
-                'could not meet the other processes at {MASTER_ADDR}:{MASTER_PORT} ({}): is the port free, and are all '
-                'of them started with one MASTER_ADDR and PORT (MASTER_PORT without tools/dist_*.sh)?'.format(
+                'could not meet the other processes at {MASTER_ADDR}:{MASTER_PORT} ({}): is the port free, are all of '
+                'them started with one MASTER_ADDR and PORT (MASTER_PORT without tools/dist_*.sh), and does each '
+                "machine's host name lead to its network (else GLOO_SOCKET_IFNAME has to name it)?".format(
                     str(error).splitlines()[0], **os.environ
                 )
             ) from error
