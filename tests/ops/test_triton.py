@@ -16,7 +16,7 @@ from vt.ops.triton_sizes import BACKWARD, FORWARD, MAX_TOKENS, Choice, choices, 
 
 HERE = Path(__file__).parent
 TABLE = HERE.parents[1] / 'docs/benchmarks/kernels.json'
-FEW_SPILLED_BYTES = 16  # of a thread
+FEW_SPILLED_BYTES = 32  # of a thread: eight registers of 255
 
 
 def run_python(*arguments, interpret):
@@ -120,10 +120,10 @@ def resources(tmp_path, monkeypatch):
     return kernel_resources
 
 
-def assert_light(row):
-    """Registers suffice, and so does the shared memory of the smallest GPUs."""
+def assert_light(row, resources):
+    """Registers and shared memory suffice."""
     assert row['spilled_bytes'] <= FEW_SPILLED_BYTES, row
-    assert row['shared_bytes'] <= 99 * 1024, row
+    assert row['shared_bytes'] <= resources.SHARED_KB[row['sm']] * 1024, row
 
 
 def test_every_candidate_is_in_the_table_and_light(resources):
@@ -133,7 +133,7 @@ def test_every_candidate_is_in_the_table_and_light(resources):
     assert described == [resources.describe(*candidate) for candidate in resources.candidates(resources.cases())]
     assert all(fits(case.pixels(), case.num_tokens) for case in resources.cases())
     for row in rows:
-        assert_light(row)
+        assert_light(row, resources)
 
 
 def test_candidates_are_few():
@@ -146,11 +146,11 @@ def test_candidates_are_few():
 def test_the_kernels_of_vt_fpn_compile(resources):
     """All that it can launch on an H100 or H200; the rest of the table is compiled by the slow test."""
     for candidate in resources.candidates([resources.Case(torch.bfloat16, 256, 8)]):
-        assert_light(resources.measure(*candidate))
+        assert_light(resources.measure(*candidate), resources)
 
 
 @pytest.mark.slow
 def test_the_table_is_of_these_kernels(resources):
     """Other versions of Triton may count a little differently; nothing may spill."""
     for candidate in resources.candidates(resources.cases()):
-        assert_light(resources.measure(*candidate))
+        assert_light(resources.measure(*candidate), resources)

@@ -12,7 +12,7 @@ import torch
 from literal_operations import ORDERS, literal_project, literal_tokenize, random_pixels, with_gradients
 from test_gradients import MAPS, NoGradient, penalty_gradients
 
-from vt.ops import current_path, project, project_onto, tokenize, triton_check, triton_path, use_path
+from vt.ops import current_path, project, project_onto, tokenize, triton_check, triton_path, triton_sizes, use_path
 from vt.ops.triton_sizes import BLOCKS, is_interpreted, only
 
 DEVICE = 'cpu' if is_interpreted() else 'cuda'
@@ -182,6 +182,32 @@ def test_runs_repeat_exactly():
     pixels, queries, *_ = operands((2, 300, 32, 5), 'pixel-major')
     first, second = (gradients_of(triton_path.tokenize, pixels, queries) for _ in range(2))
     assert all(torch.equal(own, other) for own, other in zip(first, second))
+
+
+@pytest.mark.skipif(not is_interpreted(), reason='a GPU measures by itself')
+def test_the_choice_that_is_measured_gets_the_same_operands(monkeypatch):
+    """Triton's own tuner, with a clock that always says the same."""
+    from vt.ops import triton_launch
+
+    autotune, measured = triton_launch.triton.autotune, []
+
+    def with_that_clock(configs, key, cache_results):
+        def clock(run, quantiles):
+            run()
+            measured.append(configs)
+            return [1.0] * len(quantiles)
+
+        return autotune(configs, key, do_bench=clock)
+
+    monkeypatch.setattr(triton_launch.triton, 'autotune', with_that_clock)
+    monkeypatch.setattr(triton_sizes, 'is_interpreted', lambda: False)
+    pixels, queries, keys, values = operands((3, 70, 16, 5), 'pixel-major')
+    ours = gradients_of(triton_path.tokenize, pixels, queries)
+    assert_near(ours, literal_tokenize(1, 1.0), (pixels, queries), 3e-5)
+    ours = gradients_of(triton_path.project_onto, pixels, keys, values)
+    assert_near(ours, literal_project(1.0, True), (pixels, keys, values), 3e-5)
+    assert len(measured) == 2 * 4  # two choices of four kernels
+    triton_launch.tuned.cache_clear()
 
 
 class Pair(torch.nn.Module):

@@ -21,7 +21,7 @@ from vt.analysis.speed.scaling import draw_scaling
 from vt.analysis.speed.startup import time_first_iteration, time_process
 from vt.analysis.speed.subject import Subject
 from vt.analysis.speed.timing import median_of_rounds
-from vt.analysis.tables import print_table
+from vt.analysis.tables import insert, print_table, to_markdown
 from vt.engine.config_files import require_file
 from vt.engine.speed_settings import keep_freed_memory, require_compiler, use_threads
 from vt.errors import UserError
@@ -116,7 +116,7 @@ def benchmark_startup(args: argparse.Namespace) -> None:
 
 
 def benchmark_kernels(args: argparse.Namespace) -> None:
-    """Compile every Triton kernel in each way that a launch can choose; print what each takes, and write it to a file.
+    """Compile every Triton kernel in each way that a launch can choose; print and write what each takes of a GPU.
 
     Raises:
         UserError: Triton is not there.
@@ -124,9 +124,11 @@ def benchmark_kernels(args: argparse.Namespace) -> None:
     check_output(args.out)
     if find_spec('triton') is None:
         raise UserError('the kernels need Triton, which is not installed: pip install triton')
-    from vt.analysis.speed.kernel_resources import candidates, cases, measure
+    from vt.analysis.speed.kernel_resources import candidates, cases, measure, table
 
     results = [measure(*candidate) for candidate in track(list(candidates(cases())), 'Compiling')]
-    rows = [{name.replace('_', ' '): str(value) for name, value in row.items()} for row in results]
-    print_table(rows, 'Triton kernels', notes=['registers and spilled bytes of a thread; shared bytes of a program'])
+    rows = table(results)
+    print_table(rows, 'Triton kernels: registers of a thread / spilled bytes of a thread / kB of shared memory')
     write_measured(args.out, triton=version('triton'), results=results)
+    if args.page:
+        insert(args.page, 'kernels', to_markdown(rows))

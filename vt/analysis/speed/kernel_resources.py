@@ -19,8 +19,9 @@ from triton.compiler import ASTSource, CompiledKernel
 from vt.ops import triton_launch as launches
 from vt.ops.triton_sizes import BACKWARD, FORWARD, Choice, choices
 
-ARCHITECTURES = (80, 90, 100)  # compute capability, times ten
-SHARED_MEMORY = 99 * 1024  # bytes that one program may take on the smallest of the GPUs
+# Ten times the compute capability, and the kB of shared memory that a program may take; code for 8.0 also runs on GPUs
+# of 8.6 and 8.9, which have less of it than an A100.
+SHARED_KB = {80: 99, 90: 227, 100: 227}
 KERNELS = {
     launches.tokenize_kernel: FORWARD,
     launches.project_kernel: FORWARD,
@@ -57,7 +58,7 @@ def cases() -> list[Case]:
     half, single = torch.bfloat16, torch.float32
     maps = [(half, 256, 8), (half, 128, 32), (half, 64, 8), (single, 256, 8), (single, 128, 8)]
     nchw = [(half, 256, 8, 'NCHW', 15200), (half, 256, 8, 'NCHW', 950), (single, 256, 8, 'NCHW', 950)]
-    return [Case(*some, architecture=sm) for sm in ARCHITECTURES for some in (maps + nchw if sm == 90 else maps)]
+    return [Case(*some, architecture=sm) for sm in SHARED_KB for some in (maps + nchw if sm == 90 else maps)]
 
 
 def compile_kernel(kernel: triton.JITFunction, choice: Choice, case: Case) -> CompiledKernel:
@@ -111,3 +112,14 @@ def measure(kernel: triton.JITFunction, choice: Choice, case: Case) -> dict[str,
     registers, spilled = registers_and_spills(compiled)
     taken = dict(registers=registers, spilled_bytes=spilled, shared_bytes=compiled.metadata.shared)
     return describe(kernel, choice, case) | taken
+
+
+def table(results: Iterable[dict[str, Any]]) -> list[dict[str, str]]:
+    """A row for each kernel, map and choice; for each architecture registers, spilled bytes and kB of shared memory."""
+    rows: dict[tuple, dict[str, str]] = {}
+    for result in results:
+        what = {name: str(result[name]) for name in ('kernel', 'type', 'C', 'L', 'layout', *Choice._fields)}
+        taken = '{registers} / {spilled_bytes} / {shared:.0f}'.format(**result, shared=result['shared_bytes'] / 1024)
+        row = rows.setdefault(tuple(what.values()), what | {f'sm_{sm}': '' for sm in SHARED_KB})
+        row[f'sm_{result["sm"]}'] = taken
+    return list(rows.values())
