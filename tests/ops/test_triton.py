@@ -25,11 +25,11 @@ def run_python(*arguments, interpret):
 
 
 def run_cases(tmp_path, *options, interpret):
-    """Run ``triton_cases.py`` in a process of its own, where Triton isn't imported yet."""
+    """Run the ``triton_*cases.py`` in a process of its own, where Triton isn't imported yet."""
     folders = shlex.join(map(str, (HERE.parent, HERE)))  # pytest splits them as a shell does
     options = ['-o', f'pythonpath={folders}', '-p', 'no:cacheprovider', '-p', 'no:xdist', '-x', *options]
-    cases = str(HERE / 'triton_cases.py')
-    run = run_python('-m', 'pytest', cases, *options, '--basetemp', str(tmp_path / 'cases'), interpret=interpret)
+    cases = map(str, HERE.glob('triton_*cases.py'))
+    run = run_python('-m', 'pytest', *cases, *options, '--basetemp', str(tmp_path / 'cases'), interpret=interpret)
     assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
 
 
