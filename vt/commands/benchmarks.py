@@ -1,14 +1,17 @@
-"""How long things take, as ``tools/benchmark.py``, ``benchmark_data.py`` and ``benchmark_startup.py`` ask."""
+"""How long things take and what they need, as ``tools/benchmark.py`` and ``tools/benchmark_*.py`` ask."""
 
 import argparse
 import os
 from dataclasses import asdict
 from functools import partial
+from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
+from rich.progress import track
 
 from vt.analysis.run_record import describe_origin
 from vt.analysis.speed.comparison import Comparison
@@ -18,7 +21,7 @@ from vt.analysis.speed.scaling import draw_scaling
 from vt.analysis.speed.startup import time_first_iteration, time_process
 from vt.analysis.speed.subject import Subject
 from vt.analysis.speed.timing import median_of_rounds
-from vt.analysis.tables import print_table
+from vt.analysis.tables import insert, print_table, to_markdown
 from vt.engine.config_files import require_file
 from vt.engine.speed_settings import keep_freed_memory, require_compiler, use_threads
 from vt.errors import UserError
@@ -110,3 +113,22 @@ def benchmark_startup(args: argparse.Namespace) -> None:
     print_table([{'what': name, 'seconds': f'{median:.2f}'} for name, (median, _) in measured.items()], 'Start-up')
     results = [dict(what=name, seconds=median, runs=runs) for name, (median, runs) in measured.items()]
     write_measured(args.out, results=results)
+
+
+def benchmark_kernels(args: argparse.Namespace) -> None:
+    """Compile every Triton kernel in each way that a launch can choose; print and write what each takes of a GPU.
+
+    Raises:
+        UserError: Triton is not there.
+    """
+    check_output(args.out)
+    if find_spec('triton') is None:
+        raise UserError('the kernels need Triton, which is not installed: pip install triton')
+    from vt.analysis.speed.kernel_resources import candidates, cases, measure, table
+
+    results = [measure(*candidate) for candidate in track(list(candidates(cases())), 'Compiling')]
+    rows = table(results)
+    print_table(rows, 'Triton kernels: registers of a thread / spilled bytes of a thread / kB of shared memory')
+    write_measured(args.out, triton=version('triton'), results=results)
+    if args.page:
+        insert(args.page, 'kernels', to_markdown(rows))

@@ -13,8 +13,9 @@ from torch import Tensor
 from vt.errors import UserError
 
 from . import fused, plain, sdpa, triton_path
-from .maps import num_channels
+from .maps import is_channel_major, num_channels, to_pixels
 from .precision import one_precision
+from .triton_check import is_trusted
 
 _PATHS = {'plain': plain, 'fused': fused, 'sdpa': sdpa, 'triton': triton_path}
 FLASH_CHANNELS = 256  # of a head: the most that flash attention takes
@@ -24,8 +25,10 @@ _forced: str | None = None
 def current_path(x: Tensor, num_tokens: int = 1, num_heads: int = 1) -> str:
     """Name of the path that computes on ``x``: the forced one, else the fastest that can on its device.
 
-    - ``'triton'``, our own kernels: one head on an NVIDIA GPU, where Triton is there and the sizes fit.
-    - ``'sdpa'``, PyTorch's flash attention: half precision on a GPU otherwise, heads of up to 256 channels.
+    - ``'triton'``, our own kernels: one head on an NVIDIA GPU, where Triton is there, the sizes suit them and a trial
+      on a small map came out right.
+    - ``'sdpa'``, PyTorch's flash attention: half precision on a GPU otherwise, pixels that lie one by one in memory,
+      heads of up to 256 channels.
     - ``'fused'``, matrix products and gradients by hand: a CPU, and whatever else.
     - ``'plain'``, the equations: while a tracer follows, who sees only PyTorch's own operators.
 
@@ -38,9 +41,9 @@ def current_path(x: Tensor, num_tokens: int = 1, num_heads: int = 1) -> str:
         return _forced
     if torch.jit.is_tracing():
         return 'plain'
-    if triton_path.supports(x, num_tokens, num_heads):
+    if triton_path.supports(x, num_tokens, num_heads) and is_trusted(x, num_tokens):
         return 'triton'
-    half = x.is_cuda and x.dtype.itemsize == 2
+    half = x.is_cuda and x.dtype.itemsize == 2 and not is_channel_major(to_pixels(x))
     return 'sdpa' if half and num_channels(x) // num_heads <= FLASH_CHANNELS else 'fused'
 
 

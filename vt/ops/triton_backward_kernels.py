@@ -1,17 +1,15 @@
 """The gradients of tokenize and project as Triton kernels. Letters and layout as in ``triton_kernels.py``.
 
-Where the sums over the pixels fit into registers, one kernel reads the map once. Where they don't (``triton_sizes.py``
-says where that is), a kernel reads the map once and leaves the attention A and the gradient of the logits dS,
-``(N, P, 2 L)``; ordinary matrix products do the rest.
+Each reads the map once: the sums over the pixels stay in registers, which limits L x C (``triton_sizes.py``).
 """
 
 import triton
 import triton.language as tl
 
-from .triton_kernels import LOG2_E, map_block, softmax_over_tokens, token_block
+from .triton_kernels import LOG2_E, UNSPECIALIZED, map_block, softmax_over_tokens, token_block
 
 
-@triton.jit
+@triton.jit(do_not_specialize=UNSPECIALIZED)
 def tokenize_backward_kernel(
     pixels,  # N, P, C
     queries,  # N, L, C or L, C
@@ -23,12 +21,11 @@ def tokenize_backward_kernel(
     P,
     size_class,
     scale,
+    query_stride,
     C: tl.constexpr,
     L: tl.constexpr,
-    SHARED_QUERIES: tl.constexpr,
     PIXEL_MAJOR: tl.constexpr,
     ALIGNMENT: tl.constexpr,
-    PRECISION: tl.constexpr,
     RELOAD: tl.constexpr,
     BLOCK_C: tl.constexpr,
     BLOCK_L: tl.constexpr,
@@ -41,7 +38,7 @@ def tokenize_backward_kernel(
     n, s, S = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.num_programs(1)
     token_offsets, token_mask = token_block(0, C, L, BLOCK_C, BLOCK_L)
     columns = tl.arange(0, BLOCK_L)
-    query_pointers = queries + (0 if SHARED_QUERIES else n * L * C) + token_offsets
+    query_pointers = queries + n * query_stride + token_offsets
     dt_pointers = token_gradients + n * L * C + token_offsets
     q = tl.load(query_pointers, mask=token_mask, other=0.0)
     dt = tl.load(dt_pointers, mask=token_mask, other=0.0)
@@ -55,19 +52,19 @@ def tokenize_backward_kernel(
         if RELOAD:
             q = tl.load(query_pointers, mask=token_mask, other=0.0)
             dt = tl.load(dt_pointers, mask=token_mask, other=0.0)
-        logits = tl.dot(x, q, input_precision=PRECISION) * (scale * LOG2_E)  # P, L
+        logits = tl.dot(x, q, input_precision='ieee') * (scale * LOG2_E)  # P, L
         a = tl.exp2(logits - logs[None, :])
         a = tl.where((block * BLOCK_P + tl.arange(0, BLOCK_P))[:, None] < P, a, 0.0)
-        da = tl.dot(x, dt, input_precision=PRECISION)  # P, L
+        da = tl.dot(x, dt, input_precision='ieee')  # P, L
         ds = (scale * a * (da - t_dt[None, :])).to(x.dtype)
-        dx = tl.dot(a.to(x.dtype), tl.trans(dt), input_precision=PRECISION)
-        dx = tl.dot(ds, tl.trans(q), dx, input_precision=PRECISION)
+        dx = tl.dot(a.to(x.dtype), tl.trans(dt), input_precision='ieee')
+        dx = tl.dot(ds, tl.trans(q), dx, input_precision='ieee')
         tl.store(pixel_gradients + n * P * C + offsets, dx, mask=mask)
-        dq = tl.dot(tl.trans(x), ds, dq, input_precision=PRECISION)
+        dq = tl.dot(tl.trans(x), ds, dq, input_precision='ieee')
     tl.store(query_gradients + (n * S + s) * L * C + token_offsets, dq, mask=token_mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=UNSPECIALIZED)
 def project_backward_kernel(
     pixels,  # N, P, C
     keys,  # N, L, C
@@ -84,7 +81,6 @@ def project_backward_kernel(
     RESIDUAL: tl.constexpr,
     PIXEL_MAJOR: tl.constexpr,
     ALIGNMENT: tl.constexpr,
-    PRECISION: tl.constexpr,
     RELOAD: tl.constexpr,
     BLOCK_C: tl.constexpr,
     BLOCK_L: tl.constexpr,
@@ -107,105 +103,16 @@ def project_backward_kernel(
         if RELOAD:
             k = tl.load(key_pointers, mask=token_mask, other=0.0)
             v = tl.load(value_pointers, mask=token_mask, other=0.0)
-        logits = tl.dot(x, k, input_precision=PRECISION) * (scale * LOG2_E)  # P, L
+        logits = tl.dot(x, k, input_precision='ieee') * (scale * LOG2_E)  # P, L
         a = softmax_over_tokens(logits, L, BLOCK_L)
-        da = tl.dot(dy, v, input_precision=PRECISION)  # P, L
+        da = tl.dot(dy, v, input_precision='ieee')  # P, L
         ds = (scale * a * (da - tl.sum(a * da, 1)[:, None])).to(x.dtype)
-        dx = tl.dot(ds, tl.trans(k), input_precision=PRECISION)
+        dx = tl.dot(ds, tl.trans(k), input_precision='ieee')
         if RESIDUAL:
             dx += dy.to(tl.float32)
         tl.store(pixel_gradients + n * P * C + offsets, dx, mask=mask)
-        dk = tl.dot(tl.trans(x), ds, dk, input_precision=PRECISION)
-        dv = tl.dot(tl.trans(dy), a.to(x.dtype), dv, input_precision=PRECISION)
+        dk = tl.dot(tl.trans(x), ds, dk, input_precision='ieee')
+        dv = tl.dot(tl.trans(dy), a.to(x.dtype), dv, input_precision='ieee')
     split = (n * S + s) * L * C
     tl.store(key_gradients + split + token_offsets, dk, mask=token_mask)
     tl.store(value_gradients + split + token_offsets, dv, mask=token_mask)
-
-
-@triton.jit
-def tokenize_attention_backward_kernel(
-    pixels,  # N, P, C
-    queries,  # N, L, C or L, C
-    tokens,  # N, L, C
-    log_sums,  # N, L
-    token_gradients,  # N, L, C
-    attention_and_logit_gradients,  # N, P, 2 L
-    P,
-    size_class,
-    scale,
-    C: tl.constexpr,
-    L: tl.constexpr,
-    SHARED_QUERIES: tl.constexpr,
-    PIXEL_MAJOR: tl.constexpr,
-    ALIGNMENT: tl.constexpr,
-    PRECISION: tl.constexpr,
-    BLOCK_C: tl.constexpr,
-    BLOCK_L: tl.constexpr,
-    BLOCK_P: tl.constexpr,
-):
-    """A and dS of ``tokenize_backward_kernel``, of one block of pixels, BLOCK_C channels at a time."""
-    n, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    logits = tl.zeros([BLOCK_P, BLOCK_L], tl.float32)
-    da = tl.zeros([BLOCK_P, BLOCK_L], tl.float32)
-    t_dt = tl.zeros([BLOCK_L], tl.float32)
-    for channel in range(0, C, BLOCK_C):
-        offsets, mask = map_block(block, channel, P, C, BLOCK_P, BLOCK_C, PIXEL_MAJOR, ALIGNMENT)
-        token_offsets, token_mask = token_block(channel, C, L, BLOCK_C, BLOCK_L)
-        x = tl.load(pixels + n * P * C + offsets, mask=mask, other=0.0)
-        q = tl.load(queries + (0 if SHARED_QUERIES else n * L * C) + token_offsets, mask=token_mask, other=0.0)
-        dt = tl.load(token_gradients + n * L * C + token_offsets, mask=token_mask, other=0.0)
-        t = tl.load(tokens + n * L * C + token_offsets, mask=token_mask, other=0.0)
-        t_dt += tl.sum(t.to(tl.float32) * dt.to(tl.float32), 0)
-        logits = tl.dot(x, q, logits, input_precision=PRECISION)
-        da = tl.dot(x, dt, da, input_precision=PRECISION)
-    columns = tl.arange(0, BLOCK_L)
-    logs = tl.load(log_sums + n * L + columns, mask=columns < L, other=float('inf'))
-    a = tl.exp2(logits * (scale * LOG2_E) - logs[None, :])
-    ds = scale * a * (da - t_dt[None, :])
-    store_attention(attention_and_logit_gradients + n * P * 2 * L, a, ds, block, P, L, BLOCK_P, BLOCK_L)
-
-
-@triton.jit
-def project_attention_backward_kernel(
-    pixels,  # N, P, C
-    keys,  # N, L, C
-    values,  # N, L, C
-    read_gradients,  # N, P, C
-    attention_and_logit_gradients,  # N, P, 2 L
-    P,
-    size_class,
-    scale,
-    C: tl.constexpr,
-    L: tl.constexpr,
-    PIXEL_MAJOR: tl.constexpr,
-    ALIGNMENT: tl.constexpr,
-    PRECISION: tl.constexpr,
-    BLOCK_C: tl.constexpr,
-    BLOCK_L: tl.constexpr,
-    BLOCK_P: tl.constexpr,
-):
-    """A and dS of ``project_backward_kernel``, of one block of pixels, BLOCK_C channels at a time."""
-    n, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    logits = tl.zeros([BLOCK_P, BLOCK_L], tl.float32)
-    da = tl.zeros([BLOCK_P, BLOCK_L], tl.float32)
-    for channel in range(0, C, BLOCK_C):
-        offsets, mask = map_block(block, channel, P, C, BLOCK_P, BLOCK_C, PIXEL_MAJOR, ALIGNMENT)
-        token_offsets, token_mask = token_block(channel, C, L, BLOCK_C, BLOCK_L)
-        x = tl.load(pixels + n * P * C + offsets, mask=mask, other=0.0)
-        dy = tl.load(read_gradients + n * P * C + offsets, mask=mask, other=0.0)
-        k = tl.load(keys + n * L * C + token_offsets, mask=token_mask, other=0.0)
-        v = tl.load(values + n * L * C + token_offsets, mask=token_mask, other=0.0)
-        logits = tl.dot(x, k, logits, input_precision=PRECISION)
-        da = tl.dot(dy, v, da, input_precision=PRECISION)
-    a = softmax_over_tokens(logits * (scale * LOG2_E), L, BLOCK_L)
-    ds = scale * a * (da - tl.sum(a * da, 1)[:, None])
-    store_attention(attention_and_logit_gradients + n * P * 2 * L, a, ds, block, P, L, BLOCK_P, BLOCK_L)
-
-
-@triton.jit
-def store_attention(pointer, a, ds, block, P, L: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_L: tl.constexpr):
-    """Write A and dS of a block of pixels side by side, ``(P, 2 L)``."""
-    pixels, columns = (block * BLOCK_P + tl.arange(0, BLOCK_P))[:, None], tl.arange(0, BLOCK_L)[None, :]
-    mask = (pixels < P) & (columns < L)
-    tl.store(pointer + pixels * (2 * L) + columns, a, mask=mask)
-    tl.store(pointer + pixels * (2 * L) + L + columns, ds, mask=mask)

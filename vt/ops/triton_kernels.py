@@ -9,13 +9,14 @@ exponentials are to the base two.
 Letters: N samples, P pixels, C channels, L tokens, S splits. Blocks: BLOCK_P pixels at a time; BLOCK_C and BLOCK_L are
 C and L rounded up to powers of two, the rest masked. Maps are dense, ``(N, P, C)`` in memory if PIXEL_MAJOR, else
 ``(N, C, P)``; whatever belongs to tokens is contiguous, and read as ``(C, L)``, since a matrix product wants the few
-tokens as its columns. ALIGNMENT divides P.
+tokens as its columns. ALIGNMENT divides P. ``query_stride`` is L x C, or 0 where all samples share their queries.
 """
 
 import triton
 import triton.language as tl
 
 LOG2_E = tl.constexpr(1.4426950408889634)
+UNSPECIALIZED = ('P', 'size_class')  # one machine code for maps of any size; what divides P is in ALIGNMENT
 
 
 @triton.jit
@@ -52,7 +53,7 @@ def softmax_over_tokens(logits, L: tl.constexpr, BLOCK_L: tl.constexpr):
     return exponentials / tl.sum(exponentials, 1)[:, None]
 
 
-@triton.jit
+@triton.jit(do_not_specialize=UNSPECIALIZED)
 def tokenize_kernel(
     pixels,  # N, P, C
     queries,  # N, L, C or L, C
@@ -61,12 +62,11 @@ def tokenize_kernel(
     P,
     size_class,  # only the autotuner looks at it
     scale,
+    query_stride,
     C: tl.constexpr,
     L: tl.constexpr,
-    SHARED_QUERIES: tl.constexpr,
     PIXEL_MAJOR: tl.constexpr,
     ALIGNMENT: tl.constexpr,
-    PRECISION: tl.constexpr,
     BLOCK_C: tl.constexpr,
     BLOCK_L: tl.constexpr,
     BLOCK_P: tl.constexpr,
@@ -77,20 +77,20 @@ def tokenize_kernel(
     """
     n, s, S = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.num_programs(1)
     token_offsets, token_mask = token_block(0, C, L, BLOCK_C, BLOCK_L)
-    q = tl.load(queries + (0 if SHARED_QUERIES else n * L * C) + token_offsets, mask=token_mask, other=0.0)
+    q = tl.load(queries + n * query_stride + token_offsets, mask=token_mask, other=0.0)
     maxima = tl.full([BLOCK_L], float('-inf'), tl.float32)
     sums = tl.zeros([BLOCK_L], tl.float32)
     gathered = tl.zeros([BLOCK_C, BLOCK_L], tl.float32)
     for block in range(s, tl.cdiv(P, BLOCK_P), S):
         offsets, mask = map_block(block, 0, P, C, BLOCK_P, BLOCK_C, PIXEL_MAJOR, ALIGNMENT)
         x = tl.load(pixels + n * P * C + offsets, mask=mask, other=0.0)
-        logits = tl.dot(x, q, input_precision=PRECISION) * (scale * LOG2_E)  # P, L
+        logits = tl.dot(x, q, input_precision='ieee') * (scale * LOG2_E)  # P, L
         logits = tl.where((block * BLOCK_P + tl.arange(0, BLOCK_P))[:, None] < P, logits, float('-inf'))
         new_maxima = tl.maximum(maxima, tl.max(logits, 0))
         shrink = tl.exp2(maxima - new_maxima)
         a = tl.exp2(logits - new_maxima[None, :])  # P, L
         sums = sums * shrink + tl.sum(a, 0)
-        gathered = gathered * shrink[None, :] + tl.dot(tl.trans(x), a.to(x.dtype), input_precision=PRECISION)
+        gathered = gathered * shrink[None, :] + tl.dot(tl.trans(x), a.to(x.dtype), input_precision='ieee')
         maxima = new_maxima
     split = n * S + s
     columns = tl.arange(0, BLOCK_L)
@@ -126,7 +126,7 @@ def combine_kernel(
     tl.store(log_sums + row, largest + tl.log2(total), mask=tl.program_id(2) == 0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=UNSPECIALIZED)
 def project_kernel(
     pixels,  # N, P, C
     keys,  # N, L, C
@@ -140,7 +140,6 @@ def project_kernel(
     RESIDUAL: tl.constexpr,
     PIXEL_MAJOR: tl.constexpr,
     ALIGNMENT: tl.constexpr,
-    PRECISION: tl.constexpr,
     BLOCK_C: tl.constexpr,
     BLOCK_L: tl.constexpr,
     BLOCK_P: tl.constexpr,
@@ -153,9 +152,9 @@ def project_kernel(
     for block in range(s, tl.cdiv(P, BLOCK_P), S):
         offsets, mask = map_block(block, 0, P, C, BLOCK_P, BLOCK_C, PIXEL_MAJOR, ALIGNMENT)
         x = tl.load(pixels + n * P * C + offsets, mask=mask, other=0.0)
-        logits = tl.dot(x, k, input_precision=PRECISION) * (scale * LOG2_E)  # P, L
+        logits = tl.dot(x, k, input_precision='ieee') * (scale * LOG2_E)  # P, L
         a = softmax_over_tokens(logits, L, BLOCK_L).to(x.dtype)
-        y = tl.dot(a, tl.trans(v), input_precision=PRECISION)
+        y = tl.dot(a, tl.trans(v), input_precision='ieee')
         if RESIDUAL:
             y += x.to(tl.float32)
         tl.store(read + n * P * C + offsets, y, mask=mask)

@@ -12,24 +12,23 @@ from torch import Tensor
 from vt.errors import UserError
 
 from . import plain
-from .maps import in_shape_of, new_map, num_channels, to_pixels
+from .maps import in_shape_of, new_map, to_pixels
 from .second_order import differentiable_gradients, of_one_head
-from .triton_sizes import available_shared_memory, fits
+from .triton_sizes import can_run, fits
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def supports(x: Tensor, num_tokens: int, num_heads: int = 1) -> bool:
-    """Whether the kernels can take a map, or its pixels, with so many tokens and heads, on its device.
+    """Whether the kernels are for a map, or its pixels, with so many tokens and heads, on its device.
 
-    They want Triton, an NVIDIA GPU of compute capability 8.0 or newer, one head, fp32, bf16 or fp16, and sums over the
-    pixels, L x C in fp32, that fit into a program's registers: in 16 bits at 1,024 channels up to 32 tokens and at 256
-    up to 128, in fp32 up to 16 and 32; fewer on a GPU of little shared memory.
+    They want Triton, an NVIDIA GPU of compute capability 8.0 or newer, one head, fp32 (whose products they make
+    exactly), bf16 or fp16, and sizes that they gain something on: up to 256 channels, 16 tokens in 16 bits (32 at 128
+    channels) and 8 in fp32; and, in the default memory format in 16 bits, an even number of pixels.
     """
-    available = available_shared_memory(x.device.type, x.device.index)
-    if not available or num_heads != 1 or x.dtype not in DTYPES or x.numel() == 0:
+    if not can_run(x.device.type, x.device.index) or num_heads != 1 or x.dtype not in DTYPES or x.numel() == 0:
         return False
-    return fits(num_channels(x), num_tokens, x.dtype.itemsize, available)
+    return fits(to_pixels(x), num_tokens)
 
 
 def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
