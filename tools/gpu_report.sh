@@ -74,6 +74,7 @@ segmentors=("$fpn" "$vt_fpn" --num-classes 54 --sizes "${sizes[@]}")
 "$python" -c 'import timm' 2>/dev/null || echo 'timm is not installed: its ResNets are skipped'
 
 part tests run_tests
+part kernel-times "$python" tools/benchmark_kernels.py --time --out
 measure necks_800x1216 "${segmentors[@]}" --only neck --batch-sizes 1 8 --dtypes "${dtypes[@]}"
 for depth in "${depths[@]}"; do
     resnet=configs/baselines/resnet${depth}_8xb32-90e_in1k.py
