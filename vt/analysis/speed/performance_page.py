@@ -1,6 +1,7 @@
 """The page on performance: its tables, figures and the numbers in its text, all from measurements."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined
 from matplotlib.figure import Figure
 
+from vt.analysis.run_record import METRICS
 from vt.analysis.tables import to_markdown
 
+from . import path_times
 from . import performance as data
 from .measurement import BenchmarkRecord
 from .scaling import draw_lines, exponent
@@ -40,7 +43,7 @@ def render(template: str, folder: Path) -> str:
     gpus = {name: data.read_device(folder, name) for name in data.devices(folder) if name != data.CPU}
     return environment.from_string(template).render(
         cpu=describe_device(cpu),
-        gpus=[describe_device(records) for records in gpus.values()],
+        gpus=[describe_device(records) | describe_report(folder, name) for name, records in gpus.items()],
         script=data.SCRIPT,
         others={name: read_rows(folder / f'{name}_{data.CPU}.json') for name in OTHER_TABLES},
     )
@@ -77,6 +80,34 @@ def describe_device(records: dict[str, BenchmarkRecord]) -> dict[str, Any]:
     facts['folded_rows'] = [row for record in folded for row in data.compare_rows(record.results)]
     facts['folded'] = {name: _pairs(records[name]) for name in data.FOLDED if name in records}
     return facts
+
+
+def describe_report(folder: Path, device: str) -> dict[str, Any]:
+    """What ``tools/gpu_report.sh`` left of a device beside its benchmarks; None for what isn't there."""
+    tests, times = (_read(folder / f'{name}_{device}.json') for name in ('tests', 'kernel-times'))
+    trainings = [json.loads(path.read_text()) for path in sorted(folder.glob(f'training-*_{device}.json'))]
+    return dict(
+        tests=tests and Counter(tests.values()),
+        kernel_times=times and path_times.table(times['results']),
+        trainings=[_describe_training(record) for record in trainings] or None,
+    )
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text()) if path.is_file() else None
+
+
+def _describe_training(record: dict[str, Any]) -> dict[str, str]:
+    (metric, score), *_ = ((name, record['metrics'][key]) for key, name in METRICS.items() if key in record['metrics'])
+    images = record['iterations'] * record['batch_size']
+    return {
+        'config': Path(record['config']).stem,
+        'length': record['length'],
+        'score (%)': f'{score:.2f} {metric}',
+        'seconds': f'{record["seconds"]:.0f}',
+        'images/s': f'{images / record["seconds"]:.0f}',
+        'waiting for data': f'{100 * record["data_seconds"] / record["seconds"]:.0f} %',
+    }
 
 
 def _pairs(record: BenchmarkRecord) -> dict[str, data.Pair]:
