@@ -20,7 +20,8 @@ if [ "$dry" ]; then
     export CUDA_VISIBLE_DEVICES=''
     device=dry limit=100000 # seconds after which no part begins
     tests=(-m gpu -k 'not killed')
-    sizes=(64x96) batches=(1) dtypes=(bfloat16) depths=(18) modes=(off)
+    fpn=configs/baselines/fpn_r18_digit-scenes.py vt_fpn=configs/vt_fpn/vt-fpn_r18_digit-scenes.py
+    sizes=(64x96) images=64 batches=(2) few=(1) dtypes=(float32) depths=(18) modes=(off)
     brief=(--rounds 3 --seconds 1 --no-memory)
     amp=(--amp --cfg-options)
     few_digits=(train_cfg.max_epochs=1 train_dataloader.dataset.indices=64 val_dataloader.dataset.indices=32)
@@ -29,7 +30,9 @@ else
     device="$("$python" -c "import torch; print(torch.cuda.get_device_name().lower().replace(' ', '-'))" 2>/dev/null)" ||
         { echo 'gpu_report.sh: there is no GPU that PyTorch can use; --dry does the same on the CPU' >&2 && exit 1; }
     limit=430 tests=(-m gpu)
-    sizes=(800x1216 512x512) batches=(1 32 256) dtypes=(bfloat16 tf32 float32) depths=(18 50)
+    fpn=configs/baselines/fpn_r50_4xb8-90k_coco-stuff164k-800x1216.py
+    vt_fpn=configs/vt_fpn/vt-fpn_r50_4xb8-90k_coco-stuff164k-800x1216.py
+    sizes=(800x1216 512x512) images=224 batches=(1 32 256) few=(1 8) dtypes=(bfloat16 tf32 float32) depths=(18 50)
     modes=(off default reduce-overhead)
     brief=(--rounds 30 --seconds 2)
     amp=(--amp --cfg-options optim_wrapper.dtype=bfloat16)
@@ -55,7 +58,7 @@ train() { # train NAME CONFIG OPTION... FILE: in bfloat16, and its record
 run_tests() { # run_tests FILE: those marked gpu, and how each ended
     local report="$logs/tests.xml" several
     several="$("$python" -c "import importlib.util as util; print('--numprocesses=8' * bool(util.find_spec('xdist')))")"
-    "$python" -m pytest "${tests[@]}" -rs $several --junitxml "$report"
+    "$python" -m pytest tests/ops tests/engine "${tests[@]}" -rs $several --junitxml "$report"
     local code=$?
     "$python" - "$report" "$1" <<'PYTHON'
 import json, sys
@@ -68,26 +71,25 @@ PYTHON
     return $code
 }
 
-fpn=configs/baselines/fpn_r50_4xb8-90k_coco-stuff164k-800x1216.py
-vt_fpn=configs/vt_fpn/vt-fpn_r50_4xb8-90k_coco-stuff164k-800x1216.py
 segmentors=("$fpn" "$vt_fpn" --num-classes 54 --sizes "${sizes[@]}")
 "$python" -c 'import timm' 2>/dev/null || echo 'timm is not installed: its ResNets are skipped'
 
 part tests run_tests
 part kernel-times "$python" tools/benchmark_kernels.py --time --out
-measure necks_800x1216 "${segmentors[@]}" --only neck --batch-sizes 1 8 --dtypes "${dtypes[@]}"
+measure necks_800x1216 "${segmentors[@]}" --only neck --batch-sizes "${few[@]}" --dtypes "${dtypes[@]}"
 for depth in "${depths[@]}"; do
     resnet=configs/baselines/resnet${depth}_8xb32-90e_in1k.py
     vt_resnet=configs/vt_resnet/vt-resnet${depth}_8xb32-90e_in1k.py
     peers=("torchvision:resnet$depth")
     ! "$python" -c 'import timm' 2>/dev/null || peers+=("timm:resnet$depth")
-    measure "resnet$depth" "$resnet" "$vt_resnet" "${peers[@]}" --batch-sizes "${batches[@]}" --dtypes "${dtypes[@]}"
+    measure "resnet$depth" "$resnet" "$vt_resnet" "${peers[@]}" --sizes $images --batch-sizes "${batches[@]}" --dtypes "${dtypes[@]}"
 done
-measure segmentors_800x1216 "${segmentors[@]}" --only whole --batch-sizes 1 8 --dtypes "${dtypes[0]}" float32
+measure segmentors_800x1216 "${segmentors[@]}" --only whole --batch-sizes "${few[@]}" --dtypes "${dtypes[@]}"
 part training-digits train digits configs/vt_resnet/vt-resnet18_digits.py "${few_digits[@]}"
 part training-scenes train scenes configs/vt_fpn/vt-fpn_r18_digit-scenes.py "${few_scenes[@]}"
-compiled=(--compile "${modes[@]}" --kinds inference --dtypes bfloat16 --batch-sizes 1)
+compiled=(--compile "${modes[@]}" --kinds inference --dtypes "${dtypes[0]}" --batch-sizes 1)
 measure necks_800x1216-compiled "${segmentors[@]}" --only neck "${compiled[@]}"
-measure resnet18-compiled configs/{baselines/resnet18,vt_resnet/vt-resnet18}_8xb32-90e_in1k.py "${compiled[@]}"
+measure resnet18-compiled configs/{baselines/resnet18,vt_resnet/vt-resnet18}_8xb32-90e_in1k.py --sizes $images \
+    "${compiled[@]}"
 
 [ ${#failed[@]} -eq 0 ] || { echo "failed: ${failed[*]}" && exit 1; }
