@@ -109,6 +109,7 @@ def test_two_machines_have_the_weights_of_one_machine_and_of_one_process(machine
         torch.testing.assert_close(*(checkpoint[part] for checkpoint in checkpoints), rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_host_name_that_leads_to_loopback_is_one_line(machines, tmp_path):
     """The machine that can't connect, either of them, says it at once; the other one waits, as for one that is late."""
     runs = start(machines, tmp_path, hosts=LOOPBACK_NAMES, **BY_ADDRESS)
