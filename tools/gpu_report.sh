@@ -72,7 +72,8 @@ PYTHON
 }
 
 segmentors=("$fpn" "$vt_fpn" --num-classes 54 --sizes "${sizes[@]}")
-"$python" -c 'import timm' 2>/dev/null || echo 'timm is not installed: its ResNets are skipped'
+has_timm="$("$python" -c "import importlib.util as util; print('yes' * bool(util.find_spec('timm')))")"
+[ "$has_timm" ] || echo 'timm is not installed: its ResNets are skipped'
 
 part tests run_tests
 part kernel-times "$python" tools/benchmark_kernels.py --time --out
@@ -80,8 +81,7 @@ measure necks_800x1216 "${segmentors[@]}" --only neck --batch-sizes "${few[@]}" 
 for depth in "${depths[@]}"; do
     resnet=configs/baselines/resnet${depth}_8xb32-90e_in1k.py
     vt_resnet=configs/vt_resnet/vt-resnet${depth}_8xb32-90e_in1k.py
-    peers=("torchvision:resnet$depth")
-    ! "$python" -c 'import timm' 2>/dev/null || peers+=("timm:resnet$depth")
+    peers=("torchvision:resnet$depth" ${has_timm:+"timm:resnet$depth"})
     measure "resnet$depth" "$resnet" "$vt_resnet" "${peers[@]}" --sizes $images --batch-sizes "${batches[@]}" --dtypes "${dtypes[@]}"
 done
 measure segmentors_800x1216 "${segmentors[@]}" --only whole --batch-sizes "${few[@]}" --dtypes "${dtypes[@]}"
