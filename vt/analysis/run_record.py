@@ -117,16 +117,20 @@ def describe_run(work_dir: Path) -> dict[str, str]:
     benchmark = read_json(
         Path(f'{work_dir}.benchmark.json'), 'test it first: tools/test.py CONFIG CHECKPOINT --benchmark'
     )
-    metrics = benchmark['metrics']
-    scores = [f'{metrics[key]:.2f} {name}' for key, name in METRICS.items() if key in metrics]
+    name, score = pick_score(benchmark['metrics'])
     return {
         'model': Path(training['config']).stem,
-        'score (%)': ', '.join(scores),
+        'score (%)': f'{score:.2f} {name}',
         'parameters (M)': f'{benchmark["parameters"] / 1e6:.2f}',
         'FLOPs (G)': f'{benchmark["flops"] / 1e9:.4f}',
         'images/s': f'{benchmark["throughput"]:.0f}',
         'training time (s)': f'{training["seconds"]:.0f}',
     }
+
+
+def pick_score(metrics: dict[str, float]) -> tuple[str, float]:
+    """The metric that tables show of a run, ``'top-1'`` or ``'mIoU'``, and its value in percent."""
+    return next((name, metrics[key]) for key, name in METRICS.items() if key in metrics)
 
 
 def read_json(path: Path, hint: str) -> Any:

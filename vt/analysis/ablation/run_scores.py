@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from vt.analysis.paper import ABLATIONS
-from vt.analysis.run_record import METRICS, read_json
+from vt.analysis.run_record import pick_score, read_json
 from vt.errors import UserError
 
 VARIANTS = {name for table in ABLATIONS.values() for name in table.variants.values() if name}
@@ -120,15 +120,15 @@ def _summarize(stem: str, length: str, runs: list[dict]) -> Scores:
 
 def summarize(runs: Sequence[dict], model: str, variant: str | None, data: str, length: str) -> Scores:
     """Scores of the records of several seeds, which share all else."""
-    metric = next(name for name in METRICS if name in runs[0]['metrics'])
+    scored = [pick_score(run['metrics']) for run in runs]
     return Scores(
         model=model,
         variant=variant,
         data=data,
         length=length,
         seeds=tuple(run['seed'] for run in runs),
-        scores=tuple(run['metrics'][metric] for run in runs),
-        metric=METRICS[metric],
+        scores=tuple(score for _, score in scored),
+        metric=scored[0][0],
         flops=runs[0]['flops'],
         parameters=runs[0]['parameters'],
     )

@@ -10,7 +10,7 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined
 from matplotlib.figure import Figure
 
-from vt.analysis.run_record import METRICS
+from vt.analysis.run_record import pick_score
 from vt.analysis.tables import to_markdown
 
 from . import path_times
@@ -98,7 +98,7 @@ def _read(path: Path) -> Any:
 
 
 def _describe_training(record: dict[str, Any]) -> dict[str, str]:
-    (metric, score), *_ = ((name, record['metrics'][key]) for key, name in METRICS.items() if key in record['metrics'])
+    metric, score = pick_score(record['metrics'])
     images = record['iterations'] * record['batch_size']
     return {
         'config': Path(record['config']).stem,
@@ -134,9 +134,9 @@ def fill(rows: list[dict[str, str]]) -> list[dict[str, str]]:
 
 def read_rows(path: Path) -> list[dict[str, str]] | None:
     """A JSON list of flat dictionaries as rows of a table, units as they are; None where the file isn't there."""
-    if not path.is_file():
+    content = _read(path)
+    if content is None:
         return None
-    content = json.loads(path.read_text())
     entries = content['results'] if isinstance(content, dict) else content
     flat = [{key: value for key, value in entry.items() if not isinstance(value, (list, dict))} for entry in entries]
     return fill([{key.replace('_', ' '): _describe(value) for key, value in entry.items()} for entry in flat])
