@@ -47,7 +47,8 @@ def parse_args() -> argparse.Namespace:
         nargs='*',
         default=['off'],
         metavar='MODE',
-        help="modes of torch.compile, and 'off'; without a mode: default. reduce-overhead: CUDA graphs",
+        help="modes of torch.compile, 'off', and 'tokens', the relations alone; without a mode: default. "
+        'reduce-overhead: CUDA graphs',
     )
     how.add_argument('--fuse-conv-bn', action='store_true', help='in inference, fold normalisations into convolutions')
     how.add_argument('--default-allocator', action='store_true', help="don't let glibc keep freed memory")

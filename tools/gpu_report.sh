@@ -33,7 +33,7 @@ else
     fpn=configs/baselines/fpn_r50_4xb8-90k_coco-stuff164k-800x1216.py
     vt_fpn=configs/vt_fpn/vt-fpn_r50_4xb8-90k_coco-stuff164k-800x1216.py
     sizes=(800x1216 512x512) images=224 batches=(1 32 256) few=(1 8) dtypes=(bfloat16 tf32 float32) depths=(18 50)
-    modes=(off default reduce-overhead)
+    modes=(off tokens default reduce-overhead)
     brief=(--rounds 30 --seconds 2)
     amp=(--amp --cfg-options optim_wrapper.dtype=bfloat16)
     few_digits=() few_scenes=()

@@ -18,6 +18,7 @@ from vt.checkpoints.loading import weights_only
 from vt.checkpoints.plain import make_plain
 from vt.engine.interruption.seeds import seeded_loader
 from vt.errors import UserError
+from vt.models.token_side import compile_token_side
 from vt.registry import HOOKS, RUNNERS
 
 from .speed_settings import SpeedSettings, require_compiler, to_channels_last
@@ -91,8 +92,9 @@ class VTRunner(OwnRunner, Runner):
     def setup_env(self, env_cfg: dict) -> None:
         """Set up the process before mmengine does, which sets threads too; nothing is built yet."""
         self.speed = SpeedSettings(**self.cfg.get('speed', {}))
-        if self.speed.compile and not self.cfg.get('compile'):
+        if self.speed.compile or self.speed.compile_tokens:
             require_compiler()
+        if self.speed.compile and not self.cfg.get('compile'):
             self.cfg.compile = True
         self.process_speed = self.speed.set_process()
         super().setup_env(env_cfg)
@@ -102,11 +104,13 @@ class VTRunner(OwnRunner, Runner):
         return super().build_logger(*args, distributed=True, **kwargs)
 
     def build_model(self, model: nn.Module | dict) -> nn.Module:
-        """The model, in channels_last before it is wrapped for DDP."""
+        """The model, in channels_last and its token side compiled before it is wrapped for DDP."""
         with weights_only():  # it may have some of its own to read, such as a teacher's
             model = super().build_model(model)
         if self.speed.channels_last:
             to_channels_last(model)
+        if self.speed.compile_tokens:
+            compile_token_side(model)
         return model
 
     def register_hooks(self, *args, **kwargs) -> None:
@@ -145,6 +149,7 @@ class VTRunner(OwnRunner, Runner):
             f'channels_last {_on(self.speed.channels_last)}',
             self.process_speed,
             f'cudnn.benchmark {_on(cudnn)}',
+            f'compile_tokens {_on(self.speed.compile_tokens)}',
             f'AMP {_on(amp)} (--amp)',
             f'compile {_on(self.cfg.get("compile"))} (--compile)',
         ]

@@ -37,6 +37,8 @@ class SpeedSettings:
         threads: threads of PyTorch's operators on the CPU; ``'auto'`` see :func:`use_threads`.
         cudnn_benchmark: let cuDNN try its convolutions while training, whose images have one size. mmengine's
             ``env_cfg.cudnn_benchmark=True`` does it while testing too.
+        compile_tokens: compile the relations of visual tokens alone, see
+            :func:`vt.models.token_side.compile_token_side`; what it gains on a GPU is not measured yet.
         compile: ``torch.compile`` the steps of training and of testing; mmengine's key ``compile`` takes its options.
     """
 
@@ -44,6 +46,7 @@ class SpeedSettings:
     keep_memory: bool = True
     threads: int | str = 'auto'
     cudnn_benchmark: bool = True
+    compile_tokens: bool = False
     compile: bool = False
 
     def set_process(self) -> str:

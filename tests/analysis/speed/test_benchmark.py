@@ -12,9 +12,10 @@ from vt.analysis.speed.measurement import Measurement, Setting
 from vt.analysis.speed.model_memory import peak_memories
 from vt.analysis.speed.scaling import draw_scaling, exponent, scaling_lines
 from vt.analysis.speed.subject import Subject
-from vt.analysis.speed.timing import time_token_side, token_side
+from vt.analysis.speed.timing import time_token_side
 from vt.analysis.speed.workload import Workload
 from vt.models.grouped_linear import GroupedLinear
+from vt.models.token_side import token_side
 
 CONFIGS = Path(__file__).parents[3] / 'configs'
 FPN, VT_FPN = (str(CONFIGS / f'{name}_r18_digit-scenes.py') for name in ('baselines/fpn', 'vt_fpn/vt-fpn'))

@@ -16,6 +16,7 @@ from torch import Tensor
 from vt.errors import MissingFileError, UserError
 
 KINDS = ('inference', 'training')
+TOKENS = 'tokens'  # what is compiled: the token side's relations alone
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Setting:
         dtype: ``'float32'``; ``'tf32'``, the same with a GPU's products in TensorFloat-32; or the lower precision of
             autocast, as ``--amp`` has it: weights stay in float32.
         memory_format: ``'channels_last'`` or ``'contiguous'``, of weights and images.
-        compile: ``'off'``, or a mode of ``torch.compile``.
+        compile: ``'off'``, ``TOKENS``, or a mode of ``torch.compile``.
         fuse_conv_bn: in inference, fold each batch normalisation into the convolution before it, as for deployment.
         batch_size: N.
         size: H and W.

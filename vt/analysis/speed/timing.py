@@ -18,7 +18,7 @@ import torch
 from rich.progress import track
 from torch import nn
 
-from vt.models.grouped_linear import GroupedLinear
+from vt.models.token_side import token_side
 
 Step = Callable[[], object]
 SHORTEST_RUN = 0.01  # seconds on a GPU
@@ -113,22 +113,11 @@ def resident_memory(field: str) -> int:
     return int(line.split()[1]) * 1024
 
 
-def token_side(module: nn.Module) -> list[nn.Module]:
-    """The outermost modules that see tokens and no pixels: relations, and token-side matrices outside of them."""
-    found: dict[str, nn.Module] = {}
-    for name, part in module.named_modules():
-        is_relation = name.split('.')[-1] == 'relation' and any(True for _ in part.parameters())
-        inside = any(name.startswith(f'{outer}.') for outer in found)
-        if (is_relation or isinstance(part, GroupedLinear)) and not inside:
-            found[name] = part
-    return list(found.values())
-
-
 def time_token_side(module: nn.Module, step: Step, device: torch.device, rounds: int = 20) -> list[float] | None:
-    """Seconds that a step of inference of a module, not compiled, spends in :func:`token_side`; None without it.
+    """Seconds that a step of inference of a module, not compiled, spends in its token side; None without one.
 
-    One number a run, after two that don't count. Only calls of modules are seen: products that a module makes of
-    another one's weights are not. On a GPU its own clock counts.
+    What that is: :func:`vt.models.token_side.token_side`. One number a run, after two that don't count. Only calls of
+    modules are seen: products that a module makes of another one's weights are not. On a GPU its own clock counts.
     """
     parts, marks, runs = token_side(module), [], []
     hooks = [part.register_forward_pre_hook(lambda *_: marks.append(_now(device))) for part in parts]

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 
 from vt.analysis.complexity.counting import Complexity, count_complexity, has_neck
 from vt.errors import UserError
+from vt.models.token_side import compile_token_side
 
-from .measurement import Setting
+from .measurement import TOKENS, Setting
 from .roofline import Operator, matrix_operators
 from .timing import Step
 
@@ -37,6 +38,8 @@ class Workload:
             raise UserError(f'{type(model).__name__} has no {part} to measure: leave out --only {part}, or this model')
         self.part, self.setting = part, setting
         self.module = model if part == 'whole' else getattr(model, part)
+        if setting.compile == TOKENS:
+            compile_token_side(self.module)
         self.options = dict(mode='tensor') if part == 'whole' else {}
         if part == 'neck':
             self.inputs = _random_maps(model.backbone, setting)
@@ -66,7 +69,7 @@ class Workload:
 
     def _prepare(self, module: nn.Module) -> Callable[..., Any]:
         """The module's forward pass in this setting."""
-        compiles = self.setting.compile != 'off'
+        compiles = self.setting.compile not in ('off', TOKENS)
         call = torch.compile(module, mode=self.setting.compile) if compiles else module
 
         def forward(*args: Any, **options: Any) -> Any:
