@@ -2,14 +2,37 @@
 
 from vt._libraries import import_on_demand
 
-from .backbones import VTResNet
+from .attentions import (
+    Attention,
+    ClassAttention,
+    CosineAttention,
+    GraphConvolution,
+    HeadMixing,
+    ParallelAttention,
+    PoolingReduction,
+    PyramidReduction,
+    StridedReduction,
+    TokenTransformer,
+    ValueTransformer,
+    Windows,
+)
+from .backbones import TokenBackbone, VTResNet
+from .block import Block
 from .classifiers import DistilledClassifier
+from .embeddings import ConvolutionalEmbed, PatchEmbed, PatchMerging
+from .feed_forward import FeedForward
+from .fusers import Projector
+from .grid import OnMap
 from .heads import DropoutLinearClsHead
 from .necks import TokenAverage, TokenEncoder
-from .position_encoder import PositionEncoder
-from .projector import Projector
+from .positions import (
+    AbsolutePosition,
+    ConditionalPosition,
+    ContinuousPositionBias,
+    PositionEncoder,
+    RelativePositionBias,
+)
 from .recording import Record, record_attention
-from .relations import GraphConvolution, TokenTransformer, ValueTransformer
 from .tokenizers import (
     AttentionTokenizer,
     ClusteringTokenizer,
@@ -23,25 +46,45 @@ from .vt_module import VTModule
 
 __all__ = [
     'VTFPN',
+    'AbsolutePosition',
+    'Attention',
     'AttentionTokenizer',
+    'Block',
+    'ClassAttention',
     'ClusteringTokenizer',
+    'ConditionalPosition',
+    'ContinuousPositionBias',
+    'ConvolutionalEmbed',
+    'CosineAttention',
     'DistilledClassifier',
     'DropoutLinearClsHead',
     'DynamicTokenizer',
+    'FeedForward',
     'FilterTokenizer',
     'GraphConvolution',
+    'HeadMixing',
+    'OnMap',
+    'ParallelAttention',
+    'PatchEmbed',
+    'PatchMerging',
+    'PoolingReduction',
     'PoolingTokenizer',
     'PositionEncoder',
     'Projector',
+    'PyramidReduction',
     'Record',
     'RecurrentTokenizer',
+    'RelativePositionBias',
+    'StridedReduction',
     'TokenAverage',
+    'TokenBackbone',
     'TokenEncoder',
     'TokenTransformer',
     'Tokenizer',
     'VTModule',
     'VTResNet',
     'ValueTransformer',
+    'Windows',
     'record_attention',
 ]
 

@@ -1,0 +1,8 @@
+# PVTv2-B2-Li: keys and values of every stage are averages over a grid of 7x7, so that attention is linear in the
+# pixels; the feed-forward has an activation before its convolution, too.
+_base_ = 'pvtv2-b2_16xb64-300e_in1k.py'
+
+stages = _base_.model.backbone.stages
+for stage in stages:
+    stage['attention'] = dict(reduce=dict(type='vt.PoolingReduction'))
+model = dict(backbone=dict(stages=stages))

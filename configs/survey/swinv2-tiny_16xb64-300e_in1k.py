@@ -1,0 +1,40 @@
+# Swin v2-T at 256x256, windows of 8x8 (Liu et al., CVPR 2022): cosine attention, continuous positions, norms behind.
+_base_ = '../_base_/survey_16xb64-300e_in1k.py'
+
+bias = dict(type='vt.ContinuousPositionBias')
+attention = [
+    dict(type='vt.CosineAttention', bias=bias, windows=dict(type='vt.Windows', window=8)),
+    dict(type='vt.CosineAttention', bias=bias, windows=dict(type='vt.Windows', window=8, shift=4)),
+]
+merging = dict(type='vt.PatchMerging', use_post_norm=True)
+
+model = dict(
+    backbone=dict(
+        image_size=256,
+        drop_path_rate=0.2,
+        norm_cfg=dict(type='LN'),
+        post_norm=True,
+        attention=attention,
+        stages=[
+            dict(
+                channels=96,
+                num_heads=3,
+                depth=2,
+                embed=dict(type='vt.PatchEmbed', kernel_size=4, norm_cfg=dict(type='LN')),
+            ),
+            dict(channels=192, num_heads=6, depth=2, embed=merging),
+            dict(channels=384, num_heads=12, depth=6, embed=merging),
+            dict(channels=768, num_heads=24, depth=2, embed=merging, norm=True),
+        ],
+    ),
+    head=dict(in_channels=768),
+)
+
+train_pipeline = _base_.train_pipeline
+train_pipeline[1]['scale'] = 256
+test_pipeline = _base_.test_pipeline
+test_pipeline[1]['scale'] = 292
+test_pipeline[2]['crop_size'] = 256
+train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+test_dataloader = val_dataloader

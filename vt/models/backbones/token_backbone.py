@@ -1,0 +1,231 @@
+"""One backbone of parts: a vision transformer is a list of stages, and a stage what its config names.
+
+Letters: N batch, K class tokens, P = H * W tokens of a stage's grid, C channels.
+"""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from mmcv.cnn import build_norm_layer
+from mmpretrain.models.backbones.base_backbone import BaseBackbone
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from vt.errors import UserError
+from vt.registry import MODELS
+
+from ..attentions.windows import Windows
+from ..grid import Size, split_class_tokens, to_map
+
+NORM = dict(type='LN', eps=1e-6)
+INIT = (dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0),)
+
+
+class Stage(nn.Module):
+    """Tokens from a map, their positions, and blocks.
+
+    Args:
+        in_channels: of the map.
+        size: of the map in training.
+        channels: C.
+        depth: number of blocks.
+        drop_paths: stochastic depth of each.
+        embed: config of how tokens come from the map; None where they are those of the stage before.
+        class_tokens: K, learned tokens before the grid's.
+        position: config of what tells all tokens their places, before the first block.
+        conditional: config of a token part that does so behind the first block, such as CPVT's.
+        norm: normalise what leaves the stage.
+        norm_cfg: the normalisation, the blocks' too.
+        block: what the blocks have in common; ``attention`` and others are a config, or a list of configs that the
+            blocks take in turn.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        size: Size,
+        channels: int,
+        depth: int,
+        drop_paths: Sequence[float],
+        embed: dict | None = None,
+        class_tokens: int = 0,
+        position: dict | None = None,
+        conditional: dict | None = None,
+        norm: bool = False,
+        norm_cfg: dict = NORM,
+        **block: Any,
+    ) -> None:
+        super().__init__()
+        widths = dict(in_channels=in_channels, channels=channels)
+        self.embed = MODELS.build(embed, default_args=widths) if embed else None
+        self.size = _grid(self.embed, in_channels, size) if embed else size
+        self.class_tokens = nn.Parameter(torch.zeros(1, class_tokens, channels)) if class_tokens else None
+        places = dict(channels=channels, size=self.size, num_class_tokens=class_tokens)
+        self.position = MODELS.build(position, default_args=places) if position else None
+        self.blocks = nn.ModuleList()
+        for index, drop_path in enumerate(drop_paths):
+            options = {
+                key: value[index % len(value)] if isinstance(value, list) else value for key, value in block.items()
+            }
+            options = dict(channels=channels, size=self.size, norm_cfg=norm_cfg, drop_path=drop_path) | options
+            self.blocks.append(MODELS.build(dict(type='vt.Block') | options))
+        self.conditional = MODELS.build(conditional, default_args=dict(channels=channels)) if conditional else None
+        self.norm = build_norm_layer(norm_cfg, channels)[1] if norm else nn.Identity()
+        if self.class_tokens is not None:
+            nn.init.trunc_normal_(self.class_tokens, std=0.02)
+
+    def forward(self, x: Tensor, size: Size, with_cp: bool = False) -> tuple[Tensor, Size]:
+        """A map or, without an embedding, tokens, to tokens ``(N, K + P, C)`` and the size of their grid."""
+        if self.embed is not None:
+            x, size = self.embed(x)
+        if self.class_tokens is not None:
+            x = torch.cat([self.class_tokens.expand(len(x), -1, -1), x], dim=1)
+        if self.position is not None:
+            x = self.position(x, size)
+        for index, block in enumerate(self.blocks):
+            x = checkpoint(block, x, size, use_reentrant=False) if with_cp and x.requires_grad else block(x, size)
+            if index == 0 and self.conditional is not None:
+                x = self.conditional(x, size)
+        return self.norm(x), size
+
+
+@MODELS.register_module()
+class TokenBackbone(BaseBackbone):
+    """A vision transformer of the parts that a config names; the survey's systems are in ``configs/survey``.
+
+    Args:
+        stages: options of each :class:`Stage`; one that a stage does not name is in ``**shared``.
+        image_size: height and width in training, one number for both; positions are resized for others.
+        in_channels: of an image.
+        out_type: ``'class_tokens'``, the first one ``(N, C)`` or, of several, a tuple of them; ``'average'`` of the
+            grid's tokens, ``(N, C)``; ``'map'``, ``(N, C, H, W)``; ``'tokens'``, all of them, ``(N, K + P, C)``.
+        out_indices: stages whose output is returned; the last one by default.
+        norm_outputs: normalise the outputs of the stages that don't do so by themselves.
+        drop_path_rate: stochastic depth of the last block; rates grow linearly from 0.
+        frozen_stages: the stages up to this one are not trained; -1 for none.
+        with_cp: recompute blocks in the backward pass to save memory.
+        init_cfg: as in mmengine; by default matrices are drawn with a standard deviation of 0.02.
+        **shared: options of all stages.
+
+    Raises:
+        UserError: an unknown output; a class token beside an attention that has no place for it; sizes that don't
+            divide.
+    """
+
+    OUTPUTS = dict(
+        class_tokens=lambda x, size: _unpack(split_class_tokens(x, size)[0].unbind(1)),
+        average=lambda x, size: split_class_tokens(x, size)[1].mean(dim=1),
+        map=lambda x, size: to_map(split_class_tokens(x, size)[1], size),
+        tokens=lambda x, size: x,
+    )
+
+    def __init__(
+        self,
+        stages: Sequence[dict],
+        image_size: int | Size = 224,
+        in_channels: int = 3,
+        out_type: str = 'average',
+        out_indices: Sequence[int] = (-1,),
+        norm_outputs: bool = False,
+        drop_path_rate: float = 0.0,
+        frozen_stages: int = -1,
+        with_cp: bool = False,
+        init_cfg: dict | Sequence[dict] = INIT,
+        **shared: Any,
+    ) -> None:
+        super().__init__(list(init_cfg) if isinstance(init_cfg, Sequence) else init_cfg)
+        if out_type not in self.OUTPUTS:
+            raise UserError(f'TokenBackbone: out_type={out_type!r} is not one of {", ".join(self.OUTPUTS)}')
+        size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
+        drop_paths = torch.linspace(0, drop_path_rate, sum(stage['depth'] for stage in stages)).tolist()
+        self.stages = nn.ModuleList()
+        for options in stages:
+            options = _merge(shared, options)
+            rates, drop_paths = drop_paths[: options['depth']], drop_paths[options['depth'] :]
+            stage = Stage(in_channels, size, drop_paths=rates, **options)
+            in_channels, size = options['channels'], stage.size
+            self.stages.append(stage)
+        self._refuse_class_tokens_in_windows()
+        self.give = self.OUTPUTS[out_type]
+        self.out_indices = sorted(index % len(stages) for index in out_indices)
+        self.with_cp = with_cp
+        self.frozen_stages = frozen_stages
+        self.out_norms = nn.ModuleDict()
+        for index in self.out_indices:
+            if norm_outputs and isinstance(self.stages[index].norm, nn.Identity):
+                norm_cfg = shared.get('norm_cfg', NORM)
+                self.out_norms[str(index)] = build_norm_layer(norm_cfg, stages[index]['channels'])[1]
+        self._freeze()
+
+    def _refuse_class_tokens_in_windows(self) -> None:
+        has_class_tokens = False
+        for index, stage in enumerate(self.stages):
+            has_class_tokens = stage.class_tokens is not None or (has_class_tokens and stage.embed is None)
+            for part in stage.modules():
+                if has_class_tokens and isinstance(part, Windows):
+                    raise UserError(
+                        f'TokenBackbone: stage {index} has class tokens, and its attention has no place for them among '
+                        f'{type(part).__name__}; set class_tokens=0 there, or leave out windows'
+                    )
+
+    def forward(self, x: Tensor) -> tuple:
+        """Images ``(N, in_channels, height, width)`` to a tuple, what ``out_type`` says of each of ``out_indices``."""
+        size, outs = tuple(x.shape[2:]), []
+        for index, stage in enumerate(self.stages):
+            if stage.embed is not None and index:
+                x = to_map(split_class_tokens(x, size)[1], size)
+            x, size = stage(x, size, self.with_cp)
+            if index in self.out_indices:
+                norm = self.out_norms[str(index)] if str(index) in self.out_norms else nn.Identity()
+                outs.append(self.give(norm(x), size))
+        return tuple(outs)
+
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay.
+
+        What comes before the blocks of a stage counts as its first block, but 0 in the first stage; what comes behind
+        the last block is the last layer.
+        """
+        depths = [len(stage.blocks) for stage in self.stages]
+        num_layers = sum(depths) + 2
+        if not param_name.startswith(f'{prefix}stages.'):
+            return num_layers - 1, num_layers
+        stage, part, *rest = param_name.removeprefix(f'{prefix}stages.').split('.')
+        before = sum(depths[: int(stage)])
+        if part == 'blocks':
+            return before + int(rest[0]) + 1, num_layers
+        behind = part == 'norm' and int(stage) == len(depths) - 1
+        return (num_layers - 1 if behind else before + bool(before)), num_layers
+
+    def train(self, mode: bool = True) -> 'TokenBackbone':
+        """Switch modes; frozen stages stay in evaluation mode."""
+        super().train(mode)
+        self._freeze()
+        return self
+
+    def _freeze(self) -> None:
+        for stage in self.stages[: self.frozen_stages + 1]:
+            stage.eval()
+            stage.requires_grad_(False)
+
+
+def _grid(embed: nn.Module, in_channels: int, size: Size) -> Size:
+    """Size of the grid that an embedding makes of a map; nothing is computed."""
+    skeleton = copy.deepcopy(embed).to('meta').eval()
+    return tuple(skeleton(torch.empty(1, in_channels, *size, device='meta'))[1])
+
+
+def _merge(shared: dict, own: dict) -> dict:
+    """A stage's options over what all stages share; dictionaries are merged one level deep."""
+    merged = dict(shared)
+    for key, value in own.items():
+        both = isinstance(value, dict) and isinstance(shared.get(key), dict)
+        merged[key] = shared[key] | value if both else value
+    return merged
+
+
+def _unpack(items: tuple) -> Any:
+    """The only item, or all of them."""
+    return items[0] if len(items) == 1 else items

@@ -1,0 +1,40 @@
+"""Convolutions before the patches: early layers that see neighbours (CeiT, ResT, LV-ViT, early convolutions)."""
+
+from mmcv.cnn import ConvModule
+from torch import Tensor, nn
+
+from vt.registry import MODELS
+
+from ..grid import Size
+from .patches import PatchEmbed
+
+
+@MODELS.register_module()
+class ConvolutionalEmbed(nn.Module):
+    """Convolutions with their normalisation and activation, a pooling on request, then a token a patch.
+
+    Args:
+        in_channels: of the map.
+        channels: C.
+        layers: configs of the convolutions, options of :class:`mmcv.cnn.ConvModule`, each with its ``out_channels``.
+        patch: options of :class:`PatchEmbed`; none of its convolution where it is None, and the last layer has C
+            channels.
+        pool: side of a max pooling of stride 2 behind the layers; none where it is None.
+    """
+
+    def __init__(
+        self, in_channels: int, channels: int, layers: list[dict], patch: dict | None = None, pool: int | None = None
+    ) -> None:
+        super().__init__()
+        modules = []
+        for layer in layers:
+            modules.append(ConvModule(**dict(in_channels=in_channels, padding=layer['kernel_size'] // 2) | layer))
+            in_channels = layer['out_channels']
+        if pool is not None:
+            modules.append(nn.MaxPool2d(pool, stride=2, padding=pool // 2))
+        self.layers = nn.Sequential(*modules)
+        self.patch = PatchEmbed(in_channels, channels, **patch or dict(kernel_size=1))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Size]:
+        """Map ``(N, in_channels, H, W)`` to tokens ``(N, P, C)`` and the size of their grid."""
+        return self.patch(self.layers(x))
