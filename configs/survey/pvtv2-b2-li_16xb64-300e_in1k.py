@@ -5,4 +5,5 @@ _base_ = 'pvtv2-b2_16xb64-300e_in1k.py'
 stages = _base_.model.backbone.stages
 for stage in stages:
     stage['attention'] = dict(reduce=dict(type='vt.PoolingReduction'))
-model = dict(backbone=dict(stages=stages))
+feed_forward = dict(enter_act_cfg=dict(type='ReLU'))
+model = dict(backbone=dict(stages=stages, feed_forward=feed_forward))

@@ -8,6 +8,7 @@ embed = dict(type='vt.PatchEmbed', kernel_size=3, stride=2, padding=1, norm_cfg=
 
 model = dict(
     backbone=dict(
+        public_names='pvtv2',
         drop_path_rate=0.1,
         norm=True,
         attention=dict(type='vt.Attention'),

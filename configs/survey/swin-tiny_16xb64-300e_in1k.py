@@ -10,6 +10,7 @@ merging = dict(type='vt.PatchMerging')
 
 model = dict(
     backbone=dict(
+        public_names='swin',
         drop_path_rate=0.2,
         norm_cfg=dict(type='LN'),
         attention=attention,

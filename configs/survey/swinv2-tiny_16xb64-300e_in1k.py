@@ -10,6 +10,7 @@ merging = dict(type='vt.PatchMerging', use_post_norm=True)
 
 model = dict(
     backbone=dict(
+        public_names='swinv2',
         image_size=256,
         drop_path_rate=0.2,
         norm_cfg=dict(type='LN'),

@@ -6,6 +6,7 @@ embed = dict(type='vt.PatchEmbed', kernel_size=2, norm_cfg=dict(type='LN'))
 
 model = dict(
     backbone=dict(
+        public_names='twins',
         drop_path_rate=0.2,
         conditional=dict(type='vt.ConditionalPosition'),
         attention=dict(type='vt.Attention'),

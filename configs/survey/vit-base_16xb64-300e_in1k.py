@@ -3,6 +3,7 @@ _base_ = '../_base_/survey_16xb64-300e_in1k.py'
 
 model = dict(
     backbone=dict(
+        public_names='vit',
         out_type='class_tokens',
         drop_path_rate=0.1,
         stages=[

@@ -20,11 +20,12 @@ from .backbones import TokenBackbone, VTResNet
 from .block import Block
 from .classifiers import DistilledClassifier
 from .embeddings import ConvolutionalEmbed, PatchEmbed, PatchMerging
-from .feed_forward import FeedForward
+from .feed_forward import FeedForward, SqueezeExcite
 from .fusers import Projector
 from .grid import OnMap
 from .heads import DropoutLinearClsHead
-from .necks import TokenAverage, TokenEncoder
+from .necks import LayerwiseClassAttention, TokenAverage, TokenEncoder
+from .norms import TokenBatchNorm
 from .positions import (
     AbsolutePosition,
     ConditionalPosition,
@@ -63,6 +64,7 @@ __all__ = [
     'FilterTokenizer',
     'GraphConvolution',
     'HeadMixing',
+    'LayerwiseClassAttention',
     'OnMap',
     'ParallelAttention',
     'PatchEmbed',
@@ -75,9 +77,11 @@ __all__ = [
     'Record',
     'RecurrentTokenizer',
     'RelativePositionBias',
+    'SqueezeExcite',
     'StridedReduction',
     'TokenAverage',
     'TokenBackbone',
+    'TokenBatchNorm',
     'TokenEncoder',
     'TokenTransformer',
     'Tokenizer',

@@ -21,7 +21,8 @@ class Branch(nn.Module):
         channels: C.
         norm_cfg: normalisation; none where it is None.
         post_norm: behind the part instead of before it (Swin v2, section 3.2).
-        layer_scale: first value of a factor a channel (CaiT, section 2); none where it is None.
+        layer_scale: first value of a learned factor a channel (CaiT, section 2); none where it is None.
+        gain: a fixed factor.
         drop_path: probability to drop a sample's result (stochastic depth).
     """
 
@@ -32,6 +33,7 @@ class Branch(nn.Module):
         norm_cfg: dict | None,
         post_norm: bool = False,
         layer_scale: float | None = None,
+        gain: float = 1.0,
         drop_path: float = 0.0,
     ) -> None:
         super().__init__()
@@ -39,10 +41,12 @@ class Branch(nn.Module):
         self.norm, self.post_norm = (nn.Identity(), norm) if post_norm else (norm, nn.Identity())
         self.part = part
         self.scale = nn.Identity() if layer_scale is None else LayerScale(channels, layer_scale)
+        self.gain = gain
         self.drop_path = DropPath(drop_path)
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
-        return self.drop_path(self.scale(self.post_norm(self.part(self.norm(x), size))))
+        added = self.scale(self.post_norm(self.part(self.norm(x), size)))
+        return self.drop_path(added if self.gain == 1 else self.gain * added)
 
 
 @MODELS.register_module()
@@ -56,9 +60,9 @@ class Block(nn.Module):
         size: height and width of the grid in training.
         num_heads: of the attention.
         attention, feed_forward: configs of the parts.
-        between: config of a token part whose result is added between the two, without a normalisation; none by default.
-        norm_cfg: normalisation of both branches.
-        **branch: other options of :class:`Branch`.
+        between: config of a third part, which is added between the two, never dropped; none by default.
+        feed_forward_branch: what :class:`Branch` has otherwise for the feed-forward.
+        **branch: options of every :class:`Branch`.
     """
 
     def __init__(
@@ -69,16 +73,19 @@ class Block(nn.Module):
         attention: dict,
         feed_forward: dict,
         between: dict | None = None,
-        norm_cfg: dict | None = None,
+        feed_forward_branch: dict | None = None,
         **branch,
     ) -> None:
         super().__init__()
-        options = dict(channels=channels, norm_cfg=norm_cfg or dict(type='LN', eps=1e-6)) | branch
+        options = dict(channels=channels) | branch
         attend = MODELS.build(attention, default_args=dict(channels=channels, num_heads=num_heads, size=size))
         feed = MODELS.build(feed_forward, default_args=dict(channels=channels))
         self.attention = Branch(attend, **options)
-        self.between = MODELS.build(between, default_args=dict(channels=channels)) if between else None
-        self.feed_forward = Branch(feed, **options)
+        self.between = None
+        if between:
+            part = MODELS.build(between, default_args=dict(channels=channels))
+            self.between = Branch(part, **options | dict(drop_path=0.0))
+        self.feed_forward = Branch(feed, **options | (feed_forward_branch or {}))
         self.class_alone = getattr(attend, 'updates_class_tokens_alone', False)
 
     def forward(self, x: Tensor, size: Size) -> Tensor:

@@ -39,13 +39,21 @@ class OnMap(nn.Module):
         combine: ``'plain'``, the module's result; ``'add'``, its sum with its input; ``'gate'``, the input times the
             sigmoid of the result.
         module: config of the module; missing keys are those of a depthwise 3x3 convolution with a bias.
+        size, num_class_tokens: not used; every position is told them.
     """
 
     COMBINATIONS = dict(
         plain=lambda x, result: result, add=lambda x, result: x + result, gate=lambda x, result: x * result.sigmoid()
     )
 
-    def __init__(self, channels: int, combine: str = 'plain', module: dict | None = None) -> None:
+    def __init__(
+        self,
+        channels: int,
+        combine: str = 'plain',
+        module: dict | None = None,
+        size: Size | None = None,
+        num_class_tokens: int = 0,
+    ) -> None:
         super().__init__()
         depthwise = dict(type='ConvModule', kernel_size=3, act_cfg=None)
         config = depthwise | (module or {})

@@ -206,10 +206,15 @@ class HeadMixing(nn.Sequential):
         num_heads: h.
         convolve: have the convolution.
         norm: class of the normalisation in :mod:`torch.nn`, such as ``'BatchNorm2d'``; none by default.
-        bias: of the convolution.
+        gain: a fixed factor on the result.
     """
 
-    def __init__(self, num_heads: int, convolve: bool = True, norm: str | None = None, bias: bool = True) -> None:
-        layers = [nn.Conv2d(num_heads, num_heads, 1, bias=bias)] if convolve else []
+    def __init__(self, num_heads: int, convolve: bool = True, norm: str | None = None, gain: float = 1.0) -> None:
+        layers = [nn.Conv2d(num_heads, num_heads, 1)] if convolve else []
         layers += [getattr(nn, norm)(num_heads)] if norm else []
         super().__init__(*layers)
+        self.gain = gain
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(N, h, T, S)`` to ``(N, h, T, S)``."""
+        return super().forward(x) if self.gain == 1 else self.gain * super().forward(x)

@@ -18,6 +18,7 @@ from vt.registry import MODELS
 
 from ..attentions.windows import Windows
 from ..grid import Size, split_class_tokens, to_map
+from .pretrained import load_public_weights
 
 NORM = dict(type='LN', eps=1e-6)
 INIT = (dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0),)
@@ -35,7 +36,10 @@ class Stage(nn.Module):
         embed: config of how tokens come from the map; None where they are those of the stage before.
         class_tokens: K, learned tokens before the grid's.
         position: config of what tells all tokens their places, before the first block.
-        conditional: config of a token part that does so behind the first block, such as CPVT's.
+        conditional: config of a token part that does so behind a block, such as CPVT's.
+        conditional_blocks: how many of the first blocks have one behind them.
+        drop_path: stochastic depth of all blocks, in the place of ``drop_paths``.
+        tied: a part of every block, by its name in it, of which the stage has one (P2T's convolutions).
         norm: normalise what leaves the stage.
         norm_cfg: the normalisation, the blocks' too.
         block: what the blocks have in common; ``attention`` and others are a config, or a list of configs that the
@@ -53,6 +57,9 @@ class Stage(nn.Module):
         class_tokens: int = 0,
         position: dict | None = None,
         conditional: dict | None = None,
+        conditional_blocks: int = 1,
+        drop_path: float | None = None,
+        tied: str | None = None,
         norm: bool = False,
         norm_cfg: dict = NORM,
         **block: Any,
@@ -65,19 +72,29 @@ class Stage(nn.Module):
         places = dict(channels=channels, size=self.size, num_class_tokens=class_tokens)
         self.position = MODELS.build(position, default_args=places) if position else None
         self.blocks = nn.ModuleList()
-        for index, drop_path in enumerate(drop_paths):
-            options = {
-                key: value[index % len(value)] if isinstance(value, list) else value for key, value in block.items()
-            }
-            options = dict(channels=channels, size=self.size, norm_cfg=norm_cfg, drop_path=drop_path) | options
-            self.blocks.append(MODELS.build(dict(type='vt.Block') | options))
-        self.conditional = MODELS.build(conditional, default_args=dict(channels=channels)) if conditional else None
+        block = dict(type='vt.Block', channels=channels, size=self.size, norm_cfg=norm_cfg) | block
+        for index, rate in enumerate(drop_paths):
+            own = {key: value[index % len(value)] if isinstance(value, list) else value for key, value in block.items()}
+            self.blocks.append(MODELS.build(own | dict(drop_path=rate if drop_path is None else drop_path)))
+        if tied:
+            owner, name = tied.rsplit('.', 1)
+            for each in self.blocks[1:]:
+                setattr(each.get_submodule(owner), name, self.blocks[0].get_submodule(tied))
+        self.conditional = nn.ModuleList(
+            MODELS.build(conditional, default_args=dict(channels=channels))
+            for _ in range(conditional_blocks if conditional else 0)
+        )
         self.norm = build_norm_layer(norm_cfg, channels)[1] if norm else nn.Identity()
         if self.class_tokens is not None:
             nn.init.trunc_normal_(self.class_tokens, std=0.02)
 
-    def forward(self, x: Tensor, size: Size, with_cp: bool = False) -> tuple[Tensor, Size]:
-        """A map or, without an embedding, tokens, to tokens ``(N, K + P, C)`` and the size of their grid."""
+    def forward(
+        self, x: Tensor, size: Size, with_cp: bool = False, classes: list[Tensor] | None = None
+    ) -> tuple[Tensor, Size]:
+        """A map or, without an embedding, tokens, to tokens ``(N, K + P, C)`` and the size of their grid.
+
+        ``classes`` takes the class token ``(N, C)`` of each block.
+        """
         if self.embed is not None:
             x, size = self.embed(x)
         if self.class_tokens is not None:
@@ -86,8 +103,10 @@ class Stage(nn.Module):
             x = self.position(x, size)
         for index, block in enumerate(self.blocks):
             x = checkpoint(block, x, size, use_reentrant=False) if with_cp and x.requires_grad else block(x, size)
-            if index == 0 and self.conditional is not None:
-                x = self.conditional(x, size)
+            if index < len(self.conditional):
+                x = self.conditional[index](x, size)
+            if classes is not None:
+                classes.append(x[:, 0])
         return self.norm(x), size
 
 
@@ -100,12 +119,15 @@ class TokenBackbone(BaseBackbone):
         image_size: height and width in training, one number for both; positions are resized for others.
         in_channels: of an image.
         out_type: ``'class_tokens'``, the first one ``(N, C)`` or, of several, a tuple of them; ``'average'`` of the
-            grid's tokens, ``(N, C)``; ``'map'``, ``(N, C, H, W)``; ``'tokens'``, all of them, ``(N, K + P, C)``.
+            grid's tokens, ``(N, C)``; ``'map'``, ``(N, C, H, W)``; ``'tokens'``, all of them, ``(N, K + P, C)``;
+            ``'layers'``, the class token of each block, ``(N, depth, C)``.
         out_indices: stages whose output is returned; the last one by default.
         norm_outputs: normalise the outputs of the stages that don't do so by themselves.
         drop_path_rate: stochastic depth of the last block; rates grow linearly from 0.
         frozen_stages: the stages up to this one are not trained; -1 for none.
         with_cp: recompute blocks in the backward pass to save memory.
+        public_names: key of :data:`vt.models.backbones.public_names.PUBLIC_NAMES`, where the system's public
+            checkpoints have a table; ``init_cfg=dict(type='Pretrained', checkpoint=...)`` then takes them.
         init_cfg: as in mmengine; by default matrices are drawn with a standard deviation of 0.02.
         **shared: options of all stages.
 
@@ -119,6 +141,7 @@ class TokenBackbone(BaseBackbone):
         average=lambda x, size: split_class_tokens(x, size)[1].mean(dim=1),
         map=lambda x, size: to_map(split_class_tokens(x, size)[1], size),
         tokens=lambda x, size: x,
+        layers=lambda x, size: x,  # of which are those
     )
 
     def __init__(
@@ -132,6 +155,7 @@ class TokenBackbone(BaseBackbone):
         drop_path_rate: float = 0.0,
         frozen_stages: int = -1,
         with_cp: bool = False,
+        public_names: str | None = None,
         init_cfg: dict | Sequence[dict] = INIT,
         **shared: Any,
     ) -> None:
@@ -148,7 +172,9 @@ class TokenBackbone(BaseBackbone):
             in_channels, size = options['channels'], stage.size
             self.stages.append(stage)
         self._refuse_class_tokens_in_windows()
+        self.public_names = public_names
         self.give = self.OUTPUTS[out_type]
+        self.gives_layers = out_type == 'layers'
         self.out_indices = sorted(index % len(stages) for index in out_indices)
         self.with_cp = with_cp
         self.frozen_stages = frozen_stages
@@ -158,6 +184,15 @@ class TokenBackbone(BaseBackbone):
                 norm_cfg = shared.get('norm_cfg', NORM)
                 self.out_norms[str(index)] = build_norm_layer(norm_cfg, stages[index]['channels'])[1]
         self._freeze()
+
+    def init_weights(self) -> None:
+        """Draw the weights, or load them."""
+        if isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained':
+            options = {key: value for key, value in self.init_cfg.items() if key != 'type'}
+            load_public_weights(self, family=self.public_names, **options)
+            self.is_init = True
+        else:
+            super().init_weights()
 
     def _refuse_class_tokens_in_windows(self) -> None:
         has_class_tokens = False
@@ -176,8 +211,11 @@ class TokenBackbone(BaseBackbone):
         for index, stage in enumerate(self.stages):
             if stage.embed is not None and index:
                 x = to_map(split_class_tokens(x, size)[1], size)
-            x, size = stage(x, size, self.with_cp)
-            if index in self.out_indices:
+            classes = [] if self.gives_layers else None
+            x, size = stage(x, size, self.with_cp, classes)
+            if index in self.out_indices and classes:
+                outs.append(torch.stack(classes, dim=1))
+            elif index in self.out_indices:
                 norm = self.out_norms[str(index)] if str(index) in self.out_norms else nn.Identity()
                 outs.append(self.give(norm(x), size))
         return tuple(outs)

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from vt.registry import MODELS
 
-from ..grid import Size
+from ..grid import Size, to_tokens
 from .patches import PatchEmbed
 
 
@@ -16,9 +16,9 @@ class ConvolutionalEmbed(nn.Module):
     Args:
         in_channels: of the map.
         channels: C.
-        layers: configs of the convolutions, options of :class:`mmcv.cnn.ConvModule`, each with its ``out_channels``.
-        patch: options of :class:`PatchEmbed`; none of its convolution where it is None, and the last layer has C
-            channels.
+        layers: configs of the convolutions, options of :class:`mmcv.cnn.ConvModule`; one that names no ``out_channels``
+            has C.
+        patch: options of :class:`PatchEmbed`; without it the last layer's pixels are the tokens.
         pool: side of a max pooling of stride 2 behind the layers; none where it is None.
     """
 
@@ -28,13 +28,15 @@ class ConvolutionalEmbed(nn.Module):
         super().__init__()
         modules = []
         for layer in layers:
-            modules.append(ConvModule(**dict(in_channels=in_channels, padding=layer['kernel_size'] // 2) | layer))
-            in_channels = layer['out_channels']
+            defaults = dict(in_channels=in_channels, out_channels=channels, padding=layer['kernel_size'] // 2)
+            modules.append(ConvModule(**defaults | layer))
+            in_channels = modules[-1].out_channels
         if pool is not None:
             modules.append(nn.MaxPool2d(pool, stride=2, padding=pool // 2))
         self.layers = nn.Sequential(*modules)
-        self.patch = PatchEmbed(in_channels, channels, **patch or dict(kernel_size=1))
+        self.patch = PatchEmbed(in_channels, channels, **patch) if patch else None
 
     def forward(self, x: Tensor) -> tuple[Tensor, Size]:
         """Map ``(N, in_channels, H, W)`` to tokens ``(N, P, C)`` and the size of their grid."""
-        return self.patch(self.layers(x))
+        x = self.layers(x)
+        return self.patch(x) if self.patch is not None else (to_tokens(x), tuple(x.shape[2:]))

@@ -3,73 +3,75 @@
 Letters: N batch, K class tokens, P tokens of the grid, C channels, M hidden channels.
 """
 
+import torch
 from mmcv.cnn import build_activation_layer, build_norm_layer
 from torch import Tensor, nn
 
 from vt.registry import MODELS
 
-from ..grid import Size
+from ..grid import Size, split_class_tokens
 
 
 @MODELS.register_module()
 class FeedForward(nn.Module):
-    """``act(x W_1 + b_1) W_2 + b_2``; with ``local``, ``act(local(x W_1 + b_1)) W_2 + b_2`` (PVTv2, section 3.1).
+    """``act(x W_1 + b_1) W_2 + b_2``; with a local part, ``act(local(enter_act(x W_1 + b_1))) W_2 + b_2``.
 
-    With ``norm_cfg`` every matrix and the local part is followed by its normalisation and, but the last one, by its own
-    activation: the locally enhanced feed-forward of CeiT (section 3.2) and LocalViT's inverted residual.
+    PVTv2 (section 3.1) has the local part alone; CeiT's locally enhanced feed-forward (section 3.2) and LocalViT's
+    inverted residual (section 3.2) have a normalisation behind every layer, too, and leave class tokens out.
 
     Args:
         channels: C.
         ratio: M / C.
-        local: config of a token part between the matrices, such as :class:`vt.models.OnMap`.
         act_cfg: activation.
-        norm_cfg: normalisation of M and C channels in turn, ``dict(type='BN1d')`` for instance; none by default.
-        last_act: have an activation behind the last normalisation, too.
+        local: config of a token part between the matrices, such as :class:`vt.models.OnMap`.
+        enter_act_cfg: activation before the local part; none by default.
+        squeeze: config of a token part behind the second activation, such as :class:`vt.models.SqueezeExcite`.
+        norm_cfg: normalisation behind each matrix, of tokens; none by default.
+        last_act: have an activation last, too.
         bias: of the matrices.
-        dropout: probability to drop an entry behind each matrix.
+        class_tokens: ``'fed'`` like all tokens; ``'passed'`` as they came (CeiT); ``'dropped'``, zeros (LocalViT).
     """
 
     def __init__(
         self,
         channels: int,
         ratio: float = 4.0,
-        local: dict | None = None,
         act_cfg: dict | None = None,
+        local: dict | None = None,
+        enter_act_cfg: dict | None = None,
+        squeeze: dict | None = None,
         norm_cfg: dict | None = None,
         last_act: bool = False,
         bias: bool = True,
-        dropout: float = 0.0,
+        class_tokens: str = 'fed',
     ) -> None:
         super().__init__()
         hidden = int(channels * ratio)
         act_cfg = act_cfg or dict(type='GELU')
-
-        def follow(width: int, act: bool) -> nn.Module:
-            norms = [_OnTokens(build_norm_layer(norm_cfg, width)[1])] if norm_cfg else []
-            return nn.Sequential(*norms, *([build_activation_layer(act_cfg)] if act else []))
-
         self.enter = nn.Linear(channels, hidden, bias=bias)
-        self.after_enter = follow(hidden, act=bool(norm_cfg) or not local)
+        self.enter_norm = _norm(norm_cfg, hidden)
+        self.enter_act = build_activation_layer(enter_act_cfg) if local and enter_act_cfg else nn.Identity()
         self.local = MODELS.build(local, default_args=dict(channels=hidden)) if local else None
-        self.after_local = follow(hidden, act=True) if local else nn.Identity()
+        self.act = build_activation_layer(act_cfg)
+        self.squeeze = MODELS.build(squeeze, default_args=dict(channels=hidden)) if squeeze else None
         self.leave = nn.Linear(hidden, channels, bias=bias)
-        self.after_leave = follow(channels, act=last_act)
-        self.dropout = nn.Dropout(dropout)
+        self.leave_norm = _norm(norm_cfg, channels)
+        self.leave_act = build_activation_layer(act_cfg) if last_act else nn.Identity()
+        self.class_result = dict(fed=None, passed=torch.clone, dropped=torch.zeros_like)[class_tokens]
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P, C)``."""
-        x = self.after_enter(self.enter(x))
-        if self.local is not None:
-            x = self.after_local(self.local(x, size))
-        return self.dropout(self.after_leave(self.leave(self.dropout(x))))
+        if self.class_result is None:
+            return self._feed(x, size)
+        classes, tokens = split_class_tokens(x, size)
+        return torch.cat([self.class_result(classes), self._feed(tokens, size)], dim=1)
+
+    def _feed(self, x: Tensor, size: Size) -> Tensor:
+        x = self.enter_act(self.enter_norm(self.enter(x)))
+        x = self.act(x if self.local is None else self.local(x, size))
+        x = x if self.squeeze is None else self.squeeze(x, size)
+        return self.leave_act(self.leave_norm(self.leave(x)))
 
 
-class _OnTokens(nn.Module):
-    """A normalisation of channels, which come last in tokens and second in its own input."""
-
-    def __init__(self, norm: nn.Module) -> None:
-        super().__init__()
-        self.norm = norm
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.norm(x.transpose(1, 2)).transpose(1, 2)
+def _norm(config: dict | None, channels: int) -> nn.Module:
+    return build_norm_layer(config, channels)[1] if config else nn.Identity()

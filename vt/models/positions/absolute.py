@@ -3,6 +3,8 @@
 Letters: N batch, K class tokens, P places, C channels.
 """
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
@@ -31,6 +33,13 @@ class AbsolutePosition(nn.Module):
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P, C)``."""
         return x + (self.vectors if tuple(size) == self.size else resize_positions(self.vectors, self.size, size))
+
+    def resized(self, vectors: Tensor) -> Tensor:
+        """Vectors of another grid, a square one, for this one."""
+        side = math.isqrt(vectors.shape[1])
+        if vectors.shape[1] == self.vectors.shape[1]:
+            return vectors
+        return resize_positions(vectors, (side, side), self.size)
 
 
 def resize_positions(vectors: Tensor, size: Size, to: Size) -> Tensor:
