@@ -1,24 +1,3 @@
-# CaiT-S24 (Touvron et al., ICCV 2021): LayerScale, talking heads, and two blocks in which the class token alone looks.
-_base_ = '../_base_/survey_16xb64-300e_in1k.py'
-
-model = dict(
-    backbone=dict(
-        public_names='cait',
-        out_type='class_tokens',
-        drop_path_rate=0.1,
-        layer_scale=1e-5,
-        num_heads=8,
-        stages=[
-            dict(
-                channels=384,
-                depth=24,
-                embed=dict(type='vt.PatchEmbed', kernel_size=16),
-                position=dict(type='vt.AbsolutePosition'),
-                attention=dict(
-                    type='vt.Attention', mix=dict(type='vt.HeadMixing'), mix_maps=dict(type='vt.HeadMixing')
-                ),
-            ),
-            dict(channels=384, depth=2, class_tokens=1, attention=dict(type='vt.ClassAttention'), norm=True),
-        ],
-    ),
-)
+# CaiT-S24 on ImageNet-1k with DeiT's recipe.
+# python tools/train.py configs/survey/cait-s24_16xb64-300e_in1k.py
+_base_ = ['../_base_/survey/cait-s24.py', '../_base_/survey_16xb64-300e_in1k.py']

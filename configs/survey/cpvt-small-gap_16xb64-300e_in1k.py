@@ -1,20 +1,3 @@
-# CPVT-S-GAP (Chu et al., ICLR 2023): positions by convolutions behind the first five blocks, average pooling.
-_base_ = '../_base_/survey_16xb64-300e_in1k.py'
-
-model = dict(
-    backbone=dict(
-        drop_path_rate=0.1,
-        stages=[
-            dict(
-                channels=384,
-                num_heads=6,
-                depth=12,
-                embed=dict(type='vt.PatchEmbed', kernel_size=16),
-                conditional=dict(type='vt.ConditionalPosition'),
-                conditional_blocks=5,
-                attention=dict(type='vt.Attention'),
-                norm=True,
-            ),
-        ],
-    ),
-)
+# CPVT-S-GAP on ImageNet-1k with DeiT's recipe.
+# python tools/train.py configs/survey/cpvt-small-gap_16xb64-300e_in1k.py
+_base_ = ['../_base_/survey/cpvt-small-gap.py', '../_base_/survey_16xb64-300e_in1k.py']

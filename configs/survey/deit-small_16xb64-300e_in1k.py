@@ -1,22 +1,3 @@
-# DeiT-S (Touvron et al., ICML 2021): ViT with 384 channels.
-_base_ = '../_base_/survey_16xb64-300e_in1k.py'
-
-model = dict(
-    backbone=dict(
-        public_names='vit',
-        out_type='class_tokens',
-        drop_path_rate=0.1,
-        stages=[
-            dict(
-                channels=384,
-                depth=12,
-                embed=dict(type='vt.PatchEmbed', kernel_size=16),
-                class_tokens=1,
-                position=dict(type='vt.AbsolutePosition'),
-                num_heads=6,
-                attention=dict(type='vt.Attention'),
-                norm=True,
-            ),
-        ],
-    ),
-)
+# DeiT-S on ImageNet-1k with DeiT's recipe.
+# python tools/train.py configs/survey/deit-small_16xb64-300e_in1k.py
+_base_ = ['../_base_/survey/deit-small.py', '../_base_/survey_16xb64-300e_in1k.py']

@@ -1,9 +1,3 @@
-# PVTv2-B2-Li: keys and values of every stage are averages over a grid of 7x7, so that attention is linear in the
-# pixels; the feed-forward has an activation before its convolution, too.
-_base_ = 'pvtv2-b2_16xb64-300e_in1k.py'
-
-stages = _base_.model.backbone.stages
-for stage in stages:
-    stage['attention'] = dict(reduce=dict(type='vt.PoolingReduction'))
-feed_forward = dict(enter_act_cfg=dict(type='ReLU'))
-model = dict(backbone=dict(stages=stages, feed_forward=feed_forward))
+# PVTv2-B2-Li on ImageNet-1k with DeiT's recipe.
+# python tools/train.py configs/survey/pvtv2-b2-li_16xb64-300e_in1k.py
+_base_ = ['../_base_/survey/pvtv2-b2-li.py', '../_base_/survey_16xb64-300e_in1k.py']

@@ -1,35 +1,6 @@
-# Swin v2-T at 256x256, windows of 8x8 (Liu et al., CVPR 2022): cosine attention, continuous positions, norms behind.
-_base_ = '../_base_/survey_16xb64-300e_in1k.py'
-
-bias = dict(type='vt.ContinuousPositionBias')
-attention = [
-    dict(type='vt.CosineAttention', bias=bias, windows=dict(type='vt.Windows', window=8)),
-    dict(type='vt.CosineAttention', bias=bias, windows=dict(type='vt.Windows', window=8, shift=4)),
-]
-merging = dict(type='vt.PatchMerging', use_post_norm=True)
-
-model = dict(
-    backbone=dict(
-        public_names='swinv2',
-        image_size=256,
-        drop_path_rate=0.2,
-        norm_cfg=dict(type='LN'),
-        post_norm=True,
-        attention=attention,
-        stages=[
-            dict(
-                channels=96,
-                num_heads=3,
-                depth=2,
-                embed=dict(type='vt.PatchEmbed', kernel_size=4, norm_cfg=dict(type='LN')),
-            ),
-            dict(channels=192, num_heads=6, depth=2, embed=merging),
-            dict(channels=384, num_heads=12, depth=6, embed=merging),
-            dict(channels=768, num_heads=24, depth=2, embed=merging, norm=True),
-        ],
-    ),
-    head=dict(in_channels=768),
-)
+# Swin v2-T at 256x256 on ImageNet-1k with DeiT's recipe.
+# python tools/train.py configs/survey/swinv2-tiny_16xb64-300e_in1k.py
+_base_ = ['../_base_/survey/swinv2-tiny.py', '../_base_/survey_16xb64-300e_in1k.py']
 
 train_pipeline = _base_.train_pipeline
 train_pipeline[1]['scale'] = 256

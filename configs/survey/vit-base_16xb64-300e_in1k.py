@@ -1,23 +1,3 @@
-# ViT-B/16 (Dosovitskiy et al., ICLR 2021) with DeiT's recipe, as DeiT-B.
-_base_ = '../_base_/survey_16xb64-300e_in1k.py'
-
-model = dict(
-    backbone=dict(
-        public_names='vit',
-        out_type='class_tokens',
-        drop_path_rate=0.1,
-        stages=[
-            dict(
-                channels=768,
-                depth=12,
-                embed=dict(type='vt.PatchEmbed', kernel_size=16),
-                class_tokens=1,
-                position=dict(type='vt.AbsolutePosition'),
-                num_heads=12,
-                attention=dict(type='vt.Attention'),
-                norm=True,
-            ),
-        ],
-    ),
-    head=dict(in_channels=768),
-)
+# ViT-B/16 on ImageNet-1k with DeiT's recipe.
+# python tools/train.py configs/survey/vit-base_16xb64-300e_in1k.py
+_base_ = ['../_base_/survey/vit-base.py', '../_base_/survey_16xb64-300e_in1k.py']

@@ -23,7 +23,7 @@ from .embeddings import ConvolutionalEmbed, PatchEmbed, PatchMerging
 from .feed_forward import FeedForward, SqueezeExcite
 from .fusers import Projector
 from .grid import OnMap
-from .heads import DropoutLinearClsHead
+from .heads import DistillationTokenHead, DropoutLinearClsHead
 from .necks import LayerwiseClassAttention, TokenAverage, TokenEncoder
 from .norms import TokenBatchNorm
 from .positions import (
@@ -57,6 +57,7 @@ __all__ = [
     'ContinuousPositionBias',
     'ConvolutionalEmbed',
     'CosineAttention',
+    'DistillationTokenHead',
     'DistilledClassifier',
     'DropoutLinearClsHead',
     'DynamicTokenizer',

@@ -18,14 +18,14 @@ class Windows(nn.Module):
     """Windows of neighbouring tokens (Swin), stripes (CSWin), or tokens spread over the grid (Shuffle, GG).
 
     Args:
-        window: height and width in tokens, one number for both; None is the grid's whole side.
+        window: height and width in tokens, one number for both; None is the grid's whole side, and so is a longer one.
         spread: a window's tokens stand as far apart as the grid allows, instead of side by side.
         shift: rows and columns by which the grid is rolled first. Tokens that were no neighbours before don't see each
             other (Swin, section 3.2).
         size: of the grid in training; others are padded with zeros to whole windows.
 
     Raises:
-        UserError: the window does not divide ``size``, or exceeds it.
+        UserError: the window does not divide ``size``.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Windows(nn.Module):
     ) -> None:
         super().__init__()
         window = (window, window) if isinstance(window, int) or window is None else window
-        self.window = tuple(side or whole for side, whole in zip(window, size))
+        self.window = tuple(min(side or whole, whole or side) for side, whole in zip(window, size))
         self.whole = tuple(side is None for side in window)
         if any(whole % side for side, whole in zip(self.window, size)):
             raise UserError(f'Windows: window={self.window} does not divide the grid of {size[0]}x{size[1]} tokens')

@@ -25,7 +25,8 @@ BLOCK: Rules = (
     (r'\.attn\.k\.', '.attention.part.key.'),
     (r'\.attn\.v\.', '.attention.part.value.'),
     (r'\.attn\.', '.attention.part.'),
-    (r'^head\.fc\.|^head\.', 'head.fc.'),
+    (r'^head_dist\.', 'head.fc_distillation.'),
+    (r'^head\.(?!fc)', 'head.fc.'),
 )
 PLAIN: Rules = (
     (r'^blocks\.', 'stages.0.blocks.'),

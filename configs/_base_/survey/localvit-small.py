@@ -1,0 +1,34 @@
+# LocalViT-S (Li et al., 2021): DeiT-S whose feed-forward is an inverted residual of convolutions.
+_base_ = '../models/token-backbone.py'
+
+batch_norm = dict(type='vt.TokenBatchNorm')
+hardswish = dict(type='HSwish')
+
+model = dict(
+    backbone=dict(
+        out_type='class_tokens',
+        drop_path_rate=0.1,
+        stages=[
+            dict(
+                channels=384,
+                num_heads=8,
+                depth=12,
+                embed=dict(type='vt.PatchEmbed', kernel_size=16),
+                class_tokens=1,
+                position=dict(type='vt.AbsolutePosition'),
+                attention=dict(type='vt.Attention'),
+                feed_forward=dict(
+                    bias=False,
+                    norm_cfg=batch_norm,
+                    enter_act_cfg=hardswish,
+                    local=dict(type='vt.OnMap', module=dict(norm_cfg=dict(type='BN'))),
+                    act_cfg=hardswish,
+                    squeeze=dict(type='vt.SqueezeExcite', squeeze_channels=4),
+                    class_tokens='dropped',
+                ),
+                feed_forward_branch=dict(norm_cfg=None, drop_path=0.0),
+                norm=True,
+            ),
+        ],
+    ),
+)
