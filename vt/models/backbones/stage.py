@@ -77,7 +77,7 @@ class Stage(nn.Module):
                 setattr(each.get_submodule(owner), name, self.blocks[0].get_submodule(tied))
         self.conditional = nn.ModuleList(
             MODELS.build(conditional, default_args=dict(channels=channels))
-            for _ in range(conditional_blocks if conditional else 0)
+            for _ in range(min(conditional_blocks, depth) if conditional else 0)
         )
         self.norm = build_norm_layer(norm_cfg, channels)[1] if norm else nn.Identity()
         if self.class_tokens is not None:

@@ -6,6 +6,7 @@ Letters: N batch, K class tokens, P = H * W tokens of a stage's grid, C channels
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from mmcv.cnn import build_norm_layer
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
@@ -75,7 +76,7 @@ class TokenBackbone(BaseBackbone):
         if out_type not in self.OUTPUTS:
             raise UserError(f'TokenBackbone: out_type={out_type!r} is not one of {", ".join(self.OUTPUTS)}')
         size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
-        drop_paths = torch.linspace(0, drop_path_rate, sum(stage['depth'] for stage in stages)).tolist()
+        drop_paths = np.linspace(0, drop_path_rate, sum(stage['depth'] for stage in stages)).tolist()
         self.stages = nn.ModuleList()
         for options in stages:
             options = _merge(shared, options)
