@@ -1,8 +1,7 @@
 # CaiT-S24 (Touvron et al., ICCV 2021): LayerScale, talking heads, and two blocks in which the class token alone looks.
-_base_ = '../models/token-backbone.py'
-
-model = dict(
+system = dict(
     backbone=dict(
+        type='vt.TokenBackbone',
         public_names='cait',
         out_type='class_tokens',
         drop_path_rate=0.1,

@@ -1,11 +1,10 @@
 # CeiT-S (Yuan et al., ICCV 2021): a stem of convolutions, a convolution in the feed-forward, and a last attention of
 # the class token to those of all blocks.
-_base_ = '../models/token-backbone.py'
-
 batch_norm = dict(type='vt.TokenBatchNorm')
 
-model = dict(
+system = dict(
     backbone=dict(
+        type='vt.TokenBackbone',
         out_type='layers',
         drop_path_rate=0.1,
         stages=[
@@ -21,7 +20,6 @@ model = dict(
                 ),
                 class_tokens=1,
                 position=dict(type='vt.AbsolutePosition'),
-                attention=dict(type='vt.Attention'),
                 feed_forward=dict(
                     local=dict(type='vt.OnMap', module=dict(norm_cfg=dict(type='BN'), bias=True)),
                     norm_cfg=batch_norm,

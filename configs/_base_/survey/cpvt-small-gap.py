@@ -1,8 +1,7 @@
 # CPVT-S-GAP (Chu et al., ICLR 2023): positions by convolutions behind the first five blocks, average pooling.
-_base_ = '../models/token-backbone.py'
-
-model = dict(
+system = dict(
     backbone=dict(
+        type='vt.TokenBackbone',
         drop_path_rate=0.1,
         stages=[
             dict(
@@ -12,7 +11,6 @@ model = dict(
                 embed=dict(type='vt.PatchEmbed', kernel_size=16),
                 conditional=dict(type='vt.ConditionalPosition'),
                 conditional_blocks=5,
-                attention=dict(type='vt.Attention'),
                 norm=True,
             ),
         ],

@@ -1,6 +1,4 @@
 # CSWin-T (Dong et al., CVPR 2022): half of the heads in vertical stripes, half in horizontal ones; LePE.
-_base_ = '../models/token-backbone.py'
-
 norm = dict(type='LN')
 first = dict(type='vt.PatchEmbed', kernel_size=7, stride=4, padding=2, norm_cfg=norm)
 embed = dict(type='vt.PatchEmbed', kernel_size=3, stride=2, padding=1, norm_cfg=norm)
@@ -17,8 +15,9 @@ stripes = [
     for width in (1, 2, 7)
 ]
 
-model = dict(
+system = dict(
     backbone=dict(
+        type='vt.TokenBackbone',
         drop_path_rate=0.2,
         norm_cfg=norm,
         stages=[
@@ -30,7 +29,7 @@ model = dict(
                 num_heads=16,
                 depth=1,
                 embed=embed,
-                attention=dict(type='vt.Attention', local=dict(type='vt.OnMap')),
+                attention=dict(local=dict(type='vt.OnMap')),
                 norm=True,
             ),
         ],

@@ -1,14 +1,13 @@
 # DeepViT-S (Zhou et al., 2021): in the last five of 16 blocks a convolution over the heads makes new maps of them;
 # every branch counts twice.
-_base_ = '../models/token-backbone.py'
-
 norm = dict(type='BN')
-plain = dict(type='vt.Attention')
+plain = dict()
 # Queries and keys have 33 channels in a head.
-again = dict(type='vt.Attention', mix_maps=dict(type='vt.HeadMixing', norm='BatchNorm2d', gain=33**-0.5))
+again = dict(mix_maps=dict(type='vt.HeadMixing', norm='BatchNorm2d', gain=33**-0.5))
 
-model = dict(
+system = dict(
     backbone=dict(
+        type='vt.TokenBackbone',
         out_type='class_tokens',
         drop_path_rate=0.2,
         norm_cfg=dict(type='LN', eps=4e-6),  # of half the tokens it would be 1e-6

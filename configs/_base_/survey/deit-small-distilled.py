@@ -2,10 +2,10 @@
 # Needs timm, which downloads the teacher when training starts: pip install -e '.[timm]'.
 _base_ = 'deit-small.py'
 
-stages = _base_.model.backbone.stages
+stages = _base_.system.backbone.stages
 stages[0]['class_tokens'] = 2
 
-model = dict(
+system = dict(
     type='vt.DistilledClassifier',
     teacher=dict(
         type='TimmClassifier',

@@ -1,11 +1,8 @@
 # GG-T (Yu et al., NeurIPS 2021), after the paper: attention in windows spread over the grid, a depthwise convolution of
 # the values beside it.
-_base_ = '../models/token-backbone.py'
-
 merging = dict(type='vt.PatchMerging')
 glances = [
     dict(
-        type='vt.Attention',
         bias=dict(type='vt.RelativePositionBias'),
         windows=dict(type='vt.Windows', window=7, spread=True),
         local=dict(type='vt.OnMap', module=dict(kernel_size=side)),
@@ -13,8 +10,9 @@ glances = [
     for side in (9, 5, 3, 3)
 ]
 
-model = dict(
+system = dict(
     backbone=dict(
+        type='vt.TokenBackbone',
         drop_path_rate=0.2,
         norm_cfg=dict(type='LN'),
         stages=[

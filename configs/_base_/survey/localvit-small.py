@@ -1,11 +1,10 @@
 # LocalViT-S (Li et al., 2021): DeiT-S whose feed-forward is an inverted residual of convolutions.
-_base_ = '../models/token-backbone.py'
-
 batch_norm = dict(type='vt.TokenBatchNorm')
 hardswish = dict(type='HSwish')
 
-model = dict(
+system = dict(
     backbone=dict(
+        type='vt.TokenBackbone',
         out_type='class_tokens',
         drop_path_rate=0.1,
         stages=[
@@ -16,7 +15,6 @@ model = dict(
                 embed=dict(type='vt.PatchEmbed', kernel_size=16),
                 class_tokens=1,
                 position=dict(type='vt.AbsolutePosition'),
-                attention=dict(type='vt.Attention'),
                 feed_forward=dict(
                     bias=False,
                     norm_cfg=batch_norm,

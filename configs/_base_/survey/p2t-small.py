@@ -1,6 +1,4 @@
 # P2T-S (Wu et al., TPAMI 2023): keys and values of a pyramid of averages, its convolutions shared by a stage's blocks.
-_base_ = '../models/token-backbone.py'
-
 norm = dict(type='LN')
 first = dict(type='vt.PatchEmbed', kernel_size=7, stride=4, padding=3, norm_cfg=norm)
 embed = dict(type='vt.PatchEmbed', kernel_size=3, stride=2, padding=1, norm_cfg=norm)
@@ -10,11 +8,11 @@ pyramids = [
     for ratios in ([12, 16, 20, 24], [6, 8, 10, 12], [3, 4, 5, 6], [1, 2, 3, 4])
 ]
 
-model = dict(
+system = dict(
     backbone=dict(
+        type='vt.TokenBackbone',
         drop_path_rate=0.1,
         tied='attention.part.reduce.convolutions',
-        attention=dict(type='vt.Attention'),
         feed_forward=dict(local=dict(type='vt.OnMap'), act_cfg=hardswish, enter_act_cfg=hardswish),
         stages=[
             dict(channels=64, num_heads=1, depth=2, embed=first, attention=pyramids[0], feed_forward=dict(ratio=8)),

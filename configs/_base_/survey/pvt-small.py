@@ -1,16 +1,14 @@
 # PVT-S (Wang et al., ICCV 2021): keys and values of one token for 8x8, 4x4, 2x2; a class token in the last stage.
-_base_ = '../models/token-backbone.py'
-
 norm = dict(type='LN')
 first = dict(type='vt.PatchEmbed', kernel_size=4, padding=0, norm_cfg=norm)
 embed = dict(type='vt.PatchEmbed', kernel_size=2, padding=0, norm_cfg=norm)
 
-model = dict(
+system = dict(
     backbone=dict(
+        type='vt.TokenBackbone',
         out_type='class_tokens',
         drop_path_rate=0.1,
         position=dict(type='vt.AbsolutePosition'),
-        attention=dict(type='vt.Attention'),
         stages=[
             dict(
                 channels=64,

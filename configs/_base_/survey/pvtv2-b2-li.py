@@ -2,8 +2,8 @@
 # pixels; the feed-forward has an activation before its convolution, too.
 _base_ = 'pvtv2-b2.py'
 
-stages = _base_.model.backbone.stages
+stages = _base_.system.backbone.stages
 for stage in stages:
     stage['attention'] = dict(reduce=dict(type='vt.PoolingReduction'))
 feed_forward = dict(enter_act_cfg=dict(type='ReLU'))
-model = dict(backbone=dict(stages=stages, feed_forward=feed_forward))
+system = dict(backbone=dict(stages=stages, feed_forward=feed_forward))

@@ -1,17 +1,15 @@
 # PVTv2-B2 (Wang et al., 2022): overlapping patches, reduced keys and values, a depthwise convolution in the
 # feed-forward, no positions.
-_base_ = '../models/token-backbone.py'
-
 norm = dict(type='LN', eps=1e-6)
 first = dict(type='vt.PatchEmbed', kernel_size=7, stride=4, padding=3, norm_cfg=norm)
 embed = dict(type='vt.PatchEmbed', kernel_size=3, stride=2, padding=1, norm_cfg=norm)
 
-model = dict(
+system = dict(
     backbone=dict(
+        type='vt.TokenBackbone',
         public_names='pvtv2',
         drop_path_rate=0.1,
         norm=True,
-        attention=dict(type='vt.Attention'),
         feed_forward=dict(local=dict(type='vt.OnMap')),
         stages=[
             dict(

@@ -1,6 +1,4 @@
 # ResT-S (Zhang and Yang, NeurIPS 2021): keys and values of a depthwise convolution, mixed heads, pixel attention.
-_base_ = '../models/token-backbone.py'
-
 norm = dict(type='BN')
 stem = dict(
     type='vt.ConvolutionalEmbed',
@@ -12,14 +10,14 @@ stem = dict(
 )
 embed = dict(type='vt.PatchEmbed', kernel_size=3, stride=2, padding=1, norm_cfg=dict(type='vt.TokenBatchNorm'))
 mixed = dict(
-    type='vt.Attention',
     mix=dict(type='vt.HeadMixing'),
     mix_maps=dict(type='vt.HeadMixing', convolve=False, norm='InstanceNorm2d'),
 )
 reduced = [dict(type='vt.StridedReduction', ratio=ratio, depthwise=True) for ratio in (8, 4, 2)]
 
-model = dict(
+system = dict(
     backbone=dict(
+        type='vt.TokenBackbone',
         drop_path_rate=0.1,
         norm_cfg=dict(type='LN'),
         position=dict(type='vt.OnMap', combine='gate'),

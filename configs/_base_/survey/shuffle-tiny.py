@@ -1,7 +1,5 @@
 # Shuffle-T (Huang et al., 2021): windows and spread-out windows in turn, a convolution of a window's width between
 # attention and feed-forward, batch normalisation.
-_base_ = '../models/token-backbone.py'
-
 norm = dict(type='BN')
 relu = dict(type='ReLU6')
 stem = dict(
@@ -28,7 +26,6 @@ merging = dict(
 )
 attention = [
     dict(
-        type='vt.Attention',
         qkv_bias=False,
         bias=dict(type='vt.RelativePositionBias'),
         windows=dict(type='vt.Windows', window=7, spread=spread),
@@ -36,8 +33,9 @@ attention = [
     for spread in (False, True)
 ]
 
-model = dict(
+system = dict(
     backbone=dict(
+        type='vt.TokenBackbone',
         norm_cfg=dict(type='vt.TokenBatchNorm'),
         attention=attention,
         between=dict(type='vt.OnMap', module=dict(kernel_size=7)),

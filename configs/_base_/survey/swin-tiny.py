@@ -1,15 +1,14 @@
 # Swin-T (Liu et al., ICCV 2021): windows of 7x7 tokens, every other block shifted by half a window.
-_base_ = '../models/token-backbone.py'
-
 bias = dict(type='vt.RelativePositionBias')
 attention = [
-    dict(type='vt.Attention', bias=bias, windows=dict(type='vt.Windows', window=7)),
-    dict(type='vt.Attention', bias=bias, windows=dict(type='vt.Windows', window=7, shift=3)),
+    dict(bias=bias, windows=dict(type='vt.Windows', window=7)),
+    dict(bias=bias, windows=dict(type='vt.Windows', window=7, shift=3)),
 ]
 merging = dict(type='vt.PatchMerging')
 
-model = dict(
+system = dict(
     backbone=dict(
+        type='vt.TokenBackbone',
         public_names='swin',
         drop_path_rate=0.2,
         norm_cfg=dict(type='LN'),

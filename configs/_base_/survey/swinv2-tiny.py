@@ -1,6 +1,4 @@
 # Swin v2-T at 256x256, windows of 8x8 (Liu et al., CVPR 2022): cosine attention, continuous positions, norms behind.
-_base_ = '../models/token-backbone.py'
-
 bias = dict(type='vt.ContinuousPositionBias')
 attention = [
     dict(type='vt.CosineAttention', bias=bias, windows=dict(type='vt.Windows', window=8)),
@@ -8,10 +6,10 @@ attention = [
 ]
 merging = dict(type='vt.PatchMerging', use_post_norm=True)
 
-model = dict(
+system = dict(
     backbone=dict(
+        type='vt.TokenBackbone',
         public_names='swinv2',
-        image_size=256,
         drop_path_rate=0.2,
         norm_cfg=dict(type='LN'),
         post_norm=True,

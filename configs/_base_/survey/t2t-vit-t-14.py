@@ -1,9 +1,6 @@
 # T2T-ViT_t-14 (Yuan et al., ICCV 2021), MMPretrain's code: its soft split is an attention between two unfoldings.
-_base_ = '../models/token-backbone.py'
-
-model = dict(
+system = dict(
     backbone=dict(
-        _delete_=True,
         type='T2T_ViT',
         img_size=224,
         embed_dims=384,

@@ -1,6 +1,4 @@
 # TNT-S (Han et al., NeurIPS 2021), MMPretrain's code: its inner transformers live in each patch by itself.
-_base_ = '../models/token-backbone.py'
-
-model = dict(
-    backbone=dict(_delete_=True, type='TNT', arch='s', img_size=224, patch_size=16, drop_path_rate=0.1, first_stride=4),
+system = dict(
+    backbone=dict(type='TNT', arch='s', img_size=224, patch_size=16, drop_path_rate=0.1, first_stride=4),
 )

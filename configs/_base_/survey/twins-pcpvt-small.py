@@ -1,15 +1,13 @@
 # Twins-PCPVT-S (Chu et al., NeurIPS 2021): PVT with positions by a convolution.
-_base_ = '../models/token-backbone.py'
-
 first = dict(type='vt.PatchEmbed', kernel_size=4, norm_cfg=dict(type='LN'))
 embed = dict(type='vt.PatchEmbed', kernel_size=2, norm_cfg=dict(type='LN'))
 
-model = dict(
+system = dict(
     backbone=dict(
+        type='vt.TokenBackbone',
         public_names='twins',
         drop_path_rate=0.2,
         conditional=dict(type='vt.ConditionalPosition'),
-        attention=dict(type='vt.Attention'),
         stages=[
             dict(
                 channels=64,

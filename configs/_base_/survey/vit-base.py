@@ -1,8 +1,7 @@
 # ViT-B/16 (Dosovitskiy et al., ICLR 2021) with DeiT's recipe, as DeiT-B.
-_base_ = '../models/token-backbone.py'
-
-model = dict(
+system = dict(
     backbone=dict(
+        type='vt.TokenBackbone',
         public_names='vit',
         out_type='class_tokens',
         drop_path_rate=0.1,
@@ -14,7 +13,6 @@ model = dict(
                 class_tokens=1,
                 position=dict(type='vt.AbsolutePosition'),
                 num_heads=12,
-                attention=dict(type='vt.Attention'),
                 norm=True,
             ),
         ],

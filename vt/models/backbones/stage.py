@@ -17,6 +17,7 @@ from vt.registry import MODELS
 from ..grid import Size
 
 NORM = dict(type='LN', eps=1e-6)
+PARTS = dict(attention='vt.Attention', feed_forward='vt.FeedForward')  # where a config names no type
 
 
 class Stage(nn.Module):
@@ -70,6 +71,7 @@ class Stage(nn.Module):
         block = dict(type='vt.Block', channels=channels, size=self.size, norm_cfg=norm_cfg) | block
         for index, rate in enumerate(drop_paths):
             own = {key: value[index % len(value)] if isinstance(value, list) else value for key, value in block.items()}
+            own |= {part: dict(type=name) | own.get(part, {}) for part, name in PARTS.items()}
             self.blocks.append(MODELS.build(own | dict(drop_path=rate if drop_path is None else drop_path)))
         if tied:
             owner, name = tied.rsplit('.', 1)

@@ -1,5 +1,5 @@
 # The same at 56x56, whose grids of 14 and 7 tokens are whole windows of 7.
-_base_ = 'survey_digits.py'
+_base_ = '_digits.py'
 
 train_pipeline = [
     dict(type='Resize', scale=56, interpolation='bicubic'),
@@ -16,4 +16,4 @@ train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
 val_dataloader = dict(dataset=dict(pipeline=test_pipeline))
 test_dataloader = val_dataloader
 
-on_digits = dict(backbone=dict(image_size=56))
+model = dict(backbone=dict(image_size=56))

@@ -1,8 +1,12 @@
-# A classifier on the backbone of parts: pre-norm blocks of attention and a feed-forward four times as wide; DeiT's
-# regularisation. A system of the survey names its stages.
+# What the survey's systems have in common on ImageNet-1k: DeiT's recipe and regularisation.
+_base_ = [
+    '../datasets/imagenet_bs64_randaugment.py',
+    '../schedules/adamw_bs1024-300e.py',
+    '../default_runtime.py',
+]
+
 model = dict(
     type='ImageClassifier',
-    backbone=dict(type='vt.TokenBackbone', feed_forward=dict(type='vt.FeedForward')),
     head=dict(
         type='LinearClsHead',
         num_classes=1000,
