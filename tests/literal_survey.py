@@ -260,14 +260,19 @@ def patches_or_merged(x: Tensor, w: Weights, is_first: bool) -> Tensor:
 
 
 def swin(
-    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
+    x: Tensor,
+    w: Weights,
+    heads: Sequence[int],
+    stages: Sequence[int] = range(4),
+    training: bool = False,
+    window: Size = (7, 7),
 ) -> Tensor:
     for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
         x = patches_or_merged(x, under(w_s, 'embed'), stage == 0)
         for index, block in enumerate(every(w_s, 'blocks')):
             norm1, attention, norm2, feed_forward = branches(block)
-            shift = 3 if index % 2 and x.shape[1:3] != (7, 7) else 0
-            read, _ = window_attention(layer_norm(x, norm1, 1e-5), attention, h, (7, 7), shift=shift)
+            shift = 3 if index % 2 and x.shape[1:3] != window else 0
+            read, _ = window_attention(layer_norm(x, norm1, 1e-5), attention, h, window, shift=shift)
             x = x + linear(read, under(attention, 'proj'))
             x = x + mlp(layer_norm(x, norm2, 1e-5), feed_forward)
     return tokens_of(layer_norm(x, under(w_s, 'norm'), 1e-5) if 3 in stages else x)
@@ -290,6 +295,11 @@ def continuous_bias(w: Weights, window: Size) -> Tensor:
     return values.reshape(len(places), len(places), -1).permute(2, 0, 1)
 
 
+def unit(x: Tensor) -> Tensor:
+    """Vectors of length one; those of zeros stay so."""
+    return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp(min=1e-12)
+
+
 def cosine_attention(x: Tensor, w: Weights, heads: int, window: Size, shift: int) -> Tensor:
     """``softmax(s cos(Q, K) + B) V`` in windows, projected; s, of each head, is at most 100; keys have no bias."""
     bias = continuous_bias(under(w, 'bias'), window)
@@ -299,8 +309,7 @@ def cosine_attention(x: Tensor, w: Weights, heads: int, window: Size, shift: int
         read = []
         qs, ks, vs = tokens @ w_q.T + w['query_bias'], tokens @ w_k.T, tokens @ w_v.T + w['value_bias']
         for head, (q, k, v) in enumerate(zip(split(qs, heads), split(ks, heads), split(vs, heads))):
-            cosines = q @ k.mT / (q.square().sum(-1)[..., None] * k.square().sum(-1)[..., None, :]).sqrt()
-            logits = cosines * w['log_scale'][head].exp().clamp(max=100) + bias[head]
+            logits = unit(q) @ unit(k).mT * w['log_scale'][head].exp().clamp(max=100) + bias[head]
             read.append(softmax(logits if hidden is None else logits + hidden, dim=-1) @ v)
         return torch.cat(read, dim=-1)
 
@@ -573,12 +582,19 @@ def shuffle(
 # GG: a glance in windows spread over the grid, a gaze by a convolution of the values.
 
 
-def gg(x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False) -> Tensor:
+def gg(
+    x: Tensor,
+    w: Weights,
+    heads: Sequence[int],
+    stages: Sequence[int] = range(4),
+    training: bool = False,
+    window: Size = (7, 7),
+) -> Tensor:
     for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
         x = patches_or_merged(x, under(w_s, 'embed'), stage == 0)
         for block in every(w_s, 'blocks'):
             norm1, attention, norm2, feed_forward = branches(block)
-            glance, v = window_attention(layer_norm(x, norm1, 1e-5), attention, h, (7, 7), spread=True)
+            glance, v = window_attention(layer_norm(x, norm1, 1e-5), attention, h, window, spread=True)
             gaze = depthwise(v, under(attention, 'local.module.conv'), side=(9, 5, 3, 3)[stage])
             x = x + linear(glance + gaze, under(attention, 'proj'))
             x = x + mlp(layer_norm(x, norm2, 1e-5), feed_forward)
