@@ -175,11 +175,11 @@ def plain_block(x: Tensor, w: Weights, heads: int, eps: float) -> Tensor:
 # Windows: tokens that see each other, wherever they stand.
 
 
-def windows(size: Size, window: Size, spread: bool = False, shift: int = 0) -> list[list[tuple[int, int]]]:
+def windows(size: Size, window: Size, spread: bool = False, shift: Size = (0, 0)) -> list[list[tuple[int, int]]]:
     """Of each window the places in the grid, row by row; those outside of the grid are padding.
 
     Side by side, window (a, b) holds the rows a * h to a * h + h - 1. Spread, it holds every n-th row from the a-th on,
-    where n is the number of windows below each other. After a cyclic shift, what stands in row r came from r + shift.
+    where n is the number of windows below each other. After a cyclic shift, row r holds what came from r + shift[0].
     """
     numbers = [-(-whole // side) for whole, side in zip(size, window)]
     found = []
@@ -192,7 +192,7 @@ def windows(size: Size, window: Size, spread: bool = False, shift: int = 0) -> l
                         (i * numbers[0] + a, j * numbers[1] + b) if spread else (a * window[0] + i, b * window[1] + j)
                     )
                     places.append(
-                        ((row + shift) % (numbers[0] * window[0]), (column + shift) % (numbers[1] * window[1]))
+                        ((row + shift[0]) % (numbers[0] * window[0]), (column + shift[1]) % (numbers[1] * window[1]))
                     )
             found.append(places)
     return found
@@ -205,7 +205,7 @@ def wrapped(places: list[tuple[int, int]], window: Size) -> Tensor:
     return ((inside[:, None] - inside) != (outside[:, None] - outside)).any(dim=-1)
 
 
-def in_windows(x: Tensor, window: Size, relate: Callable, spread: bool = False, shift: int = 0) -> Tensor:
+def in_windows(x: Tensor, window: Size, relate: Callable, spread: bool = False, shift: Size = (0, 0)) -> Tensor:
     """A map ``(N, H, W, C)`` through ``relate(tokens of a window (N, T, C), B)``, and back to the map.
 
     Zeros stand below and right of it where the windows are larger; what they come to is cut off.
@@ -217,7 +217,7 @@ def in_windows(x: Tensor, window: Size, relate: Callable, spread: bool = False, 
         for row, column in places:
             order[row, column] = len(order)
             tokens.append(x[:, row, column] if row < rows and column < columns else torch.zeros_like(x[:, 0, 0]))
-        hidden = wrapped(places, window).to(x) if shift else None
+        hidden = wrapped(places, window).to(x) if any(shift) else None
         bias = None if hidden is None else hidden.masked_fill(hidden == 1, -math.inf)
         results.append(relate(torch.stack(tokens, dim=1), bias))
     wanted = [order[row, column] for row in range(rows) for column in range(columns)]
@@ -232,7 +232,7 @@ def relative_bias(table: Tensor, window: Size) -> Tensor:
 
 
 def window_attention(
-    x: Tensor, w: Weights, heads: int, window: Size, spread: bool = False, shift: int = 0, bias: bool = True
+    x: Tensor, w: Weights, heads: int, window: Size, spread: bool = False, shift: Size = (0, 0), bias: bool = True
 ) -> tuple[Tensor, Tensor]:
     """Attention in windows with relative positions, not yet projected, and V; each a map ``(N, H, W, C)``."""
     table = relative_bias(w['bias.table'], window)
@@ -259,6 +259,11 @@ def patches_or_merged(x: Tensor, w: Weights, is_first: bool) -> Tensor:
     return linear(layer_norm(merge(x), under(w, 'norm'), 1e-5), under(w, 'reduction'), bias=False)
 
 
+def by_half(size: Size, window: Size) -> Size:
+    """Rows and columns of a shift; a side of the grid that is one window is not shifted."""
+    return tuple(0 if whole == side else side // 2 for whole, side in zip(size, window))
+
+
 def swin(
     x: Tensor,
     w: Weights,
@@ -271,7 +276,7 @@ def swin(
         x = patches_or_merged(x, under(w_s, 'embed'), stage == 0)
         for index, block in enumerate(every(w_s, 'blocks')):
             norm1, attention, norm2, feed_forward = branches(block)
-            shift = 3 if index % 2 and x.shape[1:3] != window else 0
+            shift = by_half(x.shape[1:3], window) if index % 2 else (0, 0)
             read, _ = window_attention(layer_norm(x, norm1, 1e-5), attention, h, window, shift=shift)
             x = x + linear(read, under(attention, 'proj'))
             x = x + mlp(layer_norm(x, norm2, 1e-5), feed_forward)
@@ -300,7 +305,7 @@ def unit(x: Tensor) -> Tensor:
     return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp(min=1e-12)
 
 
-def cosine_attention(x: Tensor, w: Weights, heads: int, window: Size, shift: int) -> Tensor:
+def cosine_attention(x: Tensor, w: Weights, heads: int, window: Size, shift: Size) -> Tensor:
     """``softmax(s cos(Q, K) + B) V`` in windows, projected; s, of each head, is at most 100; keys have no bias."""
     bias = continuous_bias(under(w, 'bias'), window)
     w_q, w_k, w_v = w['qkv.weight'].chunk(3)
@@ -327,7 +332,7 @@ def swin_v2(
             x = layer_norm(linear(merge(x), under(embed, 'reduction'), bias=False), under(embed, 'norm'), 1e-5)
         for index, block in enumerate(every(w_s, 'blocks')):
             w1, w2 = under(block, 'attention'), under(block, 'feed_forward')
-            shift = 4 if index % 2 and x.shape[1:3] != (8, 8) else 0
+            shift = by_half(x.shape[1:3], (8, 8)) if index % 2 else (0, 0)
             read = cosine_attention(x, under(w1, 'part'), h, (8, 8), shift)
             x = x + layer_norm(read, under(w1, 'post_norm'), 1e-5)
             x = x + layer_norm(mlp(x, under(w2, 'part')), under(w2, 'post_norm'), 1e-5)

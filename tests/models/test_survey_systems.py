@@ -6,10 +6,14 @@ from functools import cache
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import init_default_scope
 from mmpretrain.registry import MODELS
 from tool_runner import ROOT
 
 from vt.analysis.complexity.counting import count_complexity
+from vt.errors import UserError
+from vt.models import record_attention
 from vt.models.backbones.public_names import to_own_names
 
 SYSTEMS = json.loads((ROOT / 'vt/analysis/survey_systems.json').read_text())['systems']
@@ -125,3 +129,125 @@ def test_compiled_in_one_graph_and_exported(name):
     for own, *others in zip(expected, compiled, exported, strict=True):
         for other in others:
             torch.testing.assert_close(own, other)
+
+
+def stage(**options) -> dict:
+    attention = dict(windows=dict(type='vt.Windows', window=4))
+    return (
+        dict(channels=16, depth=2, num_heads=2, embed=dict(type='vt.PatchEmbed', kernel_size=4), attention=attention)
+        | options
+    )
+
+
+@pytest.mark.parametrize(
+    ('options', 'words'),
+    [
+        (dict(num_heads=3), 'channels=16 is not divisible by num_heads=3'),
+        (
+            dict(attention=dict(windows=dict(type='vt.Windows', window=3))),
+            r'window=\(3, 3\) does not divide the grid of 8x8',
+        ),
+        (dict(class_tokens=1), 'class tokens, and its attention has no place for them among Windows'),
+        (
+            dict(class_tokens=1, attention=dict(reduce=dict(type='vt.StridedReduction', ratio=2))),
+            'class tokens, and its attention has no place for them among StridedReduction',
+        ),
+        (
+            dict(attention=dict(windows=dict(type='vt.Windows', window=4), reduce=dict(type='vt.PoolingReduction'))),
+            'windows and reduce together',
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_when_built(options, words):
+    with pytest.raises(UserError, match=words):
+        build(dict(type='vt.TokenBackbone', image_size=32, stages=[stage(**options)]))
+
+
+def test_an_unknown_output_is_refused():
+    with pytest.raises(UserError, match="out_type='maps' is not one of class_tokens, average, map"):
+        build(dict(type='vt.TokenBackbone', image_size=32, out_type='maps', stages=[stage()]))
+
+
+def test_frozen_stages_stay_as_they_are():
+    stages = [stage(), stage(embed=dict(type='vt.PatchMerging'), channels=32)]
+    model = build(dict(type='vt.TokenBackbone', image_size=32, frozen_stages=0, stages=stages))
+    model.train()
+    model(torch.randn(2, 3, 32, 32))[0].sum().backward()
+    first, second = model.stages
+    assert not first.training
+    assert all(parameter.grad is None for parameter in first.parameters())
+    assert second.training
+    assert all(parameter.grad is not None for parameter in second.parameters())
+
+
+def test_recomputed_blocks_give_the_same_gradients():
+    torch.manual_seed(0)
+    model = build(dict(type='vt.TokenBackbone', image_size=32, with_cp=True, stages=[stage()]))
+    images = torch.randn(2, 3, 32, 32)
+
+    def gradients():
+        return torch.autograd.grad(model(images)[0].square().sum(), list(model.parameters()))
+
+    recomputed = gradients()
+    model.with_cp = False
+    for own, other in zip(recomputed, gradients(), strict=True):
+        torch.testing.assert_close(own, other)
+
+
+def test_layers_count_from_the_stem_to_the_head():
+    """As MMPretrain's layer-wise decay of the learning rate asks for them."""
+    init_default_scope('mmpretrain')
+    stages = [stage(), stage(embed=dict(type='vt.PatchMerging'), channels=32, norm=True)]
+    model = MODELS.build(
+        dict(
+            type='ImageClassifier',
+            backbone=dict(type='vt.TokenBackbone', image_size=32, stages=stages),
+            head=dict(type='LinearClsHead', num_classes=3, in_channels=32),
+        )
+    )
+    optimizer = build_optim_wrapper(
+        model,
+        dict(
+            constructor='LearningRateDecayOptimWrapperConstructor',
+            optimizer=dict(type='AdamW', lr=1.0, weight_decay=0.05),
+            paramwise_cfg=dict(layer_decay_rate=0.5),
+        ),
+    ).optimizer
+    depths = {id(p): group['lr'] for group in optimizer.param_groups for p in group['params']}
+    rates = {name: depths[id(parameter)] for name, parameter in model.named_parameters()}
+    assert rates['backbone.stages.0.embed.projection.weight'] == 0.5**5
+    for index, layer in enumerate(('0.blocks.0', '0.blocks.1', '1.blocks.0', '1.blocks.1')):
+        assert rates[f'backbone.stages.{layer}.attention.part.qkv.weight'] == 0.5 ** (4 - index)
+    assert rates['backbone.stages.1.embed.reduction.weight'] == 0.5**2
+    assert rates['backbone.stages.1.norm.weight'] == rates['head.fc.weight'] == 1
+
+
+def test_attention_is_recorded():
+    model = build(dict(type='vt.TokenBackbone', image_size=32, stages=[stage()]))
+    with torch.no_grad(), record_attention(model) as records:
+        model(torch.randn(2, 3, 32, 32))
+    for index in range(2):
+        record = records[f'stages.0.blocks.{index}.attention.part']
+        assert record.attention.shape == (2 * 4, 2, 16, 16)  # windows in the batch
+        torch.testing.assert_close(record.attention.sum(-1), torch.ones(8, 2, 16))
+
+
+def test_positions_take_the_size_of_another_grid(tmp_path):
+    torch.manual_seed(0)
+    small, large = (
+        build(
+            dict(
+                type='vt.TokenBackbone',
+                image_size=size,
+                stages=[stage(attention={}, class_tokens=1, position=dict(type='vt.AbsolutePosition'))],
+                out_type='class_tokens',
+            )
+        )
+        for size in (32, 64)
+    )
+    torch.save(small.state_dict(), tmp_path / 'small.pth')
+    large.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'small.pth'))
+    large.init_weights()
+    images = torch.randn(1, 3, 64, 64)
+    with torch.no_grad():
+        torch.testing.assert_close(large(images), small(images))

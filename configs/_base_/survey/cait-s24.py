@@ -5,8 +5,10 @@ system = dict(
         public_names='cait',
         out_type='class_tokens',
         drop_path_rate=0.1,
-        layer_scale=1e-5,
-        num_heads=8,
+        every_stage=dict(
+            layer_scale=1e-5,
+            num_heads=8,
+        ),
         stages=[
             dict(
                 channels=384,

@@ -24,7 +24,6 @@ system = dict(
                     local=dict(type='vt.OnMap', module=dict(norm_cfg=dict(type='BN'), bias=True)),
                     norm_cfg=batch_norm,
                     enter_act_cfg=dict(type='GELU'),
-                    last_act=True,
                     class_tokens='passed',
                 ),
             ),
@@ -32,3 +31,6 @@ system = dict(
     ),
     neck=dict(type='vt.LayerwiseClassAttention', channels=384, depth=12, num_heads=6),
 )
+
+# Nothing reads what the last block's feed-forward makes of the patches; DDP wants to know.
+find_unused_parameters = True

@@ -19,7 +19,9 @@ system = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         drop_path_rate=0.2,
-        norm_cfg=norm,
+        every_stage=dict(
+            norm_cfg=norm,
+        ),
         stages=[
             dict(channels=64, num_heads=2, depth=1, embed=first, attention=stripes[0]),
             dict(channels=128, num_heads=4, depth=2, embed=embed, attention=stripes[1]),

@@ -10,8 +10,10 @@ system = dict(
         type='vt.TokenBackbone',
         out_type='class_tokens',
         drop_path_rate=0.2,
-        norm_cfg=dict(type='LN', eps=4e-6),  # of half the tokens it would be 1e-6
-        gain=2.0,
+        every_stage=dict(
+            norm_cfg=dict(type='LN', eps=4e-6),  # of half the tokens it would be 1e-6
+            gain=2.0,
+        ),
         stages=[
             dict(
                 channels=396,
@@ -29,7 +31,7 @@ system = dict(
                 position=dict(type='vt.AbsolutePosition'),
                 attention=[plain] * 11 + [again] * 5,
                 feed_forward=dict(ratio=3),
-                norm=True,
+                norm=dict(type='LN', eps=1e-6),
             ),
         ],
     ),

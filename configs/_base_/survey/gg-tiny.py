@@ -14,7 +14,9 @@ system = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         drop_path_rate=0.2,
-        norm_cfg=dict(type='LN'),
+        every_stage=dict(
+            norm_cfg=dict(type='LN'),
+        ),
         stages=[
             dict(
                 channels=96,

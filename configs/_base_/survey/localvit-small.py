@@ -21,7 +21,11 @@ system = dict(
                     enter_act_cfg=hardswish,
                     local=dict(type='vt.OnMap', module=dict(norm_cfg=dict(type='BN'))),
                     act_cfg=hardswish,
-                    squeeze=dict(type='vt.SqueezeExcite', squeeze_channels=4),
+                    squeeze=dict(
+                        type='vt.SqueezeExcite',
+                        squeeze_channels=4,
+                        act_cfg=(dict(type='ReLU'), dict(type='HSigmoid', bias=3.0, divisor=6.0)),
+                    ),
                     class_tokens='dropped',
                 ),
                 feed_forward_branch=dict(norm_cfg=None, drop_path=0.0),
@@ -30,3 +34,6 @@ system = dict(
         ],
     ),
 )
+
+# Nothing reads what the last block's feed-forward makes of the patches; DDP wants to know.
+find_unused_parameters = True

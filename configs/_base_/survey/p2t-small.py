@@ -12,8 +12,10 @@ system = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         drop_path_rate=0.1,
-        tied='attention.part.reduce.convolutions',
-        feed_forward=dict(local=dict(type='vt.OnMap'), act_cfg=hardswish, enter_act_cfg=hardswish),
+        every_stage=dict(
+            tied='attention.part.reduce.convolutions',
+            feed_forward=dict(local=dict(type='vt.OnMap'), act_cfg=hardswish, enter_act_cfg=hardswish),
+        ),
         stages=[
             dict(channels=64, num_heads=1, depth=2, embed=first, attention=pyramids[0], feed_forward=dict(ratio=8)),
             dict(channels=128, num_heads=2, depth=2, embed=embed, attention=pyramids[1], feed_forward=dict(ratio=8)),

@@ -8,7 +8,9 @@ system = dict(
         type='vt.TokenBackbone',
         out_type='class_tokens',
         drop_path_rate=0.1,
-        position=dict(type='vt.AbsolutePosition'),
+        every_stage=dict(
+            position=dict(type='vt.AbsolutePosition'),
+        ),
         stages=[
             dict(
                 channels=64,

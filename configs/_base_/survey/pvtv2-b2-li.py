@@ -6,4 +6,4 @@ stages = _base_.system.backbone.stages
 for stage in stages:
     stage['attention'] = dict(reduce=dict(type='vt.PoolingReduction'))
 feed_forward = dict(enter_act_cfg=dict(type='ReLU'))
-system = dict(backbone=dict(stages=stages, feed_forward=feed_forward))
+system = dict(backbone=dict(stages=stages, every_stage=dict(feed_forward=feed_forward)))

@@ -9,8 +9,10 @@ system = dict(
         type='vt.TokenBackbone',
         public_names='pvtv2',
         drop_path_rate=0.1,
-        norm=True,
-        feed_forward=dict(local=dict(type='vt.OnMap')),
+        every_stage=dict(
+            norm=True,
+            feed_forward=dict(local=dict(type='vt.OnMap')),
+        ),
         stages=[
             dict(
                 channels=64,

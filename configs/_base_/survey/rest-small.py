@@ -19,9 +19,11 @@ system = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         drop_path_rate=0.1,
-        norm_cfg=dict(type='LN'),
-        position=dict(type='vt.OnMap', combine='gate'),
-        attention=mixed,
+        every_stage=dict(
+            norm_cfg=dict(type='LN'),
+            position=dict(type='vt.OnMap', combine='gate'),
+            attention=mixed,
+        ),
         stages=[
             dict(
                 channels=64,

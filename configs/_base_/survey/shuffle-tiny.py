@@ -36,10 +36,12 @@ attention = [
 system = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        norm_cfg=dict(type='vt.TokenBatchNorm'),
-        attention=attention,
-        between=dict(type='vt.OnMap', module=dict(kernel_size=7)),
-        feed_forward=dict(act_cfg=relu),
+        every_stage=dict(
+            norm_cfg=dict(type='vt.TokenBatchNorm'),
+            attention=attention,
+            between=dict(type='vt.OnMap', module=dict(kernel_size=7)),
+            feed_forward=dict(act_cfg=relu),
+        ),
         stages=[
             dict(channels=96, num_heads=3, depth=2, embed=stem, drop_path=0.0),
             dict(channels=192, num_heads=6, depth=2, embed=merging, drop_path=0.1 / 3),

@@ -11,8 +11,10 @@ system = dict(
         type='vt.TokenBackbone',
         public_names='swin',
         drop_path_rate=0.2,
-        norm_cfg=dict(type='LN'),
-        attention=attention,
+        every_stage=dict(
+            norm_cfg=dict(type='LN'),
+            attention=attention,
+        ),
         stages=[
             dict(
                 channels=96,

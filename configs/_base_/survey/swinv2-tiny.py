@@ -11,9 +11,11 @@ system = dict(
         type='vt.TokenBackbone',
         public_names='swinv2',
         drop_path_rate=0.2,
-        norm_cfg=dict(type='LN'),
-        post_norm=True,
-        attention=attention,
+        every_stage=dict(
+            norm_cfg=dict(type='LN'),
+            post_norm=True,
+            attention=attention,
+        ),
         stages=[
             dict(
                 channels=96,

@@ -7,7 +7,9 @@ system = dict(
         type='vt.TokenBackbone',
         public_names='twins',
         drop_path_rate=0.2,
-        conditional=dict(type='vt.ConditionalPosition'),
+        every_stage=dict(
+            conditional=dict(type='vt.ConditionalPosition'),
+        ),
         stages=[
             dict(
                 channels=64,

@@ -38,9 +38,10 @@ class Windows(nn.Module):
         if any(whole % side for side, whole in zip(self.window, size)):
             raise UserError(f'Windows: window={self.window} does not divide the grid of {size[0]}x{size[1]} tokens')
         self.spread = spread
-        self.shift = shift if self.window != tuple(size) else 0  # of one window that holds all
+        # Along a side of the grid that is one window there is nothing to shift.
+        self.shift = tuple(0 if side == whole else shift for side, whole in zip(self.window, size))
         self.size = size
-        regions = self.regions(size) if self.shift else None
+        regions = self.regions(size) if any(self.shift) else None
         self.register_buffer('mask', regions, persistent=False)
 
     def sides(self, size: Size) -> Size:
@@ -53,8 +54,8 @@ class Windows(nn.Module):
         x = x.unflatten(1, size)
         if rows % height or columns % width:
             x = pad(x, (0, 0, 0, -columns % width, 0, -rows % height))
-        if self.shift:
-            x = x.roll((-self.shift, -self.shift), dims=(1, 2))
+        if any(self.shift):
+            x = x.roll([-rows for rows in self.shift], dims=(1, 2))
         if self.spread:
             x = x.unflatten(2, (width, -1)).unflatten(1, (height, -1)).permute(0, 2, 4, 1, 3, 5)
         else:
@@ -68,8 +69,8 @@ class Windows(nn.Module):
         x = x.reshape(-1, rows, columns, *sides, x.shape[-1])
         x = x.permute(0, 3, 1, 4, 2, 5) if self.spread else x.permute(0, 1, 3, 2, 4, 5)
         x = x.flatten(3, 4).flatten(1, 2)
-        if self.shift:
-            x = x.roll((self.shift, self.shift), dims=(1, 2))
+        if any(self.shift):
+            x = x.roll(self.shift, dims=(1, 2))
         return x[:, : size[0], : size[1]].flatten(1, 2)
 
     def index_map(self, size: Size) -> Tensor:
@@ -85,7 +86,7 @@ class Windows(nn.Module):
         sides = self.sides(size)
         padded = [whole + -whole % side for side, whole in zip(sides, size)]
         # A rolled row is still beside the one before it, unless it came round from the other end.
-        rows, columns = (torch.arange(whole) < self.shift for whole in padded)
+        rows, columns = (torch.arange(whole) < shift for whole, shift in zip(padded, self.shift))
         labels = (2 * rows[:, None] + columns).flatten()
         windows = self.split(labels[None, :, None], tuple(padded))[..., 0]  # W_n, T
         apart = windows[:, None, :, None] != windows[:, None, None, :]
@@ -93,7 +94,7 @@ class Windows(nn.Module):
 
     def mask_of(self, size: Size) -> Tensor | None:
         """:meth:`regions` of a grid, None where all tokens of a window see each other."""
-        if not self.shift or size == self.size:
+        if not any(self.shift) or size == self.size:
             return self.mask
         return self.regions(size).to(self.mask)
 

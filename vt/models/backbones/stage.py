@@ -36,7 +36,7 @@ class Stage(nn.Module):
         conditional_blocks: how many of the first blocks have one behind them.
         drop_path: stochastic depth of all blocks, in the place of ``drop_paths``.
         tied: a part of every block, by its name in it, of which the stage has one (P2T's convolutions).
-        norm: normalise what leaves the stage.
+        norm: normalise what leaves the stage; or a config of another normalisation than the blocks'.
         norm_cfg: the normalisation, the blocks' too.
         block: what the blocks have in common; ``attention`` and others are a config, or a list of configs that the
             blocks take in turn.
@@ -56,7 +56,7 @@ class Stage(nn.Module):
         conditional_blocks: int = 1,
         drop_path: float | None = None,
         tied: str | None = None,
-        norm: bool = False,
+        norm: bool | dict = False,
         norm_cfg: dict = NORM,
         **block: Any,
     ) -> None:
@@ -81,7 +81,8 @@ class Stage(nn.Module):
             MODELS.build(conditional, default_args=dict(channels=channels))
             for _ in range(min(conditional_blocks, depth) if conditional else 0)
         )
-        self.norm = build_norm_layer(norm_cfg, channels)[1] if norm else nn.Identity()
+        last = norm if isinstance(norm, dict) else norm_cfg
+        self.norm = build_norm_layer(last, channels)[1] if norm else nn.Identity()
         if self.class_tokens is not None:
             nn.init.trunc_normal_(self.class_tokens, std=0.02)
 

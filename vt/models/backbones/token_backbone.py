@@ -15,11 +15,12 @@ from torch import Tensor, nn
 from vt.errors import UserError
 from vt.registry import MODELS
 
-from ..attentions.windows import Windows
+from ..attentions import PoolingReduction, PyramidReduction, StridedReduction, Windows
 from ..grid import Size, split_class_tokens, to_map
 from .pretrained import load_public_weights
 from .stage import NORM, Stage
 
+NO_CLASS_TOKENS = (Windows, StridedReduction, PoolingReduction, PyramidReduction)  # they see a grid alone
 INIT = (dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0),)
 
 
@@ -28,7 +29,8 @@ class TokenBackbone(BaseBackbone):
     """A vision transformer of the parts that a config names; the survey's systems are in ``configs/survey``.
 
     Args:
-        stages: options of each :class:`Stage`; one that a stage does not name is in ``**shared``.
+        stages: options of each :class:`Stage`.
+        every_stage: options of all of them; a stage's own win, dictionaries are merged one level deep.
         image_size: height and width in training, one number for both; positions are resized for others.
         in_channels: of an image.
         out_type: ``'class_tokens'``, the first one ``(N, C)`` or, of several, a tuple of them; ``'average'`` of the
@@ -42,7 +44,6 @@ class TokenBackbone(BaseBackbone):
         public_names: key of :data:`vt.models.backbones.public_names.PUBLIC_NAMES`, where the system's public
             checkpoints have a table; ``init_cfg=dict(type='Pretrained', checkpoint=...)`` then takes them.
         init_cfg: as in mmengine; by default matrices are drawn with a standard deviation of 0.02.
-        **shared: options of all stages.
 
     Raises:
         UserError: an unknown output; a class token beside an attention that has no place for it; sizes that don't
@@ -60,6 +61,7 @@ class TokenBackbone(BaseBackbone):
     def __init__(
         self,
         stages: Sequence[dict],
+        every_stage: dict | None = None,
         image_size: int | Size = 224,
         in_channels: int = 3,
         out_type: str = 'average',
@@ -70,14 +72,13 @@ class TokenBackbone(BaseBackbone):
         with_cp: bool = False,
         public_names: str | None = None,
         init_cfg: dict | Sequence[dict] = INIT,
-        **shared: Any,
     ) -> None:
         super().__init__(list(init_cfg) if isinstance(init_cfg, Sequence) else init_cfg)
         if out_type not in self.OUTPUTS:
             raise UserError(f'TokenBackbone: out_type={out_type!r} is not one of {", ".join(self.OUTPUTS)}')
         size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
         drop_paths = np.linspace(0, drop_path_rate, sum(stage['depth'] for stage in stages)).tolist()
-        self.stages = nn.ModuleList()
+        self.stages, shared = nn.ModuleList(), every_stage or {}
         for options in stages:
             options = _merge(shared, options)
             rates, drop_paths = drop_paths[: options['depth']], drop_paths[options['depth'] :]
@@ -112,10 +113,10 @@ class TokenBackbone(BaseBackbone):
         for index, stage in enumerate(self.stages):
             has_class_tokens = stage.class_tokens is not None or (has_class_tokens and stage.embed is None)
             for part in stage.modules():
-                if has_class_tokens and isinstance(part, Windows):
+                if has_class_tokens and isinstance(part, NO_CLASS_TOKENS):
                     raise UserError(
                         f'TokenBackbone: stage {index} has class tokens, and its attention has no place for them among '
-                        f'{type(part).__name__}; set class_tokens=0 there, or leave out windows'
+                        f'{type(part).__name__}; set class_tokens=0 there, or leave it out'
                     )
 
     def forward(self, x: Tensor) -> tuple:

@@ -27,7 +27,6 @@ class FeedForward(nn.Module):
         enter_act_cfg: activation before the local part; none by default.
         squeeze: config of a token part behind the second activation, such as :class:`vt.models.SqueezeExcite`.
         norm_cfg: normalisation behind each matrix, of tokens; none by default.
-        last_act: have an activation last, too.
         bias: of the matrices.
         class_tokens: ``'fed'`` like all tokens; ``'passed'`` as they came (CeiT); ``'dropped'``, zeros (LocalViT).
     """
@@ -41,7 +40,6 @@ class FeedForward(nn.Module):
         enter_act_cfg: dict | None = None,
         squeeze: dict | None = None,
         norm_cfg: dict | None = None,
-        last_act: bool = False,
         bias: bool = True,
         class_tokens: str = 'fed',
     ) -> None:
@@ -56,7 +54,6 @@ class FeedForward(nn.Module):
         self.squeeze = MODELS.build(squeeze, default_args=dict(channels=hidden)) if squeeze else None
         self.leave = nn.Linear(hidden, channels, bias=bias)
         self.leave_norm = _norm(norm_cfg, channels)
-        self.leave_act = build_activation_layer(act_cfg) if last_act else nn.Identity()
         self.class_result = dict(fed=None, passed=torch.clone, dropped=torch.zeros_like)[class_tokens]
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
@@ -70,7 +67,7 @@ class FeedForward(nn.Module):
         x = self.enter_act(self.enter_norm(self.enter(x)))
         x = self.act(x if self.local is None else self.local(x, size))
         x = x if self.squeeze is None else self.squeeze(x, size)
-        return self.leave_act(self.leave_norm(self.leave(x)))
+        return self.leave_norm(self.leave(x))
 
 
 def _norm(config: dict | None, channels: int) -> nn.Module:
