@@ -5,12 +5,10 @@
 _base_ = ['../_base_/survey/_digits.py', '../_base_/survey/deit-small-distilled.py']
 
 model = _base_.system
-model |= dict(
-    teacher=dict(
-        type='ImageClassifier',
-        backbone=dict(type='ResNet', depth=18),
-        neck=dict(type='GlobalAveragePooling'),
-        head=dict(type='LinearClsHead', num_classes=10, in_channels=512),
-    ),
-    teacher_checkpoint='work_dirs/resnet18_digits/epoch_15.pth',
+model['teacher'] = dict(
+    type='ImageClassifier',
+    backbone=dict(type='ResNet', depth=18),
+    neck=dict(type='GlobalAveragePooling'),
+    head=dict(type='LinearClsHead', num_classes=10, in_channels=512),
 )
+model['teacher_checkpoint'] = 'work_dirs/resnet18_digits/epoch_15.pth'

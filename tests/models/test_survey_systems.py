@@ -4,6 +4,7 @@ import json
 from functools import cache
 
 import pytest
+import timm
 import torch
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
@@ -66,7 +67,6 @@ def test_parameters_and_flops_are_the_published_ones(name):
 
 @pytest.mark.parametrize('name', TWINS)
 def test_a_public_checkpoint_gives_the_twins_logits(name, tmp_path):
-    timm = pytest.importorskip('timm')
     torch.manual_seed(0)
     twin = timm.create_model(TWINS[name]).eval()
     randomise(twin)
