@@ -45,6 +45,7 @@ def layer_norm(x: Tensor, w: Weights, eps: float) -> Tensor:
 
 def batch_norm(x: Tensor, w: Weights, training: bool) -> Tensor:
     """Each channel, the last axis of ``x``, over everything else, or by the statistics of the training."""
+    w = under(w, 'norm') or w
     mean, variance = w['running_mean'], w['running_var']
     if training:
         values = x.reshape(-1, x.shape[-1])

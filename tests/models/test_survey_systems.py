@@ -1,12 +1,14 @@
 """The survey's systems, as their configs build them: sizes, costs, public twins, and what every backbone can do."""
 
 import json
+import pickle
 from functools import cache
 
 import pytest
 import timm
 import torch
 from mmengine.config import Config
+from mmengine.model import convert_sync_batchnorm, revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
 from mmpretrain.registry import MODELS
@@ -99,6 +101,16 @@ def test_gradients_reach_every_parameter_and_images_are_independent(name):
     assert [key for key, parameter in model.named_parameters() if not parameter.grad.abs().sum()] == []
 
 
+@pytest.mark.parametrize('name', OWN)
+def test_a_backbone_is_pickled_and_takes_synchronised_norms(name):
+    model, size = small_backbone(name, out_type='tokens')
+    images = torch.randn(1, 3, size, size)
+    with torch.no_grad():
+        expected = model(images)
+        again = revert_sync_batchnorm(pickle.loads(pickle.dumps(convert_sync_batchnorm(model))))
+        torch.testing.assert_close(again.eval()(images), expected)
+
+
 def flat(outs: tuple) -> list[torch.Tensor]:
     return [each for out in outs for each in (out if isinstance(out, tuple) else (out,))]
 
@@ -147,15 +159,24 @@ def stage(**options) -> dict:
             dict(attention=dict(windows=dict(type='vt.Windows', window=3))),
             r'window=\(3, 3\) does not divide the grid of 8x8',
         ),
-        (dict(class_tokens=1), 'class tokens, and its attention has no place for them among Windows'),
+        (dict(class_tokens=1), 'class tokens, and Windows has no place for them'),
         (
             dict(class_tokens=1, attention=dict(reduce=dict(type='vt.StridedReduction', ratio=2))),
-            'class tokens, and its attention has no place for them among StridedReduction',
+            'class tokens, and StridedReduction has no place for them',
         ),
         (
             dict(attention=dict(windows=dict(type='vt.Windows', window=4), reduce=dict(type='vt.PoolingReduction'))),
             'windows and reduce together',
         ),
+        (dict(attention=dict(local_in_windows=True)), 'local_in_windows without windows'),
+        (dict(attention=dict(type='vt.ClassAttention')), 'has 0 class tokens, and ClassAttention wants one'),
+        (
+            dict(class_tokens=1, conditional=dict(type='vt.ConditionalPosition'), attention={}),
+            'ConditionalPosition has no',
+        ),
+        (dict(feed_forward=dict(class_tokens='lost')), "class_tokens='lost' is not one of fed, passed, dropped"),
+        (dict(between=dict(type='vt.OnMap', combine='less')), "combine='less' is not one of plain, add, gate"),
+        (dict(embed=None), 'channels=16 without embed, but 3 come in'),
     ],
 )
 def test_what_does_not_fit_is_refused_when_built(options, words):
@@ -163,9 +184,13 @@ def test_what_does_not_fit_is_refused_when_built(options, words):
         build(dict(type='vt.TokenBackbone', image_size=32, stages=[stage(**options)]))
 
 
-def test_an_unknown_output_is_refused():
-    with pytest.raises(UserError, match="out_type='maps' is not one of class_tokens, average, map"):
-        build(dict(type='vt.TokenBackbone', image_size=32, out_type='maps', stages=[stage()]))
+@pytest.mark.parametrize(
+    ('out_type', 'words'),
+    [('maps', 'is not one of class_tokens, average, map'), ('class_tokens', 'the last stage has no class token')],
+)
+def test_an_output_that_is_not_there_is_refused(out_type, words):
+    with pytest.raises(UserError, match=f"out_type='{out_type}'.*{words}"):
+        build(dict(type='vt.TokenBackbone', image_size=32, out_type=out_type, stages=[stage()]))
 
 
 def test_frozen_stages_stay_as_they_are():

@@ -39,6 +39,8 @@ class Branch(nn.Module):
         super().__init__()
         norm = build_norm_layer(norm_cfg, channels)[1] if norm_cfg else nn.Identity()
         self.norm, self.post_norm = (nn.Identity(), norm) if post_norm else (norm, nn.Identity())
+        if post_norm and norm_cfg:
+            nn.init.zeros_(norm.weight)  # a block starts as the identity
         self.part = part
         self.scale = nn.Identity() if layer_scale is None else LayerScale(channels, layer_scale)
         self.gain = gain

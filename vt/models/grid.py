@@ -6,6 +6,7 @@ The K class tokens come first; a part that needs a map sees the grid's tokens al
 import torch
 from torch import Tensor, nn
 
+from vt.errors import UserError
 from vt.registry import MODELS
 
 Size = tuple[int, int]
@@ -61,10 +62,15 @@ class OnMap(nn.Module):
             widths = dict(in_channels=channels, out_channels=channels, groups=channels)
             config = dict(padding=config['kernel_size'] // 2) | widths | config
         self.module = MODELS.build(config)
-        self.combine = self.COMBINATIONS[combine]
+        if combine not in self.COMBINATIONS:
+            raise UserError(f'OnMap: combine={combine!r} is not one of {", ".join(self.COMBINATIONS)}')
+        self.combine = combine
+        for part in self.module.modules():
+            if isinstance(part, nn.Conv2d):
+                part.reset_parameters()  # mmcv's start counts all channels of a depthwise one
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P, C)``."""
         classes, tokens = split_class_tokens(x, size)
-        result = self.combine(tokens, to_tokens(self.module(to_map(tokens, size))))
+        result = self.COMBINATIONS[self.combine](tokens, to_tokens(self.module(to_map(tokens, size))))
         return result if not classes.shape[1] else torch.cat([classes, result], dim=1)

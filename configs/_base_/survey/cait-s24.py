@@ -4,7 +4,6 @@ system = dict(
         type='vt.TokenBackbone',
         public_names='cait',
         out_type='class_tokens',
-        drop_path_rate=0.1,
         every_stage=dict(
             layer_scale=1e-5,
             num_heads=8,
@@ -13,6 +12,7 @@ system = dict(
             dict(
                 channels=384,
                 depth=24,
+                drop_path=0.1,
                 embed=dict(type='vt.PatchEmbed', kernel_size=16),
                 position=dict(type='vt.AbsolutePosition'),
                 attention=dict(

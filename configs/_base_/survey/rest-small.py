@@ -18,6 +18,7 @@ reduced = [dict(type='vt.StridedReduction', ratio=ratio, depthwise=True) for rat
 system = dict(
     backbone=dict(
         type='vt.TokenBackbone',
+        init_cfg=[dict(type='TruncNormal', layer=['Linear', 'Conv2d'], std=0.02, bias=0.0)],
         drop_path_rate=0.1,
         every_stage=dict(
             norm_cfg=dict(type='LN'),

@@ -41,7 +41,7 @@ class Attention(nn.Module):
         dropout, proj_dropout: probability to drop an entry of the map, and of the result.
 
     Raises:
-        UserError: ``num_heads`` does not divide D; windows and reduced keys together.
+        UserError: ``num_heads`` does not divide D; slots that don't go together.
     """
 
     def __init__(
@@ -65,8 +65,12 @@ class Attention(nn.Module):
         super().__init__()
         inner = inner_channels or channels
         require_divisible(type(self).__name__, 'channels', inner, 'num_heads', num_heads)
-        if windows and reduce:
-            raise UserError(f'{type(self).__name__}: windows and reduce together; leave out one of the two')
+        slots = dict(windows=windows, reduce=reduce, bias=bias, local=local)
+        for one, other in (('windows', 'reduce'), ('bias', 'reduce'), ('local', 'reduce')):
+            if slots[one] and slots[other]:
+                raise UserError(f'{type(self).__name__}: {one} and {other} together; leave out one of the two')
+        if local_in_windows and not windows:
+            raise UserError(f'{type(self).__name__}: local_in_windows without windows; give windows, or leave it out')
         self.num_heads = num_heads
         self.scale = (inner // num_heads) ** -0.5
         self.windows = build(windows, size=size)
@@ -87,8 +91,8 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P, C)``."""
         q, k, v = self._project(x, size)
-        mask = self._mask(len(q), size)
-        if self.mix or self.mix_maps:
+        mask = self._mask(q.shape[0], size)
+        if self.mix is not None or self.mix_maps is not None:
             read = self.dropout(self._maps(q, k, mask)) @ v
         else:
             dropout = self.dropout.p if self.training else 0.0
@@ -98,7 +102,7 @@ class Attention(nn.Module):
     def attention(self, x: Tensor, size: Size) -> Tensor:
         """How much each token takes from each, ``(N, h, T, S)``, for the same arguments as the forward pass."""
         q, k, _ = self._project(x, size)
-        return self._maps(q, k, self._mask(len(q), size))
+        return self._maps(q, k, self._mask(q.shape[0], size))
 
     def _project(self, x: Tensor, size: Size) -> tuple[Tensor, Tensor, Tensor]:
         """Q, K and V, ``(N, h, T, d)`` and ``(N, h, S, d)``."""
@@ -107,7 +111,7 @@ class Attention(nn.Module):
         else:
             x = x if self.windows is None else self.windows.split(x, size)
             q, k, v = self._qkv(x).chunk(3, dim=-1)
-        return self._compared(*(split_heads(each, self.num_heads) for each in (q, k)), split_heads(v, self.num_heads))
+        return self._compared(*(split_heads(each, self.num_heads) for each in (q, k, v)))
 
     def _qkv(self, x: Tensor) -> Tensor:
         return self.qkv(x)
@@ -123,7 +127,7 @@ class Attention(nn.Module):
         if apart is None:
             return bias
         mask = apart if bias is None else apart + bias
-        return mask.repeat(num_windows // len(apart), 1, 1, 1)
+        return mask.repeat(num_windows // apart.shape[0], 1, 1, 1)
 
     def _maps(self, q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
         logits = q * self.scale @ k.transpose(-2, -1)

@@ -23,6 +23,8 @@ class StridedReduction(nn.Module):
         eps: of the normalisation.
     """
 
+    takes_class_tokens = False
+
     def __init__(self, channels: int, ratio: int, depthwise: bool = False, eps: float = 1e-5) -> None:
         super().__init__()
         options = dict(kernel_size=ratio + 1, padding=ratio // 2, groups=channels) if depthwise else {}
@@ -43,6 +45,8 @@ class PoolingReduction(nn.Module):
         side: of the grid; ``S = side^2``.
         eps: of the normalisation.
     """
+
+    takes_class_tokens = False
 
     def __init__(self, channels: int, side: int = 7, eps: float = 1e-5) -> None:
         super().__init__()
@@ -66,6 +70,8 @@ class PyramidReduction(nn.Module):
         ratios: how many times smaller than the map each grid is, on each side.
         eps: of the normalisation.
     """
+
+    takes_class_tokens = False
 
     def __init__(self, channels: int, ratios: list[int], eps: float = 1e-5) -> None:
         super().__init__()

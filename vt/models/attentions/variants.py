@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
+from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..checks import require_divisible
@@ -24,6 +25,8 @@ class CosineAttention(Attention):
     """
 
     def __init__(self, channels: int, num_heads: int, qkv_bias: bool = True, **kwargs) -> None:
+        if kwargs.get('reduce'):
+            raise UserError('CosineAttention: it has no reduced keys; leave out reduce')
         super().__init__(channels, num_heads, qkv_bias=False, **kwargs)
         self.scale = 1.0
         self.log_scale = nn.Parameter(torch.full((num_heads, 1, 1), 10.0).log())

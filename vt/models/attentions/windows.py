@@ -28,6 +28,8 @@ class Windows(nn.Module):
         UserError: the window does not divide ``size``.
     """
 
+    takes_class_tokens = False
+
     def __init__(
         self, window: int | tuple[int | None, int | None], spread: bool = False, shift: int = 0, size: Size = (0, 0)
     ) -> None:
@@ -41,8 +43,10 @@ class Windows(nn.Module):
         # Along a side of the grid that is one window there is nothing to shift.
         self.shift = tuple(0 if side == whole else shift for side, whole in zip(self.window, size))
         self.size = size
-        regions = self.regions(size) if any(self.shift) else None
-        self.register_buffer('mask', regions, persistent=False)
+        self.mask: Tensor | None
+        self.register_buffer('mask', None, persistent=False)
+        if any(self.shift):
+            self.mask = self.regions(size)
 
     def sides(self, size: Size) -> Size:
         """Height and width of a window on a grid of this size."""
@@ -86,11 +90,12 @@ class Windows(nn.Module):
         sides = self.sides(size)
         padded = [whole + -whole % side for side, whole in zip(sides, size)]
         # A rolled row is still beside the one before it, unless it came round from the other end.
-        rows, columns = (torch.arange(whole) < shift for whole, shift in zip(padded, self.shift))
+        device = None if self.mask is None else self.mask.device
+        rows, columns = (torch.arange(whole, device=device) < shift for whole, shift in zip(padded, self.shift))
         labels = (2 * rows[:, None] + columns).flatten()
         windows = self.split(labels[None, :, None], tuple(padded))[..., 0]  # W_n, T
         apart = windows[:, None, :, None] != windows[:, None, None, :]
-        return torch.zeros(apart.shape).masked_fill(apart, float('-inf'))
+        return torch.zeros(apart.shape, device=device).masked_fill(apart, float('-inf'))
 
     def mask_of(self, size: Size) -> Tensor | None:
         """:meth:`regions` of a grid, None where all tokens of a window see each other."""

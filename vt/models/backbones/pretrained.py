@@ -85,10 +85,9 @@ def load_public_weights(
         raise UserError(
             f'{checkpoint} holds no tensor of this backbone: give a file of the same system, and its prefix'
         )
-    matching = {
-        name: tensor.view_as(own[name]) if tensor.numel() == own[name].numel() else tensor
-        for name, tensor in matching.items()
-    }  # a matrix where we have a 1x1 convolution
+    for name, tensor in matching.items():
+        if own[name].shape == (*tensor.shape, 1, 1):  # a matrix where we have a 1x1 convolution
+            matching[name] = tensor[..., None, None]
     return _load(backbone, matching, held, checkpoint, prefix)
 
 

@@ -12,6 +12,7 @@ from mmcv.cnn import build_norm_layer
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..grid import Size
@@ -64,6 +65,8 @@ class Stage(nn.Module):
         widths = dict(in_channels=in_channels, channels=channels)
         self.embed = MODELS.build(embed, default_args=widths) if embed else None
         self.size = _grid(self.embed, in_channels, size) if embed else size
+        if not embed and channels != in_channels:
+            raise UserError(f'Stage: channels={channels} without embed, but {in_channels} come in; give an embed')
         self.class_tokens = nn.Parameter(torch.zeros(1, class_tokens, channels)) if class_tokens else None
         places = dict(channels=channels, size=self.size, num_class_tokens=class_tokens)
         self.position = MODELS.build(position, default_args=places) if position else None
@@ -96,7 +99,7 @@ class Stage(nn.Module):
         if self.embed is not None:
             x, size = self.embed(x)
         if self.class_tokens is not None:
-            x = torch.cat([self.class_tokens.expand(len(x), -1, -1), x], dim=1)
+            x = torch.cat([self.class_tokens.expand(x.shape[0], -1, -1), x], dim=1)
         if self.position is not None:
             x = self.position(x, size)
         for index, block in enumerate(self.blocks):

@@ -15,12 +15,11 @@ from torch import Tensor, nn
 from vt.errors import UserError
 from vt.registry import MODELS
 
-from ..attentions import PoolingReduction, PyramidReduction, StridedReduction, Windows
+from ..attentions import ClassAttention
 from ..grid import Size, split_class_tokens, to_map
 from .pretrained import load_public_weights
 from .stage import NORM, Stage
 
-NO_CLASS_TOKENS = (Windows, StridedReduction, PoolingReduction, PyramidReduction)  # they see a grid alone
 INIT = (dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0),)
 
 
@@ -40,7 +39,7 @@ class TokenBackbone(BaseBackbone):
         norm_outputs: normalise the outputs of the stages that don't do so by themselves.
         drop_path_rate: stochastic depth of the last block; rates grow linearly from 0.
         frozen_stages: the stages up to this one are not trained; -1 for none.
-        with_cp: recompute blocks in the backward pass to save memory.
+        with_cp: recompute blocks in the backward pass to save memory; batch normalisations see each batch twice then.
         public_names: key of :data:`vt.models.backbones.public_names.PUBLIC_NAMES`, where the system's public
             checkpoints have a table; ``init_cfg=dict(type='Pretrained', checkpoint=...)`` then takes them.
         init_cfg: as in mmengine; by default matrices are drawn with a standard deviation of 0.02.
@@ -77,25 +76,24 @@ class TokenBackbone(BaseBackbone):
         if out_type not in self.OUTPUTS:
             raise UserError(f'TokenBackbone: out_type={out_type!r} is not one of {", ".join(self.OUTPUTS)}')
         size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
+        stages = [_merge(every_stage or {}, stage) for stage in stages]
         drop_paths = np.linspace(0, drop_path_rate, sum(stage['depth'] for stage in stages)).tolist()
-        self.stages, shared = nn.ModuleList(), every_stage or {}
+        self.stages = nn.ModuleList()
         for options in stages:
-            options = _merge(shared, options)
             rates, drop_paths = drop_paths[: options['depth']], drop_paths[options['depth'] :]
             stage = Stage(in_channels, size, drop_paths=rates, **options)
             in_channels, size = options['channels'], stage.size
             self.stages.append(stage)
-        self._refuse_class_tokens_in_windows()
+        self._check_class_tokens(out_type)
         self.public_names = public_names
-        self.give = self.OUTPUTS[out_type]
-        self.gives_layers = out_type == 'layers'
+        self.out_type = out_type
         self.out_indices = sorted(index % len(stages) for index in out_indices)
         self.with_cp = with_cp
         self.frozen_stages = frozen_stages
         self.out_norms = nn.ModuleDict()
         for index in self.out_indices:
             if norm_outputs and isinstance(self.stages[index].norm, nn.Identity):
-                norm_cfg = shared.get('norm_cfg', NORM)
+                norm_cfg = stages[index].get('norm_cfg', NORM)
                 self.out_norms[str(index)] = build_norm_layer(norm_cfg, stages[index]['channels'])[1]
         self._freeze()
 
@@ -108,16 +106,25 @@ class TokenBackbone(BaseBackbone):
         else:
             super().init_weights()
 
-    def _refuse_class_tokens_in_windows(self) -> None:
-        has_class_tokens = False
+    def _check_class_tokens(self, out_type: str) -> None:
+        """Class tokens are where parts and the output want them, and nowhere else."""
+        number = 0
         for index, stage in enumerate(self.stages):
-            has_class_tokens = stage.class_tokens is not None or (has_class_tokens and stage.embed is None)
+            own = 0 if stage.class_tokens is None else stage.class_tokens.shape[1]
+            number = own if stage.embed is not None else number + own
             for part in stage.modules():
-                if has_class_tokens and isinstance(part, NO_CLASS_TOKENS):
+                if number and not getattr(part, 'takes_class_tokens', True):
                     raise UserError(
-                        f'TokenBackbone: stage {index} has class tokens, and its attention has no place for them among '
-                        f'{type(part).__name__}; set class_tokens=0 there, or leave it out'
+                        f'TokenBackbone: stage {index} has class tokens, and {type(part).__name__} has no place for '
+                        'them; set class_tokens=0 there, or leave that part out'
                     )
+                if isinstance(part, ClassAttention) and number != 1:
+                    raise UserError(
+                        f'TokenBackbone: stage {index} has {number} class tokens, and ClassAttention wants one; set '
+                        'class_tokens=1 there'
+                    )
+        if out_type in ('class_tokens', 'layers') and not number:
+            raise UserError(f'TokenBackbone: out_type={out_type!r}, but the last stage has no class token')
 
     def forward(self, x: Tensor) -> tuple:
         """Images ``(N, in_channels, height, width)`` to a tuple, what ``out_type`` says of each of ``out_indices``."""
@@ -125,13 +132,13 @@ class TokenBackbone(BaseBackbone):
         for index, stage in enumerate(self.stages):
             if stage.embed is not None and index:
                 x = to_map(split_class_tokens(x, size)[1], size)
-            classes = [] if self.gives_layers else None
+            classes = [] if self.out_type == 'layers' else None
             x, size = stage(x, size, self.with_cp, classes)
             if index in self.out_indices and classes:
                 outs.append(torch.stack(classes, dim=1))
             elif index in self.out_indices:
-                norm = self.out_norms[str(index)] if str(index) in self.out_norms else nn.Identity()
-                outs.append(self.give(norm(x), size))
+                x_out = self.out_norms[str(index)](x) if str(index) in self.out_norms else x
+                outs.append(self.OUTPUTS[self.out_type](x_out, size))
         return tuple(outs)
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
@@ -146,10 +153,12 @@ class TokenBackbone(BaseBackbone):
             return num_layers - 1, num_layers
         stage, part, *rest = param_name.removeprefix(f'{prefix}stages.').split('.')
         before = sum(depths[: int(stage)])
-        if part == 'blocks':
+        if part in ('blocks', 'conditional'):
             return before + int(rest[0]) + 1, num_layers
-        behind = part == 'norm' and int(stage) == len(depths) - 1
-        return (num_layers - 1 if behind else before + bool(before)), num_layers
+        if part == 'norm':
+            last = int(stage) == len(depths) - 1
+            return (num_layers - 1 if last else before + depths[int(stage)]), num_layers
+        return before + bool(before), num_layers
 
     def train(self, mode: bool = True) -> 'TokenBackbone':
         """Switch modes; frozen stages stay in evaluation mode."""
@@ -158,7 +167,7 @@ class TokenBackbone(BaseBackbone):
         return self
 
     def _freeze(self) -> None:
-        for stage in self.stages[: self.frozen_stages + 1]:
+        for stage in self.stages[: max(0, self.frozen_stages + 1)]:
             stage.eval()
             stage.requires_grad_(False)
 

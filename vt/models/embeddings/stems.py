@@ -30,6 +30,7 @@ class ConvolutionalEmbed(nn.Module):
         for layer in layers:
             defaults = dict(in_channels=in_channels, out_channels=channels, padding=layer['kernel_size'] // 2)
             modules.append(ConvModule(**defaults | layer))
+            modules[-1].conv.reset_parameters()  # as convolutions start in PyTorch
             in_channels = modules[-1].out_channels
         if pool is not None:
             modules.append(nn.MaxPool2d(pool, stride=2, padding=pool // 2))

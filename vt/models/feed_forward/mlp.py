@@ -7,9 +7,12 @@ import torch
 from mmcv.cnn import build_activation_layer, build_norm_layer
 from torch import Tensor, nn
 
+from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..grid import Size, split_class_tokens
+
+CLASS_TOKENS = dict(fed=None, passed=torch.clone, dropped=torch.zeros_like)  # what comes of them
 
 
 @MODELS.register_module()
@@ -54,7 +57,9 @@ class FeedForward(nn.Module):
         self.squeeze = MODELS.build(squeeze, default_args=dict(channels=hidden)) if squeeze else None
         self.leave = nn.Linear(hidden, channels, bias=bias)
         self.leave_norm = _norm(norm_cfg, channels)
-        self.class_result = dict(fed=None, passed=torch.clone, dropped=torch.zeros_like)[class_tokens]
+        if class_tokens not in CLASS_TOKENS:
+            raise UserError(f'FeedForward: class_tokens={class_tokens!r} is not one of {", ".join(CLASS_TOKENS)}')
+        self.class_result = CLASS_TOKENS[class_tokens]
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P, C)``."""

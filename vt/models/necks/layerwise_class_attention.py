@@ -5,6 +5,7 @@ Letters: N batch, M blocks, C channels.
 
 import torch
 from mmcv.cnn import build_norm_layer
+from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from vt.registry import MODELS
@@ -13,7 +14,7 @@ from ..block import Block
 
 
 @MODELS.register_module()
-class LayerwiseClassAttention(nn.Module):
+class LayerwiseClassAttention(BaseModule):
     """A block on the class tokens of a backbone's blocks, of which the last one alone is changed, and normalised.
 
     Args:
@@ -24,7 +25,7 @@ class LayerwiseClassAttention(nn.Module):
     """
 
     def __init__(self, channels: int, depth: int, num_heads: int, norm_cfg: dict | None = None) -> None:
-        super().__init__()
+        super().__init__(dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0))
         norm_cfg = norm_cfg or dict(type='LN', eps=1e-6)
         attention, feed_forward = dict(type='vt.ClassAttention'), dict(type='vt.FeedForward')
         self.layers = nn.Parameter(torch.zeros(1, depth, channels))

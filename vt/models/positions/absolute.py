@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
+from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..grid import Size, split_class_tokens, to_map, to_tokens
@@ -35,10 +36,20 @@ class AbsolutePosition(nn.Module):
         return x + (self.vectors if tuple(size) == self.size else resize_positions(self.vectors, self.size, size))
 
     def resized(self, vectors: Tensor) -> Tensor:
-        """Vectors of another grid, a square one, for this one."""
-        side = math.isqrt(vectors.shape[1])
+        """Vectors of another grid, a square one, for this one; as many as here are taken as they are.
+
+        Raises:
+            UserError: their grid is no square.
+        """
         if vectors.shape[1] == self.vectors.shape[1]:
             return vectors
+        num_class_tokens = self.vectors.shape[1] - self.size[0] * self.size[1]
+        places = vectors.shape[1] - num_class_tokens
+        side = math.isqrt(max(0, places))
+        if side**2 != places:
+            raise UserError(
+                f'AbsolutePosition: {places} places are no square grid that could be resized to {self.size}'
+            )
         return resize_positions(vectors, (side, side), self.size)
 
 

@@ -13,5 +13,7 @@ class ConditionalPosition(ConditionalPositionEncoding):
         channels: C.
     """
 
+    takes_class_tokens = False
+
     def __init__(self, channels: int) -> None:
         super().__init__(channels, channels)

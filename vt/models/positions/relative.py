@@ -27,6 +27,8 @@ class RelativePositionBias(nn.Module):
         window: h and w.
     """
 
+    takes_class_tokens = False
+
     def __init__(self, num_heads: int, window: tuple[int, int]) -> None:
         super().__init__()
         self.table = nn.Parameter(torch.zeros((2 * window[0] - 1) * (2 * window[1] - 1), num_heads))
