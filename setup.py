@@ -29,7 +29,7 @@ setup(
     license='Apache-2.0',
     license_files=['LICENSE'],
     packages=find_packages(include=['vt', 'vt.*']),
-    package_data={'vt.analysis': ['paper_tables.json']},
+    package_data={'vt.analysis': ['paper_tables.json', 'survey_systems.json']},
     python_requires='>=3.10',
     install_requires=read_requirements('vt'),
     extras_require={

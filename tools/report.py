@@ -1,4 +1,4 @@
-"""Tables of what was measured: ``python tools/report.py {runs,scores,pages,complexity,ablation,performance} ...``."""
+"""Tables of what was measured: ``python tools/report.py COMMAND ...``; ``--help`` names the commands."""
 
 import argparse
 from pathlib import Path
@@ -27,7 +27,11 @@ def parse_args() -> argparse.Namespace:
     performance.add_argument('--data', type=Path, default=DOCS / 'benchmarks', help='folder of the measurements')
     performance.add_argument('--page', type=Path, default=DOCS / 'performance.md', help='Markdown page to write')
     performance.add_argument('--readme', type=Path, help='Markdown page whose marked place takes the summary')
-    for command in (runs, scores, pages, complexity, ablation, performance):
+    survey = commands.add_parser('survey', help="write the tables of the survey's systems")
+    survey.add_argument(
+        '--page', type=Path, default=DOCS / 'survey.md', help='Markdown page whose marked places take them'
+    )
+    for command in (runs, scores, pages, complexity, ablation, performance, survey):
         command.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     return parser.parse_args()
 

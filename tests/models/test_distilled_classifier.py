@@ -337,3 +337,50 @@ def test_both_losses_see_the_same_dropout(teacher_file):
     assert_close(losses['loss_cls'], 0.2 * torch.nn.functional.cross_entropy(logits, labels))
     teacher_logits = build_trained(resnet(4))(inputs).detach()
     assert_close(losses['loss_distillation'], 0.8 * literal_distillation(logits, teacher_logits, 1.0))
+
+
+TOKENS = dict(
+    backbone=dict(
+        type='vt.TokenBackbone',
+        image_size=32,
+        out_type='class_tokens',
+        stages=[
+            dict(
+                channels=8,
+                depth=1,
+                num_heads=2,
+                class_tokens=2,
+                embed=dict(type='vt.PatchEmbed', kernel_size=16),
+                norm=True,
+            )
+        ],
+    ),
+    head=dict(type='vt.DistillationTokenHead', num_classes=K, in_channels=8),
+)
+
+
+def two_logits(model, inputs):
+    layers = model.head.fc, model.head.fc_distillation
+    return [layer(token) for layer, token in zip(layers, model.backbone(inputs)[0], strict=True)]
+
+
+@pytest.mark.parametrize('hard', [False, True])
+def test_the_teacher_speaks_to_the_distillation_token_alone(hard, teacher_file):
+    """DeiT, equations 2 and 3: labels and teacher each have their token, and both predict."""
+    model = build(teacher_file, student=TOKENS, hard=hard, distillation_weight=0.5, cls_weight=0.5).double()
+    inputs, samples = batch(size=(32, 32))
+    model.train()
+    losses = model.loss(inputs, samples)
+    by_labels, by_teacher = two_logits(model, inputs)
+    labels = torch.cat([sample.gt_label for sample in samples])
+    teacher = model.build_teacher()(inputs)
+    expected = -by_labels.log_softmax(1)[range(3), labels].mean()
+    assert_close(losses['loss_cls'], 0.5 * expected)
+    if hard:
+        expected = -by_teacher.log_softmax(1)[range(3), teacher.argmax(1)].mean()
+    else:
+        expected = literal_distillation(by_teacher, teacher, 1.0)
+    assert_close(losses['loss_distillation'], 0.5 * expected)
+    model.eval()
+    by_labels, by_teacher = two_logits(model, inputs)
+    assert_close(model(inputs, mode='tensor'), (by_labels + by_teacher) / 2)

@@ -2,14 +2,38 @@
 
 from vt._libraries import import_on_demand
 
-from .backbones import VTResNet
+from .attentions import (
+    Attention,
+    ClassAttention,
+    CosineAttention,
+    GraphConvolution,
+    HeadMixing,
+    ParallelAttention,
+    PoolingReduction,
+    PyramidReduction,
+    StridedReduction,
+    TokenTransformer,
+    ValueTransformer,
+    Windows,
+)
+from .backbones import TokenBackbone, VTResNet
+from .block import Block
 from .classifiers import DistilledClassifier
-from .heads import DropoutLinearClsHead
-from .necks import TokenAverage, TokenEncoder
-from .position_encoder import PositionEncoder
-from .projector import Projector
+from .embeddings import ConvolutionalEmbed, PatchEmbed, PatchMerging
+from .feed_forward import FeedForward, SqueezeExcite
+from .fusers import Projector
+from .grid import OnMap
+from .heads import DistillationTokenHead, DropoutLinearClsHead
+from .necks import LayerwiseClassAttention, TokenAverage, TokenEncoder
+from .norms import TokenBatchNorm
+from .positions import (
+    AbsolutePosition,
+    ConditionalPosition,
+    ContinuousPositionBias,
+    PositionEncoder,
+    RelativePositionBias,
+)
 from .recording import Record, record_attention
-from .relations import GraphConvolution, TokenTransformer, ValueTransformer
 from .tokenizers import (
     AttentionTokenizer,
     ClusteringTokenizer,
@@ -23,25 +47,49 @@ from .vt_module import VTModule
 
 __all__ = [
     'VTFPN',
+    'AbsolutePosition',
+    'Attention',
     'AttentionTokenizer',
+    'Block',
+    'ClassAttention',
     'ClusteringTokenizer',
+    'ConditionalPosition',
+    'ContinuousPositionBias',
+    'ConvolutionalEmbed',
+    'CosineAttention',
+    'DistillationTokenHead',
     'DistilledClassifier',
     'DropoutLinearClsHead',
     'DynamicTokenizer',
+    'FeedForward',
     'FilterTokenizer',
     'GraphConvolution',
+    'HeadMixing',
+    'LayerwiseClassAttention',
+    'OnMap',
+    'ParallelAttention',
+    'PatchEmbed',
+    'PatchMerging',
+    'PoolingReduction',
     'PoolingTokenizer',
     'PositionEncoder',
     'Projector',
+    'PyramidReduction',
     'Record',
     'RecurrentTokenizer',
+    'RelativePositionBias',
+    'SqueezeExcite',
+    'StridedReduction',
     'TokenAverage',
+    'TokenBackbone',
+    'TokenBatchNorm',
     'TokenEncoder',
     'TokenTransformer',
     'Tokenizer',
     'VTModule',
     'VTResNet',
     'ValueTransformer',
+    'Windows',
     'record_attention',
 ]
 

@@ -1,13 +1,17 @@
-"""ResNet weights for the convolutional stages, in torchvision's or MMPretrain's format."""
+"""Weights from elsewhere: a ResNet's for convolutional stages, a vision transformer's for the backbone of parts."""
 
 from collections.abc import Iterable
 
+import torch
 from mmengine.logging import print_log
 from torch import Tensor, nn
 
 from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import state_of
 from vt.errors import UserError
+
+from ..positions import AbsolutePosition
+from .public_names import to_own_names
 
 
 def load_resnet_stages(
@@ -41,7 +45,57 @@ def load_resnet_stages(
             f'{checkpoint} holds no {missing[0]} and {len(missing) - 1} more tensors of the ResNet-{backbone.depth} '
             'stages: give a ResNet of the same depth, and a prefix where its names have another one than "backbone."'
         )
+    return _load(backbone, {name: state[name] for name in own if name in state}, held, checkpoint, prefix)
+
+
+def load_public_weights(
+    backbone: nn.Module, checkpoint: str, family: str | None, prefix: str | None = None, map_location: str = 'cpu'
+) -> set[str]:
+    """Load a checkpoint of ours, or a public one of a system of the survey; positions take the size of the grid.
+
+    Args:
+        backbone: a :class:`vt.models.TokenBackbone`.
+        checkpoint: path or address of the file.
+        family: the system's table in :mod:`vt.models.backbones.public_names`; None where there is none.
+        prefix: prefix of the backbone's names; found by itself if None.
+        map_location: device to load to.
+
+    Returns:
+        The names in the backbone of what was loaded. One line of the log says it, and what is new and left out.
+
+    Raises:
+        UserError: the file holds nothing for this backbone, or a tensor of another shape.
+    """
+    held = state_of(load_checkpoint(checkpoint, map_location), checkpoint)
+    prefix = complete_prefix(held, prefix)
+    own = backbone.state_dict()
+    state = {name.removeprefix(prefix): tensor for name, tensor in held.items() if name.startswith(prefix)}
+    if family and len(own.keys() & state.keys()) < len(own) / 2:
+        held = state = to_own_names(state, family)
+        prefix = ''
+    for name in own.keys() - state.keys():  # one projection of ours, where theirs has the query's apart
+        parts = [state.get(name.replace('.qkv.', f'.{part}.')) for part in ('query', 'key_value')]
+        if all(part is not None for part in parts):
+            state[name] = torch.cat(parts)
+    for name, part in backbone.named_modules():
+        if isinstance(part, AbsolutePosition) and f'{name}.vectors' in state:
+            state[f'{name}.vectors'] = part.resized(state[f'{name}.vectors'])
     matching = {name: state[name] for name in own if name in state}
+    if not matching:
+        raise UserError(
+            f'{checkpoint} holds no tensor of this backbone: give a file of the same system, and its prefix'
+        )
+    for name, tensor in matching.items():
+        if own[name].shape == (*tensor.shape, 1, 1):  # a matrix where we have a 1x1 convolution
+            matching[name] = tensor[..., None, None]
+    return _load(backbone, matching, held, checkpoint, prefix)
+
+
+def _load(
+    backbone: nn.Module, matching: dict[str, Tensor], held: dict[str, Tensor], checkpoint: str, prefix: str
+) -> set[str]:
+    """Load what matches of what a checkpoint held, and say in the log what was and what was not."""
+    own = backbone.state_dict()
     for name, tensor in matching.items():
         if tensor.shape != own[name].shape:
             raise UserError(f'{checkpoint}: {name} is {tuple(tensor.shape)}, the model needs {tuple(own[name].shape)}')

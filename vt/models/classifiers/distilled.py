@@ -20,7 +20,9 @@ class DistilledClassifier(ImageClassifier):
     """MMPretrain's image classifier that learns from a frozen teacher too.
 
     The loss is ``distillation_weight * KL(teacher || student) + cls_weight * the head's loss``, two entries of the
-    log. Everything else is ``ImageClassifier``'s, and so are the names in checkpoints: each loads the other's.
+    log; with ``hard``, the cross-entropy with the teacher's decision stands in KL's place (DeiT, equation 3). A head
+    with ``distillation_logits``, such as :class:`vt.models.DistillationTokenHead`, says what the teacher is compared
+    with. Everything else is ``ImageClassifier``'s, and so are the names in checkpoints: each loads the other's.
 
     The teacher is no part of the model, only in its reach: it is not among its modules, parameters and tensors, so
     neither checkpoints, nor averages of weights, nor optimizers, nor DDP, nor counters of FLOPs see it. With the next
@@ -35,6 +37,7 @@ class DistilledClassifier(ImageClassifier):
         distillation_weight: weight of the distillation loss.
         cls_weight: weight of the head's loss.
         temperature: T, see :func:`distillation_loss`; the paper gives none.
+        hard: learn the teacher's decision instead of its probabilities.
         **classifier: options of :class:`mmpretrain.models.ImageClassifier`. The head is one of logits.
 
     Raises:
@@ -50,6 +53,7 @@ class DistilledClassifier(ImageClassifier):
         distillation_weight: float = 0.8,
         cls_weight: float = 0.2,
         temperature: float = 1.0,
+        hard: bool = False,
         **classifier,
     ) -> None:
         super().__init__(**classifier)
@@ -64,6 +68,7 @@ class DistilledClassifier(ImageClassifier):
         self.distillation_weight = distillation_weight
         self.cls_weight = cls_weight
         self.temperature = temperature
+        self.hard = hard
         self._teacher: list[Teacher] = []  # a list, which is not a module: none or one
 
     def init_weights(self) -> None:
@@ -107,7 +112,11 @@ class DistilledClassifier(ImageClassifier):
         is_channels_last = inputs.is_contiguous(memory_format=torch.channels_last)
         layout = torch.channels_last if is_channels_last else torch.contiguous_format
         teacher = self.build_teacher().to(memory_format=layout)
-        distillation = distillation_loss(seen[0], teacher(inputs), self.temperature)
+        own = getattr(self.head, 'distillation_logits', lambda _: seen[0])(features)
+        if self.hard:
+            distillation = F.cross_entropy(_at_least_float32(own), teacher(inputs).argmax(dim=-1))
+        else:
+            distillation = distillation_loss(own, teacher(inputs), self.temperature)
         losses['loss_distillation'] = self.distillation_weight * distillation
         return losses
 

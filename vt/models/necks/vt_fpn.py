@@ -15,8 +15,8 @@ from torch.overrides import has_torch_function
 from vt.errors import UserError
 from vt.registry import MODELS
 
+from ..fusers import Projector
 from ..listeners import has_listeners
-from ..projector import Projector
 from ..tokenizers import ClusteringTokenizer, FilterTokenizer, PoolingTokenizer
 from ..vt_module import KeepMap
 

@@ -9,8 +9,8 @@ from torch.nn.functional import adaptive_avg_pool2d, conv2d
 
 from vt.registry import MODELS
 
-from .checks import require_divisible
-from .grouped_linear import GroupedLinear
+from ..checks import require_divisible
+from ..grouped_linear import GroupedLinear
 
 
 @MODELS.register_module()

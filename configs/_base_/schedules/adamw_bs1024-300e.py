@@ -1,0 +1,28 @@
+# DeiT's schedule: AdamW, batch 1024, 5 epochs of warm-up, cosine decay, 300 epochs; positions and norms don't decay.
+optim_wrapper = dict(
+    optimizer=dict(type='AdamW', lr=1e-3, weight_decay=0.05),
+    paramwise_cfg=dict(
+        norm_decay_mult=0.0,
+        bias_decay_mult=0.0,
+        flat_decay_mult=0.0,
+        custom_keys={
+            'class_tokens': dict(decay_mult=0.0),
+            'position.vectors': dict(decay_mult=0.0),
+            'bias.table': dict(decay_mult=0.0),
+            'bias.mlp': dict(decay_mult=0.0),
+            'log_scale': dict(decay_mult=0.0),
+        },
+    ),
+)
+param_scheduler = [
+    dict(type='LinearLR', start_factor=1e-3, by_epoch=True, end=5, convert_to_iter_based=True),
+    dict(
+        type='CosineAnnealingLR', eta_min=1e-5, by_epoch=True, begin=5, end=300, T_max=295, convert_to_iter_based=True
+    ),
+]
+
+train_cfg = dict(by_epoch=True, max_epochs=300, val_interval=1)
+val_cfg = dict()
+test_cfg = dict()
+
+auto_scale_lr = dict(base_batch_size=1024)

@@ -1,0 +1,36 @@
+# CeiT-S (Yuan et al., ICCV 2021): a stem of convolutions, a convolution in the feed-forward, and a last attention of
+# the class token to those of all blocks.
+batch_norm = dict(type='vt.TokenBatchNorm')
+
+system = dict(
+    backbone=dict(
+        type='vt.TokenBackbone',
+        out_type='layers',
+        drop_path_rate=0.1,
+        stages=[
+            dict(
+                channels=384,
+                num_heads=6,
+                depth=12,
+                embed=dict(
+                    type='vt.ConvolutionalEmbed',
+                    layers=[dict(out_channels=64, kernel_size=7, stride=2, norm_cfg=dict(type='BN'), act_cfg=None)],
+                    pool=3,
+                    patch=dict(kernel_size=4),
+                ),
+                class_tokens=1,
+                position=dict(type='vt.AbsolutePosition'),
+                feed_forward=dict(
+                    local=dict(type='vt.OnMap', module=dict(norm_cfg=dict(type='BN'), bias=True)),
+                    norm_cfg=batch_norm,
+                    enter_act_cfg=dict(type='GELU'),
+                    class_tokens='passed',
+                ),
+            ),
+        ],
+    ),
+    neck=dict(type='vt.LayerwiseClassAttention', channels=384, depth=12, num_heads=6),
+)
+
+# Nothing reads what the last block's feed-forward makes of the patches; DDP wants to know.
+find_unused_parameters = True

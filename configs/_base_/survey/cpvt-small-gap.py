@@ -1,0 +1,18 @@
+# CPVT-S-GAP (Chu et al., ICLR 2023): positions by convolutions behind the first five blocks, average pooling.
+system = dict(
+    backbone=dict(
+        type='vt.TokenBackbone',
+        drop_path_rate=0.1,
+        stages=[
+            dict(
+                channels=384,
+                num_heads=6,
+                depth=12,
+                embed=dict(type='vt.PatchEmbed', kernel_size=16),
+                conditional=dict(type='vt.ConditionalPosition'),
+                conditional_blocks=5,
+                norm=True,
+            ),
+        ],
+    ),
+)

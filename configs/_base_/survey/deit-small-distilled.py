@@ -1,0 +1,21 @@
+# DeiT-S with a distillation token (Touvron et al., ICML 2021): it learns the decisions of a RegNetY-16GF.
+# Needs timm, which downloads the teacher when training starts: pip install -e '.[timm]'.
+_base_ = 'deit-small.py'
+
+stages = _base_.system.backbone.stages
+stages[0]['class_tokens'] = 2
+
+system = dict(
+    type='vt.DistilledClassifier',
+    teacher=dict(
+        type='TimmClassifier',
+        model_name='regnety_160.deit_in1k',
+        pretrained=True,
+        data_preprocessor=dict(mean=[123.675, 116.28, 103.53], std=[58.395, 57.12, 57.375], to_rgb=True),
+    ),
+    hard=True,  # False learns its probabilities, with temperature=3.0 in the paper
+    distillation_weight=0.5,
+    cls_weight=0.5,
+    backbone=dict(stages=stages),
+    head=dict(type='vt.DistillationTokenHead'),
+)

@@ -1,0 +1,6 @@
+# CaiT-S24 on the embedded digits.
+# Top-1 not measured yet.
+# python tools/train.py configs/survey/cait-s24_digits.py
+_base_ = ['../_base_/survey/_digits.py', '../_base_/survey/cait-s24.py']
+
+model = _base_.system

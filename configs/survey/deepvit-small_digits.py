@@ -1,0 +1,6 @@
+# DeepViT-S on the embedded digits.
+# Top-1 not measured yet.
+# python tools/train.py configs/survey/deepvit-small_digits.py
+_base_ = ['../_base_/survey/_digits.py', '../_base_/survey/deepvit-small.py']
+
+model = _base_.system

@@ -1,0 +1,14 @@
+# DeiT-S with a distillation token on the embedded digits.
+# Top-1 not measured yet.
+# python tools/train.py configs/baselines/resnet18_digits.py
+# python tools/train.py configs/survey/deit-small-distilled_digits.py
+_base_ = ['../_base_/survey/_digits.py', '../_base_/survey/deit-small-distilled.py']
+
+model = _base_.system
+model['teacher'] = dict(
+    type='ImageClassifier',
+    backbone=dict(type='ResNet', depth=18),
+    neck=dict(type='GlobalAveragePooling'),
+    head=dict(type='LinearClsHead', num_classes=10, in_channels=512),
+)
+model['teacher_checkpoint'] = 'work_dirs/resnet18_digits/epoch_15.pth'

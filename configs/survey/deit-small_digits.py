@@ -1,0 +1,6 @@
+# DeiT-S on the embedded digits.
+# Top-1 not measured yet.
+# python tools/train.py configs/survey/deit-small_digits.py
+_base_ = ['../_base_/survey/_digits.py', '../_base_/survey/deit-small.py']
+
+model = _base_.system

@@ -1,0 +1,6 @@
+# P2T-S on the embedded digits.
+# Top-1 not measured yet.
+# python tools/train.py configs/survey/p2t-small_digits.py
+_base_ = ['../_base_/survey/_digits.py', '../_base_/survey/p2t-small.py']
+
+model = _base_.system

@@ -1,0 +1,7 @@
+# T2T-ViT_t-14 on the embedded digits.
+# Top-1 not measured yet.
+# python tools/train.py configs/survey/t2t-vit-t-14_digits.py
+_base_ = ['../_base_/survey/_digits.py', '../_base_/survey/t2t-vit-t-14.py']
+
+model = _base_.system
+model['backbone'] |= dict(_delete_=True, img_size=64)  # its name for image_size

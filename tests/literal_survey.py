@@ -1,0 +1,678 @@
+"""Published vision transformers, written out as their papers and authors have them: the oracle of the tests.
+
+A map is ``(N, H, W, C)``, tokens are ``(N, K + P, C)``, class tokens first. Windows, heads and the places of a
+convolution's kernel are taken one by one, and matrices act as in ``torch.nn``. ``w`` holds the weights of a part by
+their names in it, statistics of batch normalisation among them.
+
+Letters: N batch, H and W size of the grid, P = H * W tokens of it, K class tokens, C channels, h heads, d channels of
+one, T tokens of a window, S tokens that are attended to.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from literal_early_equations import gelu
+from literal_equations import softmax, split
+from torch import Tensor
+
+Weights = dict[str, Tensor]
+Size = tuple[int, int]
+
+
+# What all have in common.
+
+
+def under(w: Weights, name: str) -> Weights:
+    """The weights of a part of the part."""
+    return {key.removeprefix(f'{name}.'): weight for key, weight in w.items() if key.startswith(f'{name}.')}
+
+
+def every(w: Weights, name: str) -> list[Weights]:
+    """The weights of each item of a list of parts."""
+    numbers = {int(key.split('.')[1]) for key in w if key.startswith(f'{name}.')}
+    return [under(w, f'{name}.{number}') for number in range(len(numbers))]
+
+
+def linear(x: Tensor, w: Weights, bias: bool = True) -> Tensor:
+    return x @ w['weight'].T + (w['bias'] if bias else 0)
+
+
+def layer_norm(x: Tensor, w: Weights, eps: float) -> Tensor:
+    centred = x - x.mean(dim=-1, keepdim=True)
+    return centred / (centred.square().mean(dim=-1, keepdim=True) + eps).sqrt() * w['weight'] + w['bias']
+
+
+def batch_norm(x: Tensor, w: Weights, training: bool) -> Tensor:
+    """Each channel, the last axis of ``x``, over everything else, or by the statistics of the training."""
+    w = under(w, 'norm') or w
+    mean, variance = w['running_mean'], w['running_var']
+    if training:
+        values = x.reshape(-1, x.shape[-1])
+        mean = values.mean(dim=0)
+        variance = (values - mean).square().mean(dim=0)
+    return (x - mean) / (variance + 1e-5).sqrt() * w['weight'] + w['bias']
+
+
+def relu(x: Tensor) -> Tensor:
+    return x.clamp(min=0)
+
+
+def relu6(x: Tensor) -> Tensor:
+    return x.clamp(0, 6)
+
+
+def hard_sigmoid(x: Tensor) -> Tensor:
+    return relu6(x + 3) / 6
+
+
+def hard_swish(x: Tensor) -> Tensor:
+    return x * hard_sigmoid(x)
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    return 1 / (1 + (-x).exp())
+
+
+def framed(x: Tensor, width: int, value: float = 0.0) -> Tensor:
+    """A map with a frame of a constant."""
+    n, height, length, c = x.shape
+    frame = x.new_full((n, height + 2 * width, length + 2 * width, c), value)
+    frame[:, width : width + height, width : width + length] = x
+    return frame
+
+
+def under_kernel(x: Tensor, side: int, stride: int) -> Iterator[tuple[int, int, Tensor]]:
+    """Of each place of a kernel its row, its column and all pixels that it meets; a remainder is cropped."""
+    rows, columns = ((whole - side) // stride * stride + 1 for whole in x.shape[1:3])
+    for i in range(side):
+        for j in range(side):
+            yield i, j, x[:, i : i + rows : stride, j : j + columns : stride]
+
+
+def convolution(x: Tensor, w: Weights, side: int, stride: int = 1, padding: int = 0, bias: bool = True) -> Tensor:
+    """``(N, H, W, C)`` by a kernel ``(C_out, C, k, k)``."""
+    kernel = w['weight']
+    assert kernel.shape[1:] == (x.shape[3], side, side)
+    out = sum(pixels @ kernel[:, :, i, j].T for i, j, pixels in under_kernel(framed(x, padding), side, stride))
+    return out + w['bias'] if bias else out
+
+
+def depthwise(
+    x: Tensor, w: Weights, side: int = 3, stride: int = 1, padding: int | None = None, bias: bool = True
+) -> Tensor:
+    """``(N, H, W, C)``, each channel by its own kernel, ``(C, 1, k, k)``; the size stays by default."""
+    kernel, padding = w['weight'], side // 2 if padding is None else padding
+    assert kernel.shape == (x.shape[3], 1, side, side)
+    out = sum(pixels * kernel[:, 0, i, j] for i, j, pixels in under_kernel(framed(x, padding), side, stride))
+    return out + w['bias'] if bias else out
+
+
+def max_pooling(x: Tensor) -> Tensor:
+    """Of 3x3 pixels, every other one."""
+    return torch.stack([pixels for _, _, pixels in under_kernel(framed(x, 1, -math.inf), 3, 2)]).amax(dim=0)
+
+
+def average_pooling(x: Tensor, size: Size) -> Tensor:
+    """Averages over a grid of cells, of the pixels that a cell touches."""
+    rows, columns = x.shape[1:3]
+    cells = []
+    for i in range(size[0]):
+        for j in range(size[1]):
+            down = slice(i * rows // size[0], -(-(i + 1) * rows // size[0]))
+            across = slice(j * columns // size[1], -(-(j + 1) * columns // size[1]))
+            cells.append(x[:, down, across].mean(dim=(1, 2)))
+    return torch.stack(cells, dim=1).reshape(len(x), *size, -1)
+
+
+def tokens_of(x: Tensor) -> Tensor:
+    """A map as tokens, row by row."""
+    return x.reshape(len(x), -1, x.shape[-1])
+
+
+def map_of(x: Tensor, size: Size) -> Tensor:
+    """Tokens as a map."""
+    return x.reshape(len(x), *size, x.shape[-1])
+
+
+def apart(x: Tensor, size: Size) -> tuple[Tensor, Tensor]:
+    """Class tokens, and the map."""
+    classes = x.shape[1] - size[0] * size[1]
+    return x[:, :classes], map_of(x[:, classes:], size)
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, heads: int, bias: Tensor | None = None) -> Tensor:
+    """Q ``(N, T, C)``, K and V ``(N, S, C)``, B ``(h, T, S)``: ``softmax(Q K^T / sqrt(d) + B) V`` of each head."""
+    read = []
+    for head, (q_h, k_h, v_h) in enumerate(zip(split(q, heads), split(k, heads), split(v, heads))):
+        logits = q_h @ k_h.mT * q_h.shape[-1] ** -0.5
+        read.append(softmax(logits if bias is None else logits + bias[head], dim=-1) @ v_h)
+    return torch.cat(read, dim=-1)
+
+
+def self_attention(x: Tensor, w: Weights, heads: int) -> Tensor:
+    """Of all tokens to all."""
+    return linear(attend(*linear(x, under(w, 'qkv')).chunk(3, dim=-1), heads), under(w, 'proj'))
+
+
+def mlp(x: Tensor, w: Weights, act: Callable = gelu, ratio: int = 4) -> Tensor:
+    assert len(w['enter.weight']) == ratio * x.shape[-1]
+    return linear(act(linear(x, under(w, 'enter'))), under(w, 'leave'))
+
+
+def branches(w: Weights) -> tuple[Weights, Weights, Weights, Weights]:
+    """Of a block: the attention's normalisation, the attention, the feed-forward's normalisation, the feed-forward."""
+    return tuple(
+        under(w, name) for name in ('attention.norm', 'attention.part', 'feed_forward.norm', 'feed_forward.part')
+    )
+
+
+def plain_block(x: Tensor, w: Weights, heads: int, eps: float) -> Tensor:
+    norm1, attention, norm2, feed_forward = branches(w)
+    x = x + self_attention(layer_norm(x, norm1, eps), attention, heads)
+    return x + mlp(layer_norm(x, norm2, eps), feed_forward)
+
+
+# Windows: tokens that see each other, wherever they stand.
+
+
+def windows(size: Size, window: Size, spread: bool = False, shift: Size = (0, 0)) -> list[list[tuple[int, int]]]:
+    """Of each window the places in the grid, row by row; those outside of the grid are padding.
+
+    Side by side, window (a, b) holds the rows a * h to a * h + h - 1. Spread, it holds every n-th row from the a-th on,
+    where n is the number of windows below each other. After a cyclic shift, row r holds what came from r + shift[0].
+    """
+    numbers = [-(-whole // side) for whole, side in zip(size, window)]
+    found = []
+    for a in range(numbers[0]):
+        for b in range(numbers[1]):
+            places = []
+            for i in range(window[0]):
+                for j in range(window[1]):
+                    row, column = (
+                        (i * numbers[0] + a, j * numbers[1] + b) if spread else (a * window[0] + i, b * window[1] + j)
+                    )
+                    places.append(
+                        ((row + shift[0]) % (numbers[0] * window[0]), (column + shift[1]) % (numbers[1] * window[1]))
+                    )
+            found.append(places)
+    return found
+
+
+def wrapped(places: list[tuple[int, int]], window: Size) -> Tensor:
+    """Which two tokens of a window ``(T, T)`` are as near as they are only because the grid wrapped round."""
+    inside = torch.cartesian_prod(*(torch.arange(side) for side in window))
+    outside = torch.tensor(places)
+    return ((inside[:, None] - inside) != (outside[:, None] - outside)).any(dim=-1)
+
+
+def in_windows(x: Tensor, window: Size, relate: Callable, spread: bool = False, shift: Size = (0, 0)) -> Tensor:
+    """A map ``(N, H, W, C)`` through ``relate(tokens of a window (N, T, C), B)``, and back to the map.
+
+    Zeros stand below and right of it where the windows are larger; what they come to is cut off.
+    """
+    n, rows, columns, _ = x.shape
+    results, order = [], {}
+    for places in windows((rows, columns), window, spread, shift):
+        tokens = []
+        for row, column in places:
+            order[row, column] = len(order)
+            tokens.append(x[:, row, column] if row < rows and column < columns else torch.zeros_like(x[:, 0, 0]))
+        hidden = wrapped(places, window).to(x) if any(shift) else None
+        bias = None if hidden is None else hidden.masked_fill(hidden == 1, -math.inf)
+        results.append(relate(torch.stack(tokens, dim=1), bias))
+    wanted = [order[row, column] for row in range(rows) for column in range(columns)]
+    return torch.cat(results, dim=1)[:, wanted].reshape(n, rows, columns, -1)
+
+
+def relative_bias(table: Tensor, window: Size) -> Tensor:
+    """A table ``((2 a - 1) (2 b - 1), h)`` of the offsets in a window of a x b to B ``(h, T, T)``."""
+    places = [(i, j) for i in range(window[0]) for j in range(window[1])]
+    rows = [(i - m + window[0] - 1) * (2 * window[1] - 1) + j - n + window[1] - 1 for i, j in places for m, n in places]
+    return table[rows].reshape(len(places), len(places), -1).permute(2, 0, 1)
+
+
+def window_attention(
+    x: Tensor, w: Weights, heads: int, window: Size, spread: bool = False, shift: Size = (0, 0), bias: bool = True
+) -> tuple[Tensor, Tensor]:
+    """Attention in windows with relative positions, not yet projected, and V; each a map ``(N, H, W, C)``."""
+    table = relative_bias(w['bias.table'], window)
+
+    def relate(tokens: Tensor, hidden: Tensor | None) -> Tensor:
+        q, k, v = linear(tokens, under(w, 'qkv'), bias).chunk(3, dim=-1)
+        return torch.cat([attend(q, k, v, heads, table if hidden is None else table + hidden), v], dim=-1)
+
+    return in_windows(x, window, relate, spread, shift).chunk(2, dim=-1)
+
+
+# Swin: windows, every other time shifted by half of one.
+
+
+def merge(x: Tensor) -> Tensor:
+    """2x2 neighbours as one token of four times the channels: all four values of a channel, then those of the next."""
+    return torch.stack([x[:, i::2, j::2] for i in (0, 1) for j in (0, 1)], dim=-1).flatten(3)
+
+
+def patches_or_merged(x: Tensor, w: Weights, is_first: bool) -> Tensor:
+    """Swin's tokens: of 4x4 patches, normalised; in later stages merged, normalised and then multiplied."""
+    if is_first:
+        return layer_norm(convolution(x, under(w, 'projection'), 4, stride=4), under(w, 'norm'), 1e-5)
+    return linear(layer_norm(merge(x), under(w, 'norm'), 1e-5), under(w, 'reduction'), bias=False)
+
+
+def by_half(size: Size, window: Size) -> Size:
+    """Rows and columns of a shift; a side of the grid that is one window is not shifted."""
+    return tuple(0 if whole == side else side // 2 for whole, side in zip(size, window))
+
+
+def swin(
+    x: Tensor,
+    w: Weights,
+    heads: Sequence[int],
+    stages: Sequence[int] = range(4),
+    training: bool = False,
+    window: Size = (7, 7),
+) -> Tensor:
+    for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
+        x = patches_or_merged(x, under(w_s, 'embed'), stage == 0)
+        for index, block in enumerate(every(w_s, 'blocks')):
+            norm1, attention, norm2, feed_forward = branches(block)
+            shift = by_half(x.shape[1:3], window) if index % 2 else (0, 0)
+            read, _ = window_attention(layer_norm(x, norm1, 1e-5), attention, h, window, shift=shift)
+            x = x + linear(read, under(attention, 'proj'))
+            x = x + mlp(layer_norm(x, norm2, 1e-5), feed_forward)
+    return tokens_of(layer_norm(x, under(w_s, 'norm'), 1e-5) if 3 in stages else x)
+
+
+# Swin v2: cosines as logits, biases by a function of the offset, normalisation behind.
+
+
+def continuous_bias(w: Weights, window: Size) -> Tensor:
+    """``16 sigmoid(MLP(offset))``, offsets from -8 to 8 on a logarithmic scale, to B ``(h, T, T)``."""
+    places = [(i, j) for i in range(window[0]) for j in range(window[1])]
+
+    def scaled(offset: int, side: int) -> float:
+        distance = 8 * abs(offset) / (side - 1)
+        return math.copysign(math.log2(1 + distance) / math.log2(8), offset)
+
+    coordinates = [(scaled(i - m, window[0]), scaled(j - n, window[1])) for i, j in places for m, n in places]
+    hidden = relu(linear(torch.tensor(coordinates, dtype=torch.float64), under(w, 'mlp.0')))
+    values = 16 * sigmoid(linear(hidden, under(w, 'mlp.2'), bias=False))
+    return values.reshape(len(places), len(places), -1).permute(2, 0, 1)
+
+
+def unit(x: Tensor) -> Tensor:
+    """Vectors of length one; those of zeros stay so."""
+    return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp(min=1e-12)
+
+
+def cosine_attention(x: Tensor, w: Weights, heads: int, window: Size, shift: Size) -> Tensor:
+    """``softmax(s cos(Q, K) + B) V`` in windows, projected; s, of each head, is at most 100; keys have no bias."""
+    bias = continuous_bias(under(w, 'bias'), window)
+    w_q, w_k, w_v = w['qkv.weight'].chunk(3)
+
+    def relate(tokens: Tensor, hidden: Tensor | None) -> Tensor:
+        read = []
+        qs, ks, vs = tokens @ w_q.T + w['query_bias'], tokens @ w_k.T, tokens @ w_v.T + w['value_bias']
+        for head, (q, k, v) in enumerate(zip(split(qs, heads), split(ks, heads), split(vs, heads))):
+            logits = unit(q) @ unit(k).mT * w['log_scale'][head].exp().clamp(max=100) + bias[head]
+            read.append(softmax(logits if hidden is None else logits + hidden, dim=-1) @ v)
+        return torch.cat(read, dim=-1)
+
+    return linear(in_windows(x, window, relate, shift=shift), under(w, 'proj'))
+
+
+def swin_v2(
+    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
+) -> Tensor:
+    for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
+        embed = under(w_s, 'embed')
+        if stage == 0:
+            x = patches_or_merged(x, embed, True)
+        else:
+            x = layer_norm(linear(merge(x), under(embed, 'reduction'), bias=False), under(embed, 'norm'), 1e-5)
+        for index, block in enumerate(every(w_s, 'blocks')):
+            w1, w2 = under(block, 'attention'), under(block, 'feed_forward')
+            shift = by_half(x.shape[1:3], (8, 8)) if index % 2 else (0, 0)
+            read = cosine_attention(x, under(w1, 'part'), h, (8, 8), shift)
+            x = x + layer_norm(read, under(w1, 'post_norm'), 1e-5)
+            x = x + layer_norm(mlp(x, under(w2, 'part')), under(w2, 'post_norm'), 1e-5)
+    return tokens_of(layer_norm(x, under(w_s, 'norm'), 1e-5) if 3 in stages else x)
+
+
+# PVT: keys and values of a strided convolution; a class token in the last stage alone.
+
+
+def reduced_attention(x: Tensor, w: Weights, heads: int, size: Size, ratio: int) -> Tensor:
+    reduced = tokens_of(convolution(map_of(x, size), under(w, 'reduce.convolution'), ratio, stride=ratio))
+    k, v = linear(layer_norm(reduced, under(w, 'reduce.norm'), 1e-5), under(w, 'key_value')).chunk(2, dim=-1)
+    return linear(attend(linear(x, under(w, 'query')), k, v, heads), under(w, 'proj'))
+
+
+def pvt(
+    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
+) -> Tensor:
+    for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
+        side = (4, 2, 2, 2)[stage]
+        x = convolution(x, under(w_s, 'embed.projection'), side, stride=side)
+        size = x.shape[1:3]
+        x = layer_norm(tokens_of(x), under(w_s, 'embed.norm'), 1e-5)
+        if stage == 3:
+            x = torch.cat([torch.cat([w_s['class_tokens']] * len(x)), x], dim=1)
+        x = x + w_s['position.vectors']
+        for block in every(w_s, 'blocks'):
+            norm1, attention, norm2, feed_forward = branches(block)
+            normed = layer_norm(x, norm1, 1e-6)
+            if stage == 3:
+                x = x + self_attention(normed, attention, h)
+            else:
+                x = x + reduced_attention(normed, attention, h, size, ratio=(8, 4, 2)[stage])
+            x = x + mlp(layer_norm(x, norm2, 1e-6), feed_forward, ratio=(8, 8, 4, 4)[stage])
+        if stage == 3:
+            return layer_norm(x, under(w_s, 'norm'), 1e-6)
+        x = map_of(x, size)
+    return tokens_of(x)
+
+
+# ResT: keys and values of a depthwise convolution, logits of the heads mixed, pixel attention as positions.
+
+
+def pixel_attention(x: Tensor, w: Weights) -> Tensor:
+    return x * sigmoid(depthwise(x, w))
+
+
+def mixed_attention(x: Tensor, w: Weights, heads: int, size: Size, stage: int) -> Tensor:
+    q, source = linear(x, under(w, 'query' if stage < 3 else 'qkv')), x
+    if stage < 3:
+        ratio = (8, 4, 2)[stage]
+        reduced = depthwise(map_of(x, size), under(w, 'reduce.convolution'), ratio + 1, ratio, padding=ratio // 2)
+        source = layer_norm(tokens_of(reduced), under(w, 'reduce.norm'), 1e-5)
+        k, v = linear(source, under(w, 'key_value')).chunk(2, dim=-1)
+    else:
+        q, k, v = q.chunk(3, dim=-1)
+    logits = [q_h @ k_h.mT * q_h.shape[-1] ** -0.5 for q_h, k_h in zip(split(q, heads), split(k, heads))]
+    if stage > 0:
+        weight, bias = w['mix.0.weight'], w['mix.0.bias']
+        logits = [sum(weight[to, own, 0, 0] * logits[own] for own in range(heads)) + bias[to] for to in range(heads)]
+    maps = [softmax(each, dim=-1) for each in logits]
+    if stage > 0:  # each head of a sample to mean zero and variance one over all of its map
+        maps = [each - each.mean(dim=(1, 2), keepdim=True) for each in maps]
+        maps = [each / (each.square().mean(dim=(1, 2), keepdim=True) + 1e-5).sqrt() for each in maps]
+    read = torch.cat([a @ v_h for a, v_h in zip(maps, split(v, heads))], dim=-1)
+    return linear(read, under(w, 'proj'))
+
+
+def rest(
+    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
+) -> Tensor:
+    for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
+        embed = under(w_s, 'embed')
+        if stage == 0:
+            for index, stride in enumerate((2, 1, 2)):
+                layer = under(embed, f'layers.{index}')
+                x = convolution(x, under(layer, 'conv'), 3, stride, padding=1, bias=False)
+                x = x if index == 2 else relu(batch_norm(x, under(layer, 'bn'), training))
+        else:
+            x = convolution(x, under(embed, 'projection'), 3, stride=2, padding=1)
+            x = batch_norm(x, under(embed, 'norm'), training)
+        x = pixel_attention(x, under(w_s, 'position.module.conv'))
+        size, x = x.shape[1:3], tokens_of(x)
+        for block in every(w_s, 'blocks'):
+            norm1, attention, norm2, feed_forward = branches(block)
+            x = x + mixed_attention(layer_norm(x, norm1, 1e-5), attention, h, size, stage)
+            x = x + mlp(layer_norm(x, norm2, 1e-5), feed_forward)
+        x = layer_norm(x, under(w_s, 'norm'), 1e-5) if stage == 3 else map_of(x, size)
+    return x if 3 in stages else tokens_of(x)
+
+
+# CSWin: vertical stripes for half of the heads, horizontal ones for the others; LePE inside of them.
+
+
+def stripe_attention(x: Tensor, w: Weights, heads: int, window: Size) -> Tensor:
+    """Attention in windows, to which a convolution of V adds, of each window by itself."""
+
+    def relate(tokens: Tensor, hidden: None) -> Tensor:
+        q, k, v = linear(tokens, under(w, 'qkv')).chunk(3, dim=-1)
+        return attend(q, k, v, heads) + tokens_of(depthwise(map_of(v, window), under(w, 'local.module.conv')))
+
+    return in_windows(x, window, relate)
+
+
+def cswin(
+    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
+) -> Tensor:
+    for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
+        side, stride, padding = (7, 4, 2) if stage == 0 else (3, 2, 1)
+        x = convolution(x, under(w_s, 'embed.projection'), side, stride, padding)
+        x = layer_norm(x, under(w_s, 'embed.norm'), 1e-5)
+        rows, columns = x.shape[1:3]
+        for block in every(w_s, 'blocks'):
+            norm1, attention, norm2, feed_forward = branches(block)
+            normed = layer_norm(x, norm1, 1e-5)
+            if stage == 3:
+                read = stripe_attention(normed, attention, h, (rows, columns))
+            else:
+                width = (1, 2, 7)[stage]
+                vertical = stripe_attention(normed, under(attention, 'branches.0'), h // 2, (rows, width))
+                horizontal = stripe_attention(normed, under(attention, 'branches.1'), h // 2, (width, columns))
+                read = torch.cat([vertical, horizontal], dim=-1)
+            x = x + linear(read, under(attention, 'proj'))
+            x = x + mlp(layer_norm(x, norm2, 1e-5), feed_forward)
+    return tokens_of(layer_norm(x, under(w_s, 'norm'), 1e-5) if 3 in stages else x)
+
+
+# CeiT: a convolution in the feed-forward, which the class token passes by, and attention to the class tokens of all
+# blocks.
+
+
+def local_feed_forward(x: Tensor, w: Weights, size: Size, training: bool) -> Tensor:
+    classes, x = apart(x, size)
+    assert len(w['enter.weight']) == 4 * x.shape[-1]
+    x = gelu(batch_norm(linear(x, under(w, 'enter')), under(w, 'enter_norm'), training))
+    x = gelu(batch_norm(depthwise(x, under(w, 'local.module.conv')), under(w, 'local.module.bn'), training))
+    x = batch_norm(linear(x, under(w, 'leave')), under(w, 'leave_norm'), training)
+    return torch.cat([classes, tokens_of(x)], dim=1)
+
+
+def ceit(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+    """The class token of each block, ``(N, depth, C)``."""
+    (w_s,) = every(w, 'stages')
+    layer = under(w_s, 'embed.layers.0')
+    x = convolution(x, under(layer, 'conv'), 7, stride=2, padding=3, bias=False)
+    x = batch_norm(x, under(layer, 'bn'), training)
+    x = convolution(max_pooling(x), under(w_s, 'embed.patch.projection'), 4, stride=4)
+    size = x.shape[1:3]
+    x = torch.cat([torch.cat([w_s['class_tokens']] * len(x)), tokens_of(x)], dim=1) + w_s['position.vectors']
+    layers = []
+    for block in every(w_s, 'blocks'):
+        norm1, attention, norm2, feed_forward = branches(block)
+        x = x + self_attention(layer_norm(x, norm1, 1e-6), attention, heads[0])
+        x = x + local_feed_forward(layer_norm(x, norm2, 1e-6), feed_forward, size, training)
+        layers.append(x[:, 0])
+    return torch.stack(layers, dim=1)
+
+
+def layerwise_class_attention(x: Tensor, w: Weights, heads: int) -> Tensor:
+    """The class tokens of all blocks ``(N, depth, C)``; the last one looks at all. To ``(N, C)``."""
+    norm1, attention, norm2, feed_forward = branches(under(w, 'block'))
+    x = x + w['layers']
+    last, normed = x[:, -1:], layer_norm(x, norm1, 1e-6)
+    q = linear(normed[:, -1:], under(attention, 'query'))
+    k, v = linear(normed, under(attention, 'key')), linear(normed, under(attention, 'value'))
+    last = last + linear(attend(q, k, v, heads), under(attention, 'proj'))
+    last = last + mlp(layer_norm(last, norm2, 1e-6), feed_forward)
+    return layer_norm(last, under(w, 'norm'), 1e-6)[:, 0]
+
+
+# CPVT: positions by a convolution behind each of the first five blocks.
+
+
+def cpvt(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+    (w_s,) = every(w, 'stages')
+    x = convolution(x, under(w_s, 'embed.projection'), 16, stride=16)
+    size, x = x.shape[1:3], tokens_of(x)
+    for index, block in enumerate(every(w_s, 'blocks')):
+        x = plain_block(x, block, heads[0], 1e-6)
+        if index < 5:
+            x = map_of(x, size)
+            x = tokens_of(depthwise(x, under(w_s, f'conditional.{index}.proj')) + x)
+    return layer_norm(x, under(w_s, 'norm'), 1e-6)
+
+
+# P2T: keys and values of averages over a pyramid of grids; the convolutions on them are those of the stage.
+
+
+def pyramid_attention(x: Tensor, w: Weights, heads: int, size: Size, stage: int, convolutions: list[Weights]) -> Tensor:
+    ratios = ((12, 16, 20, 24), (6, 8, 10, 12), (3, 4, 5, 6), (1, 2, 3, 4))[stage]
+    levels = []
+    for ratio, w_c in zip(ratios, convolutions):
+        pooled = average_pooling(map_of(x, size), (round(size[0] / ratio), round(size[1] / ratio)))
+        levels.append(tokens_of(pooled + depthwise(pooled, w_c)))
+    pyramid = layer_norm(torch.cat(levels, dim=1), under(w, 'reduce.norm'), 1e-5)
+    k, v = linear(pyramid, under(w, 'key_value')).chunk(2, dim=-1)
+    return linear(attend(linear(x, under(w, 'query')), k, v, heads), under(w, 'proj'))
+
+
+def inverted_residual(x: Tensor, w: Weights, ratio: int) -> Tensor:
+    """On a map."""
+    assert len(w['enter.weight']) == ratio * x.shape[-1]
+    x = hard_swish(depthwise(hard_swish(linear(x, under(w, 'enter'))), under(w, 'local.module.conv')))
+    return linear(x, under(w, 'leave'))
+
+
+def p2t(
+    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
+) -> Tensor:
+    for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
+        side, stride, padding = (7, 4, 3) if stage == 0 else (3, 2, 1)
+        x = convolution(x, under(w_s, 'embed.projection'), side, stride, padding)
+        size, x = x.shape[1:3], layer_norm(tokens_of(x), under(w_s, 'embed.norm'), 1e-5)
+        convolutions = every(under(w_s, 'blocks.0.attention.part.reduce'), 'convolutions')
+        for block in every(w_s, 'blocks'):
+            norm1, attention, norm2, feed_forward = branches(block)
+            x = x + pyramid_attention(layer_norm(x, norm1, 1e-6), attention, h, size, stage, convolutions)
+            normed = map_of(layer_norm(x, norm2, 1e-6), size)
+            x = x + tokens_of(inverted_residual(normed, feed_forward, ratio=(8, 8, 4, 4)[stage]))
+        x = map_of(x, size)
+    return tokens_of(x)
+
+
+# Shuffle: windows and spread ones in turn, a convolution of a window's width, batch normalisation.
+
+
+def shuffle(
+    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
+) -> Tensor:
+    for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
+        embed = under(w_s, 'embed')
+        if stage == 0:
+            for layer in every(embed, 'layers'):
+                x = convolution(x, under(layer, 'conv'), 3, stride=2, padding=1)
+                x = relu6(batch_norm(x, under(layer, 'bn'), training))
+            x = convolution(x, under(embed, 'patch.projection'), 1)
+        else:
+            layer = under(embed, 'layers.0')
+            x = batch_norm(x, under(layer, 'bn'), training)
+            x = convolution(x, under(layer, 'conv'), 2, stride=2, bias=False)
+        for index, block in enumerate(every(w_s, 'blocks')):
+            norm1, attention, norm3, feed_forward = branches(block)
+            normed = batch_norm(x, norm1, training)
+            read, _ = window_attention(normed, attention, h, (7, 7), spread=index % 2 == 1, bias=False)
+            x = x + linear(read, under(attention, 'proj'))
+            normed = batch_norm(x, under(block, 'between.norm'), training)
+            x = x + depthwise(normed, under(block, 'between.part.module.conv'), 7)
+            x = x + mlp(batch_norm(x, norm3, training), feed_forward, relu6)
+    return tokens_of(x)
+
+
+# GG: a glance in windows spread over the grid, a gaze by a convolution of the values.
+
+
+def gg(
+    x: Tensor,
+    w: Weights,
+    heads: Sequence[int],
+    stages: Sequence[int] = range(4),
+    training: bool = False,
+    window: Size = (7, 7),
+) -> Tensor:
+    for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
+        x = patches_or_merged(x, under(w_s, 'embed'), stage == 0)
+        for block in every(w_s, 'blocks'):
+            norm1, attention, norm2, feed_forward = branches(block)
+            glance, v = window_attention(layer_norm(x, norm1, 1e-5), attention, h, window, spread=True)
+            gaze = depthwise(v, under(attention, 'local.module.conv'), side=(9, 5, 3, 3)[stage])
+            x = x + linear(glance + gaze, under(attention, 'proj'))
+            x = x + mlp(layer_norm(x, norm2, 1e-5), feed_forward)
+    return tokens_of(layer_norm(x, under(w_s, 'norm'), 1e-5) if 3 in stages else x)
+
+
+# LocalViT: an inverted residual with squeeze and excitation as the feed-forward, which leaves the class token alone.
+
+
+def squeeze_excite(x: Tensor, w: Weights) -> Tensor:
+    """A map, each of its channels times a number that comes of the averages of all."""
+    averages = x.mean(dim=(1, 2), keepdim=True)
+    squeezed = relu(convolution(averages, under(w, 'conv1.conv'), 1))
+    assert squeezed.shape[3] == 4
+    return x * hard_sigmoid(convolution(squeezed, under(w, 'conv2.conv'), 1))
+
+
+def squeezed_feed_forward(x: Tensor, w: Weights, training: bool) -> Tensor:
+    """On a map; no matrix has a bias but those of the squeeze."""
+    assert len(w['enter.weight']) == 4 * x.shape[-1]
+    x = linear(x, under(w, 'enter'), bias=False)
+    x = hard_swish(batch_norm(x, under(w, 'enter_norm'), training))
+    x = depthwise(x, under(w, 'local.module.conv'), bias=False)
+    x = hard_swish(batch_norm(x, under(w, 'local.module.bn'), training))
+    x = linear(squeeze_excite(x, under(w, 'squeeze')), under(w, 'leave'), bias=False)
+    return batch_norm(x, under(w, 'leave_norm'), training)
+
+
+def localvit(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+    (w_s,) = every(w, 'stages')
+    x = convolution(x, under(w_s, 'embed.projection'), 16, stride=16)
+    size = x.shape[1:3]
+    x = torch.cat([torch.cat([w_s['class_tokens']] * len(x)), tokens_of(x)], dim=1) + w_s['position.vectors']
+    for block in every(w_s, 'blocks'):
+        norm1, attention, _, feed_forward = branches(block)
+        x = x + self_attention(layer_norm(x, norm1, 1e-6), attention, heads[0])
+        classes, grid = apart(x, size)
+        grid = grid + squeezed_feed_forward(grid, feed_forward, training)
+        x = torch.cat([classes, tokens_of(grid)], dim=1)
+    return layer_norm(x, under(w_s, 'norm'), 1e-6)
+
+
+# DeepViT: new maps of those of all heads, in the last five of 16 blocks; branches of half their input, doubled.
+
+
+def re_attention(x: Tensor, w: Weights, heads: int, training: bool) -> Tensor:
+    q, k, v = linear(x, under(w, 'qkv')).chunk(3, dim=-1)
+    maps = [softmax(q_h @ k_h.mT * q_h.shape[-1] ** -0.5, dim=-1) for q_h, k_h in zip(split(q, heads), split(k, heads))]
+    weight, bias = w['mix_maps.0.weight'], w['mix_maps.0.bias']
+    mixed = [sum(weight[to, own, 0, 0] * maps[own] for own in range(heads)) + bias[to] for to in range(heads)]
+    mixed = batch_norm(torch.stack(mixed, dim=-1), under(w, 'mix_maps.1'), training) * 33**-0.5  # N, T, T, h
+    read = torch.cat([a @ v_h for a, v_h in zip(mixed.unbind(-1), split(v, heads))], dim=-1)
+    return linear(read, under(w, 'proj'))
+
+
+def deepvit(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+    (w_s,) = every(w, 'stages')
+    embed = under(w_s, 'embed')
+    for layer, (side, stride) in zip(every(embed, 'layers'), ((7, 2), (3, 1))):
+        x = convolution(x, under(layer, 'conv'), side, stride, padding=side // 2, bias=False)
+        x = relu(batch_norm(x, under(layer, 'bn'), training))
+    x = tokens_of(convolution(x, under(embed, 'patch.projection'), 8, stride=8))
+    x = torch.cat([torch.cat([w_s['class_tokens']] * len(x)), x], dim=1) + w_s['position.vectors']
+    for index, block in enumerate(every(w_s, 'blocks')):
+        norm1, attention, norm2, feed_forward = branches(block)
+        normed = layer_norm(0.5 * x, norm1, 1e-6)
+        mixes = index >= 11
+        read = (
+            re_attention(normed, attention, heads[0], training)
+            if mixes
+            else self_attention(normed, attention, heads[0])
+        )
+        x = x + read / 0.5
+        x = x + mlp(layer_norm(0.5 * x, norm2, 1e-6), feed_forward, ratio=3) / 0.5
+    return layer_norm(x, under(w_s, 'norm'), 1e-6)

@@ -1,0 +1,347 @@
+"""The parts of published systems, small but as ``configs/survey`` has them, against literal equations, in float64.
+
+Outputs and gradients, of networks and of single stages of them, over grids that are not square, one window, one sample.
+"""
+
+from functools import cache
+from pathlib import Path
+
+import literal_survey as literal
+import pytest
+import torch
+from mmengine.config import Config
+
+from vt.errors import UserError
+from vt.models import Windows
+from vt.registry import MODELS
+
+CONFIGS = Path(__file__).parents[2] / 'configs/survey'
+BATCH_NORMS = (torch.nn.BatchNorm2d, torch.nn.BatchNorm1d)
+TRAINING = [False, True]
+pytestmark = pytest.mark.filterwarnings('ignore:Unnecessary conv bias')  # as the authors have it
+
+# Of each system its equations, whether a class token is what leaves it (of CeiT those of all blocks do), and facts that
+# a small network does not show: the parameters with a head of 1000 classes, each stage's heads, the last drop rate.
+SYSTEMS = {
+    'pvt-small': (literal.pvt, True, 24_485_864, (1, 2, 5, 8), 0.1),
+    'rest-small': (literal.rest, False, 13_679_708, (1, 2, 4, 8), 0.1),
+    'cswin-tiny': (literal.cswin, False, 22_320_552, (2, 4, 8, 16), 0.2),
+    'ceit-small': (literal.ceit, None, 24_204_840, (6,), 0.1),
+    'cpvt-small-gap': (literal.cpvt, False, 21_993_832, (6,), 0.1),
+    'p2t-small': (literal.p2t, False, 24_079_848, (1, 2, 5, 8), 0.1),
+    'shuffle-tiny': (literal.shuffle, False, 28_532_482, (3, 6, 12, 24), 0.1),
+    'gg-tiny': (literal.gg, False, 28_352_482, (3, 6, 12, 24), 0.2),
+    'localvit-small': (literal.localvit, True, 22_433_176, (8,), 0.1),
+    'deepvit-small': (literal.deepvit, True, 27_312_632, (12,), 0.2),
+    'swin-tiny': (literal.swin, False, 28_288_354, (3, 6, 12, 24), 0.2),
+    'swinv2-tiny': (literal.swin_v2, False, 28_347_154, (3, 6, 12, 24), 0.2),
+}
+
+
+@pytest.fixture(autouse=True)
+def _double_precision():
+    """From the start, so that nothing which a part computes when it is built is rounded."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@cache
+def read(name):
+    return Config.fromfile(CONFIGS / f'{name}_16xb64-300e_in1k.py').model
+
+
+def shrink(stage, widths, keep_depth):
+    """Three channels a head, four heads at most; the convolutions of a stem are narrow, too."""
+
+    def narrow(layer):
+        return layer | dict(out_channels=widths.get(layer['out_channels'], 4)) if 'out_channels' in layer else layer
+
+    small = stage | dict(channels=widths[stage['channels']], num_heads=min(4, stage['num_heads']))
+    small['depth'] = stage['depth'] if keep_depth else min(2, stage['depth'])
+    if 'layers' in stage.get('embed', {}):
+        small['embed'] = stage['embed'] | dict(layers=[narrow(layer) for layer in stage['embed']['layers']])
+    return small
+
+
+def build(name, size, stages=None, training=False):
+    """A small backbone of a system, or of some of its stages; every weight and statistic is random."""
+    config = read(name).backbone.to_dict()
+    widths = {stage['channels']: 3 * min(4, stage['num_heads']) for stage in config['stages']}
+    small = [shrink(stage, widths, keep_depth=len(config['stages']) == 1) for stage in config['stages']]
+    if stages is not None:
+        small = [small[stage] for stage in stages]
+        config |= dict(in_channels=5 if stages[0] else 3, out_type='tokens')
+    if training:
+        small = [stage | dict(drop_path=0.0) for stage in small]
+        config['drop_path_rate'] = 0.0
+    return randomise(MODELS.build(config | dict(stages=small, image_size=size))).train(training)
+
+
+def randomise(part):
+    for name, parameter in part.named_parameters():
+        parameter.data.add_(0.3 * torch.randn_like(parameter))
+        if name.endswith('log_scale'):
+            parameter.data[0] = 5.0  # a hundred is the most that it counts for
+    for module in part.modules():
+        if isinstance(module, BATCH_NORMS):
+            module.running_mean.normal_(std=0.3)
+            module.running_var.uniform_(0.5, 2.0)
+    return part
+
+
+def assert_equal_with_gradients(part, equation, *inputs):
+    """Outputs, and gradients of all inputs and parameters; ``equation`` takes the inputs and the weights."""
+    for tensor in inputs:
+        tensor.requires_grad_()
+    variables = [*inputs, *part.parameters()]
+    ours, theirs = part(*inputs), equation(*inputs, part.state_dict(keep_vars=True))
+    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
+    direction = torch.randn_like(ours)
+    # What a head does not see of the last block has none.
+    options = dict(allow_unused=True, materialize_grads=True)
+    gradients = torch.autograd.grad(ours, variables, direction, **options)
+    expected = torch.autograd.grad(theirs, variables, direction, **options)
+    names = [*range(len(inputs)), *(name for name, _ in part.named_parameters())]
+    for own, other, name in zip(gradients, expected, names, strict=True):
+        scale = max(1.0, other.abs().max().item())
+        torch.testing.assert_close(own, other, rtol=1e-8, atol=1e-9 * scale, msg=lambda text, of=name: f'{of}: {text}')
+
+
+class Alone(torch.nn.Module):
+    """A backbone, and a neck behind it, whose only output comes as it is."""
+
+    def __init__(self, *parts):
+        super().__init__()
+        self.parts = torch.nn.Sequential(*parts)
+
+    def forward(self, x):
+        (out,) = self.parts(x)
+        return out
+
+
+def heads_of(backbone):
+    attentions = [stage.blocks[0].attention.part for stage in backbone.stages]
+    return [sum(branch.num_heads for branch in getattr(part, 'branches', [part])) for part in attentions]
+
+
+def assert_is_the_system(name, backbone, batch, size, stages=None, training=False, **options):
+    """A system's backbone, or some of its stages, on random images or maps of a size."""
+    equation, reads_class_token = SYSTEMS[name][:2]
+    options |= dict(heads=heads_of(backbone), training=training) | (dict(stages=stages) if stages else {})
+
+    def theirs(x, weights):
+        tokens = equation(x.permute(0, 2, 3, 1), literal.under(weights, 'parts.0'), **options)
+        if stages or reads_class_token is None:
+            return tokens
+        return tokens[:, 0] if reads_class_token else tokens.mean(dim=1)
+
+    channels = 5 if stages and stages[0] else 3
+    assert_equal_with_gradients(Alone(backbone), theirs, torch.randn(batch, channels, *size))
+
+
+COLUMNS = ('ceit-small', 'localvit-small', 'deepvit-small')
+
+
+@pytest.mark.parametrize(
+    ('name', 'stages', 'batch', 'size'),
+    [
+        ('pvt-small', None, 2, (64, 96)),
+        ('pvt-small', None, 1, (69, 103)),  # remainders are cropped
+        ('pvt-small', [1, 2], 3, (17, 8)),
+        ('pvt-small', [3], 1, (2, 2)),  # one token, and the class token
+        ('rest-small', None, 2, (64, 96)),
+        ('rest-small', None, 1, (51, 70)),
+        ('rest-small', [2, 3], 3, (5, 8)),
+        ('cswin-tiny', [0, 1], 2, (32, 48)),
+        ('cswin-tiny', [2, 3], 2, (14, 28)),
+        ('cswin-tiny', [2], 1, (14, 14)),  # one stripe
+        ('cswin-tiny', [3], 1, (4, 9)),
+        ('cpvt-small-gap', None, 2, (32, 48)),
+        ('cpvt-small-gap', None, 1, (16, 16)),
+        ('p2t-small', None, 2, (120, 72)),
+        ('p2t-small', [1], 1, (30, 29)),
+        ('p2t-small', [2], 1, (42, 28)),
+        ('p2t-small', [3], 3, (6, 13)),
+        ('shuffle-tiny', [0, 1], 2, (56, 112)),
+        ('shuffle-tiny', [2, 3], 2, (28, 56)),
+        ('shuffle-tiny', [3], 1, (14, 14)),  # one window
+        ('gg-tiny', [0, 1], 2, (56, 112)),
+        ('gg-tiny', [2, 3], 2, (28, 56)),
+        ('gg-tiny', [1], 1, (14, 42)),
+        *((name, None, *size) for name in COLUMNS for size in [(2, (32, 48)), (1, (48, 32))]),
+        ('swin-tiny', [0, 1], 2, (56, 112)),
+        ('swin-tiny', [2, 3], 2, (28, 56)),
+        ('swin-tiny', [3], 1, (14, 14)),
+        ('swinv2-tiny', [0, 1], 2, (64, 128)),
+        ('swinv2-tiny', [3], 1, (16, 16)),
+    ],
+)
+def test_system_is_its_equations(name, stages, batch, size):
+    torch.manual_seed(sum(size))
+    assert_is_the_system(name, build(name, size, stages), batch, size, stages)
+
+
+@pytest.mark.parametrize(
+    ('name', 'stages', 'batch', 'size'),
+    [
+        *((name, None, *size) for name in COLUMNS for size in [(2, (32, 48)), (1, (48, 32))]),
+        ('rest-small', None, 2, (64, 96)),
+        ('shuffle-tiny', [0, 1], 2, (56, 56)),
+        ('shuffle-tiny', [2], 1, (14, 28)),
+    ],
+)
+def test_system_is_its_equations_in_training(name, stages, batch, size):
+    """By the statistics of the batch."""
+    torch.manual_seed(sum(size))
+    backbone = build(name, size, stages, training=True)
+    assert_is_the_system(name, backbone, batch, size, stages, training=True)
+
+
+@pytest.mark.parametrize(
+    ('name', 'stages', 'size', 'other'),
+    [
+        ('swin-tiny', [0], (56, 84), (40, 68)),
+        ('swin-tiny', [0], (56, 56), (12, 20)),
+        ('swinv2-tiny', [0], (64, 64), (36, 60)),
+        ('shuffle-tiny', [0], (56, 56), (40, 68)),
+        ('gg-tiny', [0], (56, 56), (40, 68)),
+        ('gg-tiny', [1], (14, 14), (30, 16)),
+        ('cswin-tiny', [1], (16, 16), (8, 20)),
+        ('cswin-tiny', [3], (14, 14), (8, 20)),
+        ('rest-small', None, (64, 64), (51, 70)),
+        ('cpvt-small-gap', None, (32, 32), (48, 16)),
+        ('p2t-small', [0, 1], (96, 96), (120, 72)),
+    ],
+)
+def test_another_grid_than_in_training(name, stages, size, other):
+    """Windows are filled with zeros below and on the right; stripes are as long as the grid; the rest goes along."""
+    torch.manual_seed(sum(other))
+    assert_is_the_system(name, build(name, size, stages), 2, other, stages)
+
+
+@pytest.mark.parametrize('name', ['swin-tiny', 'gg-tiny'])
+def test_a_grid_smaller_than_a_window_is_the_window(name):
+    torch.manual_seed(0)
+    assert_is_the_system(name, build(name, (6, 10), [3]), 2, (6, 10), [3], window=(3, 5))
+
+
+@pytest.mark.parametrize('training', TRAINING)
+def test_last_class_token_looks_at_those_of_all_blocks(training):
+    torch.manual_seed(0)
+    backbone = build('ceit-small', (32, 48), training=training)
+    neck = randomise(MODELS.build(read('ceit-small').neck.to_dict() | dict(channels=12, num_heads=4)))
+
+    def theirs(x, weights):
+        layers = literal.ceit(x.permute(0, 2, 3, 1), literal.under(weights, 'parts.0'), [4], training)
+        return literal.layerwise_class_attention(layers, literal.under(weights, 'parts.1'), heads=4)
+
+    assert_equal_with_gradients(Alone(backbone, neck), theirs, torch.randn(2, 3, 32, 48))
+
+
+@pytest.mark.parametrize('name', SYSTEMS)
+def test_full_size(name):
+    """Parameters with a head of 1000 classes, heads, and how often branches are dropped, up to the last block's."""
+    _, reads_class_token, num_parameters, heads, rate = SYSTEMS[name]
+    config = read(name)
+    with torch.device('meta'):
+        backbone = MODELS.build(config.backbone)
+        neck = [MODELS.build(config.neck)] if reads_class_token is None else []
+    parameters = [parameter.numel() for part in (backbone, *neck) for parameter in part.parameters()]
+    assert sum(parameters) + 1000 * (config.head.in_channels + 1) == num_parameters
+    assert tuple(heads_of(backbone)) == heads
+    outputs = {True: 'class_tokens', False: 'average', None: 'layers'}
+    assert config.backbone.get('out_type', 'average') == outputs[reads_class_token]
+    blocks = [block for stage in backbone.stages for block in stage.blocks]
+    depths = [len(stage.blocks) for stage in backbone.stages]
+    rates = [rate * index / (len(blocks) - 1) for index in range(len(blocks))]
+    if name == 'shuffle-tiny':  # a rate for each stage
+        rates = [rate * stage / 3 for stage, depth in enumerate(depths) for _ in range(depth)]
+    assert [block.attention.drop_path.drop_prob for block in blocks] == pytest.approx(rates)
+    rates = [0] * len(blocks) if name == 'localvit-small' else rates
+    assert [block.feed_forward.drop_path.drop_prob for block in blocks] == pytest.approx(rates)
+    assert not any(block.between.drop_path.drop_prob for block in blocks if block.between)
+
+
+# Windows, stripes and spread windows by themselves: height and width, spread, shift, the grid in training, another.
+WINDOWS = [
+    (7, False, 0, (14, 21), (10, 17)),
+    (7, False, 3, (14, 7), (9, 30)),
+    ((2, 5), False, 1, (6, 10), (3, 11)),
+    (8, False, 4, (16, 16), (17, 5)),
+    (3, True, 0, (6, 9), (4, 10)),
+    (7, True, 0, (7, 7), (15, 8)),
+    (7, False, 3, (14, 5), (9, 12)),
+    ((None, 2), False, 0, (5, 4), (3, 7)),
+    ((1, None), False, 0, (5, 4), (2, 3)),
+    (None, False, 0, (3, 5), (4, 2)),
+]
+
+
+def windows_of(window, spread, shift, built, size):
+    """The part, and where in the grid the tokens of each window stand."""
+    part = Windows(window, spread=spread, shift=shift, size=built)
+    sides = window if isinstance(window, tuple) else (window, window)
+    sides = tuple(min(side, longest) if side else whole for side, longest, whole in zip(sides, built, size))
+    shift = tuple(0 if side == whole else shift for side, whole in zip(sides, built))
+    return part, sides, literal.windows(size, sides, spread, shift), any(shift)
+
+
+@pytest.mark.parametrize('grid', ['in training', 'another'])
+@pytest.mark.parametrize(('window', 'spread', 'shift', 'size', 'other'), WINDOWS)
+class TestWindows:
+    def test_every_token_is_in_one_window(self, window, spread, shift, size, other, grid):
+        rows, columns = size if grid == 'in training' else other
+        part, _, expected, _ = windows_of(window, spread, shift, size, (rows, columns))
+        found = part.index_map((rows, columns))
+        assert found[found >= 0].sort().values.tolist() == list(range(rows * columns))
+        numbers = [[i * columns + j if i < rows and j < columns else -1 for i, j in places] for places in expected]
+        assert found.tolist() == numbers
+        assert grid == 'another' or (found >= 0).all()
+
+    def test_merging_undoes_splitting(self, window, spread, shift, size, other, grid):
+        size, built = (size if grid == 'in training' else other), size
+        part = Windows(window, spread=spread, shift=shift, size=built)
+        x = torch.randn(2, size[0] * size[1], 3)
+        assert torch.equal(part.merge(part.split(x, size), size), x)
+
+    def test_what_a_shift_brings_together_stays_apart(self, window, spread, shift, size, other, grid):
+        size, built = (size if grid == 'in training' else other), size
+        part, sides, expected, is_shifted = windows_of(window, spread, shift, built, size)
+        mask = part.mask_of(size)
+        if not is_shifted:
+            assert mask is None
+            return
+        hidden = torch.stack([literal.wrapped(places, sides) for places in expected])
+        assert hidden.any()
+        assert torch.equal(mask[:, 0], torch.zeros(hidden.shape).masked_fill(hidden, -torch.inf))
+
+
+@pytest.mark.parametrize(
+    ('window', 'size', 'message'),
+    [
+        (7, (14, 10), r'window=\(7, 7\) does not divide the grid of 14x10 tokens'),
+        (7, (6, 8), r'window=\(6, 7\) does not divide the grid of 6x8 tokens'),
+        ((None, 2), (5, 7), r'window=\(5, 2\) does not divide the grid of 5x7 tokens'),
+    ],
+)
+@pytest.mark.parametrize('spread', [False, True])
+def test_a_window_that_does_not_divide_the_grid_is_one_clear_line(window, size, message, spread):
+    with pytest.raises(UserError, match=message) as error:
+        Windows(window, spread=spread, size=size)
+    assert '\n' not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ('name', 'message'),
+    [
+        ('swin-tiny', r'window=\(7, 7\) does not divide the grid of 16x14 tokens'),
+        ('swinv2-tiny', r'window=\(8, 8\) does not divide the grid of 16x14 tokens'),
+        ('shuffle-tiny', r'window=\(7, 7\) does not divide the grid of 16x14 tokens'),
+        ('gg-tiny', r'window=\(7, 7\) does not divide the grid of 16x14 tokens'),
+        ('cswin-tiny', r'window=\(8, 2\) does not divide the grid of 8x7 tokens'),  # of the second stage
+    ],
+)
+def test_an_image_size_that_windows_do_not_divide_is_refused(name, message):
+    with pytest.raises(UserError, match=message):
+        build(name, (64, 56))

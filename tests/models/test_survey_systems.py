@@ -1,0 +1,278 @@
+"""The survey's systems, as their configs build them: sizes, costs, public twins, and what every backbone can do."""
+
+import json
+import pickle
+from functools import cache
+
+import pytest
+import timm
+import torch
+from mmengine.config import Config
+from mmengine.model import convert_sync_batchnorm, revert_sync_batchnorm
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import init_default_scope
+from mmpretrain.registry import MODELS
+from tool_runner import ROOT
+
+from vt.analysis.complexity.counting import count_complexity
+from vt.errors import UserError
+from vt.models import record_attention
+from vt.models.backbones.public_names import to_own_names
+
+SYSTEMS = json.loads((ROOT / 'vt/analysis/survey_systems.json').read_text())['systems']
+TWINS = {name: system['twin'] for name, system in SYSTEMS.items() if 'twin' in system}
+OWN = [name for name, system in SYSTEMS.items() if 'backbone_of' not in system]
+SLOW = pytest.mark.slow
+SMALL = {'swin-tiny': 56, 'twins-svt-small': 56, 'gg-tiny': 56, 'shuffle-tiny': 112}  # whole windows of 7x7
+
+
+@cache
+def read_config(name: str, task: str = '16xb64-300e_in1k') -> Config:
+    return Config.fromfile(ROOT / f'configs/survey/{name}_{task}.py')
+
+
+def build(config: dict) -> torch.nn.Module:
+    model = MODELS.build(config)
+    model.eval()
+    return model
+
+
+def small_backbone(name: str, **options) -> tuple[torch.nn.Module, int]:
+    """A system's backbone for small images, two blocks a stage; and their size."""
+    config = read_config(name).model.backbone.to_dict()
+    size = SMALL.get(name, 64)
+    stages = []
+    for stage in config['stages']:
+        depth = min(2, stage['depth'])
+        ends = {key: [value[0], value[-1]] for key, value in stage.items() if isinstance(value, list)}
+        stages.append(stage | ends | dict(depth=depth))
+    return build(config | dict(stages=stages, image_size=size, drop_path_rate=0.0) | options), size
+
+
+def randomise(model: torch.nn.Module) -> None:
+    """Every parameter away from its start, which hides what zeros and ones multiply."""
+    for parameter in model.parameters():
+        parameter.data.add_(0.02 * torch.randn_like(parameter))
+
+
+@pytest.mark.parametrize('name', SYSTEMS)
+def test_parameters_and_flops_are_the_published_ones(name):
+    system = SYSTEMS[name]
+    with torch.device('meta' if name in OWN else 'cpu'):  # nothing is computed where that is possible
+        model = build(read_config(name).model)
+        size = system.get('image_size', 224)
+        cost = count_complexity(model, torch.zeros(1, 3, size, size), mode='tensor')
+    parameters, flops = system.get('code', system['published'])[:2]
+    assert cost.parameters / 1e6 == pytest.approx(parameters, rel=0.01)
+    assert cost.flops / 1e9 == pytest.approx(flops, rel=0.03)
+
+
+@pytest.mark.parametrize('name', TWINS)
+def test_a_public_checkpoint_gives_the_twins_logits(name, tmp_path):
+    torch.manual_seed(0)
+    twin = timm.create_model(TWINS[name]).eval()
+    randomise(twin)
+    torch.save(twin.state_dict(), tmp_path / 'twin.pth')
+    config = read_config(name).model.to_dict() | dict(type='ImageClassifier')
+    config = {key: value for key, value in config.items() if key in ('type', 'backbone', 'head')}
+    config['backbone']['init_cfg'] = dict(type='Pretrained', checkpoint=str(tmp_path / 'twin.pth'))
+    model = build(config)
+    model.backbone.init_weights()
+    renamed = to_own_names(twin.state_dict(), model.backbone.public_names)
+    head = {key.removeprefix('head.'): value for key, value in renamed.items() if key.startswith('head.')}
+    model.head.load_state_dict(head)
+    size = SYSTEMS[name].get('image_size', 224)
+    images = torch.randn(1, 3, size, size)
+    with torch.no_grad():
+        expected, found = twin(images), model(images, mode='tensor')
+    assert (found - expected).abs().max() < 1e-4 * expected.abs().max()
+
+
+@pytest.mark.parametrize('name', OWN)
+def test_gradients_reach_every_parameter_and_images_are_independent(name):
+    torch.manual_seed(1)
+    model, size = small_backbone(name, out_type='tokens')  # a class token does not see all of the last block
+    randomise(model.double())
+    images = torch.randn(3, 3, size, size, dtype=torch.float64)
+    together = torch.cat([out.flatten(1) for out in flat(model(images))], dim=1)
+    apart = torch.cat([out.flatten(1) for out in flat(model(images[1:2]))], dim=1)
+    torch.testing.assert_close(together[1:2], apart)
+    together.square().sum().backward()
+    assert [key for key, parameter in model.named_parameters() if not parameter.grad.abs().sum()] == []
+
+
+@pytest.mark.parametrize('name', OWN)
+def test_a_backbone_is_pickled_and_takes_synchronised_norms(name):
+    model, size = small_backbone(name, out_type='tokens')
+    images = torch.randn(1, 3, size, size)
+    with torch.no_grad():
+        expected = model(images)
+        again = revert_sync_batchnorm(pickle.loads(pickle.dumps(convert_sync_batchnorm(model))))
+        torch.testing.assert_close(again.eval()(images), expected)
+
+
+def flat(outs: tuple) -> list[torch.Tensor]:
+    return [each for out in outs for each in (out if isinstance(out, tuple) else (out,))]
+
+
+@pytest.mark.parametrize('name', OWN)
+def test_another_input_size_and_maps_of_every_stage(name):
+    model, size = small_backbone(name, out_type='map', norm_outputs=True)
+    model.out_indices = range(len(model.stages))
+    height, width = 2 * size, size + 32
+    with torch.no_grad():
+        outs = model(torch.randn(1, 3, height, width))
+    strides = [size // stage.size[0] for stage in model.stages]
+    for out, stride in zip(outs, strides, strict=True):
+        assert out.isfinite().all()
+        assert abs(out.shape[2] - height / stride) <= 1
+        assert abs(out.shape[3] - width / stride) <= 1
+
+
+@pytest.mark.parametrize('name', [each if each == 'swin-tiny' else pytest.param(each, marks=SLOW) for each in OWN])
+def test_compiled_in_one_graph_and_exported(name):
+    model, size = small_backbone(name)
+    images = torch.randn(2, 3, size, size)
+    torch.compiler.reset()
+    with torch.no_grad():
+        expected = flat(model(images))
+        compiled = flat(torch.compile(model, fullgraph=True, backend='eager')(images))
+        exported = flat(torch.export.export(model, (images,)).module()(images))
+    for own, *others in zip(expected, compiled, exported, strict=True):
+        for other in others:
+            torch.testing.assert_close(own, other)
+
+
+def stage(**options) -> dict:
+    attention = dict(windows=dict(type='vt.Windows', window=4))
+    return (
+        dict(channels=16, depth=2, num_heads=2, embed=dict(type='vt.PatchEmbed', kernel_size=4), attention=attention)
+        | options
+    )
+
+
+@pytest.mark.parametrize(
+    ('options', 'words'),
+    [
+        (dict(num_heads=3), 'channels=16 is not divisible by num_heads=3'),
+        (
+            dict(attention=dict(windows=dict(type='vt.Windows', window=3))),
+            r'window=\(3, 3\) does not divide the grid of 8x8',
+        ),
+        (dict(class_tokens=1), 'class tokens, and Windows has no place for them'),
+        (
+            dict(class_tokens=1, attention=dict(reduce=dict(type='vt.StridedReduction', ratio=2))),
+            'class tokens, and StridedReduction has no place for them',
+        ),
+        (
+            dict(attention=dict(windows=dict(type='vt.Windows', window=4), reduce=dict(type='vt.PoolingReduction'))),
+            'windows and reduce together',
+        ),
+        (dict(attention=dict(local_in_windows=True)), 'local_in_windows without windows'),
+        (dict(attention=dict(type='vt.ClassAttention')), 'has 0 class tokens, and ClassAttention wants one'),
+        (
+            dict(class_tokens=1, conditional=dict(type='vt.ConditionalPosition'), attention={}),
+            'ConditionalPosition has no',
+        ),
+        (dict(feed_forward=dict(class_tokens='lost')), "class_tokens='lost' is not one of fed, passed, dropped"),
+        (dict(between=dict(type='vt.OnMap', combine='less')), "combine='less' is not one of plain, add, gate"),
+        (dict(embed=None), 'channels=16 without embed, but 3 come in'),
+    ],
+)
+def test_what_does_not_fit_is_refused_when_built(options, words):
+    with pytest.raises(UserError, match=words):
+        build(dict(type='vt.TokenBackbone', image_size=32, stages=[stage(**options)]))
+
+
+@pytest.mark.parametrize(
+    ('out_type', 'words'),
+    [('maps', 'is not one of class_tokens, average, map'), ('class_tokens', 'the last stage has no class token')],
+)
+def test_an_output_that_is_not_there_is_refused(out_type, words):
+    with pytest.raises(UserError, match=f"out_type='{out_type}'.*{words}"):
+        build(dict(type='vt.TokenBackbone', image_size=32, out_type=out_type, stages=[stage()]))
+
+
+def test_frozen_stages_stay_as_they_are():
+    stages = [stage(), stage(embed=dict(type='vt.PatchMerging'), channels=32)]
+    model = build(dict(type='vt.TokenBackbone', image_size=32, frozen_stages=0, stages=stages))
+    model.train()
+    model(torch.randn(2, 3, 32, 32))[0].sum().backward()
+    first, second = model.stages
+    assert not first.training
+    assert all(parameter.grad is None for parameter in first.parameters())
+    assert second.training
+    assert all(parameter.grad is not None for parameter in second.parameters())
+
+
+def test_recomputed_blocks_give_the_same_gradients():
+    torch.manual_seed(0)
+    model = build(dict(type='vt.TokenBackbone', image_size=32, with_cp=True, stages=[stage()]))
+    images = torch.randn(2, 3, 32, 32)
+
+    def gradients():
+        return torch.autograd.grad(model(images)[0].square().sum(), list(model.parameters()))
+
+    recomputed = gradients()
+    model.with_cp = False
+    for own, other in zip(recomputed, gradients(), strict=True):
+        torch.testing.assert_close(own, other)
+
+
+def test_layers_count_from_the_stem_to_the_head():
+    """As MMPretrain's layer-wise decay of the learning rate asks for them."""
+    init_default_scope('mmpretrain')
+    stages = [stage(), stage(embed=dict(type='vt.PatchMerging'), channels=32, norm=True)]
+    model = MODELS.build(
+        dict(
+            type='ImageClassifier',
+            backbone=dict(type='vt.TokenBackbone', image_size=32, stages=stages),
+            head=dict(type='LinearClsHead', num_classes=3, in_channels=32),
+        )
+    )
+    optimizer = build_optim_wrapper(
+        model,
+        dict(
+            constructor='LearningRateDecayOptimWrapperConstructor',
+            optimizer=dict(type='AdamW', lr=1.0, weight_decay=0.05),
+            paramwise_cfg=dict(layer_decay_rate=0.5),
+        ),
+    ).optimizer
+    depths = {id(p): group['lr'] for group in optimizer.param_groups for p in group['params']}
+    rates = {name: depths[id(parameter)] for name, parameter in model.named_parameters()}
+    assert rates['backbone.stages.0.embed.projection.weight'] == 0.5**5
+    for index, layer in enumerate(('0.blocks.0', '0.blocks.1', '1.blocks.0', '1.blocks.1')):
+        assert rates[f'backbone.stages.{layer}.attention.part.qkv.weight'] == 0.5 ** (4 - index)
+    assert rates['backbone.stages.1.embed.reduction.weight'] == 0.5**2
+    assert rates['backbone.stages.1.norm.weight'] == rates['head.fc.weight'] == 1
+
+
+def test_attention_is_recorded():
+    model = build(dict(type='vt.TokenBackbone', image_size=32, stages=[stage()]))
+    with torch.no_grad(), record_attention(model) as records:
+        model(torch.randn(2, 3, 32, 32))
+    for index in range(2):
+        record = records[f'stages.0.blocks.{index}.attention.part']
+        assert record.attention.shape == (2 * 4, 2, 16, 16)  # windows in the batch
+        torch.testing.assert_close(record.attention.sum(-1), torch.ones(8, 2, 16))
+
+
+def test_positions_take_the_size_of_another_grid(tmp_path):
+    torch.manual_seed(0)
+    small, large = (
+        build(
+            dict(
+                type='vt.TokenBackbone',
+                image_size=size,
+                stages=[stage(attention={}, class_tokens=1, position=dict(type='vt.AbsolutePosition'))],
+                out_type='class_tokens',
+            )
+        )
+        for size in (32, 64)
+    )
+    torch.save(small.state_dict(), tmp_path / 'small.pth')
+    large.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'small.pth'))
+    large.init_weights()
+    images = torch.randn(1, 3, 64, 64)
+    with torch.no_grad():
+        torch.testing.assert_close(large(images), small(images))

@@ -1,0 +1,199 @@
+"""The survey's systems as tables: which parts each chooses, what it costs, how it is validated."""
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.config import Config
+from mmpretrain.registry import MODELS as CLASSIFIERS
+
+from vt.registry import MODELS
+
+from .complexity.counting import count_complexity
+from .tables import insert, to_markdown
+
+SYSTEMS = Path(__file__).with_name('survey_systems.json')
+CONFIG = 'configs/survey/{}_16xb64-300e_in1k.py'
+PLAIN = dict(attention='vt.Attention', feed_forward='vt.FeedForward')
+# What stands for a part's config in a cell; a part that is not here goes by its name.
+WORDS = {
+    'vt.PatchEmbed': lambda c: (
+        f'{c["kernel_size"]}x{c["kernel_size"]} patches' + (f', stride {c["stride"]}' if c.get('stride') else '')
+    ),
+    'vt.PatchMerging': lambda c: '2x2 neighbours merged',
+    'vt.ConvolutionalEmbed': lambda c: (
+        f'{len(c["layers"])} convolution{"s" * (len(c["layers"]) > 1)}'
+        + (f', {c["patch"]["kernel_size"]}x{c["patch"]["kernel_size"]} patches' if c.get('patch') else '')
+    ),
+    'vt.AbsolutePosition': lambda c: 'learned, absolute',
+    'vt.ConditionalPosition': lambda c: 'depthwise convolution, added',
+    'vt.RelativePositionBias': lambda c: 'relative bias',
+    'vt.ContinuousPositionBias': lambda c: 'continuous relative bias',
+    'vt.OnMap': lambda c: ' '.join(
+        [
+            f'{c.get("module", {}).get("kernel_size", 3)}x{c.get("module", {}).get("kernel_size", 3)} depthwise',
+            dict(plain='', add='added', gate='as a gate')[c.get('combine', 'plain')],
+        ]
+    ).strip(),
+    'vt.Windows': lambda c: (
+        ('spread' if c.get('spread') else 'shifted' if c.get('shift') else '') + f' windows of {_sides(c["window"])}'
+    ),
+    'vt.StridedReduction': lambda c: (
+        'keys of a depthwise strided convolution' if c.get('depthwise') else 'keys of a strided convolution'
+    ),
+    'vt.PoolingReduction': lambda c: 'keys of 7x7 averages',
+    'vt.PyramidReduction': lambda c: 'keys of a pyramid of averages',
+    'vt.HeadMixing': lambda c: 'heads mixed',
+    'vt.ClassAttention': lambda c: 'class attention',
+    'vt.CosineAttention': lambda c: 'cosines',
+}
+
+
+def read_systems() -> dict[str, dict]:
+    """What was published of each system, by its config's name."""
+    return json.loads(SYSTEMS.read_text())['systems']
+
+
+def describe_components(root: Path) -> list[dict[str, str]]:
+    """A row a system, a column a component of the survey; parts link to their code, systems to their config."""
+    rows = []
+    for name, system in read_systems().items():
+        path = root / f'configs/_base_/survey/{name}.py'
+        config = Config.fromfile(path).system
+        cells = dict(system=f'[{system["title"]}](../configs/_base_/survey/{name}.py)')
+        if 'backbone_of' in system:
+            rows.append(cells | dict.fromkeys(COMPONENTS, f"{system['backbone_of']}'s code"))
+            continue
+        rows.append(cells | {component: _join(find(config), root) for component, find in COMPONENTS.items()})
+    return rows
+
+
+def _stages(config: Config) -> list[dict]:
+    """Each stage's options, with those that all share."""
+    shared = config.backbone.get('every_stage', {})
+    merged = []
+    for stage in config.backbone.stages:
+        both = dict(shared) | dict(stage)
+        for part in PLAIN:
+            own, common = stage.get(part), shared.get(part)
+            if isinstance(own, dict) and isinstance(common, dict):
+                both[part] = {**common, **own}
+        merged.append(both)
+    return merged
+
+
+def _parts(config: Config, slot: str) -> list[dict]:
+    """Configs that stand in a slot of any stage, branches of an attention too."""
+    found = []
+    for stage in _stages(config):
+        entries = stage.get(slot, {}) or {}
+        for entry in entries if isinstance(entries, list) else [entries]:
+            found += [{**entry, **branch} for branch in entry.get('branches', [{}])]
+    return found
+
+
+def _of_attention(config: Config, *slots: str) -> list[dict]:
+    return [part[slot] for part in _parts(config, 'attention') for slot in slots if part.get(slot)]
+
+
+def _embeds(config: Config) -> list[dict]:
+    return [stage['embed'] for stage in config.backbone.stages if stage.get('embed')]
+
+
+def _attentions(config: Config) -> list[dict]:
+    own = [part for part in _parts(config, 'attention') if part.get('type', PLAIN['attention']) != PLAIN['attention']]
+    own = [part for part in own if part['type'] in WORDS]
+    seen = [*_of_attention(config, 'windows', 'reduce'), *own, *_of_attention(config, 'mix', 'mix_maps', 'local')]
+    plain = any(not part.get('windows') and not part.get('reduce') and part.get('type', '') != 'vt.ClassAttention'
+                for part in _parts(config, 'attention'))  # fmt: skip
+    return [*seen, *(['all to all'] if plain else [])]
+
+
+def _norms(config: Config) -> list:
+    kinds = {str(stage.get('norm_cfg', {}).get('type', 'LN')).removeprefix('vt.') for stage in _stages(config)}
+    extra = [word for key, word in dict(post_norm='behind the part', layer_scale='LayerScale').items()
+             if any(stage.get(key) for stage in _stages(config))]  # fmt: skip
+    return [*sorted(kinds), *extra]
+
+
+def _heads(config: Config) -> list:
+    given = dict(class_tokens='class token', layers='class tokens of all blocks', average='average')
+    heads = [given[config.backbone.get('out_type', 'average')]]
+    return heads + (['distillation token'] if config.get('head', {}).get('type') == 'vt.DistillationTokenHead' else [])
+
+
+COMPONENTS = {
+    'image to token': lambda config: _embeds(config)[:1],
+    'token to token': lambda config: _embeds(config)[1:],
+    'position': lambda config: [
+        *(stage[slot] for stage in _stages(config) for slot in ('position', 'conditional') if stage.get(slot)),
+        *_of_attention(config, 'bias'),
+    ],
+    'attention': _attentions,
+    'feed-forward': lambda config: [
+        'MLP',
+        *(part['local'] for part in _parts(config, 'feed_forward') if part.get('local')),
+        *(stage['between'] for stage in _stages(config) if stage.get('between')),
+    ],
+    'normalisation': _norms,
+    'head': _heads,
+}
+
+
+def _join(parts: list, root: Path) -> str:
+    """Cells of parts, each once, with links to their code."""
+    return '; '.join(dict.fromkeys(_word(part, root) for part in parts)) or '-'
+
+
+def _word(part: Any, root: Path) -> str:
+    if isinstance(part, str):
+        return part
+    kind = part.get('type', PLAIN['attention'])
+    text = WORDS[kind](part).strip() if kind in WORDS else kind.removeprefix('vt.')
+    source = Path(inspect.getfile(MODELS.get(kind.removeprefix('vt.')))).relative_to(root)
+    return f'[{text}](../{source})'
+
+
+def _sides(window: Any) -> str:
+    sides = window if isinstance(window, (list, tuple)) else (window, window)
+    return ' x '.join('all' if side is None else str(side) for side in sides)
+
+
+def describe_costs(root: Path) -> list[dict[str, str]]:
+    """A row a system: parameters and FLOPs beside the published ones, and what validates it."""
+    rows = []
+    for name, system in read_systems().items():
+        config = Config.fromfile(root / CONFIG.format(name))
+        size = system.get('image_size', 224)
+        with torch.device('cpu' if 'backbone_of' in system else 'meta'):
+            model = CLASSIFIERS.build(config.model)
+            model.eval()
+            cost = count_complexity(model, torch.zeros(1, 3, size, size), mode='tensor')
+        parameters, flops, top1 = system['published']
+        rows.append(
+            {
+                'system': f'[{system["title"]}](../{CONFIG.format(name)})',
+                'M parameters': f'{cost.parameters / 1e6:.2f}',
+                'published': f'{parameters}',
+                'G FLOPs': f'{cost.flops / 1e9:.2f}',
+                'published ': f'{flops}',
+                'top-1, published': f'{top1}',
+                'validated by': _validation(system),
+                'note': system.get('why', ''),
+            }
+        )
+    return rows
+
+
+def _validation(system: dict) -> str:
+    if 'backbone_of' in system:
+        return f"{system['backbone_of']}'s code"
+    return f"timm's weights and logits, `{system['twin']}`" if 'twin' in system else 'plain loops, float64'
+
+
+def write_page(page: Path, root: Path) -> None:
+    """Write the page's tables."""
+    insert(page, 'survey components', to_markdown(describe_components(root)))
+    insert(page, 'survey costs', to_markdown(describe_costs(root)))

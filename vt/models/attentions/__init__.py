@@ -1,0 +1,25 @@
+"""Attentions among tokens; VT's relations (paper, section 3.2) among them."""
+
+from .attention import Attention
+from .class_attention import ClassAttention
+from .graph_convolution import GraphConvolution
+from .reductions import PoolingReduction, PyramidReduction, StridedReduction
+from .token_transformer import TokenTransformer
+from .value_transformer import ValueTransformer
+from .variants import CosineAttention, HeadMixing, ParallelAttention
+from .windows import Windows
+
+__all__ = [
+    'Attention',
+    'ClassAttention',
+    'CosineAttention',
+    'GraphConvolution',
+    'HeadMixing',
+    'ParallelAttention',
+    'PoolingReduction',
+    'PyramidReduction',
+    'StridedReduction',
+    'TokenTransformer',
+    'ValueTransformer',
+    'Windows',
+]

@@ -1,0 +1,147 @@
+"""Attention among tokens, with a slot for each choice in which the survey's systems differ.
+
+Letters: N batch, K class tokens, P tokens of the grid, C channels, D inner channels, h heads, d = D / h, T tokens that
+attend, S tokens that are attended to; windows stand in the batch.
+"""
+
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from vt.errors import UserError
+from vt.ops.maps import merge_heads, split_heads
+from vt.registry import MODELS
+
+from ..checks import require_divisible
+from ..grid import Size
+
+
+def build(config: dict | None, **defaults) -> nn.Module | None:
+    """A part of a config, None where there is none."""
+    return MODELS.build(config, default_args=defaults) if config else None
+
+
+@MODELS.register_module()
+class Attention(nn.Module):
+    """``softmax(Q K^T / sqrt(d) + B) V``, projected: of all tokens to all where no slot is filled.
+
+    Args:
+        channels: C.
+        num_heads: h.
+        size: the grid's in training.
+        inner_channels: D; C by default.
+        qkv_bias: have biases in the projections to Q, K and V.
+        project: have the projection of the result, D to C.
+        windows: config of who sees whom, such as :class:`vt.models.attentions.Windows`.
+        reduce: config of what keys and values see instead of the tokens, called with ``(x, size)``.
+        bias: config of B, by offset in a window or, without windows, in the grid.
+        mix: config of what is done to the heads' logits before the softmax, and ``mix_maps`` to their maps behind it,
+            ``(N, h, T, S)`` each; the maps are then written down.
+        local: config of a token part that adds to the result what it makes of V.
+        local_in_windows: that part sees each window by itself instead of the grid.
+        dropout, proj_dropout: probability to drop an entry of the map, and of the result.
+
+    Raises:
+        UserError: ``num_heads`` does not divide D; slots that don't go together.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        num_heads: int,
+        size: Size = (0, 0),
+        inner_channels: int | None = None,
+        qkv_bias: bool = True,
+        project: bool = True,
+        windows: dict | None = None,
+        reduce: dict | None = None,
+        bias: dict | None = None,
+        mix: dict | None = None,
+        mix_maps: dict | None = None,
+        local: dict | None = None,
+        local_in_windows: bool = False,
+        dropout: float = 0.0,
+        proj_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        inner = inner_channels or channels
+        require_divisible(type(self).__name__, 'channels', inner, 'num_heads', num_heads)
+        slots = dict(windows=windows, reduce=reduce, bias=bias, local=local)
+        for one, other in (('windows', 'reduce'), ('bias', 'reduce'), ('local', 'reduce')):
+            if slots[one] and slots[other]:
+                raise UserError(f'{type(self).__name__}: {one} and {other} together; leave out one of the two')
+        if local_in_windows and not windows:
+            raise UserError(f'{type(self).__name__}: local_in_windows without windows; give windows, or leave it out')
+        self.num_heads = num_heads
+        self.scale = (inner // num_heads) ** -0.5
+        self.windows = build(windows, size=size)
+        self.reduce = build(reduce, channels=channels)
+        if self.reduce is None:
+            self.qkv = nn.Linear(channels, 3 * inner, bias=qkv_bias)
+        else:
+            self.query = nn.Linear(channels, inner, bias=qkv_bias)
+            self.key_value = nn.Linear(channels, 2 * inner, bias=qkv_bias)
+        self.bias = build(bias, num_heads=num_heads, window=self.windows.window if self.windows else size)
+        self.mix, self.mix_maps = (build(part, num_heads=num_heads) for part in (mix, mix_maps))
+        self.local = build(local, channels=inner)
+        self.local_in_windows = local_in_windows
+        self.dropout = nn.Dropout(dropout)
+        self.proj = nn.Linear(inner, channels) if project else nn.Identity()
+        self.proj_dropout = nn.Dropout(proj_dropout)
+
+    def forward(self, x: Tensor, size: Size) -> Tensor:
+        """``(N, K + P, C)`` to ``(N, K + P, C)``."""
+        q, k, v = self._project(x, size)
+        mask = self._mask(q.shape[0], size)
+        if self.mix is not None or self.mix_maps is not None:
+            read = self.dropout(self._maps(q, k, mask)) @ v
+        else:
+            dropout = self.dropout.p if self.training else 0.0
+            read = scaled_dot_product_attention(q, k, v, mask, dropout, scale=self.scale)
+        return self.proj_dropout(self._return(merge_heads(read), merge_heads(v), size))
+
+    def attention(self, x: Tensor, size: Size) -> Tensor:
+        """How much each token takes from each, ``(N, h, T, S)``, for the same arguments as the forward pass."""
+        q, k, _ = self._project(x, size)
+        return self._maps(q, k, self._mask(q.shape[0], size))
+
+    def _project(self, x: Tensor, size: Size) -> tuple[Tensor, Tensor, Tensor]:
+        """Q, K and V, ``(N, h, T, d)`` and ``(N, h, S, d)``."""
+        if self.reduce is not None:
+            q, (k, v) = self.query(x), self.key_value(self.reduce(x, size)).chunk(2, dim=-1)
+        else:
+            x = x if self.windows is None else self.windows.split(x, size)
+            q, k, v = self._qkv(x).chunk(3, dim=-1)
+        return self._compared(*(split_heads(each, self.num_heads) for each in (q, k, v)))
+
+    def _qkv(self, x: Tensor) -> Tensor:
+        return self.qkv(x)
+
+    def _compared(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """How queries and keys meet; a subclass says otherwise."""
+        return q, k, v
+
+    def _mask(self, num_windows: int, size: Size) -> Tensor | None:
+        """B and what windows keep apart, broadcast over ``(N, h, T, S)``."""
+        bias = None if self.bias is None else self.bias()[None]  # 1, h, T, S
+        apart = None if self.windows is None else self.windows.mask_of(size)  # W_n, 1, T, S
+        if apart is None:
+            return bias
+        mask = apart if bias is None else apart + bias
+        return mask.repeat(num_windows // apart.shape[0], 1, 1, 1)
+
+    def _maps(self, q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
+        logits = q * self.scale @ k.transpose(-2, -1)
+        logits = logits if mask is None else logits + mask
+        logits = logits if self.mix is None else self.mix(logits)
+        maps = logits.softmax(dim=-1)
+        return maps if self.mix_maps is None else self.mix_maps(maps)
+
+    def _return(self, read: Tensor, v: Tensor, size: Size) -> Tensor:
+        """What was read, ``(N, T, D)``, with the local part, back in the grid and projected."""
+        if self.local is not None and self.local_in_windows:
+            read = read + self.local(v, self.windows.sides(size))
+        if self.windows is not None:
+            read = self.windows.merge(read, size)
+        if self.local is not None and not self.local_in_windows:
+            read = read + self.local(v if self.windows is None else self.windows.merge(v, size), size)
+        return self.proj(read)

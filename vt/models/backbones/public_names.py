@@ -1,0 +1,119 @@
+"""Public checkpoints of the survey's systems: their tensors under the names of ours.
+
+Each family has a table of rules, tried in order on every name: a pattern and what stands for it. The names are timm's,
+whose files hold most of the authors' weights; MMPretrain's and torchvision's differ and have their own table where they
+are wanted.
+"""
+
+import re
+
+import torch
+from torch import Tensor
+
+Rules = tuple[tuple[str, str], ...]
+
+BLOCK: Rules = (
+    (r'\.norm1\.', '.attention.norm.'),
+    (r'\.norm2\.', '.feed_forward.norm.'),
+    (r'\.mlp\.fc1', '.feed_forward.part.enter'),
+    (r'\.mlp\.fc2', '.feed_forward.part.leave'),
+    (r'\.mlp\.dwconv', '.feed_forward.part.local.module.conv'),
+    (r'\.attn\.sr', '.attention.part.reduce.convolution'),
+    (r'\.attn\.norm', '.attention.part.reduce.norm'),
+    (r'\.attn\.q\.', '.attention.part.query.'),
+    (r'\.attn\.kv\.', '.attention.part.key_value.'),
+    (r'\.attn\.k\.', '.attention.part.key.'),
+    (r'\.attn\.v\.', '.attention.part.value.'),
+    (r'\.attn\.', '.attention.part.'),
+    (r'^head_dist\.', 'head.fc_distillation.'),
+    (r'^head\.(?!fc)', 'head.fc.'),
+)
+PLAIN: Rules = (
+    (r'^blocks\.', 'stages.0.blocks.'),
+    (r'^patch_embed\.proj', 'stages.0.embed.projection'),
+    (r'^pos_embed', 'stages.0.position.vectors'),
+    (r'^norm\.', 'stages.0.norm.'),
+)
+SWIN: Rules = (
+    (r'^patch_embed\.proj', 'stages.0.embed.projection'),
+    (r'^patch_embed\.norm', 'stages.0.embed.norm'),
+    (r'^layers\.(\d)\.downsample', r'stages.\1.embed'),
+    (r'^layers\.', 'stages.'),
+    (r'^norm\.', 'stages.3.norm.'),
+    (r'\.attn\.relative_position_bias_table', '.attention.part.bias.table'),
+)
+PUBLIC_NAMES: dict[str, Rules] = {
+    'vit': ((r'^cls_token', 'stages.0.class_tokens'), *PLAIN, *BLOCK),
+    'cait': (
+        (r'^cls_token', 'stages.1.class_tokens'),
+        (r'^norm\.', 'stages.1.norm.'),
+        (r'^blocks_token_only\.', 'stages.1.blocks.'),
+        (r'\.gamma_1', '.attention.scale.weight'),
+        (r'\.gamma_2', '.feed_forward.scale.weight'),
+        (r'\.attn\.proj_l', '.attention.part.mix.0'),
+        (r'\.attn\.proj_w', '.attention.part.mix_maps.0'),
+        *PLAIN,
+        *BLOCK,
+    ),
+    'swin': (*SWIN, *BLOCK),
+    'swinv2': (
+        (r'\.norm1\.', '.attention.post_norm.'),
+        (r'\.norm2\.', '.feed_forward.post_norm.'),
+        (r'\.attn\.logit_scale', '.attention.part.log_scale'),
+        (r'\.attn\.q_bias', '.attention.part.query_bias'),
+        (r'\.attn\.v_bias', '.attention.part.value_bias'),
+        (r'\.attn\.cpb_mlp', '.attention.part.bias.mlp'),
+        *SWIN,
+        *BLOCK,
+    ),
+    'pvtv2': (
+        (r'^patch_embed\.proj', 'stages.0.embed.projection'),
+        (r'^patch_embed\.norm', 'stages.0.embed.norm'),
+        (r'^stages\.(\d)\.downsample\.proj', r'stages.\1.embed.projection'),
+        (r'^stages\.(\d)\.downsample\.norm', r'stages.\1.embed.norm'),
+        *BLOCK,
+    ),
+    'twins': (
+        (r'^patch_embeds\.(\d)\.proj', r'stages.\1.embed.projection'),
+        (r'^patch_embeds\.(\d)\.norm', r'stages.\1.embed.norm'),
+        (r'^blocks\.(\d)\.', r'stages.\1.blocks.'),
+        (r'^pos_block\.(\d)\.proj\.0', r'stages.\1.conditional.0.proj'),
+        (r'^norm\.', 'stages.3.norm.'),
+        *BLOCK,
+    ),
+}
+
+# Names of ours whose last axis holds the channels of 2x2 neighbours.
+NEIGHBOURS = dict(
+    swin=re.compile(r'stages\.[1-3]\.embed\.(norm|reduction)\.'),
+    swinv2=re.compile(r'stages\.[1-3]\.embed\.reduction\.'),
+)
+NONE = re.compile('$^')
+
+
+def to_own_names(state: dict[str, Tensor], family: str) -> dict[str, Tensor]:
+    """A public checkpoint's tensors under our names; ``head.fc.*`` is the classifier.
+
+    Args:
+        state: the checkpoint's tensors by name.
+        family: a key of :data:`PUBLIC_NAMES`.
+    """
+    if 'dist_token' in state:  # a distilled DeiT has its two class tokens apart
+        tokens = [state[name] for name in ('cls_token', 'dist_token')]
+        rest = {name: tensor for name, tensor in state.items() if name != 'dist_token'}
+        state = rest | dict(cls_token=torch.cat(tokens, dim=1))
+    renamed = {}
+    for name, tensor in state.items():
+        for pattern, replacement in PUBLIC_NAMES[family]:
+            name = re.sub(pattern, replacement, name)
+        renamed[name] = _neighbours_in_order(tensor) if NEIGHBOURS.get(family, NONE).match(name) else tensor
+    return renamed
+
+
+def _neighbours_in_order(tensor: Tensor) -> Tensor:
+    """Channels of 2x2 neighbours as patch merging takes them: theirs neighbour by neighbour, down before right.
+
+    Ours come channel by channel, right before down.
+    """
+    neighbours = tensor.unflatten(-1, (4, -1))[..., [0, 2, 1, 3], :]
+    return neighbours.transpose(-2, -1).flatten(-2)

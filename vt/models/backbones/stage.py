@@ -1,0 +1,117 @@
+"""A stage of a vision transformer: tokens from a map, their positions, and blocks.
+
+Letters: N batch, K class tokens, P = H * W tokens of the stage's grid, C channels.
+"""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from mmcv.cnn import build_norm_layer
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from vt.errors import UserError
+from vt.registry import MODELS
+
+from ..grid import Size
+
+NORM = dict(type='LN', eps=1e-6)
+PARTS = dict(attention='vt.Attention', feed_forward='vt.FeedForward')  # where a config names no type
+
+
+class Stage(nn.Module):
+    """Tokens from a map, their positions, and blocks.
+
+    Args:
+        in_channels: of the map.
+        size: of the map in training.
+        channels: C.
+        depth: number of blocks.
+        drop_paths: stochastic depth of each.
+        embed: config of how tokens come from the map; None where they are those of the stage before.
+        class_tokens: K, learned tokens before the grid's.
+        position: config of what tells all tokens their places, before the first block.
+        conditional: config of a token part that does so behind a block, such as CPVT's.
+        conditional_blocks: how many of the first blocks have one behind them.
+        drop_path: stochastic depth of all blocks, in the place of ``drop_paths``.
+        tied: a part of every block, by its name in it, of which the stage has one (P2T's convolutions).
+        norm: normalise what leaves the stage; or a config of another normalisation than the blocks'.
+        norm_cfg: the normalisation, the blocks' too.
+        block: what the blocks have in common; ``attention`` and others are a config, or a list of configs that the
+            blocks take in turn.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        size: Size,
+        channels: int,
+        depth: int,
+        drop_paths: Sequence[float],
+        embed: dict | None = None,
+        class_tokens: int = 0,
+        position: dict | None = None,
+        conditional: dict | None = None,
+        conditional_blocks: int = 1,
+        drop_path: float | None = None,
+        tied: str | None = None,
+        norm: bool | dict = False,
+        norm_cfg: dict = NORM,
+        **block: Any,
+    ) -> None:
+        super().__init__()
+        widths = dict(in_channels=in_channels, channels=channels)
+        self.embed = MODELS.build(embed, default_args=widths) if embed else None
+        self.size = _grid(self.embed, in_channels, size) if embed else size
+        if not embed and channels != in_channels:
+            raise UserError(f'Stage: channels={channels} without embed, but {in_channels} come in; give an embed')
+        self.class_tokens = nn.Parameter(torch.zeros(1, class_tokens, channels)) if class_tokens else None
+        places = dict(channels=channels, size=self.size, num_class_tokens=class_tokens)
+        self.position = MODELS.build(position, default_args=places) if position else None
+        self.blocks = nn.ModuleList()
+        block = dict(type='vt.Block', channels=channels, size=self.size, norm_cfg=norm_cfg) | block
+        for index, rate in enumerate(drop_paths):
+            own = {key: value[index % len(value)] if isinstance(value, list) else value for key, value in block.items()}
+            own |= {part: dict(type=name) | own.get(part, {}) for part, name in PARTS.items()}
+            self.blocks.append(MODELS.build(own | dict(drop_path=rate if drop_path is None else drop_path)))
+        if tied:
+            owner, name = tied.rsplit('.', 1)
+            for each in self.blocks[1:]:
+                setattr(each.get_submodule(owner), name, self.blocks[0].get_submodule(tied))
+        self.conditional = nn.ModuleList(
+            MODELS.build(conditional, default_args=dict(channels=channels))
+            for _ in range(min(conditional_blocks, depth) if conditional else 0)
+        )
+        last = norm if isinstance(norm, dict) else norm_cfg
+        self.norm = build_norm_layer(last, channels)[1] if norm else nn.Identity()
+        if self.class_tokens is not None:
+            nn.init.trunc_normal_(self.class_tokens, std=0.02)
+
+    def forward(
+        self, x: Tensor, size: Size, with_cp: bool = False, classes: list[Tensor] | None = None
+    ) -> tuple[Tensor, Size]:
+        """A map or, without an embedding, tokens, to tokens ``(N, K + P, C)`` and the size of their grid.
+
+        ``classes`` takes the class token ``(N, C)`` of each block.
+        """
+        if self.embed is not None:
+            x, size = self.embed(x)
+        if self.class_tokens is not None:
+            x = torch.cat([self.class_tokens.expand(x.shape[0], -1, -1), x], dim=1)
+        if self.position is not None:
+            x = self.position(x, size)
+        for index, block in enumerate(self.blocks):
+            x = checkpoint(block, x, size, use_reentrant=False) if with_cp and x.requires_grad else block(x, size)
+            if index < len(self.conditional):
+                x = self.conditional[index](x, size)
+            if classes is not None:
+                classes.append(x[:, 0])
+        return self.norm(x), size
+
+
+def _grid(embed: nn.Module, in_channels: int, size: Size) -> Size:
+    """Size of the grid that an embedding makes of a map; nothing is computed."""
+    skeleton = copy.deepcopy(embed).to('meta').eval()
+    return tuple(skeleton(torch.empty(1, in_channels, *size, device='meta'))[1])

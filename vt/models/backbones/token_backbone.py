@@ -1,0 +1,186 @@
+"""One backbone of parts: a vision transformer is a list of stages, and a stage what its config names.
+
+Letters: N batch, K class tokens, P = H * W tokens of a stage's grid, C channels.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from mmcv.cnn import build_norm_layer
+from mmpretrain.models.backbones.base_backbone import BaseBackbone
+from torch import Tensor, nn
+
+from vt.errors import UserError
+from vt.registry import MODELS
+
+from ..attentions import ClassAttention
+from ..grid import Size, split_class_tokens, to_map
+from .pretrained import load_public_weights
+from .stage import NORM, Stage
+
+INIT = (dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0),)
+
+
+@MODELS.register_module()
+class TokenBackbone(BaseBackbone):
+    """A vision transformer of the parts that a config names; the survey's systems are in ``configs/survey``.
+
+    Args:
+        stages: options of each :class:`Stage`.
+        every_stage: options of all of them; a stage's own win, dictionaries are merged one level deep.
+        image_size: height and width in training, one number for both; positions are resized for others.
+        in_channels: of an image.
+        out_type: ``'class_tokens'``, the first one ``(N, C)`` or, of several, a tuple of them; ``'average'`` of the
+            grid's tokens, ``(N, C)``; ``'map'``, ``(N, C, H, W)``; ``'tokens'``, all of them, ``(N, K + P, C)``;
+            ``'layers'``, the class token of each block, ``(N, depth, C)``.
+        out_indices: stages whose output is returned; the last one by default.
+        norm_outputs: normalise the outputs of the stages that don't do so by themselves.
+        drop_path_rate: stochastic depth of the last block; rates grow linearly from 0.
+        frozen_stages: the stages up to this one are not trained; -1 for none.
+        with_cp: recompute blocks in the backward pass to save memory; batch normalisations see each batch twice then.
+        public_names: key of :data:`vt.models.backbones.public_names.PUBLIC_NAMES`, where the system's public
+            checkpoints have a table; ``init_cfg=dict(type='Pretrained', checkpoint=...)`` then takes them.
+        init_cfg: as in mmengine; by default matrices are drawn with a standard deviation of 0.02.
+
+    Raises:
+        UserError: an unknown output; a class token beside an attention that has no place for it; sizes that don't
+            divide.
+    """
+
+    OUTPUTS = dict(
+        class_tokens=lambda x, size: _unpack(split_class_tokens(x, size)[0].unbind(1)),
+        average=lambda x, size: split_class_tokens(x, size)[1].mean(dim=1),
+        map=lambda x, size: to_map(split_class_tokens(x, size)[1], size),
+        tokens=lambda x, size: x,
+        layers=lambda x, size: x,  # of which are those
+    )
+
+    def __init__(
+        self,
+        stages: Sequence[dict],
+        every_stage: dict | None = None,
+        image_size: int | Size = 224,
+        in_channels: int = 3,
+        out_type: str = 'average',
+        out_indices: Sequence[int] = (-1,),
+        norm_outputs: bool = False,
+        drop_path_rate: float = 0.0,
+        frozen_stages: int = -1,
+        with_cp: bool = False,
+        public_names: str | None = None,
+        init_cfg: dict | Sequence[dict] = INIT,
+    ) -> None:
+        super().__init__(list(init_cfg) if isinstance(init_cfg, Sequence) else init_cfg)
+        if out_type not in self.OUTPUTS:
+            raise UserError(f'TokenBackbone: out_type={out_type!r} is not one of {", ".join(self.OUTPUTS)}')
+        size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
+        stages = [_merge(every_stage or {}, stage) for stage in stages]
+        drop_paths = np.linspace(0, drop_path_rate, sum(stage['depth'] for stage in stages)).tolist()
+        self.stages = nn.ModuleList()
+        for options in stages:
+            rates, drop_paths = drop_paths[: options['depth']], drop_paths[options['depth'] :]
+            stage = Stage(in_channels, size, drop_paths=rates, **options)
+            in_channels, size = options['channels'], stage.size
+            self.stages.append(stage)
+        self._check_class_tokens(out_type)
+        self.public_names = public_names
+        self.out_type = out_type
+        self.out_indices = sorted(index % len(stages) for index in out_indices)
+        self.with_cp = with_cp
+        self.frozen_stages = frozen_stages
+        self.out_norms = nn.ModuleDict()
+        for index in self.out_indices:
+            if norm_outputs and isinstance(self.stages[index].norm, nn.Identity):
+                norm_cfg = stages[index].get('norm_cfg', NORM)
+                self.out_norms[str(index)] = build_norm_layer(norm_cfg, stages[index]['channels'])[1]
+        self._freeze()
+
+    def init_weights(self) -> None:
+        """Draw the weights, or load them."""
+        if isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained':
+            options = {key: value for key, value in self.init_cfg.items() if key != 'type'}
+            load_public_weights(self, family=self.public_names, **options)
+            self.is_init = True
+        else:
+            super().init_weights()
+
+    def _check_class_tokens(self, out_type: str) -> None:
+        """Class tokens are where parts and the output want them, and nowhere else."""
+        number = 0
+        for index, stage in enumerate(self.stages):
+            own = 0 if stage.class_tokens is None else stage.class_tokens.shape[1]
+            number = own if stage.embed is not None else number + own
+            for part in stage.modules():
+                if number and not getattr(part, 'takes_class_tokens', True):
+                    raise UserError(
+                        f'TokenBackbone: stage {index} has class tokens, and {type(part).__name__} has no place for '
+                        'them; set class_tokens=0 there, or leave that part out'
+                    )
+                if isinstance(part, ClassAttention) and number != 1:
+                    raise UserError(
+                        f'TokenBackbone: stage {index} has {number} class tokens, and ClassAttention wants one; set '
+                        'class_tokens=1 there'
+                    )
+        if out_type in ('class_tokens', 'layers') and not number:
+            raise UserError(f'TokenBackbone: out_type={out_type!r}, but the last stage has no class token')
+
+    def forward(self, x: Tensor) -> tuple:
+        """Images ``(N, in_channels, height, width)`` to a tuple, what ``out_type`` says of each of ``out_indices``."""
+        size, outs = tuple(x.shape[2:]), []
+        for index, stage in enumerate(self.stages):
+            if stage.embed is not None and index:
+                x = to_map(split_class_tokens(x, size)[1], size)
+            classes = [] if self.out_type == 'layers' else None
+            x, size = stage(x, size, self.with_cp, classes)
+            if index in self.out_indices and classes:
+                outs.append(torch.stack(classes, dim=1))
+            elif index in self.out_indices:
+                x_out = self.out_norms[str(index)](x) if str(index) in self.out_norms else x
+                outs.append(self.OUTPUTS[self.out_type](x_out, size))
+        return tuple(outs)
+
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay.
+
+        What comes before the blocks of a stage counts as its first block, but 0 in the first stage; what comes behind
+        the last block is the last layer.
+        """
+        depths = [len(stage.blocks) for stage in self.stages]
+        num_layers = sum(depths) + 2
+        if not param_name.startswith(f'{prefix}stages.'):
+            return num_layers - 1, num_layers
+        stage, part, *rest = param_name.removeprefix(f'{prefix}stages.').split('.')
+        before = sum(depths[: int(stage)])
+        if part in ('blocks', 'conditional'):
+            return before + int(rest[0]) + 1, num_layers
+        if part == 'norm':
+            last = int(stage) == len(depths) - 1
+            return (num_layers - 1 if last else before + depths[int(stage)]), num_layers
+        return before + bool(before), num_layers
+
+    def train(self, mode: bool = True) -> 'TokenBackbone':
+        """Switch modes; frozen stages stay in evaluation mode."""
+        super().train(mode)
+        self._freeze()
+        return self
+
+    def _freeze(self) -> None:
+        for stage in self.stages[: max(0, self.frozen_stages + 1)]:
+            stage.eval()
+            stage.requires_grad_(False)
+
+
+def _merge(shared: dict, own: dict) -> dict:
+    """A stage's options over what all stages share; dictionaries are merged one level deep."""
+    merged = dict(shared)
+    for key, value in own.items():
+        both = isinstance(value, dict) and isinstance(shared.get(key), dict)
+        merged[key] = shared[key] | value if both else value
+    return merged
+
+
+def _unpack(items: tuple) -> Any:
+    """The only item, or all of them."""
+    return items[0] if len(items) == 1 else items

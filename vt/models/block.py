@@ -1,0 +1,101 @@
+"""A block of a vision transformer: attention and feed-forward, each added to what came in.
+
+Letters: N batch, K class tokens, P tokens of the grid, C channels.
+"""
+
+from mmcv.cnn import build_norm_layer
+from mmcv.cnn.bricks import DropPath
+from mmpretrain.models.utils import LayerScale
+from torch import Tensor, cat, nn
+
+from vt.registry import MODELS
+
+from .grid import Size
+
+
+class Branch(nn.Module):
+    """What a part adds to its input: ``part(norm(x))`` or ``norm(part(x))``, scaled, and dropped at random.
+
+    Args:
+        part: called with ``(x, size)``.
+        channels: C.
+        norm_cfg: normalisation; none where it is None.
+        post_norm: behind the part instead of before it (Swin v2, section 3.2).
+        layer_scale: first value of a learned factor a channel (CaiT, section 2); none where it is None.
+        gain: a fixed factor.
+        drop_path: probability to drop a sample's result (stochastic depth).
+    """
+
+    def __init__(
+        self,
+        part: nn.Module,
+        channels: int,
+        norm_cfg: dict | None,
+        post_norm: bool = False,
+        layer_scale: float | None = None,
+        gain: float = 1.0,
+        drop_path: float = 0.0,
+    ) -> None:
+        super().__init__()
+        norm = build_norm_layer(norm_cfg, channels)[1] if norm_cfg else nn.Identity()
+        self.norm, self.post_norm = (nn.Identity(), norm) if post_norm else (norm, nn.Identity())
+        if post_norm and norm_cfg:
+            nn.init.zeros_(norm.weight)  # a block starts as the identity
+        self.part = part
+        self.scale = nn.Identity() if layer_scale is None else LayerScale(channels, layer_scale)
+        self.gain = gain
+        self.drop_path = DropPath(drop_path)
+
+    def forward(self, x: Tensor, size: Size) -> Tensor:
+        added = self.scale(self.post_norm(self.part(self.norm(x), size)))
+        return self.drop_path(added if self.gain == 1 else self.gain * added)
+
+
+@MODELS.register_module()
+class Block(nn.Module):
+    """``x + attention(norm(x))``, then ``x + feed_forward(norm(x))``.
+
+    Where the attention is one of the class token alone, that token is all that changes (CaiT, section 3).
+
+    Args:
+        channels: C.
+        size: height and width of the grid in training.
+        num_heads: of the attention.
+        attention, feed_forward: configs of the parts.
+        between: config of a third part, which is added between the two, never dropped; none by default.
+        feed_forward_branch: what :class:`Branch` has otherwise for the feed-forward.
+        **branch: options of every :class:`Branch`.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        size: Size,
+        num_heads: int,
+        attention: dict,
+        feed_forward: dict,
+        between: dict | None = None,
+        feed_forward_branch: dict | None = None,
+        **branch,
+    ) -> None:
+        super().__init__()
+        options = dict(channels=channels) | branch
+        attend = MODELS.build(attention, default_args=dict(channels=channels, num_heads=num_heads, size=size))
+        feed = MODELS.build(feed_forward, default_args=dict(channels=channels))
+        self.attention = Branch(attend, **options)
+        self.between = None
+        if between:
+            part = MODELS.build(between, default_args=dict(channels=channels))
+            self.between = Branch(part, **options | dict(drop_path=0.0))
+        self.feed_forward = Branch(feed, **options | (feed_forward_branch or {}))
+        self.class_alone = getattr(attend, 'updates_class_tokens_alone', False)
+
+    def forward(self, x: Tensor, size: Size) -> Tensor:
+        """``(N, K + P, C)`` to ``(N, K + P, C)``."""
+        if self.class_alone:
+            first = x[:, :1] + self.attention(x, size)
+            return cat([first + self.feed_forward(first, size), x[:, 1:]], dim=1)
+        x = x + self.attention(x, size)
+        if self.between is not None:
+            x = x + self.between(x, size)
+        return x + self.feed_forward(x, size)

@@ -1,0 +1,6 @@
+"""Embeddings: how tokens come from an image or a map. VT's own way, attention over the pixels, is in ``tokenizers``."""
+
+from .patches import PatchEmbed, PatchMerging
+from .stems import ConvolutionalEmbed
+
+__all__ = ['ConvolutionalEmbed', 'PatchEmbed', 'PatchMerging']

@@ -1,0 +1,79 @@
+"""The feed-forward part of a block: two matrices, and what may stand around them.
+
+Letters: N batch, K class tokens, P tokens of the grid, C channels, M hidden channels.
+"""
+
+import torch
+from mmcv.cnn import build_activation_layer, build_norm_layer
+from torch import Tensor, nn
+
+from vt.errors import UserError
+from vt.registry import MODELS
+
+from ..grid import Size, split_class_tokens
+
+CLASS_TOKENS = dict(fed=None, passed=torch.clone, dropped=torch.zeros_like)  # what comes of them
+
+
+@MODELS.register_module()
+class FeedForward(nn.Module):
+    """``act(x W_1 + b_1) W_2 + b_2``; with a local part, ``act(local(enter_act(x W_1 + b_1))) W_2 + b_2``.
+
+    PVTv2 (section 3.1) has the local part alone; CeiT's locally enhanced feed-forward (section 3.2) and LocalViT's
+    inverted residual (section 3.2) have a normalisation behind every layer, too, and leave class tokens out.
+
+    Args:
+        channels: C.
+        ratio: M / C.
+        act_cfg: activation.
+        local: config of a token part between the matrices, such as :class:`vt.models.OnMap`.
+        enter_act_cfg: activation before the local part; none by default.
+        squeeze: config of a token part behind the second activation, such as :class:`vt.models.SqueezeExcite`.
+        norm_cfg: normalisation behind each matrix, of tokens; none by default.
+        bias: of the matrices.
+        class_tokens: ``'fed'`` like all tokens; ``'passed'`` as they came (CeiT); ``'dropped'``, zeros (LocalViT).
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        ratio: float = 4.0,
+        act_cfg: dict | None = None,
+        local: dict | None = None,
+        enter_act_cfg: dict | None = None,
+        squeeze: dict | None = None,
+        norm_cfg: dict | None = None,
+        bias: bool = True,
+        class_tokens: str = 'fed',
+    ) -> None:
+        super().__init__()
+        hidden = int(channels * ratio)
+        act_cfg = act_cfg or dict(type='GELU')
+        self.enter = nn.Linear(channels, hidden, bias=bias)
+        self.enter_norm = _norm(norm_cfg, hidden)
+        self.enter_act = build_activation_layer(enter_act_cfg) if local and enter_act_cfg else nn.Identity()
+        self.local = MODELS.build(local, default_args=dict(channels=hidden)) if local else None
+        self.act = build_activation_layer(act_cfg)
+        self.squeeze = MODELS.build(squeeze, default_args=dict(channels=hidden)) if squeeze else None
+        self.leave = nn.Linear(hidden, channels, bias=bias)
+        self.leave_norm = _norm(norm_cfg, channels)
+        if class_tokens not in CLASS_TOKENS:
+            raise UserError(f'FeedForward: class_tokens={class_tokens!r} is not one of {", ".join(CLASS_TOKENS)}')
+        self.class_result = CLASS_TOKENS[class_tokens]
+
+    def forward(self, x: Tensor, size: Size) -> Tensor:
+        """``(N, K + P, C)`` to ``(N, K + P, C)``."""
+        if self.class_result is None:
+            return self._feed(x, size)
+        classes, tokens = split_class_tokens(x, size)
+        return torch.cat([self.class_result(classes), self._feed(tokens, size)], dim=1)
+
+    def _feed(self, x: Tensor, size: Size) -> Tensor:
+        x = self.enter_act(self.enter_norm(self.enter(x)))
+        x = self.act(x if self.local is None else self.local(x, size))
+        x = x if self.squeeze is None else self.squeeze(x, size)
+        return self.leave_norm(self.leave(x))
+
+
+def _norm(config: dict | None, channels: int) -> nn.Module:
+    return build_norm_layer(config, channels)[1] if config else nn.Identity()

@@ -1,0 +1,47 @@
+"""A class token that learns from labels and one that learns from a teacher (DeiT, section 4).
+
+Letters: N batch, C channels, K classes.
+"""
+
+from mmpretrain.models.heads import ClsHead
+from torch import Tensor, nn
+
+from vt.registry import MODELS
+
+
+@MODELS.register_module()
+class DistillationTokenHead(ClsHead):
+    """A linear classifier for each of two class tokens; their mean predicts.
+
+    :class:`vt.DistilledClassifier` compares the second one with the teacher; labels teach the first one alone.
+
+    Args:
+        num_classes: K.
+        in_channels: C.
+        init_cfg: as in mmengine.
+        **head: other options of :class:`mmpretrain.models.heads.ClsHead`, such as ``loss`` and ``topk``.
+    """
+
+    def __init__(self, num_classes: int, in_channels: int, init_cfg: dict | None = None, **head) -> None:
+        super().__init__(init_cfg=init_cfg or dict(type='TruncNormal', layer='Linear', std=0.02), **head)
+        self.num_classes = num_classes
+        self.fc = nn.Linear(in_channels, num_classes)
+        self.fc_distillation = nn.Linear(in_channels, num_classes)
+
+    def pre_logits(self, feats: tuple) -> tuple[Tensor, Tensor]:
+        """The two tokens of the last stage, ``(N, C)`` each."""
+        return feats[-1]
+
+    def label_logits(self, feats: tuple) -> Tensor:
+        """What the class token says, ``(N, K)``."""
+        return self.fc(self.pre_logits(feats)[0])
+
+    def distillation_logits(self, feats: tuple) -> Tensor:
+        """What the distillation token says, ``(N, K)``."""
+        return self.fc_distillation(self.pre_logits(feats)[1])
+
+    def forward(self, feats: tuple) -> Tensor:
+        """The backbone's outputs, of which the last is the two tokens, to scores ``(N, K)``."""
+        # While training, the class token's alone, which the labels teach.
+        by_labels = self.label_logits(feats)
+        return by_labels if self.training else (by_labels + self.distillation_logits(feats)) / 2

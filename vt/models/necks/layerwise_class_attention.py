@@ -1,0 +1,38 @@
+"""The class token of the last block looks at those of all blocks (CeiT, section 3.3).
+
+Letters: N batch, M blocks, C channels.
+"""
+
+import torch
+from mmcv.cnn import build_norm_layer
+from mmengine.model import BaseModule
+from torch import Tensor, nn
+
+from vt.registry import MODELS
+
+from ..block import Block
+
+
+@MODELS.register_module()
+class LayerwiseClassAttention(BaseModule):
+    """A block on the class tokens of a backbone's blocks, of which the last one alone is changed, and normalised.
+
+    Args:
+        channels: C.
+        depth: M.
+        num_heads: of the attention.
+        norm_cfg: normalisation.
+    """
+
+    def __init__(self, channels: int, depth: int, num_heads: int, norm_cfg: dict | None = None) -> None:
+        super().__init__(dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0))
+        norm_cfg = norm_cfg or dict(type='LN', eps=1e-6)
+        attention, feed_forward = dict(type='vt.ClassAttention'), dict(type='vt.FeedForward')
+        self.layers = nn.Parameter(torch.zeros(1, depth, channels))
+        self.block = Block(channels, (0, 0), num_heads, attention, feed_forward, norm_cfg=norm_cfg)
+        self.norm = build_norm_layer(norm_cfg, channels)[1]
+
+    def forward(self, outs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """The backbone's outputs, the last of which is ``(N, M, C)``, to ``(N, C)`` in the place of that."""
+        tokens = (outs[-1] + self.layers).flip(1)  # the last one first
+        return (*outs[:-1], self.norm(self.block(tokens, (1, tokens.shape[1] - 1))[:, 0]))

@@ -1,0 +1,23 @@
+"""Normalisations of tokens that the libraries have for maps alone."""
+
+from torch import Tensor, nn
+
+from vt.registry import MODELS
+
+
+@MODELS.register_module()
+class TokenBatchNorm(nn.Module):
+    """Batch normalisation of tokens ``(N, P, C)``, each channel over all tokens of the batch.
+
+    Args:
+        num_features: C.
+        **kwargs: other options of :class:`torch.nn.BatchNorm1d`.
+    """
+
+    def __init__(self, num_features: int, **kwargs) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(num_features, **kwargs)  # a part, which SyncBN may take the place of
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(N, P, C)`` to ``(N, P, C)``."""
+        return self.norm(x.transpose(1, 2)).transpose(1, 2)

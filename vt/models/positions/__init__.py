@@ -1,0 +1,15 @@
+"""Positions: how tokens know where they stand."""
+
+from .absolute import AbsolutePosition, resize_positions
+from .conditional import ConditionalPosition
+from .position_encoder import PositionEncoder
+from .relative import ContinuousPositionBias, RelativePositionBias
+
+__all__ = [
+    'AbsolutePosition',
+    'ConditionalPosition',
+    'ContinuousPositionBias',
+    'PositionEncoder',
+    'RelativePositionBias',
+    'resize_positions',
+]
