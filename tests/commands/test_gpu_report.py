@@ -8,6 +8,7 @@ import sys
 import pytest
 from tool_runner import ROOT
 
+pytestmark = pytest.mark.slow
 PARTS = [
     'kernel-times',
     'necks_800x1216',

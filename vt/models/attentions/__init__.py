@@ -1,8 +1,8 @@
 """Attentions among tokens; VT's relations (paper, section 3.2) among them."""
 
-from .attention import Attention
 from .class_attention import ClassAttention
 from .graph_convolution import GraphConvolution
+from .multi_head import Attention
 from .reductions import PoolingReduction, PyramidReduction, StridedReduction
 from .token_transformer import TokenTransformer
 from .value_transformer import ValueTransformer

@@ -14,7 +14,7 @@ from vt.registry import MODELS
 
 from ..checks import require_divisible
 from ..grid import Size
-from .attention import Attention
+from .multi_head import Attention
 
 
 @MODELS.register_module()
