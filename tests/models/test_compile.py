@@ -21,11 +21,17 @@ def make_backbone():
 
 
 MAKERS = [make_neck, make_backbone]
+SLOW = pytest.mark.slow
 
 
-@pytest.mark.parametrize('make', MAKERS)
 @pytest.mark.parametrize(
-    'memory_format', [pytest.param(torch.contiguous_format, marks=pytest.mark.slow), torch.channels_last]
+    ('make', 'memory_format'),
+    [
+        (make_neck, torch.channels_last),
+        pytest.param(make_neck, torch.contiguous_format, marks=SLOW),
+        pytest.param(make_backbone, torch.channels_last, marks=SLOW),
+        pytest.param(make_backbone, torch.contiguous_format, marks=SLOW),
+    ],
 )
 def test_compiled_in_one_graph(make, memory_format):
     torch.manual_seed(0)
