@@ -34,11 +34,14 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             each 0 configs/{vt_early/vt-early-resnet18,vit/vit-tiny}_digits.py
             ;;
         digits-half) each '0 1 2 3' $(halves digits) ;;
-        twin-digits) each '0 1 2 3' $(halves twin-digits) configs/ablations/*/*_twin-digits.py ;;
+        twin-digits)
+            each '0 1 2 3' $(halves twin-digits)
+            each '0 1 2' configs/ablations/*/*_twin-digits.py
+            ;;
         twin-digits-10e)
             {
                 each '0 1 2 3' $(halves twin-digits)
-                each '0 1' configs/ablations/*/*_twin-digits.py
+                each 0 configs/ablations/*/*_twin-digits.py
             } | sed "s/$/ ${ten_epochs[*]}/"
             ;;
         scenes | relational-scenes)
@@ -46,7 +49,7 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             ;;
         search) variants '0 1' configs/vt_resnet/vt-resnet18-half_twin-digits.py ;;
         search-10e)
-            variants '0 1' configs/vt_resnet/vt-resnet18-half_twin-digits.py | sed "s/$/ ${ten_epochs[*]}/" |
+            variants 0 configs/vt_resnet/vt-resnet18-half_twin-digits.py | sed "s/$/ ${ten_epochs[*]}/" |
                 grep -E '^. (8-heads|normalised|normalised-relation)_step-0.3 '
             ;;
         five-digits) each 0 configs/baselines/resnet18-half_five-digits.py ;;

@@ -97,7 +97,7 @@ class Attention(nn.Module):
         else:
             dropout = self.dropout.p if self.training else 0.0
             read = scaled_dot_product_attention(q, k, v, mask, dropout, scale=self.scale)
-        return self.proj_dropout(self._return(merge_heads(read), merge_heads(v), size))
+        return self.proj_dropout(self.proj(self._return(merge_heads(read), v, size)))
 
     def attention(self, x: Tensor, size: Size) -> Tensor:
         """How much each token takes from each, ``(N, h, T, S)``, for the same arguments as the forward pass."""
@@ -137,11 +137,12 @@ class Attention(nn.Module):
         return maps if self.mix_maps is None else self.mix_maps(maps)
 
     def _return(self, read: Tensor, v: Tensor, size: Size) -> Tensor:
-        """What was read, ``(N, T, D)``, with the local part, back in the grid and projected."""
+        """What was read, ``(N, T, D)``, back in the grid, with what the local part makes of V."""
         if self.local is not None and self.local_in_windows:
-            read = read + self.local(v, self.windows.sides(size))
+            read = read + self.local(merge_heads(v), self.windows.sides(size))
         if self.windows is not None:
             read = self.windows.merge(read, size)
         if self.local is not None and not self.local_in_windows:
+            v = merge_heads(v)
             read = read + self.local(v if self.windows is None else self.windows.merge(v, size), size)
-        return self.proj(read)
+        return read
