@@ -9,6 +9,8 @@ import torch
 from mmengine.config import Config
 from mmpretrain.registry import MODELS as CLASSIFIERS
 
+from vt.models.backbones.stage import PARTS
+from vt.models.backbones.token_backbone import merge_options
 from vt.registry import MODELS
 
 from .complexity.counting import count_complexity
@@ -16,7 +18,6 @@ from .tables import insert, to_markdown
 
 SYSTEMS = Path(__file__).with_name('survey_systems.json')
 CONFIG = 'configs/survey/{}_16xb64-300e_in1k.py'
-PLAIN = dict(attention='vt.Attention', feed_forward='vt.FeedForward')
 # What stands for a part's config in a cell; a part that is not here goes by its name.
 WORDS = {
     'vt.PatchEmbed': lambda c: (
@@ -72,16 +73,7 @@ def describe_components(root: Path) -> list[dict[str, str]]:
 
 def _stages(config: Config) -> list[dict]:
     """Each stage's options, with those that all share."""
-    shared = config.backbone.get('every_stage', {})
-    merged = []
-    for stage in config.backbone.stages:
-        both = dict(shared) | dict(stage)
-        for part in PLAIN:
-            own, common = stage.get(part), shared.get(part)
-            if isinstance(own, dict) and isinstance(common, dict):
-                both[part] = {**common, **own}
-        merged.append(both)
-    return merged
+    return merge_options(config.backbone.get('every_stage', {}), config.backbone.stages)
 
 
 def _parts(config: Config, slot: str) -> list[dict]:
@@ -103,7 +95,7 @@ def _embeds(config: Config) -> list[dict]:
 
 
 def _attentions(config: Config) -> list[dict]:
-    own = [part for part in _parts(config, 'attention') if part.get('type', PLAIN['attention']) != PLAIN['attention']]
+    own = [part for part in _parts(config, 'attention') if part.get('type', PARTS['attention']) != PARTS['attention']]
     own = [part for part in own if part['type'] in WORDS]
     seen = [*_of_attention(config, 'windows', 'reduce'), *own, *_of_attention(config, 'mix', 'mix_maps', 'local')]
     plain = any(not part.get('windows') and not part.get('reduce') and part.get('type', '') != 'vt.ClassAttention'
@@ -150,7 +142,7 @@ def _join(parts: list, root: Path) -> str:
 def _word(part: Any, root: Path) -> str:
     if isinstance(part, str):
         return part
-    kind = part.get('type', PLAIN['attention'])
+    kind = part.get('type', PARTS['attention'])
     text = WORDS[kind](part).strip() if kind in WORDS else kind.removeprefix('vt.')
     source = Path(inspect.getfile(MODELS.get(kind.removeprefix('vt.')))).relative_to(root)
     return f'[{text}](../{source})'

@@ -76,7 +76,7 @@ class TokenBackbone(BaseBackbone):
         if out_type not in self.OUTPUTS:
             raise UserError(f'TokenBackbone: out_type={out_type!r} is not one of {", ".join(self.OUTPUTS)}')
         size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
-        stages = [_merge(every_stage or {}, stage) for stage in stages]
+        stages = merge_options(every_stage or {}, stages)
         drop_paths = np.linspace(0, drop_path_rate, sum(stage['depth'] for stage in stages)).tolist()
         self.stages = nn.ModuleList()
         for options in stages:
@@ -172,12 +172,12 @@ class TokenBackbone(BaseBackbone):
             stage.requires_grad_(False)
 
 
-def _merge(shared: dict, own: dict) -> dict:
-    """A stage's options over what all stages share; dictionaries are merged one level deep."""
-    merged = dict(shared)
-    for key, value in own.items():
-        both = isinstance(value, dict) and isinstance(shared.get(key), dict)
-        merged[key] = shared[key] | value if both else value
+def merge_options(shared: dict, stages: Sequence[dict]) -> list[dict]:
+    """Each stage's options over what all stages share; dictionaries are merged one level deep."""
+    merged = []
+    for own in stages:
+        both = {key for key, value in own.items() if isinstance(value, dict) and isinstance(shared.get(key), dict)}
+        merged.append({**shared, **own} | {key: {**shared[key], **own[key]} for key in both})
     return merged
 
 
