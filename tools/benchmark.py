@@ -6,7 +6,9 @@ import argparse
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Compare models' cost side by side, the first one as the reference.")
     parser.add_argument(
-        'configs', nargs='+', help='paths of configs, whose data are not read; or torchvision:MODEL, timm:MODEL'
+        'configs',
+        nargs='+',
+        help='paths of configs, whose data are not read; or torchvision:MODEL, timm:MODEL, mmpretrain:MODEL',
     )
     what = parser.add_argument_group('what is measured')
     what.add_argument(

@@ -1,10 +1,15 @@
 """The page on the survey's systems: its tables are those of the configs, and its example runs."""
 
+import json
 import shutil
 import sys
+from dataclasses import fields
 
 from forked_tools import run_forked
 from tool_runner import ROOT
+
+from vt.analysis.speed.measurement import BenchmarkRecord, Measurement
+from vt.analysis.survey_page import describe_speeds
 
 PAGE = ROOT / 'docs/survey.md'
 
@@ -14,6 +19,23 @@ def test_the_tables_are_those_of_the_configs(tmp_path):
     result = run_forked('report.py', 'survey', '--page', page, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert (tmp_path / 'survey.md').read_text() == PAGE.read_text()
+
+
+def test_speeds_are_ratios_to_the_public_twins(tmp_path):
+    models = ('swin-tiny_16xb64-300e_in1k', 'timm:swin_tiny_patch4_window7_224', 'mmpretrain:swin-tiny_16xb64_in1k')
+    entry = dict.fromkeys([field.name for field in fields(Measurement)]) | dict(part='whole')
+    results = [
+        entry | dict(model=model, kind=kind, seconds=[9.0, seconds, 0.1], peak_memory=memory)
+        for kind, factor in dict(inference=1, training=3).items()
+        for model, seconds, memory in zip(models, (factor, factor * 1.5, factor * 2.0), (100, 200, 400))
+    ]
+    folder = tmp_path / 'docs/benchmarks/survey'
+    folder.mkdir(parents=True)
+    record = dict.fromkeys([field.name for field in fields(BenchmarkRecord)]) | dict(results=results)
+    (folder / 'swin-tiny_cpu.json').write_text(json.dumps(record))
+    (row,) = describe_speeds(tmp_path)
+    ratios = ['1.50x', '0.50x', '2.00x', '0.25x']
+    assert list(row.values()) == ['Swin-T', '1000', *ratios, '3000', *ratios]
 
 
 def test_an_attention_of_ones_own_trains_in_twenty_lines(tmp_path, monkeypatch):

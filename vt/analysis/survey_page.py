@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ from vt.models.backbones.token_backbone import merge_options
 from vt.registry import MODELS
 
 from .complexity.counting import count_complexity
+from .speed.measurement import Measurement, read_record
 from .tables import insert, to_markdown
 
 SYSTEMS = Path(__file__).with_name('survey_systems.json')
 CONFIG = 'configs/survey/{}_16xb64-300e_in1k.py'
+SPEEDS = 'docs/benchmarks/survey/{}_cpu.json'  # as tools/benchmark_survey.sh writes them
+TWINS = dict(timm='twin', mmpretrain='mmpretrain')  # libraries, and a system's key for its name there
 # What stands for a part's config in a cell; a part that is not here goes by its name.
 WORDS = {
     'vt.PatchEmbed': lambda c: (
@@ -185,7 +189,38 @@ def _validation(system: dict) -> str:
     return f"timm's weights and logits, `{system['twin']}`" if 'twin' in system else 'plain loops, float64'
 
 
+def describe_speeds(root: Path) -> list[dict[str, str]]:
+    """A row a system that was measured beside its public twins: milliseconds, and how many times faster and smaller."""
+    rows = []
+    for name, system in read_systems().items():
+        path = root / SPEEDS.format(name)
+        if path.exists():
+            own, *twins = Path(CONFIG.format(name)).stem, *_twins(system)
+            rows.append({'system': system['title']} | _speed_cells(read_record(path).results, own, twins))
+    return rows
+
+
+def _twins(system: dict) -> list[str]:
+    return [f'{library}:{system[key]}' for library, key in TWINS.items() if key in system]
+
+
+def _speed_cells(results: list[Measurement], own: str, twins: list[str]) -> dict[str, str]:
+    found = {(entry.kind, entry.model): entry for entry in results}
+    cells = {}
+    for kind in ('inference', 'training'):
+        cells[f'{kind} (ms)'] = f'{1000 * found[kind, own].median:.0f}'
+        for twin, library in zip_longest(twins, TWINS):
+            ratios = ('-', '-')
+            if twin:
+                other, ours = found[kind, twin], found[kind, own]
+                ratios = f'{other.median / ours.median:.2f}x', f'{ours.peak_memory / other.peak_memory:.2f}x'
+            cells[f'faster than {library}, {kind}'], cells[f'memory of {library}, {kind}'] = ratios
+    return cells
+
+
 def write_page(page: Path, root: Path) -> None:
     """Write the page's tables."""
+    if speeds := describe_speeds(root):
+        insert(page, 'survey speed', to_markdown(speeds))
     insert(page, 'survey components', to_markdown(describe_components(root)))
     insert(page, 'survey costs', to_markdown(describe_costs(root)))

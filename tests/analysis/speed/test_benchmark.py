@@ -35,8 +35,18 @@ def test_a_peer_learns_from_the_cross_entropy():
     assert model(workload.inputs).shape == (2, 7)
 
 
+def test_a_peer_of_mmpretrain_has_the_classes_asked_for():
+    model = Subject('mmpretrain:resnet18_8xb32_in1k', num_classes=7).build(SMALL)
+    assert model(torch.rand(2, 3, 64, 96)).shape == (2, 7)
+
+
 @pytest.mark.parametrize(
-    ('name', 'message'), [('torchvision:resnet19', 'Unknown model resnet19'), ('timm:resnet19', 'timm:resnet19')]
+    ('name', 'message'),
+    [
+        ('torchvision:resnet19', 'Unknown model resnet19'),
+        ('timm:resnet19', 'timm:resnet19'),
+        ('mmpretrain:resnet19', 'mmpretrain:resnet19'),
+    ],
 )
 def test_a_missing_peer_is_an_error_that_names_it(name, message):
     """A model that its library lacks, or a library that is not installed."""

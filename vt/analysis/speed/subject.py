@@ -23,6 +23,7 @@ from .measurement import Setting
 LIBRARIES = {
     'torchvision': ('torchvision.models', 'get_model', 'pip install torchvision'),
     'timm': ('timm', 'create_model', "pip install 'timm>=1,<2'"),
+    'mmpretrain': ('mmpretrain', 'get_model', 'pip install onedl-mmpretrain'),
 }
 
 
@@ -54,7 +55,7 @@ class Subject:
             UserError: a peer's library is not installed, or has no such model.
         """
         if self.is_peer:
-            model = _build_peer(self.source, {} if self.num_classes is None else dict(num_classes=self.num_classes))
+            model = _build_peer(self.source, self.num_classes)
         else:
             cfg = read_config(self.source)
             if self.num_classes:
@@ -107,8 +108,11 @@ class Peer(BaseModel):
         return dict(loss=cross_entropy(logits, labels[0].new_tensor(labels)))
 
 
-def _build_peer(name: str, options: dict[str, int]) -> Peer:
+def _build_peer(name: str, num_classes: int | None) -> Peer:
     library, model = name.split(':', 1)
+    options: dict = {} if num_classes is None else dict(num_classes=num_classes)
+    if options and library == 'mmpretrain':
+        options = dict(head=options)
     module, function, command = LIBRARIES[library]
     try:
         return Peer(getattr(import_module(module), function)(model, **options))
