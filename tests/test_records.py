@@ -16,7 +16,13 @@ RECORDS = ROOT / 'docs/records'
 SHORT = json.loads((RECORDS / 'repeat.json').read_text())
 
 
-@pytest.mark.parametrize('record', SHORT, ids=[record['label'] for record in SHORT])
+@pytest.mark.parametrize(
+    'record',
+    [
+        pytest.param(record, id=record['label'], marks=[] if '-norm' in record['label'] else pytest.mark.slow)
+        for record in SHORT
+    ],
+)
 def test_a_short_run_repeats_its_record(record, tmp_path):
     """On the recorded processor and versions to the last bit; other processors round otherwise, and come near."""
     options = [f'{key}={value}' for key, value in record['options'].items()]

@@ -21,7 +21,6 @@ from vt.checkpoints.files import replacing, write_atomically
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint
 from vt.checkpoints.reading import load_checkpoint
 
-KILLS = 50
 fork = multiprocessing.get_context('fork')
 
 
@@ -66,14 +65,15 @@ def unfinished(folder):
     return {(part.name, part.stat().st_mtime_ns) for part in folder.glob('.*.part')}
 
 
-def test_a_kill_at_any_moment_leaves_a_whole_newest_checkpoint(tmp_path):
+@pytest.mark.parametrize('kills', [15, pytest.param(50, marks=pytest.mark.slow)])
+def test_a_kill_at_any_moment_leaves_a_whole_newest_checkpoint(kills, tmp_path):
     """Until so many kills have met a write; those between two writes count for nothing."""
     moments = random.Random(0)
     newest, met, before = 0, 0, set()
     begin = time.monotonic()
     save(checkpoint_of(0), tmp_path / 'iter_0.pth')
     span = 5 * (time.monotonic() - begin)  # of a few writes, on whatever disk
-    while met < KILLS:
+    while met < kills:
         killed_after(moments.uniform(0, span), train, tmp_path, newest)
         path, damaged = find_newest_checkpoint(tmp_path)
         assert not damaged
@@ -86,7 +86,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_newest_checkpoint(tmp_path):
         met += bool(unfinished(tmp_path) - before)
         before = unfinished(tmp_path)
         assert len(before) <= 2  # what killed writes leave does not pile up
-    assert newest > KILLS  # writes went on between the kills
+    assert newest > kills  # writes went on between the kills
 
 
 def write_with_stock_mmengine(folder, started):

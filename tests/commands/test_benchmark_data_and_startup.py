@@ -57,6 +57,7 @@ def test_what_cannot_be_loaded_is_one_line(arguments, message, tmp_path):
     assert_one_line(run_forked('benchmark_data.py', *arguments, cwd=tmp_path), message)
 
 
+@pytest.mark.slow
 def test_start_up_is_timed(tmp_path):
     arguments = [DIGITS, '--rounds', '1', '--out', 'startup.json']
     result = run_forked('benchmark_startup.py', *arguments, cwd=tmp_path)

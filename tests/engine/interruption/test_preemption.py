@@ -28,7 +28,7 @@ def wait_for(tool, text):
     [
         pytest.param('epochs', 'SIGTERM', 'Epoch(train) [2][ 2/25]', LONG_EPOCHS, marks=pytest.mark.slow),
         ('epochs', 'SIGUSR1', 'Saving checkpoint at 2 epochs', []),
-        ('iterations', 'SIGTERM', 'Iter(train) [ 6/30]', []),
+        pytest.param('iterations', 'SIGTERM', 'Iter(train) [ 6/30]', [], marks=pytest.mark.slow),
     ],
 )
 def test_saves_and_goes_on(config, name, moment, options, tmp_path):

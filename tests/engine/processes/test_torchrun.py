@@ -112,6 +112,7 @@ assert any_process(True)
 """
 
 
+@pytest.mark.slow
 def test_processes_that_are_started_again_meet_at_the_same_port(tmp_path):
     """torchrun's store is the same one then, and still holds the addresses of those that ended."""
     code, stderr = run_script(tmp_path, MEET, '--master-port', str(free_port()), '--max-restarts', '1')
