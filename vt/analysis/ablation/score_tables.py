@@ -93,8 +93,11 @@ def describe_origin(records: Sequence[dict]) -> str:
 
 
 def write_page(page: Path, folder: Path) -> None:
-    """Write a page's tables of scores, from the records in ``folder``."""
+    """Write a page's tables of scores, from the records in ``folder``; a sentence where there are none."""
     for mark, tables, labels in MARK.findall(page.read_text()):
+        if missing := [table for table in tables.split() if not (folder / f'{table}.json').is_file()]:
+            insert(page, mark, f'Not trained yet: `bash tools/reproduce.sh {" ".join(missing)}`.')
+            continue
         records = [run for table in tables.split() for run in read_table(folder / f'{table}.json')]
         rows = describe(records, [label.strip() for label in labels.split(',')] if labels else ())
         shown = [run for run in records if run['label'] in {row['run'] for row in rows}]
