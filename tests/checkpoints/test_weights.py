@@ -23,7 +23,8 @@ def trained(width=3):
 def test_every_tensor_is_loaded(tmp_path):
     expected = trained().state_dict()
     without_counters = {f'module.{name}': value for name, value in expected.items() if 'num_batches' not in name}
-    for number, checkpoint in enumerate((expected, dict(state_dict=expected), without_counters)):
+    held = [dict(meta={}) | {key: expected} for key in ('state_dict', 'model', 'model_state')]
+    for number, checkpoint in enumerate((expected, *held, without_counters)):
         torch.save(checkpoint, tmp_path / f'{number}.pth')
         model = Line()
         load_weights(model, tmp_path / f'{number}.pth')

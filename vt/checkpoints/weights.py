@@ -13,6 +13,9 @@ from vt.registry import HOOKS
 
 from .reading import load_checkpoint
 
+# Where a file keeps the tensors: mmengine and timm; the authors of DeiT and Swin; those of SlowFast.
+STATES = ('state_dict', 'model', 'model_state')
+
 
 def load_weights(
     model: nn.Module,
@@ -62,7 +65,7 @@ def require_some_match(model: nn.Module, state: dict[str, Tensor], name: str) ->
 
 def state_of(checkpoint: dict, name: str = 'the checkpoint') -> dict[str, Tensor]:
     """The tensors by name, without ``module.`` of a data-parallel model; a UserError, naming the file, if none is."""
-    state = checkpoint.get('state_dict', checkpoint)
+    state = next((checkpoint[key] for key in STATES if isinstance(checkpoint.get(key), dict)), checkpoint)
     items = state.items() if isinstance(state, dict) else ()
     tensors = [(str(key).removeprefix('module.'), value) for key, value in items if isinstance(value, Tensor)]
     if not tensors:
