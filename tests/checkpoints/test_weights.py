@@ -52,7 +52,9 @@ def test_what_differs_is_named(change, message, tmp_path):
     assert '\n' not in str(raised.value)
 
 
-@pytest.mark.parametrize('held', [dict(state_dict=5), dict(model=dict(a=torch.ones(1))), dict(state_dict={1: 2}), [1]])
+@pytest.mark.parametrize(
+    'held', [dict(state_dict=5), dict(weights=dict(a=torch.ones(1))), dict(state_dict={1: 2}), [1]]
+)
 def test_a_checkpoint_without_weights(held, tmp_path):
     torch.save(held, tmp_path / 'a.pth')
     with pytest.raises(
