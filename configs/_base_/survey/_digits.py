@@ -16,3 +16,10 @@ model = dict(
         topk=(1,),
     ),
 )
+
+# A position starts at 0.02, a patch at 0.6: at the common rate the places stay unseen for many epochs.
+optim_wrapper = dict(
+    optimizer=dict(lr=3e-4),
+    clip_grad=dict(max_norm=1.0),
+    paramwise_cfg=dict(custom_keys={'position.vectors': dict(lr_mult=20.0, decay_mult=0.0)}),
+)
