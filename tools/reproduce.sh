@@ -11,7 +11,7 @@ export python OMP_NUM_THREADS=1
 export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=8589934592:glibc.malloc.hugetlb=1
 
 tables=(repeat digits digits-half twin-digits twin-digits-10e scenes relational-scenes search search-10e five-digits
-    start start-scenes)
+    start start-scenes survey)
 ten_epochs=(train_cfg.max_epochs=10 param_scheduler.1.end=2560 param_scheduler.1.T_max=2460)
 third=(train_cfg.max_iters=400 param_scheduler.0.end=40 param_scheduler.1.begin=40 param_scheduler.1.end=400
     param_scheduler.1.T_max=360)
@@ -72,6 +72,7 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
                 done
             done
             ;;
+        survey) each 0 $(find configs/survey -name '*_digits.py' ! -name '*_twin-digits.py' | sort) ;;
         *) echo "there is no table $1; there are: ${tables[*]}" >&2 && return 1 ;;
     esac
 }
