@@ -1,7 +1,7 @@
 """Multiscale vision transformers as Fan et al. (2021) and Li et al. (2022) write them: the oracle of the tests.
 
-Windows, heads and pairs of tokens are taken one by one; a grid has as many sides as it likes. Letters: K class tokens, P
-tokens of the grid, C channels, d channels of a head.
+Windows, heads and pairs of tokens are taken one by one; a grid has as many sides as it likes. Letters: K class tokens,
+P tokens of the grid, C channels, d channels of a head.
 """
 
 from fractions import Fraction
@@ -17,7 +17,7 @@ Size = tuple[int, ...]
 
 
 def windows(size: Size, kernel: Size, stride: Size) -> list[list[list[int]]]:
-    """The places ``[side, ...]`` under a kernel at each of its stands; zeros around the grid keep odd kernels centred."""
+    """The places ``[side, ...]`` under a kernel at each of its stands; a frame keeps odd kernels centred."""
     padding = [k // 2 if k % 2 else max(0, k - s) // 2 for k, s in zip(kernel, stride)]
     lengths = [(side + 2 * p - k) // s + 1 for side, p, k, s in zip(size, padding, kernel, stride)]
     return [
