@@ -76,7 +76,7 @@ class PoolingAttention(nn.Module):
         q, k, v = (split_heads(each, self.num_heads) for each in (queries, keys, values))
         if self.relative is None:
             read = scaled_dot_product_attention(q, k, v, scale=self.scale)
-        elif torch.backends.cuda.flash_sdp_enabled():  # on a CPU, too
+        elif torch.compiler.is_compiling() or torch.backends.cuda.flash_sdp_enabled():  # on a CPU, too
             q, k = self.relative.widen(q, k, *self._sizes(size), self.scale)
             missing = q.shape[-1] - v.shape[-1]  # flash attention wants all of one width
             read = scaled_dot_product_attention(q, k, pad(v, (0, missing)), scale=1.0)[..., : v.shape[-1]]

@@ -62,8 +62,10 @@ class DecomposedRelativePosition(nn.Module):
         map of all pairs is written down, nor a gradient of one.
         """
         biases, classes = self(queries, query_size, key_size), keys.shape[2] - math.prod(key_size)
-        standing = pad(places(key_size).to(keys), (0, 0, classes, 0)).expand(*keys.shape[:2], -1, -1)
-        return torch.cat([queries * scale, *biases], dim=-1), torch.cat([keys, standing], dim=-1)
+        spare = -(queries.shape[-1] + sum(key_size)) % 8  # kernels of GPUs want whole eights
+        standing = pad(places(key_size).to(keys), (0, spare, classes, 0)).expand(*keys.shape[:2], -1, -1)
+        zeros = queries.new_zeros(1).expand(*queries.shape[:3], spare)
+        return torch.cat([queries * scale, *biases, zeros], dim=-1), torch.cat([keys, standing], dim=-1)
 
     def vectors(self, name: str, q: int, k: int) -> Tensor:
         """Of a side the vector of each query to each key, ``(q, k, d)``."""
