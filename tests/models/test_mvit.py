@@ -16,7 +16,7 @@ from mmseg.models.necks import FPN
 
 from vt.analysis.complexity.counting import Complexity, count_complexity
 from vt.errors import UserError
-from vt.models import MViT, record_attention
+from vt.models import MViT, TokenBackbone, record_attention
 from vt.models.backbones.public_names import to_own_names
 from vt.models.necks.vt_fpn import VTFPN
 
@@ -351,6 +351,7 @@ def test_weights_of_another_clip_and_image_size_load(version, tmp_path):
         (dict(num_frames=16, kernel=(3, 3)), r'kernel=\(3, 3\) has 2 sides'),
         (dict(pooling='median'), "mode='median' is not one of convolution, max, average"),
         (dict(kernel='4s'), "kernel='4s' is neither"),
+        (dict(image_size=8, kernel='s'), 'a grid of 2x2 tokens is smaller than the kernel'),
         (dict(skip='half'), "skip='half' is not one of normalised, raw, none"),
         (dict(class_tokens=0, out_type='class_tokens'), 'the last stage has no class token'),
         (dict(out_type='mean'), "out_type='mean' is not one of"),
@@ -360,3 +361,22 @@ def test_what_does_not_fit_is_refused_in_one_line(options, words):
     with torch.device('meta'), pytest.raises(UserError, match=words) as error:
         MViT(**options)
     assert '\n' not in str(error.value)
+
+
+@pytest.mark.parametrize(('options', 'sides'), [(dict(), 4), (dict(num_frames=None), 5)])
+def test_images_are_no_videos(options, sides):
+    with pytest.raises(UserError, match=r'takes (images|videos) \(N, C, .*, and this is \(1, 3, '):
+        small(**options)(torch.zeros(1, 3, *[32] * (sides - 2)))
+
+
+def test_one_scale_is_a_vit_of_cubes():
+    """The same in the parts of the survey: :class:`vt.models.TokenBackbone` with attention that pools nothing."""
+    torch.manual_seed(0)
+    embed, position = dict(type='vt.CubeEmbed', kernel_size=(2, 8, 8)), dict(type='vt.AbsolutePosition')
+    arch = dict(channels=16, num_heads=2, growth=1, depths=(2,), position=position)
+    mvit = randomise(small(arch=arch, embed=embed, key_value_stride=1, kernel='s+1'))
+    stage = dict(channels=16, num_heads=2, depth=2, embed=embed, position=position, class_tokens=1, norm=True)
+    vit = TokenBackbone([stage], image_size=(4, 32, 32), out_type='class_tokens').eval()
+    vit.load_state_dict(mvit.state_dict())
+    with torch.no_grad():
+        torch.testing.assert_close(vit(clip()), mvit(clip()))

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad, scaled_dot_product_attention
 
+from vt.errors import UserError
 from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
 
@@ -36,7 +37,7 @@ class PoolingAttention(nn.Module):
         residual: add P(Q) to what the grid's tokens read, before the projection (MViTv2, equation 5).
 
     Raises:
-        UserError: ``num_heads`` does not divide D; a pooling that does not exist.
+        UserError: ``num_heads`` does not divide D; a pooling that does not exist, or whose kernel does not fit.
     """
 
     def __init__(
@@ -62,6 +63,11 @@ class PoolingAttention(nn.Module):
             TokenPooling(**as_it_is | (options or {}) | dict(channels=inner // num_heads))
             for options in (query, key_value, key_value)
         )
+        if min(min(sides) for sides in self._sizes(size)) < 1:
+            raise UserError(
+                f'PoolingAttention: a grid of {"x".join(map(str, size))} tokens is smaller than the kernel of queries, '
+                f'{self.pool_query.kernel}, or of keys, {self.pool_key.kernel}; take a smaller one'
+            )
         self.relative = DecomposedRelativePosition(inner // num_heads, *self._sizes(size)) if relative else None
         self.residual = residual
         self.proj = nn.Linear(inner, inner)

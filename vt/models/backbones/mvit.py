@@ -7,6 +7,8 @@ CVPR 2022 (arXiv 2112.01526).
 import inspect
 from collections.abc import Sequence
 
+from torch import Tensor
+
 from vt.errors import UserError
 from vt.registry import MODELS
 
@@ -84,6 +86,18 @@ class MViT(TokenBackbone):
         stages[0] |= dict(embed=embed or (IMAGE if num_frames is None else VIDEO), class_tokens=class_tokens)
         out_type = out_type or ('class_tokens' if class_tokens else 'average')
         super().__init__(stages, image_size=size, out_type=out_type, public_names='mvit', **backbone)
+        self.num_frames = num_frames
+
+    def forward(self, x: Tensor) -> tuple:
+        """Images ``(N, in_channels, H, W)`` or videos ``(N, in_channels, frames, H, W)``; see :class:`TokenBackbone`.
+
+        Raises:
+            UserError: videos where images are wanted, or the other way round.
+        """
+        if x.dim() != (4 if self.num_frames is None else 5):
+            wanted = 'images (N, C, H, W)' if self.num_frames is None else 'videos (N, C, frames, H, W)'
+            raise UserError(f'MViT: num_frames={self.num_frames} takes {wanted}, and this is {tuple(x.shape)}')
+        return super().forward(x)
 
 
 def multiscale_stages(
