@@ -18,10 +18,12 @@ CONFIGS = sorted(path for path in (ROOT / 'configs').rglob('*.py') if '_base_' n
 def is_deep(path):
     """Whether a config's network is too large to take a step every time.
 
-    That is 101 layers, a segmentor on another data set, or a system of the survey, which is built small elsewhere.
+    That is 101 layers, a segmentor on another data set, or a system of the survey or a multiscale transformer, which
+    are built small elsewhere.
     """
     again = any(data in path.stem for data in ('lip', 'cityscapes', 'ade20k')) and 'vt-fpn_r50' not in path.stem
     is_large = 'survey' in path.parts and not path.stem.endswith(('-tiny_digits', 'deit-small_digits'))
+    is_large |= 'mvit' in path.relative_to(ROOT / 'configs').parts and 'mvit-tiny' not in path.stem
     return 'r101' in path.stem or 'resnet101' in path.stem or again or is_large
 
 
@@ -52,11 +54,13 @@ def take_step(path):
     else:
         if 'img_size' in cfg.model.backbone:
             cfg.model.backbone.img_size = 64
-        cfg.model.setdefault('data_preprocessor', cfg.data_preprocessor)
+        classes = dict(num_classes=cfg.model.head.get('num_classes'))
+        cfg.model.setdefault('data_preprocessor', cfg.get('data_preprocessor', classes))
         if 'teacher' in cfg.model:
             give_teacher(cfg.model)
         samples = [DataSample().set_gt_label(index) for index in range(2)]
-        inputs = torch.zeros(2, 3, 64, 64, dtype=torch.uint8)
+        frames = [cfg.model.backbone.num_frames] if cfg.model.backbone.get('num_frames') else []
+        inputs = torch.zeros(2, 3, *frames, 64, 64, dtype=torch.uint8)
     model = revert_sync_batchnorm(MODELS.build(cfg.model))
     model.init_weights()
     data = model.data_preprocessor(dict(inputs=inputs, data_samples=samples), True)

@@ -9,6 +9,7 @@ from .attentions import (
     GraphConvolution,
     HeadMixing,
     ParallelAttention,
+    PoolingAttention,
     PoolingReduction,
     PyramidReduction,
     StridedReduction,
@@ -16,24 +17,28 @@ from .attentions import (
     ValueTransformer,
     Windows,
 )
-from .backbones import TokenBackbone, VTResNet
+from .backbones import MViT, TokenBackbone, VTResNet
 from .block import Block
 from .classifiers import DistilledClassifier
-from .embeddings import ConvolutionalEmbed, PatchEmbed, PatchMerging
+from .embeddings import ConvolutionalEmbed, CubeEmbed, PatchEmbed, PatchMerging
 from .feed_forward import FeedForward, SqueezeExcite
 from .fusers import Projector
 from .grid import OnMap
 from .heads import DistillationTokenHead, DropoutLinearClsHead
+from .multiscale_block import MultiscaleBlock
 from .necks import LayerwiseClassAttention, TokenAverage, TokenEncoder
 from .norms import TokenBatchNorm
 from .positions import (
     AbsolutePosition,
     ConditionalPosition,
     ContinuousPositionBias,
+    DecomposedRelativePosition,
     PositionEncoder,
     RelativePositionBias,
+    SeparatePosition,
 )
 from .recording import Record, record_attention
+from .token_pooling import TokenPooling
 from .tokenizers import (
     AttentionTokenizer,
     ClusteringTokenizer,
@@ -57,6 +62,8 @@ __all__ = [
     'ContinuousPositionBias',
     'ConvolutionalEmbed',
     'CosineAttention',
+    'CubeEmbed',
+    'DecomposedRelativePosition',
     'DistillationTokenHead',
     'DistilledClassifier',
     'DropoutLinearClsHead',
@@ -66,10 +73,13 @@ __all__ = [
     'GraphConvolution',
     'HeadMixing',
     'LayerwiseClassAttention',
+    'MViT',
+    'MultiscaleBlock',
     'OnMap',
     'ParallelAttention',
     'PatchEmbed',
     'PatchMerging',
+    'PoolingAttention',
     'PoolingReduction',
     'PoolingTokenizer',
     'PositionEncoder',
@@ -78,12 +88,14 @@ __all__ = [
     'Record',
     'RecurrentTokenizer',
     'RelativePositionBias',
+    'SeparatePosition',
     'SqueezeExcite',
     'StridedReduction',
     'TokenAverage',
     'TokenBackbone',
     'TokenBatchNorm',
     'TokenEncoder',
+    'TokenPooling',
     'TokenTransformer',
     'Tokenizer',
     'VTModule',

@@ -47,7 +47,11 @@ class Branch(nn.Module):
         self.drop_path = DropPath(drop_path)
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
-        added = self.scale(self.post_norm(self.part(self.norm(x), size)))
+        return self.of_normed(self.norm(x), size)
+
+    def of_normed(self, x: Tensor, size: Size) -> Tensor:
+        """What is added, of an input that is normalised already."""
+        added = self.scale(self.post_norm(self.part(x, size)))
         return self.drop_path(added if self.gain == 1 else self.gain * added)
 
 
@@ -89,6 +93,11 @@ class Block(nn.Module):
             self.between = Branch(part, **options | dict(drop_path=0.0))
         self.feed_forward = Branch(feed, **options | (feed_forward_branch or {}))
         self.class_alone = getattr(attend, 'updates_class_tokens_alone', False)
+        self.out_channels = channels
+
+    def out_size(self, size: Size) -> Size:
+        """The size of the grid that leaves the block: as it came."""
+        return size
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P, C)``."""

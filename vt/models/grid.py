@@ -1,7 +1,10 @@
-"""The contract of token parts: tokens ``(N, K + P, C)`` with the size ``(H, W)`` of their grid, ``P = H * W``.
+"""The contract of token parts: tokens ``(N, K + P, C)`` with the size of their grid, whose P tokens fill it.
 
-The K class tokens come first; a part that needs a map sees the grid's tokens alone. Letters: N batch, C channels.
+The size is ``(H, W)`` of an image, P = H * W, or ``(T, H, W)`` of a video, P = T * H * W. The K class tokens come
+first; a part that needs a map sees the grid's tokens alone. Letters: N batch, C channels.
 """
+
+import math
 
 import torch
 from torch import Tensor, nn
@@ -9,22 +12,22 @@ from torch import Tensor, nn
 from vt.errors import UserError
 from vt.registry import MODELS
 
-Size = tuple[int, int]
+Size = tuple[int, ...]
 
 
 def split_class_tokens(x: Tensor, size: Size) -> tuple[Tensor, Tensor]:
     """Class tokens ``(N, K, C)`` and the grid's ``(N, P, C)``."""
-    num_class_tokens = x.shape[1] - size[0] * size[1]
+    num_class_tokens = x.shape[1] - math.prod(size)
     return x[:, :num_class_tokens], x[:, num_class_tokens:]
 
 
 def to_map(x: Tensor, size: Size) -> Tensor:
-    """The grid's tokens ``(N, P, C)`` as a map ``(N, C, H, W)``, a view."""
+    """The grid's tokens ``(N, P, C)`` as a map ``(N, C, H, W)`` or ``(N, C, T, H, W)``, a view."""
     return x.transpose(1, 2).unflatten(2, size)
 
 
 def to_tokens(x: Tensor) -> Tensor:
-    """A map ``(N, C, H, W)`` as tokens ``(N, P, C)``, a view."""
+    """A map ``(N, C, H, W)`` or ``(N, C, T, H, W)`` as tokens ``(N, P, C)``, a view."""
     return x.flatten(2).transpose(1, 2)
 
 

@@ -3,6 +3,7 @@
 from .class_attention import ClassAttention
 from .graph_convolution import GraphConvolution
 from .multi_head import Attention
+from .pooling_attention import PoolingAttention
 from .reductions import PoolingReduction, PyramidReduction, StridedReduction
 from .token_transformer import TokenTransformer
 from .value_transformer import ValueTransformer
@@ -16,6 +17,7 @@ __all__ = [
     'GraphConvolution',
     'HeadMixing',
     'ParallelAttention',
+    'PoolingAttention',
     'PoolingReduction',
     'PyramidReduction',
     'StridedReduction',

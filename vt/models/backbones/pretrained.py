@@ -10,8 +10,10 @@ from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import state_of
 from vt.errors import UserError
 
-from ..positions import AbsolutePosition
+from ..positions import AbsolutePosition, DecomposedRelativePosition, SeparatePosition
 from .public_names import to_own_names
+
+POSITIONS = (AbsolutePosition, DecomposedRelativePosition, SeparatePosition)  # that are resized
 
 
 def load_resnet_stages(
@@ -71,23 +73,24 @@ def load_public_weights(
     own = backbone.state_dict()
     state = {name.removeprefix(prefix): tensor for name, tensor in held.items() if name.startswith(prefix)}
     if family and len(own.keys() & state.keys()) < len(own) / 2:
-        held = state = to_own_names(state, family)
+        held = state = to_own_names(state, family, [len(stage.blocks) for stage in backbone.stages])
         prefix = ''
     for name in own.keys() - state.keys():  # one projection of ours, where theirs has the query's apart
         parts = [state.get(name.replace('.qkv.', f'.{part}.')) for part in ('query', 'key_value')]
         if all(part is not None for part in parts):
             state[name] = torch.cat(parts)
     for name, part in backbone.named_modules():
-        if isinstance(part, AbsolutePosition) and f'{name}.vectors' in state:
-            state[f'{name}.vectors'] = part.resized(state[f'{name}.vectors'])
+        for own_name, _ in part.named_parameters() if isinstance(part, POSITIONS) else ():
+            if f'{name}.{own_name}' in state:
+                state[f'{name}.{own_name}'] = part.resized(state[f'{name}.{own_name}'], own_name)
     matching = {name: state[name] for name in own if name in state}
     if not matching:
         raise UserError(
             f'{checkpoint} holds no tensor of this backbone: give a file of the same system, and its prefix'
         )
     for name, tensor in matching.items():
-        if own[name].shape == (*tensor.shape, 1, 1):  # a matrix where we have a 1x1 convolution
-            matching[name] = tensor[..., None, None]
+        if [side for side in own[name].shape if side != 1] == [side for side in tensor.shape if side != 1]:
+            matching[name] = tensor.reshape(own[name].shape)  # a matrix where we have a 1x1 convolution, for example
     return _load(backbone, matching, held, checkpoint, prefix)
 
 

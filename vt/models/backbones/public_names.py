@@ -6,6 +6,7 @@ are wanted.
 """
 
 import re
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -81,6 +82,30 @@ PUBLIC_NAMES: dict[str, Rules] = {
         (r'^norm\.', 'stages.3.norm.'),
         *BLOCK,
     ),
+    'mvit': (  # torchvision's, MMPretrain's and timm's
+        (r'^(conv_proj|patch_embed\.proj(ection)?)\.', 'stages.0.embed.projection.'),
+        (r'^(pos_encoding\.class_token|cls_token)', 'stages.0.class_tokens'),
+        (r'^pos_encoding\.spatial_pos', 'stages.0.position.space'),
+        (r'^pos_encoding\.temporal_pos', 'stages.0.position.time'),
+        (r'^pos_encoding\.class_pos', 'stages.0.position.classes'),
+        (r'^norm3?\.', 'stages.3.norm.'),
+        (r'\.(proj|shortcut_proj_attn|shortcut_proj_mlp)\.(?=weight|bias)', '.project.'),
+        (r'\.attn\.project\.0\.', '.attn.proj.'),
+        (r'\.attn\.project\.(?=weight|bias)', '.attn.proj.'),
+        (r'\.attn\.(pool|norm)_q\.', r'.attn.\1_query.'),
+        (r'\.attn\.(pool|norm)_k\.', r'.attn.\1_key.'),
+        (r'\.attn\.(pool|norm)_v\.', r'.attn.\1_value.'),
+        (r'\.attn\.norm_(query|key|value)\.', r'.attn.pool_\1.norm.'),
+        (r'\.norm_act\.0\.', '.norm.'),
+        (r'\.pool\.weight', '.weight'),
+        (r'\.attn\.rel_pos_h', '.attn.relative.tables.height'),
+        (r'\.attn\.rel_pos_w', '.attn.relative.tables.width'),
+        (r'\.attn\.rel_pos_t', '.attn.relative.tables.time'),
+        (r'\.mlp\.0\.', '.mlp.fc1.'),
+        (r'\.mlp\.3\.', '.mlp.fc2.'),
+        (r'^head\.(1|fc)\.', 'head.fc.'),
+        *BLOCK,
+    ),
 }
 
 # Names of ours whose last axis holds the channels of 2x2 neighbours.
@@ -89,21 +114,26 @@ NEIGHBOURS = dict(
     swinv2=re.compile(r'stages\.[1-3]\.embed\.reduction\.'),
 )
 NONE = re.compile('$^')
+NUMBERED_THROUGH = ('mvit',)  # files of these count blocks from the first stage to the last
 
 
-def to_own_names(state: dict[str, Tensor], family: str) -> dict[str, Tensor]:
+def to_own_names(state: dict[str, Tensor], family: str, depths: Sequence[int] = ()) -> dict[str, Tensor]:
     """A public checkpoint's tensors under our names; ``head.fc.*`` is the classifier.
 
     Args:
         state: the checkpoint's tensors by name.
         family: a key of :data:`PUBLIC_NAMES`.
+        depths: how many blocks each stage has.
     """
     if 'dist_token' in state:  # a distilled DeiT has its two class tokens apart
         tokens = [state[name] for name in ('cls_token', 'dist_token')]
         rest = {name: tensor for name, tensor in state.items() if name != 'dist_token'}
         state = rest | dict(cls_token=torch.cat(tokens, dim=1))
     renamed = {}
+    places = [f'stages.{stage}.blocks.{block}.' for stage, depth in enumerate(depths) for block in range(depth)]
     for name, tensor in state.items():
+        if family in NUMBERED_THROUGH:
+            name = re.sub(r'^blocks\.(\d+)\.', lambda found: dict(enumerate(places)).get(int(found[1]), found[0]), name)
         for pattern, replacement in PUBLIC_NAMES[family]:
             name = re.sub(pattern, replacement, name)
         renamed[name] = _neighbours_in_order(tensor) if NEIGHBOURS.get(family, NONE).match(name) else tensor

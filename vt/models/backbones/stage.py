@@ -1,6 +1,6 @@
 """A stage of a vision transformer: tokens from a map, their positions, and blocks.
 
-Letters: N batch, K class tokens, P = H * W tokens of the stage's grid, C channels.
+Letters: N batch, K class tokens, P tokens of the stage's grid, C channels.
 """
 
 import copy
@@ -27,7 +27,7 @@ class Stage(nn.Module):
     Args:
         in_channels: of the map.
         size: of the map in training.
-        channels: C.
+        channels: C; its blocks may grow them.
         depth: number of blocks.
         drop_paths: stochastic depth of each.
         embed: config of how tokens come from the map; None where they are those of the stage before.
@@ -71,11 +71,15 @@ class Stage(nn.Module):
         places = dict(channels=channels, size=self.size, num_class_tokens=class_tokens)
         self.position = MODELS.build(position, default_args=places) if position else None
         self.blocks = nn.ModuleList()
-        block = dict(type='vt.Block', channels=channels, size=self.size, norm_cfg=norm_cfg) | block
+        self.out_channels, self.out_size = channels, self.size
+        block = dict(type='vt.Block', norm_cfg=norm_cfg) | block
         for index, rate in enumerate(drop_paths):
             own = {key: value[index % len(value)] if isinstance(value, list) else value for key, value in block.items()}
             own |= {part: dict(type=name) | own.get(part, {}) for part, name in PARTS.items()}
-            self.blocks.append(MODELS.build(own | dict(drop_path=rate if drop_path is None else drop_path)))
+            grown = dict(channels=self.out_channels, size=self.out_size)
+            self.blocks.append(MODELS.build(own | grown | dict(drop_path=rate if drop_path is None else drop_path)))
+            self.out_channels = self.blocks[-1].out_channels
+            self.out_size = self.blocks[-1].out_size(self.out_size)
         if tied:
             owner, name = tied.rsplit('.', 1)
             for each in self.blocks[1:]:
@@ -85,7 +89,7 @@ class Stage(nn.Module):
             for _ in range(min(conditional_blocks, depth) if conditional else 0)
         )
         last = norm if isinstance(norm, dict) else norm_cfg
-        self.norm = build_norm_layer(last, channels)[1] if norm else nn.Identity()
+        self.norm = build_norm_layer(last, self.out_channels)[1] if norm else nn.Identity()
         if self.class_tokens is not None:
             nn.init.trunc_normal_(self.class_tokens, std=0.02)
 
@@ -104,6 +108,7 @@ class Stage(nn.Module):
             x = self.position(x, size)
         for index, block in enumerate(self.blocks):
             x = checkpoint(block, x, size, use_reentrant=False) if with_cp and x.requires_grad else block(x, size)
+            size = block.out_size(size)
             if index < len(self.conditional):
                 x = self.conditional[index](x, size)
             if classes is not None:

@@ -1,6 +1,6 @@
 """One backbone of parts: a vision transformer is a list of stages, and a stage what its config names.
 
-Letters: N batch, K class tokens, P = H * W tokens of a stage's grid, C channels.
+Letters: N batch, K class tokens, P tokens of a stage's grid, ``(H, W)`` or ``(T, H, W)``, C channels.
 """
 
 from collections.abc import Sequence
@@ -30,11 +30,12 @@ class TokenBackbone(BaseBackbone):
     Args:
         stages: options of each :class:`Stage`.
         every_stage: options of all of them; a stage's own win, dictionaries are merged one level deep.
-        image_size: height and width in training, one number for both; positions are resized for others.
-        in_channels: of an image.
+        image_size: height and width in training, one number for both, or frames, height and width of videos; positions
+            are resized for others.
+        in_channels: of an image or a frame.
         out_type: ``'class_tokens'``, the first one ``(N, C)`` or, of several, a tuple of them; ``'average'`` of the
-            grid's tokens, ``(N, C)``; ``'map'``, ``(N, C, H, W)``; ``'tokens'``, all of them, ``(N, K + P, C)``;
-            ``'layers'``, the class token of each block, ``(N, depth, C)``.
+            grid's tokens, ``(N, C)``; ``'map'``, ``(N, C, H, W)`` or ``(N, C, T, H, W)``; ``'tokens'``, all of them,
+            ``(N, K + P, C)``; ``'layers'``, the class token of each block, ``(N, depth, C)``.
         out_indices: stages whose output is returned; the last one by default.
         norm_outputs: normalise the outputs of the stages that don't do so by themselves.
         drop_path_rate: stochastic depth of the last block; rates grow linearly from 0.
@@ -82,7 +83,7 @@ class TokenBackbone(BaseBackbone):
         for options in stages:
             rates, drop_paths = drop_paths[: options['depth']], drop_paths[options['depth'] :]
             stage = Stage(in_channels, size, drop_paths=rates, **options)
-            in_channels, size = options['channels'], stage.size
+            in_channels, size = stage.out_channels, stage.out_size
             self.stages.append(stage)
         self._check_class_tokens(out_type)
         self.public_names = public_names
@@ -94,7 +95,7 @@ class TokenBackbone(BaseBackbone):
         for index in self.out_indices:
             if norm_outputs and isinstance(self.stages[index].norm, nn.Identity):
                 norm_cfg = stages[index].get('norm_cfg', NORM)
-                self.out_norms[str(index)] = build_norm_layer(norm_cfg, stages[index]['channels'])[1]
+                self.out_norms[str(index)] = build_norm_layer(norm_cfg, self.stages[index].out_channels)[1]
         self._freeze()
 
     def init_weights(self) -> None:
@@ -127,7 +128,10 @@ class TokenBackbone(BaseBackbone):
             raise UserError(f'TokenBackbone: out_type={out_type!r}, but the last stage has no class token')
 
     def forward(self, x: Tensor) -> tuple:
-        """Images ``(N, in_channels, height, width)`` to a tuple, what ``out_type`` says of each of ``out_indices``."""
+        """Images ``(N, in_channels, height, width)`` to a tuple, what ``out_type`` says of each of ``out_indices``.
+
+        Videos are ``(N, in_channels, frames, height, width)``.
+        """
         size, outs = tuple(x.shape[2:]), []
         for index, stage in enumerate(self.stages):
             if stage.embed is not None and index:

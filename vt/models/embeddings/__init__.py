@@ -1,6 +1,7 @@
-"""Embeddings: how tokens come from an image or a map. VT's own way, attention over the pixels, is in ``tokenizers``."""
+"""Embeddings: how tokens come from an image, a video or a map. VT's own way, attention, is in ``tokenizers``."""
 
+from .cubes import CubeEmbed
 from .patches import PatchEmbed, PatchMerging
 from .stems import ConvolutionalEmbed
 
-__all__ = ['ConvolutionalEmbed', 'PatchEmbed', 'PatchMerging']
+__all__ = ['ConvolutionalEmbed', 'CubeEmbed', 'PatchEmbed', 'PatchMerging']

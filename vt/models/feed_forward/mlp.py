@@ -32,6 +32,7 @@ class FeedForward(nn.Module):
         norm_cfg: normalisation behind each matrix, of tokens; none by default.
         bias: of the matrices.
         class_tokens: ``'fed'`` like all tokens; ``'passed'`` as they came (CeiT); ``'dropped'``, zeros (LocalViT).
+        out_channels: of the result; C by default.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class FeedForward(nn.Module):
         norm_cfg: dict | None = None,
         bias: bool = True,
         class_tokens: str = 'fed',
+        out_channels: int | None = None,
     ) -> None:
         super().__init__()
         hidden = int(channels * ratio)
@@ -55,14 +57,20 @@ class FeedForward(nn.Module):
         self.local = MODELS.build(local, default_args=dict(channels=hidden)) if local else None
         self.act = build_activation_layer(act_cfg)
         self.squeeze = MODELS.build(squeeze, default_args=dict(channels=hidden)) if squeeze else None
-        self.leave = nn.Linear(hidden, channels, bias=bias)
-        self.leave_norm = _norm(norm_cfg, channels)
+        out_channels = out_channels or channels
+        self.leave = nn.Linear(hidden, out_channels, bias=bias)
+        self.leave_norm = _norm(norm_cfg, out_channels)
         if class_tokens not in CLASS_TOKENS:
             raise UserError(f'FeedForward: class_tokens={class_tokens!r} is not one of {", ".join(CLASS_TOKENS)}')
+        if class_tokens != 'fed' and out_channels != channels:
+            raise UserError(
+                f'FeedForward: class_tokens={class_tokens!r} keeps their {channels} channels, but '
+                f"out_channels={out_channels}; set class_tokens='fed'"
+            )
         self.class_result = CLASS_TOKENS[class_tokens]
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
-        """``(N, K + P, C)`` to ``(N, K + P, C)``."""
+        """``(N, K + P, C)`` to ``(N, K + P, out_channels)``."""
         if self.class_result is None:
             return self._feed(x, size)
         classes, tokens = split_class_tokens(x, size)

@@ -2,14 +2,18 @@
 
 from .absolute import AbsolutePosition, resize_positions
 from .conditional import ConditionalPosition
+from .decomposed import DecomposedRelativePosition
 from .position_encoder import PositionEncoder
 from .relative import ContinuousPositionBias, RelativePositionBias
+from .separate import SeparatePosition
 
 __all__ = [
     'AbsolutePosition',
     'ConditionalPosition',
     'ContinuousPositionBias',
+    'DecomposedRelativePosition',
     'PositionEncoder',
     'RelativePositionBias',
+    'SeparatePosition',
     'resize_positions',
 ]

@@ -1,0 +1,4 @@
+# Table 10: ViT-B with a second scale, after six blocks. Published: 111.1 G.
+_base_ = '../vit-base-16x4_k400.py'
+
+model = dict(backbone=dict(arch=dict(depths=(6, 6))))

@@ -1,0 +1,382 @@
+"""Multiscale vision transformers: sizes, costs, public twins, and what the backbone can do."""
+
+import pickle
+from functools import cache
+from math import prod
+
+import pytest
+import timm
+import torch
+import torchvision
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import init_default_scope
+from mmpretrain.models.backbones import MViT as MMPretrainMViT
+from mmpretrain.registry import MODELS
+from mmseg.models.necks import FPN
+
+from vt.analysis.complexity.counting import Complexity, count_complexity
+from vt.errors import UserError
+from vt.models import MViT, TokenBackbone, record_attention
+from vt.models.backbones.public_names import to_own_names
+from vt.models.necks.vt_fpn import VTFPN
+
+SLOW = pytest.mark.slow
+# Classes, options, and parameters in M and FLOPs in G of the public definition.
+SIZES = {
+    'base 16x4': (400, dict(num_frames=16), 36.61, 70.60),
+    'base 32x3': (400, dict(num_frames=32), 36.61, 169.96),
+    'base 64x3': (400, dict(num_frames=64), 36.61, 455.06),
+    'base-24 32x3': (600, dict(arch='base-24', num_frames=32), 53.12, 235.8),
+    'base': (1000, dict(), 36.98, 7.81),
+    'base-24': (1000, dict(arch='base-24'), 53.52, 10.94),
+    'base-24-wide': (1000, dict(arch='base-24-wide', image_size=320), 72.96, 32.72),
+    'v2-tiny': (1000, dict(arch='v2-tiny', class_tokens=0), 24.17, 4.68),
+    'v2-small 16x4': (400, dict(arch='v2-small', num_frames=16), 34.54, 64.22),
+}
+AGAIN = ('base 32x3', 'base-24')  # their twins are counted every time
+MAX = dict(num_frames=16, pooling='max', kernel='s+1')  # the model of most ablations
+VIT = dict(channels=768, num_heads=12, growth=1, pooling='max', kernel='s+1', position=dict(type='vt.AbsolutePosition'))
+FRAMES = dict(type='vt.CubeEmbed', kernel_size=(1, 16, 16))
+
+
+def count(classes: int = 400, **options) -> Complexity:
+    """With a linear classifier; nothing is computed."""
+    with torch.device('meta'):
+        model = MViT(**options).eval()
+        frames, size = options.get('num_frames'), options.get('image_size', 224)
+        cost = count_complexity(model, torch.zeros(1, 3, *([frames] if frames else []), size, size))
+    width = model.stages[-1].out_channels
+    return Complexity(cost.flops + width * classes, cost.parameters + (width + 1) * classes)
+
+
+@pytest.mark.parametrize('name', [pytest.param(name, marks=SLOW) if name in AGAIN else name for name in SIZES])
+def test_parameters_and_flops_are_the_published_ones(name):
+    classes, options, parameters, flops = SIZES[name]
+    cost = count(classes, **options)
+    assert cost.parameters / 1e6 == pytest.approx(parameters, rel=0.01)
+    assert cost.flops / 1e9 == pytest.approx(flops, rel=0.01)
+
+
+def test_vit_on_video_and_its_cheaper_forms_cost_what_table_10_says():
+    vit, two_scales, pooled = (
+        count(num_frames=8, embed=FRAMES, arch=VIT | options)
+        for options in (
+            dict(depths=(12,), key_value_stride=1),
+            dict(depths=(6, 6), key_value_stride=1),
+            dict(depths=(1, 11), query_stride=1, key_value_stride=[1, 2], adaptive=False),
+        )
+    )
+    assert vit.parameters / 1e6 == pytest.approx(87.2, rel=0.001)
+    assert vit.flops / 1e9 == pytest.approx(179.6, rel=0.001)
+    assert (two_scales.flops - vit.flops) / 1e9 == pytest.approx(111.1 - 179.6, rel=0.02)
+    assert (pooled.flops - vit.flops) / 1e9 == pytest.approx(148.4 - 179.6, rel=0.02)
+
+
+def test_positions_have_the_parameters_of_table_11():
+    positions = dict(none=None, space=dict(type='vt.SeparatePosition', time=False))
+    positions |= dict(joint=dict(type='vt.AbsolutePosition'), apart=dict(type='vt.SeparatePosition'))
+    with torch.device('meta'):
+        models = {name: MViT(num_frames=16, position=position) for name, position in positions.items()}
+    sizes = {name: sum(parameter.numel() for parameter in model.parameters()) for name, model in models.items()}
+    head = 769 * 400
+    assert (sizes['joint'] + head) / 1e6 == pytest.approx(38.6, rel=0.01)
+    assert (sizes['apart'] + head) / 1e6 == pytest.approx(36.5, rel=0.01)
+    vectors = {name: (size - sizes['none']) / 96 for name, size in sizes.items()}
+    assert vectors == dict(none=0, space=1 + 56 * 56, joint=1 + 8 * 56 * 56, apart=1 + 56 * 56 + 8)
+
+
+def attention_cost(grid: tuple, strides: list[tuple]) -> int:
+    """Multiply-adds of queries with keys and of attention with values in 'base' (section 3.1), block by block."""
+    cost = 0
+    for stage, (depth, stride) in enumerate(zip((1, 2, 11, 2), strides)):
+        for block in range(depth):
+            keys = prod(-(-side // own) for side, own in zip(grid, stride))
+            if stage and not block:
+                grid = (*grid[:-2], grid[-2] // 2, grid[-1] // 2)
+            cost += 2 * (1 + prod(grid)) * (1 + keys) * 96 * 2**stage
+    return cost
+
+
+@cache
+def usual_cost(num_frames: int | None) -> Complexity:
+    return count(**MAX | dict(num_frames=num_frames))
+
+
+VIDEO = [(1, 8, 8), (1, 4, 4), (1, 2, 2), (1, 1, 1)]
+IMAGE = [(4, 4), (2, 2), (1, 1), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ('options', 'strides'),
+    [
+        (dict(key_value_stride=(1, 4, 4), adaptive=False), [(1, 4, 4)] * 4),
+        pytest.param(*(dict(key_value_stride=(2, 4, 4), adaptive=False), [(2, 4, 4)] * 4), marks=SLOW),
+        (dict(key_value_stride=(2, 4, 4)), [(2, 4, 4), (2, 2, 2), (2, 1, 1), (2, 1, 1)]),
+        pytest.param(*(dict(key_value_stride=(2, 8, 8)), [(2, 8, 8), (2, 4, 4), (2, 2, 2), (2, 1, 1)]), marks=SLOW),
+        (dict(key_value_stride=[8, 4, 1, (2, 1, 1)], adaptive=False), [*VIDEO[:2], (1, 1, 1), (2, 1, 1)]),
+        (dict(key_value_stride=8), [(8, 8), (4, 4), (2, 2), (1, 1)]),
+        pytest.param(*(dict(key_value_stride=2), [(2, 2), (1, 1), (1, 1), (1, 1)]), marks=SLOW),
+        (dict(key_value_stride=1), [(1, 1)] * 4),
+    ],
+)
+def test_strides_of_keys_and_values_change_the_cost_of_attention_alone(options, strides):
+    """Tables 14 and A.3."""
+    of_image = len(strides[0]) == 2
+    base = MAX | dict(num_frames=None if of_image else 16)
+    own, reference = count(**base | options), usual_cost(base['num_frames'])
+    grid, usual = ((56, 56), IMAGE) if of_image else ((8, 56, 56), VIDEO)
+    assert own.flops - reference.flops == attention_cost(grid, strides) - attention_cost(grid, usual)
+    assert own.parameters == reference.parameters
+
+
+def randomise(model: torch.nn.Module) -> torch.nn.Module:
+    """Every parameter away from its start, which hides what zeros and ones multiply."""
+    for parameter in model.parameters():
+        parameter.data.add_(0.02 * torch.randn_like(parameter))
+    model.eval()  # MMPretrain's gives None
+    return model
+
+
+def small_video_twin(version: int, size: int, frames: int) -> torch.nn.Module:
+    """torchvision's code of either version, four blocks for small clips."""
+    v1, stride = version == 1, ([], [1, 2, 2]) if version == 1 else ([1, 1, 1], [1, 2, 2])
+    rows = [  # heads, channels that come and go, strides of queries and of keys
+        (1, 96, 192 if v1 else 96, stride[0], [1, 8, 8]),
+        (2, 192 if v1 else 96, 384 if v1 else 192, stride[1], [1, 4, 4]),
+        (4, 384 if v1 else 192, 768 if v1 else 384, stride[1], [1, 2, 2]),
+        (8, 768 if v1 else 384, 768, stride[1], [1, 1, 1]),
+    ]
+    setting = [
+        torchvision.models.video.mvit.MSBlockConfig(heads, come, go, [3] * len(q), [3] * 3, q, k)
+        for heads, come, go, q, k in rows
+    ]
+    options = dict.fromkeys(('residual_pool', 'rel_pos_embed', 'proj_after_attn'), not v1)
+    options |= dict(residual_with_cls_embed=False, num_classes=5)
+    return torchvision.models.video.MViT((size, size), frames, setting, **options)
+
+
+SMALL = dict(channels=96, depths=(1, 1, 1, 1))
+V2 = dict(position=None, relative=True, residual=True, pool_every_query=True, grow_in='attention')
+TWINS = {
+    'torchvision, v1, small clips': (lambda: small_video_twin(1, 96, 6), (6, 96, 96), dict(arch=SMALL)),
+    'torchvision, v2, small clips': (lambda: small_video_twin(2, 96, 6), (6, 96, 96), dict(arch=SMALL | V2)),
+    'torchvision, mvit_v1_b': (torchvision.models.video.mvit_v1_b, (16, 224, 224), dict()),
+    'torchvision, mvit_v2_s': (torchvision.models.video.mvit_v2_s, (16, 224, 224), dict(arch='v2-small')),
+    'timm, mvitv2_tiny': (
+        lambda: timm.create_model('mvitv2_tiny'),
+        (224, 224),
+        dict(arch='v2-tiny', class_tokens=0),
+    ),
+    'MMPretrain, MViT tiny': (lambda: MMPretrainMViT('tiny'), (224, 224), dict(arch='v2-tiny', class_tokens=0)),
+}
+LARGE = ('torchvision, mvit_v1_b', 'torchvision, mvit_v2_s')
+
+
+@pytest.mark.parametrize('name', [pytest.param(name, marks=SLOW) if name in LARGE else name for name in TWINS])
+def test_a_public_checkpoint_gives_the_twins_logits(name, tmp_path):
+    torch.manual_seed(0)
+    make, size, options = TWINS[name]
+    twin = randomise(make())
+    torch.save(twin.state_dict(), tmp_path / 'twin.pth')
+    options = dict(num_frames=size[0], image_size=size[1:]) | options if len(size) == 3 else options
+    model = MViT(init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'twin.pth')), **options).eval()
+    model.init_weights()
+    images = torch.randn(1, 3, *size)
+    renamed = to_own_names(twin.state_dict(), 'mvit', [len(stage.blocks) for stage in model.stages])
+    assert model.state_dict().keys() == {key for key in renamed if not key.startswith('head.')}
+    with torch.no_grad():
+        expected, (found,) = twin(images), model(images)
+    if isinstance(expected, tuple):  # a backbone's map
+        expected = expected[-1].mean(dim=(2, 3))
+    else:
+        found = found @ renamed['head.fc.weight'].T + renamed['head.fc.bias']
+    assert (found - expected).abs().max() < 1e-4 * expected.abs().max()
+
+
+def small(version: int = 1, **options) -> MViT:
+    arch = dict(channels=8, depths=(1, 2, 2, 1)) | (V2 if version == 2 else {})
+    return MViT(**dict(arch=arch, image_size=32, num_frames=4) | options)
+
+
+@cache
+def clip(batch: int = 2, frames: int | None = 4, size: tuple = (32, 32), dtype=torch.float32) -> torch.Tensor:
+    sides = size if frames is None else (frames, *size)
+    return torch.randn(batch, 3, *sides, dtype=dtype, generator=torch.Generator().manual_seed(0))
+
+
+EVERY = pytest.mark.parametrize(
+    'options',
+    [
+        dict(),
+        dict(version=2),
+        dict(num_frames=None),
+        dict(version=2, num_frames=None, class_tokens=0),
+        dict(pooling='max', kernel='s+1', skip='raw'),
+        dict(pooling='average', kernel='2s+1', skip='none', position=dict(type='vt.AbsolutePosition')),
+    ],
+)
+
+
+@EVERY
+def test_gradients_reach_every_parameter_and_samples_are_independent(options):
+    torch.manual_seed(1)
+    model = randomise(small(**options, out_type='tokens').double())
+    videos = clip(3, options.get('num_frames', 4), dtype=torch.float64)
+    (together,), (apart,) = model(videos), model(videos[1:2])
+    torch.testing.assert_close(together[1:2], apart)
+    together.square().sum().backward()
+    assert [key for key, parameter in model.named_parameters() if not parameter.grad.abs().sum()] == []
+
+
+@EVERY
+def test_a_model_is_pickled_and_takes_other_sizes(options):
+    model = small(**options, out_type='map', out_indices=(0, 1, 2, 3), norm_outputs=True).eval()
+    model = pickle.loads(pickle.dumps(model))
+    frames = options.get('num_frames', 4)
+    with torch.no_grad():
+        outs = model(clip(1, frames and 7, (45, 70)))
+    for stage, out in enumerate(outs):
+        sides = [-(-side // 2 ** (2 + stage)) for side in (45, 70)]
+        assert out.shape == (1, model.stages[stage].out_channels, *([4] if frames else []), *sides)
+        assert out.isfinite().all()
+
+
+@EVERY
+@pytest.mark.slow
+def test_compiled_in_one_graph_and_exported(options):
+    model = small(**options).eval()
+    videos = clip(2, options.get('num_frames', 4))
+    torch.compiler.reset()
+    with torch.no_grad():
+        (expected,) = model(videos)
+        (compiled,) = torch.compile(model, fullgraph=True, backend='eager')(videos)
+        (exported,) = torch.export.export(model, (videos,)).module()(videos)
+    torch.testing.assert_close(compiled, expected)
+    torch.testing.assert_close(exported, expected)
+
+
+def test_attention_is_recorded():
+    model = small()
+    with torch.no_grad(), record_attention(model) as records:
+        model(clip())
+    assert len(records) == 6
+    record = records['stages.1.blocks.0.attention.part']
+    assert record.attention.shape == (2, 2, 1 + 2 * 4 * 4, 1 + 2 * 2 * 2)
+    torch.testing.assert_close(record.attention.sum(-1), torch.ones(2, 2, 33))
+
+
+@pytest.mark.parametrize('version', [1, 2])
+def test_recomputed_blocks_give_the_same_gradients(version):
+    torch.manual_seed(0)
+    model = small(version, with_cp=True)
+
+    def gradients():
+        return torch.autograd.grad(model(clip())[0].square().sum(), list(model.parameters()))
+
+    recomputed = gradients()
+    model.with_cp = False
+    for own, other in zip(recomputed, gradients(), strict=True):
+        torch.testing.assert_close(own, other)
+
+
+def test_frozen_stages_stay_as_they_are():
+    model = small(frozen_stages=1).train()
+    model(clip())[0].sum().backward()
+    for index, stage in enumerate(model.stages):
+        assert stage.training == (index > 1)
+        assert all((parameter.grad is None) == (index <= 1) for parameter in stage.parameters())
+
+
+def test_stochastic_depth_grows_linearly():
+    stages = small(drop_path_rate=0.5).stages
+    rates = [block.attention.drop_path.drop_prob for stage in stages for block in stage.blocks]
+    assert rates == pytest.approx([0, 0.1, 0.2, 0.3, 0.4, 0.5])
+
+
+def test_layers_count_from_the_stem_to_the_head():
+    """As MMPretrain's layer-wise decay of the learning rate asks for them."""
+    init_default_scope('mmpretrain')
+    backbone = dict(type='vt.MViT', arch=dict(channels=8, depths=(1, 1, 2, 1)), image_size=32)
+    head = dict(type='LinearClsHead', num_classes=3, in_channels=64)
+    model = MODELS.build(dict(type='ImageClassifier', backbone=backbone, head=head))
+    config = dict(
+        constructor='LearningRateDecayOptimWrapperConstructor',
+        optimizer=dict(type='AdamW', lr=1.0, weight_decay=0.05),
+        paramwise_cfg=dict(layer_decay_rate=0.5),
+    )
+    groups = build_optim_wrapper(model, config).optimizer.param_groups
+    by_parameter = {id(p): group['lr'] for group in groups for p in group['params']}
+    rates = {name: by_parameter[id(parameter)] for name, parameter in model.named_parameters()}
+    for name in ('class_tokens', 'embed.projection.weight', 'position.space'):
+        assert rates[f'backbone.stages.0.{name}'] == 0.5**6
+    for depth, block in enumerate(('0.blocks.0', '1.blocks.0', '2.blocks.0', '2.blocks.1', '3.blocks.0')):
+        assert rates[f'backbone.stages.{block}.attention.part.qkv.weight'] == 0.5 ** (5 - depth)
+    assert rates['backbone.stages.3.norm.weight'] == rates['head.fc.weight'] == 1
+
+
+@pytest.mark.parametrize('neck', [FPN, VTFPN])
+@pytest.mark.parametrize(('version', 'channels'), [(1, [16, 32, 64, 64]), (2, [8, 16, 32, 64])])
+def test_maps_of_an_image_go_through_a_neck(version, channels, neck):
+    options = dict(num_frames=None, out_type='map', out_indices=(0, 1, 2, 3), norm_outputs=True)
+    model = small(version, **options)
+    assert [stage.out_channels for stage in model.stages] == channels
+    outs = neck(in_channels=channels, out_channels=16, num_outs=4)(model(clip(2, None, (64, 96))))
+    assert [tuple(out.shape[2:]) for out in outs] == [(16, 24), (8, 12), (4, 6), (2, 3)]
+    sum(out.square().sum() for out in outs).backward()
+    assert model.stages[0].embed.projection.weight.grad.isfinite().all()
+
+
+@pytest.mark.parametrize('version', [1, 2])
+def test_weights_of_another_clip_and_image_size_load(version, tmp_path):
+    """What was learned of positions is resized when it is loaded as it is on the way."""
+    torch.manual_seed(0)
+    trained = randomise(small(version))
+    torch.save(trained.state_dict(), tmp_path / 'small.pth')
+    init = dict(type='Pretrained', checkpoint=str(tmp_path / 'small.pth'))
+    model = small(version, num_frames=8, image_size=64, init_cfg=init).eval()
+    model.init_weights()
+    with torch.no_grad():
+        torch.testing.assert_close(model(clip(1, 8, (64, 64))), trained(clip(1, 8, (64, 64))))
+
+
+@pytest.mark.parametrize(
+    ('options', 'words'),
+    [
+        (dict(arch='huge'), "arch='huge' is not one of base, base-24"),
+        (dict(arch=dict(channels=8, depths=(1,), width=3)), "arch has no 'width'"),
+        (dict(arch=dict(channels=9, depths=(1, 1), num_heads=2)), 'channels=9 is not divisible by num_heads=2'),
+        (dict(key_value_stride=[4, 2]), r'key_value_stride=\[4, 2\] has 2 entries for 4 stages'),
+        (dict(key_value_stride=(1, 4, 4)), r'key_value_stride=\(1, 4, 4\) must have 2 positive numbers'),
+        (dict(key_value_stride=0), r'key_value_stride=\(0, 0\) must have 2 positive numbers'),
+        (dict(num_frames=16, kernel=(3, 3)), r'kernel=\(3, 3\) has 2 sides'),
+        (dict(pooling='median'), "mode='median' is not one of convolution, max, average"),
+        (dict(kernel='4s'), "kernel='4s' is neither"),
+        (dict(image_size=8, kernel='s'), 'a grid of 2x2 tokens is smaller than the kernel'),
+        (dict(skip='half'), "skip='half' is not one of normalised, raw, none"),
+        (dict(class_tokens=0, out_type='class_tokens'), 'the last stage has no class token'),
+        (dict(out_type='mean'), "out_type='mean' is not one of"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(options, words):
+    with torch.device('meta'), pytest.raises(UserError, match=words) as error:
+        MViT(**options)
+    assert '\n' not in str(error.value)
+
+
+@pytest.mark.parametrize(('options', 'sides'), [(dict(), 4), (dict(num_frames=None), 5)])
+def test_images_are_no_videos(options, sides):
+    with pytest.raises(UserError, match=r'takes (images|videos) \(N, C, .*, and this is \(1, 3, '):
+        small(**options)(torch.zeros(1, 3, *[32] * (sides - 2)))
+
+
+def test_one_scale_is_a_vit_of_cubes():
+    """The same in the parts of the survey: :class:`vt.models.TokenBackbone` with attention that pools nothing."""
+    torch.manual_seed(0)
+    embed, position = dict(type='vt.CubeEmbed', kernel_size=(2, 8, 8)), dict(type='vt.AbsolutePosition')
+    arch = dict(channels=16, num_heads=2, growth=1, depths=(2,), position=position)
+    mvit = randomise(small(arch=arch, embed=embed, key_value_stride=1, kernel='s+1'))
+    stage = dict(channels=16, num_heads=2, depth=2, embed=embed, position=position, class_tokens=1, norm=True)
+    vit = TokenBackbone([stage], image_size=(4, 32, 32), out_type='class_tokens').eval()
+    vit.load_state_dict(mvit.state_dict())
+    with torch.no_grad():
+        torch.testing.assert_close(vit(clip()), mvit(clip()))

@@ -1,0 +1,58 @@
+"""The tables of multiscale vision transformers: what each model and each ablation costs, beside what was published.
+
+The page lies beside its published figures, ``docs/mvit.md`` and ``docs/mvit.json``.
+"""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import torch
+from mmengine.config import Config
+from mmpretrain.registry import MODELS
+
+from .complexity.counting import Complexity, count_complexity
+from .tables import insert, to_markdown
+
+CONFIG = 'configs/mvit/{}.py'
+
+
+@cache
+def count_config(path: Path, frames: int | None, size: int) -> Complexity:
+    """The cost of a config's backbone and head on one image or clip; nothing is computed."""
+    model = Config.fromfile(path).model
+    with torch.device('meta'):
+        backbone, head = (MODELS.build(model[part]) for part in ('backbone', 'head'))
+        sides = [size, size] if frames is None else [frames, size, size]
+        cost = count_complexity(backbone, torch.empty(1, 3, *sides))
+    parameters = sum(parameter.numel() for parameter in head.parameters())
+    weights = sum(parameter.numel() for parameter in head.parameters() if parameter.ndim == 2)
+    return Complexity(cost.flops + weights, cost.parameters + parameters)
+
+
+def describe(root: Path, models: dict[str, dict], names: tuple[str, ...]) -> list[dict[str, str]]:
+    """A row a model: its entries ``names``, the last with a link to its config, its cost and what was published."""
+    rows = []
+    for name, model in models.items():
+        path = CONFIG.format(name)
+        cost = count_config(root / path, model.get('frames'), model.get('size', 224))
+        parameters, flops, top1 = ('' if value is None else str(value) for value in model['published'])
+        *first, linked = (model[key] for key in names)
+        rows.append(
+            dict(zip(names, [*first, f'[{linked}](../{path})']))
+            | {
+                'M parameters': f'{cost.parameters / 1e6:.2f}',
+                'published': parameters,
+                'G FLOPs': f'{cost.flops / 1e9:.2f}',
+                'published ': flops,
+                'top-1, published': top1,
+            }
+        )
+    return rows
+
+
+def write_page(page: Path, root: Path) -> None:
+    """Write the page's tables, of what ``docs/mvit.json`` below ``root`` holds."""
+    published = json.loads((root / 'docs/mvit.json').read_text())
+    insert(page, 'mvit models', to_markdown(describe(root, published['models'], ('title',))))
+    insert(page, 'mvit ablations', to_markdown(describe(root, published['ablations'], ('table', 'change'))))

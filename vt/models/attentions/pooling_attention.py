@@ -1,0 +1,113 @@
+"""Attention whose queries, keys and values are pooled over the grid, of images and of videos.
+
+Fan et al., Multiscale Vision Transformers, ICCV 2021, section 3.1; its relative positions and pooled residual are those
+of Li et al., MViTv2, CVPR 2022. Letters: N batch, K class tokens, P tokens of the grid, P' and S of the pooled grids of
+queries and of keys, C channels, D inner channels, h heads, d = D / h.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad, scaled_dot_product_attention
+
+from vt.errors import UserError
+from vt.ops.maps import merge_heads, split_heads
+from vt.registry import MODELS
+
+from ..checks import require_divisible
+from ..grid import Size
+from ..positions.decomposed import DecomposedRelativePosition
+from ..token_pooling import TokenPooling
+
+
+@MODELS.register_module()
+class PoolingAttention(nn.Module):
+    """``softmax(P(Q) P(K)^T / sqrt(d) + B) P(V)``, projected; class tokens are not pooled.
+
+    Args:
+        channels: C.
+        num_heads: h.
+        size: the grid's in training, ``(H, W)`` or ``(T, H, W)``.
+        query: options of :class:`vt.models.TokenPooling` of Q, whose grid leaves the attention; not pooled by default.
+        key_value: those of K and V, which have a pooling each.
+        out_channels: D; C by default.
+        qkv_bias: have biases in the projections to Q, K and V.
+        relative: B is of relative positions, decomposed along the sides of the grid (MViTv2, equation 4); otherwise 0.
+        residual: add P(Q) to what the grid's tokens read, before the projection (MViTv2, equation 5).
+
+    Raises:
+        UserError: ``num_heads`` does not divide D; a pooling that does not exist, or whose kernel does not fit.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        num_heads: int,
+        size: Size,
+        query: dict | None = None,
+        key_value: dict | None = None,
+        out_channels: int | None = None,
+        qkv_bias: bool = True,
+        relative: bool = False,
+        residual: bool = False,
+    ) -> None:
+        super().__init__()
+        inner = out_channels or channels
+        require_divisible('PoolingAttention', 'channels', inner, 'num_heads', num_heads)
+        self.num_heads = num_heads
+        self.scale = (inner // num_heads) ** -0.5
+        self.qkv = nn.Linear(channels, 3 * inner, bias=qkv_bias)
+        as_it_is = dict(stride=(1,) * len(size), kernel=1)
+        self.pool_query, self.pool_key, self.pool_value = (
+            TokenPooling(**as_it_is | (options or {}) | dict(channels=inner // num_heads))
+            for options in (query, key_value, key_value)
+        )
+        if min(min(sides) for sides in self._sizes(size)) < 1:
+            raise UserError(
+                f'PoolingAttention: a grid of {"x".join(map(str, size))} tokens is smaller than the kernel of queries, '
+                f'{self.pool_query.kernel}, or of keys, {self.pool_key.kernel}; take a smaller one'
+            )
+        self.relative = DecomposedRelativePosition(inner // num_heads, *self._sizes(size)) if relative else None
+        self.residual = residual
+        self.proj = nn.Linear(inner, inner)
+
+    def out_size(self, size: Size) -> Size:
+        """Size of the grid of what leaves the attention."""
+        return self.pool_query.out_size(size)
+
+    def forward(self, x: Tensor, size: Size) -> Tensor:
+        """``(N, K + P, C)`` to ``(N, K + P', D)``."""
+        queries, keys, values = self._pool(x, size)
+        q, k, v = (split_heads(each, self.num_heads) for each in (queries, keys, values))
+        if self.relative is None:
+            read = scaled_dot_product_attention(q, k, v, scale=self.scale)
+        elif torch.compiler.is_compiling() or torch.backends.cuda.flash_sdp_enabled():  # on a CPU, too
+            q, k = self.relative.widen(q, k, *self._sizes(size), self.scale)
+            missing = q.shape[-1] - v.shape[-1]  # flash attention wants all of one width
+            read = scaled_dot_product_attention(q, k, pad(v, (0, missing)), scale=1.0)[..., : v.shape[-1]]
+        else:
+            read = scaled_dot_product_attention(q, k, v, self._bias(q, k, size), scale=self.scale)
+        read = merge_heads(read)
+        if self.residual:
+            classes = read.shape[1] - math.prod(self.out_size(size))
+            read = read + (pad(queries[:, classes:], (0, 0, classes, 0)) if classes else queries)
+        return self.proj(read)
+
+    def attention(self, x: Tensor, size: Size) -> Tensor:
+        """How much each token takes from each, ``(N, h, K + P', K + S)``."""
+        q, k, _ = (split_heads(each, self.num_heads) for each in self._pool(x, size))
+        logits = q * self.scale @ k.transpose(-2, -1)
+        return (logits if self.relative is None else logits + self._bias(q, k, size)).softmax(dim=-1)
+
+    def _pool(self, x: Tensor, size: Size) -> list[Tensor]:
+        """P(Q), ``(N, K + P', D)``, P(K) and P(V), ``(N, K + S, D)``."""
+        pools = self.pool_query, self.pool_key, self.pool_value
+        return [pool(part, size) for pool, part in zip(pools, self.qkv(x).chunk(3, dim=-1))]
+
+    def _bias(self, q: Tensor, k: Tensor, size: Size) -> Tensor:
+        return self.relative.mask(q, k, *self._sizes(size))
+
+    def _sizes(self, size: Size) -> tuple[Size, Size]:
+        """Of the grids of queries and keys."""
+        return self.pool_query.out_size(size), self.pool_key.out_size(size)

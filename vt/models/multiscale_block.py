@@ -1,0 +1,91 @@
+"""A block that may coarsen its grid and grow its channels.
+
+Fan et al., Multiscale Vision Transformers, ICCV 2021, section 3.2. Letters: N batch, K class tokens, P tokens of the
+grid before and P' behind the block, C channels.
+"""
+
+from torch import Tensor, nn
+
+from vt.errors import UserError
+from vt.registry import MODELS
+
+from .block import Branch
+from .grid import Size
+from .token_pooling import TokenPooling
+
+SKIPS = ('normalised', 'raw', 'none')
+HALVES = ('feed_forward', 'attention')
+
+
+@MODELS.register_module()
+class MultiscaleBlock(nn.Module):
+    """``X' = P(X) + attention(norm(X))``, then ``X' + feed_forward(norm(X'))``.
+
+    P is a maximum, by the stride by which the attention pools its queries. The half that grows the channels has a
+    linear layer on what passes it by.
+
+    Args:
+        channels: C.
+        size: of the grid in training.
+        num_heads: of the attention.
+        attention: config of an attention that pools its queries, :class:`vt.models.PoolingAttention`.
+        feed_forward: config of the feed-forward.
+        out_channels: of the result; C by default.
+        grow_in: the half that grows them, ``'feed_forward'`` (MViT) or ``'attention'`` (MViTv2).
+        skip: what passes by where channels grow (table A.1): ``'normalised'``, as the half gets it, ``'raw'``, as it
+            came, or ``'none'``, nothing.
+        **branch: options of :class:`vt.models.block.Branch`.
+
+    Raises:
+        UserError: an unknown half or skip.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        size: Size,
+        num_heads: int,
+        attention: dict,
+        feed_forward: dict,
+        out_channels: int | None = None,
+        grow_in: str = 'feed_forward',
+        skip: str = 'normalised',
+        **branch,
+    ) -> None:
+        super().__init__()
+        for name, value, known in (('grow_in', grow_in, HALVES), ('skip', skip, SKIPS)):
+            if value not in known:
+                raise UserError(f'MultiscaleBlock: {name}={value!r} is not one of {", ".join(known)}')
+        self.out_channels = out_channels or channels
+        inner = self.out_channels if grow_in == 'attention' else channels
+        attend = MODELS.build(
+            attention, default_args=dict(channels=channels, num_heads=num_heads, size=size, out_channels=inner)
+        )
+        feed = MODELS.build(feed_forward, default_args=dict(channels=inner, out_channels=self.out_channels))
+        self.attention = Branch(attend, channels, **branch)
+        self.feed_forward = Branch(feed, inner, **branch)
+        self.pool_skip = TokenPooling(attend.pool_query.stride, 's+1', 'max')
+        grows = self.out_channels != channels
+        self.grows = dict(attention=grows and grow_in == 'attention', feed_forward=grows and grow_in == 'feed_forward')
+        self.skip = skip
+        self.project = nn.Linear(channels, self.out_channels) if grows and skip != 'none' else None
+
+    def out_size(self, size: Size) -> Size:
+        """The size of the grid that leaves the block."""
+        return self.attention.part.out_size(size)
+
+    def forward(self, x: Tensor, size: Size) -> Tensor:
+        """``(N, K + P, C)`` to ``(N, K + P', out_channels)``."""
+        passed, added = self._half('attention', x, size)
+        x = added if passed is None else self.pool_skip(passed, size) + added
+        passed, added = self._half('feed_forward', x, self.out_size(size))
+        return added if passed is None else passed + added
+
+    def _half(self, name: str, x: Tensor, size: Size) -> tuple[Tensor | None, Tensor]:
+        """What passes a half by, and what it adds."""
+        half = getattr(self, name)
+        normed = half.norm(x)
+        added = half.of_normed(normed, size)
+        if not self.grows[name]:
+            return x, added
+        return self.project(normed if self.skip == 'normalised' else x) if self.project is not None else None, added

@@ -1,0 +1,96 @@
+"""Biases of an attention's logits that tell how far a key is from a query, along each side of the grid by itself.
+
+Li et al., MViTv2, CVPR 2022, section 3.1. Letters: N batch, h heads, d channels of one, K class tokens, P queries and S
+keys of the grids, whose sides are q and k long.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import interpolate, pad
+
+from ..grid import Size
+
+SIDES = ('time', 'height', 'width')  # of a video; an image has the last two
+
+
+class DecomposedRelativePosition(nn.Module):
+    """``Q . (R_time + R_height + R_width)``: a learned vector for each distance, on each side; class tokens have none.
+
+    Distances count tokens of the finer of the two grids. Other grids than in training take the vectors between those
+    that were learned, linearly.
+
+    Args:
+        channels: d.
+        query_size, key_size: of the grids in training.
+    """
+
+    def __init__(self, channels: int, query_size: Size, key_size: Size) -> None:
+        super().__init__()
+        self.tables = nn.ParameterDict()
+        for name, q, k in zip(SIDES[-len(query_size) :], query_size, key_size):
+            self.tables[name] = nn.Parameter(torch.zeros(2 * max(q, k) - 1, channels))
+            nn.init.trunc_normal_(self.tables[name], std=0.02)
+
+    def forward(self, queries: Tensor, query_size: Size, key_size: Size) -> list[Tensor]:
+        """Of the queries ``(N, h, K + P, d)`` the bias along each side, ``(N, h, K + P, k)``; zero for class tokens."""
+        classes, biases = queries.shape[2] - math.prod(query_size), []
+        for side, (name, q, k) in enumerate(zip(SIDES[-len(query_size) :], query_size, key_size)):
+            grid = queries[:, :, classes:].unflatten(2, query_size).movedim(2 + side, 2)  # N, h, q, others, d
+            near = grid.flatten(3, -2) @ self.vectors(name, q, k).transpose(-2, -1)  # N, h, q, others, k
+            others = query_size[:side] + query_size[side + 1 :]
+            near = near.unflatten(3, others).movedim(2, 2 + side).flatten(2, -2)  # N, h, P, k
+            biases.append(pad(near, (0, 0, classes, 0)))
+        return biases
+
+    def mask(self, queries: Tensor, keys: Tensor, query_size: Size, key_size: Size) -> Tensor:
+        """The bias of each pair, ``(N, h, K + P, K + S)``."""
+        biases, classes = self(queries, query_size, key_size), keys.shape[2] - math.prod(key_size)
+        biases = [
+            bias.unflatten(-1, [length if other == side else 1 for other in range(len(key_size))])
+            for side, (bias, length) in enumerate(zip(biases, key_size))
+        ]
+        return pad(sum(biases).flatten(3), (classes, 0))
+
+    def widen(
+        self, queries: Tensor, keys: Tensor, query_size: Size, key_size: Size, scale: float
+    ) -> tuple[Tensor, Tensor]:
+        """Queries and keys with further channels, one a row, column and frame of the keys' grid, and scaled logits.
+
+        There a query has its biases and a key a one where it stands: their product is the logits with the bias, and no
+        map of all pairs is written down, nor a gradient of one.
+        """
+        biases, classes = self(queries, query_size, key_size), keys.shape[2] - math.prod(key_size)
+        spare = -(queries.shape[-1] + sum(key_size)) % 8  # kernels of GPUs want whole eights
+        standing = pad(places(key_size).to(keys), (0, spare, classes, 0)).expand(*keys.shape[:2], -1, -1)
+        zeros = queries.new_zeros(1).expand(*queries.shape[:3], spare)
+        return torch.cat([queries * scale, *biases, zeros], dim=-1), torch.cat([keys, standing], dim=-1)
+
+    def vectors(self, name: str, q: int, k: int) -> Tensor:
+        """Of a side the vector of each query to each key, ``(q, k, d)``."""
+        table = self.tables[name]
+        if table.shape[0] != 2 * max(q, k) - 1:
+            table = resize_vectors(table, 2 * max(q, k) - 1)
+        queries, keys = torch.arange(q, device=table.device), torch.arange(k, device=table.device)
+        return table[(queries[:, None] * k - (keys + 1 - k) * q) // min(q, k)]
+
+    def resized(self, vectors: Tensor, name: str) -> Tensor:
+        """The vectors of a side of other grids for those of this one."""
+        return resize_vectors(vectors, self.get_parameter(name).shape[0])
+
+
+def resize_vectors(vectors: Tensor, length: int) -> Tensor:
+    """As many vectors ``(length, d)`` between others, linearly."""
+    if vectors.shape[0] == length:
+        return vectors
+    return interpolate(vectors.T[None], length, mode='linear', align_corners=False)[0].T
+
+
+def places(size: Size) -> Tensor:
+    """Where each token of a grid stands: a one on each side, ``(S, sum of the sides)``."""
+    sides = [
+        torch.eye(length).view(*(length if other == side else 1 for other in range(len(size))), length)
+        for side, length in enumerate(size)
+    ]
+    return torch.cat([side.expand(*size, -1) for side in sides], dim=-1).flatten(0, -2)

@@ -1,0 +1,73 @@
+"""Positions in space, in time and of the class token, each by itself.
+
+Fan et al., Multiscale Vision Transformers, ICCV 2021, section 3.2 and table 11. Letters: N batch, K class tokens, P
+places, T frames, C channels.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import interpolate
+
+from vt.registry import MODELS
+
+from ..grid import Size
+from .absolute import resize_positions, square_grid
+
+
+@MODELS.register_module()
+class SeparatePosition(nn.Module):
+    """``x + E_space + E_time``: a vector for each place of a frame and one for each frame; class tokens have their own.
+
+    Other grids take resized vectors, bicubically in space and linearly in time. An image has no time.
+
+    Args:
+        channels: C.
+        size: of the grid in training, ``(H, W)`` or ``(T, H, W)``.
+        num_class_tokens: K.
+        time: have vectors in time.
+    """
+
+    def __init__(self, channels: int, size: Size, num_class_tokens: int = 0, time: bool = True) -> None:
+        super().__init__()
+        self.size = tuple(size)
+
+        def vectors(length: int) -> nn.Parameter:
+            return nn.Parameter(nn.init.trunc_normal_(torch.empty(1, length, channels), std=0.02))
+
+        self.space = vectors(math.prod(size[-2:]))
+        self.time = vectors(size[0]) if time and len(size) == 3 else None
+        self.classes = vectors(num_class_tokens) if num_class_tokens else None
+
+    def forward(self, x: Tensor, size: Size) -> Tensor:
+        """``(N, K + P, C)`` to ``(N, K + P, C)``."""
+        places = self.space
+        if tuple(size[-2:]) != self.size[-2:]:
+            places = resize_positions(places, self.size[-2:], size[-2:])
+        if self.time is not None:
+            time = resize_time(self.time, size[0])  # 1, T, C
+            places = (time[:, :, None] + places[:, None]).flatten(1, 2)
+        elif len(size) == 3:
+            places = places.repeat(1, size[0], 1)
+        return x + (places if self.classes is None else torch.cat([self.classes, places], dim=1))
+
+    def resized(self, vectors: Tensor, name: str) -> Tensor:
+        """Vectors of another grid, whose frames are square, for this one; as many as here are taken as they are.
+
+        Raises:
+            UserError: their frames are no squares.
+        """
+        vectors, own = vectors.reshape(1, -1, vectors.shape[-1]), self.get_parameter(name)
+        if vectors.shape[1] == own.shape[1] or name == 'classes':
+            return vectors
+        if name == 'time':
+            return resize_time(vectors, own.shape[1])
+        return resize_positions(vectors, square_grid(vectors.shape[1], self.size[-2:]), self.size[-2:])
+
+
+def resize_time(vectors: Tensor, frames: int) -> Tensor:
+    """Vectors ``(1, T, C)`` for another number of frames."""
+    if vectors.shape[1] == frames:
+        return vectors
+    return interpolate(vectors.transpose(1, 2), frames, mode='linear', align_corners=False).transpose(1, 2)
