@@ -96,9 +96,8 @@ class MovingDigits(BaseDataset):
         """Frames of the upper digit, then of the lower one, each from left to right: T / 2 of ``(S, S, 3)`` uint8."""
         hands = rng.choice(len(self.ink_by_digit[digit]), size=2, replace=False)
         level, contrast = rng.uniform(0.1, 0.4), rng.uniform(0.3, 0.6)
-        return [
-            self._track(rng, self.ink_by_digit[digit][hand], row, level, contrast) for row, hand in enumerate(hands)
-        ]
+        inks = self.ink_by_digit[digit][hands]
+        return [self._track(rng, ink, row, level, contrast) for row, ink in enumerate(inks)]
 
     def _track(
         self, rng: np.random.Generator, ink: np.ndarray, row: int, level: float, contrast: float
@@ -119,11 +118,10 @@ class MovingDigits(BaseDataset):
     def in_order(upper: Sequence[np.ndarray], lower: Sequence[np.ndarray], motion: int) -> list[np.ndarray]:
         """The order that a class gives to frames which go from left to right."""
         first, directions = MOTIONS[motion]
-        tracks = [
-            list(track) if direction == 'right' else list(track)[::-1]
-            for track, direction in zip((upper, lower), directions)
-        ]
-        return sum(tracks if first == 'top' else tracks[::-1], [])
+        upper, lower = (
+            track if direction == 'right' else track[::-1] for track, direction in zip((upper, lower), directions)
+        )
+        return [*upper, *lower] if first == 'top' else [*lower, *upper]
 
     def _draw(self, index: int) -> dict:
         """The generator of a video, its digit and its class of motion."""

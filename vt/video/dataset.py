@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from mmengine.logging import MMLogger
 from mmpretrain.datasets import CustomDataset
 
 from vt.errors import FileError, MissingFileError, UserError
@@ -95,17 +96,18 @@ class VideoDataset(CustomDataset):
 
     def _there(self, infos: list[dict]) -> list[dict]:
         """Those whose files are there; each folder is listed once."""
-        folders = {os.path.dirname(info['img_path']) for info in infos}
-        names = {
-            folder: set(os.listdir(folder or '.')) if os.path.isdir(folder or '.') else set() for folder in folders
-        }
-        there = [
-            info for info in infos if os.path.basename(info['img_path']) in names[os.path.dirname(info['img_path'])]
-        ]
-        if len(there) == len(infos) or (there and self.missing == 'skip'):
-            return there
-        absent = {info['img_path'] for info in infos} - {info['img_path'] for info in there}
-        raise MissingFileError(
-            f'{len(absent)} of {len(infos)} listed videos are not there, the first is {min(absent)}: correct data_root '
-            "and data_prefix, or leave them out with missing='skip'"
-        )
+        files = {path for folder in {os.path.dirname(info['img_path']) for info in infos} for path in _paths_in(folder)}
+        there = [info for info in infos if info['img_path'] in files]
+        if len(there) == len(infos):
+            return infos
+        absent = min(info['img_path'] for info in infos if info['img_path'] not in files)
+        message = f'{len(infos) - len(there)} of {len(infos)} listed videos are not there, the first is {absent}'
+        if not there or self.missing == 'refuse':
+            remedy = "correct data_root and data_prefix, or leave them out with missing='skip'"
+            raise MissingFileError(f'{message}: {remedy}')
+        MMLogger.get_current_instance().warning(f'{message}; they are left out')
+        return there
+
+
+def _paths_in(folder: str) -> list[str]:
+    return [os.path.join(folder, name) for name in os.listdir(folder or '.')] if os.path.isdir(folder or '.') else []

@@ -49,9 +49,7 @@ class ClipPreprocessor(ClsDataPreprocessor):
         if not isinstance(clips, Tensor):
             sizes = sorted({tuple(clip.shape) for clip in clips})
             if len(sizes) > 1:
-                raise UserError(
-                    f'clips of a batch differ in size, {sizes[0]} and {sizes[1]}: crop them in the pipeline'
-                )
+                raise UserError(f'clips of a batch differ in size, {sizes[0]} and {sizes[1]}: crop them')
             clips = torch.stack(list(clips))  # N, [V,] C, T, H, W
         prepared = super().forward(dict(data, inputs=clips.flatten(0, -5)), training)
         return prepared | dict(inputs=prepared['inputs'].unflatten(0, clips.shape[:-4]))
