@@ -125,7 +125,7 @@ class TorchCodecVideo:
         try:
             self.decoder = VideoDecoder(path, num_ffmpeg_threads=1)
         except (RuntimeError, ValueError) as error:
-            raise FileError(f'TorchCodec finds no video in it: {error}') from error
+            raise FileError('TorchCodec finds no video in it: it is damaged, or something else') from error
         about = self.decoder.metadata
         self.num_frames, self.fps, self.size = about.num_frames or 0, about.average_fps, (about.height, about.width)
 
@@ -154,8 +154,21 @@ def require_decoder(name: str) -> None:
     module, packages = NEEDS[name]
     try:
         import_module(module)
-    except (ImportError, OSError, RuntimeError) as error:  # the last two: without FFmpeg's libraries
+        if name == 'torchcodec':
+            _load_torchcodec()
+    except ImportError as error:
         raise UserError(f"decoder='{name}' is not there: install {packages}, or take decoder='opencv'") from error
+
+
+def _load_torchcodec() -> None:
+    """TorchCodec looks for FFmpeg when it opens its first video; an ``ImportError`` where it finds none."""
+    from torchcodec.decoders import VideoDecoder
+
+    try:
+        VideoDecoder(b'no video')
+    except (RuntimeError, ValueError) as error:
+        if 'libtorchcodec' in str(error):
+            raise ImportError('FFmpeg is not there') from error
 
 
 def open_video(path: str, decoder: str = 'opencv') -> Video:
