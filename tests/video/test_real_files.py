@@ -111,6 +111,16 @@ def test_scores_are_averaged_over_views_and_clips_are_counted(folder):
     assert strip.shape[1] > 3 * strip.shape[0]
 
 
+def test_views_are_mirrored_on_request(folder):
+    checkpoint = (folder / 'whole/last_checkpoint').read_text()
+    arguments = [CONFIG, checkpoint, '--work-dir', 'mirrored', '--tta', '--out', 'mirrored.pkl', '--benchmark']
+    result = run_forked('test.py', *arguments, cwd=folder)
+    assert result.returncode == 0, result.stderr
+    predictions = pickle.loads((folder / 'mirrored.pkl').read_bytes())
+    assert len(predictions) == 20
+    assert all(prediction['pred_score'].sum() == pytest.approx(1) for prediction in predictions)
+
+
 def test_all_files_are_read_by_check_dataset(folder, tmp_path):
     (tmp_path / 'data').mkdir()
     (tmp_path / 'data/videos').symlink_to(folder / 'data/videos')

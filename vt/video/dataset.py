@@ -58,7 +58,7 @@ class VideoDataset(CustomDataset):
         if missing not in ('refuse', 'skip'):
             raise UserError(f"VideoDataset: missing='{missing}' is neither 'refuse' nor 'skip'")
         self.missing = missing
-        path = Path(data_root, ann_file)
+        path = Path(data_root or '', ann_file)
         named = 'classes' in kwargs or 'classes' in (kwargs.get('metainfo') or {})
         if path.suffix == '.csv' and path.is_file() and with_label and not named:
             kwargs['classes'] = sorted(set(read_kinetics(path).labels))

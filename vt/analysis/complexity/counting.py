@@ -67,10 +67,11 @@ def count_by_module(model: nn.Module, *inputs, **options) -> dict[str, int]:
 def one_input(dataset: Dataset) -> Tensor:
     """What a model is given of a data set's first sample: an image ``(C, H, W)``, or one clip ``(C, T, H, W)``.
 
-    Test-time augmentation gives a list of views of an image, a video several clips in one tensor: it is the first.
+    Test-time augmentation gives a list of views, a video several clips in one tensor: it is the first of them.
     """
     inputs = dataset[0]['inputs']
-    return inputs[0] if isinstance(inputs, list) or inputs.ndim == 5 else inputs
+    inputs = inputs[0] if isinstance(inputs, list) else inputs
+    return inputs[0] if inputs.ndim == 5 else inputs
 
 
 def has_neck(model: nn.Module) -> bool:
