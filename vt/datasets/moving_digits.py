@@ -14,8 +14,8 @@ from vt.registry import DATASETS
 
 from .digits import load_handwriting
 
-DIGIT = 0.4  # height and width of a digit, in S
-NOISE = 0.05  # standard deviation, each pixel on its own
+DIGIT = 0.5  # height and width of a digit, in S
+NOISE = 0.03  # standard deviation, each pixel on its own
 SPLITS = dict(train=0, test=1)
 SHUFFLED = 2  # the stream of random numbers that shuffles frames
 MOTIONS = [
@@ -95,7 +95,7 @@ class MovingDigits(BaseDataset):
     def compose(self, rng: np.random.Generator, digit: int) -> list[list[np.ndarray]]:
         """Frames of the upper digit, then of the lower one, each from left to right: T / 2 of ``(S, S, 3)`` uint8."""
         hands = rng.choice(len(self.ink_by_digit[digit]), size=2, replace=False)
-        level, contrast = rng.uniform(0.1, 0.4), rng.uniform(0.3, 0.6)
+        level, contrast = rng.uniform(0.1, 0.4), rng.uniform(0.4, 0.6)
         inks = self.ink_by_digit[digit][hands]
         return [self._track(rng, ink, row, level, contrast) for row, ink in enumerate(inks)]
 
