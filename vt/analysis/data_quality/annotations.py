@@ -7,7 +7,6 @@ from pathlib import Path
 
 from mmengine.dataset import BaseDataset
 
-from vt.video.dataset import VideoDataset
 from vt.video.kinetics import read_kinetics
 
 from .samples import Problem
@@ -37,7 +36,7 @@ def find_annotation_problems(dataset: BaseDataset, num_classes: int | None) -> l
         return [Problem('missing', str(path), 'there is no such annotation file')]
     if path.suffix == '.json':
         return _check_json(path)
-    if isinstance(dataset, VideoDataset) and dataset.is_kinetics:
+    if getattr(dataset, 'is_kinetics', False):
         problems = read_kinetics(path, dataset.metainfo.get('classes'), dataset.with_label).problems
         return [Problem('annotation', str(path), message, line) for line, message in problems]
     if type(dataset).load_data_list.__module__ not in LINES:
