@@ -3,6 +3,9 @@
 from pathlib import Path
 
 import pytest
+from mmengine.config import Config
+from mmengine.registry import DATASETS
+from tool_runner import ROOT
 from video.written_videos import draw, write
 
 from vt.errors import UserError
@@ -31,7 +34,7 @@ def test_a_list_and_files_that_are_not_there(tmp_path):
     (tmp_path / 'videos').mkdir()
     for name in ('a.mp4', 'b c.mp4'):
         (tmp_path / 'videos' / name).write_bytes(b'')
-    (tmp_path / 'list.txt').write_text('b c.mp4 1\na.mp4 0\n')
+    (tmp_path / 'list.txt').write_text('b c.mp4 1\n./a.mp4 0\n')
     options = dict(data_root=str(tmp_path), data_prefix='videos', ann_file='list.txt')
     assert listed(VideoDataset(**options)) == [('b c.mp4', 1), ('a.mp4', 0)]
     (tmp_path / 'list.txt').write_text('a.mp4 0\ngone.mp4 1\nx/gone.mp4 1\n')
@@ -104,3 +107,32 @@ def test_a_sample_is_loaded(tmp_path):
     sample = VideoDataset(str(tmp_path), pipeline=pipeline)[0]
     assert sample['inputs'].shape == (2, 3, 4, 48, 64)
     assert sample['data_samples'].img_path.endswith('cat/a.mp4')
+
+
+@pytest.mark.parametrize(
+    ('name', 'frames'),
+    [('kinetics400', 16), ('kinetics400_32x3', 32), ('kinetics400_64x3', 64), ('kinetics600_32x3', 32)],
+)
+def test_kinetics_configs_load_a_video(name, frames, tmp_path):
+    cfg = Config.fromfile(ROOT / f'configs/_base_/datasets/{name}.py')
+    (tmp_path / 'train.csv').write_text(HEADER + ROWS)
+    (tmp_path / 'val.csv').write_text(HEADER + ROWS)
+    shapes = dict(train=(3, frames, 224, 224), val=(3, frames, 224, 224), test=(5, 3, frames, 224, 224))
+    for folder in ('train', 'val'):
+        write(tmp_path / folder / f'{STEMS[0]}.mp4', draw(70))
+    for split, shape in shapes.items():
+        with DATASETS.switch_scope_and_registry('mmpretrain'):
+            dataset = DATASETS.build(cfg[f'{split}_dataloader'].dataset | dict(data_root=str(tmp_path)))
+        assert len(dataset) == 1  # the other one is gone
+        assert dataset[0]['inputs'].shape == shape
+    assert cfg.data_preprocessor.num_classes == int(name[8:11])
+
+
+@pytest.mark.parametrize(('name', 'classes'), [('moving_digits', 8), ('moving_digits_digit', 10)])
+def test_moving_digits_configs(name, classes):
+    cfg = Config.fromfile(ROOT / f'configs/_base_/datasets/{name}.py')
+    for loader, number in ((cfg.train_dataloader, 8192), (cfg.test_dataloader, 2048)):
+        dataset = DATASETS.build(loader.dataset)
+        assert len(dataset) == number
+        assert dataset[0]['inputs'].shape == (3, 8, 32, 32)
+        assert len(dataset.metainfo['classes']) == cfg.data_preprocessor.num_classes == classes

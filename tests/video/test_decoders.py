@@ -68,6 +68,21 @@ def test_no_frames_and_frames_that_are_cut_off_are_refused(decoder, tmp_path):
         open_video(path, decoder).read([NUMBER - 1])
 
 
+def test_a_length_that_is_estimated_too_long_repeats_the_last_frame(tmp_path):
+    """As of mkv and webm whose sound is longer than their frames."""
+    expected = draw(NUMBER)
+    video = open_video(write(tmp_path / 'a.avi', expected, 'FFV1'))
+    video.num_frames = NUMBER + 3
+    for indices in ([NUMBER + 2], [0, NUMBER - 1, NUMBER], [NUMBER + 1, 5]):
+        frames = video.read(indices)
+        assert all(
+            np.array_equal(frame, expected[min(i, NUMBER - 1)]) for frame, i in zip(frames, indices, strict=True)
+        )
+    video.num_frames = NUMBER + 10
+    with pytest.raises(UserError, match='frame 89 of 90 cannot be decoded'):
+        video.read([NUMBER + 9])
+
+
 def test_a_decoder_that_is_not_there_is_named(monkeypatch):
     with pytest.raises(UserError, match="decoder='ffmpeg' is none of opencv, pyav, torchcodec"):
         require_decoder('ffmpeg')

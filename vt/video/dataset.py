@@ -96,11 +96,12 @@ class VideoDataset(CustomDataset):
 
     def _there(self, infos: list[dict]) -> list[dict]:
         """Those whose files are there; each folder is listed once."""
-        files = {path for folder in {os.path.dirname(info['img_path']) for info in infos} for path in _paths_in(folder)}
-        there = [info for info in infos if info['img_path'] in files]
+        folders = {os.path.dirname(info['img_path']) for info in infos}
+        files = {(folder, name) for folder in folders for name in _names_in(folder)}
+        there = [info for info in infos if os.path.split(info['img_path']) in files]
         if len(there) == len(infos):
             return infos
-        absent = min(info['img_path'] for info in infos if info['img_path'] not in files)
+        absent = min(info['img_path'] for info in infos if os.path.split(info['img_path']) not in files)
         message = f'{len(infos) - len(there)} of {len(infos)} listed videos are not there, the first is {absent}'
         if not there or self.missing == 'refuse':
             remedy = "correct data_root and data_prefix, or leave them out with missing='skip'"
@@ -109,5 +110,5 @@ class VideoDataset(CustomDataset):
         return there
 
 
-def _paths_in(folder: str) -> list[str]:
-    return [os.path.join(folder, name) for name in os.listdir(folder or '.')] if os.path.isdir(folder or '.') else []
+def _names_in(folder: str) -> list[str]:
+    return os.listdir(folder or '.') if os.path.isdir(folder or '.') else []

@@ -54,9 +54,24 @@ class OpenCVVideo:
             self._seek(index)
         while self.position <= index:
             if not self.capture.grab():
-                raise FileError(_undecodable(self.position, self.num_frames))
+                return self._last(index)
             self.position += 1
         return self.capture.retrieve()[1]
+
+    def _last(self, index: int) -> np.ndarray:
+        """The last frame there is, for one that isn't: OpenCV estimates the length of some formats, mkv and webm.
+
+        Raises:
+            FileError: more is missing than a twentieth of the length.
+        """
+        slack, last = max(2, self.num_frames // 20), None
+        self._seek(max(index - 2 * slack, 0))
+        while self.capture.grab():
+            last = self.capture.retrieve()[1]
+            self.position += 1
+        if last is None or self.num_frames - self.position > slack:
+            raise FileError(_undecodable(index, self.num_frames))
+        return last
 
     def _count(self) -> int:
         """The number of frames of a file whose header doesn't say."""
@@ -88,7 +103,7 @@ class PyAVVideo:
         self.stream.codec_context.thread_count = 1
         self.fps = float(self.stream.average_rate or 0)
         self.size = self.stream.height, self.stream.width
-        self.num_frames = self.stream.frames or sum(1 for _ in self._numbered(0))
+        self.num_frames = self.stream.frames or sum(bool(packet.size) for packet in self.container.demux(self.stream))
 
     def read(self, indices: Sequence[int]) -> list[np.ndarray]:
         frames: dict[int, np.ndarray] = {}
