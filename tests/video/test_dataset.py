@@ -132,7 +132,7 @@ def test_kinetics_configs_load_a_video(name, frames, tmp_path):
 def test_moving_digits_configs(name, classes):
     cfg = Config.fromfile(ROOT / f'configs/_base_/datasets/{name}.py')
     for loader, number in ((cfg.train_dataloader, 8192), (cfg.test_dataloader, 2048)):
-        dataset = DATASETS.build(loader.dataset)
-        assert len(dataset) == number
+        assert loader.dataset.num_videos == number
+        dataset = DATASETS.build(loader.dataset | dict(num_videos=4))
         assert dataset[0]['inputs'].shape == (3, 8, 32, 32)
         assert len(dataset.metainfo['classes']) == cfg.data_preprocessor.num_classes == classes

@@ -19,7 +19,7 @@ from vt.analysis.speed.data_loading import (
     build_loader,
     describe_loader,
     loading_config,
-    reads_videos,
+    gives_clips,
     samples_per_second,
     write_jpegs,
     write_videos,
@@ -89,7 +89,7 @@ def _read_settings(args: argparse.Namespace) -> list[Setting]:
 def benchmark_data(args: argparse.Namespace) -> None:
     """Load every config's data with every decoder and number of workers in turn; print medians, write every run."""
     check_output(args.out, *args.configs)
-    videos = {reads_videos(read_config(path)) for path in args.configs}
+    videos = {gives_clips(read_config(path)) for path in args.configs}
     if len(videos) > 1:
         raise UserError('some of the configs read videos, the others do not: time them apart')
     what = 'videos' if videos == {True} else 'images'

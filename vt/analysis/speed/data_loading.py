@@ -41,7 +41,7 @@ def loading_config(path: str, decoder: str | None, workers: int, images: str | N
     if images is not None:
         if is_segmentation(cfg):
             raise UserError(f'--synthetic: {path} needs label masks, and synthetic pictures have none')
-        kind = 'vt.VideoDataset' if reads_videos(cfg) else 'CustomDataset'
+        kind = 'vt.VideoDataset' if gives_clips(cfg) else 'CustomDataset'
         loader.dataset = dict(type=kind, data_root=images, pipeline=loader.dataset.pipeline)
     if decoder is not None:
         needed, key = ('LoadClips', 'decoder') if decoder in DECODERS else ('LoadImageFromFile', 'imdecode_backend')
@@ -54,16 +54,16 @@ def loading_config(path: str, decoder: str | None, workers: int, images: str | N
     return cfg
 
 
-def reads_videos(cfg: Config) -> bool:
-    """Whether a config trains on video files."""
-    return any(step['type'].endswith('LoadClips') for step in cfg.train_dataloader.dataset.get('pipeline', []))
+def gives_clips(cfg: Config) -> bool:
+    """Whether a config trains on clips of videos, of files or made in memory."""
+    return any(step['type'].endswith('PackClips') for step in cfg.train_dataloader.dataset.get('pipeline', []))
 
 
 def describe_loader(path: str, cfg: Config) -> dict[str, str | int]:
     """What tells this loader from the others."""
     loader = cfg.train_dataloader
     steps = [step for step in loader.dataset.get('pipeline', []) if 'Load' in step['type']]
-    key, usual = ('decoder', 'opencv') if reads_videos(cfg) else ('imdecode_backend', 'cv2')
+    key, usual = ('decoder', 'opencv') if gives_clips(cfg) else ('imdecode_backend', 'cv2')
     decoder = steps[0].get(key, usual) if steps else 'none'
     return dict(config=Path(path).stem, decoder=decoder, workers=loader.num_workers, batch_size=loader.batch_size)
 
