@@ -18,8 +18,8 @@ from vt.analysis.speed.comparison import Comparison
 from vt.analysis.speed.data_loading import (
     build_loader,
     describe_loader,
-    loading_config,
     gives_clips,
+    loading_config,
     samples_per_second,
     write_jpegs,
     write_videos,
