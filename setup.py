@@ -34,6 +34,7 @@ setup(
     install_requires=read_requirements('vt'),
     extras_require={
         'tests': read_requirements('tests'),
+        'videos': ['av>=14'],  # PyAV as a decoder, beside OpenCV
         'timm': ['timm>=1,<2'],  # any timm model by config, through MMPretrain
     },
 )

@@ -26,7 +26,10 @@ def parse_args() -> argparse.Namespace:
     how = parser.add_argument_group('settings; of several, every combination is a run')
     how.add_argument('--batch-sizes', type=int, nargs='+', default=[8], help='images in a step (default: 8)')
     how.add_argument(
-        '--sizes', nargs='+', default=['224'], help='of images: 224, or height and width as 800x1216 (default: 224)'
+        '--sizes',
+        nargs='+',
+        default=['224'],
+        help='of images: 224, or height and width as 800x1216; of clips: 16x224x224 (default: 224)',
     )
     how.add_argument(
         '--dtypes',

@@ -1,4 +1,4 @@
-"""How fast training images are loaded, without a model: ``python tools/benchmark_data.py CONFIG [CONFIG ...]``."""
+"""How fast training images or videos load, without a model: ``python tools/benchmark_data.py CONFIG [CONFIG ...]``."""
 
 import argparse
 
@@ -10,14 +10,15 @@ def parse_args() -> argparse.Namespace:
         '--synthetic',
         type=int,
         metavar='N',
-        help="classify N JPEG files of ImageNet's usual size, made here, in place of the config's images",
+        help="classify N JPEG files of ImageNet's usual size, or videos of Kinetics', made here, in place of the "
+        "config's own",
     )
     parser.add_argument('--workers', type=int, nargs='+', default=[0, 2], help='loading processes (default: 0 2)')
     parser.add_argument(
         '--decoders',
         nargs='+',
-        choices=['cv2', 'pillow', 'turbojpeg'],
-        help="of mmcv, which read the image files (default: the config's)",
+        choices=['cv2', 'pillow', 'turbojpeg', 'opencv', 'pyav', 'torchcodec'],
+        help="of mmcv, which read image files, the first three; of videos the others (default: the config's)",
     )
     parser.add_argument('--batches', type=int, default=20, help='batches timed in a round (default: 20)')
     parser.add_argument('--rounds', type=int, default=5, help='rounds, in which all take turns (default: 5)')

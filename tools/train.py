@@ -17,7 +17,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument('--no-validate', action='store_true', help='do not evaluate during training')
     parser.add_argument('--auto-scale-lr', action='store_true', help="scale the learning rate from the config's batch")
-    parser.add_argument('--skip-data-check', action='store_true', help='do not read all segmentation labels first')
+    parser.add_argument('--skip-data-check', action='store_true', help='do not read some of the data first')
     add_common_arguments(parser)
     return parser.parse_args()
 

@@ -38,10 +38,16 @@ class Registry(root.Registry):
         return found
 
 
-MODELS = Registry(root.MODELS, ['vt.models'], segmentation='vt.models.necks.vt_fpn')
+MODELS = Registry(root.MODELS, ['vt.models', 'vt.video.views'], segmentation='vt.models.necks.vt_fpn')
 DATASETS = Registry(
     root.DATASETS,
-    ['vt.datasets.digits', 'vt.datasets.twin_digits', 'vt.engine.interruption.seeds'],
+    [
+        'vt.datasets.digits',
+        'vt.datasets.moving_digits',
+        'vt.datasets.twin_digits',
+        'vt.engine.interruption.seeds',
+        'vt.video.dataset',
+    ],
     segmentation='vt.datasets.digit_scenes',
 )
 DATA_SAMPLERS = Registry(root.DATA_SAMPLERS, ['vt.engine.interruption.seeds'])
@@ -66,3 +72,4 @@ OPTIM_WRAPPERS = Registry(root.OPTIM_WRAPPERS, ['vt.engine.speed_settings'])
 OPTIMIZERS = Registry(root.OPTIMIZERS, ['vt.engine.processes.strategies'])
 MODEL_WRAPPERS = Registry(root.MODEL_WRAPPERS, ['vt.engine.processes.strategies'])
 STRATEGIES = Registry(root.STRATEGIES, ['vt.engine.processes.strategies'])
+TRANSFORMS = Registry(root.TRANSFORMS, ['vt.video.clips', 'vt.video.frames'])

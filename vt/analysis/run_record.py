@@ -20,7 +20,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel
 from vt.engine.launch import build_model
 from vt.errors import MissingFileError
 
-from .complexity.counting import count_complexity
+from .complexity.counting import count_complexity, one_input
 from .speed.timing import describe_device
 
 # Distributions whose versions decide a result; the onedl-* ones continue OpenMMLab's under the same import names.
@@ -96,7 +96,7 @@ def _record_validation(runner: Runner) -> dict[str, Any]:
     scalars = runner.message_hub.log_scalars
     metrics = {name[4:]: float(log.current()) for name, log in scalars.items() if name.startswith('val/')}
     metrics = {name: value for name, value in metrics.items() if name not in ('time', 'data_time')}
-    image = runner.val_dataloader.dataset[0]['inputs']
+    image = one_input(runner.val_dataloader.dataset)
     model = runner.model
     if isinstance(model, FullyShardedDataParallel):
         model = build_model(runner.cfg)  # with any weights: a forward pass of the sharded one would wait for the others

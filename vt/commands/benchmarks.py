@@ -15,14 +15,22 @@ from rich.progress import track
 
 from vt.analysis.run_record import describe_origin
 from vt.analysis.speed.comparison import Comparison
-from vt.analysis.speed.data_loading import build_loader, describe_loader, images_per_second, loading_config, write_jpegs
+from vt.analysis.speed.data_loading import (
+    build_loader,
+    describe_loader,
+    gives_clips,
+    loading_config,
+    samples_per_second,
+    write_jpegs,
+    write_videos,
+)
 from vt.analysis.speed.measurement import BenchmarkRecord, Setting, parse_size
 from vt.analysis.speed.scaling import draw_scaling
 from vt.analysis.speed.startup import time_first_iteration, time_process
 from vt.analysis.speed.subject import Subject
 from vt.analysis.speed.timing import median_of_rounds
 from vt.analysis.tables import insert, print_table, to_markdown
-from vt.engine.config_files import require_file
+from vt.engine.config_files import read_config, require_file
 from vt.engine.speed_settings import keep_freed_memory, require_compiler, use_threads
 from vt.errors import UserError
 
@@ -79,24 +87,34 @@ def _read_settings(args: argparse.Namespace) -> list[Setting]:
 
 
 def benchmark_data(args: argparse.Namespace) -> None:
-    """Load every config's images with every decoder and number of workers in turn; print medians, write every run."""
+    """Load every config's data with every decoder and number of workers in turn; print medians, write every run."""
     check_output(args.out, *args.configs)
+    videos = {gives_clips(read_config(path)) for path in args.configs}
+    if len(videos) > 1:
+        raise UserError('some of the configs read videos, the others do not: time them apart')
+    what = 'videos' if videos == {True} else 'images'
     with TemporaryDirectory() as folder:
-        file_size = write_jpegs(Path(folder), args.synthetic) if args.synthetic else None
+        write = write_videos if what == 'videos' else write_jpegs
+        file_size = write(Path(folder), args.synthetic) if args.synthetic else None
         rows, steps = [], {}
         for path, decoder, workers in product(args.configs, args.decoders or [None], args.workers):
             cfg = loading_config(path, decoder, workers, folder if args.synthetic else None)
-            steps[len(rows)] = partial(images_per_second, build_loader(cfg), args.batches)
+            steps[len(rows)] = partial(samples_per_second, build_loader(cfg), args.batches)
             rows.append(describe_loader(path, cfg))
         measured = median_of_rounds(steps, args.rounds, 'Loading')
+    unit = 'clips/s' if what == 'videos' else 'images/s'
     table = [
-        {name: str(value) for name, value in row.items()} | {'images/s': f'{rate:.0f}'}
+        {name: str(value) for name, value in row.items()} | {unit: f'{rate:.4g}'}
         for row, (rate, _) in zip(rows, measured.values())
     ]
-    print_table(table, title='Training images loaded')
-    results = [row | dict(images_per_second=rate, runs=runs) for row, (rate, runs) in zip(rows, measured.values())]
-    images = f'{args.synthetic} synthetic, 500x375, {file_size} bytes' if args.synthetic else "the config's"
-    write_measured(args.out, images=images, results=results)
+    print_table(table, title=f'Training {what} loaded')
+    results = [
+        row | {unit.replace('/s', '_per_second'): rate, 'runs': runs}
+        for row, (rate, runs) in zip(rows, measured.values())
+    ]
+    size = '340x256, 300 frames' if what == 'videos' else '500x375'
+    source = f'{args.synthetic} synthetic, {size}, {file_size} bytes' if args.synthetic else "the config's"
+    write_measured(args.out, **{what: source}, results=results)
 
 
 def benchmark_startup(args: argparse.Namespace) -> None:

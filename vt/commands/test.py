@@ -94,13 +94,15 @@ def direct_predictions(cfg: Config, out: str) -> None:
 
 
 def use_tta(cfg: Config) -> None:
-    """Wrap the model for test-time augmentation: the config's own, or the average over an image and its mirror."""
+    """Wrap the model for test-time augmentation: the config's own, or the average over a sample and its mirror."""
     for dataset in leaves((cfg.get('train_dataloader') or {}).get('dataset')):
         if any('swap_seg_labels' in step for step in dataset.get('pipeline', [])) and 'tta_model' not in cfg:
             raise UserError('--tta mirrors images, but left and right are classes of this data set: leave --tta out')
     flips = [dict(type='RandomFlip', prob=prob, direction='horizontal') for prob in (0.0, 1.0)]
+    of_frames = [dict(type='vt.SameForAllFrames', transforms=[flip]) for flip in flips]
     for dataset in leaves(cfg.test_dataloader.dataset):
-        augmented = dict(type='TestTimeAug', transforms=[flips, [dataset.pipeline[-1]]])
+        is_video = dataset.pipeline[-1].type.endswith('PackClips')
+        augmented = dict(type='TestTimeAug', transforms=[of_frames if is_video else flips, [dataset.pipeline[-1]]])
         dataset.pipeline = cfg.get('tta_pipeline') or [*deepcopy(dataset.pipeline[:-1]), augmented]
     averages = dict(mmpretrain='AverageClsScoreTTA', mmseg='SegTTAModel')
     tta_model = cfg.get('tta_model') or dict(type=averages[cfg.get('default_scope', 'mmpretrain')])

@@ -6,11 +6,13 @@ from typing import Any
 
 import cv2
 import numpy as np
+import torch
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from mmengine.structures import BaseDataElement
 from mmengine.visualization import Visualizer
+from torch import Tensor
 
 from vt.errors import UserError
 from vt.registry import HOOKS
@@ -21,7 +23,8 @@ class PictureHook(Hook):
     """Write each test image of a classifier with its class, where it is known, and its prediction.
 
     Each picture keeps its image's place below the folder of the data set, so that equal names in two folders are two
-    pictures, which MMPretrain's hook doesn't do; and its colours, whatever order of channels they were read in.
+    pictures, which MMPretrain's hook doesn't do; and its colours, whatever order of channels they were read in. Of a
+    video it is the frames of its first clip, side by side.
 
     Args:
         enable: draw; ``tools/test.py --show-dir`` turns it on.
@@ -47,6 +50,7 @@ class PictureHook(Hook):
             out_file = self.out_dir / place_of(image_path, loader.dataset)
             if out_file.exists() and Path(image_path).exists() and out_file.samefile(image_path):
                 raise UserError(f'{image_path} would be written over: give another folder for the pictures')
+            image = as_strip(image)
             pixels = (image.flip(0) if is_bgr else image).permute(1, 2, 0).cpu().numpy()
             self.draw(np.ascontiguousarray(pixels), sample, str(out_file))
 
@@ -73,6 +77,12 @@ class OverlayHook(PictureHook):
         Visualizer.get_current_instance().add_datasample('prediction', image, sample, out_file=out_file, **self.options)
 
 
+def as_strip(image: Tensor) -> Tensor:
+    """An image as it is; of a clip ``(C, T, H, W)``, or the first of several, its frames side by side."""
+    clip = image[0] if image.ndim == 5 else image
+    return torch.cat(clip.unbind(1), dim=-1) if clip.ndim == 4 else clip
+
+
 def place_of(image_path: str, dataset: Any) -> Path:
     """Where below a folder of pictures an image's picture belongs: as the image lies below its data set's folder.
 
@@ -92,5 +102,5 @@ def reads_bgr(cfg: Config) -> bool:
     """
     model = cfg.get('model') or {}
     preprocessor = model.get('data_preprocessor') or cfg.get('data_preprocessor') or {}
-    from_files = 'LoadImageFromFile' in str(cfg.get('test_dataloader'))
+    from_files = any(step in str(cfg.get('test_dataloader')) for step in ('LoadImageFromFile', 'LoadClips'))
     return from_files or 'decode_head' in model or bool(preprocessor.get('to_rgb'))

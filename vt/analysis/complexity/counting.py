@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.data import Dataset
 from torch.utils.flop_counter import FlopCounterMode
 
 from vt.ops import use_path
@@ -61,6 +62,16 @@ def count_by_module(model: nn.Module, *inputs, **options) -> dict[str, int]:
         for name, by_operator in counts.items()
         if name.startswith(root)
     }
+
+
+def one_input(dataset: Dataset) -> Tensor:
+    """What a model is given of a data set's first sample: an image ``(C, H, W)``, or one clip ``(C, T, H, W)``.
+
+    Test-time augmentation gives a list of views, a video several clips in one tensor: it is the first of them.
+    """
+    inputs = dataset[0]['inputs']
+    inputs = inputs[0] if isinstance(inputs, list) else inputs
+    return inputs[0] if inputs.ndim == 5 else inputs
 
 
 def has_neck(model: nn.Module) -> bool:

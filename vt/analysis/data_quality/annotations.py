@@ -7,10 +7,16 @@ from pathlib import Path
 
 from mmengine.dataset import BaseDataset
 
+from vt.video.kinetics import read_kinetics
+
 from .samples import Problem
 
 BYTE_ORDER_MARK = b'\xef\xbb\xbf'
-LINES = ('mmpretrain.datasets.custom', 'mmseg.datasets.basesegdataset')  # modules that read a sample a line
+LINES = (
+    'mmpretrain.datasets.custom',
+    'mmseg.datasets.basesegdataset',
+    'vt.video.dataset',
+)  # modules that read a sample a line
 
 
 def find_annotation_problems(dataset: BaseDataset, num_classes: int | None) -> list[Problem]:
@@ -30,6 +36,9 @@ def find_annotation_problems(dataset: BaseDataset, num_classes: int | None) -> l
         return [Problem('missing', str(path), 'there is no such annotation file')]
     if path.suffix == '.json':
         return _check_json(path)
+    if getattr(dataset, 'is_kinetics', False):
+        problems = read_kinetics(path, dataset.metainfo.get('classes'), dataset.with_label).problems
+        return [Problem('annotation', str(path), message, line) for line, message in problems]
     if type(dataset).load_data_list.__module__ not in LINES:
         return []
     return list(_check_text(path, getattr(dataset, 'with_label', False), num_classes))

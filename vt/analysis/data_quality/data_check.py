@@ -20,6 +20,7 @@ from vt.errors import UserError
 
 from .annotations import find_annotation_problems
 from .samples import Problem, Sample, SampleCheck
+from .videos import VideoCheck
 
 MOST_SAMPLES = 256  # of a split that are read before a run
 
@@ -38,12 +39,12 @@ class Source:
     split: str
     name: str
     dataset: BaseDataset | None = None
-    check: SampleCheck | None = None
+    check: SampleCheck | VideoCheck | None = None
 
     @property
     def has_files(self) -> bool:
         """Whether there is something to read; a data set can be made in memory."""
-        return self.check.load_image is not None or self.check.load_mask is not None
+        return self.check.reads_files
 
     def annotation_problems(self) -> list[Problem]:
         """What is wrong with its annotation file."""
@@ -60,8 +61,9 @@ class Source:
         if self.has_files and folder and '://' not in folder and not self.dataset.ann_file:
             os.scandir(folder).close()
             if not any(path.is_file() for path in Path(folder).rglob('*')):
+                what = 'videos' if isinstance(self.check, VideoCheck) else 'images'
                 raise UserError(
-                    f'the {self.split} split is empty: no images in {folder}; put them there, or set data_root, or '
+                    f'the {self.split} split is empty: no {what} in {folder}; put them there, or set data_root, or '
                     f'{self.split}_dataloader.dataset.data_prefix in the config'
                 )
         self.dataset.full_init()
@@ -76,7 +78,7 @@ class Source:
 
 
 def check_data(cfg: Config, splits: tuple[str, ...]) -> None:
-    """Check what can be checked in seconds: annotation files and folders, and some images and masks of segmentation.
+    """Check what can be checked in seconds: annotation files and folders, some images with their masks, some videos.
 
     Of each split at most ``MOST_SAMPLES`` are read, spread evenly. ``tools/check_dataset.py`` reads everything.
 
@@ -96,7 +98,7 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> None:
         problems, total = source.annotation_problems(), 'lines'
         if not problems:
             number = len(source.load())
-            if source.check.load_mask is not None:
+            if source.check.before_run:
                 indices = np.linspace(0, number - 1, min(MOST_SAMPLES, number)).astype(int)
                 seen = source.read(indices, joblib.cpu_count())
                 problems, total = [sample.problems[0] for sample in seen if sample.problems], f'{len(indices)} files'
@@ -132,11 +134,13 @@ def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, 
     light = dict(lazy_init=True, serialize_data=False, pipeline=[])
     dataset = registry.build(cfg | {name: value for name, value in light.items() if takes_any or name in names})
     classes = dataset.metainfo.get('classes')
-    load_image, load_mask = (_build_step(pipeline, name) for name in ('LoadImageFromFile', 'LoadAnnotations'))
-    number = num_classes if classes is None else len(classes)
+    number, name = num_classes if classes is None else len(classes), built_by.__name__
+    steps = ('LoadImageFromFile', 'LoadAnnotations', 'LoadClips')
+    load_image, load_mask, load_clips = (_build_step(pipeline, step) for step in steps)
+    if load_clips is not None:
+        return Source(split, name, dataset, VideoCheck(load_clips, number, name, with_digest))
     ignored = getattr(dataset, 'ignore_index', 255)
-    check = SampleCheck(load_image, load_mask, number, ignored, built_by.__name__, with_digest)
-    return Source(split, built_by.__name__, dataset, check)
+    return Source(split, name, dataset, SampleCheck(load_image, load_mask, number, ignored, name, with_digest))
 
 
 def _build_step(pipeline: Any, name: str) -> BaseTransform | None:

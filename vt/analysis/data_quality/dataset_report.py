@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 from mmengine.config import Config
@@ -11,6 +12,7 @@ from rich.progress import track
 
 from vt.analysis.data_quality.data_check import Source, find_sources
 from vt.analysis.data_quality.samples import Problem, Sample
+from vt.analysis.data_quality.videos import VideoCheck
 from vt.errors import UserError
 
 SHOWN = 50  # problems on the console; --out has all
@@ -53,14 +55,15 @@ def _list_samples(source: Source) -> tuple[list[Problem], list[dict]]:
 
 
 def _duplicates(split: str, infos: list[dict], samples: list[Sample], digests: dict[str, dict]) -> Iterator[Problem]:
-    """Images that an earlier split has too: a test on what was trained on proves nothing."""
+    """Images or videos that an earlier split has too: a test on what was trained on proves nothing."""
     own: dict[str, str] = {}
     for info, sample in zip(infos, samples):
         if sample.digest is None:
             continue
+        what = 'image' if sample.num_frames is None else 'video'
         for other, seen in digests.items():
             if other != split and 'train' in (other, split) and sample.digest in seen:
-                yield Problem('duplicate', info['img_path'], f'is the same image as {seen[sample.digest]} of {other}')
+                yield Problem('duplicate', info['img_path'], f'is the same {what} as {seen[sample.digest]} of {other}')
         own[sample.digest] = info['img_path']
     digests.setdefault(split, {}).update(own)
 
@@ -76,7 +79,21 @@ def _describe(source: Source, infos: list[dict], samples: list[Sample]) -> dict:
         smallest=sizes.min(axis=0).tolist() if len(sizes) else None,
         largest=sizes.max(axis=0).tolist() if len(sizes) else None,
         modes=dict(modes.most_common()),
+        videos=_describe_videos(source, samples) if isinstance(source.check, VideoCheck) else None,
         classes=_count_classes(source, infos, samples),
+    )
+
+
+def _describe_videos(source: Source, samples: list[Sample]) -> dict[str, Any]:
+    """The fewest and the most frames of a video, frames a second and their videos, and videos shorter than a clip."""
+    lengths = [sample.num_frames for sample in samples if sample.num_frames]
+    span = source.check.load_clips.span
+    return dict(
+        fewest_frames=min(lengths, default=None),
+        most_frames=max(lengths, default=None),
+        fps=dict(Counter(f'{sample.fps:.4g}' for sample in samples if sample.fps).most_common()),
+        span=span,
+        shorter_than_span=sum(length < span for length in lengths),
     )
 
 
@@ -107,7 +124,15 @@ def print_report(report: dict) -> None:
 
 
 def _describe_data_set(
-    split: str, type: str, samples: int, files: bool, smallest: list, largest: list, modes: dict, classes: dict
+    split: str,
+    type: str,
+    samples: int,
+    files: bool,
+    smallest: list,
+    largest: list,
+    modes: dict,
+    videos: dict | None,
+    classes: dict,
 ) -> Iterator[str]:
     yield f'{split}: {type}, {samples:,} samples'
     if not files:
@@ -116,6 +141,10 @@ def _describe_data_set(
         small, large = ('x'.join(map(str, size)) for size in (smallest, largest))
         yield f'{small} pixels' if small == large else f'{small} to {large} pixels'
     yield from (f'{number:,} {mode}' for mode, number in modes.items())
+    if videos and videos['most_frames']:
+        yield f'{videos["fewest_frames"]} to {videos["most_frames"]} frames'
+        yield from (f'{number:,} at {fps} frames/s' for fps, number in videos['fps'].items())
+        yield f'{videos["shorter_than_span"]:,} shorter than a clip, which spans {videos["span"]}'
     if classes:
         fewest, most = min(classes, key=classes.get), max(classes, key=classes.get)
         yield f'{len(classes)} classes, from {classes[fewest]:,} ({fewest}) to {classes[most]:,} ({most})'

@@ -46,9 +46,11 @@ class Sample:
     Attributes:
         problems: what is wrong with it.
         mode: of the image, as Pillow names it.
-        size: height and width of the image.
+        size: height and width of the image, or of a video's frames.
         counts: how often each label occurs in the mask, 256 numbers.
-        digest: of the image's bytes.
+        digest: of the file's bytes.
+        num_frames: of a video.
+        fps: frames a second of a video.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -56,6 +58,8 @@ class Sample:
     size: tuple[int, int] | None = None
     counts: np.ndarray | None = None
     digest: str | None = None
+    num_frames: int | None = None
+    fps: float | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,16 @@ class SampleCheck:
     name: str
     with_digest: bool = False
 
+    @property
+    def reads_files(self) -> bool:
+        """Whether there is something to read; a data set can be made in memory."""
+        return self.load_image is not None or self.load_mask is not None
+
+    @property
+    def before_run(self) -> bool:
+        """Whether some samples are read before a run."""
+        return self.load_mask is not None
+
     def __call__(self, info: dict) -> Sample:
         """Look at one sample, given what the data set says about it."""
         sample = Sample()
@@ -85,8 +99,8 @@ class SampleCheck:
             self._look_at_image(info, sample)
         if self.load_mask is not None and info.get('seg_map_path'):
             self._look_at_mask(info, sample)
-        elif self.num_classes is not None and isinstance(info.get('gt_label'), (int, np.integer)):
-            self._look_at_label(info, sample)
+        elif (problem := wrong_label(info, self.num_classes, self.name)) is not None:
+            sample.problems.append(problem)
         return sample
 
     def _look_at_image(self, info: dict, sample: Sample) -> None:
@@ -165,10 +179,15 @@ class SampleCheck:
             )
             sample.problems.append(Problem('label', mask, message))
 
-    def _look_at_label(self, info: dict, sample: Sample) -> None:
-        if not 0 <= info['gt_label'] < self.num_classes:
-            message = f'has the label {info["gt_label"]}, outside the {self.num_classes} classes of {self.name}'
-            sample.problems.append(Problem('label', str(info.get('img_path')), message))
+
+def wrong_label(info: dict, num_classes: int | None, name: str) -> Problem | None:
+    """What is wrong with the label of a sample of a data set of a name, if it has one."""
+    label = info.get('gt_label')
+    if num_classes is None or not isinstance(label, (int, np.integer)) or 0 <= label < num_classes:
+        return None
+    return Problem(
+        'label', str(info.get('img_path')), f'has the label {label}, outside the {num_classes} classes of {name}'
+    )
 
 
 def _is_local(path: str, step: BaseTransform) -> bool:

@@ -11,7 +11,7 @@ from vt.analysis.tables import print_table
 from vt.errors import UserError
 
 from .ceilings import TITLES, CeilingMeter
-from .measurement import Measurement, Setting
+from .measurement import Measurement, Setting, describe_size
 from .model_memory import peak_memories
 from .roofline import bound_seconds
 from .subject import Subject
@@ -128,18 +128,17 @@ def tabulate(measurements: Sequence[Measurement]) -> list[dict[str, str]]:
             'median (ms)': f'{1e3 * m.median:.4g}',
             'spread (%)': f'{100 * m.spread:.1f}',
             'faster': f'{first.median / m.median:.3f}x',
-            'images/s': f'{m.batch_size / m.median:.4g}',
+            f'{"images" if len(m.size) == 2 else "clips"}/s': f'{m.batch_size / m.median:.4g}',
             'of the roofline (%)': f'{100 * m.share:.0f}',
         }
         rows.append(row if m.peak_memory is None else row | {'peak memory (MB)': f'{m.peak_memory / 1e6:.0f}'})
     return rows
 
 
-def _describe_ceilings(part: str, kind: str, size: tuple[int, int], **ceiling: Any) -> dict[str, str]:
+def _describe_ceilings(part: str, kind: str, size: tuple[int, ...], **ceiling: Any) -> dict[str, str]:
     """One of :attr:`Comparison.ceilings` as a row."""
-    height, width = size
     return {
-        'while': f'{part}, {kind}, batch {ceiling["batch_size"]}, {height}x{width}',
+        'while': f'{part}, {kind}, batch {ceiling["batch_size"]}, {describe_size(size)}',
         'device': ceiling['device'],
         'precision': ceiling['dtype'],
     } | {title: f'{ceiling[name] / 1e9:.1f}' for name, title in TITLES.items()}

@@ -1,4 +1,4 @@
-"""How fast a config's training images are loaded, without a model; also on pictures that are made here."""
+"""How fast a config's training images or videos are loaded, without a model; also on files that are made here."""
 
 import sys
 import time
@@ -16,20 +16,23 @@ from torch.utils.data import DataLoader, RandomSampler
 from vt.engine.config_files import read_config
 from vt.engine.launch import is_segmentation
 from vt.errors import UserError
+from vt.video.decoders import DECODERS
 
 # ImageNet-1k's most frequent size, and about the mean size of its files in bytes, which the quality gives here.
 HEIGHT, WIDTH = 375, 500
 FILE_SIZE, QUALITY = 110_000, 93
+# Videos as Kinetics' usual ones: ten seconds, the shorter side 256.
+FRAMES, FPS, VIDEO_SIZE = 300, 30, (340, 256)
 
 
 def loading_config(path: str, decoder: str | None, workers: int, images: str | None) -> Config:
-    """A config whose training images come from a decoder, a number of workers, and a folder of class folders.
+    """A config whose training images or videos come from a decoder, a number of workers, and a folder of class folders.
 
-    None as decoder, mmcv's ``imdecode_backend``, or as folder keeps the config's own.
+    None as decoder, mmcv's ``imdecode_backend`` or that of videos, or as folder keeps the config's own.
 
     Raises:
         ImportError: the decoder needs a package that isn't here (turbojpeg: PyTurboJPEG, and libjpeg-turbo).
-        UserError: the pipeline reads no image files; the pictures have no label masks, which a segmentor needs.
+        UserError: the pipeline reads no files; the pictures have no label masks, which a segmentor needs.
     """
     cfg = read_config(path)
     loader = cfg.train_dataloader
@@ -38,21 +41,30 @@ def loading_config(path: str, decoder: str | None, workers: int, images: str | N
     if images is not None:
         if is_segmentation(cfg):
             raise UserError(f'--synthetic: {path} needs label masks, and synthetic pictures have none')
-        loader.dataset = dict(type='CustomDataset', data_root=images, pipeline=loader.dataset.pipeline)
+        kind = 'vt.VideoDataset' if gives_clips(cfg) else 'CustomDataset'
+        loader.dataset = dict(type=kind, data_root=images, pipeline=loader.dataset.pipeline)
     if decoder is not None:
-        steps = [step for step in loader.dataset.pipeline if step['type'].endswith('LoadImageFromFile')]
+        needed, key = ('LoadClips', 'decoder') if decoder in DECODERS else ('LoadImageFromFile', 'imdecode_backend')
+        steps = [step for step in loader.dataset.pipeline if step['type'].endswith(needed)]
         if not steps:
-            raise UserError(f'--decoders {decoder}: the pipeline of {path} has no LoadImageFromFile')
-        steps[0].imdecode_backend = decoder
-        mmcv.use_backend(decoder)  # mmcv makes turbojpeg's decoder only here
+            raise UserError(f'--decoders {decoder}: the pipeline of {path} has no {needed}')
+        steps[0][key] = decoder
+        if key == 'imdecode_backend':
+            mmcv.use_backend(decoder)  # mmcv makes turbojpeg's decoder only here
     return cfg
+
+
+def gives_clips(cfg: Config) -> bool:
+    """Whether a config trains on clips of videos, of files or made in memory."""
+    return any(step['type'].endswith('PackClips') for step in cfg.train_dataloader.dataset.get('pipeline', []))
 
 
 def describe_loader(path: str, cfg: Config) -> dict[str, str | int]:
     """What tells this loader from the others."""
     loader = cfg.train_dataloader
     steps = [step for step in loader.dataset.get('pipeline', []) if 'Load' in step['type']]
-    decoder = steps[0].get('imdecode_backend', 'cv2') if steps else 'none'
+    key, usual = ('decoder', 'opencv') if gives_clips(cfg) else ('imdecode_backend', 'cv2')
+    decoder = steps[0].get(key, usual) if steps else 'none'
     return dict(config=Path(path).stem, decoder=decoder, workers=loader.num_workers, batch_size=loader.batch_size)
 
 
@@ -65,7 +77,7 @@ def build_loader(cfg: Config) -> DataLoader:
     return Runner.build_dataloader(dict(cfg.train_dataloader, dataset=dataset, sampler=endless), seed=0)
 
 
-def images_per_second(loader: DataLoader, batches: int) -> float:
+def samples_per_second(loader: DataLoader, batches: int) -> float:
     """Time ``batches`` batches, after as many as the workers may have at hand beforehand."""
     iterator = iter(loader)
     for _ in range(1 + loader.num_workers * (loader.prefetch_factor or 0)):
@@ -83,6 +95,22 @@ def write_jpegs(folder: Path, number: int) -> int:
     for path in paths:
         path.parent.mkdir(exist_ok=True)
         cv2.imwrite(str(path), _draw_picture(generator), [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
+    return int(np.mean([path.stat().st_size for path in paths]))
+
+
+def write_videos(folder: Path, number: int) -> int:
+    """Write videos of two classes, ``folder/class_<k>/<i>.mp4``, a window that wanders over a picture; as above."""
+    generator = np.random.default_rng(0)
+    paths = [folder / f'class_{index % 2}' / f'{index}.mp4' for index in range(number)]
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        picture, (width, height) = _draw_picture(generator), VIDEO_SIZE
+        writer = cv2.VideoWriter(str(path), cv2.CAP_FFMPEG, cv2.VideoWriter_fourcc(*'mp4v'), FPS, VIDEO_SIZE)
+        for turn in np.linspace(0, 2 * np.pi, FRAMES):
+            top = round((HEIGHT - height) * (1 + np.sin(turn)) / 2)
+            left = round((WIDTH - width) * (1 + np.cos(turn)) / 2)
+            writer.write(picture[top : top + height, left : left + width])
+        writer.release()
     return int(np.mean([path.stat().st_size for path in paths]))
 
 

@@ -9,14 +9,14 @@ from mmengine.model import BaseTTAModel, is_model_wrapper
 from mmengine.runner import Runner
 from torch import nn
 
-from vt.analysis.complexity.counting import count_complexity, has_neck, neck_inputs
+from vt.analysis.complexity.counting import count_complexity, has_neck, neck_inputs, one_input
 
 from .timing import describe_device, peak_memory, time_alone
 
 
 @dataclass
 class Cost:
-    """The cost of a module: multiply-adds of one image, parameters, and what was measured.
+    """The cost of a module: multiply-adds of one image or clip, parameters, and what was measured.
 
     ``latency_median`` and ``latency_95``, the 95th percentile, are seconds of one image; ``throughput``, images/s
     from the median step, and ``peak_memory``, bytes, are those at the batch size.
@@ -32,10 +32,13 @@ class Cost:
 
 @dataclass
 class Benchmark(Cost):
-    """The cost of one model on one device, and of its neck alone, if it has one with parameters."""
+    """The cost of one model on one device, and of its neck alone, if it has one with parameters.
+
+    ``image_shape`` is that of an image, ``(3, H, W)``, or of one clip of a video, ``(3, T, H, W)``.
+    """
 
     batch_size: int
-    image_shape: tuple[int, int, int]
+    image_shape: tuple[int, ...]
     device: str
     dtype: str
     torch: str
@@ -51,8 +54,7 @@ def benchmark_inference(runner: Runner) -> Benchmark:
     model, loader = runner.model, runner.test_dataloader
     while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
         model = model.module
-    image = loader.dataset[0]['inputs']
-    image = image[0] if isinstance(image, list) else image  # test-time augmentation gives a list of views
+    image = one_input(loader.dataset)
     parameter, batch_size = next(model.parameters()), loader.batch_size
     one, batch = (torch.randn(size, *image.shape).to(parameter) for size in (1, batch_size))
     neck = None
@@ -90,6 +92,7 @@ def _measure(module: nn.Module, title: str, one: Any, batch: Any, batch_size: in
 def describe_benchmark(result: Benchmark) -> list[dict[str, str]]:
     """One benchmark as rows, the whole model and its neck, in the units that people read."""
     parts = {'whole model': result, 'neck alone': result.neck}
+    what = 'images' if len(result.image_shape) == 3 else 'clips'
     return [
         {
             'part': part,
@@ -97,7 +100,7 @@ def describe_benchmark(result: Benchmark) -> list[dict[str, str]]:
             'parameters (M)': f'{cost.parameters / 1e6:.2f}',
             'latency, median (ms)': f'{cost.latency_median * 1e3:.2f}',
             'latency, 95 % (ms)': f'{cost.latency_95 * 1e3:.2f}',
-            f'images/s at batch {result.batch_size}': f'{cost.throughput:.1f}',
+            f'{what}/s at batch {result.batch_size}': f'{cost.throughput:.1f}',
             'peak memory (MB)': f'{cost.peak_memory / 1e6:.0f}',
         }
         for part, cost in parts.items()

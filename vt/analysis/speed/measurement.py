@@ -1,12 +1,13 @@
 """How a benchmark runs a model, and what it records.
 
-Letters: N batch, H and W height and width of an image.
+Letters: N batch, H and W height and width of an image, T frames of a clip.
 """
 
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ class Setting:
         compile: ``'off'``, ``TOKENS``, or a mode of ``torch.compile``.
         fuse_conv_bn: in inference, fold each batch normalisation into the convolution before it, as for deployment.
         batch_size: N.
-        size: H and W.
+        size: H and W; of clips T, H and W.
     """
 
     device: str = 'cpu'
@@ -39,15 +40,16 @@ class Setting:
     memory_format: str = 'channels_last'
     compile: str = 'off'
     batch_size: int = 8
-    size: tuple[int, int] = (224, 224)
+    size: tuple[int, ...] = (224, 224)
     fuse_conv_bn: bool = False
 
     def describe(self) -> str:
         """One line for a title."""
-        height, width = self.size
         compiled = '' if self.compile == 'off' else f', compiled ({self.compile})'
         fused = ', BN folded' if self.fuse_conv_bn else ''
-        return f'batch {self.batch_size}, {height}x{width}, {self.dtype}, {self.memory_format}{compiled}{fused}'
+        return (
+            f'batch {self.batch_size}, {describe_size(self.size)}, {self.dtype}, {self.memory_format}{compiled}{fused}'
+        )
 
     @property
     def tensor_dtype(self) -> torch.dtype:
@@ -66,8 +68,9 @@ class Setting:
         torch.backends.cudnn.allow_tf32 = self.dtype == 'tf32'
 
     def random(self, *shape: int) -> Tensor:
-        """Random images or maps."""
-        layout = getattr(torch, self.memory_format.replace('contiguous', 'contiguous_format'))
+        """Random images, clips or maps; as in a run, 4-D ones alone are in channels_last."""
+        channels_last = self.memory_format == 'channels_last' and len(shape) == 4
+        layout = torch.channels_last if channels_last else torch.contiguous_format
         return torch.randn(shape, device=self.device).contiguous(memory_format=layout)
 
 
@@ -124,8 +127,8 @@ class Measurement:
 
     @property
     def pixels(self) -> int:
-        """Of one image, H times W."""
-        return self.size[0] * self.size[1]
+        """Of one image, H times W, or of one clip, T times H times W."""
+        return prod(self.size)
 
     @property
     def setting(self) -> Setting:
@@ -134,16 +137,23 @@ class Measurement:
         return Setting(**values | dict(size=tuple(self.size)))
 
 
-def parse_size(text: str) -> tuple[int, int]:
-    """``'224'`` or ``'800x1216'`` (height, then width).
+def parse_size(text: str) -> tuple[int, ...]:
+    """``'224'``, ``'800x1216'`` (height, then width), or ``'16x224x224'`` (frames first).
 
     Raises:
         UserError: it is neither.
     """
     numbers = text.split('x')
-    if len(numbers) > 2 or not all(number.isdecimal() for number in numbers):
-        raise UserError(f'--sizes {text}: give an image as 224 or as 800x1216, height and then width')
-    return tuple(map(int, (numbers * 2)[:2]))
+    if len(numbers) > 3 or not all(number.isdecimal() for number in numbers):
+        raise UserError(
+            f'--sizes {text}: give an image as 224 or as 800x1216, height and then width, or a clip as 16x224x224'
+        )
+    return tuple(map(int, numbers * 2 if len(numbers) == 1 else numbers))
+
+
+def describe_size(size: Sequence[int]) -> str:
+    """As :func:`parse_size` reads it."""
+    return 'x'.join(map(str, size))
 
 
 @dataclass

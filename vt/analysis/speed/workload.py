@@ -1,6 +1,6 @@
 """What a benchmark runs: a model or a part of it, its inputs, and the steps of inference and training.
 
-Letters: N batch, H and W height and width of an image.
+Letters: N batch, H and W height and width of an image, T frames of a clip.
 """
 
 import copy
@@ -27,7 +27,7 @@ class Workload:
     """A model of OpenMMLab or a peer, or its neck or backbone, with random inputs.
 
     A neck gets random maps of the shapes that the backbone would give it. ``module`` is what runs, ``inputs`` are
-    images ``(N, 3, H, W)`` or a tuple of maps, ``options`` those of a call in inference.
+    images ``(N, 3, H, W)``, clips ``(N, 3, T, H, W)`` or a tuple of maps, ``options`` those of a call in inference.
 
     Raises:
         UserError: the model has no such part.

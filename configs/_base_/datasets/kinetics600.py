@@ -1,0 +1,7 @@
+# Kinetics-600, as Kinetics-400: data/kinetics600/{train.csv,val.csv,train/,val/}.
+_base_ = 'kinetics400.py'
+
+data_preprocessor = dict(num_classes=600)
+train_dataloader = dict(dataset=dict(data_root='data/kinetics600'))
+val_dataloader = dict(dataset=dict(data_root='data/kinetics600'))
+test_dataloader = dict(dataset=dict(data_root='data/kinetics600'))

@@ -1,0 +1,58 @@
+"""What measures models and loading on images does so on clips."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from forked_tools import run_forked
+from tool_runner import assert_one_line
+
+from vt.analysis.speed.measurement import Setting, parse_size
+from vt.analysis.speed.subject import Subject
+from vt.analysis.speed.workload import Workload
+from vt.errors import UserError
+
+CONFIG = Path(__file__).parent / 'files.py'
+DIGITS = Path(__file__).parents[2] / 'configs/vt_resnet/vt-resnet18_digits.py'
+
+
+def test_sizes_of_clips():
+    assert [parse_size(text) for text in ('224', '8x6', '16x8x6')] == [(224, 224), (8, 6), (16, 8, 6)]
+    assert 'batch 8, 16x8x6, ' in Setting(size=(16, 8, 6)).describe()
+    with pytest.raises(UserError, match='or a clip as 16x224x224'):
+        parse_size('2x3x4x5')
+
+
+def test_a_model_steps_on_clips():
+    setting = Setting(batch_size=2, size=(4, 24, 24))
+    workload = Workload(Subject(str(CONFIG)).build(setting), 'whole', setting)
+    assert workload.inputs.shape == (2, 3, 4, 24, 24)
+    before = workload.module.backbone.convolution.weight.detach().clone()
+    for kind in ('inference', 'training'):
+        workload.step(kind)()
+    assert not torch.equal(workload.module.backbone.convolution.weight, before)
+    assert workload.count().flops == 4 * 6 * 6 * 8 * 3 * 75 + 8 * 2
+
+
+def test_loading_of_synthetic_videos_is_timed(tmp_path):
+    arguments = ['--synthetic', '2', '--decoders', 'opencv', '--workers', '0', '--batches', '1', '--rounds', '1']
+    result = run_forked('benchmark_data.py', CONFIG, *arguments, '--out', 'data.json', cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    record = json.loads((tmp_path / 'data.json').read_text())
+    (row,) = record['results']
+    assert (row['decoder'], row['workers'], row['batch_size']) == ('opencv', 0, 4)
+    assert row['clips_per_second'] > 0
+    assert record['videos'].startswith('2 synthetic, 340x256, 300 frames')
+    assert 'clips/s' in result.stdout
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        ([CONFIG, '--decoders', 'pillow'], 'has no LoadImageFromFile'),
+        ([CONFIG, DIGITS], 'some of the configs read videos, the others do not'),
+    ],
+)
+def test_what_cannot_be_loaded_is_one_line(arguments, message, tmp_path):
+    assert_one_line(run_forked('benchmark_data.py', *arguments, cwd=tmp_path), message)

@@ -1,0 +1,22 @@
+"""Videos, from files to scores: data sets, decoders, clips, what is done to frames, and several views of one video.
+
+Letters of this package: N batch, V views of one video (clips times crops), C channels, T frames of a clip, H and W
+height and width of a frame. Frames are ``(H, W, C)`` uint8 in OpenCV's order of channels, as images are in mmcv.
+"""
+
+from vt._libraries import import_on_demand
+
+__all__ = ['ClipPreprocessor', 'LoadClips', 'PackClips', 'SameForAllFrames', 'ThreeCrops', 'VideoClassifier']
+__all__ += ['VideoDataset', 'open_video']
+
+__getattr__ = import_on_demand(
+    __name__,
+    ClipPreprocessor='vt.video.views:ClipPreprocessor',
+    LoadClips='vt.video.clips:LoadClips',
+    PackClips='vt.video.frames:PackClips',
+    SameForAllFrames='vt.video.frames:SameForAllFrames',
+    ThreeCrops='vt.video.frames:ThreeCrops',
+    VideoClassifier='vt.video.views:VideoClassifier',
+    VideoDataset='vt.video.dataset:VideoDataset',
+    open_video='vt.video.decoders:open_video',
+)

@@ -1,0 +1,85 @@
+"""Clips on their way into a model, and the scores of several views of one video on their way out.
+
+Letters: see :mod:`vt.video`.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from mmpretrain.models import ClsDataPreprocessor, ImageClassifier
+from mmpretrain.structures import DataSample
+from torch import Tensor
+
+from vt.errors import UserError
+from vt.registry import MODELS
+
+
+@MODELS.register_module()
+class ClipPreprocessor(ClsDataPreprocessor):
+    """MMPretrain's preprocessor for classification, on clips: RGB, normalisation, labels, Mixup and CutMix.
+
+    Takes ``(C, T, H, W)`` or ``(V, C, T, H, W)`` a sample, gives ``(N, C, T, H, W)`` or ``(N, V, C, T, H, W)``. A mixed
+    rectangle is alike in all frames. MMPretrain's own for videos normalises the same, but makes no labels to mix.
+
+    Args:
+        mean, std, batch_augments, **kwargs: as of :class:`mmpretrain.models.ClsDataPreprocessor`.
+    """
+
+    def __init__(
+        self,
+        mean: list[float] | None = None,
+        std: list[float] | None = None,
+        batch_augments: dict | None = None,
+        **kwargs,
+    ) -> None:
+        super().__init__(mean, std, batch_augments=batch_augments, **kwargs)
+        if mean is not None:
+            self.mean, self.std = self.mean[..., None], self.std[..., None]  # C, 1, 1, 1
+        if self.batch_augments is not None:
+            self.batch_augments = partial(_mix_clips, self.batch_augments)
+
+    def forward(self, data: dict, training: bool = False) -> dict:
+        """A batch for the model.
+
+        Raises:
+            UserError: clips differ in size.
+        """
+        clips = data['inputs']
+        if not isinstance(clips, Tensor):
+            sizes = sorted({tuple(clip.shape) for clip in clips})
+            if len(sizes) > 1:
+                raise UserError(f'clips of a batch differ in size, {sizes[0]} and {sizes[1]}: crop them')
+            clips = torch.stack(list(clips))  # N, [V,] C, T, H, W
+        prepared = super().forward(dict(data, inputs=clips.flatten(0, -5)), training)
+        return prepared | dict(inputs=prepared['inputs'].unflatten(0, clips.shape[:-4]))
+
+
+def _mix_clips(augment: Callable, clips: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
+    """Mix clips ``(N, C, T, H, W)`` as images with C T channels."""
+    mixed, scores = augment(clips.flatten(1, 2), scores)
+    return mixed.unflatten(1, clips.shape[1:3]), scores
+
+
+@MODELS.register_module()
+class VideoClassifier(ImageClassifier):
+    """MMPretrain's classifier, whose predictions average the probabilities of all views of a video.
+
+    Any backbone that takes ``(N, C, T, H, W)``, any neck and head. A single view is predicted as by
+    :class:`mmpretrain.models.ImageClassifier`; of several all go through the model as one batch of N V clips.
+
+    Args:
+        as of :class:`mmpretrain.models.ImageClassifier`.
+    """
+
+    def predict(self, inputs: Tensor, data_samples: list[DataSample] | None = None, **kwargs) -> list[DataSample]:
+        """Scores and labels of ``(N, C, T, H, W)`` or ``(N, V, C, T, H, W)``."""
+        if inputs.ndim == 5:
+            return super().predict(inputs, data_samples, **kwargs)
+        views = super().predict(inputs.flatten(0, 1), None, **kwargs)  # N V
+        scores = torch.stack([view.pred_score for view in views]).unflatten(0, inputs.shape[:2]).mean(1)  # N, classes
+        samples = data_samples or [DataSample() for _ in scores]
+        return [
+            sample.set_pred_score(score).set_pred_label(score.argmax(0, keepdim=True))
+            for sample, score in zip(samples, scores)
+        ]
