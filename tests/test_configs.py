@@ -54,8 +54,7 @@ def take_step(path):
     else:
         if 'img_size' in cfg.model.backbone:
             cfg.model.backbone.img_size = 64
-        classes = dict(num_classes=cfg.model.head.get('num_classes'))
-        cfg.model.setdefault('data_preprocessor', cfg.get('data_preprocessor', classes))
+        cfg.model.setdefault('data_preprocessor', cfg.data_preprocessor)
         if 'teacher' in cfg.model:
             give_teacher(cfg.model)
         samples = [DataSample().set_gt_label(index) for index in range(2)]

@@ -28,10 +28,10 @@ def parse_args() -> argparse.Namespace:
     performance.add_argument('--page', type=Path, default=DOCS / 'performance.md', help='Markdown page to write')
     performance.add_argument('--readme', type=Path, help='Markdown page whose marked place takes the summary')
     survey = commands.add_parser('survey', help="write the tables of the survey's systems")
-    survey.add_argument(
-        '--page', type=Path, default=DOCS / 'survey.md', help='Markdown page whose marked places take them'
-    )
-    for command in (runs, scores, pages, complexity, ablation, performance, survey):
+    mvit = commands.add_parser('mvit', help='write the tables of multiscale vision transformers')
+    for command, page in ((survey, 'survey.md'), (mvit, 'mvit.md')):
+        command.add_argument('--page', type=Path, default=DOCS / page, help='Markdown page whose marks take them')
+    for command in (runs, scores, pages, complexity, ablation, performance, survey, mvit):
         command.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     return parser.parse_args()
 

@@ -128,9 +128,9 @@ def test_kinetics_configs_load_a_video(name, frames, tmp_path):
     assert cfg.data_preprocessor.num_classes == int(name[8:11])
 
 
-@pytest.mark.parametrize(('name', 'classes'), [('moving_digits', 8), ('moving_digits_digit', 10)])
+@pytest.mark.parametrize(('name', 'classes'), [('moving-digits', 8), ('moving-digits-twin', 10)])
 def test_moving_digits_configs(name, classes):
-    cfg = Config.fromfile(ROOT / f'configs/_base_/datasets/{name}.py')
+    cfg = Config.fromfile(ROOT / f'configs/mvit/mvit-tiny_{name}.py')
     for loader, number in ((cfg.train_dataloader, 8192), (cfg.test_dataloader, 2048)):
         assert loader.dataset.num_videos == number
         dataset = DATASETS.build(loader.dataset | dict(num_videos=4))

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from vt.analysis import survey_page
+from vt.analysis import mvit_page, survey_page
 from vt.analysis.ablation import ablation_tables, score_tables
 from vt.analysis.ablation.run_scores import gather, read_records
 from vt.analysis.attention import attention_page
@@ -127,6 +127,12 @@ def report_performance(args: argparse.Namespace) -> None:
     if args.readme:
         insert(args.readme, 'performance', performance_page.summarise(args.data))
     print(f'written to {args.page} and {figures}')
+
+
+def report_mvit(args: argparse.Namespace) -> None:
+    """Write the tables of multiscale vision transformers: what each model and each ablation costs."""
+    mvit_page.write_page(args.page, ROOT)
+    print(f'written to {args.page}')
 
 
 def report_survey(args: argparse.Namespace) -> None:

@@ -2,7 +2,7 @@
 _base_ = ['../schedules/adamw_bs512-200e.py', '../default_runtime.py']
 
 model = dict(
-    type='ImageClassifier',
+    type='vt.VideoClassifier',
     backbone=dict(type='vt.MViT', num_frames=16, drop_path_rate=0.2),
     head=dict(
         type='vt.DropoutLinearClsHead',
