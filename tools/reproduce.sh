@@ -11,7 +11,8 @@ export python OMP_NUM_THREADS=1
 export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=8589934592:glibc.malloc.hugetlb=1
 
 tables=(repeat digits digits-half twin-digits twin-digits-10e scenes relational-scenes search search-10e five-digits
-    start start-scenes survey)
+    start start-scenes survey moving-digits
+    moving-digits-256)
 ten_epochs=(train_cfg.max_epochs=10 param_scheduler.1.end=2560 param_scheduler.1.T_max=2460)
 third=(train_cfg.max_iters=400 param_scheduler.0.end=40 param_scheduler.1.begin=40 param_scheduler.1.end=400
     param_scheduler.1.T_max=360)
@@ -73,6 +74,16 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             done
             ;;
         survey) each 0 $(find configs/survey -name '*_digits.py' ! -name '*_twin-digits.py' | sort) ;;
+        moving-digits) # the same runs again with their frames shuffled in the test: table 9 of MViT
+            for model in {mvit,vit}-tiny_moving-digits{,-twin}; do
+                row '0 1 2' "$model" "configs/mvit/$model.py"
+                row '0 1 2' "${model}_shuffled" "configs/mvit/$model.py" val_dataloader.dataset.shuffle_frames=True
+            done
+            ;;
+        moving-digits-256) # so few videos tell the variants apart
+            each '0 1 2' configs/mvit/mvit-tiny_moving-digits.py configs/mvit/ablations/*_moving-digits.py |
+                sed 's/$/ train_dataloader.dataset.num_videos=256 train_cfg.val_interval=6/'
+            ;;
         *) echo "there is no table $1; there are: ${tables[*]}" >&2 && return 1 ;;
     esac
 }

@@ -131,7 +131,7 @@ def test_kinetics_configs_load_a_video(name, frames, tmp_path):
 @pytest.mark.parametrize(('name', 'classes'), [('moving-digits', 8), ('moving-digits-twin', 10)])
 def test_moving_digits_configs(name, classes):
     cfg = Config.fromfile(ROOT / f'configs/mvit/mvit-tiny_{name}.py')
-    for loader, number in ((cfg.train_dataloader, 8192), (cfg.test_dataloader, 2048)):
+    for loader, number in ((cfg.train_dataloader, 2048), (cfg.test_dataloader, 2048)):
         assert loader.dataset.num_videos == number
         dataset = DATASETS.build(loader.dataset | dict(num_videos=4))
         assert dataset[0]['inputs'].shape == (3, 8, 32, 32)
