@@ -160,6 +160,11 @@ measure() { # measure TABLE: where the attention of its models goes, and picture
             "$python" tools/show_tokens.py $config "work_dirs/reproduce/$1/${model}_seed-0/iter_1200.pth" \
                 --out docs/tokens_vt-fpn.jpg
             ;;
+        moving-digits)
+            model=mvit-tiny_moving-digits
+            "$python" tools/show_tokens.py configs/mvit/$model.py "work_dirs/reproduce/$1/${model}_seed-0/epoch_6.pth" \
+                --images 3 --module -1 --out docs/tokens_mvit.jpg
+            ;;
     esac
 }
 

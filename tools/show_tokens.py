@@ -8,7 +8,8 @@ def parse_args() -> argparse.Namespace:
     from vt.commands.arguments import ConfigOptions, add_trust_argument
 
     parser = argparse.ArgumentParser(
-        description='Draw where each visual token looks, on given pictures or a few test images.'
+        description='Draw where each visual token looks, or the class token of an MViT, on given pictures or a few '
+        'images or videos of the test set.'
     )
     parser.add_argument('config', help='path of the config')
     parser.add_argument('checkpoint', help='path of the checkpoint')
@@ -26,7 +27,10 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument('--images', type=int, default=6, help='number of test images, spread over the classes')
     parser.add_argument(
-        '--module', type=int, default=0, help='whose tokenizer: 0 for the first VT module or level, -1 the last'
+        '--module',
+        type=int,
+        default=0,
+        help='whose: 0 for the first VT module or level, or block of an MViT; -1 the last',
     )
     parser.add_argument(
         '--cfg-options', nargs='+', action=ConfigOptions, help='settings that override the config, as key=value'

@@ -8,6 +8,12 @@ from mmengine.config import Config
 from torch import nn
 from torch.utils.data import Dataset
 
+from vt.analysis.attention.class_token_figure import (
+    draw_over_time,
+    has_pooling_attention,
+    look_over_time,
+    name_attention,
+)
 from vt.analysis.attention.locality import describe_locality, draw_locality, measure_locality
 from vt.analysis.attention.model_and_images import (
     build_test_set,
@@ -53,22 +59,26 @@ def report_locality(args: argparse.Namespace) -> None:
 
 
 def show_tokens(args: argparse.Namespace) -> None:
-    """Draw where the tokens of one tokenizer look, on given pictures or a few test images."""
+    """Draw where the tokens of one tokenizer look, on given pictures or a few test images; of MViT the class token."""
     cfg = _read(args)
     work_dir = Path(cfg.get('work_dir') or Path('work_dirs', Path(args.config).stem))
     out = args.out or (work_dir if work_dir.is_dir() else Path()) / 'tokens.png'
     check_output(out, args.config, args.checkpoint, *args.pictures)
     model = prepare_model(cfg, args.checkpoint)
-    tokenizer = name_tokenizer(model, args.module)
+    if has_pooling_attention(model):
+        find, look_at, draw = name_attention, look_over_time, draw_over_time
+    else:
+        find, look_at, draw = name_tokenizer, look, draw_attention
+    part = find(model, args.module)
     is_bgr = reads_bgr(cfg)
     dataset = build_test_set(cfg, **dict(lazy_init=True) if args.pictures else {})  # its files needn't be here
     if args.pictures:
         samples = read_pictures(args.pictures, dataset, 'bgr' if is_bgr else 'rgb')
     else:
         samples = [dataset[index] for index in spread_over_classes(dataset, args.images)]
-    images, attention = zip(*(look(model, tokenizer, sample, is_bgr) for sample in samples))
+    images, attention = zip(*(look_at(model, part, sample, is_bgr) for sample in samples))
     titles = [describe_image(model, None if is_segmentation(cfg) else dataset, sample) for sample in samples]
-    draw_attention(images, attention, titles).savefig(out, dpi=100)
+    draw(images, attention, titles).savefig(out, dpi=100)
     print(f'written to {out}')
 
 

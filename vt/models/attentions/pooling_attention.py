@@ -76,6 +76,10 @@ class PoolingAttention(nn.Module):
         """Size of the grid of what leaves the attention."""
         return self.pool_query.out_size(size)
 
+    def key_size(self, size: Size) -> Size:
+        """Size of the grid of keys and values."""
+        return self.pool_key.out_size(size)
+
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P', D)``."""
         queries, keys, values = self._pool(x, size)
@@ -110,4 +114,4 @@ class PoolingAttention(nn.Module):
 
     def _sizes(self, size: Size) -> tuple[Size, Size]:
         """Of the grids of queries and keys."""
-        return self.pool_query.out_size(size), self.pool_key.out_size(size)
+        return self.out_size(size), self.key_size(size)

@@ -1,0 +1,63 @@
+"""Where the class token of a multiscale vision transformer looks, over time."""
+
+import pytest
+import torch
+from mmpretrain.registry import MODELS
+from mmpretrain.structures import DataSample
+
+from vt.analysis.attention.class_token_figure import draw_over_time, look_over_time, name_attention
+from vt.errors import UserError
+
+
+def build(class_tokens=1, **options):
+    arch = dict(channels=8, depths=(1, 1), position=None)
+    backbone = dict(type='vt.MViT', arch=arch, image_size=32, key_value_stride=4, class_tokens=class_tokens, **options)
+    head = dict(type='LinearClsHead', num_classes=3, in_channels=16)
+    kind, preprocessor = ('vt.Video', 'vt.Clip') if 'num_frames' in options else ('Image', 'ClsData')
+    data_preprocessor = dict(type=f'{preprocessor}Preprocessor', mean=[127.5] * 3, std=[127.5] * 3)
+    parts = dict(backbone=backbone, head=head, data_preprocessor=data_preprocessor)
+    return MODELS.build(dict(type=f'{kind}Classifier', **parts)).eval()
+
+
+def make_sample(*sides):
+    torch.manual_seed(0)
+    return dict(inputs=torch.randint(256, (3, *sides), dtype=torch.uint8), data_samples=DataSample().set_gt_label(0))
+
+
+def test_a_map_is_what_the_class_token_takes_of_each_place_and_time():
+    model, sample = build(num_frames=4), make_sample(4, 32, 32)
+    name = name_attention(model, -1)
+    assert name == 'backbone.stages.1.blocks.0.attention.part'
+    part, calls = model.get_submodule(name), []
+    hook = part.register_forward_hook(lambda _, inputs, output: calls.append(inputs))
+    frames, seen = look_over_time(model, name, sample, is_bgr=False)
+    hook.remove()
+    torch.testing.assert_close(frames, sample['inputs'].transpose(0, 1).float() / 255)
+    (x, size), *_ = calls
+    assert size == (2, 8, 8)
+    attention = part.attention(x, size)[0].mean(dim=0)  # 1 + queries, 1 + keys
+    assert seen.shape == part.key_size(size) == (2, 4, 4)
+    torch.testing.assert_close(seen.flatten(), attention[0, 1:])
+
+
+def test_without_a_class_token_it_is_the_mean_of_all_that_look():
+    model = build(class_tokens=0, num_frames=4)
+    _, seen = look_over_time(model, name_attention(model, 0), make_sample(4, 32, 32), is_bgr=True)
+    torch.testing.assert_close(seen.sum(), torch.tensor(1.0))
+
+
+def test_an_image_is_one_frame():
+    model = build()
+    frames, seen = look_over_time(model, name_attention(model, 0), make_sample(32, 32), is_bgr=True)
+    assert (frames.shape, seen.shape) == ((1, 3, 32, 32), (1, 2, 2))
+
+
+def test_two_rows_a_video_and_a_column_a_frame():
+    figure = draw_over_time([torch.rand(4, 3, 8, 8)] * 2, [torch.rand(2, 2, 2)] * 2, ['one', 'two'])
+    assert len(figure.axes) == 4 * 4
+    assert [axis.get_title(loc='left') for axis in figure.axes[::8]] == ['one', 'two']
+
+
+def test_a_block_that_is_not_there():
+    with pytest.raises(UserError, match='--module 2: the model has 2 pooling attentions'):
+        name_attention(build(), 2)
