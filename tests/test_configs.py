@@ -22,7 +22,7 @@ def is_deep(path):
     are built small elsewhere.
     """
     again = any(data in path.stem for data in ('lip', 'cityscapes', 'ade20k')) and 'vt-fpn_r50' not in path.stem
-    is_large = 'survey' in path.parts and not path.stem.endswith(('-tiny_digits', 'deit-small_digits'))
+    is_large = 'survey' in path.parts and path.stem not in ('swin-tiny_digits', 'deit-small_digits')
     is_large |= 'mvit' in path.relative_to(ROOT / 'configs').parts and 'mvit-tiny' not in path.stem
     return 'r101' in path.stem or 'resnet101' in path.stem or again or is_large
 
