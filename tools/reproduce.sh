@@ -12,7 +12,7 @@ export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_t
 
 tables=(repeat digits digits-half twin-digits twin-digits-10e scenes relational-scenes search search-10e five-digits
     start start-scenes survey moving-digits
-    moving-digits-256)
+    moving-digits-512)
 ten_epochs=(train_cfg.max_epochs=10 param_scheduler.1.end=2560 param_scheduler.1.T_max=2460)
 third=(train_cfg.max_iters=400 param_scheduler.0.end=40 param_scheduler.1.begin=40 param_scheduler.1.end=400
     param_scheduler.1.T_max=360)
@@ -80,9 +80,9 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
                 row '0 1 2' "${model}_shuffled" "configs/mvit/$model.py" val_dataloader.dataset.shuffle_frames=True
             done
             ;;
-        moving-digits-256) # so few videos tell the variants apart
+        moving-digits-512) # so few videos tell the variants apart
             each '0 1 2' configs/mvit/mvit-tiny_moving-digits.py configs/mvit/ablations/*_moving-digits.py |
-                sed 's/$/ train_dataloader.dataset.num_videos=256 train_cfg.val_interval=6/'
+                sed 's/$/ train_dataloader.dataset.num_videos=512 train_cfg.val_interval=6/'
             ;;
         *) echo "there is no table $1; there are: ${tables[*]}" >&2 && return 1 ;;
     esac
