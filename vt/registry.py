@@ -57,6 +57,7 @@ HOOKS = Registry(
         'vt.engine.interruption.preemption',
         'vt.engine.interruption.resume',
         'vt.engine.picture_hooks',
+        'vt.engine.redraw_hook',
         'vt.checkpoints.weights',
     ],
 )

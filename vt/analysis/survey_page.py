@@ -22,6 +22,7 @@ SYSTEMS = Path(__file__).with_name('survey_systems.json')
 CONFIG = 'configs/survey/{}_16xb64-300e_in1k.py'
 SPEEDS = 'docs/benchmarks/survey/{}_cpu.json'  # as tools/benchmark_survey.sh writes them
 TWINS = dict(timm='twin', mmpretrain='mmpretrain')  # libraries, and a system's key for its name there
+PARTIAL = ('vt.ClassAttention', 'vt.SparseAttention', 'vt.PerformerAttention')  # not of all tokens, or without a map
 # What stands for a part's config in a cell; a part that is not here goes by its name.
 WORDS = {
     'vt.PatchEmbed': lambda c: (
@@ -53,6 +54,12 @@ WORDS = {
     'vt.HeadMixing': lambda c: 'heads mixed',
     'vt.ClassAttention': lambda c: 'class attention',
     'vt.CosineAttention': lambda c: 'cosines',
+    'vt.SparseAttention': lambda c: ' and '.join(
+        dict(local='neighbours by a mask', stride='a coarser grid by a mask')[key]
+        for key in ('local', 'stride')
+        if key in c
+    ),
+    'vt.PerformerAttention': lambda c: 'random features',
 }
 
 
@@ -102,14 +109,15 @@ def _attentions(config: Config) -> list[dict]:
     own = [part for part in _parts(config, 'attention') if part.get('type', PARTS['attention']) != PARTS['attention']]
     own = [part for part in own if part['type'] in WORDS]
     seen = [*_of_attention(config, 'windows', 'reduce'), *own, *_of_attention(config, 'mix', 'mix_maps', 'local')]
-    plain = any(not part.get('windows') and not part.get('reduce') and part.get('type', '') != 'vt.ClassAttention'
+    plain = any(not part.get('windows') and not part.get('reduce') and part.get('type', '') not in PARTIAL
                 for part in _parts(config, 'attention'))  # fmt: skip
     return [*seen, *(['all to all'] if plain else [])]
 
 
 def _norms(config: Config) -> list:
-    kinds = {str(stage.get('norm_cfg', {}).get('type', 'LN')).removeprefix('vt.') for stage in _stages(config)}
-    extra = [word for key, word in dict(post_norm='behind the part', layer_scale='LayerScale').items()
+    norms = [stage.get('norm_cfg', {}) for stage in _stages(config)]
+    kinds = {'none' if norm is None else str(norm.get('type', 'LN')).removeprefix('vt.') for norm in norms}
+    extra = [word for key, word in dict(post_norm='behind the part', layer_scale='LayerScale', rezero='ReZero').items()
              if any(stage.get(key) for stage in _stages(config))]  # fmt: skip
     return [*sorted(kinds), *extra]
 
@@ -175,7 +183,7 @@ def describe_costs(root: Path) -> list[dict[str, str]]:
                 'published': f'{parameters}',
                 'G FLOPs': f'{cost.flops / 1e9:.2f}',
                 'published ': f'{flops}',
-                'top-1, published': f'{top1}',
+                'top-1, published': '-' if top1 is None else f'{top1}',
                 'validated by': _validation(system),
                 'note': system.get('why', ''),
             }

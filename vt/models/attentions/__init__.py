@@ -3,7 +3,9 @@
 from .class_attention import ClassAttention
 from .graph_convolution import GraphConvolution
 from .multi_head import Attention
+from .performer import PerformerAttention
 from .reductions import PoolingReduction, PyramidReduction, StridedReduction
+from .sparse import SparseAttention
 from .token_transformer import TokenTransformer
 from .value_transformer import ValueTransformer
 from .variants import CosineAttention, HeadMixing, ParallelAttention
@@ -16,8 +18,10 @@ __all__ = [
     'GraphConvolution',
     'HeadMixing',
     'ParallelAttention',
+    'PerformerAttention',
     'PoolingReduction',
     'PyramidReduction',
+    'SparseAttention',
     'StridedReduction',
     'TokenTransformer',
     'ValueTransformer',

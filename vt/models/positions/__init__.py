@@ -4,6 +4,7 @@ from .absolute import AbsolutePosition, resize_positions
 from .conditional import ConditionalPosition
 from .position_encoder import PositionEncoder
 from .relative import ContinuousPositionBias, RelativePositionBias
+from .sinusoidal import SinusoidalPosition
 
 __all__ = [
     'AbsolutePosition',
@@ -11,5 +12,6 @@ __all__ = [
     'ContinuousPositionBias',
     'PositionEncoder',
     'RelativePositionBias',
+    'SinusoidalPosition',
     'resize_positions',
 ]

@@ -1,0 +1,182 @@
+"""The survey's second half, small but as ``configs/survey`` has it, against literal equations, in float64."""
+
+import math
+
+import literal_survey_second as literal
+import pytest
+import torch
+from literal_equations import softmax
+from survey_backbones import assert_is_its_equations, build, randomise
+from torch import nn
+
+from vt.engine.redraw_hook import RedrawHook
+from vt.errors import UserError
+from vt.models import PerformerAttention, PostNormBlock, SinusoidalPosition, SparseAttention
+from vt.models.attentions.performer import draw_directions, log_features
+
+pytestmark = pytest.mark.filterwarnings('ignore:Unnecessary conv bias')
+
+# Of each system its equations, and whether a class token is what leaves it.
+SYSTEMS = {
+    'vit-rezero': (literal.rezero, True),
+    'vit-early-conv': (literal.early_convolutions, True),
+    'vit-sparse': (literal.sparse, True),
+    'vit-performer': (literal.performer, True),
+}
+
+
+@pytest.fixture(autouse=True)
+def _double_precision():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize(
+    ('name', 'stages', 'batch', 'size'),
+    [
+        ('vit-rezero', None, 2, (32, 48)),
+        ('vit-early-conv', None, 2, (32, 48)),
+        ('vit-sparse', None, 2, (96, 112)),
+        ('vit-performer', None, 2, (32, 48)),
+    ],
+)
+def test_system_is_its_equations(name, stages, batch, size):
+    torch.manual_seed(sum(size))
+    assert_is_its_equations(*SYSTEMS[name], build(name, size, stages), batch, size, stages)
+
+
+@pytest.mark.parametrize(
+    ('name', 'stages', 'batch', 'size'),
+    [('vit-early-conv', None, 2, (32, 48))],
+)
+def test_system_is_its_equations_in_training(name, stages, batch, size):
+    """By the statistics of the batch."""
+    torch.manual_seed(sum(size))
+    backbone = build(name, size, stages, training=True)
+    assert_is_its_equations(*SYSTEMS[name], backbone, batch, size, stages, training=True)
+
+
+def test_a_block_of_rezero_begins_as_the_identity():
+    model = build('vit-rezero', 32)
+    block = model.stages[0].blocks[0]
+    block.attention.scale.weight.data.zero_()
+    x = torch.randn(2, 5, 12)
+    assert torch.equal(block(x, (2, 2)), x)
+    assert block.attention.scale is block.feed_forward.scale
+
+
+def test_positive_features_are_exact_in_expectation():
+    """The kernel ``exp(x . y)``, of orthogonal directions and of more than there are dimensions."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(2, 4, generator=generator) / 3
+    products = []
+    for _ in range(2000):
+        directions = draw_directions(6, 4, generator)
+        products.append(log_features(x, directions).exp() @ log_features(y, directions).exp())
+    products = torch.stack(products)
+    error = products.std() / len(products) ** 0.5
+    assert abs(products.mean() - (x @ y).exp()) < 4 * error < 0.05
+
+
+def test_orthogonal_directions_are_normal_ones():
+    directions = torch.stack([draw_directions(4, 4, torch.Generator().manual_seed(seed)) for seed in range(2000)])
+    products = directions @ directions.mT
+    torch.testing.assert_close(products * (1 - torch.eye(4)), torch.zeros_like(products), atol=1e-12, rtol=0)
+    assert directions.mean(dim=0).abs().max() < 0.12
+    torch.testing.assert_close((directions.mT @ directions).mean(dim=0) / 4, torch.eye(4), atol=0.1, rtol=0)
+
+
+def test_many_features_come_near_to_attention_and_are_finite_for_large_logits():
+    torch.manual_seed(0)
+    part = PerformerAttention(8, 2, num_features=20000).requires_grad_(False)
+    x = torch.randn(1, 6, 8)
+    q, k, _ = part._project(x, (2, 3))
+    torch.testing.assert_close(part.attention(x, (2, 3)), softmax(q @ k.mT / 2, dim=-1), atol=0.02, rtol=0)
+    few = PerformerAttention(8, 2, num_features=4).float()
+    assert few(100 * x.float(), (2, 3)).isfinite().all()
+
+
+def test_features_are_redrawn_on_request_alike_in_all_processes():
+    model = nn.Sequential(PerformerAttention(8, 2), PerformerAttention(8, 2))
+    before = [part.directions.clone() for part in model]
+
+    def drawn_at(step):
+        runner = type('Runner', (), dict(iter=step, model=model))()
+        RedrawHook(interval=2).after_train_iter(runner, step)
+        return [part.directions.clone() for part in model]
+
+    assert all(map(torch.equal, drawn_at(0), before))
+    first = drawn_at(1)
+    assert not torch.equal(first[0], before[0])
+    assert not torch.equal(first[0], first[1])
+    assert not torch.equal(drawn_at(3)[0], first[0])
+    assert torch.equal(drawn_at(1)[0], first[0])
+
+
+@pytest.mark.parametrize('size', [(5, 7), (3, 4)])
+def test_sparse_maps_are_of_those_that_are_seen(size):
+    torch.manual_seed(0)
+    part = SparseAttention(8, 2, size=(5, 7), local=1, stride=3, bias=None)
+    maps = part.attention(torch.randn(2, 1 + size[0] * size[1], 8), size)
+    torch.testing.assert_close(maps.sum(dim=-1), torch.ones_like(maps.sum(dim=-1)))
+    for i in range(size[0] * size[1]):
+        for j in range(size[0] * size[1]):
+            rows, columns = (abs(a - b) for a, b in zip(divmod(i, size[1]), divmod(j, size[1])))
+            assert (maps[..., 1 + i, 1 + j] > 0).all() == (max(rows, columns) <= 1 or rows % 3 == columns % 3 == 0)
+
+
+def test_normalised_sums_are_torchs_first_transformer():
+    torch.manual_seed(0)
+    block = PostNormBlock(
+        12, (2, 3), 3, dict(type='vt.Attention'), dict(type='vt.FeedForward'), norm_cfg=dict(type='LN')
+    )
+    twin = nn.TransformerEncoderLayer(12, 3, 48, dropout=0.0, activation='gelu', batch_first=True)
+    randomise(twin)
+    state = twin.state_dict()
+    names = {
+        'self_attn.in_proj_': 'attention.part.qkv.',
+        'self_attn.out_proj.': 'attention.part.proj.',
+        'linear1.': 'feed_forward.part.enter.',
+        'linear2.': 'feed_forward.part.leave.',
+        'norm1.': 'attention_norm.',
+        'norm2.': 'feed_forward_norm.',
+    }
+    for name, tensor in state.items():
+        (old,) = (old for old in names if name.startswith(old))
+        block.state_dict()[name.replace(old, names[old])].copy_(tensor)
+    x = torch.randn(2, 6, 12)
+    torch.testing.assert_close(block(x, (2, 3)), twin(x))
+
+
+@pytest.mark.parametrize('size', [(3, 4), (2, 5)])
+def test_waves_of_the_columns_and_the_rows(size):
+    part = SinusoidalPosition(8, (3, 4), num_class_tokens=1, temperature=100.0)
+    x = torch.zeros(1, 1 + size[0] * size[1], 8)
+    expected = [torch.zeros(8)]
+    for row in range(size[0]):
+        for column in range(size[1]):
+            waves = [wave(place / 10**i) for place in (row, column) for wave in (math.sin, math.cos) for i in range(2)]
+            expected.append(torch.tensor(waves))
+    torch.testing.assert_close(part(x, size)[0], torch.stack(expected), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ('build_part', 'words'),
+    [
+        (lambda: SparseAttention(8, 2), 'neither local nor stride'),
+        (lambda: SparseAttention(8, 2, stride=0), 'stride=0 at least 1'),
+        (lambda: SparseAttention(8, 2, local=1, windows=dict(type='vt.Windows')), 'its mask and windows together'),
+        (lambda: PerformerAttention(8, 2, bias=dict(type='vt.RelativePositionBias')), 'no map, and bias needs one'),
+        (lambda: SinusoidalPosition(6, (2, 2)), 'channels=6 is not divisible by sines and cosines of two sides=4'),
+        (lambda: build('vit-rezero', 32, layer_scale=1.0), 'rezero and layer_scale together'),
+        (
+            lambda: PostNormBlock(8, (2, 2), 2, {}, {}, between=dict(type='vt.OnMap'), norm_cfg=dict(type='LN')),
+            'norms the sums, and between',
+        ),
+    ],
+)
+def test_what_does_not_fit_is_one_clear_line(build_part, words):
+    with pytest.raises(UserError, match=words) as error:
+        build_part()
+    assert '\n' not in str(error.value)
