@@ -117,7 +117,7 @@ def test_features_are_redrawn_on_request_alike_in_all_processes():
 @pytest.mark.parametrize('size', [(5, 7), (3, 4)])
 def test_sparse_maps_are_of_those_that_are_seen(size):
     torch.manual_seed(0)
-    part = SparseAttention(8, 2, size=(5, 7), local=1, stride=3, bias=None)
+    part = SparseAttention(8, 2, size=(5, 7), near=1, stride=3, bias=None)
     maps = part.attention(torch.randn(2, 1 + size[0] * size[1], 8), size)
     torch.testing.assert_close(maps.sum(dim=-1), torch.ones_like(maps.sum(dim=-1)))
     for i in range(size[0] * size[1]):
@@ -164,9 +164,9 @@ def test_waves_of_the_columns_and_the_rows(size):
 @pytest.mark.parametrize(
     ('build_part', 'words'),
     [
-        (lambda: SparseAttention(8, 2), 'neither local nor stride'),
+        (lambda: SparseAttention(8, 2), 'neither near nor stride'),
         (lambda: SparseAttention(8, 2, stride=0), 'stride=0 at least 1'),
-        (lambda: SparseAttention(8, 2, local=1, windows=dict(type='vt.Windows')), 'its mask and windows together'),
+        (lambda: SparseAttention(8, 2, near=1, windows=dict(type='vt.Windows')), 'its mask and windows together'),
         (lambda: PerformerAttention(8, 2, bias=dict(type='vt.RelativePositionBias')), 'no map, and bias needs one'),
         (lambda: SinusoidalPosition(6, (2, 2)), 'channels=6 is not divisible by sines and cosines of two sides=4'),
         (lambda: build('vit-rezero', 32, layer_scale=1.0), 'rezero and layer_scale together'),

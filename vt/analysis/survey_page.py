@@ -55,9 +55,7 @@ WORDS = {
     'vt.ClassAttention': lambda c: 'class attention',
     'vt.CosineAttention': lambda c: 'cosines',
     'vt.SparseAttention': lambda c: ' and '.join(
-        dict(local='neighbours by a mask', stride='a coarser grid by a mask')[key]
-        for key in ('local', 'stride')
-        if key in c
+        ['neighbours by a mask'] * ('near' in c) + ['a coarser grid by a mask'] * ('stride' in c)
     ),
     'vt.PerformerAttention': lambda c: 'random features',
 }

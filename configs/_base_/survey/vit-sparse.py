@@ -3,7 +3,7 @@ _base_ = 'deit-small.py'
 
 stages = _base_.system.backbone.stages
 stages[0]['attention'] = [
-    dict(type='vt.SparseAttention', local=2),
+    dict(type='vt.SparseAttention', near=2),
     dict(type='vt.SparseAttention', stride=4),
 ]
 

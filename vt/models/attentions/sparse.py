@@ -25,7 +25,7 @@ class SparseAttention(Attention):
 
     Args:
         channels, num_heads, size, others: as in :class:`Attention`, without ``windows`` and ``reduce``.
-        local: how many rows and columns away a token is still seen; None for no neighbours.
+        near: how many rows and columns away a token is still seen; None for no neighbours.
         stride: tokens are seen whose rows and columns are so many apart, or a multiple of it; None for none of them.
 
     Raises:
@@ -37,19 +37,19 @@ class SparseAttention(Attention):
         channels: int,
         num_heads: int,
         size: Size = (0, 0),
-        local: int | None = None,
+        near: int | None = None,
         stride: int | None = None,
         **kwargs,
     ) -> None:
         for slot in ('windows', 'reduce'):
             if kwargs.get(slot):
                 raise UserError(f'SparseAttention: its mask and {slot} together; leave out one of the two')
-        if local is None and stride is None:
-            raise UserError('SparseAttention: neither local nor stride; give one of the two, or use vt.Attention')
-        if (local or 0) < 0 or (stride is not None and stride < 1):
-            raise UserError(f'SparseAttention: local={local} must not be negative, stride={stride} at least 1')
+        if near is None and stride is None:
+            raise UserError('SparseAttention: neither near nor stride; give one of the two, or use vt.Attention')
+        if (near or 0) < 0 or (stride is not None and stride < 1):
+            raise UserError(f'SparseAttention: near={near} must not be negative, stride={stride} at least 1')
         super().__init__(channels, num_heads, size=size, **kwargs)
-        self.near, self.stride = local, stride  # local is what adds to V
+        self.near, self.stride = near, stride
         self.size = tuple(size)
         self.register_buffer('hidden', ~self.seen(size), persistent=False)
 
