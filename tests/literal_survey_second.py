@@ -16,11 +16,14 @@ from literal_survey import (
     branches,
     convolution,
     every,
+    gelu,
     layer_norm,
     linear,
     mlp,
+    plain_block,
     relu,
     self_attention,
+    sigmoid,
     tokens_of,
     under,
 )
@@ -118,3 +121,40 @@ def performer(x: Tensor, w: Weights, heads: Sequence[int], training: bool = Fals
         return x + mlp(layer_norm(x, norm2, 1e-6), feed_forward)
 
     return in_small_vit(x, w, block)
+
+
+# TokenLearner and TokenFuser: maps over the pixels, whose averages are the tokens, and gates.
+
+
+def pixel_logits(x: Tensor, w: Weights) -> Tensor:
+    """Of each pixel its logit in each map, ``(N, P, L)``."""
+    hidden = gelu(linear(layer_norm(x, under(w, '0'), 1e-6), under(w, '1')))
+    return linear(hidden, under(w, '3'))
+
+
+def learned_tokens(x: Tensor, w: Weights) -> Tensor:
+    """Pixels ``(N, P, C)`` to as many tokens as there are maps."""
+    maps = softmax(pixel_logits(x, under(w, 'maps')), dim=1)
+    return torch.stack([(weights[..., None] * x).sum(dim=1) for weights in maps.unbind(-1)], dim=1)
+
+
+def fused(x: Tensor, tokens: Tensor, w: Weights) -> Tensor:
+    """Pixels ``(N, P, C)``, and what each takes of the mixed tokens."""
+    tokens = layer_norm(tokens, under(w, 'norm'), 1e-6).unbind(1)
+    weight, bias = w['mix.weight'], w['mix.bias']
+    mixed = [sum(weight[i, j] * tokens[j] for j in range(len(tokens))) + bias[i] for i in range(len(tokens))]
+    gates = sigmoid(pixel_logits(x, under(w, 'gates'))).unbind(-1)
+    return x + sum(
+        gate[..., None] * layer_norm(token, under(w, 'mixed_norm'), 1e-6)[:, None] for gate, token in zip(gates, mixed)
+    )
+
+
+def token_learner(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+    first, second = every(w, 'stages')
+    x = tokens_of(convolution(x, under(first, 'embed.projection'), 16, stride=16)) + first['position.vectors']
+    for block in every(first, 'blocks'):
+        x = plain_block(x, block, heads[0], 1e-6)
+    x = learned_tokens(x, under(second, 'embed.tokenizer'))
+    for block in every(second, 'blocks'):
+        x = plain_block(x, block, heads[1], 1e-6)
+    return layer_norm(x, under(second, 'norm'), 1e-6)

@@ -1,17 +1,26 @@
 """The survey's second half, small but as ``configs/survey`` has it, against literal equations, in float64."""
 
+import functools
 import math
 
 import literal_survey_second as literal
 import pytest
 import torch
 from literal_equations import softmax
-from survey_backbones import assert_is_its_equations, build, randomise
+from survey_backbones import assert_equal_with_gradients, assert_is_its_equations, build, randomise
 from torch import nn
 
 from vt.engine.redraw_hook import RedrawHook
 from vt.errors import UserError
-from vt.models import PerformerAttention, PostNormBlock, SinusoidalPosition, SparseAttention
+from vt.models import (
+    PerformerAttention,
+    PostNormBlock,
+    SinusoidalPosition,
+    SparseAttention,
+    TokenFuser,
+    TokenizedBlock,
+    TokenLearner,
+)
 from vt.models.attentions.performer import draw_directions, log_features
 
 pytestmark = pytest.mark.filterwarnings('ignore:Unnecessary conv bias')
@@ -22,6 +31,7 @@ SYSTEMS = {
     'vit-early-conv': (literal.early_convolutions, True),
     'vit-sparse': (literal.sparse, True),
     'vit-performer': (literal.performer, True),
+    'vit-tokenlearner': (literal.token_learner, False),
 }
 
 
@@ -39,6 +49,7 @@ def _double_precision():
         ('vit-early-conv', None, 2, (32, 48)),
         ('vit-sparse', None, 2, (96, 112)),
         ('vit-performer', None, 2, (32, 48)),
+        ('vit-tokenlearner', None, 2, (32, 48)),
     ],
 )
 def test_system_is_its_equations(name, stages, batch, size):
@@ -149,6 +160,34 @@ def test_normalised_sums_are_torchs_first_transformer():
     torch.testing.assert_close(block(x, (2, 3)), twin(x))
 
 
+def test_a_block_on_learned_tokens_is_its_equations():
+    torch.manual_seed(0)
+    parts = dict(attention=dict(type='vt.Attention'), feed_forward=dict(type='vt.FeedForward'))
+    tokens = dict(
+        tokenizer=dict(type='vt.TokenLearner', num_tokens=3, hidden_channels=5),
+        fuser=dict(type='vt.TokenFuser', num_tokens=3, hidden_channels=5),
+    )
+    block = TokenizedBlock(12, (2, 5), 3, **parts, **tokens, norm_cfg=dict(type='LN', eps=1e-6))
+
+    def theirs(x, weights):
+        learned = literal.learned_tokens(x, literal.under(weights, 'tokenizer'))
+        learned = literal.plain_block(learned, weights, 3, 1e-6)
+        return literal.fused(x, learned, literal.under(weights, 'fuser'))
+
+    block.forward = functools.partial(block.forward, size=(2, 5))
+    assert_equal_with_gradients(randomise(block), theirs, torch.randn(2, 10, 12))
+
+
+def test_learned_tokens_are_averages_and_gates_lie_between():
+    x, tokens = torch.randn(2, 8, 3, 4), torch.randn(2, 5, 8)
+    maps = TokenLearner(8, 8, num_tokens=5).attention(x)
+    assert maps.shape == (2, 1, 5, 3, 4)
+    torch.testing.assert_close(maps.sum(dim=(-2, -1)), torch.ones(2, 1, 5))
+    gates = TokenFuser(8, 8, num_tokens=5).attention(x, tokens)
+    assert gates.shape == (2, 1, 5, 3, 4)
+    assert 0 < gates.min() < gates.max() < 1
+
+
 @pytest.mark.parametrize('size', [(3, 4), (2, 5)])
 def test_waves_of_the_columns_and_the_rows(size):
     part = SinusoidalPosition(8, (3, 4), num_class_tokens=1, temperature=100.0)
@@ -169,6 +208,7 @@ def test_waves_of_the_columns_and_the_rows(size):
         (lambda: SparseAttention(8, 2, near=1, windows=dict(type='vt.Windows')), 'its mask and windows together'),
         (lambda: PerformerAttention(8, 2, bias=dict(type='vt.RelativePositionBias')), 'no map, and bias needs one'),
         (lambda: SinusoidalPosition(6, (2, 2)), 'channels=6 is not divisible by sines and cosines of two sides=4'),
+        (lambda: TokenFuser(8, 4), 'in_channels=8 and token_channels=4 differ'),
         (lambda: build('vit-rezero', 32, layer_scale=1.0), 'rezero and layer_scale together'),
         (
             lambda: PostNormBlock(8, (2, 2), 2, {}, {}, between=dict(type='vt.OnMap'), norm_cfg=dict(type='LN')),

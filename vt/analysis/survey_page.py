@@ -33,6 +33,9 @@ WORDS = {
         f'{len(c["layers"])} convolution{"s" * (len(c["layers"]) > 1)}'
         + (f', {c["patch"]["kernel_size"]}x{c["patch"]["kernel_size"]} patches' if c.get('patch') else '')
     ),
+    'vt.TokenizerEmbed': lambda c: (
+        f'{c["tokenizer"]["num_tokens"]} tokens of {c["tokenizer"]["type"].removeprefix("vt.")}'
+    ),
     'vt.AbsolutePosition': lambda c: 'learned, absolute',
     'vt.ConditionalPosition': lambda c: 'depthwise convolution, added',
     'vt.RelativePositionBias': lambda c: 'relative bias',
@@ -178,9 +181,9 @@ def describe_costs(root: Path) -> list[dict[str, str]]:
             {
                 'system': f'[{system["title"]}](../{CONFIG.format(name)})',
                 'M parameters': f'{cost.parameters / 1e6:.2f}',
-                'published': f'{parameters}',
+                'published': '-' if parameters is None else f'{parameters}',
                 'G FLOPs': f'{cost.flops / 1e9:.2f}',
-                'published ': f'{flops}',
+                'published ': '-' if flops is None else f'{flops}',
                 'top-1, published': '-' if top1 is None else f'{top1}',
                 'validated by': _validation(system),
                 'note': system.get('why', ''),

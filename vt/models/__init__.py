@@ -21,9 +21,9 @@ from .attentions import (
 from .backbones import TokenBackbone, VTResNet
 from .block import Block
 from .classifiers import DistilledClassifier
-from .embeddings import ConvolutionalEmbed, PatchEmbed, PatchMerging
+from .embeddings import ConvolutionalEmbed, PatchEmbed, PatchMerging, TokenizerEmbed
 from .feed_forward import FeedForward, SqueezeExcite
-from .fusers import Projector
+from .fusers import Projector, TokenFuser
 from .grid import OnMap
 from .heads import DistillationTokenHead, DropoutLinearClsHead
 from .necks import LayerwiseClassAttention, TokenAverage, TokenEncoder
@@ -38,6 +38,7 @@ from .positions import (
 )
 from .post_norm_block import PostNormBlock
 from .recording import Record, record_attention
+from .tokenized_block import TokenizedBlock
 from .tokenizers import (
     AttentionTokenizer,
     ClusteringTokenizer,
@@ -46,6 +47,7 @@ from .tokenizers import (
     PoolingTokenizer,
     RecurrentTokenizer,
     Tokenizer,
+    TokenLearner,
 )
 from .vt_module import VTModule
 
@@ -92,8 +94,12 @@ __all__ = [
     'TokenBackbone',
     'TokenBatchNorm',
     'TokenEncoder',
+    'TokenFuser',
+    'TokenLearner',
     'TokenTransformer',
+    'TokenizedBlock',
     'Tokenizer',
+    'TokenizerEmbed',
     'VTModule',
     'VTResNet',
     'ValueTransformer',

@@ -2,5 +2,6 @@
 
 from .patches import PatchEmbed, PatchMerging
 from .stems import ConvolutionalEmbed
+from .tokenized import TokenizerEmbed
 
-__all__ = ['ConvolutionalEmbed', 'PatchEmbed', 'PatchMerging']
+__all__ = ['ConvolutionalEmbed', 'PatchEmbed', 'PatchMerging', 'TokenizerEmbed']
