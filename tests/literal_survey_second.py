@@ -12,20 +12,30 @@ from literal_equations import softmax, split
 from literal_survey import (
     Size,
     Weights,
+    attend,
+    average_pooling,
     batch_norm,
     branches,
+    by_half,
     convolution,
     every,
+    framed,
     gelu,
+    in_windows,
     layer_norm,
     linear,
+    map_of,
     mlp,
+    patches_or_merged,
     plain_block,
+    relative_bias,
     relu,
     self_attention,
     sigmoid,
     tokens_of,
     under,
+    under_kernel,
+    window_attention,
 )
 from torch import Tensor
 
@@ -158,3 +168,138 @@ def token_learner(x: Tensor, w: Weights, heads: Sequence[int], training: bool = 
     for block in every(second, 'blocks'):
         x = plain_block(x, block, heads[1], 1e-6)
     return layer_norm(x, under(second, 'norm'), 1e-6)
+
+
+# ELSA: a token's map of its neighbours, by convolutions over products of queries and keys; the ghost head.
+
+
+def grouped(x: Tensor, w: Weights, side: int, groups: int) -> Tensor:
+    """A convolution of the channels of each group by themselves; the size stays."""
+    results = []
+    for part, weight, bias in zip(x.chunk(groups, dim=-1), w['weight'].chunk(groups), w['bias'].chunk(groups)):
+        results.append(convolution(part, dict(weight=weight, bias=bias), side, padding=side // 2))
+    return torch.cat(results, dim=-1)
+
+
+def hadamard_attention(x: Tensor, w: Weights, heads: int, group_width: int = 4) -> Tensor:
+    """On a map, 7x7 neighbours."""
+    inner = len(w['local_maps.0.weight'])
+    q, k, v = linear(x, under(w, 'qkv')).split([inner, inner, x.shape[-1]], dim=-1)
+    maps = gelu(grouped(q * k, under(w, 'local_maps.0'), 7, inner // group_width))
+    maps = [softmax(a, dim=-1) for a in split(convolution(maps, under(w, 'local_maps.2'), 1), heads)]
+    read = []
+    for i, j, seen in under_kernel(framed(v, 3), 7, 1):
+        for head, v_h in enumerate(split(seen, heads)):
+            own = slice(head * v_h.shape[-1], (head + 1) * v_h.shape[-1])
+            weight = maps[head][..., 7 * i + j, None]
+            weight = weight * w['ghost_scale'][own, 0, i, j] if 'ghost_scale' in w else weight
+            weight = weight + w['ghost_shift'][own, 0, i, j] if 'ghost_shift' in w else weight
+            read.append(weight * v_h)
+    return linear(torch.cat([sum(read[head::heads]) for head in range(heads)], dim=-1), under(w, 'proj'))
+
+
+def swin_with(x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int], attention: Callable) -> Tensor:
+    """Swin, whose blocks have ``attention(map, weights, heads, stage, index, is_last)``."""
+    for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
+        x = patches_or_merged(x, under(w_s, 'embed'), stage == 0)
+        blocks = every(w_s, 'blocks')
+        for index, block in enumerate(blocks):
+            norm1, weights, norm2, feed_forward = branches(block)
+            x = x + attention(layer_norm(x, norm1, 1e-5), weights, h, stage, index, index == len(blocks) - 1)
+            x = x + mlp(layer_norm(x, norm2, 1e-5), feed_forward)
+    return tokens_of(layer_norm(x, under(w_s, 'norm'), 1e-5) if 3 in stages else x)
+
+
+def shifted_attention(x: Tensor, w: Weights, heads: int, index: int) -> Tensor:
+    shift = by_half(x.shape[1:3], (7, 7)) if index % 2 else (0, 0)
+    return linear(window_attention(x, w, heads, (7, 7), shift=shift)[0], under(w, 'proj'))
+
+
+def elsa(
+    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
+) -> Tensor:
+    def attention(x: Tensor, w: Weights, heads: int, stage: int, index: int, is_last: bool) -> Tensor:
+        return shifted_attention(x, w, heads, index) if stage == 3 else hadamard_attention(x, w, heads)
+
+    return swin_with(x, w, heads, stages, attention)
+
+
+# HSwin: windows, and in the last block of a stage attention to averages over 7x7 cells.
+
+
+def pooled_attention(x: Tensor, w: Weights, heads: int) -> Tensor:
+    pooled = convolution(average_pooling(x, (7, 7)), under(w, 'reduce.convolution'), 1)
+    pooled = gelu(layer_norm(tokens_of(pooled), under(w, 'reduce.norm'), 1e-5))
+    k, v = linear(pooled, under(w, 'key_value')).chunk(2, dim=-1)
+    read = attend(linear(tokens_of(x), under(w, 'query')), k, v, heads)
+    return map_of(linear(read, under(w, 'proj')), x.shape[1:3])
+
+
+def hswin(
+    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
+) -> Tensor:
+    def attention(x: Tensor, w: Weights, heads: int, stage: int, index: int, is_last: bool) -> Tensor:
+        return pooled_attention(x, w, heads) if is_last else shifted_attention(x, w, heads, index)
+
+    return swin_with(x, w, heads, stages, attention)
+
+
+# MSG: a messenger a window, first of its tokens; of a region's messengers the channels are shuffled.
+
+
+def even(x: Tensor) -> Tensor:
+    """A map with a row and a column of zeros more where it lacks them."""
+    rows, columns = x.shape[1:3]
+    return framed(x, 1)[:, 1 : 1 + rows + rows % 2, 1 : 1 + columns + columns % 2]
+
+
+def with_messengers(x: Tensor, messengers: Tensor, w: Weights, heads: int) -> tuple[Tensor, Tensor]:
+    """The attention, of a map and the map of messengers, one for 7x7 tokens."""
+    bias = relative_bias(w['bias.table'], (7, 7))
+    whole = torch.cat([w['bias.to_messenger'].expand(-1, 49, 1), bias], dim=2)
+    whole = torch.cat([w['bias.from_messenger'].expand(-1, 1, 50), whole], dim=1)
+    said = []
+
+    def relate(tokens: Tensor, hidden: None) -> Tensor:
+        row, column = divmod(len(said), messengers.shape[2])
+        tokens = torch.cat([messengers[:, row, column, None], tokens], dim=1)
+        read = linear(attend(*linear(tokens, under(w, 'qkv')).chunk(3, dim=-1), heads, whole), under(w, 'proj'))
+        said.append(read[:, 0])
+        return read[:, 1:]
+
+    return in_windows(x, (7, 7), relate), torch.stack(said, dim=1).reshape(messengers.shape)
+
+
+def shuffled(messengers: Tensor, region: int) -> Tensor:
+    rows, columns, c = messengers.shape[1:]
+    down, across = math.gcd(rows, region), math.gcd(columns, region)
+    share = c // (down * across)
+    result = torch.zeros_like(messengers)
+    for row in range(rows):
+        for column in range(columns):
+            top, left = row - row % down, column - column % across
+            own = row % down * across + column % across
+            others = [messengers[:, top + i, left + j] for i in range(down) for j in range(across)]
+            result[:, row, column] = torch.cat([m[:, own * share : (own + 1) * share] for m in others], dim=-1)
+    return result
+
+
+def msg(
+    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
+) -> Tensor:
+    for w_s, h, stage, region in zip(every(w, 'stages'), heads, stages, (4, 4, 2, 1)):
+        embed = under(w_s, 'embed')
+        if stage == 0:
+            x = patches_or_merged(x, under(embed, 'embed'), True)
+            rows, columns = (-(-side // 7) for side in x.shape[1:3])
+            own = [embed['messengers'][:, row % 4, column % 4] for row in range(rows) for column in range(columns)]
+            messengers = torch.stack(own, dim=1).reshape(1, rows, columns, -1).expand(len(x), -1, -1, -1)
+        else:
+            x, messengers = (patches_or_merged(even(each), embed, False) for each in (x, messengers))
+        for block in every(w_s, 'blocks'):
+            norm1, attention, norm2, feed_forward = branches(block)
+            read, said = with_messengers(layer_norm(x, norm1, 1e-5), layer_norm(messengers, norm1, 1e-5), attention, h)
+            x, messengers = x + read, shuffled(messengers + said, region)
+            x, messengers = (each + mlp(layer_norm(each, norm2, 1e-5), feed_forward) for each in (x, messengers))
+    x = torch.cat([tokens_of(messengers), tokens_of(x)], dim=1)
+    return layer_norm(x, under(w_s, 'norm'), 1e-5) if 3 in stages else x

@@ -31,10 +31,10 @@ def shrink(stage, widths, keep_depth):
     return small
 
 
-def build(name, size, stages=None, training=False, **options):
+def build(name, size, stages=None, training=False, channels=None, **options):
     """A small backbone of a system, or of some of its stages, which all have the options.
 
-    Every weight and statistic is random.
+    With ``channels`` all stages are as wide. Every weight and statistic is random.
     """
     config = read(name).backbone.to_dict()
     widths = {stage['channels']: 3 * min(4, stage['num_heads']) for stage in config['stages']}
@@ -42,6 +42,8 @@ def build(name, size, stages=None, training=False, **options):
     if stages is not None:
         small = [small[stage] for stage in stages]
         config |= dict(in_channels=5 if stages[0] else 3, out_type='tokens')
+    if channels:
+        small = [stage | dict(channels=channels, num_heads=2) for stage in small]
     small = [stage | options for stage in small]
     if training:
         small = [stage | dict(drop_path=0.0) for stage in small]

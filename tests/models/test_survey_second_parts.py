@@ -13,6 +13,8 @@ from torch import nn
 from vt.engine.redraw_hook import RedrawHook
 from vt.errors import UserError
 from vt.models import (
+    HadamardAttention,
+    MessengerWindows,
     PerformerAttention,
     PostNormBlock,
     SinusoidalPosition,
@@ -22,6 +24,7 @@ from vt.models import (
     TokenLearner,
 )
 from vt.models.attentions.performer import draw_directions, log_features
+from vt.models.messengers import shuffle
 
 pytestmark = pytest.mark.filterwarnings('ignore:Unnecessary conv bias')
 
@@ -32,6 +35,9 @@ SYSTEMS = {
     'vit-sparse': (literal.sparse, True),
     'vit-performer': (literal.performer, True),
     'vit-tokenlearner': (literal.token_learner, False),
+    'elsa-swin-tiny': (literal.elsa, False),
+    'hswin-tiny': (literal.hswin, False),
+    'msg-tiny': (literal.msg, True),
 }
 
 
@@ -50,6 +56,10 @@ def _double_precision():
         ('vit-sparse', None, 2, (96, 112)),
         ('vit-performer', None, 2, (32, 48)),
         ('vit-tokenlearner', None, 2, (32, 48)),
+        ('elsa-swin-tiny', [0, 1], 2, (32, 48)),
+        ('elsa-swin-tiny', [2, 3], 1, (28, 28)),
+        ('hswin-tiny', [0, 1], 2, (56, 112)),
+        ('hswin-tiny', [3], 1, (14, 28)),
     ],
 )
 def test_system_is_its_equations(name, stages, batch, size):
@@ -66,6 +76,48 @@ def test_system_is_its_equations_in_training(name, stages, batch, size):
     torch.manual_seed(sum(size))
     backbone = build(name, size, stages, training=True)
     assert_is_its_equations(*SYSTEMS[name], backbone, batch, size, stages, training=True)
+
+
+@pytest.mark.parametrize(
+    ('stages', 'size', 'other'),
+    [(None, (56, 112), (56, 112)), ([0, 1], (112, 112), (84, 140))],
+)
+def test_messengers_are_their_equations(stages, size, other):
+    """Of whole windows and of padded ones, of smaller regions than they are meant to be."""
+    torch.manual_seed(sum(other))
+    backbone = build('msg-tiny', size, stages, channels=16)
+    assert_is_its_equations(*SYSTEMS['msg-tiny'], backbone, 2, other, stages)
+
+
+@pytest.mark.parametrize(('windows', 'region'), [((4, 6), 2), ((2, 4), 4), ((3, 1), 2)])
+def test_shuffled_messengers(windows, region):
+    x = torch.randn(2, windows[0] * windows[1], 16)
+    expected = literal.shuffled(x.unflatten(1, windows), region).flatten(1, 2)
+    assert torch.equal(shuffle(x, windows, region), expected)
+    assert torch.equal(shuffle(expected, windows, region), x)
+
+
+def test_messengers_windows_hold_every_token_once():
+    windows = MessengerWindows(7, size=(14, 7))
+    for size in [(14, 7), (10, 9)]:
+        numbers = windows.index_map(size)
+        places = size[0] * size[1]
+        assert numbers[:, 0].tolist() == [places + window for window in range(len(numbers))]
+        assert numbers[numbers >= 0].sort().values.tolist() == list(range(places + len(numbers)))
+
+
+@pytest.mark.parametrize('ghost', [dict(ghost_scale=True), dict(ghost_shift=False)])
+def test_ghost_head_is_its_equations(ghost):
+    torch.manual_seed(0)
+    part = randomise(HadamardAttention(12, 3, group_width=4, **ghost))
+    maps = part.attention(torch.randn(2, 20, 12), (4, 5))
+    torch.testing.assert_close(maps.sum(dim=-1), torch.ones(2, 3, 20))
+
+    def theirs(x, weights):
+        return literal.tokens_of(literal.hadamard_attention(x.unflatten(1, (4, 5)), weights, 3))
+
+    part.forward = functools.partial(part.forward, size=(4, 5))
+    assert_equal_with_gradients(part, theirs, torch.randn(2, 20, 12))
 
 
 def test_a_block_of_rezero_begins_as_the_identity():
@@ -208,6 +260,10 @@ def test_waves_of_the_columns_and_the_rows(size):
         (lambda: SparseAttention(8, 2, near=1, windows=dict(type='vt.Windows')), 'its mask and windows together'),
         (lambda: PerformerAttention(8, 2, bias=dict(type='vt.RelativePositionBias')), 'no map, and bias needs one'),
         (lambda: SinusoidalPosition(6, (2, 2)), 'channels=6 is not divisible by sines and cosines of two sides=4'),
+        (lambda: HadamardAttention(8, 2, kernel_size=4), 'kernel_size=4 is even'),
+        (lambda: MessengerWindows(7, size=(7, 10)), 'window=7 does not divide the grid of 7x10'),
+        (lambda: build('msg-tiny', 56), 'channels=9 is not divisible by region'),
+        (lambda: build('swin-tiny', 56, type='vt.MessengerBlock', region=1), 'not one in MessengerWindows'),
         (lambda: TokenFuser(8, 4), 'in_channels=8 and token_channels=4 differ'),
         (lambda: build('vit-rezero', 32, layer_scale=1.0), 'rezero and layer_scale together'),
         (

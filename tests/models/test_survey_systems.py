@@ -23,7 +23,14 @@ SYSTEMS = json.loads((ROOT / 'vt/analysis/survey_systems.json').read_text())['sy
 TWINS = {name: system['twin'] for name, system in SYSTEMS.items() if 'twin' in system}
 OWN = [name for name, system in SYSTEMS.items() if 'backbone_of' not in system]
 SLOW = pytest.mark.slow
-SMALL = {'swin-tiny': 56, 'twins-svt-small': 56, 'gg-tiny': 56, 'shuffle-tiny': 112}  # whole windows of 7x7
+SMALL = {
+    'swin-tiny': 56,
+    'twins-svt-small': 56,
+    'gg-tiny': 56,
+    'shuffle-tiny': 112,
+    'hswin-tiny': 56,
+    'msg-tiny': 56,
+}  # whole windows of 7x7
 
 
 @cache

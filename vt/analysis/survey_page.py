@@ -22,7 +22,12 @@ SYSTEMS = Path(__file__).with_name('survey_systems.json')
 CONFIG = 'configs/survey/{}_16xb64-300e_in1k.py'
 SPEEDS = 'docs/benchmarks/survey/{}_cpu.json'  # as tools/benchmark_survey.sh writes them
 TWINS = dict(timm='twin', mmpretrain='mmpretrain')  # libraries, and a system's key for its name there
-PARTIAL = ('vt.ClassAttention', 'vt.SparseAttention', 'vt.PerformerAttention')  # not of all tokens, or without a map
+PARTIAL = (
+    'vt.ClassAttention',
+    'vt.SparseAttention',
+    'vt.PerformerAttention',
+    'vt.HadamardAttention',
+)  # not of all tokens, or without a map
 # What stands for a part's config in a cell; a part that is not here goes by its name.
 WORDS = {
     'vt.PatchEmbed': lambda c: (
@@ -61,6 +66,11 @@ WORDS = {
         ['neighbours by a mask'] * ('near' in c) + ['a coarser grid by a mask'] * ('stride' in c)
     ),
     'vt.PerformerAttention': lambda c: 'random features',
+    'vt.HadamardAttention': lambda c: f'{c["kernel_size"]}x{c["kernel_size"]} neighbours, Hadamard products',
+    'vt.MessengerWindows': lambda c: f'windows of {_sides(c["window"])} with messengers',
+    'vt.MessengerBias': lambda c: 'relative bias',
+    'vt.MessengerEmbed': lambda c: _phrase(c['embed']) + ', messengers',
+    'vt.MessengerMerging': lambda c: '2x2 neighbours merged, messengers too',
 }
 
 
@@ -124,7 +134,9 @@ def _norms(config: Config) -> list:
 
 
 def _heads(config: Config) -> list:
-    given = dict(class_tokens='class token', layers='class tokens of all blocks', average='average')
+    given = dict(
+        class_tokens='class token', layers='class tokens of all blocks', average='average', messengers='messengers'
+    )
     heads = [given[config.backbone.get('out_type', 'average')]]
     return heads + (['distillation token'] if config.get('head', {}).get('type') == 'vt.DistillationTokenHead' else [])
 
@@ -152,13 +164,17 @@ def _join(parts: list, root: Path) -> str:
     return '; '.join(dict.fromkeys(_word(part, root) for part in parts)) or '-'
 
 
+def _phrase(part: dict) -> str:
+    kind = part.get('type', PARTS['attention'])
+    return WORDS[kind](part).strip() if kind in WORDS else kind.removeprefix('vt.')
+
+
 def _word(part: Any, root: Path) -> str:
     if isinstance(part, str):
         return part
     kind = part.get('type', PARTS['attention'])
-    text = WORDS[kind](part).strip() if kind in WORDS else kind.removeprefix('vt.')
     source = Path(inspect.getfile(MODELS.get(kind.removeprefix('vt.')))).relative_to(root)
-    return f'[{text}](../{source})'
+    return f'[{_phrase(part)}](../{source})'
 
 
 def _sides(window: Any) -> str:

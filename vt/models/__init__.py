@@ -7,6 +7,7 @@ from .attentions import (
     ClassAttention,
     CosineAttention,
     GraphConvolution,
+    HadamardAttention,
     HeadMixing,
     ParallelAttention,
     PerformerAttention,
@@ -26,6 +27,7 @@ from .feed_forward import FeedForward, SqueezeExcite
 from .fusers import Projector, TokenFuser
 from .grid import OnMap
 from .heads import DistillationTokenHead, DropoutLinearClsHead
+from .messengers import MessengerBias, MessengerBlock, MessengerEmbed, MessengerMerging, MessengerWindows
 from .necks import LayerwiseClassAttention, TokenAverage, TokenEncoder
 from .norms import TokenBatchNorm
 from .positions import (
@@ -70,8 +72,14 @@ __all__ = [
     'FeedForward',
     'FilterTokenizer',
     'GraphConvolution',
+    'HadamardAttention',
     'HeadMixing',
     'LayerwiseClassAttention',
+    'MessengerBias',
+    'MessengerBlock',
+    'MessengerEmbed',
+    'MessengerMerging',
+    'MessengerWindows',
     'OnMap',
     'ParallelAttention',
     'PatchEmbed',

@@ -2,6 +2,7 @@
 
 from .class_attention import ClassAttention
 from .graph_convolution import GraphConvolution
+from .hadamard import HadamardAttention
 from .multi_head import Attention
 from .performer import PerformerAttention
 from .reductions import PoolingReduction, PyramidReduction, StridedReduction
@@ -16,6 +17,7 @@ __all__ = [
     'ClassAttention',
     'CosineAttention',
     'GraphConvolution',
+    'HadamardAttention',
     'HeadMixing',
     'ParallelAttention',
     'PerformerAttention',
