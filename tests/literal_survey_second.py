@@ -18,6 +18,7 @@ from literal_survey import (
     branches,
     by_half,
     convolution,
+    depthwise,
     every,
     framed,
     gelu,
@@ -25,6 +26,7 @@ from literal_survey import (
     layer_norm,
     linear,
     map_of,
+    max_pooling,
     mlp,
     patches_or_merged,
     plain_block,
@@ -303,3 +305,150 @@ def msg(
             x, messengers = (each + mlp(layer_norm(each, norm2, 1e-5), feed_forward) for each in (x, messengers))
     x = torch.cat([tokens_of(messengers), tokens_of(x)], dim=1)
     return layer_norm(x, under(w_s, 'norm'), 1e-5) if 3 in stages else x
+
+
+# ViTAE: reduction cells, which are embeddings here, and normal cells.
+
+
+def silu(x: Tensor) -> Tensor:
+    return x * (1 + torch.tanh(x / 2)) / 2  # the sigmoid, where its exponential is too large, too
+
+
+def dilated(x: Tensor, w: Weights, side: int, stride: int, dilation: int) -> Tensor:
+    """A convolution whose kernel's places are apart; the size is that of the map, divided."""
+    padding = math.ceil(((side - 1) * dilation + 1 - stride) / 2)
+    x = framed(x, padding)
+    rows, columns = (1 + (whole - (side - 1) * dilation - 1) // stride * stride for whole in x.shape[1:3])
+    out = w['bias']
+    for i in range(side):
+        for j in range(side):
+            top, left = i * dilation, j * dilation
+            out = out + x[:, top : top + rows : stride, left : left + columns : stride] @ w['weight'][:, :, i, j].T
+    return out
+
+
+def token_performer(x: Tensor, w: Weights) -> Tensor:
+    q, k, v = linear(x, under(w, 'qkv')).chunk(3, dim=-1)
+    products = random_features(q, w['directions']) @ random_features(k, w['directions']).mT
+    return v + linear(products / products.sum(dim=-1, keepdim=True) @ v, under(w, 'proj'))
+
+
+def reduction_cell(
+    x: Tensor, w: Weights, side: int, stride: int, dilations: Sequence[int], training: bool
+) -> tuple[Tensor, Size]:
+    scales = [
+        gelu(dilated(x, weights, side, stride, dilation)) for weights, dilation in zip(every(w, 'pyramid'), dilations)
+    ]
+    scales = torch.cat(scales, dim=-1)
+    size = scales.shape[1:3]
+    if 'norm.weight' not in w:
+        return tokens_of(scales), size
+    first, second, third = every(w, 'local')
+    strides = {4: (2, 2, 1), 2: (2, 1, 1)}[stride]
+    x = silu(convolution(x, under(first, 'conv'), 3, strides[0], padding=1))
+    x = silu(batch_norm(convolution(x, under(second, 'conv'), 3, strides[1], padding=1), under(second, 'bn'), training))
+    x = silu(convolution(x, under(third, 'conv'), 3, strides[2], padding=1))
+    x = tokens_of(x) + token_performer(layer_norm(tokens_of(scales), under(w, 'norm'), 1e-5), under(w, 'attend'))
+    hidden = gelu(linear(layer_norm(x, under(w, 'feed_norm'), 1e-5), under(w, 'feed_forward.0')))
+    return x + linear(hidden, under(w, 'feed_forward.2')), size
+
+
+def normal_cell(x: Tensor, w: Weights, size: Size, heads: int, groups: int, training: bool) -> Tensor:
+    norm1, attention, norm2, feed_forward = branches(w)
+    local = map_of(x, size)
+    for layer in every(w, 'local'):
+        local = grouped(local, under(layer, 'conv'), 3, groups)
+        local = silu(batch_norm(local, under(layer, 'bn'), training) if 'bn.weight' in layer else local)
+    x = x + self_attention(layer_norm(x, norm1, 1e-6), attention, heads) + tokens_of(local)
+    return x + mlp(layer_norm(x, norm2, 1e-6), feed_forward, ratio=3)
+
+
+def vitae(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+    stages = every(w, 'stages')
+    for w_s, options in zip(stages, ((7, 4, (1, 2, 3, 4)), (3, 2, (1, 2, 3)), (3, 2, (1, 2)))):
+        tokens, size = reduction_cell(x, under(w_s, 'embed'), *options, training)
+        x = map_of(tokens, size)
+    for block in every(w_s, 'blocks'):
+        tokens = normal_cell(tokens, block, size, heads[-1], 3, training)
+    return tokens
+
+
+# PS-ViT: points that move over a map.
+
+
+def bottleneck(x: Tensor, w: Weights, training: bool, depth_groups: int = 1) -> Tensor:
+    first, second, third = every(w, 'layers')
+    y = relu(batch_norm(convolution(x, under(first, 'conv'), 1, bias=False), under(first, 'bn'), training))
+    if depth_groups == 1:
+        y = convolution(y, under(second, 'conv'), 3, padding=1, bias=False)
+    else:
+        y = depthwise(y, under(second, 'conv'), bias=False)
+    y = relu(batch_norm(y, under(second, 'bn'), training))
+    y = batch_norm(convolution(y, under(third, 'conv'), 1, bias=False), under(third, 'bn'), training)
+    if 'shortcut.conv.weight' in w:
+        x = batch_norm(convolution(x, under(w, 'shortcut.conv'), 1, bias=False), under(w, 'shortcut.bn'), training)
+    return relu(x + y)
+
+
+def at(x: Tensor, row: Tensor, column: Tensor) -> Tensor:
+    """A map ``(H, W, C)`` between its four pixels around a place; beyond the border as at the border."""
+    rows, columns = x.shape[:2]
+    row, column = row.clamp(0, rows - 1), column.clamp(0, columns - 1)
+    i, j = min(int(row), max(rows - 2, 0)), min(int(column), max(columns - 2, 0))
+    down, across = row - i, column - j
+    top = x[i, j] * (1 - across) + x[i, min(j + 1, columns - 1)] * across
+    below = min(i + 1, rows - 1)
+    return top * (1 - down) + (x[below, j] * (1 - across) + x[below, min(j + 1, columns - 1)] * across) * down
+
+
+def unbiased_block(x: Tensor, w: Weights, heads: int, eps: float = 1e-5, gain: float = 1.0) -> Tensor:
+    """Q, K and V have no bias, the feed-forward three times the channels."""
+    norm1, attention, norm2, feed_forward = branches(w)
+    qkv = linear(layer_norm(x, norm1, eps), under(attention, 'qkv'), bias=False).chunk(3, dim=-1)
+    x = x + gain * linear(attend(*qkv, heads), under(attention, 'proj'))
+    return x + gain * mlp(layer_norm(x, norm2, eps), feed_forward, ratio=3)
+
+
+def sampled(x: Tensor, w: Weights, heads: int, training: bool) -> Tensor:
+    """Four rounds; an image to tokens."""
+    x = convolution(x, under(w, 'stem.0.conv'), 7, 2, padding=3, bias=False)
+    x = max_pooling(relu(batch_norm(x, under(w, 'stem.0.bn'), training)))
+    x = bottleneck(bottleneck(x, under(w, 'stem.2'), training), under(w, 'stem.3'), training)
+    rows, columns = x.shape[1:3]
+    points = [(4 * i + 2.0, 4 * j + 2.0) for i in range(rows // 4) for j in range(columns // 4)]
+    points = torch.tensor([points] * len(x), dtype=torch.float64)
+    offsets, tokens = torch.zeros_like(points), 0
+    for index, block in enumerate(every(w, 'blocks')):
+        seen = torch.stack(
+            [torch.stack([at(own, *place) for place in places]) for own, places in zip(x, points + offsets)]
+        )
+        points = points + offsets.detach()
+        place = linear(points / torch.tensor([rows, columns]), under(w, 'position'))
+        tokens = unbiased_block(seen + place + tokens, block, heads)
+        if index < 3:
+            offsets = tokens @ w['moves'][index].T + w['shifts'][index]
+    return tokens
+
+
+def progressive_sampling(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+    (w_s,) = every(w, 'stages')
+    x = sampled(x, under(w_s, 'embed'), 6, training)
+    x = torch.cat([torch.cat([w_s['class_tokens']] * len(x)), x], dim=1)
+    for block in every(w_s, 'blocks'):
+        x = unbiased_block(x, block, heads[0])
+    return layer_norm(x, under(w_s, 'norm'), 1e-5)
+
+
+# LV-ViT: a stem of convolutions, branches of half their weight.
+
+
+def lv_vit(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+    (w_s,) = every(w, 'stages')
+    for layer, (side, stride) in zip(every(under(w_s, 'embed'), 'layers'), ((7, 2), (3, 1), (3, 1))):
+        x = convolution(x, under(layer, 'conv'), side, stride, padding=side // 2, bias=False)
+        x = relu(batch_norm(x, under(layer, 'bn'), training))
+    x = tokens_of(convolution(x, under(w_s, 'embed.patch.projection'), 8, stride=8))
+    x = torch.cat([torch.cat([w_s['class_tokens']] * len(x)), x], dim=1) + w_s['position.vectors']
+    for block in every(w_s, 'blocks'):
+        x = unbiased_block(x, block, heads[0], gain=0.5)
+    return layer_norm(x, under(w_s, 'norm'), 1e-5)

@@ -94,7 +94,7 @@ class Alone(torch.nn.Module):
 
 
 def heads_of(backbone):
-    attentions = [stage.blocks[0].attention.part for stage in backbone.stages]
+    attentions = [stage.blocks[0].attention.part for stage in backbone.stages if len(stage.blocks)]
     return [sum(branch.num_heads for branch in getattr(part, 'branches', [part])) for part in attentions]
 
 

@@ -24,6 +24,7 @@ from vt.models import (
     TokenLearner,
 )
 from vt.models.attentions.performer import draw_directions, log_features
+from vt.models.embeddings.progressive_sampling import sample
 from vt.models.messengers import shuffle
 
 pytestmark = pytest.mark.filterwarnings('ignore:Unnecessary conv bias')
@@ -38,6 +39,9 @@ SYSTEMS = {
     'elsa-swin-tiny': (literal.elsa, False),
     'hswin-tiny': (literal.hswin, False),
     'msg-tiny': (literal.msg, True),
+    'vitae-small': (literal.vitae, False),
+    'ps-vit-b14': (literal.progressive_sampling, True),
+    'lv-vit-small': (literal.lv_vit, None),
 }
 
 
@@ -58,6 +62,8 @@ def _double_precision():
         ('vit-tokenlearner', None, 2, (32, 48)),
         ('elsa-swin-tiny', [0, 1], 2, (32, 48)),
         ('elsa-swin-tiny', [2, 3], 1, (28, 28)),
+        ('ps-vit-b14', None, 2, (32, 48)),
+        ('lv-vit-small', None, 2, (32, 48)),
         ('hswin-tiny', [0, 1], 2, (56, 112)),
         ('hswin-tiny', [3], 1, (14, 28)),
     ],
@@ -69,7 +75,7 @@ def test_system_is_its_equations(name, stages, batch, size):
 
 @pytest.mark.parametrize(
     ('name', 'stages', 'batch', 'size'),
-    [('vit-early-conv', None, 2, (32, 48))],
+    [('vit-early-conv', None, 2, (32, 48)), ('ps-vit-b14', None, 2, (32, 48)), ('lv-vit-small', None, 2, (32, 48))],
 )
 def test_system_is_its_equations_in_training(name, stages, batch, size):
     """By the statistics of the batch."""
@@ -118,6 +124,22 @@ def test_ghost_head_is_its_equations(ghost):
 
     part.forward = functools.partial(part.forward, size=(4, 5))
     assert_equal_with_gradients(part, theirs, torch.randn(2, 20, 12))
+
+
+@pytest.mark.parametrize('size', [(32, 48), (48, 16)])
+def test_cells_are_their_equations(size):
+    torch.manual_seed(sum(size))
+    backbone = build('vitae-small', size, channels=12, groups=3)
+    for stage in backbone.stages[:2]:  # the features, as they are written down, underflow
+        stage.embed.attend.qkv.weight.data.mul_(0.1)
+    assert_is_its_equations(*SYSTEMS['vitae-small'], backbone, 2, size)
+
+
+def test_points_are_sampled_between_pixels_and_beyond_the_border():
+    torch.manual_seed(0)
+    x, points = torch.randn(2, 3, 4, 5), torch.rand(2, 30, 2) * 8 - 2
+    expected = [[literal.at(own.permute(1, 2, 0), *place) for place in places] for own, places in zip(x, points)]
+    torch.testing.assert_close(sample(x, points), torch.stack([torch.stack(each) for each in expected]))
 
 
 def test_a_block_of_rezero_begins_as_the_identity():
@@ -260,6 +282,7 @@ def test_waves_of_the_columns_and_the_rows(size):
         (lambda: SparseAttention(8, 2, near=1, windows=dict(type='vt.Windows')), 'its mask and windows together'),
         (lambda: PerformerAttention(8, 2, bias=dict(type='vt.RelativePositionBias')), 'no map, and bias needs one'),
         (lambda: SinusoidalPosition(6, (2, 2)), 'channels=6 is not divisible by sines and cosines of two sides=4'),
+        (lambda: build('vitae-small', 32), 'channels=12 is not divisible by groups=96'),
         (lambda: HadamardAttention(8, 2, kernel_size=4), 'kernel_size=4 is even'),
         (lambda: MessengerWindows(7, size=(7, 10)), 'window=7 does not divide the grid of 7x10'),
         (lambda: build('msg-tiny', 56), 'channels=9 is not divisible by region'),

@@ -22,13 +22,21 @@ from .attentions import (
 from .backbones import TokenBackbone, VTResNet
 from .block import Block
 from .classifiers import DistilledClassifier
-from .embeddings import ConvolutionalEmbed, PatchEmbed, PatchMerging, TokenizerEmbed
+from .embeddings import (
+    ConvolutionalEmbed,
+    PatchEmbed,
+    PatchMerging,
+    ProgressiveSampling,
+    ReductionCell,
+    TokenizerEmbed,
+)
 from .feed_forward import FeedForward, SqueezeExcite
 from .fusers import Projector, TokenFuser
 from .grid import OnMap
-from .heads import DistillationTokenHead, DropoutLinearClsHead
+from .heads import DistillationTokenHead, DropoutLinearClsHead, TokenLabelHead
 from .messengers import MessengerBias, MessengerBlock, MessengerEmbed, MessengerMerging, MessengerWindows
 from .necks import LayerwiseClassAttention, TokenAverage, TokenEncoder
+from .normal_cell import NormalCell
 from .norms import TokenBatchNorm
 from .positions import (
     AbsolutePosition,
@@ -80,6 +88,7 @@ __all__ = [
     'MessengerEmbed',
     'MessengerMerging',
     'MessengerWindows',
+    'NormalCell',
     'OnMap',
     'ParallelAttention',
     'PatchEmbed',
@@ -89,10 +98,12 @@ __all__ = [
     'PoolingTokenizer',
     'PositionEncoder',
     'PostNormBlock',
+    'ProgressiveSampling',
     'Projector',
     'PyramidReduction',
     'Record',
     'RecurrentTokenizer',
+    'ReductionCell',
     'RelativePositionBias',
     'SinusoidalPosition',
     'SparseAttention',
@@ -103,6 +114,7 @@ __all__ = [
     'TokenBatchNorm',
     'TokenEncoder',
     'TokenFuser',
+    'TokenLabelHead',
     'TokenLearner',
     'TokenTransformer',
     'TokenizedBlock',
