@@ -452,3 +452,86 @@ def lv_vit(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) 
     for block in every(w_s, 'blocks'):
         x = unbiased_block(x, block, heads[0], gain=0.5)
     return layer_norm(x, under(w_s, 'norm'), 1e-5)
+
+
+# HRFormer: resolutions beside each other.
+
+
+def normed(x: Tensor, w: Weights, training: bool, side: int = 1, stride: int = 1, act: Callable = relu) -> Tensor:
+    """A convolution without a bias, its batch normalisation, and an activation."""
+    x = convolution(x, under(w, 'conv'), side, stride, padding=side // 2, bias='conv.bias' in w)
+    return act(batch_norm(x, under(w, 'bn'), training))
+
+
+def as_it_is(x: Tensor) -> Tensor:
+    return x
+
+
+def halved(x: Tensor, first: Weights, second: Weights, training: bool, act: Callable) -> Tensor:
+    """A depthwise convolution of stride 2, and a matrix."""
+    x = depthwise(x, under(first, 'conv'), stride=2, bias='conv.bias' in first)
+    return normed(batch_norm(x, under(first, 'bn'), training), second, training, act=act)
+
+
+def enlarged(x: Tensor, size: Size) -> Tensor:
+    rows, columns = ([i * own // wanted for i in range(wanted)] for own, wanted in zip(x.shape[1:3], size))
+    return x[:, rows][:, :, columns]
+
+
+def resolution_block(x: Tensor, w: Weights, heads: int, training: bool) -> Tensor:
+    norm1, attention, norm2, feed_forward = branches(w)
+    window = tuple(min(7, side) for side in x.shape[1:3])
+    read, _ = window_attention(layer_norm(x, norm1, 1e-6), attention, heads, window)
+    x = x + linear(read, under(attention, 'proj'))
+    y = linear(layer_norm(x, norm2, 1e-6), under(feed_forward, 'enter'))
+    y = gelu(batch_norm(y, under(feed_forward, 'enter_norm'), training))
+    y = depthwise(y, under(feed_forward, 'local.module.conv'))
+    y = gelu(batch_norm(y, under(feed_forward, 'local.module.bn'), training))
+    y = linear(y, under(feed_forward, 'leave'))
+    return x + gelu(batch_norm(y, under(feed_forward, 'leave_norm'), training))
+
+
+def exchanged(maps: list[Tensor], w: Weights, training: bool) -> list[Tensor]:
+    """In each branch the sum of all, as fine and as wide as it is."""
+    results = []
+    for target in range(len(maps)):
+        total = maps[target]
+        for source, x in enumerate(maps):
+            own = under(w, f'exchange.{target}.{source}')
+            if source > target:
+                total = total + enlarged(normed(x, own, training, act=as_it_is), maps[target].shape[1:3])
+            for step in range(source, target):
+                act = as_it_is if step == target - 1 else relu
+                first, second = (under(own, str(2 * (step - source) + layer)) for layer in (0, 1))
+                x = halved(x, first, second, training, act)
+            total = total + x if source < target else total
+        results.append(relu(total))
+    return results
+
+
+def hrformer(x: Tensor, w: Weights, heads: Sequence[Sequence[int]], training: bool = False) -> list[Tensor]:
+    for index in (0, 1):
+        x = normed(x, under(w, f'stem.{index}'), training, 3, 2)
+    for index in (2, 3):
+        x = bottleneck(x, under(w, f'stem.{index}'), training)
+    maps = [x]
+    for number, (modules, stage_heads) in enumerate(zip(every(w, 'stages'), heads)):
+        own = under(w, f'transitions.{number}')
+        coarser = normed(maps[-1], under(own, str(len(maps))), training, 3, 2)
+        finer = [under(own, str(branch)) for branch in range(len(maps))]
+        maps = [normed(x, layer, training, 3) if layer else x for x, layer in zip(maps, finer)] + [coarser]
+        for module in (under(modules, str(index)) for index in range(len({key.split('.')[0] for key in modules}))):
+            for branch, blocks in enumerate(every(module, 'branches')):
+                for index in range(len({key.split('.')[0] for key in blocks})):
+                    maps[branch] = resolution_block(
+                        maps[branch], under(blocks, str(index)), stage_heads[branch], training
+                    )
+            maps = exchanged(maps, module, training)
+    return maps
+
+
+def scale_fusion(maps: list[Tensor], w: Weights, training: bool) -> Tensor:
+    x, *others = (bottleneck(x, layer, training, 0) for x, layer in zip(maps, every(w, 'widen')))
+    for other, layer in zip(others, every(w, 'halve')):
+        x = other + halved(x, under(layer, '0'), under(layer, '1'), training, relu)
+    return normed(x, under(w, 'leave'), training)

@@ -7,7 +7,7 @@ import literal_survey_second as literal
 import pytest
 import torch
 from literal_equations import softmax
-from survey_backbones import assert_equal_with_gradients, assert_is_its_equations, build, randomise
+from survey_backbones import Alone, assert_equal_with_gradients, assert_is_its_equations, build, randomise, read
 from torch import nn
 
 from vt.engine.redraw_hook import RedrawHook
@@ -22,10 +22,12 @@ from vt.models import (
     TokenFuser,
     TokenizedBlock,
     TokenLearner,
+    record_attention,
 )
 from vt.models.attentions.performer import draw_directions, log_features
 from vt.models.embeddings.progressive_sampling import sample
 from vt.models.messengers import shuffle
+from vt.registry import MODELS
 
 pytestmark = pytest.mark.filterwarnings('ignore:Unnecessary conv bias')
 
@@ -133,6 +135,46 @@ def test_cells_are_their_equations(size):
     for stage in backbone.stages[:2]:  # the features, as they are written down, underflow
         stage.embed.attend.qkv.weight.data.mul_(0.1)
     assert_is_its_equations(*SYSTEMS['vitae-small'], backbone, 2, size)
+
+
+LOW = dict(modules=1, depth=1, channels=[8], num_heads=[1])
+HIGH = dict(
+    stem_channels=3,
+    stages=[
+        dict(modules=1, depth=1, channels=[4, 6], num_heads=[1, 2]),
+        dict(modules=2, depth=1, channels=[4, 6, 8], num_heads=[1, 2, 2]),
+    ],
+)
+
+
+@pytest.mark.parametrize(('size', 'training'), [((28, 56), False), ((56, 28), True)])
+def test_resolutions_and_their_fusion_are_their_equations(size, training):
+    torch.manual_seed(sum(size))
+    config = read('hrformer-small')
+    backbone = MODELS.build(config.backbone.to_dict() | HIGH | dict(image_size=size))
+    neck = MODELS.build(dict(type='vt.ScaleFusion', in_channels=[4, 6, 8], inner_channels=[2, 3, 4], out_channels=5))
+
+    def theirs(x, weights):
+        maps = literal.hrformer(
+            x.permute(0, 2, 3, 1), literal.under(weights, 'parts.0'), [s['num_heads'] for s in HIGH['stages']], training
+        )
+        return literal.scale_fusion(maps, literal.under(weights, 'parts.1'), training).permute(0, 3, 1, 2)
+
+    model = randomise(Alone(backbone, neck)).train(training)
+    assert_equal_with_gradients(model, theirs, torch.randn(2, 3, *size))
+
+
+def test_hrformer_gives_its_maps_of_images_of_any_size():
+    config = read('hrformer-small').backbone.to_dict() | HIGH
+    backbone = MODELS.build(config | dict(image_size=56, out_indices=[0, -1], drop_path_rate=0.2)).eval()
+    with record_attention(backbone) as records:
+        fine, coarse = backbone(torch.randn(1, 3, 90, 70))
+    assert fine.shape == (1, 4, 23, 18)
+    assert coarse.shape == (1, 8, 6, 5)
+    assert records['stages.0.0.branches.0.0.attention.part'].attention.shape[1] == 1
+    branches = [module.branches[0] for stage in backbone.stages for module in stage]
+    rates = [block.attention.drop_path.drop_prob for branch in branches for block in branch]
+    assert rates == pytest.approx([0, 0.1, 0.2])
 
 
 def test_points_are_sampled_between_pixels_and_beyond_the_border():
@@ -283,6 +325,7 @@ def test_waves_of_the_columns_and_the_rows(size):
         (lambda: PerformerAttention(8, 2, bias=dict(type='vt.RelativePositionBias')), 'no map, and bias needs one'),
         (lambda: SinusoidalPosition(6, (2, 2)), 'channels=6 is not divisible by sines and cosines of two sides=4'),
         (lambda: build('vitae-small', 32), 'channels=12 is not divisible by groups=96'),
+        (lambda: MODELS.build(dict(type='vt.HRFormer', stages=[LOW])), 'has 2 branches'),
         (lambda: HadamardAttention(8, 2, kernel_size=4), 'kernel_size=4 is even'),
         (lambda: MessengerWindows(7, size=(7, 10)), 'window=7 does not divide the grid of 7x10'),
         (lambda: build('msg-tiny', 56), 'channels=9 is not divisible by region'),

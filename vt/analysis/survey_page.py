@@ -209,8 +209,9 @@ def describe_costs(root: Path) -> list[dict[str, str]]:
 
 
 def _validation(system: dict) -> str:
-    if 'backbone_of' in system:
-        return f"{system['backbone_of']}'s code"
+    owner = system.get('backbone_of', 'vt.')
+    if not owner.startswith('vt.'):
+        return f"{owner}'s code"
     return f"timm's weights and logits, `{system['twin']}`" if 'twin' in system else 'plain loops, float64'
 
 

@@ -19,7 +19,7 @@ from .attentions import (
     ValueTransformer,
     Windows,
 )
-from .backbones import TokenBackbone, VTResNet
+from .backbones import HRFormer, TokenBackbone, VTResNet
 from .block import Block
 from .classifiers import DistilledClassifier
 from .embeddings import (
@@ -35,7 +35,7 @@ from .fusers import Projector, TokenFuser
 from .grid import OnMap
 from .heads import DistillationTokenHead, DropoutLinearClsHead, TokenLabelHead
 from .messengers import MessengerBias, MessengerBlock, MessengerEmbed, MessengerMerging, MessengerWindows
-from .necks import LayerwiseClassAttention, TokenAverage, TokenEncoder
+from .necks import LayerwiseClassAttention, ScaleFusion, TokenAverage, TokenEncoder
 from .normal_cell import NormalCell
 from .norms import TokenBatchNorm
 from .positions import (
@@ -80,6 +80,7 @@ __all__ = [
     'FeedForward',
     'FilterTokenizer',
     'GraphConvolution',
+    'HRFormer',
     'HadamardAttention',
     'HeadMixing',
     'LayerwiseClassAttention',
@@ -105,6 +106,7 @@ __all__ = [
     'RecurrentTokenizer',
     'ReductionCell',
     'RelativePositionBias',
+    'ScaleFusion',
     'SinusoidalPosition',
     'SparseAttention',
     'SqueezeExcite',

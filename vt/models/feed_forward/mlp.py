@@ -28,6 +28,7 @@ class FeedForward(nn.Module):
         act_cfg: activation.
         local: config of a token part between the matrices, such as :class:`vt.models.OnMap`.
         enter_act_cfg: activation before the local part; none by default.
+        leave_act_cfg: activation of the result (HRFormer); none by default.
         squeeze: config of a token part behind the second activation, such as :class:`vt.models.SqueezeExcite`.
         norm_cfg: normalisation behind each matrix, of tokens; none by default.
         bias: of the matrices.
@@ -45,6 +46,7 @@ class FeedForward(nn.Module):
         norm_cfg: dict | None = None,
         bias: bool = True,
         class_tokens: str = 'fed',
+        leave_act_cfg: dict | None = None,
     ) -> None:
         super().__init__()
         hidden = int(channels * ratio)
@@ -57,6 +59,7 @@ class FeedForward(nn.Module):
         self.squeeze = MODELS.build(squeeze, default_args=dict(channels=hidden)) if squeeze else None
         self.leave = nn.Linear(hidden, channels, bias=bias)
         self.leave_norm = _norm(norm_cfg, channels)
+        self.leave_act = build_activation_layer(leave_act_cfg) if leave_act_cfg else nn.Identity()
         if class_tokens not in CLASS_TOKENS:
             raise UserError(f'FeedForward: class_tokens={class_tokens!r} is not one of {", ".join(CLASS_TOKENS)}')
         self.class_result = CLASS_TOKENS[class_tokens]
@@ -72,7 +75,7 @@ class FeedForward(nn.Module):
         x = self.enter_act(self.enter_norm(self.enter(x)))
         x = self.act(x if self.local is None else self.local(x, size))
         x = x if self.squeeze is None else self.squeeze(x, size)
-        return self.leave_norm(self.leave(x))
+        return self.leave_act(self.leave_norm(self.leave(x)))
 
 
 def _norm(config: dict | None, channels: int) -> nn.Module:
