@@ -134,11 +134,10 @@ def _norms(config: Config) -> list:
 
 
 def _heads(config: Config) -> list:
-    given = dict(
-        class_tokens='class token', layers='class tokens of all blocks', average='average', messengers='messengers'
-    )
-    heads = [given[config.backbone.get('out_type', 'average')]]
-    return heads + (['distillation token'] if config.get('head', {}).get('type') == 'vt.DistillationTokenHead' else [])
+    out_type = config.backbone.get('out_type', 'average')
+    words = dict(class_tokens='class token', layers='class tokens of all blocks', tokens='class token')
+    extra = {'vt.DistillationTokenHead': ['distillation token'], 'vt.TokenLabelHead': ['patches']}
+    return [words.get(out_type, out_type), *extra.get(config.get('head', {}).get('type'), [])]
 
 
 COMPONENTS = {

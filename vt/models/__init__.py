@@ -21,7 +21,7 @@ from .attentions import (
 )
 from .backbones import HRFormer, TokenBackbone, VTResNet
 from .block import Block
-from .classifiers import DistilledClassifier
+from .classifiers import DistilledClassifier, TokenLabelClassifier
 from .embeddings import (
     ConvolutionalEmbed,
     PatchEmbed,
@@ -116,6 +116,7 @@ __all__ = [
     'TokenBatchNorm',
     'TokenEncoder',
     'TokenFuser',
+    'TokenLabelClassifier',
     'TokenLabelHead',
     'TokenLearner',
     'TokenTransformer',

@@ -1,8 +1,17 @@
-# LV-ViT-S (Jiang et al., NeurIPS 2021): a stem of convolutions, 16 blocks whose branches count half, and a second head,
-# which has a label for each patch: every other image's patches lie on an image, and so do its labels.
+# LV-ViT-S (Jiang et al., NeurIPS 2021): a stem of convolutions, 16 blocks whose branches count half, and labels of the
+# patches, here of MMPretrain's ResNet-50; model.label_file takes them from a file. Boxes of patches are mixed.
 relu = dict(out_channels=64, norm_cfg=dict(type='BN'))
 
 system = dict(
+    type='vt.TokenLabelClassifier',
+    teacher=dict(
+        type='ImageClassifier',
+        backbone=dict(type='ResNet', depth=50),
+        neck=dict(type='GlobalAveragePooling'),
+        head=dict(type='LinearClsHead', num_classes=1000, in_channels=2048),
+    ),
+    teacher_checkpoint='resnet50_8xb32_in1k.pth',
+    train_cfg=None,  # no Mixup and no CutMix beside it
     backbone=dict(
         type='vt.TokenBackbone',
         out_type='tokens',
