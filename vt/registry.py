@@ -63,6 +63,7 @@ HOOKS = Registry(
         'vt.engine.interruption.preemption',
         'vt.engine.interruption.resume',
         'vt.engine.picture_hooks',
+        'vt.engine.redraw_hook',
         'vt.checkpoints.weights',
     ],
 )

@@ -3,20 +3,23 @@
 Outputs and gradients, of networks and of single stages of them, over grids that are not square, one window, one sample.
 """
 
-from functools import cache
-from pathlib import Path
-
 import literal_survey as literal
 import pytest
 import torch
-from mmengine.config import Config
+from survey_backbones import (
+    Alone,
+    assert_equal_with_gradients,
+    assert_is_its_equations,
+    build,
+    heads_of,
+    randomise,
+    read,
+)
 
 from vt.errors import UserError
 from vt.models import Windows
 from vt.registry import MODELS
 
-CONFIGS = Path(__file__).parents[2] / 'configs/survey'
-BATCH_NORMS = (torch.nn.BatchNorm2d, torch.nn.BatchNorm1d)
 TRAINING = [False, True]
 pytestmark = pytest.mark.filterwarnings('ignore:Unnecessary conv bias')  # as the authors have it
 
@@ -46,98 +49,8 @@ def _double_precision():
     torch.set_default_dtype(torch.float32)
 
 
-@cache
-def read(name):
-    return Config.fromfile(CONFIGS / f'{name}_16xb64-300e_in1k.py').model
-
-
-def shrink(stage, widths, keep_depth):
-    """Three channels a head, four heads at most; the convolutions of a stem are narrow, too."""
-
-    def narrow(layer):
-        return layer | dict(out_channels=widths.get(layer['out_channels'], 4)) if 'out_channels' in layer else layer
-
-    small = stage | dict(channels=widths[stage['channels']], num_heads=min(4, stage['num_heads']))
-    small['depth'] = stage['depth'] if keep_depth else min(2, stage['depth'])
-    if 'layers' in stage.get('embed', {}):
-        small['embed'] = stage['embed'] | dict(layers=[narrow(layer) for layer in stage['embed']['layers']])
-    return small
-
-
-def build(name, size, stages=None, training=False):
-    """A small backbone of a system, or of some of its stages; every weight and statistic is random."""
-    config = read(name).backbone.to_dict()
-    widths = {stage['channels']: 3 * min(4, stage['num_heads']) for stage in config['stages']}
-    small = [shrink(stage, widths, keep_depth=len(config['stages']) == 1) for stage in config['stages']]
-    if stages is not None:
-        small = [small[stage] for stage in stages]
-        config |= dict(in_channels=5 if stages[0] else 3, out_type='tokens')
-    if training:
-        small = [stage | dict(drop_path=0.0) for stage in small]
-        config['drop_path_rate'] = 0.0
-    return randomise(MODELS.build(config | dict(stages=small, image_size=size))).train(training)
-
-
-def randomise(part):
-    for name, parameter in part.named_parameters():
-        parameter.data.add_(0.3 * torch.randn_like(parameter))
-        if name.endswith('log_scale'):
-            parameter.data[0] = 5.0  # a hundred is the most that it counts for
-    for module in part.modules():
-        if isinstance(module, BATCH_NORMS):
-            module.running_mean.normal_(std=0.3)
-            module.running_var.uniform_(0.5, 2.0)
-    return part
-
-
-def assert_equal_with_gradients(part, equation, *inputs):
-    """Outputs, and gradients of all inputs and parameters; ``equation`` takes the inputs and the weights."""
-    for tensor in inputs:
-        tensor.requires_grad_()
-    variables = [*inputs, *part.parameters()]
-    ours, theirs = part(*inputs), equation(*inputs, part.state_dict(keep_vars=True))
-    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
-    direction = torch.randn_like(ours)
-    # What a head does not see of the last block has none.
-    options = dict(allow_unused=True, materialize_grads=True)
-    gradients = torch.autograd.grad(ours, variables, direction, **options)
-    expected = torch.autograd.grad(theirs, variables, direction, **options)
-    names = [*range(len(inputs)), *(name for name, _ in part.named_parameters())]
-    for own, other, name in zip(gradients, expected, names, strict=True):
-        scale = max(1.0, other.abs().max().item())
-        torch.testing.assert_close(own, other, rtol=1e-8, atol=1e-9 * scale, msg=lambda text, of=name: f'{of}: {text}')
-
-
-class Alone(torch.nn.Module):
-    """A backbone, and a neck behind it, whose only output comes as it is."""
-
-    def __init__(self, *parts):
-        super().__init__()
-        self.parts = torch.nn.Sequential(*parts)
-
-    def forward(self, x):
-        (out,) = self.parts(x)
-        return out
-
-
-def heads_of(backbone):
-    attentions = [stage.blocks[0].attention.part for stage in backbone.stages]
-    return [sum(branch.num_heads for branch in getattr(part, 'branches', [part])) for part in attentions]
-
-
-def assert_is_the_system(name, backbone, batch, size, stages=None, training=False, **options):
-    """A system's backbone, or some of its stages, on random images or maps of a size."""
-    equation, reads_class_token = SYSTEMS[name][:2]
-    options |= dict(heads=heads_of(backbone), training=training) | (dict(stages=stages) if stages else {})
-
-    def theirs(x, weights):
-        tokens = equation(x.permute(0, 2, 3, 1), literal.under(weights, 'parts.0'), **options)
-        if stages or reads_class_token is None:
-            return tokens
-        return tokens[:, 0] if reads_class_token else tokens.mean(dim=1)
-
-    channels = 5 if stages and stages[0] else 3
-    assert_equal_with_gradients(Alone(backbone), theirs, torch.randn(batch, channels, *size))
+def assert_is_the_system(name, backbone, *args, **options):
+    assert_is_its_equations(*SYSTEMS[name][:2], backbone, *args, **options)
 
 
 COLUMNS = ('ceit-small', 'localvit-small', 'deepvit-small')

@@ -22,6 +22,12 @@ SYSTEMS = Path(__file__).with_name('survey_systems.json')
 CONFIG = 'configs/survey/{}_16xb64-300e_in1k.py'
 SPEEDS = 'docs/benchmarks/survey/{}_cpu.json'  # as tools/benchmark_survey.sh writes them
 TWINS = dict(timm='twin', mmpretrain='mmpretrain')  # libraries, and a system's key for its name there
+PARTIAL = (
+    'vt.ClassAttention',
+    'vt.SparseAttention',
+    'vt.PerformerAttention',
+    'vt.HadamardAttention',
+)  # not of all tokens, or without a map
 # What stands for a part's config in a cell; a part that is not here goes by its name.
 WORDS = {
     'vt.PatchEmbed': lambda c: (
@@ -31,6 +37,9 @@ WORDS = {
     'vt.ConvolutionalEmbed': lambda c: (
         f'{len(c["layers"])} convolution{"s" * (len(c["layers"]) > 1)}'
         + (f', {c["patch"]["kernel_size"]}x{c["patch"]["kernel_size"]} patches' if c.get('patch') else '')
+    ),
+    'vt.TokenizerEmbed': lambda c: (
+        f'{c["tokenizer"]["num_tokens"]} tokens of {c["tokenizer"]["type"].removeprefix("vt.")}'
     ),
     'vt.AbsolutePosition': lambda c: 'learned, absolute',
     'vt.ConditionalPosition': lambda c: 'depthwise convolution, added',
@@ -53,6 +62,15 @@ WORDS = {
     'vt.HeadMixing': lambda c: 'heads mixed',
     'vt.ClassAttention': lambda c: 'class attention',
     'vt.CosineAttention': lambda c: 'cosines',
+    'vt.SparseAttention': lambda c: ' and '.join(
+        ['neighbours by a mask'] * ('near' in c) + ['a coarser grid by a mask'] * ('stride' in c)
+    ),
+    'vt.PerformerAttention': lambda c: 'random features',
+    'vt.HadamardAttention': lambda c: f'{c["kernel_size"]}x{c["kernel_size"]} neighbours, Hadamard products',
+    'vt.MessengerWindows': lambda c: f'windows of {_sides(c["window"])} with messengers',
+    'vt.MessengerBias': lambda c: 'relative bias',
+    'vt.MessengerEmbed': lambda c: _phrase(c['embed']) + ', messengers',
+    'vt.MessengerMerging': lambda c: '2x2 neighbours merged, messengers too',
 }
 
 
@@ -102,22 +120,24 @@ def _attentions(config: Config) -> list[dict]:
     own = [part for part in _parts(config, 'attention') if part.get('type', PARTS['attention']) != PARTS['attention']]
     own = [part for part in own if part['type'] in WORDS]
     seen = [*_of_attention(config, 'windows', 'reduce'), *own, *_of_attention(config, 'mix', 'mix_maps', 'local')]
-    plain = any(not part.get('windows') and not part.get('reduce') and part.get('type', '') != 'vt.ClassAttention'
+    plain = any(not part.get('windows') and not part.get('reduce') and part.get('type', '') not in PARTIAL
                 for part in _parts(config, 'attention'))  # fmt: skip
     return [*seen, *(['all to all'] if plain else [])]
 
 
 def _norms(config: Config) -> list:
-    kinds = {str(stage.get('norm_cfg', {}).get('type', 'LN')).removeprefix('vt.') for stage in _stages(config)}
-    extra = [word for key, word in dict(post_norm='behind the part', layer_scale='LayerScale').items()
+    norms = [stage.get('norm_cfg', {}) for stage in _stages(config)]
+    kinds = {'none' if norm is None else str(norm.get('type', 'LN')).removeprefix('vt.') for norm in norms}
+    extra = [word for key, word in dict(post_norm='behind the part', layer_scale='LayerScale', rezero='ReZero').items()
              if any(stage.get(key) for stage in _stages(config))]  # fmt: skip
     return [*sorted(kinds), *extra]
 
 
 def _heads(config: Config) -> list:
-    given = dict(class_tokens='class token', layers='class tokens of all blocks', average='average')
-    heads = [given[config.backbone.get('out_type', 'average')]]
-    return heads + (['distillation token'] if config.get('head', {}).get('type') == 'vt.DistillationTokenHead' else [])
+    out_type = config.backbone.get('out_type', 'average')
+    words = dict(class_tokens='class token', layers='class tokens of all blocks', tokens='class token')
+    extra = {'vt.DistillationTokenHead': ['distillation token'], 'vt.TokenLabelHead': ['patches']}
+    return [words.get(out_type, out_type), *extra.get(config.get('head', {}).get('type'), [])]
 
 
 COMPONENTS = {
@@ -143,13 +163,17 @@ def _join(parts: list, root: Path) -> str:
     return '; '.join(dict.fromkeys(_word(part, root) for part in parts)) or '-'
 
 
+def _phrase(part: dict) -> str:
+    kind = part.get('type', PARTS['attention'])
+    return WORDS[kind](part).strip() if kind in WORDS else kind.removeprefix('vt.')
+
+
 def _word(part: Any, root: Path) -> str:
     if isinstance(part, str):
         return part
     kind = part.get('type', PARTS['attention'])
-    text = WORDS[kind](part).strip() if kind in WORDS else kind.removeprefix('vt.')
     source = Path(inspect.getfile(MODELS.get(kind.removeprefix('vt.')))).relative_to(root)
-    return f'[{text}](../{source})'
+    return f'[{_phrase(part)}](../{source})'
 
 
 def _sides(window: Any) -> str:
@@ -172,10 +196,10 @@ def describe_costs(root: Path) -> list[dict[str, str]]:
             {
                 'system': f'[{system["title"]}](../{CONFIG.format(name)})',
                 'M parameters': f'{cost.parameters / 1e6:.2f}',
-                'published': f'{parameters}',
+                'published': '-' if parameters is None else f'{parameters}',
                 'G FLOPs': f'{cost.flops / 1e9:.2f}',
-                'published ': f'{flops}',
-                'top-1, published': f'{top1}',
+                'published ': '-' if flops is None else f'{flops}',
+                'top-1, published': '-' if top1 is None else f'{top1}',
                 'validated by': _validation(system),
                 'note': system.get('why', ''),
             }
@@ -184,8 +208,9 @@ def describe_costs(root: Path) -> list[dict[str, str]]:
 
 
 def _validation(system: dict) -> str:
-    if 'backbone_of' in system:
-        return f"{system['backbone_of']}'s code"
+    owner = system.get('backbone_of', 'vt.')
+    if not owner.startswith('vt.'):
+        return f"{owner}'s code"
     return f"timm's weights and logits, `{system['twin']}`" if 'twin' in system else 'plain loops, float64'
 
 

@@ -7,26 +7,39 @@ from .attentions import (
     ClassAttention,
     CosineAttention,
     GraphConvolution,
+    HadamardAttention,
     HeadMixing,
     ParallelAttention,
+    PerformerAttention,
     PoolingAttention,
     PoolingReduction,
     PyramidReduction,
+    SparseAttention,
     StridedReduction,
     TokenTransformer,
     ValueTransformer,
     Windows,
 )
-from .backbones import MViT, TokenBackbone, VTResNet
+from .backbones import HRFormer, MViT, TokenBackbone, VTResNet
 from .block import Block
-from .classifiers import DistilledClassifier
-from .embeddings import ConvolutionalEmbed, CubeEmbed, PatchEmbed, PatchMerging
+from .classifiers import DistilledClassifier, TokenLabelClassifier
+from .embeddings import (
+    ConvolutionalEmbed,
+    CubeEmbed,
+    PatchEmbed,
+    PatchMerging,
+    ProgressiveSampling,
+    ReductionCell,
+    TokenizerEmbed,
+)
 from .feed_forward import FeedForward, SqueezeExcite
-from .fusers import Projector
+from .fusers import Projector, TokenFuser
 from .grid import OnMap
-from .heads import DistillationTokenHead, DropoutLinearClsHead
+from .heads import DistillationTokenHead, DropoutLinearClsHead, TokenLabelHead
+from .messengers import MessengerBias, MessengerBlock, MessengerEmbed, MessengerMerging, MessengerWindows
 from .multiscale_block import MultiscaleBlock
-from .necks import LayerwiseClassAttention, TokenAverage, TokenEncoder
+from .necks import LayerwiseClassAttention, ScaleFusion, TokenAverage, TokenEncoder
+from .normal_cell import NormalCell
 from .norms import TokenBatchNorm
 from .positions import (
     AbsolutePosition,
@@ -36,9 +49,12 @@ from .positions import (
     PositionEncoder,
     RelativePositionBias,
     SeparatePosition,
+    SinusoidalPosition,
 )
+from .post_norm_block import PostNormBlock
 from .recording import Record, record_attention
 from .token_pooling import TokenPooling
+from .tokenized_block import TokenizedBlock
 from .tokenizers import (
     AttentionTokenizer,
     ClusteringTokenizer,
@@ -47,6 +63,7 @@ from .tokenizers import (
     PoolingTokenizer,
     RecurrentTokenizer,
     Tokenizer,
+    TokenLearner,
 )
 from .vt_module import VTModule
 
@@ -71,33 +88,54 @@ __all__ = [
     'FeedForward',
     'FilterTokenizer',
     'GraphConvolution',
+    'HRFormer',
+    'HadamardAttention',
     'HeadMixing',
     'LayerwiseClassAttention',
     'MViT',
+    'MessengerBias',
+    'MessengerBlock',
+    'MessengerEmbed',
+    'MessengerMerging',
+    'MessengerWindows',
     'MultiscaleBlock',
+    'NormalCell',
     'OnMap',
     'ParallelAttention',
     'PatchEmbed',
     'PatchMerging',
+    'PerformerAttention',
     'PoolingAttention',
     'PoolingReduction',
     'PoolingTokenizer',
     'PositionEncoder',
+    'PostNormBlock',
+    'ProgressiveSampling',
     'Projector',
     'PyramidReduction',
     'Record',
     'RecurrentTokenizer',
+    'ReductionCell',
     'RelativePositionBias',
+    'ScaleFusion',
     'SeparatePosition',
+    'SinusoidalPosition',
+    'SparseAttention',
     'SqueezeExcite',
     'StridedReduction',
     'TokenAverage',
     'TokenBackbone',
     'TokenBatchNorm',
     'TokenEncoder',
+    'TokenFuser',
+    'TokenLabelClassifier',
+    'TokenLabelHead',
+    'TokenLearner',
     'TokenPooling',
     'TokenTransformer',
+    'TokenizedBlock',
     'Tokenizer',
+    'TokenizerEmbed',
     'VTModule',
     'VTResNet',
     'ValueTransformer',

@@ -8,9 +8,11 @@ from mmcv.cnn.bricks import DropPath
 from mmpretrain.models.utils import LayerScale
 from torch import Tensor, cat, nn
 
+from vt.errors import UserError
 from vt.registry import MODELS
 
 from .grid import Size
+from .rezero import ReZero
 
 
 class Branch(nn.Module):
@@ -68,6 +70,7 @@ class Block(nn.Module):
         attention, feed_forward: configs of the parts.
         between: config of a third part, which is added between the two, never dropped; none by default.
         feed_forward_branch: what :class:`Branch` has otherwise for the feed-forward.
+        rezero: have one learned factor of both branches, zero at the start (:class:`vt.models.rezero.ReZero`).
         **branch: options of every :class:`Branch`.
     """
 
@@ -80,6 +83,7 @@ class Block(nn.Module):
         feed_forward: dict,
         between: dict | None = None,
         feed_forward_branch: dict | None = None,
+        rezero: bool = False,
         **branch,
     ) -> None:
         super().__init__()
@@ -92,6 +96,10 @@ class Block(nn.Module):
             part = MODELS.build(between, default_args=dict(channels=channels))
             self.between = Branch(part, **options | dict(drop_path=0.0))
         self.feed_forward = Branch(feed, **options | (feed_forward_branch or {}))
+        if rezero and branch.get('layer_scale') is not None:
+            raise UserError('Block: rezero and layer_scale together; leave out one of the two')
+        if rezero:
+            self.attention.scale = self.feed_forward.scale = ReZero()
         self.class_alone = getattr(attend, 'updates_class_tokens_alone', False)
         self.out_channels = channels
 

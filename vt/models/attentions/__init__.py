@@ -2,9 +2,12 @@
 
 from .class_attention import ClassAttention
 from .graph_convolution import GraphConvolution
+from .hadamard import HadamardAttention
 from .multi_head import Attention
+from .performer import PerformerAttention
 from .pooling_attention import PoolingAttention
 from .reductions import PoolingReduction, PyramidReduction, StridedReduction
+from .sparse import SparseAttention
 from .token_transformer import TokenTransformer
 from .value_transformer import ValueTransformer
 from .variants import CosineAttention, HeadMixing, ParallelAttention
@@ -15,11 +18,14 @@ __all__ = [
     'ClassAttention',
     'CosineAttention',
     'GraphConvolution',
+    'HadamardAttention',
     'HeadMixing',
     'ParallelAttention',
+    'PerformerAttention',
     'PoolingAttention',
     'PoolingReduction',
     'PyramidReduction',
+    'SparseAttention',
     'StridedReduction',
     'TokenTransformer',
     'ValueTransformer',

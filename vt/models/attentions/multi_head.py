@@ -91,18 +91,21 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P, C)``."""
         q, k, v = self._project(x, size)
-        mask = self._mask(q.shape[0], size)
-        if self.mix is not None or self.mix_maps is not None:
-            read = self.dropout(self._maps(q, k, mask)) @ v
-        else:
-            dropout = self.dropout.p if self.training else 0.0
-            read = scaled_dot_product_attention(q, k, v, mask, dropout, scale=self.scale)
+        read = self._read(q, k, v, size)
         return self.proj_dropout(self.proj(self._return(merge_heads(read), v, size)))
 
     def attention(self, x: Tensor, size: Size) -> Tensor:
         """How much each token takes from each, ``(N, h, T, S)``, for the same arguments as the forward pass."""
         q, k, _ = self._project(x, size)
-        return self._maps(q, k, self._mask(q.shape[0], size))
+        return self._maps(q, k, self._mask(q, size))
+
+    def _read(self, q: Tensor, k: Tensor, v: Tensor, size: Size) -> Tensor:
+        """What each query takes of the values, ``(N, h, T, d)``."""
+        mask = self._mask(q, size)
+        if self.mix is not None or self.mix_maps is not None:
+            return self.dropout(self._maps(q, k, mask)) @ v
+        dropout = self.dropout.p if self.training else 0.0
+        return scaled_dot_product_attention(q, k, v, mask, dropout, scale=self.scale)
 
     def _project(self, x: Tensor, size: Size) -> tuple[Tensor, Tensor, Tensor]:
         """Q, K and V, ``(N, h, T, d)`` and ``(N, h, S, d)``."""
@@ -120,14 +123,14 @@ class Attention(nn.Module):
         """How queries and keys meet; a subclass says otherwise."""
         return q, k, v
 
-    def _mask(self, num_windows: int, size: Size) -> Tensor | None:
+    def _mask(self, q: Tensor, size: Size) -> Tensor | None:
         """B and what windows keep apart, broadcast over ``(N, h, T, S)``."""
         bias = None if self.bias is None else self.bias()[None]  # 1, h, T, S
         apart = None if self.windows is None else self.windows.mask_of(size)  # W_n, 1, T, S
         if apart is None:
             return bias
         mask = apart if bias is None else apart + bias
-        return mask.repeat(num_windows // apart.shape[0], 1, 1, 1)
+        return mask.repeat(q.shape[0] // apart.shape[0], 1, 1, 1)
 
     def _maps(self, q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
         logits = q * self.scale @ k.transpose(-2, -1)

@@ -1,7 +1,8 @@
-"""Backbones: VT-ResNet, the one that is made of parts, and multiscale vision transformers, which are."""
+"""Backbones: VT-ResNet, the one that is made of parts, of which MViT is a family, and HRFormer, which takes parts."""
 
+from .hrformer import HRFormer
 from .mvit import MViT
 from .token_backbone import TokenBackbone
 from .vt_resnet import VTResNet
 
-__all__ = ['MViT', 'TokenBackbone', 'VTResNet']
+__all__ = ['HRFormer', 'MViT', 'TokenBackbone', 'VTResNet']

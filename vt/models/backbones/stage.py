@@ -64,6 +64,7 @@ class Stage(nn.Module):
         super().__init__()
         widths = dict(in_channels=in_channels, channels=channels)
         self.embed = MODELS.build(embed, default_args=widths) if embed else None
+        self.embeds_tokens = getattr(self.embed, 'takes_tokens', False)  # those of the stage before, instead of a map
         self.size = _grid(self.embed, in_channels, size) if embed else size
         if not embed and channels != in_channels:
             raise UserError(f'Stage: channels={channels} without embed, but {in_channels} come in; give an embed')
@@ -101,7 +102,7 @@ class Stage(nn.Module):
         ``classes`` takes the class token ``(N, C)`` of each block.
         """
         if self.embed is not None:
-            x, size = self.embed(x)
+            x, size = self.embed(x, size) if self.embeds_tokens else self.embed(x)
         if self.class_tokens is not None:
             x = torch.cat([self.class_tokens.expand(x.shape[0], -1, -1), x], dim=1)
         if self.position is not None:
@@ -118,5 +119,7 @@ class Stage(nn.Module):
 
 def _grid(embed: nn.Module, in_channels: int, size: Size) -> Size:
     """Size of the grid that an embedding makes of a map; nothing is computed."""
+    if hasattr(embed, 'out_size'):
+        return embed.out_size(size)
     skeleton = copy.deepcopy(embed).to('meta').eval()
     return tuple(skeleton(torch.empty(1, in_channels, *size, device='meta'))[1])

@@ -35,7 +35,8 @@ class TokenBackbone(BaseBackbone):
         in_channels: of an image or a frame.
         out_type: ``'class_tokens'``, the first one ``(N, C)`` or, of several, a tuple of them; ``'average'`` of the
             grid's tokens, ``(N, C)``; ``'map'``, ``(N, C, H, W)`` or ``(N, C, T, H, W)``; ``'tokens'``, all of them,
-            ``(N, K + P, C)``; ``'layers'``, the class token of each block, ``(N, depth, C)``.
+            ``(N, K + P, C)``; ``'layers'``, the class token of each block, ``(N, depth, C)``; ``'messengers'``, their
+            average, ``(N, C)``.
         out_indices: stages whose output is returned; the last one by default.
         norm_outputs: normalise the outputs of the stages that don't do so by themselves.
         drop_path_rate: stochastic depth of the last block; rates grow linearly from 0.
@@ -56,6 +57,7 @@ class TokenBackbone(BaseBackbone):
         map=lambda x, size: to_map(split_class_tokens(x, size)[1], size),
         tokens=lambda x, size: x,
         layers=lambda x, size: x,  # of which are those
+        messengers=lambda x, size: split_class_tokens(x, size)[0].mean(dim=1),
     )
 
     def __init__(
@@ -124,6 +126,8 @@ class TokenBackbone(BaseBackbone):
                         f'TokenBackbone: stage {index} has {number} class tokens, and ClassAttention wants one; set '
                         'class_tokens=1 there'
                     )
+        if out_type == 'messengers' and not getattr(self.stages[-1].embed, 'gives_messengers', False):
+            raise UserError("TokenBackbone: out_type='messengers', but the last stage has no messengers")
         if out_type in ('class_tokens', 'layers') and not number:
             raise UserError(f'TokenBackbone: out_type={out_type!r}, but the last stage has no class token')
 
@@ -134,7 +138,7 @@ class TokenBackbone(BaseBackbone):
         """
         size, outs = tuple(x.shape[2:]), []
         for index, stage in enumerate(self.stages):
-            if stage.embed is not None and index:
+            if stage.embed is not None and index and not stage.embeds_tokens:
                 x = to_map(split_class_tokens(x, size)[1], size)
             classes = [] if self.out_type == 'layers' else None
             x, size = stage(x, size, self.with_cp, classes)

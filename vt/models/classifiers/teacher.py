@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 from mmengine.model import BaseDataPreprocessor
+from mmpretrain.models.classifiers import ImageClassifier
 from mmpretrain.registry import MODELS as CLASSIFIERS
 from torch import Tensor, nn
 from torchvision.transforms import Resize
@@ -64,6 +65,22 @@ class Teacher(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """The student's inputs ``(N, 3, height, width)`` to the teacher's logits ``(N, K)``."""
         return self.classifier(self.resize(self.normalize(inputs)))
+
+    @torch.no_grad()
+    def label_maps(self, inputs: Tensor) -> Tensor:
+        """The student's inputs to probabilities of each pixel of the teacher's last map, ``(N, K, h, w)``.
+
+        Raises:
+            UserError: the teacher makes no map.
+        """
+        if not isinstance(self.classifier, ImageClassifier):
+            raise UserError(f'{WHERE} is no ImageClassifier, whose backbone gives a map; set {WHERE} to one')
+        *_, x = self.classifier.extract_feat(self.resize(self.normalize(inputs)), stage='backbone')
+        if x.dim() != 4:
+            raise UserError(f'{WHERE} gives no map of an image; set {WHERE} to one with a ResNet')
+        pixels = x.movedim(1, -1)  # N, h, w, C
+        labels = self.classifier.head((pixels.flatten(0, 2),)).softmax(dim=-1)
+        return labels.unflatten(0, pixels.shape[:3]).movedim(-1, 1)
 
 
 class Renormalize(nn.Module):

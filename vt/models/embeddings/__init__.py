@@ -2,6 +2,17 @@
 
 from .cubes import CubeEmbed
 from .patches import PatchEmbed, PatchMerging
+from .progressive_sampling import ProgressiveSampling
+from .reduction_cell import ReductionCell
 from .stems import ConvolutionalEmbed
+from .tokenized import TokenizerEmbed
 
-__all__ = ['ConvolutionalEmbed', 'CubeEmbed', 'PatchEmbed', 'PatchMerging']
+__all__ = [
+    'ConvolutionalEmbed',
+    'CubeEmbed',
+    'PatchEmbed',
+    'PatchMerging',
+    'ProgressiveSampling',
+    'ReductionCell',
+    'TokenizerEmbed',
+]

@@ -28,6 +28,7 @@ class FeedForward(nn.Module):
         act_cfg: activation.
         local: config of a token part between the matrices, such as :class:`vt.models.OnMap`.
         enter_act_cfg: activation before the local part; none by default.
+        leave_act_cfg: activation of the result (HRFormer); none by default.
         squeeze: config of a token part behind the second activation, such as :class:`vt.models.SqueezeExcite`.
         norm_cfg: normalisation behind each matrix, of tokens; none by default.
         bias: of the matrices.
@@ -47,6 +48,7 @@ class FeedForward(nn.Module):
         bias: bool = True,
         class_tokens: str = 'fed',
         out_channels: int | None = None,
+        leave_act_cfg: dict | None = None,
     ) -> None:
         super().__init__()
         hidden = int(channels * ratio)
@@ -60,6 +62,7 @@ class FeedForward(nn.Module):
         out_channels = out_channels or channels
         self.leave = nn.Linear(hidden, out_channels, bias=bias)
         self.leave_norm = _norm(norm_cfg, out_channels)
+        self.leave_act = build_activation_layer(leave_act_cfg) if leave_act_cfg else nn.Identity()
         if class_tokens not in CLASS_TOKENS:
             raise UserError(f'FeedForward: class_tokens={class_tokens!r} is not one of {", ".join(CLASS_TOKENS)}')
         if class_tokens != 'fed' and out_channels != channels:
@@ -80,7 +83,7 @@ class FeedForward(nn.Module):
         x = self.enter_act(self.enter_norm(self.enter(x)))
         x = self.act(x if self.local is None else self.local(x, size))
         x = x if self.squeeze is None else self.squeeze(x, size)
-        return self.leave_norm(self.leave(x))
+        return self.leave_act(self.leave_norm(self.leave(x)))
 
 
 def _norm(config: dict | None, channels: int) -> nn.Module:

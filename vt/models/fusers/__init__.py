@@ -1,5 +1,6 @@
 """Fusers: how tokens return to a map (paper, section 3.3)."""
 
 from .projector import Projector
+from .token_fuser import TokenFuser
 
-__all__ = ['Projector']
+__all__ = ['Projector', 'TokenFuser']

@@ -2,5 +2,6 @@
 
 from .distillation_token import DistillationTokenHead
 from .dropout_linear import DropoutLinearClsHead
+from .token_label import TokenLabelHead
 
-__all__ = ['DistillationTokenHead', 'DropoutLinearClsHead']
+__all__ = ['DistillationTokenHead', 'DropoutLinearClsHead', 'TokenLabelHead']

@@ -6,6 +6,7 @@ from .decomposed import DecomposedRelativePosition
 from .position_encoder import PositionEncoder
 from .relative import ContinuousPositionBias, RelativePositionBias
 from .separate import SeparatePosition
+from .sinusoidal import SinusoidalPosition
 
 __all__ = [
     'AbsolutePosition',
@@ -15,5 +16,6 @@ __all__ = [
     'PositionEncoder',
     'RelativePositionBias',
     'SeparatePosition',
+    'SinusoidalPosition',
     'resize_positions',
 ]

@@ -5,6 +5,7 @@ from .clustering import ClusteringTokenizer
 from .dynamic import DynamicTokenizer
 from .learned import FilterTokenizer, RecurrentTokenizer
 from .pooling import PoolingTokenizer
+from .token_learner import TokenLearner
 
 __all__ = [
     'AttentionTokenizer',
@@ -13,5 +14,6 @@ __all__ = [
     'FilterTokenizer',
     'PoolingTokenizer',
     'RecurrentTokenizer',
+    'TokenLearner',
     'Tokenizer',
 ]

@@ -1,0 +1,11 @@
+# HSwin-T: Swin-T whose last block of each stage has attention of all tokens to pooled ones. There is no public code:
+# what the survey says of it, in Swin-T, with the pooling of PVTv2's linear attention.
+_base_ = 'swin-tiny.py'
+
+windows = _base_.attention
+pooled = dict(reduce=dict(type='vt.PoolingReduction', side=7))
+stages = _base_.system.backbone.stages
+for stage in stages:
+    stage['attention'] = [*(windows * 3)[: stage['depth'] - 1], pooled]
+
+system = dict(backbone=dict(public_names=None, stages=stages))

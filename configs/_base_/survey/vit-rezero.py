@@ -1,0 +1,8 @@
+# ReZero (Bachlechner et al., UAI 2021) in a ViT-small: no norms in the blocks, one factor of both branches that starts
+# at zero. The norm before the head stays.
+_base_ = 'deit-small.py'
+
+stages = _base_.system.backbone.stages
+stages[0] |= dict(norm_cfg=None, rezero=True, norm=dict(type='LN', eps=1e-6))
+
+system = dict(backbone=dict(stages=stages))

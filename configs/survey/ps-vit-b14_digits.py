@@ -1,0 +1,6 @@
+# PS-ViT-B/14 on the embedded digits.
+# Top-1 not measured yet.
+# python tools/train.py configs/survey/ps-vit-b14_digits.py
+_base_ = ['../_base_/survey/_digits.py', '../_base_/survey/ps-vit-b14.py']
+
+model = _base_.system

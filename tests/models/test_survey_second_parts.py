@@ -1,0 +1,344 @@
+"""The survey's second half, small but as ``configs/survey`` has it, against literal equations, in float64."""
+
+import functools
+import math
+
+import literal_survey_second as literal
+import pytest
+import torch
+from literal_equations import softmax
+from survey_backbones import Alone, assert_equal_with_gradients, assert_is_its_equations, build, randomise, read
+from torch import nn
+
+from vt.engine.redraw_hook import RedrawHook
+from vt.errors import UserError
+from vt.models import (
+    HadamardAttention,
+    MessengerWindows,
+    PerformerAttention,
+    PostNormBlock,
+    SinusoidalPosition,
+    SparseAttention,
+    TokenFuser,
+    TokenizedBlock,
+    TokenLearner,
+    record_attention,
+)
+from vt.models.attentions.performer import draw_directions, log_features
+from vt.models.embeddings.progressive_sampling import sample
+from vt.models.messengers import shuffle
+from vt.registry import MODELS
+
+pytestmark = pytest.mark.filterwarnings('ignore:Unnecessary conv bias')
+
+# Of each system its equations, and whether a class token is what leaves it.
+SYSTEMS = {
+    'vit-rezero': (literal.rezero, True),
+    'vit-early-conv': (literal.early_convolutions, True),
+    'vit-sparse': (literal.sparse, True),
+    'vit-performer': (literal.performer, True),
+    'vit-tokenlearner': (literal.token_learner, False),
+    'elsa-swin-tiny': (literal.elsa, False),
+    'hswin-tiny': (literal.hswin, False),
+    'msg-tiny': (literal.msg, True),
+    'vitae-small': (literal.vitae, False),
+    'ps-vit-b14': (literal.progressive_sampling, True),
+    'lv-vit-small': (literal.lv_vit, None),
+}
+
+
+@pytest.fixture(autouse=True)
+def _double_precision():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize(
+    ('name', 'stages', 'batch', 'size'),
+    [
+        ('vit-rezero', None, 2, (32, 48)),
+        ('vit-early-conv', None, 2, (32, 48)),
+        ('vit-sparse', None, 2, (96, 112)),
+        ('vit-performer', None, 2, (32, 48)),
+        ('vit-tokenlearner', None, 2, (32, 48)),
+        ('elsa-swin-tiny', [0, 1], 2, (32, 48)),
+        ('elsa-swin-tiny', [2, 3], 1, (28, 28)),
+        ('ps-vit-b14', None, 2, (32, 48)),
+        ('lv-vit-small', None, 2, (32, 48)),
+        ('hswin-tiny', [0, 1], 2, (56, 112)),
+        ('hswin-tiny', [3], 1, (14, 28)),
+    ],
+)
+def test_system_is_its_equations(name, stages, batch, size):
+    torch.manual_seed(sum(size))
+    assert_is_its_equations(*SYSTEMS[name], build(name, size, stages), batch, size, stages)
+
+
+@pytest.mark.parametrize(
+    ('name', 'stages', 'batch', 'size'),
+    [('vit-early-conv', None, 2, (32, 48)), ('ps-vit-b14', None, 2, (32, 48)), ('lv-vit-small', None, 2, (32, 48))],
+)
+def test_system_is_its_equations_in_training(name, stages, batch, size):
+    """By the statistics of the batch."""
+    torch.manual_seed(sum(size))
+    backbone = build(name, size, stages, training=True)
+    assert_is_its_equations(*SYSTEMS[name], backbone, batch, size, stages, training=True)
+
+
+@pytest.mark.parametrize(
+    ('stages', 'size', 'other'),
+    [(None, (56, 112), (56, 112)), ([0, 1], (112, 112), (84, 140))],
+)
+def test_messengers_are_their_equations(stages, size, other):
+    """Of whole windows and of padded ones, of smaller regions than they are meant to be."""
+    torch.manual_seed(sum(other))
+    backbone = build('msg-tiny', size, stages, channels=16)
+    assert_is_its_equations(*SYSTEMS['msg-tiny'], backbone, 2, other, stages)
+
+
+@pytest.mark.parametrize(('windows', 'region'), [((4, 6), 2), ((2, 4), 4), ((3, 1), 2)])
+def test_shuffled_messengers(windows, region):
+    x = torch.randn(2, windows[0] * windows[1], 16)
+    expected = literal.shuffled(x.unflatten(1, windows), region).flatten(1, 2)
+    assert torch.equal(shuffle(x, windows, region), expected)
+    assert torch.equal(shuffle(expected, windows, region), x)
+
+
+def test_messengers_windows_hold_every_token_once():
+    windows = MessengerWindows(7, size=(14, 7))
+    for size in [(14, 7), (10, 9)]:
+        numbers = windows.index_map(size)
+        places = size[0] * size[1]
+        assert numbers[:, 0].tolist() == [places + window for window in range(len(numbers))]
+        assert numbers[numbers >= 0].sort().values.tolist() == list(range(places + len(numbers)))
+
+
+@pytest.mark.parametrize('ghost', [dict(ghost_scale=True), dict(ghost_shift=False)])
+def test_ghost_head_is_its_equations(ghost):
+    torch.manual_seed(0)
+    part = randomise(HadamardAttention(12, 3, group_width=4, **ghost))
+    maps = part.attention(torch.randn(2, 20, 12), (4, 5))
+    torch.testing.assert_close(maps.sum(dim=-1), torch.ones(2, 3, 20))
+
+    def theirs(x, weights):
+        return literal.tokens_of(literal.hadamard_attention(x.unflatten(1, (4, 5)), weights, 3))
+
+    part.forward = functools.partial(part.forward, size=(4, 5))
+    assert_equal_with_gradients(part, theirs, torch.randn(2, 20, 12))
+
+
+@pytest.mark.parametrize('size', [(32, 48), (48, 16)])
+def test_cells_are_their_equations(size):
+    torch.manual_seed(sum(size))
+    backbone = build('vitae-small', size, channels=12, groups=3)
+    for stage in backbone.stages[:2]:  # the features, as they are written down, underflow
+        stage.embed.attend.qkv.weight.data.mul_(0.1)
+    assert_is_its_equations(*SYSTEMS['vitae-small'], backbone, 2, size)
+
+
+LOW = dict(modules=1, depth=1, channels=[8], num_heads=[1])
+HIGH = dict(
+    stem_channels=3,
+    stages=[
+        dict(modules=1, depth=1, channels=[4, 6], num_heads=[1, 2]),
+        dict(modules=2, depth=1, channels=[4, 6, 8], num_heads=[1, 2, 2]),
+    ],
+)
+
+
+@pytest.mark.parametrize(('size', 'training'), [((28, 56), False), ((56, 28), True)])
+def test_resolutions_and_their_fusion_are_their_equations(size, training):
+    torch.manual_seed(sum(size))
+    config = read('hrformer-small')
+    backbone = MODELS.build(config.backbone.to_dict() | HIGH | dict(image_size=size))
+    neck = MODELS.build(dict(type='vt.ScaleFusion', in_channels=[4, 6, 8], inner_channels=[2, 3, 4], out_channels=5))
+
+    def theirs(x, weights):
+        maps = literal.hrformer(
+            x.permute(0, 2, 3, 1), literal.under(weights, 'parts.0'), [s['num_heads'] for s in HIGH['stages']], training
+        )
+        return literal.scale_fusion(maps, literal.under(weights, 'parts.1'), training).permute(0, 3, 1, 2)
+
+    model = randomise(Alone(backbone, neck)).train(training)
+    assert_equal_with_gradients(model, theirs, torch.randn(2, 3, *size))
+
+
+def test_hrformer_gives_its_maps_of_images_of_any_size():
+    config = read('hrformer-small').backbone.to_dict() | HIGH
+    backbone = MODELS.build(config | dict(image_size=56, out_indices=[0, -1], drop_path_rate=0.2)).eval()
+    with record_attention(backbone) as records:
+        fine, coarse = backbone(torch.randn(1, 3, 90, 70))
+    assert fine.shape == (1, 4, 23, 18)
+    assert coarse.shape == (1, 8, 6, 5)
+    assert records['stages.0.0.branches.0.0.attention.part'].attention.shape[1] == 1
+    branches = [module.branches[0] for stage in backbone.stages for module in stage]
+    rates = [block.attention.drop_path.drop_prob for branch in branches for block in branch]
+    assert rates == pytest.approx([0, 0.1, 0.2])
+
+
+def test_points_are_sampled_between_pixels_and_beyond_the_border():
+    torch.manual_seed(0)
+    x, points = torch.randn(2, 3, 4, 5), torch.rand(2, 30, 2) * 8 - 2
+    expected = [[literal.at(own.permute(1, 2, 0), *place) for place in places] for own, places in zip(x, points)]
+    torch.testing.assert_close(sample(x, points), torch.stack([torch.stack(each) for each in expected]))
+
+
+def test_a_block_of_rezero_begins_as_the_identity():
+    model = build('vit-rezero', 32)
+    block = model.stages[0].blocks[0]
+    block.attention.scale.weight.data.zero_()
+    x = torch.randn(2, 5, 12)
+    assert torch.equal(block(x, (2, 2)), x)
+    assert block.attention.scale is block.feed_forward.scale
+
+
+def test_positive_features_are_exact_in_expectation():
+    """The kernel ``exp(x . y)``, of orthogonal directions and of more than there are dimensions."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(2, 4, generator=generator) / 3
+    products = []
+    for _ in range(2000):
+        directions = draw_directions(6, 4, generator)
+        products.append(log_features(x, directions).exp() @ log_features(y, directions).exp())
+    products = torch.stack(products)
+    error = products.std() / len(products) ** 0.5
+    assert abs(products.mean() - (x @ y).exp()) < 4 * error < 0.05
+
+
+def test_orthogonal_directions_are_normal_ones():
+    directions = torch.stack([draw_directions(4, 4, torch.Generator().manual_seed(seed)) for seed in range(2000)])
+    products = directions @ directions.mT
+    torch.testing.assert_close(products * (1 - torch.eye(4)), torch.zeros_like(products), atol=1e-12, rtol=0)
+    assert directions.mean(dim=0).abs().max() < 0.12
+    torch.testing.assert_close((directions.mT @ directions).mean(dim=0) / 4, torch.eye(4), atol=0.1, rtol=0)
+
+
+def test_many_features_come_near_to_attention_and_are_finite_for_large_logits():
+    torch.manual_seed(0)
+    part = PerformerAttention(8, 2, num_features=20000).requires_grad_(False)
+    x = torch.randn(1, 6, 8)
+    q, k, _ = part._project(x, (2, 3))
+    torch.testing.assert_close(part.attention(x, (2, 3)), softmax(q @ k.mT / 2, dim=-1), atol=0.02, rtol=0)
+    few = PerformerAttention(8, 2, num_features=4).float()
+    assert few(100 * x.float(), (2, 3)).isfinite().all()
+
+
+def test_features_are_redrawn_on_request_alike_in_all_processes():
+    model = nn.Sequential(PerformerAttention(8, 2), PerformerAttention(8, 2))
+    before = [part.directions.clone() for part in model]
+
+    def drawn_at(step):
+        runner = type('Runner', (), dict(iter=step, model=model))()
+        RedrawHook(interval=2).after_train_iter(runner, step)
+        return [part.directions.clone() for part in model]
+
+    assert all(map(torch.equal, drawn_at(0), before))
+    first = drawn_at(1)
+    assert not torch.equal(first[0], before[0])
+    assert not torch.equal(first[0], first[1])
+    assert not torch.equal(drawn_at(3)[0], first[0])
+    assert torch.equal(drawn_at(1)[0], first[0])
+
+
+@pytest.mark.parametrize('size', [(5, 7), (3, 4)])
+def test_sparse_maps_are_of_those_that_are_seen(size):
+    torch.manual_seed(0)
+    part = SparseAttention(8, 2, size=(5, 7), near=1, stride=3, bias=None)
+    maps = part.attention(torch.randn(2, 1 + size[0] * size[1], 8), size)
+    torch.testing.assert_close(maps.sum(dim=-1), torch.ones_like(maps.sum(dim=-1)))
+    for i in range(size[0] * size[1]):
+        for j in range(size[0] * size[1]):
+            rows, columns = (abs(a - b) for a, b in zip(divmod(i, size[1]), divmod(j, size[1])))
+            assert (maps[..., 1 + i, 1 + j] > 0).all() == (max(rows, columns) <= 1 or rows % 3 == columns % 3 == 0)
+
+
+def test_normalised_sums_are_torchs_first_transformer():
+    torch.manual_seed(0)
+    block = PostNormBlock(
+        12, (2, 3), 3, dict(type='vt.Attention'), dict(type='vt.FeedForward'), norm_cfg=dict(type='LN')
+    )
+    twin = nn.TransformerEncoderLayer(12, 3, 48, dropout=0.0, activation='gelu', batch_first=True)
+    randomise(twin)
+    state = twin.state_dict()
+    names = {
+        'self_attn.in_proj_': 'attention.part.qkv.',
+        'self_attn.out_proj.': 'attention.part.proj.',
+        'linear1.': 'feed_forward.part.enter.',
+        'linear2.': 'feed_forward.part.leave.',
+        'norm1.': 'attention_norm.',
+        'norm2.': 'feed_forward_norm.',
+    }
+    for name, tensor in state.items():
+        (old,) = (old for old in names if name.startswith(old))
+        block.state_dict()[name.replace(old, names[old])].copy_(tensor)
+    x = torch.randn(2, 6, 12)
+    torch.testing.assert_close(block(x, (2, 3)), twin(x))
+
+
+def test_a_block_on_learned_tokens_is_its_equations():
+    torch.manual_seed(0)
+    parts = dict(attention=dict(type='vt.Attention'), feed_forward=dict(type='vt.FeedForward'))
+    tokens = dict(
+        tokenizer=dict(type='vt.TokenLearner', num_tokens=3, hidden_channels=5),
+        fuser=dict(type='vt.TokenFuser', num_tokens=3, hidden_channels=5),
+    )
+    block = TokenizedBlock(12, (2, 5), 3, **parts, **tokens, norm_cfg=dict(type='LN', eps=1e-6))
+
+    def theirs(x, weights):
+        learned = literal.learned_tokens(x, literal.under(weights, 'tokenizer'))
+        learned = literal.plain_block(learned, weights, 3, 1e-6)
+        return literal.fused(x, learned, literal.under(weights, 'fuser'))
+
+    block.forward = functools.partial(block.forward, size=(2, 5))
+    assert_equal_with_gradients(randomise(block), theirs, torch.randn(2, 10, 12))
+
+
+def test_learned_tokens_are_averages_and_gates_lie_between():
+    x, tokens = torch.randn(2, 8, 3, 4), torch.randn(2, 5, 8)
+    maps = TokenLearner(8, 8, num_tokens=5).attention(x)
+    assert maps.shape == (2, 1, 5, 3, 4)
+    torch.testing.assert_close(maps.sum(dim=(-2, -1)), torch.ones(2, 1, 5))
+    gates = TokenFuser(8, 8, num_tokens=5).attention(x, tokens)
+    assert gates.shape == (2, 1, 5, 3, 4)
+    assert 0 < gates.min() < gates.max() < 1
+
+
+@pytest.mark.parametrize('size', [(3, 4), (2, 5)])
+def test_waves_of_the_columns_and_the_rows(size):
+    part = SinusoidalPosition(8, (3, 4), num_class_tokens=1, temperature=100.0)
+    x = torch.zeros(1, 1 + size[0] * size[1], 8)
+    expected = [torch.zeros(8)]
+    for row in range(size[0]):
+        for column in range(size[1]):
+            waves = [wave(place / 10**i) for place in (row, column) for wave in (math.sin, math.cos) for i in range(2)]
+            expected.append(torch.tensor(waves))
+    torch.testing.assert_close(part(x, size)[0], torch.stack(expected), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ('build_part', 'words'),
+    [
+        (lambda: SparseAttention(8, 2), 'neither near nor stride'),
+        (lambda: SparseAttention(8, 2, stride=0), 'stride=0 at least 1'),
+        (lambda: SparseAttention(8, 2, near=1, windows=dict(type='vt.Windows')), 'its mask and windows together'),
+        (lambda: PerformerAttention(8, 2, bias=dict(type='vt.RelativePositionBias')), 'no map, and bias needs one'),
+        (lambda: SinusoidalPosition(6, (2, 2)), 'channels=6 is not divisible by sines and cosines of two sides=4'),
+        (lambda: build('vitae-small', 32), 'channels=12 is not divisible by groups=96'),
+        (lambda: MODELS.build(dict(type='vt.HRFormer', stages=[LOW])), 'has 2 branches'),
+        (lambda: HadamardAttention(8, 2, kernel_size=4), 'kernel_size=4 is even'),
+        (lambda: MessengerWindows(7, size=(7, 10)), 'window=7 does not divide the grid of 7x10'),
+        (lambda: build('msg-tiny', 56), 'channels=9 is not divisible by region'),
+        (lambda: build('swin-tiny', 56, type='vt.MessengerBlock', region=1), 'not one in MessengerWindows'),
+        (lambda: TokenFuser(8, 4), 'in_channels=8 and token_channels=4 differ'),
+        (lambda: build('vit-rezero', 32, layer_scale=1.0), 'rezero and layer_scale together'),
+        (
+            lambda: PostNormBlock(8, (2, 2), 2, {}, {}, between=dict(type='vt.OnMap'), norm_cfg=dict(type='LN')),
+            'norms the sums, and between',
+        ),
+    ],
+)
+def test_what_does_not_fit_is_one_clear_line(build_part, words):
+    with pytest.raises(UserError, match=words) as error:
+        build_part()
+    assert '\n' not in str(error.value)

@@ -1,0 +1,178 @@
+"""Token labeling against its formula: label maps of a teacher or a file, and patches that are mixed.
+
+Letters: N batch, P patches, K classes.
+"""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from mmengine.registry import init_default_scope
+from mmpretrain.registry import MODELS
+from mmpretrain.structures import DataSample
+from torch.nn.functional import interpolate
+
+from vt.errors import MissingFileError, UserError
+from vt.models.classifiers import token_label
+
+K = 5
+TEACHER = dict(
+    type='ImageClassifier',
+    backbone=dict(type='ResNet', depth=18, base_channels=4, stem_channels=4),
+    neck=dict(type='GlobalAveragePooling'),
+    head=dict(type='LinearClsHead', num_classes=K, in_channels=32),
+)
+STAGE = dict(
+    channels=8,
+    num_heads=2,
+    depth=2,
+    embed=dict(type='vt.PatchEmbed', kernel_size=8),
+    class_tokens=1,
+    position=dict(type='vt.AbsolutePosition'),
+    norm=True,
+)
+STUDENT = dict(
+    type='vt.TokenLabelClassifier',
+    backbone=dict(type='vt.TokenBackbone', image_size=(32, 48), out_type='tokens', stages=[STAGE]),
+    head=dict(type='vt.TokenLabelHead', num_classes=K, in_channels=8),
+)
+BOX = torch.zeros(4, 6, dtype=torch.bool)
+BOX[1:3, 2:5] = True
+
+
+@pytest.fixture(autouse=True)
+def _scope():
+    init_default_scope('mmpretrain')
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    torch.manual_seed(1)
+    teacher = MODELS.build(copy.deepcopy(TEACHER))
+    for parameter in teacher.parameters():
+        parameter.data.add_(0.3 * torch.randn_like(parameter))
+    torch.save(teacher.state_dict(), tmp_path / 'teacher.pth')
+    return str(tmp_path / 'teacher.pth')
+
+
+def build(**options):
+    torch.manual_seed(0)
+    model = MODELS.build(copy.deepcopy(STUDENT) | options).train()
+    for parameter in model.parameters():
+        parameter.data.add_(0.3 * torch.randn_like(parameter))
+    return model
+
+
+def batch(size=3):
+    samples = [DataSample(metainfo=dict(sample_idx=index)).set_gt_label(index % K) for index in range(size)]
+    return torch.randn(size, 3, 32, 48, generator=torch.Generator().manual_seed(2)), samples
+
+
+def expected_losses(model, images, samples, box, maps):
+    """Image by image, patch by patch; ``maps`` of each image are ``(K, 4, 6)``."""
+    (stage,) = model.backbone.stages
+    tokens, size = stage.embed(images)
+    mixed, owners = tokens.clone(), torch.zeros(len(images), 24, dtype=torch.long)
+    for image in range(len(images)):
+        for patch in range(24):
+            owners[image, patch] = len(images) - 1 - image if box.flatten()[patch] else image
+            mixed[image, patch] = tokens[owners[image, patch], patch]
+    x = torch.cat([stage.class_tokens.expand(len(images), -1, -1), mixed], dim=1) + stage.position.vectors
+    for block in stage.blocks:
+        x = block(x, size)
+    x = stage.norm(x)
+    first, second = [], []
+    share = box.double().mean().item()
+    for image, sample in enumerate(samples):
+        log_p = model.head.fc(x[image, 0]).log_softmax(dim=0)
+        other = samples[len(samples) - 1 - image]
+        first.append(-(1 - share) * log_p[sample.gt_label] - share * log_p[other.gt_label])
+        for patch in range(24):
+            log_p = model.head.fc_patches(x[image, 1 + patch]).log_softmax(dim=0)
+            label = maps[owners[image, patch]].flatten(1)[:, patch]
+            second.append(-(label * log_p).sum())
+    return torch.cat(first).mean(), torch.stack(second).mean()
+
+
+def assert_losses(model, maps, box, patch_weight=0.5):
+    images, samples = batch()
+    losses = model.loss(images, samples)
+    first, second = expected_losses(model, images, samples, box, maps)
+    torch.testing.assert_close(losses['loss_cls'], first)
+    torch.testing.assert_close(losses['loss_patches'], patch_weight * second)
+    sum(losses.values()).backward()
+    assert all(parameter.grad.abs().sum() > 0 for parameter in model.parameters())
+
+
+def teachers_maps(checkpoint):
+    """Of the batch, from the teacher's last map: the classifier of each pixel."""
+    teacher = MODELS.build(copy.deepcopy(TEACHER)).eval()
+    teacher.load_state_dict(torch.load(checkpoint))
+    with torch.no_grad():
+        features = teacher.backbone(batch()[0])[-1]
+        weight, bias = teacher.head.fc.weight, teacher.head.fc.bias
+        return (torch.einsum('kc,nchw->nkhw', weight, features) + bias[:, None, None]).softmax(dim=1)
+
+
+def test_losses_of_a_teachers_maps(checkpoint, monkeypatch):
+    monkeypatch.setattr(token_label, 'draw_box', lambda size, device: BOX.flatten())
+    model = build(teacher=TEACHER, teacher_checkpoint=checkpoint, patch_weight=0.7)
+    maps = interpolate(teachers_maps(checkpoint), (4, 6), mode='bilinear', align_corners=False)
+    assert_losses(model, maps, BOX, patch_weight=0.7)
+    assert not any('teacher' in name for name in model.state_dict())
+    again = pickle.loads(pickle.dumps(copy.deepcopy(model)))
+    images, samples = batch()
+    torch.testing.assert_close(again.loss(images, samples), model.loss(images, samples))
+
+
+def test_losses_of_a_files_maps(checkpoint, tmp_path):
+    torch.save(teachers_maps(checkpoint), tmp_path / 'maps.pth')
+    model = build(label_file=str(tmp_path / 'maps.pth'), mix_tokens=False)
+    maps = interpolate(teachers_maps(checkpoint), (4, 6), mode='bilinear', align_corners=False)
+    assert_losses(model, maps, torch.zeros(4, 6, dtype=torch.bool))
+
+
+def test_losses_of_the_images_labels(monkeypatch):
+    monkeypatch.setattr(token_label, 'draw_box', lambda size, device: BOX.flatten())
+    labels = [sample.gt_label.item() for sample in batch()[1]]
+    assert_losses(build(), torch.eye(K)[labels][..., None, None].expand(-1, -1, 4, 6), BOX)
+
+
+def test_a_prediction_is_the_class_tokens_and_half_of_the_patches_largest():
+    model = build().eval()
+    tokens = model.backbone(batch()[0])[0]
+    expected = model.head.fc(tokens[:, 0]) + 0.5 * model.head.fc_patches(tokens[:, 1:]).amax(dim=1)
+    torch.testing.assert_close(model(batch()[0]), expected)
+
+
+def test_boxes_are_of_all_shares():
+    torch.manual_seed(0)
+    boxes = torch.stack([token_label.draw_box((20, 30), torch.device('cpu')) for _ in range(500)]).unflatten(
+        1, (20, 30)
+    )
+    shares = boxes.double().mean(dim=(1, 2))
+    assert shares.min() < 0.02
+    assert shares.max() > 0.6
+    assert 0.2 < shares.mean() < 0.5
+    for box in boxes[:50]:
+        assert torch.equal(box, box.any(dim=1)[:, None] & box.any(dim=0))
+
+
+@pytest.mark.parametrize(
+    ('options', 'words'),
+    [
+        (dict(teacher=TEACHER, label_file='maps.pth'), 'teacher and label_file together'),
+        (dict(patch_weight=-1.0), 'must not be negative'),
+        (dict(head=dict(type='LinearClsHead', num_classes=K, in_channels=8)), 'LinearClsHead has no logits of patches'),
+        (dict(backbone=dict(type='ResNet', depth=18)), 'no stage with an embed'),
+    ],
+)
+def test_what_does_not_fit_is_refused_when_built(options, words):
+    with pytest.raises(UserError, match=words):
+        build(**options)
+
+
+def test_a_file_that_is_not_there_is_one_line():
+    with pytest.raises(MissingFileError, match=r'there is no maps\.pth: set model\.label_file'):
+        build(label_file='maps.pth')

@@ -1,0 +1,27 @@
+"""New random features while a model trains."""
+
+import torch
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+
+from vt.registry import HOOKS
+
+
+@HOOKS.register_module()
+class RedrawHook(Hook):
+    """Draw the features of each part that has ``redraw(generator)`` anew, the same ones in every process.
+
+    Args:
+        interval: training steps from one drawing to the next (Performer, section 4.2: redrawing helps training).
+    """
+
+    def __init__(self, interval: int) -> None:
+        self.interval = interval
+
+    def after_train_iter(self, runner: Runner, batch_idx: int, data_batch=None, outputs=None) -> None:
+        if not self.every_n_train_iters(runner, self.interval):
+            return
+        generator = torch.Generator().manual_seed(runner.iter)
+        for part in runner.model.modules():
+            if hasattr(part, 'redraw'):
+                part.redraw(generator)

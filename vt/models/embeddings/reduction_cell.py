@@ -1,0 +1,84 @@
+"""ViTAE's reduction cell: a map at several scales, attention, and convolutions beside it (Xu et al., NeurIPS 2021).
+
+Letters: N batch, H and W size of the new grid, P = H * W, C channels.
+"""
+
+import torch
+from mmcv.cnn import ConvModule
+from torch import Tensor, nn
+
+from vt.registry import MODELS
+
+from ..attentions.token_performer import TokenPerformer
+from ..checks import require_divisible
+from ..grid import Size, to_tokens
+
+
+@MODELS.register_module()
+class ReductionCell(nn.Module):
+    """Dilated convolutions side by side, ``attention(norm(x)) + convolutions(map)``, a feed-forward (section 3.2).
+
+    Args:
+        in_channels: of the map.
+        channels: C.
+        kernel_size: of the dilated convolutions.
+        stride: of the cell, 2 or 4.
+        dilations: of each of them.
+        pyramid_channels: of each of them, where ``transform`` follows.
+        transform: have what follows the dilated convolutions; without it they share C channels.
+        dropout: probability to drop an entry of what the attention reads, and of the feed-forward.
+
+    Raises:
+        UserError: without ``transform`` the number of dilations does not divide C.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        channels: int,
+        kernel_size: int,
+        stride: int,
+        dilations: list[int],
+        pyramid_channels: int = 64,
+        transform: bool = True,
+        dropout: float = 0.1,
+    ) -> None:
+        super().__init__()
+        if not transform:
+            require_divisible('ReductionCell', 'channels', channels, 'number of dilations', len(dilations))
+            pyramid_channels = channels // len(dilations)
+        self.pyramid = nn.ModuleList()
+        for dilation in dilations:
+            padding = -(-((kernel_size - 1) * dilation + 1 - stride) // 2)
+            options = dict(stride=stride, padding=padding, dilation=dilation)
+            self.pyramid.append(nn.Conv2d(in_channels, pyramid_channels, kernel_size, **options))
+        self.act = nn.GELU()
+        self.transform = transform
+        if not transform:
+            return
+        wide = pyramid_channels * len(dilations)
+        self.norm = nn.LayerNorm(wide)
+        self.attend = TokenPerformer(wide, channels, dropout=dropout)
+        strides = [2, 2, 1] if stride == 4 else [stride, 1, 1]
+        shared = dict(kernel_size=3, padding=1, act_cfg=dict(type='SiLU'), bias=True)
+        self.local = nn.Sequential(
+            ConvModule(in_channels, pyramid_channels, stride=strides[0], **shared),
+            ConvModule(pyramid_channels, pyramid_channels, stride=strides[1], norm_cfg=dict(type='BN'), **shared),
+            ConvModule(pyramid_channels, channels, stride=strides[2], **shared),
+        )
+        for layer in self.local:
+            layer.conv.reset_parameters()  # as convolutions start in PyTorch
+        self.feed_norm = nn.LayerNorm(channels)
+        self.feed_forward = nn.Sequential(
+            nn.Linear(channels, channels), nn.GELU(), nn.Linear(channels, channels), nn.Dropout(dropout)
+        )
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Size]:
+        """Map ``(N, in_channels, height, width)`` to tokens ``(N, P, C)`` and the size of their grid."""
+        scales = torch.cat([self.act(convolve(x)) for convolve in self.pyramid], dim=1)
+        size = tuple(scales.shape[2:])
+        if not self.transform:
+            return to_tokens(scales), size
+        local = self.local(x)[..., : size[0], : size[1]]
+        x = self.attend(self.norm(to_tokens(scales)), size) + to_tokens(local)
+        return x + self.feed_forward(self.feed_norm(x)), size

@@ -1,0 +1,33 @@
+"""A few tokens of a map, by attention over its pixels.
+
+Letters: N batch, C channels, H and W map size, L tokens.
+"""
+
+from torch import Tensor, nn
+
+from vt.registry import MODELS
+
+from ..grid import Size
+from ..tokenizers.pooling import nearest_square
+
+
+@MODELS.register_module()
+class TokenizerEmbed(nn.Module):
+    """A tokenizer's tokens, as many for a map of any size, such as TokenLearner's or VT's between two stages.
+
+    They stand nowhere; their grid is the one of L places that is nearest to a square.
+
+    Args:
+        in_channels: of the map.
+        channels: C.
+        tokenizer: config of the tokenizer.
+    """
+
+    def __init__(self, in_channels: int, channels: int, tokenizer: dict) -> None:
+        super().__init__()
+        self.tokenizer = MODELS.build(tokenizer, default_args=dict(in_channels=in_channels, token_channels=channels))
+        self.grid = nearest_square(self.tokenizer.num_tokens)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Size]:
+        """Map ``(N, in_channels, H, W)`` to tokens ``(N, L, C)`` and the size of their grid."""
+        return self.tokenizer(x), self.grid

@@ -1,0 +1,49 @@
+"""TokenFuser: tokens return to every pixel through gates (Ryoo et al., NeurIPS 2021).
+
+Letters: N batch, C channels of map and tokens, H and W map size, P = H * W, L tokens.
+"""
+
+from torch import Tensor, nn
+
+from vt.errors import UserError
+from vt.ops.maps import in_shape_of, to_pixels
+from vt.registry import MODELS
+
+from ..tokenizers.token_learner import pixel_maps
+
+
+@MODELS.register_module()
+class TokenFuser(nn.Module):
+    """``X_out = X + sigmoid(MLP(norm(X))) norm(M norm(T))`` (section 2.2), where M, L x L, mixes the tokens.
+
+    VT's projector has a softmax over the tokens, whose keys decide, where this has gates, which see the pixel alone.
+
+    Args:
+        in_channels: C, channels of the feature map.
+        token_channels: channels of a token, the same.
+        num_tokens: L.
+        hidden_channels: of the MLP.
+
+    Raises:
+        UserError: ``token_channels`` are not C.
+    """
+
+    def __init__(self, in_channels: int, token_channels: int, num_tokens: int = 8, hidden_channels: int = 64) -> None:
+        super().__init__()
+        if token_channels != in_channels:
+            raise UserError(
+                f'TokenFuser: in_channels={in_channels} and token_channels={token_channels} differ; set them alike'
+            )
+        self.norm = nn.LayerNorm(token_channels, eps=1e-6)
+        self.mix = nn.Linear(num_tokens, num_tokens)
+        self.mixed_norm = nn.LayerNorm(token_channels, eps=1e-6)
+        self.gates = pixel_maps(in_channels, hidden_channels, num_tokens)
+
+    def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
+        """Write tokens ``(N, L, C)`` to a map ``(N, C, H, W)`` or its pixels ``(N, P, C)``."""
+        tokens = self.mixed_norm(self.mix(self.norm(tokens).transpose(1, 2)).transpose(1, 2))
+        return x + in_shape_of(x, self.gates(to_pixels(x)).sigmoid() @ tokens)
+
+    def attention(self, x: Tensor, tokens: Tensor) -> Tensor:
+        """How much each pixel takes of each token, ``(N, 1, L, H, W)``: gates, which don't sum to one."""
+        return self.gates(to_pixels(x)).sigmoid().transpose(1, 2).unflatten(-1, x.shape[-2:]).unsqueeze(1)

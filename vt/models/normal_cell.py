@@ -1,0 +1,51 @@
+"""ViTAE's normal cell: convolutions beside the attention (Xu et al., NeurIPS 2021).
+
+Letters: N batch, P tokens of the grid, C channels.
+"""
+
+from mmcv.cnn import ConvModule
+from mmcv.cnn.bricks import DropPath
+from torch import Tensor, nn
+
+from vt.registry import MODELS
+
+from .block import Block
+from .checks import require_divisible
+from .grid import Size, to_map, to_tokens
+
+
+@MODELS.register_module()
+class NormalCell(Block):
+    """``x + attention(norm(x)) + convolutions(x)``, then the feed-forward (section 3.3).
+
+    Args:
+        channels, others: as in :class:`vt.models.Block`.
+        groups: of the three 3x3 convolutions.
+        local_ratio: channels between them, in parts of C.
+
+    Raises:
+        UserError: the groups don't divide the channels.
+    """
+
+    takes_class_tokens = False
+
+    def __init__(self, channels: int, *args, groups: int, local_ratio: int = 3, **kwargs) -> None:
+        super().__init__(channels, *args, **kwargs)
+        require_divisible('NormalCell', 'channels', channels, 'groups', groups)
+        hidden = channels * local_ratio
+        shared = dict(kernel_size=3, padding=1, groups=groups, act_cfg=dict(type='SiLU'), bias=True)
+        norm = dict(norm_cfg=dict(type='BN'))
+        self.local = nn.Sequential(
+            ConvModule(channels, hidden, **shared, **norm),
+            ConvModule(hidden, channels, **shared, **norm),
+            ConvModule(channels, channels, **shared),
+        )
+        for layer in self.local:
+            layer.conv.reset_parameters()  # as convolutions start in PyTorch
+        self.local_drop_path = DropPath(kwargs.get('drop_path', 0.0))
+
+    def forward(self, x: Tensor, size: Size) -> Tensor:
+        """``(N, P, C)`` to ``(N, P, C)``."""
+        local = self.local_drop_path(to_tokens(self.local(to_map(x, size))))
+        x = x + self.attention(x, size) + local
+        return x + self.feed_forward(x, size)
