@@ -275,6 +275,18 @@ def test_many_features_come_near_to_attention_and_are_finite_for_large_logits():
     assert few(100 * x.float(), (2, 3)).isfinite().all()
 
 
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_features_are_exact_under_autocast(dtype):
+    torch.manual_seed(0)
+    part = PerformerAttention(32, 2).float()
+    x = torch.randn(2, 20, 32, dtype=torch.float32)
+    expected = part(x, (4, 5))
+    with torch.autocast('cpu', dtype):
+        found = part(x, (4, 5))
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.float(), expected, atol=0.02, rtol=0.02)
+
+
 def test_features_are_redrawn_on_request_alike_in_all_processes():
     model = nn.Sequential(PerformerAttention(8, 2), PerformerAttention(8, 2))
     before = [part.directions.clone() for part in model]
