@@ -2,6 +2,7 @@
 
 import functools
 import math
+import pickle
 
 import literal_survey_second as literal
 import pytest
@@ -177,6 +178,56 @@ def test_hrformer_gives_its_maps_of_images_of_any_size():
     assert rates == pytest.approx([0, 0.1, 0.2])
 
 
+@pytest.mark.slow
+def test_hrformer_is_compiled_in_one_graph_and_exported():
+    backbone = MODELS.build(read('hrformer-small').backbone.to_dict() | HIGH | dict(image_size=56)).eval()
+    images = torch.randn(2, 3, 56, 56)
+    torch.compiler.reset()
+    with torch.no_grad():
+        expected = backbone(images)
+        torch.testing.assert_close(torch.compile(backbone, fullgraph=True, backend='eager')(images), expected)
+        torch.testing.assert_close(torch.export.export(backbone, (images,)).module()(images), expected)
+        torch.testing.assert_close(pickle.loads(pickle.dumps(backbone))(images), expected)
+
+
+# Of each system which of its parts has maps, and how many numbers a token's map holds.
+MAPS = {
+    'vit-rezero': ('stages.0.blocks.0.attention.part', 5),
+    'vit-early-conv': ('stages.0.blocks.0.attention.part', 5),
+    'vit-sparse': ('stages.0.blocks.1.attention.part', 5),
+    'vit-performer': ('stages.0.blocks.0.attention.part', 5),
+    'vit-tokenlearner': ('stages.1.blocks.0.attention.part', 8),
+    'elsa-swin-tiny': ('stages.0.blocks.0.attention.part', 49),
+    'hswin-tiny': ('stages.0.blocks.1.attention.part', 49),
+    'vitae-small': ('stages.0.embed.attend', 64),
+    'ps-vit-b14': ('stages.0.embed.blocks.0.attention.part', 4),
+    'lv-vit-small': ('stages.0.blocks.0.attention.part', 5),
+}
+
+
+@pytest.mark.parametrize('name', MAPS)
+def test_maps_are_recorded(name):
+    size = 56 if 'swin' in name else 32
+    options = dict(channels=12, groups=3) if name == 'vitae-small' else {}
+    if name == 'hswin-tiny':  # the last one of two blocks
+        attention = read(name).backbone.to_dict()['stages'][0]['attention']
+        options = dict(attention=attention)
+    backbone = build(name, size, **options)
+    with torch.no_grad(), record_attention(backbone) as records:
+        backbone(torch.randn(2, 3, size, size))
+    part, seen = MAPS[name]
+    maps = records[part].attention
+    assert maps.shape[-1] == seen
+    torch.testing.assert_close(maps.sum(dim=-1), torch.ones(maps.shape[:-1]))
+
+
+def test_a_window_and_its_messenger_are_recorded():
+    backbone = build('msg-tiny', 56, channels=16)
+    with torch.no_grad(), record_attention(backbone) as records:
+        backbone(torch.randn(2, 3, 56, 56))
+    assert records['stages.0.blocks.0.attention.part'].attention.shape == (2 * 4, 2, 50, 50)
+
+
 def test_points_are_sampled_between_pixels_and_beyond_the_border():
     torch.manual_seed(0)
     x, points = torch.randn(2, 3, 4, 5), torch.rand(2, 30, 2) * 8 - 2
@@ -222,6 +273,18 @@ def test_many_features_come_near_to_attention_and_are_finite_for_large_logits():
     torch.testing.assert_close(part.attention(x, (2, 3)), softmax(q @ k.mT / 2, dim=-1), atol=0.02, rtol=0)
     few = PerformerAttention(8, 2, num_features=4).float()
     assert few(100 * x.float(), (2, 3)).isfinite().all()
+
+
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_features_are_exact_under_autocast(dtype):
+    torch.manual_seed(0)
+    part = PerformerAttention(32, 2).float()
+    x = torch.randn(2, 20, 32, dtype=torch.float32)
+    expected = part(x, (4, 5))
+    with torch.autocast('cpu', dtype):
+        found = part(x, (4, 5))
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.float(), expected, atol=0.02, rtol=0.02)
 
 
 def test_features_are_redrawn_on_request_alike_in_all_processes():

@@ -187,7 +187,7 @@ def describe_costs(root: Path) -> list[dict[str, str]]:
     for name, system in read_systems().items():
         config = Config.fromfile(root / CONFIG.format(name))
         size = system.get('image_size', 224)
-        with torch.device('cpu' if 'backbone_of' in system else 'meta'):
+        with torch.device('cpu' if system.get('backbone_of') == 'MMPretrain' else 'meta'):
             model = CLASSIFIERS.build(config.model)
             model.eval()
             cost = count_complexity(model, torch.zeros(1, 3, size, size), mode='tensor')

@@ -5,6 +5,7 @@ tokens that are attended to.
 """
 
 import math
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor
@@ -44,7 +45,10 @@ def positive_features(q: Tensor, k: Tensor, directions: Tensor) -> tuple[Tensor,
     A factor of each query is left out, which its attention does not see, and factors are moved from keys to queries, so
     that none is too large, and each query meets a one.
     """
-    q, k = log_features(q, directions), log_features(k, directions)
+    device = q.device.type
+    with torch.autocast(device, enabled=False) if torch.amp.is_autocast_available(device) else nullcontext():
+        # Exponents have to be as exact as float32 has them.
+        q, k = (log_features(x.to(torch.promote_types(x.dtype, directions.dtype)), directions) for x in (q, k))
     largest = k.amax(dim=-2, keepdim=True).detach()
     q = q + largest
     return (q - q.amax(dim=-1, keepdim=True).detach()).exp(), (k - largest).exp()
@@ -52,7 +56,8 @@ def positive_features(q: Tensor, k: Tensor, directions: Tensor) -> tuple[Tensor,
 
 def linear_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """``Q (K^T V)`` over ``Q (K^T 1)`` of features ``(..., T, m)`` and ``(..., S, m)`` and values ``(..., S, d)``."""
-    return q @ (k.transpose(-2, -1) @ v) / (q @ k.sum(dim=-2).unsqueeze(-1))
+    read = q @ (k.transpose(-2, -1) @ v.to(k.dtype)) / (q @ k.sum(dim=-2).unsqueeze(-1))
+    return read.to(v.dtype)
 
 
 @MODELS.register_module()
