@@ -73,7 +73,7 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
                 done
             done
             ;;
-        survey) each 0 $(find configs/survey -name '*_digits.py' ! -name '*_twin-digits.py' | sort) ;;
+        survey) each 0 $(find configs/survey -maxdepth 1 -name '*_digits.py' ! -name '*_twin-digits.py' | sort) ;;
         moving-digits) # the same runs again with their frames shuffled in the test: table 9 of MViT
             for model in {mvit,vit}-tiny_moving-digits{,-twin}; do
                 row '0 1 2' "$model" "configs/mvit/$model.py"
