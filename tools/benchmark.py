@@ -55,6 +55,13 @@ def parse_args() -> argparse.Namespace:
         help="modes of torch.compile, 'off', and 'tokens', the relations alone; without a mode: default. "
         'reduce-overhead: CUDA graphs',
     )
+    how.add_argument(
+        '--token-products',
+        nargs='+',
+        choices=['auto', 'blas', 'onednn'],
+        default=['auto'],
+        help='who multiplies tokens and matrices on a CPU (default: auto, the faster one, as tools/train.py has it)',
+    )
     how.add_argument('--fuse-conv-bn', action='store_true', help='in inference, fold normalisations into convolutions')
     how.add_argument('--default-allocator', action='store_true', help="don't let glibc keep freed memory")
     run = parser.add_argument_group('the run')

@@ -53,6 +53,7 @@ measure necks-contiguous_800x1216 "${settings[@]}" --memory-formats contiguous
 measure necks-bfloat16_800x1216 "${settings[@]}" --dtypes bfloat16
 measure segmentors-folded_800x1216 "${segmentors[@]}" --only whole --batch-sizes 1 "${folded[@]}"
 measure necks-default-allocator_800x1216 "${settings[@]}" --default-allocator
+run benchmark_products products
 run benchmark_startup startup configs/vt_resnet/vt-resnet18_digits.py configs/vt_fpn/vt-fpn_r18_digit-scenes.py
 run benchmark_data data_loading "$(vt_resnet 18)" configs/vt_resnet/vt-resnet18_8xb256-400e-distill_in1k.py \
     --synthetic 256 --decoders cv2 pillow --workers 0 2 --batches 8 --rounds 3

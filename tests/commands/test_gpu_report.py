@@ -8,7 +8,6 @@ import sys
 import pytest
 from tool_runner import ROOT
 
-pytestmark = pytest.mark.slow
 PARTS = [
     'kernel-times',
     'necks_800x1216',

@@ -5,7 +5,7 @@ from forked_tools import run_forked
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
-OFF = ['speed.channels_last=False', 'speed.keep_memory=False', 'speed.threads=1']
+OFF = ['speed.channels_last=False', 'speed.keep_memory=False', 'speed.threads=1', 'speed.token_products=onednn']
 
 
 def speed_line(result):
@@ -28,12 +28,16 @@ def test_settings_turned_off_and_on_again(config, tmp_path, monkeypatch):
     arguments = [config, '--work-dir', 'run', '--no-validate']
     options = [*SMALL_CLASSIFIER, *OFF, 'train_cfg.max_epochs=1', 'optim_wrapper.optimizer.fused=True']
     line = speed_line(run_forked('train.py', *arguments, cwd=tmp_path, options=options))
-    assert line.startswith('channels_last off; freed memory not kept; 1 thread; cudnn.benchmark off')
+    assert line.startswith(
+        'channels_last off; freed memory not kept; 1 thread; cudnn.benchmark off; token_products onednn'
+    )
     assert 'AMP off (--amp); compile off (--compile). Change with --cfg-options speed.NAME=' in line
     options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=2', 'optim_wrapper.optimizer.fused=True']
+    options += ['randomness.deterministic=True']
     line = speed_line(run_forked('train.py', *arguments, '--resume', '--amp', cwd=tmp_path, options=options))
     assert line.startswith('channels_last on; freed memory ')
     assert 'AMP on' in line
+    assert 'token_products blas' in line  # where randomness is deterministic, nothing is measured
     options = [*SMALL_CLASSIFIER, 'compile.backend=eager', 'test_dataloader.dataset.indices=8']
     result = run_forked(
         'test.py', config, 'run/epoch_2.pth', '--tta', '--work-dir', 'run', cwd=tmp_path, options=options

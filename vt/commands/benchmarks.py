@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -33,6 +33,7 @@ from vt.analysis.tables import insert, print_table, to_markdown
 from vt.engine.config_files import read_config, require_file
 from vt.engine.speed_settings import keep_freed_memory, require_compiler, use_threads
 from vt.errors import UserError
+from vt.ops.token_products import choose_token_library
 
 from .outputs import check_output, write_json, write_measured
 
@@ -82,8 +83,10 @@ def _read_settings(args: argparse.Namespace) -> list[Setting]:
         if torch.device(device).type == 'cuda' and not torch.cuda.is_available():
             raise UserError(f'--devices {device}: there is no GPU that PyTorch can use; give cpu')
     sizes = [parse_size(size) for size in args.sizes]
+    libraries = list(dict.fromkeys(map(choose_token_library, args.token_products)))
     sweep = product(devices, args.dtypes, args.memory_formats, args.compile, args.batch_sizes, sizes)
-    return [Setting(*values, fuse_conv_bn=args.fuse_conv_bn) for values in sweep]
+    settings = [Setting(*values, fuse_conv_bn=args.fuse_conv_bn) for values in sweep]
+    return [replace(setting, token_products=library) for setting in settings for library in libraries]
 
 
 def benchmark_data(args: argparse.Namespace) -> None:
@@ -165,3 +168,20 @@ def time_kernels(args: argparse.Namespace) -> None:
     write_measured(args.out, device, results=results)
     if args.page:
         insert(args.page, 'kernel times', to_markdown(rows))
+
+
+def benchmark_products(args: argparse.Namespace) -> None:
+    """Time products of tokens and matrices by each library; print rates and the choice, write them."""
+    check_output(args.out)
+    from vt.analysis.speed.product_times import SIZES, table, time_products
+
+    use_threads()
+    found = time_products([size for size in SIZES if max(size) <= args.largest], args.seconds)
+    trial = found['trial']
+    size = 'x'.join(map(str, trial['size']))
+    print_table(
+        table(found),
+        f'oneDNN is {trial["lead"]:.2f}x as fast in {size}, found in {1e3 * trial["seconds"]:.0f} ms: '
+        f'{trial["chosen"]} is chosen (oneDNN from {trial["chosen_from"]}x on)',
+    )
+    write_measured(args.out, **found)

@@ -18,7 +18,8 @@ from vt.checkpoints.loading import weights_only
 from vt.checkpoints.plain import make_plain
 from vt.engine.interruption.seeds import seeded_loader
 from vt.errors import UserError
-from vt.models.token_side import compile_token_side
+from vt.models.token_side import compile_token_side, lay_out_for_onednn
+from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
 
 from .speed_settings import SpeedSettings, require_compiler, to_channels_last
@@ -97,6 +98,8 @@ class VTRunner(OwnRunner, Runner):
         if self.speed.compile and not self.cfg.get('compile'):
             self.cfg.compile = True
         self.process_speed = self.speed.set_process()
+        deterministic = self.cfg.get('randomness', {}).get('deterministic')
+        self.token_library = choose_token_library('blas' if deterministic else self.speed.token_products)
         super().setup_env(env_cfg)
 
     def build_logger(self, *args, **kwargs) -> MMLogger:
@@ -109,6 +112,8 @@ class VTRunner(OwnRunner, Runner):
             model = super().build_model(model)
         if self.speed.channels_last:
             to_channels_last(model)
+        if self.token_library == 'onednn':
+            lay_out_for_onednn(model)
         if self.speed.compile_tokens:
             compile_token_side(model)
         return model
@@ -149,6 +154,7 @@ class VTRunner(OwnRunner, Runner):
             f'channels_last {_on(self.speed.channels_last)}',
             self.process_speed,
             f'cudnn.benchmark {_on(cudnn)}',
+            f'token_products {self.token_library}',
             f'compile_tokens {_on(self.speed.compile_tokens)}',
             f'AMP {_on(amp)} (--amp)',
             f'compile {_on(self.cfg.get("compile"))} (--compile)',

@@ -35,6 +35,8 @@ class SpeedSettings:
         channels_last: keep weights and images in channels_last, see :func:`to_channels_last`.
         keep_memory: let glibc keep freed memory on a CPU, see :func:`keep_freed_memory`.
         threads: threads of PyTorch's operators on the CPU; ``'auto'`` see :func:`use_threads`.
+        token_products: who multiplies tokens and matrices on a CPU, ``'blas'``, ``'onednn'`` or ``'auto'``, see
+            :func:`vt.ops.token_products.choose_token_library`. With mmengine's ``randomness.deterministic`` the BLAS.
         cudnn_benchmark: let cuDNN try its convolutions while training, whose images have one size. mmengine's
             ``env_cfg.cudnn_benchmark=True`` does it while testing too.
         compile_tokens: compile the relations of visual tokens alone, see
@@ -45,6 +47,7 @@ class SpeedSettings:
     channels_last: bool = True
     keep_memory: bool = True
     threads: int | str = 'auto'
+    token_products: str = 'auto'
     cudnn_benchmark: bool = True
     compile_tokens: bool = False
     compile: bool = False

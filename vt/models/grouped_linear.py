@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from vt.ops.token_products import multiply
+
 from .checks import require_divisible
 
 
@@ -22,13 +24,20 @@ class GroupedLinear(nn.Module):
         gain: factor on the initial standard deviation.
         step: how far an optimizer moves the matrix: it is kept as W / step, so that a step of Adam's kind moves W
             ``step`` times as far, one of SGD ``step^2`` times, whatever the learning rate.
+        pixel_side: the equations apply W to the pixels; moved to the tokens, only its transpose is a product.
 
     Raises:
         UserError: ``groups`` does not divide a width.
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, groups: int = 1, gain: float = 1.0, step: float = 1.0
+        self,
+        in_channels: int,
+        out_channels: int,
+        groups: int = 1,
+        gain: float = 1.0,
+        step: float = 1.0,
+        pixel_side: bool = False,
     ) -> None:
         super().__init__()
         require_divisible('GroupedLinear', 'in_channels', in_channels, 'groups', groups)
@@ -36,6 +45,7 @@ class GroupedLinear(nn.Module):
         self.groups = groups
         self.gain = gain
         self.step = step
+        self.pixel_side = pixel_side
         self.weight = nn.Parameter(torch.empty(groups, in_channels // groups, out_channels // groups))
         self.reset_parameters()
 
@@ -52,14 +62,14 @@ class GroupedLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """``(..., in_channels)`` to ``(..., out_channels)``."""
         if self.groups == 1:  # one plain product is faster than a batch of one
-            return self._stepped(x @ self.weight[0])
+            return self._stepped(multiply(x, self.weight[0].T))
         y = torch.einsum('...gi,gio->...go', x.unflatten(-1, (self.groups, -1)), self.weight).flatten(-2)
         return self._stepped(y)
 
     def transposed(self, y: Tensor) -> Tensor:
         """``y W^T``: ``(..., out_channels)`` to ``(..., in_channels)``."""
         if self.groups == 1:
-            return self._stepped(y @ self.weight[0].T)
+            return self._stepped(multiply(y, self.weight[0]))
         x = torch.einsum('...go,gio->...gi', y.unflatten(-1, (self.groups, -1)), self.weight).flatten(-2)
         return self._stepped(x)
 

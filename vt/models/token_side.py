@@ -32,3 +32,13 @@ def compile_token_side(model: nn.Module, **options: Any) -> None:
     for part in token_side(model):
         if not isinstance(part, GroupedLinear):
             part.compile(**options)
+
+
+def lay_out_for_onednn(model: nn.Module) -> None:
+    """Keep each token-side matrix in memory as oneDNN reads it: output by output, or input by input one that is moved.
+
+    Names, shapes and values stay. Before a model is wrapped for DDP, whose buckets take the weights' strides.
+    """
+    for part in model.modules():
+        if isinstance(part, GroupedLinear) and not part.pixel_side:
+            part.weight.data = part.weight.data.mT.contiguous().mT

@@ -9,7 +9,14 @@ import pytest
 
 from vt.analysis.speed import performance
 from vt.analysis.speed.measurement import BenchmarkRecord, Measurement, read_record
-from vt.analysis.speed.performance_page import draw_memory, draw_page_scaling, read_rows, render, summarise
+from vt.analysis.speed.performance_page import (
+    compare_machines,
+    draw_memory,
+    draw_page_scaling,
+    read_rows,
+    render,
+    summarise,
+)
 
 DOCS = Path(__file__).parents[3] / 'docs'
 FPN, VT_FPN = 'fpn_r50_4xb8-90k_coco-stuff164k-800x1216', 'vt-fpn_r50_4xb8-90k_coco-stuff164k-800x1216'
@@ -174,6 +181,27 @@ def test_the_summary_has_a_row_a_pair(folder):
     assert len(rows) == 2 + 2 + len(performance.RESNETS)
 
 
+def test_machines_stand_side_by_side(folder):
+    (folder / 'other').mkdir()
+    slower = [replace(m, token_products='onednn') for m in twins(FPN, VT_FPN)]
+    other = record(slower)
+    other.device = 'Other CPU, 2 threads'
+    write(folder / 'other', {'necks_800x1216': other})
+    (what, *rows) = performance.machine_rows(performance.machines(folder))
+    assert what == {'': 'matrix product (GFLOP/s)', 'Some CPU, 2 threads': '190', 'Other CPU, 2 threads': '190'}
+    table = {row['']: (row['Some CPU, 2 threads'], row['Other CPU, 2 threads']) for row in rows}
+    assert table['token products by'] == ('BLAS', 'oneDNN')
+    assert table['vt-fpn_r50 neck: inference, training'] == ('4.00x, 3.00x', '4.00x, 3.00x')
+    assert table['vt-resnet18: inference, training'] == ('4.00x, 3.00x', '')
+    trial = dict(size=[8, 8, 8], lead=2.1, chosen_from=1.5, seconds=0.02, chosen='onednn')
+    products = [dict(size=[8, 8, 8], kind='inference', blas=100.0, onednn=210.0)]
+    text = json.dumps(dict(device='Other CPU', trial=trial, products=products))
+    (folder / 'other/products_cpu.json').write_text(text)
+    text = re.sub(' +', ' ', page(folder))
+    assert 'The trial took 20 ms: oneDNN 2.10x as fast as the BLAS, so that\noneDNN is chosen' in text
+    assert '| 8x8x8 | inference | 100 | 210 |' in text
+
+
 def test_a_gpu_and_other_tables_have_their_sections(folder):
     write(folder, {'necks_800x1216': record(twins(FPN, VT_FPN, device='cuda'))}, 'nvidia-h200')
     (folder / 'data_loading_cpu.json').write_text(json.dumps([dict(workers=2, images_per_second=123.456, runs=[1, 2])]))
@@ -221,4 +249,6 @@ def test_the_committed_page_is_that_of_the_committed_measurements():
 
 
 def test_the_readme_has_the_summary_of_the_committed_measurements():
-    assert summarise(DOCS / 'benchmarks') in (DOCS.parent / 'README.md').read_text()
+    readme = (DOCS.parent / 'README.md').read_text()
+    assert summarise(DOCS / 'benchmarks') in readme
+    assert compare_machines(DOCS / 'benchmarks') in readme

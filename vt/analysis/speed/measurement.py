@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from vt.errors import MissingFileError, UserError
+from vt.ops.token_products import choose_token_library
 
 KINDS = ('inference', 'training')
 TOKENS = 'tokens'  # what is compiled: the token side's relations alone
@@ -30,6 +31,7 @@ class Setting:
             autocast, as ``--amp`` has it: weights stay in float32.
         memory_format: ``'channels_last'`` or ``'contiguous'``, of weights and images.
         compile: ``'off'``, ``TOKENS``, or a mode of ``torch.compile``.
+        token_products: ``'blas'`` or ``'onednn'``, see :mod:`vt.ops.token_products`.
         fuse_conv_bn: in inference, fold each batch normalisation into the convolution before it, as for deployment.
         batch_size: N.
         size: H and W; of clips T, H and W.
@@ -42,14 +44,15 @@ class Setting:
     batch_size: int = 8
     size: tuple[int, ...] = (224, 224)
     fuse_conv_bn: bool = False
+    token_products: str = 'blas'
 
     def describe(self) -> str:
         """One line for a title."""
         compiled = '' if self.compile == 'off' else f', compiled ({self.compile})'
         fused = ', BN folded' if self.fuse_conv_bn else ''
-        return (
-            f'batch {self.batch_size}, {describe_size(self.size)}, {self.dtype}, {self.memory_format}{compiled}{fused}'
-        )
+        onednn = ', token products by oneDNN' if self.token_products == 'onednn' else ''
+        size = describe_size(self.size)
+        return f'batch {self.batch_size}, {size}, {self.dtype}, {self.memory_format}{compiled}{fused}{onednn}'
 
     @property
     def tensor_dtype(self) -> torch.dtype:
@@ -63,7 +66,8 @@ class Setting:
         return torch.autocast(torch.device(self.device).type, dtype, enabled=lower)
 
     def choose_products(self) -> None:
-        """Let this process take products of float32 in TensorFloat-32, or not."""
+        """Let this process take products of float32 in TensorFloat-32, or not, and of tokens by the library named."""
+        choose_token_library(self.token_products)
         torch.set_float32_matmul_precision('high' if self.dtype == 'tf32' else 'highest')
         torch.backends.cudnn.allow_tf32 = self.dtype == 'tf32'
 
@@ -108,6 +112,7 @@ class Measurement:
     bound_seconds: float | None = None
     token_side_seconds: list[float] | None = None
     fuse_conv_bn: bool = False
+    token_products: str = 'blas'
 
     @property
     def median(self) -> float:

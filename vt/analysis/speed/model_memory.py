@@ -37,6 +37,7 @@ def peak_memories(subject: Subject, part: str, setting: Setting, kinds: tuple[st
 def _measure_on_cpu(subject: Subject, part: str, setting: Setting, kinds: tuple[str, ...], threads: int) -> dict:
     torch.set_num_threads(threads)
     give_back_freed_memory()
+    setting.choose_products()
     _measure(subject, part, setting, kinds)  # what is loaded and made once is there before the count
     return _measure(subject, part, setting, kinds)
 

@@ -150,6 +150,33 @@ def summary_rows(records: dict[str, BenchmarkRecord]) -> Rows:
     return rows
 
 
+def machines(folder: Path) -> list[Path]:
+    """Folders that hold the necks' measurements on a CPU: the folder itself, then those in it, one a machine."""
+    return [each.parent for each in (folder / f'{NECKS}_{CPU}.json', *sorted(folder.glob(f'*/{NECKS}_{CPU}.json')))]
+
+
+def machine_rows(folders: Iterable[Path]) -> Rows:
+    """Processors side by side, a column each: the ceilings, and how much faster each model is than what it replaces."""
+    columns = [_describe_machine(folder) for folder in folders]
+    what = dict.fromkeys(row for _, rows in columns for row in rows)
+    return [{'': row} | {device: rows.get(row, '') for device, rows in columns} for row in what]
+
+
+def _describe_machine(folder: Path) -> tuple[str, dict[str, str]]:
+    """A processor's name, and its column."""
+    paths = {name: folder / f'{name}_{CPU}.json' for name in (NECKS, SEGMENTORS, *RESNETS)}
+    records = {name: read_record(path) for name, path in paths.items() if path.is_file()}
+    (ceilings,) = ceiling_rows(records.values())
+    rows = {title: ceilings[title].split(' ')[0] for title in (TITLES['matmul'], TITLES['convolution3x3'])}
+    rows['token products by'] = dict(blas='BLAS', onednn='oneDNN')[records[NECKS].results[0].token_products]
+    for record in records.values():
+        inference, training = (pair(record, kind) for kind in KINDS)
+        part = ' neck' if inference.ours.part == 'neck' else ''
+        name = f'{short_name(inference.ours.model)}{part}: inference, training'
+        rows[name] = f'{inference.faster:.2f}x, {training.faster:.2f}x'
+    return records[NECKS].device, rows
+
+
 def setting_rows(records: dict[str, BenchmarkRecord]) -> Rows:
     """The necks under each choice of memory format and allocator: what each choice is worth."""
     rows = []

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from vt.analysis.run_record import pick_score
 from vt.analysis.tables import to_markdown
 
-from . import path_times
+from . import path_times, product_times
 from . import performance as data
 from .measurement import BenchmarkRecord
 from .scaling import draw_lines, exponent
@@ -45,6 +45,8 @@ def render(template: str, folder: Path) -> str:
         cpu=describe_device(cpu),
         gpus=[describe_device(records) | describe_report(folder, name) for name, records in gpus.items()],
         script=data.SCRIPT,
+        machines=data.machine_rows(data.machines(folder)),
+        products=_products(data.machines(folder)),
         others={name: read_rows(folder / f'{name}_{data.CPU}.json') for name in OTHER_TABLES},
     )
 
@@ -52,6 +54,17 @@ def render(template: str, folder: Path) -> str:
 def summarise(folder: Path) -> str:
     """The table of the README: each model on the CPU against what it replaces."""
     return to_markdown(data.summary_rows(data.read_device(folder, data.CPU)))
+
+
+def compare_machines(folder: Path) -> str:
+    """The README's table of processors side by side."""
+    return to_markdown(data.machine_rows(data.machines(folder)))
+
+
+def _products(folders: list[Path]) -> list[dict[str, Any]]:
+    """What ``tools/benchmark_products.py`` found on each machine."""
+    found = [_read(folder / f'products_{data.CPU}.json') for folder in folders]
+    return [each['trial'] | dict(device=each['device'], rows=product_times.table(each)) for each in found if each]
 
 
 def describe_device(records: dict[str, BenchmarkRecord]) -> dict[str, Any]:

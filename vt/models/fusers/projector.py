@@ -71,7 +71,7 @@ class Projector(nn.Module):
         self.scale = (d // num_heads) ** -0.5 if scale_logits else 1.0
         self.norm = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
         gain = d**-0.25 * self.scale**-0.5
-        self.query = GroupedLinear(in_channels, d, query_groups or groups, gain, step)
+        self.query = GroupedLinear(in_channels, d, query_groups or groups, gain, step, pixel_side=True)
         self.own_channels = self.query.groups % num_heads == 0  # of one head, all are its own
         self.key = GroupedLinear(token_channels, d, groups, gain, step)
         has_value = value_matrix or in_channels != token_channels

@@ -69,7 +69,7 @@ class DynamicTokenizer(AttentionTokenizer):
         self.num_renewed = num_tokens // 2
         gain = (in_channels // num_heads) ** -0.5 / self.scale
         self.query = GroupedLinear(token_channels, in_channels, gain=gain, step=step)
-        self.key = GroupedLinear(in_channels, in_channels, groups, step=step)
+        self.key = GroupedLinear(in_channels, in_channels, groups, step=step, pixel_side=True)
 
     def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
         """``T_a W_Q W_K^T``, ``(N, R, C)``."""

@@ -1,0 +1,28 @@
+"""Products timed side by side: what is written of them."""
+
+import json
+
+from forked_tools import run_forked
+
+from vt.analysis.speed.product_times import table, time_products
+from vt.ops.token_products import token_library
+
+
+def test_rates_of_both_libraries_and_the_choice_stays():
+    found = time_products([(4, 8, 16)], seconds=0.05)
+    assert [(row['size'], row['kind']) for row in found['products']] == [
+        ((4, 8, 16), 'inference'),
+        ((4, 8, 16), 'training'),
+    ]
+    assert all(row['blas'] > 0 and row['onednn'] > 0 for row in found['products'])
+    assert token_library() == found['trial']['chosen']
+    assert [row['rows x in x out'] for row in table(found)] == ['4x8x16'] * 2
+
+
+def test_the_tool_prints_the_choice_and_writes_the_rates(tmp_path):
+    result = run_forked('benchmark_products.py', '--largest', 256, '--seconds', 0.05, '--out', 'a.json', cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert 'is chosen (oneDNN from 1.5x on)' in ' '.join(result.stdout.split())
+    written = json.loads((tmp_path / 'a.json').read_text())
+    assert [row['size'] for row in written['products']] == [[16, 256, 256]] * 2
+    assert written['device']

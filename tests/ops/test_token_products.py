@@ -1,0 +1,131 @@
+"""Products of tokens and matrices by oneDNN equal the BLAS's, and one of the two is chosen."""
+
+import pytest
+import torch
+from torch.autograd import gradcheck
+from torch.testing import assert_close
+
+from vt.errors import UserError
+from vt.models import VTResNet
+from vt.models.grouped_linear import GroupedLinear
+from vt.models.token_side import lay_out_for_onednn
+from vt.ops import token_products
+from vt.ops.token_products import choose_token_library, multiply, onednns_lead, token_library
+
+SIZES = [(16, 256, 256), (16, 512, 1024), (128, 1024, 256), (512, 256, 512), (300, 384, 96), (1024, 1024, 1024)]
+
+
+@pytest.fixture
+def onednn():
+    """Every product that suits it goes to oneDNN."""
+    choose_token_library('onednn')
+    yield
+    choose_token_library('blas')
+
+
+@pytest.fixture
+def all_sizes(monkeypatch, onednn):
+    """So does one of any size, the gradients' too."""
+    monkeypatch.setattr(token_products, 'LEAST_MULTIPLY_ADDS', 0)
+    monkeypatch.setattr(token_products, 'LEAST_ROWS', 0)
+
+
+def calls_of_onednn(function):
+    """How often oneDNN multiplies in a call."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        function()
+    return sum(event.count for event in profile.key_averages() if event.key == 'aten::mkldnn_linear')
+
+
+@pytest.mark.parametrize('size', SIZES)
+def test_products_and_gradients_are_the_equations_to_rounding(size, all_sizes):
+    rows, inputs, outputs = size
+    x = torch.randn(rows, inputs, requires_grad=True)
+    weight = torch.randn(outputs, inputs, requires_grad=True)
+    grad = torch.randn(rows, outputs)
+    y = multiply(x, weight)
+    y.backward(grad)
+    exact_x, exact_weight, exact_grad = x.detach().double(), weight.detach().double(), grad.double()
+    for result, exact in (
+        (y, exact_x @ exact_weight.T),
+        (x.grad, exact_grad @ exact_weight),
+        (weight.grad, exact_grad.T @ exact_x),
+    ):
+        assert (result.double() - exact).norm() < 1e-6 * exact.norm()
+
+
+def test_leading_axes_one_row_and_gradients_of_gradients(all_sizes):
+    x, weight = torch.randn(2, 3, 8), torch.randn(4, 8)
+    assert_close(multiply(x, weight), x @ weight.T)
+    assert multiply(x[:1, :1], weight).shape == (1, 1, 4)
+    x, weight = x.requires_grad_(), weight.requires_grad_()
+    (gradient,) = torch.autograd.grad(multiply(x, weight).pow(3).sum(), x, create_graph=True)
+    second = torch.autograd.grad(gradient.pow(2).sum(), (x, weight))
+    (gradient,) = torch.autograd.grad((x @ weight.T).pow(3).sum(), x, create_graph=True)
+    assert_close(second, torch.autograd.grad(gradient.pow(2).sum(), (x, weight)), rtol=1e-4, atol=1e-3)
+
+
+def test_other_precisions_and_small_products_are_left_to_the_blas(onednn):
+    tokens, weight = torch.randn(128, 512), torch.randn(512, 512)
+    assert calls_of_onednn(lambda: multiply(tokens, weight)) == 1
+    assert calls_of_onednn(lambda: multiply(tokens[:16], weight)) == 0
+    assert calls_of_onednn(lambda: multiply(tokens, weight.T)) == 0  # it would have to be copied
+    assert calls_of_onednn(lambda: multiply(tokens.double(), weight.double())) == 0
+    with torch.autocast('cpu', torch.bfloat16):
+        assert multiply(tokens, weight).dtype == torch.bfloat16
+    assert gradcheck(multiply, (torch.randn(2, 3, dtype=torch.float64, requires_grad=True), torch.randn(4, 3).double()))
+
+
+def test_small_gradients_are_left_to_the_blas(onednn):
+    tokens, weight = torch.randn(128, 512, requires_grad=True), torch.randn(512, 512, requires_grad=True)
+    assert calls_of_onednn(lambda: multiply(tokens, weight).sum().backward()) == 1
+    many = torch.randn(256, 512, requires_grad=True)
+    assert calls_of_onednn(lambda: multiply(many, weight).sum().backward()) == 3
+
+
+def test_a_matrix_laid_out_for_onednn_keeps_shape_value_and_state():
+    plain, moved = GroupedLinear(6, 4), GroupedLinear(6, 4, pixel_side=True)
+    for part in (plain, moved):
+        state = {name: value.clone() for name, value in part.state_dict().items()}
+        lay_out_for_onednn(part)
+        assert_close(part.state_dict(), state, rtol=0, atol=0)
+    assert plain.weight[0].T.is_contiguous()
+    assert moved.weight[0].is_contiguous()
+    x = torch.randn(3, 6)
+    assert_close(plain(x), x @ plain.dense())
+    assert_close(moved.transposed(plain(x)), plain(x) @ moved.dense().T)
+
+
+def test_a_backbone_computes_and_learns_the_same_with_either(all_sizes):
+    torch.manual_seed(0)
+    backbone, images = VTResNet(18, base_channels=16), torch.randn(2, 3, 64, 64)
+    backbone.init_weights()
+    twin = VTResNet(18, base_channels=16)
+    twin.load_state_dict(backbone.state_dict())
+    lay_out_for_onednn(backbone)
+    assert calls_of_onednn(lambda: backbone.eval()(images)) > 0
+    results = []
+    for part, library in ((backbone, 'onednn'), (twin, 'blas')):
+        choose_token_library(library)
+        optimizer = torch.optim.AdamW(part.train().parameters(), 1e-3)
+        part(images)[-1].square().mean().backward()
+        optimizer.step()
+        results.append({name: parameter.grad for name, parameter in part.named_parameters()})
+        assert all(parameter.grad.stride() == parameter.stride() for parameter in part.parameters())
+    for name, gradient in results[1].items():
+        assert_close(results[0][name], gradient, rtol=0, atol=1e-4 * float(gradient.abs().max()) + 1e-9, msg=name)
+
+
+@pytest.mark.parametrize(('lead', 'chosen'), [(2.1, 'onednn'), (1.2, 'blas'), (0.8, 'blas')])
+def test_auto_takes_onednn_only_where_it_is_well_ahead(lead, chosen, monkeypatch, onednn):
+    monkeypatch.setattr(token_products, 'onednns_lead', lambda: lead)
+    assert choose_token_library('auto') == token_library() == chosen
+
+
+def test_the_trial_is_a_ratio_of_times():
+    assert 0 < onednns_lead((8, 64, 64)) < float('inf')
+
+
+def test_another_name_is_refused():
+    with pytest.raises(UserError, match="no library of products 'mkl': choose auto, blas or onednn"):
+        choose_token_library('mkl')

@@ -1,0 +1,85 @@
+"""Products of tokens and matrices by PyTorch's BLAS and by oneDNN, side by side."""
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+
+from vt.ops.token_products import LEAD, TRIAL, choose_token_library, multiply, onednns_lead
+
+from .timing import Step, time_interleaved
+
+# M rows of tokens, K channels in, N channels out: one image's tokens, batches of them, and what fills a processor.
+SIZES = [
+    (16, 256, 256),
+    (16, 512, 512),
+    (16, 1024, 1024),
+    (128, 512, 512),
+    (128, 1024, 1024),
+    (512, 1024, 1024),
+    (1024, 1024, 1024),
+    (2048, 2048, 2048),
+    (4096, 4096, 4096),
+]
+
+
+def time_products(sizes: Iterable[tuple[int, int, int]] = SIZES, seconds: float = 4) -> dict[str, Any]:
+    """The trial that chooses a library, and a row for each size and kind.
+
+    Args:
+        sizes: M, K and N.
+        seconds: at most about this long a size and kind.
+
+    Returns:
+        ``trial``: its size, how many times as fast oneDNN was, from which lead on it is chosen, the seconds that it
+        took, and what was chosen; ``products``: GFLOP/s of each library; that of oneDNN is the
+        BLAS's where a product is too small for oneDNN.
+    """
+    onednns_lead()  # what is loaded and made once is there
+    begin = time.perf_counter()
+    lead = onednns_lead()
+    trial = dict(size=TRIAL, lead=lead, chosen_from=LEAD, seconds=time.perf_counter() - begin)
+    chosen = choose_token_library('auto')
+    try:
+        products = [_time(size, kind, seconds) for size in sizes for kind in ('inference', 'training')]
+    finally:
+        choose_token_library(chosen)
+    return dict(trial=trial | dict(chosen=chosen), products=products)
+
+
+def _time(size: tuple[int, int, int], kind: str, seconds: float) -> dict[str, Any]:
+    rows, inputs, outputs = size
+    training = kind == 'training'
+    x = torch.randn(rows, inputs, requires_grad=training)
+    weight = torch.randn(outputs, inputs, requires_grad=training)
+    gradient = torch.randn(rows, outputs)
+
+    def step(library: str) -> Step:
+        def run() -> None:
+            choose_token_library(library)
+            y = multiply(x, weight)
+            if training:
+                torch.autograd.grad(y, (x, weight), gradient)
+
+        return run
+
+    steps = {'blas': step('blas'), 'onednn': step('onednn')}
+    times = time_interleaved(steps, torch.device('cpu'), f'{size}, {kind}', rounds=15, seconds=seconds)
+    work = 2 * rows * inputs * outputs * (3 if training else 1)
+    rates = {library: work / float(np.median(found)) / 1e9 for library, found in times.items()}
+    return dict(size=size, kind=kind, **rates)
+
+
+def table(found: dict[str, Any]) -> list[dict[str, str]]:
+    """GFLOP/s as text."""
+    return [
+        {
+            'rows x in x out': 'x'.join(map(str, row['size'])),
+            'kind': row['kind'],
+            'BLAS (GFLOP/s)': f'{row["blas"]:.0f}',
+            'oneDNN where it pays (GFLOP/s)': f'{row["onednn"]:.0f}',
+        }
+        for row in found['products']
+    ]
