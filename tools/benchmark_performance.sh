@@ -36,6 +36,9 @@ folded=(--fuse-conv-bn --kinds inference --no-memory)
 
 measure necks_800x1216 "${segmentors[@]}" --batch-sizes 1 --only neck
 measure segmentors_800x1216 "${segmentors[@]}" --batch-sizes 1 --only whole
+ade20k=4xb4-160k_ade20k-512x512.py
+measure systems_512x512 "configs/baselines/fpn_r50_$ade20k" "configs/vt_fpn/vt-fpn_r50_$ade20k" \
+    "configs/vt_fpn/vt-fpn_vt-r50_$ade20k" --batch-sizes 1 --sizes 512x512 --only whole
 for depth in 18 34 50 101; do
     measure "resnet$depth-folded" "$(resnet $depth)" "$(vt_resnet $depth)" "${folded[@]}" \
         --sizes 224 --seconds 40 --rounds 60 --batch-sizes 8

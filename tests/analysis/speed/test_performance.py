@@ -186,7 +186,7 @@ def test_machines_stand_side_by_side(folder):
     slower = [replace(m, token_products='onednn') for m in twins(FPN, VT_FPN)]
     other = record(slower)
     other.device = 'Other CPU, 2 threads'
-    write(folder / 'other', {'necks_800x1216': other})
+    write(folder / 'other', {'necks_800x1216': other, performance.SYSTEMS: other})
     (what, *rows) = performance.machine_rows(performance.machines(folder))
     assert what == {'': 'matrix product (GFLOP/s)', 'Some CPU, 2 threads': '190', 'Other CPU, 2 threads': '190'}
     table = {row['']: (row['Some CPU, 2 threads'], row['Other CPU, 2 threads']) for row in rows}
@@ -200,6 +200,7 @@ def test_machines_stand_side_by_side(folder):
     text = re.sub(' +', ' ', page(folder))
     assert 'The trial took 20 ms: oneDNN 2.10x as fast as the BLAS, so that\noneDNN is chosen' in text
     assert '| 8x8x8 | inference | 100 | 210 |' in text
+    assert "as one system (ADE20K's 150 classes, 512x512, Other CPU, 2 threads)" in text
 
 
 def test_a_gpu_and_other_tables_have_their_sections(folder):

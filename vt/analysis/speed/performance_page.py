@@ -15,7 +15,7 @@ from vt.analysis.tables import to_markdown
 
 from . import path_times, product_times
 from . import performance as data
-from .measurement import BenchmarkRecord
+from .measurement import BenchmarkRecord, read_record
 from .scaling import draw_lines, exponent
 
 # Kept beside the measurements by other tools; the page has a table of each that is there.
@@ -47,6 +47,7 @@ def render(template: str, folder: Path) -> str:
         script=data.SCRIPT,
         machines=data.machine_rows(data.machines(folder)),
         products=_products(data.machines(folder)),
+        systems=_systems(data.machines(folder)),
         others={name: read_rows(folder / f'{name}_{data.CPU}.json') for name in OTHER_TABLES},
     )
 
@@ -65,6 +66,13 @@ def _products(folders: list[Path]) -> list[dict[str, Any]]:
     """What ``tools/benchmark_products.py`` found on each machine."""
     found = [_read(folder / f'products_{data.CPU}.json') for folder in folders]
     return [each['trial'] | dict(device=each['device'], rows=product_times.table(each)) for each in found if each]
+
+
+def _systems(folders: list[Path]) -> list[dict[str, Any]]:
+    """VT in both backbone and neck, on each machine that measured it."""
+    paths = [folder / f'{data.SYSTEMS}_{data.CPU}.json' for folder in folders]
+    records = [read_record(path) for path in paths if path.is_file()]
+    return [dict(device=record.device, rows=data.compare_rows(record.results)) for record in records]
 
 
 def describe_device(records: dict[str, BenchmarkRecord]) -> dict[str, Any]:
