@@ -19,10 +19,10 @@ from .timing import Step, time_interleaved
 
 # N, C, H, W, L: VT-FPN's levels at 800x1216, and VT-ResNet's maps; the first is all that a CPU gets.
 SIZES = [
+    (1, 256, 25, 38, 8),
     (1, 256, 100, 152, 8),
     (1, 256, 200, 304, 8),
     (8, 256, 200, 304, 8),
-    (1, 256, 25, 38, 8),
     (1, 256, 14, 14, 16),
     (8, 256, 14, 14, 16),
     (256, 256, 14, 14, 16),
