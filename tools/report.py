@@ -29,6 +29,7 @@ def parse_args() -> argparse.Namespace:
     performance.add_argument('--readme', type=Path, help='Markdown page whose marked place takes the summary')
     survey = commands.add_parser('survey', help="write the tables of the survey's systems")
     mvit = commands.add_parser('mvit', help='write the tables of multiscale vision transformers')
+    survey.add_argument('--twins', action='store_true', help="compare with timm's models anew; needs timm, a minute")
     for command, page in ((survey, 'survey.md'), (mvit, 'mvit.md')):
         command.add_argument('--page', type=Path, default=DOCS / page, help='Markdown page whose marks take them')
     for command in (runs, scores, pages, complexity, ablation, performance, survey, mvit):

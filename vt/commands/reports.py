@@ -16,7 +16,7 @@ from vt.checkpoints.files import write_atomically
 from vt.engine.config_files import announce
 from vt.errors import UserError
 
-from .outputs import write_json
+from .outputs import write_json, write_measured
 
 # By task and by the paper's number of the table.
 ComparedTasks = dict[str, dict[int, list[ablation_tables.Comparison]]]
@@ -136,6 +136,11 @@ def report_mvit(args: argparse.Namespace) -> None:
 
 
 def report_survey(args: argparse.Namespace) -> None:
-    """Write the tables of the survey's systems: what each chooses, what it costs, how it is validated."""
+    """Write the tables of the survey's systems: what each chooses, what it costs, how it is validated.
+
+    On request, compare those that timm has with timm's anew.
+    """
+    if args.twins:
+        write_measured(ROOT / survey_page.DIFFERENCES, differences=survey_page.measure_twins(ROOT))
     survey_page.write_page(args.page, ROOT)
     print(f'written to {args.page}')
