@@ -11,7 +11,7 @@ export python OMP_NUM_THREADS=1
 export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=8589934592:glibc.malloc.hugetlb=1
 
 tables=(repeat digits digits-half twin-digits twin-digits-10e scenes relational-scenes search search-10e five-digits
-    start start-scenes survey survey-swaps moving-digits moving-digits-512)
+    start start-scenes survey survey-swaps survey-teacher survey-claims moving-digits moving-digits-512)
 ten_epochs=(train_cfg.max_epochs=10 param_scheduler.1.end=2560 param_scheduler.1.T_max=2460)
 five_epochs=(train_cfg.max_epochs=5 param_scheduler.1.end=5 param_scheduler.1.T_max=4)
 third=(train_cfg.max_iters=400 param_scheduler.0.end=40 param_scheduler.1.begin=40 param_scheduler.1.end=400
@@ -80,6 +80,8 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
                 configs/survey/{vit-tokenlearner,ablations/vit-tokenlearner_fuser}_digits.py |
                 sed "s/$/ ${five_epochs[*]}/; /cait/s/$/ model.backbone.stages.0.depth=6/"
             ;;
+        survey-teacher) each 0 configs/baselines/resnet18-half_digits.py ;;
+        survey-claims) each '0 1 2' configs/survey/claims/*_digits.py ;; # two of them learn from survey-teacher's
         moving-digits) # the same runs again with their frames shuffled in the test: table 9 of MViT
             for model in {mvit,vit}-tiny_moving-digits{,-twin}; do
                 row '0 1 2' "$model" "configs/mvit/$model.py"
@@ -166,6 +168,7 @@ measure() { # measure TABLE: where the attention of its models goes, and picture
             "$python" tools/show_tokens.py $config "work_dirs/reproduce/$1/${model}_seed-0/iter_1200.pth" \
                 --out docs/tokens_vt-fpn.jpg
             ;;
+        survey-claims) "$python" tools/report.py claims ;;
         moving-digits)
             model=mvit-tiny_moving-digits
             "$python" tools/show_tokens.py configs/mvit/$model.py "work_dirs/reproduce/$1/${model}_seed-0/epoch_6.pth" \

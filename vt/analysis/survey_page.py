@@ -10,6 +10,7 @@ from mmpretrain.registry import MODELS as CLASSIFIERS
 
 from .complexity.counting import count_complexity
 from .speed.measurement import Measurement, read_record
+from .survey_claims import describe_claims
 from .survey_components import describe_choices, describe_systems, read_systems
 from .tables import insert, to_dense_markdown, to_markdown
 
@@ -107,3 +108,9 @@ def write_page(page: Path, root: Path) -> None:
     insert(page, 'survey choices', to_dense_markdown(describe_choices(root)))
     insert(page, 'survey components', to_dense_markdown(describe_systems(root)))
     insert(page, 'survey costs', to_markdown(describe_costs(root)))
+    write_claims(page, root)
+
+
+def write_claims(page: Path, root: Path) -> None:
+    """Write the page's table of claims."""
+    insert(page, 'survey claims', to_dense_markdown(describe_claims(root)))

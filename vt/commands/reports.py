@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from vt.analysis import mvit_page, survey_page
+from vt.analysis import mvit_page, survey_claims, survey_page
 from vt.analysis.ablation import ablation_tables, score_tables
 from vt.analysis.ablation.run_scores import gather, read_records
 from vt.analysis.attention import attention_page
@@ -143,4 +143,13 @@ def report_survey(args: argparse.Namespace) -> None:
     if args.twins:
         write_measured(ROOT / survey_page.DIFFERENCES, differences=survey_page.measure_twins(ROOT))
     survey_page.write_page(args.page, ROOT)
+    print(f'written to {args.page}')
+
+
+def report_claims(args: argparse.Namespace) -> None:
+    """Measure what structure, and what runs there are, say to the survey's claims; write it into its page."""
+    measured = dict(costs=survey_claims.measure_costs(ROOT), places=survey_claims.measure_places(ROOT))
+    measured['tokens'] = survey_claims.measure_tokens(ROOT, args.runs)
+    write_measured(ROOT / survey_claims.MEASURES, **measured)
+    survey_page.write_claims(args.page, ROOT)
     print(f'written to {args.page}')
