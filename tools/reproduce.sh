@@ -73,7 +73,7 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
                 done
             done
             ;;
-        survey) each 0 $(find configs/survey -maxdepth 1 -name '*_digits.py' ! -name '*_twin-digits.py' | sort) ;;
+        survey) each 0 $(find configs/survey -maxdepth 1 -name '*_digits.py' | grep -v -e _twin- -e _label-file_ | sort) ;;
         survey-swaps) # each swap behind its base; CaiT with six of its 24 blocks
             each '0 1 2' configs/survey/{swin-tiny,ablations/swin-tiny_lepe,pvt-small,ablations/pvt-small_peg}_digits.py \
                 configs/survey/{deit-small,ablations/deit-small_tokenlearner,cait-s24,ablations/cait-s24_vt-tokens}_digits.py \
