@@ -1,4 +1,4 @@
-"""Where attention goes, in numbers: ``python tools/attention.py {tokens,locality} CONFIG [CHECKPOINT] ...``."""
+"""Where attention goes: ``python tools/attention.py {tokens,locality,reach} CONFIG [CHECKPOINT] ...``."""
 
 import argparse
 
@@ -18,6 +18,18 @@ def parse_args() -> argparse.Namespace:
     locality.add_argument('config', help='path of the config of a ViT, or mmpretrain::FOLDER/NAME.py')
     locality.add_argument('checkpoint', nargs='?', help='path of the checkpoint (default: random weights)')
     locality.add_argument('--plot', help='draw it, as figure 5 does, to this picture; .png, .pdf or .svg')
+    reach = commands.add_parser('reach', help='draw from where one token takes what it becomes, a cell an attention')
+    reach.add_argument('configs', nargs='+', help='paths of configs with a vt.TokenBackbone')
+    reach.add_argument('--picture', help='picture to show them (default: a scene of digits)')
+    reach.add_argument('--stage', type=int, default=2, help='whose blocks, or the last one (default: 2)')
+    reach.add_argument(
+        '--place', type=float, nargs=2, default=(0.4, 0.6), help='row and column of the token, 0 to 1 (default: .4 .6)'
+    )
+    reach.add_argument('--out', required=True, help='picture to write: .jpg, .png, .pdf or .svg')
+    reach.add_argument(
+        '--cfg-options', nargs='+', action=ConfigOptions, help='settings that override the configs, as key=value'
+    )
+    reach.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     for command in (tokens, locality):
         command.add_argument('--images', type=int, default=64, help='test images, spread over the set (default: 64)')
         command.add_argument('--out', help='write the figures to this JSON file')

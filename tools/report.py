@@ -28,10 +28,18 @@ def parse_args() -> argparse.Namespace:
     performance.add_argument('--page', type=Path, default=DOCS / 'performance.md', help='Markdown page to write')
     performance.add_argument('--readme', type=Path, help='Markdown page whose marked place takes the summary')
     survey = commands.add_parser('survey', help="write the tables of the survey's systems")
+    claims = commands.add_parser('claims', help="measure the survey's claims, and write their table")
+    claims.add_argument(
+        '--runs',
+        type=Path,
+        default=DOCS.parent / 'work_dirs/reproduce/survey-claims',
+        help='folder of the trained runs (default: work_dirs/reproduce/survey-claims)',
+    )
     mvit = commands.add_parser('mvit', help='write the tables of multiscale vision transformers')
-    for command, page in ((survey, 'survey.md'), (mvit, 'mvit.md')):
+    survey.add_argument('--twins', action='store_true', help="compare with timm's models anew; needs timm, a minute")
+    for command, page in ((survey, 'survey.md'), (claims, 'survey.md'), (mvit, 'mvit.md')):
         command.add_argument('--page', type=Path, default=DOCS / page, help='Markdown page whose marks take them')
-    for command in (runs, scores, pages, complexity, ablation, performance, survey, mvit):
+    for command in (runs, scores, pages, complexity, ablation, performance, survey, claims, mvit):
         command.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     return parser.parse_args()
 

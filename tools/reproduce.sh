@@ -11,14 +11,15 @@ export python OMP_NUM_THREADS=1
 export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=8589934592:glibc.malloc.hugetlb=1
 
 tables=(repeat digits digits-half twin-digits twin-digits-10e scenes relational-scenes search search-10e five-digits
-    start start-scenes survey moving-digits
-    moving-digits-512)
+    start start-scenes survey survey-swaps survey-teacher survey-claims moving-digits moving-digits-512)
 ten_epochs=(train_cfg.max_epochs=10 param_scheduler.1.end=2560 param_scheduler.1.T_max=2460)
+five_epochs=(train_cfg.max_epochs=5 param_scheduler.1.end=5 param_scheduler.1.T_max=4)
 third=(train_cfg.max_iters=400 param_scheduler.0.end=40 param_scheduler.1.begin=40 param_scheduler.1.end=400
     param_scheduler.1.T_max=360)
 sgd=(optim_wrapper.optimizer.type=SGD optim_wrapper.optimizer.momentum=0.9 optim_wrapper.optimizer.weight_decay=1e-4
     optim_wrapper.clip_grad.max_norm=1)
 lr=optim_wrapper.optimizer.lr
+resnet18=work_dirs/reproduce/digits/resnet18_digits_seed-0/epoch_15.pth
 five_digits=work_dirs/reproduce/five-digits/resnet18-half_five-digits_seed-0/epoch_10.pth
 
 runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED ROW CONFIG [OPTION ...]
@@ -73,7 +74,18 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
                 done
             done
             ;;
-        survey) each 0 $(find configs/survey -maxdepth 1 -name '*_digits.py' ! -name '*_twin-digits.py' | sort) ;;
+        survey) # two learn from a table before
+            each 0 $(find configs/survey -maxdepth 1 -name '*_digits.py' | grep -v -e _twin- -e _label-file_ | sort) |
+                sed "/distilled\|lv-vit/s#\$# model.teacher_checkpoint=$resnet18#"
+            ;;
+        survey-swaps) # each swap behind its base; CaiT with six of its 24 blocks
+            each '0 1 2' configs/survey/{swin-tiny,ablations/swin-tiny_lepe,pvt-small,ablations/pvt-small_peg}_digits.py \
+                configs/survey/{deit-small,ablations/deit-small_tokenlearner,cait-s24,ablations/cait-s24_vt-tokens}_digits.py \
+                configs/survey/{vit-tokenlearner,ablations/vit-tokenlearner_fuser}_digits.py |
+                sed "s/$/ ${five_epochs[*]}/; /cait/s/$/ model.backbone.stages.0.depth=6/"
+            ;;
+        survey-teacher) each 0 configs/baselines/resnet18-half_digits.py ;;
+        survey-claims) each '0 1 2' configs/survey/claims/*_digits.py ;; # two of them learn from survey-teacher's
         moving-digits) # the same runs again with their frames shuffled in the test: table 9 of MViT
             for model in {mvit,vit}-tiny_moving-digits{,-twin}; do
                 row '0 1 2' "$model" "configs/mvit/$model.py"
@@ -160,6 +172,7 @@ measure() { # measure TABLE: where the attention of its models goes, and picture
             "$python" tools/show_tokens.py $config "work_dirs/reproduce/$1/${model}_seed-0/iter_1200.pth" \
                 --out docs/tokens_vt-fpn.jpg
             ;;
+        survey-claims) "$python" tools/report.py claims ;;
         moving-digits)
             model=mvit-tiny_moving-digits
             "$python" tools/show_tokens.py configs/mvit/$model.py "work_dirs/reproduce/$1/${model}_seed-0/epoch_6.pth" \

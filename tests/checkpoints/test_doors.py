@@ -186,7 +186,6 @@ def test_libraries_that_load_by_themselves(hostile, marker, monkeypatch):
 
 
 def test_weights_that_timm_loads(hostile, marker):
-    pytest.importorskip('timm')
     config = dict(type='TimmClassifier', model_name='resnet18', checkpoint_path=str(hostile))
     with pytest.raises(Exception, match='weights_only=True blocked'):
         build_classifier(config, None)

@@ -224,10 +224,22 @@ def test_what_cannot_be_measured_is_named(folder, classifier, segmentor, vit):
         (['tokens', 'nowhere.py', 'any.pth'], 'there is no config nowhere.py'),
         (['tokens', CLASSIFIER, 'nowhere.pth'], 'there is no checkpoint nowhere.pth'),
         (['locality', VIT, '--plot', 'none/a.png'], 'there is no folder none to write a.png into'),
+        (['reach', VIT, '--out', 'none/a.png'], 'there is no folder none to write a.png into'),
     ],
 )
 def test_a_missing_file_is_one_line(arguments, message, tmp_path):
     assert_one_line(run_forked('attention.py', *arguments, cwd=tmp_path), message)
+
+
+def test_a_strip_of_reaches_is_drawn(tmp_path):
+    arguments = [ROOT / 'configs/survey/claims/deit-mini_digits.py', ROOT / 'configs/survey/swin-tiny_digits.py']
+    result = run_forked('attention.py', 'reach', *arguments, '--stage', '1', '--out', 'reach.png', cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert cv2.imread(tmp_path / 'reach.png').shape[1] > 400  # three cells
+    assert_one_line(
+        run_forked('attention.py', 'reach', VIT, '--out', 'reach.png', cwd=tmp_path),
+        'VisionTransformer has no stages of blocks',
+    )
 
 
 @pytest.mark.parametrize('option', ['--out', '--plot'])

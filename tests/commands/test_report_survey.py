@@ -1,6 +1,7 @@
 """The page on the survey's systems: its tables are those of the configs, and its example runs."""
 
 import json
+import re
 import shutil
 import sys
 from dataclasses import fields
@@ -9,6 +10,7 @@ from forked_tools import run_forked
 from tool_runner import ROOT
 
 from vt.analysis.speed.measurement import BenchmarkRecord, Measurement
+from vt.analysis.survey_components import COMPONENTS, describe_choices, describe_systems, read_systems
 from vt.analysis.survey_page import describe_speeds
 
 PAGE = ROOT / 'docs/survey.md'
@@ -50,3 +52,25 @@ def test_an_attention_of_ones_own_trains_in_twenty_lines(tmp_path, monkeypatch):
     result = run_forked('train.py', 'rows_digits.py', '--work-dir', 'run', cwd=tmp_path, options=options)
     assert result.returncode == 0, result.stderr
     assert 'accuracy/top1' in result.stdout
+
+
+def test_every_system_chooses_in_every_component():
+    systems = read_systems()
+    assert len(systems) == 35
+    rows = describe_systems(ROOT)
+    assert [row['system'] for row in rows] == [
+        f'[{s["title"]}](../configs/_base_/survey/{n}.py)' for n, s in systems.items()
+    ]
+    assert all(cell for row in rows for cell in row.values())
+    choices = describe_choices(ROOT)
+    for component in COMPONENTS:
+        taken = [row for row in choices if row['component'] == component]
+        assert sum(int(row['number']) for row in taken) >= 35
+    swin = rows[[*systems].index('swin-tiny')]
+    assert re.sub(r'\(.*?\)', '', swin['attention']) == '[windows]; [shifted windows]'
+
+
+def test_links_of_the_page_are_there():
+    links = re.findall(r'\]\((?!http)([^)#]+)', PAGE.read_text())
+    assert len(links) > 300
+    assert [link for link in dict.fromkeys(links) if not (PAGE.parent / link).exists()] == []

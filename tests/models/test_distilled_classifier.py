@@ -10,6 +10,7 @@ import pickle
 from pathlib import Path
 
 import pytest
+import timm
 import torch
 from mmengine.model import ExponentialMovingAverage
 from mmengine.registry import init_default_scope
@@ -301,7 +302,6 @@ def test_without_timm_the_extra_is_named():
 
 
 def test_a_timm_model_teaches(tmp_path):
-    timm = pytest.importorskip('timm')
     teacher = timm.create_model('resnet18', num_classes=K)
     torch.save(teacher.state_dict(), tmp_path / 'timm.pth')
     config = dict(type='TimmClassifier', model_name='resnet18', num_classes=K, pretrained=False)

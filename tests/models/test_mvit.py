@@ -5,7 +5,6 @@ from functools import cache
 from math import prod
 
 import pytest
-import timm
 import torch
 import torchvision
 from mmengine.optim import build_optim_wrapper
@@ -162,11 +161,6 @@ TWINS = {
     'torchvision, v2, small clips': (lambda: small_video_twin(2, 96, 6), (6, 96, 96), dict(arch=SMALL | V2)),
     'torchvision, mvit_v1_b': (torchvision.models.video.mvit_v1_b, (16, 224, 224), dict()),
     'torchvision, mvit_v2_s': (torchvision.models.video.mvit_v2_s, (16, 224, 224), dict(arch='v2-small')),
-    'timm, mvitv2_tiny': (
-        lambda: timm.create_model('mvitv2_tiny'),
-        (224, 224),
-        dict(arch='v2-tiny', class_tokens=0),
-    ),
     'MMPretrain, MViT tiny': (lambda: MMPretrainMViT('tiny'), (224, 224), dict(arch='v2-tiny', class_tokens=0)),
 }
 LARGE = ('torchvision, mvit_v1_b', 'torchvision, mvit_v2_s')

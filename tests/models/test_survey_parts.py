@@ -258,3 +258,37 @@ def test_a_window_that_does_not_divide_the_grid_is_one_clear_line(window, size, 
 def test_an_image_size_that_windows_do_not_divide_is_refused(name, message):
     with pytest.raises(UserError, match=message):
         build(name, (64, 56))
+
+
+class OnGrid(torch.nn.Module):
+    """A part on a grid of a size."""
+
+    def __init__(self, part, size):
+        super().__init__()
+        self.part, self.size = part, size
+
+    def forward(self, x):
+        return self.part(x, self.size)
+
+
+@pytest.mark.parametrize('size', [(3, 9), (8, 4), (5, 6)])
+def test_pvts_positions_are_resized_linearly_side_by_side(size):
+    config = read('pvt-small').backbone.every_stage.position
+    part = randomise(MODELS.build(config | dict(channels=3, size=(5, 6), num_class_tokens=2)).double())
+
+    def between(x, side, whole):
+        """Row ``side`` of so many, between the two that are nearest; middles of cells lie on middles."""
+        place = min(max((side + 0.5) * len(x) / whole - 0.5, 0), len(x) - 1)
+        low = int(place)
+        return x[low] + (place - low) * (x[min(low + 1, len(x) - 1)] - x[low])
+
+    def equation(x, weights):
+        places = weights['vectors'][0, 2:].reshape(5, 6, 3)
+        rows = torch.stack([between(places, row, size[0]) for row in range(size[0])])
+        columns = torch.stack([between(rows.transpose(0, 1), column, size[1]) for column in range(size[1])], dim=1)
+        return x + torch.cat([weights['vectors'][0, :2], columns.flatten(0, 1)])
+
+    x = torch.randn(2, 2 + size[0] * size[1], 3, dtype=torch.float64)
+    assert_equal_with_gradients(OnGrid(part, size), lambda x, weights: equation(x, literal.under(weights, 'part')), x)
+    with pytest.raises(UserError, match="resize='nearest' is not one of bicubic, bilinear"):
+        MODELS.build(config | dict(channels=3, size=(5, 6), resize='nearest'))

@@ -5,7 +5,6 @@ import pickle
 from functools import cache
 
 import pytest
-import timm
 import torch
 from mmengine.config import Config
 from mmengine.model import convert_sync_batchnorm, revert_sync_batchnorm
@@ -15,9 +14,9 @@ from mmpretrain.registry import MODELS
 from tool_runner import ROOT
 
 from vt.analysis.complexity.counting import count_complexity
+from vt.analysis.survey_twins import measure_difference
 from vt.errors import UserError
 from vt.models import record_attention
-from vt.models.backbones.public_names import to_own_names
 
 SYSTEMS = json.loads((ROOT / 'vt/analysis/survey_systems.json').read_text())['systems']
 TWINS = {name: system['twin'] for name, system in SYSTEMS.items() if 'twin' in system}
@@ -77,24 +76,8 @@ def test_parameters_and_flops_are_the_published_ones(name):
 
 
 @pytest.mark.parametrize('name', TWINS)
-def test_a_public_checkpoint_gives_the_twins_logits(name, tmp_path):
-    torch.manual_seed(0)
-    twin = timm.create_model(TWINS[name]).eval()
-    randomise(twin)
-    torch.save(twin.state_dict(), tmp_path / 'twin.pth')
-    config = read_config(name).model.to_dict() | dict(type='ImageClassifier')
-    config = {key: value for key, value in config.items() if key in ('type', 'backbone', 'head')}
-    config['backbone']['init_cfg'] = dict(type='Pretrained', checkpoint=str(tmp_path / 'twin.pth'))
-    model = build(config)
-    model.backbone.init_weights()
-    renamed = to_own_names(twin.state_dict(), model.backbone.public_names)
-    head = {key.removeprefix('head.'): value for key, value in renamed.items() if key.startswith('head.')}
-    model.head.load_state_dict(head)
-    size = SYSTEMS[name].get('image_size', 224)
-    images = torch.randn(1, 3, size, size)
-    with torch.no_grad():
-        expected, found = twin(images), model(images, mode='tensor')
-    assert (found - expected).abs().max() < 1e-4 * expected.abs().max()
+def test_a_public_checkpoint_gives_the_twins_logits(name):
+    assert measure_difference(read_config(name), TWINS[name], SYSTEMS[name].get('image_size', 224)) < 1e-4
 
 
 @pytest.mark.parametrize('name', OWN)

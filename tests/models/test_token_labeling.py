@@ -173,6 +173,25 @@ def test_what_does_not_fit_is_refused_when_built(options, words):
         build(**options)
 
 
+@pytest.mark.parametrize(
+    ('maps', 'words'),
+    [
+        (torch.zeros(3, K + 1, 2, 2), r'is \(3, 6, 2, 2\), not a tensor \(images, 5, h, w\)'),
+        ({}, 'is dict, not a tensor'),
+    ],
+)
+def test_a_file_of_something_else_is_refused(maps, words, tmp_path):
+    torch.save(maps, tmp_path / 'maps.pth')
+    with pytest.raises(UserError, match=words):
+        build(label_file=str(tmp_path / 'maps.pth'))
+
+
+def test_a_file_of_fewer_images_is_one_line(tmp_path):
+    torch.save(torch.zeros(2, K, 2, 2), tmp_path / 'maps.pth')
+    with pytest.raises(UserError, match='has 2 label maps, and image 2 is asked for'):
+        build(label_file=str(tmp_path / 'maps.pth')).loss(*batch())
+
+
 def test_a_file_that_is_not_there_is_one_line():
     with pytest.raises(MissingFileError, match=r'there is no maps\.pth: set model\.label_file'):
         build(label_file='maps.pth')

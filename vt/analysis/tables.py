@@ -41,6 +41,12 @@ def to_markdown(rows: list[dict[str, str]]) -> str:
     return table.get_string()
 
 
+def to_dense_markdown(rows: list[dict[str, str]]) -> str:
+    """A table of Markdown whose cells are as long as they are: for long ones, such as lists of links."""
+    lines = [[*rows[0]], [':---'] * len(rows[0]), *([*row.values()] for row in rows)]
+    return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
+
+
 def write_csv(rows: list[dict[str, str]], path: Path) -> None:
     """The same as comma-separated values."""
     text = io.StringIO(newline='')

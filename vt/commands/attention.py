@@ -3,7 +3,9 @@
 import argparse
 from pathlib import Path
 
+import mmcv
 import mmpretrain
+import torch
 from mmengine.config import Config
 from torch import nn
 from torch.utils.data import Dataset
@@ -23,9 +25,11 @@ from vt.analysis.attention.model_and_images import (
     spread_evenly,
     spread_over_classes,
 )
+from vt.analysis.attention.reach import draw_reaches, measure_reaches
 from vt.analysis.attention.token_attention import measure_tokenizers, print_tokenizers
 from vt.analysis.attention.token_figure import draw_attention, look, name_tokenizer
 from vt.analysis.tables import print_table
+from vt.datasets import DigitScenes
 from vt.engine.config_files import read_config, require_file
 from vt.engine.launch import is_segmentation
 from vt.engine.picture_hooks import reads_bgr
@@ -33,6 +37,7 @@ from vt.engine.picture_hooks import reads_bgr
 from .outputs import check_output, write_measured
 
 MMPRETRAIN = 'mmpretrain::'
+SIZE = 224  # of an image for which no config has another one
 
 
 def report_tokens(args: argparse.Namespace) -> None:
@@ -56,6 +61,24 @@ def report_locality(args: argparse.Namespace) -> None:
         print(f'written to {args.plot}')
     source = dict(config=args.config, checkpoint=args.checkpoint, images=len(indices))
     write_measured(args.out, **source, **locality.shares())
+
+
+def report_reach(args: argparse.Namespace) -> None:
+    """Draw from which places one token takes what it becomes, in each kind of attention of some models' configs."""
+    check_output(args.out, *args.configs, args.picture)
+    image = DigitScenes('test')[0]['img'] if args.picture is None else mmcv.imread(args.picture, channel_order='rgb')
+    reaches = []
+    for path in args.configs:
+        cfg = read_config(path, args.cfg_options)
+        model = prepare_model(cfg, None)
+        size = cfg.model.backbone.get('image_size', SIZE)
+        shown = mmcv.imresize(image, (size, size))
+        inputs = model.data_preprocessor(dict(inputs=[torch.from_numpy(shown).movedim(-1, 0)]), False)['inputs']
+        name = Path(path).stem.split('_')[0]
+        reaches += measure_reaches(model.backbone, inputs, name, args.stage - 1, args.place)
+    shown = torch.from_numpy(mmcv.imresize(image, (SIZE, SIZE))).movedim(-1, 0) / 255
+    draw_reaches(shown, reaches).savefig(args.out, dpi=100)
+    print(f'written to {args.out}')
 
 
 def show_tokens(args: argparse.Namespace) -> None:

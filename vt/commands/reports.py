@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from vt.analysis import mvit_page, survey_page
+from vt.analysis import mvit_page, survey_claims, survey_page
 from vt.analysis.ablation import ablation_tables, score_tables
 from vt.analysis.ablation.run_scores import gather, read_records
 from vt.analysis.attention import attention_page
@@ -16,7 +16,7 @@ from vt.checkpoints.files import write_atomically
 from vt.engine.config_files import announce
 from vt.errors import UserError
 
-from .outputs import write_json
+from .outputs import write_json, write_measured
 
 # By task and by the paper's number of the table.
 ComparedTasks = dict[str, dict[int, list[ablation_tables.Comparison]]]
@@ -137,6 +137,20 @@ def report_mvit(args: argparse.Namespace) -> None:
 
 
 def report_survey(args: argparse.Namespace) -> None:
-    """Write the tables of the survey's systems: what each chooses, what it costs, how it is validated."""
+    """Write the tables of the survey's systems: what each chooses, what it costs, how it is validated.
+
+    On request, compare those that timm has with timm's anew.
+    """
+    if args.twins:
+        write_measured(ROOT / survey_page.DIFFERENCES, differences=survey_page.measure_twins(ROOT))
     survey_page.write_page(args.page, ROOT)
+    print(f'written to {args.page}')
+
+
+def report_claims(args: argparse.Namespace) -> None:
+    """Measure what structure, and what runs there are, say to the survey's claims; write it into its page."""
+    measured = dict(costs=survey_claims.measure_costs(ROOT), places=survey_claims.measure_places(ROOT))
+    measured['tokens'] = survey_claims.measure_tokens(ROOT, args.runs)
+    write_measured(ROOT / survey_claims.MEASURES, **measured)
+    survey_page.write_claims(args.page, ROOT)
     print(f'written to {args.page}')

@@ -9,7 +9,7 @@ system = dict(
         out_type='class_tokens',
         drop_path_rate=0.1,
         every_stage=dict(
-            position=dict(type='vt.AbsolutePosition'),
+            position=dict(type='vt.AbsolutePosition', resize='bilinear'),
         ),
         stages=[
             dict(

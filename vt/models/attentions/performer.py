@@ -54,6 +54,12 @@ def positive_features(q: Tensor, k: Tensor, directions: Tensor) -> tuple[Tensor,
     return (q - q.amax(dim=-1, keepdim=True).detach()).exp(), (k - largest).exp()
 
 
+def feature_maps(q: Tensor, k: Tensor) -> Tensor:
+    """The maps of features ``(..., T, m)`` and ``(..., S, m)``, written down, ``(..., T, S)``."""
+    products = q @ k.transpose(-2, -1)
+    return products / products.sum(dim=-1, keepdim=True)
+
+
 def linear_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """``Q (K^T V)`` over ``Q (K^T 1)`` of features ``(..., T, m)`` and ``(..., S, m)`` and values ``(..., S, d)``."""
     read = q @ (k.transpose(-2, -1) @ v.to(k.dtype)) / (q @ k.sum(dim=-2).unsqueeze(-1))
@@ -96,6 +102,4 @@ class PerformerAttention(Attention):
         return linear_attention(*self._features(q, k), v)
 
     def _maps(self, q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
-        q, k = self._features(q, k)
-        products = q @ k.transpose(-2, -1)  # N, h, T, S
-        return products / products.sum(dim=-1, keepdim=True)
+        return feature_maps(*self._features(q, k))

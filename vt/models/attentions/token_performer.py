@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ..grid import Size
-from .performer import draw_directions, linear_attention, positive_features
+from .performer import draw_directions, feature_maps, linear_attention, positive_features
 
 
 class TokenPerformer(nn.Module):
@@ -39,6 +39,4 @@ class TokenPerformer(nn.Module):
     def attention(self, x: Tensor, size: Size) -> Tensor:
         """How much each token takes from each, ``(N, 1, P, P)``."""
         q, k, _ = self.qkv(x).chunk(3, dim=-1)
-        q, k = positive_features(q, k, self.directions)
-        products = q @ k.transpose(-2, -1)
-        return (products / products.sum(dim=-1, keepdim=True)).unsqueeze(1)
+        return feature_maps(*positive_features(q, k, self.directions)).unsqueeze(1)

@@ -67,7 +67,7 @@ class TokenLabelClassifier(DistilledClassifier):
                 'mix_tokens mixes; set mix_tokens=False'
             )
         self.mix_tokens = mix_tokens
-        self.label_maps = None if label_file is None else [read_label_maps(label_file)]
+        self.label_maps = None if label_file is None else [read_label_maps(label_file, self.head.num_classes)]
 
     def build_teacher(self) -> nn.Module | None:
         """The teacher, where there is one."""
@@ -115,18 +115,28 @@ class TokenLabelClassifier(DistilledClassifier):
         if self.teacher_cfg:
             maps = self.build_teacher().label_maps(inputs)
         elif self.label_maps:
-            maps = self.label_maps[0][[sample.sample_idx for sample in data_samples]].to(labels)
+            numbers = [sample.sample_idx for sample in data_samples]
+            if max(numbers) >= (length := len(self.label_maps[0])):
+                raise UserError(
+                    f'TokenLabelClassifier: label_file has {length} label maps, and image {max(numbers)} is asked for; '
+                    'write it of the same images: tools/label_maps.py'
+                )
+            maps = self.label_maps[0][numbers].to(labels)
         else:
             return labels.unsqueeze(1)
         return to_tokens(interpolate(maps, size, mode='bilinear', align_corners=False))
 
 
-def read_label_maps(path: str) -> Tensor:
-    """Probabilities ``(images, K, h, w)`` of a file that ``torch.save`` wrote; what is read of it is what is used."""
+def read_label_maps(path: str, num_classes: int) -> Tensor:
+    """Probabilities ``(images, K, h, w)`` of a file of ``tools/label_maps.py``; what is read of it is what is used."""
     if not Path(path).is_file():
         raise MissingFileError(f'there is no {path}: set model.label_file to the label maps, or give model.teacher')
     with weights_only():
-        return torch.load(path, map_location='cpu', mmap=True)
+        maps = torch.load(path, map_location='cpu', mmap=True)
+    if not isinstance(maps, Tensor) or maps.dim() != 4 or maps.shape[1] != num_classes:
+        found = tuple(maps.shape) if isinstance(maps, Tensor) else type(maps).__name__
+        raise UserError(f'{path} is {found}, not a tensor (images, {num_classes}, h, w): set model.label_file to one')
+    return maps
 
 
 def draw_box(size: Size, device: torch.device) -> Tensor:

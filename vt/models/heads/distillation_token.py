@@ -4,7 +4,8 @@ Letters: N batch, C channels, K classes.
 """
 
 from mmpretrain.models.heads import ClsHead
-from torch import Tensor, nn
+from mmpretrain.structures import DataSample
+from torch import Tensor, cat, nn
 
 from vt.registry import MODELS
 
@@ -18,13 +19,22 @@ class DistillationTokenHead(ClsHead):
     Args:
         num_classes: K.
         in_channels: C.
+        labels_teach_both: without a teacher: two class tokens with one target, whose losses are averaged.
         init_cfg: as in mmengine.
         **head: other options of :class:`mmpretrain.models.heads.ClsHead`, such as ``loss`` and ``topk``.
     """
 
-    def __init__(self, num_classes: int, in_channels: int, init_cfg: dict | None = None, **head) -> None:
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int,
+        labels_teach_both: bool = False,
+        init_cfg: dict | None = None,
+        **head,
+    ) -> None:
         super().__init__(init_cfg=init_cfg or dict(type='TruncNormal', layer='Linear', std=0.02), **head)
         self.num_classes = num_classes
+        self.labels_teach_both = labels_teach_both
         self.fc = nn.Linear(in_channels, num_classes)
         self.fc_distillation = nn.Linear(in_channels, num_classes)
 
@@ -42,6 +52,12 @@ class DistillationTokenHead(ClsHead):
 
     def forward(self, feats: tuple) -> Tensor:
         """The backbone's outputs, of which the last is the two tokens, to scores ``(N, K)``."""
-        # While training, the class token's alone, which the labels teach.
         by_labels = self.label_logits(feats)
-        return by_labels if self.training else (by_labels + self.distillation_logits(feats)) / 2
+        if not self.training:
+            return (by_labels + self.distillation_logits(feats)) / 2
+        # While training, those of the class tokens that the labels teach, one below the other.
+        return cat([by_labels, self.distillation_logits(feats)]) if self.labels_teach_both else by_labels
+
+    def loss(self, feats: tuple, data_samples: list[DataSample], **options) -> dict[str, Tensor]:
+        """The loss of what the labels teach."""
+        return super().loss(feats, data_samples * (2 if self.labels_teach_both else 1), **options)

@@ -1,0 +1,20 @@
+# A small DeiT on the embedded digits: the base of what a class token, a teacher and LayerScale change.
+# Top-1 not measured yet.
+# python tools/train.py configs/survey/claims/deit-mini_digits.py
+_base_ = '../../_base_/survey/_digits.py'
+
+stage = dict(
+    channels=96,
+    num_heads=3,
+    depth=6,
+    embed=dict(type='vt.PatchEmbed', kernel_size=16),
+    class_tokens=1,
+    position=dict(type='vt.AbsolutePosition'),
+    norm=True,
+)
+model = dict(
+    backbone=dict(type='vt.TokenBackbone', out_type='class_tokens', stages=[stage]),
+    head=dict(in_channels=96),
+)
+
+optim_wrapper = dict(optimizer=dict(lr=1e-3))

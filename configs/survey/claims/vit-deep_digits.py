@@ -1,0 +1,7 @@
+# A ViT of 36 narrow blocks on the embedded digits: too deep to train well without LayerScale (CaiT, section 2)?
+# Top-1 not measured yet.
+# python tools/train.py configs/survey/claims/vit-deep_digits.py
+_base_ = 'deit-mini_digits.py'
+
+deep = dict(channels=64, num_heads=4, depth=36)
+model = dict(backbone=dict(stages=[_base_.stage | deep]), head=dict(in_channels=64))

@@ -1,0 +1,71 @@
+"""Claims of the survey: what measures them."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmpretrain.registry import MODELS
+from mmpretrain.structures import DataSample
+from tool_runner import ROOT
+from torch.nn.functional import cross_entropy
+
+from vt.analysis import survey_claims
+from vt.analysis.survey_claims import TOKENS, describe_claims, explain_places, measure_tokens
+from vt.models import DistillationTokenHead
+
+
+def test_places_are_told_by_what_differs_with_them():
+    torch.manual_seed(0)
+    rows, columns = torch.meshgrid(torch.arange(5.0), torch.arange(7.0), indexing='ij')
+    noise = torch.randn(60, 3, 5, 7)
+    told = torch.stack([rows + columns, rows - columns, 0 * rows]).expand(60, -1, -1, -1)
+    assert explain_places(told + 0.01 * noise) > 0.999
+    assert explain_places(torch.cat([rows.expand(60, 1, -1, -1), noise], dim=1)) == pytest.approx(1 / 3, abs=0.05)
+    assert explain_places(noise) < 0.01
+    assert explain_places(noise[..., :1, :1].expand(-1, -1, 5, 7)) == pytest.approx(0, abs=1e-9)
+
+
+def test_labels_teach_two_class_tokens():
+    torch.manual_seed(0)
+    head = DistillationTokenHead(5, 8, labels_teach_both=True, loss=dict(type='CrossEntropyLoss')).train()
+    tokens, labels = torch.randn(2, 4, 8), torch.tensor([0, 3, 1, 4])
+    losses = head.loss(((tokens[0], tokens[1]),), [DataSample().set_gt_label(label) for label in labels])
+    each = [
+        cross_entropy(head.label_logits((tokens,)), labels),
+        cross_entropy(head.distillation_logits((tokens,)), labels),
+    ]
+    torch.testing.assert_close(losses['loss'], sum(each) / 2)
+    head.eval()
+    torch.testing.assert_close(head((tokens,)), (head.fc(tokens[0]) + head.fc_distillation(tokens[1])) / 2)
+
+
+def test_cosines_are_those_of_the_checkpoint(tmp_path):
+    config = Config.fromfile(ROOT / survey_claims.LEAF.format(TOKENS[0]))
+    torch.manual_seed(0)
+    model = MODELS.build(config.model)
+    stage = model.backbone.stages[0]
+    with torch.no_grad():
+        stage.class_tokens[0, 1] = -2 * stage.class_tokens[0, 0]
+        stage.position.vectors.zero_()
+        stage.norm.weight.zero_()  # what leaves is the same of all tokens
+        stage.norm.bias.fill_(1)
+    folder = tmp_path / f'{TOKENS[0]}_seed-0'
+    folder.mkdir()
+    torch.save(model.state_dict(), folder / survey_claims.LAST)
+    ((cosines,),) = measure_tokens(ROOT, tmp_path).values()
+    assert cosines == pytest.approx(dict(learned=-1, outputs=1), abs=1e-5)
+
+
+def test_what_is_not_trained_is_said(tmp_path):
+    measures = tmp_path / survey_claims.MEASURES
+    measures.parent.mkdir(parents=True)
+    measures.write_text((ROOT / survey_claims.MEASURES).read_text())
+    rows = describe_claims(tmp_path)
+    untrained = [row['claim'] for row in rows if row['what came out'].startswith('Not trained yet')]
+    assert len(untrained) == 4
+    assert all(
+        Path(ROOT, 'docs', link.split(')')[0]).resolve().is_file()
+        for row in rows
+        for link in row['tested by'].split('](')[1:]
+    )

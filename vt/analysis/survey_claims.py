@@ -1,0 +1,208 @@
+"""Claims of the survey that structure or the embedded data can test: what is measured, and what came out.
+
+Letters: N images, P places of a grid, C channels.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
+from mmpretrain.registry import MODELS as CLASSIFIERS
+from torch import Tensor, nn
+from torch.nn.functional import cosine_similarity
+
+from vt.engine.config_files import read_config
+
+from .ablation.run_scores import Scores, compare, summarize
+from .ablation.score_tables import read_table
+from .attention.model_and_images import build_test_set, prepare_model
+from .complexity.counting import count_complexity
+
+RECORDS = 'docs/records/survey-claims.json'
+MEASURES = 'docs/benchmarks/survey/claims.json'  # as tools/report.py claims writes them
+LEAF = 'configs/survey/claims/{}.py'
+SYSTEM = 'configs/survey/{}_16xb64-300e_in1k.py'
+SIZES = (224, 448, 896)
+COSTS = ('deit-small', 'pvt-small', 'pvtv2-b2', 'pvtv2-b2-li', 'mvitv2-tiny', 'swin-tiny')
+TOKENS = ('deit-mini_two-tokens_digits', 'deit-mini_hard_digits')
+LAST = 'epoch_15.pth'
+RIDGE, TINY = 1e-4, 1e-12  # of the variance of a channel; of what divides it
+NOT_TRAINED = 'Not trained yet: `bash tools/reproduce.sh survey-claims`'
+
+
+def measure_costs(root: Path) -> dict[str, dict[int, int]]:
+    """Multiply-adds of systems' backbones by the height and width of an image, ``pvtv2-b2`` without pooling, too."""
+    backbones = {name: Config.fromfile(root / SYSTEM.format(name)).model.backbone for name in COSTS}
+    costs = {name: {size: _count(backbone, size) for size in SIZES} for name, backbone in backbones.items()}
+    unpooled = backbones['pvtv2-b2']
+    for stage in unpooled.stages:
+        stage.pop('attention', None)
+    return costs | {'pvtv2-b2, not pooled': {size: _count(unpooled, size) for size in SIZES}}
+
+
+def _count(backbone: dict, size: int) -> int:
+    with torch.device('meta'):
+        model = CLASSIFIERS.build(backbone | dict(image_size=size))
+        model.eval()
+        return count_complexity(model, torch.zeros(1, 3, size, size)).flops
+
+
+@torch.no_grad()
+def measure_places(root: Path, seeds: Sequence[int] = (0, 1, 2)) -> dict[str, list[float]]:
+    """How much PVTv2-B2's tokens tell of their place, before any training, by the padding of its convolutions.
+
+    An image is of one colour, so that its border alone differs from the rest. A linear map is fitted from the tokens
+    behind the third stage to their row and column; of other images it explains this share of the variance (R^2).
+    """
+    backbone = Config.fromfile(root / SYSTEM.format('pvtv2-b2')).model.backbone
+    shares: dict[str, list[float]] = dict(zeros=[], circular=[])
+    for seed in seeds:
+        torch.manual_seed(seed)
+        model = CLASSIFIERS.build(backbone | dict(image_size=128, out_indices=(2,), out_type='map'))
+        model.init_weights()
+        model.eval()
+        images = torch.randn(60, 3, 1, 1).expand(-1, -1, 128, 128)
+        for padding, found in shares.items():
+            for part in model.modules():
+                if isinstance(part, nn.Conv2d):
+                    part.padding_mode = padding
+            found.append(explain_places(torch.cat([model(image)[0] for image in images.split(4)])))
+    return shares
+
+
+def explain_places(maps: Tensor) -> float:
+    """The share of rows' and columns' variance that a linear map of tokens explains, fitted on two thirds of images.
+
+    Args:
+        maps: ``(N, C, H, W)``.
+
+    Returns:
+        R^2 of the other images, 1 at most, less than 0 where the map is worse than the mean.
+    """
+    tokens = maps.double().flatten(2).transpose(1, 2)  # N, P, C
+    sides = [torch.arange(side, dtype=torch.float64) - (side - 1) / 2 for side in maps.shape[2:]]
+    places = torch.stack(torch.meshgrid(*sides, indexing='ij'), dim=-1).flatten(0, 1)  # P, 2
+    places = places.expand(len(maps), -1, -1)
+    split = 2 * len(maps) // 3
+    known = tokens[:split].flatten(0, 1)
+    tokens, known = ((each - known.mean(dim=0)) / known.std(dim=0).clamp(min=TINY) for each in (tokens, known))
+    ridge = RIDGE * len(known) * torch.eye(known.shape[1], dtype=known.dtype)
+    fitted = torch.linalg.solve(known.T @ known + ridge, known.T @ places[:split].flatten(0, 1))
+    error = (tokens[split:] @ fitted - places[split:]).square().mean()
+    return (1 - error / places[split:].square().mean()).item()
+
+
+@torch.no_grad()
+def measure_tokens(root: Path, runs: Path) -> dict[str, list[dict[str, float]]]:
+    """Cosines of the two class tokens of trained models: as learned, and the mean of what leaves for the test images.
+
+    Args:
+        runs: folder of the work directories, ``LABEL_seed-SEED``; what is not there is left out.
+    """
+    found = {}
+    for label in TOKENS:
+        folders = sorted(runs.glob(f'{label}_seed-*'))
+        found[label] = [_cosines(root / LEAF.format(label), folder / LAST) for folder in folders]
+    return {label: cosines for label, cosines in found.items() if cosines}
+
+
+def _cosines(config: Path, checkpoint: Path) -> dict[str, float]:
+    cfg = read_config(str(config))
+    model = prepare_model(cfg, str(checkpoint))
+    first, second = model.backbone.stages[0].class_tokens[0]
+    dataset = build_test_set(cfg)
+    batch = model.data_preprocessor(pseudo_collate([dataset[index] for index in range(len(dataset))]), False)
+    outputs = torch.cat([cosine_similarity(*model.backbone(images)[-1]) for images in batch['inputs'].split(60)])
+    return dict(learned=cosine_similarity(first, second, dim=0).item(), outputs=outputs.mean().item())
+
+
+def describe_claims(root: Path) -> list[dict[str, str]]:
+    """A row a claim: where it stands, how it is tested, and what came out."""
+    measured = json.loads((root / MEASURES).read_text())
+    scores = _read_scores(root / RECORDS)
+    rows = [
+        (
+            'two class tokens of one target become the same, cosine 0.999',
+            'DeiT, section 4',
+            f'[small DeiT](../{LEAF.format(TOKENS[0])}) on the digits, the tokens as learned and as they leave',
+            _tell_cosines(measured['tokens'].get(TOKENS[0]), scores, TOKENS[0]),
+        ),
+        (
+            'class and distillation token stay apart, 0.06 as learned, 0.93 as they leave',
+            'DeiT, section 4',
+            f'[the same with a ResNet as teacher](../{LEAF.format(TOKENS[1])})',
+            _tell_cosines(measured['tokens'].get(TOKENS[1]), scores, TOKENS[1]),
+        ),
+        (
+            'hard distillation is better than soft, and either than none',
+            'DeiT, table 3',
+            f"small DeiT with the teacher's [decisions](../{LEAF.format('deit-mini_hard_digits')}), "
+            f'[probabilities](../{LEAF.format("deit-mini_soft_digits")}), '
+            f'[neither](../{LEAF.format("deit-mini_digits")})',
+            _tell_scores(scores, 'deit-mini_soft_digits', 'deit-mini_hard_digits', 'deit-mini_digits'),
+        ),
+        (
+            'LayerScale trains deep networks that suffer without it',
+            'CaiT, section 2',
+            f'36 narrow blocks on the digits [with](../{LEAF.format("vit-deep_layer-scale_digits")}) and '
+            f'[without](../{LEAF.format("vit-deep_digits")})',
+            _tell_scores(scores, 'vit-deep_digits', 'vit-deep_layer-scale_digits'),
+        ),
+        (
+            'zero padding takes the place of positions',
+            'PVTv2, section 3',
+            'untrained PVTv2-B2 on images of one colour: how much of the variance of rows and columns its tokens tell',
+            _tell_places(measured['places']),
+        ),
+        (
+            'pooled keys and values make large images affordable',
+            'PVT, section 3.3; PVTv2, section 3',
+            'FLOPs of the backbones from 224x224 to 896x896, sixteen times the pixels',
+            _tell_costs(measured['costs']),
+        ),
+    ]
+    return [dict(zip(('claim', 'source', 'tested by', 'what came out'), row)) for row in rows]
+
+
+def _read_scores(path: Path) -> dict[str, Scores]:
+    """Of each row of the table; none where it is not trained."""
+    records = read_table(path) if path.is_file() else []
+    return {
+        label: summarize([run for run in records if run['label'] == label], label, None, '', '')
+        for label in dict.fromkeys(run['label'] for run in records)
+    }
+
+
+def _tell_cosines(cosines: list[dict[str, float]] | None, scores: dict[str, Scores], label: str) -> str:
+    if not cosines or label not in scores:
+        return NOT_TRAINED
+    each = {key: ', '.join(f'{cosine[key]:.3f}' for cosine in cosines) for key in ('learned', 'outputs')}
+    return f'as learned {each["learned"]}; as they leave {each["outputs"]}; top-1 {scores[label].mean:.2f}'
+
+
+def _tell_scores(scores: dict[str, Scores], reference: str, *labels: str) -> str:
+    if any(label not in scores for label in (reference, *labels)):
+        return NOT_TRAINED
+    told = [f'`{reference}` {scores[reference].mean:.2f}']
+    for label in labels:
+        change = compare(scores[label], scores[reference], [scores[each] for each in (reference, *labels)])
+        told.append(
+            f'`{label}` {scores[label].mean:.2f} ({change.points:+.2f} ± {change.margin:.2f}: {change.verdict})'
+        )
+    return '; '.join(told)
+
+
+def _tell_places(places: dict[str, list[float]]) -> str:
+    zeros, circular = (', '.join(f'{100 * share:.0f}' for share in places[key]) for key in ('zeros', 'circular'))
+    return f'{zeros} % with zeros around the maps, {circular} % where the maps go on at the other side'
+
+
+def _tell_costs(costs: dict[str, dict[str, int]]) -> str:
+    told = []
+    for name, flops in costs.items():
+        first, *_, last = flops.values()
+        told.append(f'{name} {first / 1e9:.1f} to {last / 1e9:.0f} G, {last / first:.0f}x')
+    return '; '.join(told)

@@ -1,0 +1,45 @@
+"""Label maps of a teacher as a file, as ``tools/label_maps.py`` asks."""
+
+import argparse
+
+import torch
+from mmengine.dataset import pseudo_collate
+from mmengine.registry import DATASETS
+
+from vt.checkpoints.files import replacing
+from vt.engine.checks.config_walk import check_config
+from vt.engine.config_files import read_config
+from vt.engine.launch import build_model
+from vt.errors import UserError
+from vt.models import TokenLabelClassifier
+
+from .outputs import check_output
+
+
+def write_label_maps(args: argparse.Namespace) -> None:
+    """Probabilities ``(images, K, h, w)`` of the training images, in half precision, by their numbers in the data set.
+
+    The images are as the test pipeline shows them; who learns from the file must show them so, too.
+
+    Raises:
+        UserError: the config has no such classifier, teacher or test pipeline; its data set has no pipeline.
+    """
+    check_output(args.out, args.config)
+    if args.batch_size < 1:
+        raise UserError(f'--batch-size {args.batch_size} must be at least 1')
+    cfg = read_config(args.config, args.cfg_options)
+    check_config(cfg, args.cfg_options or {})
+    model = build_model(cfg)
+    if not isinstance(model, TokenLabelClassifier) or not model.teacher_cfg:
+        raise UserError('the config has no vt.TokenLabelClassifier with a teacher, whose label maps could be written')
+    model.to('cuda' if torch.cuda.is_available() else 'cpu')
+    pipeline = cfg.test_dataloader.dataset.pipeline
+    dataset = DATASETS.build(cfg.train_dataloader.dataset | dict(pipeline=pipeline))
+    teacher, maps = model.build_teacher(), []
+    for start in range(0, len(dataset), args.batch_size):
+        samples = [dataset[index] for index in range(start, min(start + args.batch_size, len(dataset)))]
+        inputs = model.data_preprocessor(pseudo_collate(samples), False)['inputs']
+        maps.append(teacher.label_maps(inputs).half().cpu())
+    with replacing(args.out) as part:
+        torch.save(torch.cat(maps), part)
+    print(f'written to {args.out}: {len(dataset)} images, {"x".join(map(str, maps[0].shape[1:]))}')
