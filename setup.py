@@ -35,6 +35,7 @@ setup(
     extras_require={
         'tests': read_requirements('tests'),
         'videos': ['av>=14'],  # PyAV as a decoder, beside OpenCV
+        'sweeps': ['submitit>=1.5,<2'],  # tools/sweep.py
         'timm': ['timm>=1,<2'],  # any timm model by config, through MMPretrain
     },
 )

@@ -14,6 +14,9 @@ def parse_args() -> argparse.Namespace:
     scores = commands.add_parser('scores', help='scores of finished runs, a row for the seeds of each')
     scores.add_argument('work_dirs', nargs='+', type=Path, help='work directories of trained models, LABEL_seed-SEED')
     scores.add_argument('--out', type=Path, help='JSON file for their records')
+    sweep = commands.add_parser('sweep', help="lay a sweep's runs side by side, scores against costs")
+    sweep.add_argument('folder', type=Path, help='folder of tools/sweep.py')
+    sweep.add_argument('--out', type=Path, help='directory for the table (.md, .csv) and the picture')
     pages = commands.add_parser('pages', help='write every score in README and docs from docs/records')
     complexity = commands.add_parser('complexity', help="lay our models' FLOPs and parameters beside the paper's")
     ablation = commands.add_parser('ablation', help="lay finished runs beside the paper's ablations")
@@ -39,7 +42,7 @@ def parse_args() -> argparse.Namespace:
     survey.add_argument('--twins', action='store_true', help="compare with timm's models anew; needs timm, a minute")
     for command, page in ((survey, 'survey.md'), (claims, 'survey.md'), (mvit, 'mvit.md')):
         command.add_argument('--page', type=Path, default=DOCS / page, help='Markdown page whose marks take them')
-    for command in (runs, scores, pages, complexity, ablation, performance, survey, claims, mvit):
+    for command in (runs, scores, sweep, pages, complexity, ablation, performance, survey, claims, mvit):
         command.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     return parser.parse_args()
 

@@ -108,24 +108,28 @@ def _record_validation(runner: Runner) -> dict[str, Any]:
 
 
 def describe_run(work_dir: Path) -> dict[str, str]:
-    """A finished run as a row, with its score: what ``tools/train.py`` and ``tools/test.py --benchmark`` left of it.
+    """A finished run as a row, with its score: what ``tools/train.py`` left of it.
+
+    Where ``tools/test.py --benchmark`` measured it too, score and speed are that one's.
 
     Raises:
-        MissingFileError: the run was not trained or not benchmarked.
+        MissingFileError: the run was not trained.
     """
     training = read_json(work_dir / 'training.json', f'train it first: tools/train.py CONFIG --work-dir {work_dir}')
-    benchmark = read_json(
-        Path(f'{work_dir}.benchmark.json'), 'test it first: tools/test.py CONFIG CHECKPOINT --benchmark'
-    )
-    name, score = pick_score(benchmark['metrics'])
-    return {
-        'model': Path(training['config']).stem,
-        'score (%)': f'{score:.2f} {name}',
-        'parameters (M)': f'{benchmark["parameters"] / 1e6:.2f}',
-        'FLOPs (G)': f'{benchmark["flops"] / 1e9:.4f}',
-        'images/s': f'{benchmark["throughput"]:.0f}',
-        'training time (s)': f'{training["seconds"]:.0f}',
-    }
+    benchmark = Path(f'{work_dir}.benchmark.json')
+    measured = training | (json.loads(benchmark.read_text()) if benchmark.is_file() else {})
+    row = {'model': Path(training['config']).stem}
+    if measured.get('metrics'):
+        name, score = pick_score(measured['metrics'])
+        row |= {
+            'score (%)': f'{score:.2f} {name}',
+            'parameters (M)': f'{measured["parameters"] / 1e6:.2f}',
+            'FLOPs (G)': f'{measured["flops"] / 1e9:.4f}',
+        }
+    else:
+        row |= {'score (%)': '', 'parameters (M)': '', 'FLOPs (G)': ''}
+    speed = f'{measured["throughput"]:.0f}' if 'throughput' in measured else ''
+    return row | {'images/s': speed, 'training time (s)': f'{training["seconds"]:.0f}'}
 
 
 def pick_score(metrics: dict[str, float]) -> tuple[str, float]:

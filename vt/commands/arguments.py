@@ -4,7 +4,9 @@ import argparse
 import contextlib
 import os
 import pkgutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from mmengine.config import Config, DictAction
 
@@ -57,6 +59,13 @@ def parse_value(text: str) -> int | float | bool | str | None:
         with contextlib.suppress(ValueError):
             return kind(text)
     return {'true': True, 'false': False, 'none': None}.get(text.lower(), text)
+
+
+def parse_options(settings: Sequence[str]) -> dict[str, Any]:
+    """``key=value`` settings as ``--cfg-options`` reads them."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--cfg-options', nargs='+', action=ConfigOptions, default={})
+    return parser.parse_args(['--cfg-options', *settings] if settings else []).cfg_options
 
 
 def add_trust_argument(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vt.analysis import mvit_page, survey_claims, survey_page
-from vt.analysis.ablation import ablation_tables, score_tables
+from vt.analysis.ablation import ablation_tables, score_tables, sweep_report
 from vt.analysis.ablation.run_scores import gather, read_records
 from vt.analysis.attention import attention_page
 from vt.analysis.complexity.complexity_tables import all_tables
@@ -47,6 +47,20 @@ def report_scores(args: argparse.Namespace) -> None:
     if args.out:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         write_json(records, args.out, indent=1)
+        print(f'written to {args.out}')
+
+
+def report_sweep(args: argparse.Namespace) -> None:
+    """A sweep's finished runs side by side; write tables and a plot of scores against costs on request."""
+    records, left = sweep_report.read_sweep(args.folder), sweep_report.unfinished(args.folder)
+    rows = sweep_report.tabulate(records)
+    notes = [score_tables.describe_origin(records), *([f'Not finished: {", ".join(left)}.'] if left else [])]
+    print_table(rows, title=str(args.folder), notes=notes)
+    if args.out:
+        args.out.mkdir(parents=True, exist_ok=True)
+        write_atomically(args.out / 'sweep.md', '\n\n'.join([to_markdown(rows), *notes]) + '\n')
+        write_csv(rows, args.out / 'sweep.csv')
+        sweep_report.draw(records).savefig(args.out / 'sweep.png', dpi=100)
         print(f'written to {args.out}')
 
 

@@ -1,0 +1,95 @@
+"""A sweep's runs side by side: mean and interval over seeds, and scores against what they cost."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from vt.analysis.run_record import pick_score
+from vt.errors import MissingFileError
+
+from . import score_tables
+
+FLOPS, SPEED = 'multiply-adds of an image', 'images/s in training'
+
+
+def read_sweep(folder: Path) -> list[dict]:
+    """Records of the finished runs of a sweep, in the order of their names.
+
+    Raises:
+        MissingFileError: there are none.
+    """
+    finished = sorted(path.parent for path in folder.glob('*/training.json'))
+    if not finished:
+        raise MissingFileError(
+            f'there is no finished run in {folder}; train some: tools/sweep.py CONFIG KEY=VALUE,VALUE'
+        )
+    return score_tables.label_records(finished)
+
+
+def unfinished(folder: Path) -> list[str]:
+    """Names of the runs that were begun and have no record."""
+    return sorted(
+        path.parent.name for path in folder.glob('*/output.txt') if not (path.parent / 'training.json').exists()
+    )
+
+
+def tabulate(records: Sequence[dict]) -> list[dict[str, str]]:
+    """A row for each combination of settings, with the images that its trainings had in a second."""
+    rows = score_tables.describe(records)
+    return [row | {SPEED: f'{np.mean(_of_label(records, row["run"], _speed)):.4g}'} for row in rows]
+
+
+def draw(records: Sequence[dict]) -> Figure:
+    """Mean scores against multiply-adds and against measured speed; a line joins what nothing else is better than."""
+    figure, panels = plt.subplots(1, 2, figsize=(12, 5), layout='constrained', sharey=True)
+    labels = list(dict.fromkeys(run['label'] for run in records))
+    scores = [np.mean(_of_label(records, label, _score)) for label in labels]
+    costs = [np.mean(_of_label(records, label, lambda run: run['flops'])) for label in labels]
+    speeds = [np.mean(_of_label(records, label, _speed)) for label in labels]
+    _draw_panel(panels[0], labels, costs, scores, sign=-1)
+    _draw_panel(panels[1], labels, speeds, scores, sign=1)
+    panels[0].set(xlabel=FLOPS, ylabel=f'{pick_score(records[0]["metrics"])[0]}, %')
+    panels[1].set(xlabel=SPEED)
+    return figure
+
+
+def best(costs: Sequence[float], scores: Sequence[float], sign: int) -> list[int]:
+    """The points of the Pareto front, along it: no other one is as good in both, and better in one.
+
+    Args:
+        costs: of each point.
+        scores: the same, more is better.
+        sign: -1 where a low cost is better, 1 where a high one is.
+    """
+    points = list(zip([sign * cost for cost in costs], scores))
+    front = [
+        index
+        for index, point in enumerate(points)
+        if not any(other != point and other[0] >= point[0] and other[1] >= point[1] for other in points)
+    ]
+    return sorted(front, key=lambda index: (costs[index], scores[index]))
+
+
+def _draw_panel(axes: Axes, labels: list[str], xs: list[float], scores: list[float], sign: int) -> None:
+    axes.scatter(xs, scores)
+    front = best(xs, scores, sign)
+    axes.plot([xs[index] for index in front], [scores[index] for index in front], color='gray', zorder=0)
+    for x, score, label in zip(xs, scores, labels):
+        axes.annotate(label, (x, score), textcoords='offset points', xytext=(4, 4), fontsize='small')
+    axes.margins(0.15)
+
+
+def _of_label(records: Sequence[dict], label: str, value: Callable[[dict], float]) -> list[float]:
+    return [value(run) for run in records if run['label'] == label]
+
+
+def _score(run: dict) -> float:
+    return pick_score(run['metrics'])[1]
+
+
+def _speed(run: dict) -> float:
+    return run['iterations'] * run['batch_size'] / run['seconds']

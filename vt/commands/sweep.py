@@ -1,0 +1,78 @@
+"""Sweeps as ``tools/sweep.py`` asks."""
+
+import argparse
+import os
+from pathlib import Path
+
+import joblib
+import submitit
+import torch
+from rich.console import Console
+
+from vt.engine.checks.config_walk import check_config
+from vt.engine.config_files import read_config
+from vt.engine.sweeps import SweepRun, enter_sweep, plan, train_as_array, train_here
+from vt.errors import UserError
+
+from .arguments import parse_options
+
+FOREVER = 60 * 24 * 365  # minutes; a machine of one's own sets no limit
+
+
+def sweep(args: argparse.Namespace) -> None:
+    """Train a config with every combination of settings and seeds; what is finished is left alone.
+
+    Raises:
+        UserError: a key or a value that the config doesn't take, before anything is trained; or, at the end, runs that
+            failed.
+    """
+    folder = Path(args.work_dir or f'work_dirs/sweeps/{Path(args.config).stem}')
+    runs = plan(args.config, args.settings, _read_seeds(args.seeds), folder)
+    for settings in dict.fromkeys(run.settings for run in runs):
+        options = parse_options(settings)
+        check_config(read_config(args.config, options), options)
+    enter_sweep(folder, args.config)
+    waiting = [run for run in runs if not run.is_finished]
+    print(f'{len(runs)} runs in {folder}, {len(runs) - len(waiting)} of them finished before')
+    console = Console(highlight=False, soft_wrap=True)
+
+    def tell(run: SweepRun, reason: str | None) -> None:
+        console.print(f'{run.label}, seed {run.seed}: {reason or "finished"}', markup=False)
+
+    executor, most = _executor(args, folder)
+    failures = []
+    if waiting and args.executor == 'local':
+        failures = train_here(waiting, executor, most, torch.cuda.device_count(), tell)
+    elif waiting:
+        failures = train_as_array(waiting, executor, tell)
+    print(f'python tools/report.py sweep {folder}')
+    if failures:
+        raise UserError(f'{len(failures)} of {len(runs)} runs failed, see output.txt of each: {"; ".join(failures)}')
+
+
+def _read_seeds(text: str) -> list[int]:
+    """``'0:3'`` is 0, 1, 2; ``'0,4'`` is 0 and 4."""
+    first, colon, last = text.partition(':')
+    try:
+        seeds = list(range(int(first), int(last))) if colon else [int(seed) for seed in text.split(',')]
+    except ValueError:
+        seeds = []
+    if not seeds:
+        raise UserError(f'--seeds {text}: give them as 0:3 (0, 1 and 2) or as 0,4')
+    return seeds
+
+
+def _executor(args: argparse.Namespace, folder: Path) -> tuple[submitit.Executor, int]:
+    """Who runs the jobs, and how many at a time."""
+    executor = submitit.AutoExecutor(folder / 'jobs', cluster=args.executor)
+    here = args.executor != 'slurm'
+    most = args.jobs or (torch.cuda.device_count() or joblib.cpu_count(only_physical_cores=True) if here else 0)
+    if here:
+        executor.update_parameters(timeout_min=FOREVER)
+        if most > 1:
+            os.environ.setdefault('OMP_NUM_THREADS', '1')  # threads of several runs would wait for each other
+        return executor, most
+    parameters = dict(slurm_partition=args.partition, mem_gb=args.memory, cpus_per_task=args.cpus)
+    parameters |= dict(gpus_per_node=args.gpus, slurm_array_parallelism=args.jobs, timeout_min=args.time)
+    executor.update_parameters(name=folder.name, **{key: value for key, value in parameters.items() if value})
+    return executor, most
