@@ -1,0 +1,17 @@
+# A small Swin with VT modules in the place of its last stage, on the embedded digits.
+# Top-1 not measured yet.
+# python tools/train.py configs/vt_anywhere/vt-swin-small_digits.py
+_base_ = '../_base_/models/vt-anywhere_digits.py'
+
+model = dict(
+    backbone=dict(
+        backbone=dict(
+            type='SwinTransformer',
+            arch=dict(embed_dims=48, depths=[2, 2, 4], num_heads=[2, 4, 8]),  # three stages of four
+            img_size=64,
+            window_size=4,
+            out_indices=(2,),
+        ),
+        in_channels=192,
+    )
+)
