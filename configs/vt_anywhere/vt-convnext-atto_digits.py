@@ -10,7 +10,7 @@ model = dict(
             arch='atto',
             out_indices=[2],
             gap_before_final_norm=False,
-            layer_scale_init_value=0.1,  # from 1e-6 a block needs more epochs than there are to be heard
+            layer_scale_init_value=0.0,  # none: from 1e-6 a block needs more epochs than there are to be heard
         ),
         drop=('downsample_layers.3', 'stages.3'),
         in_channels=160,

@@ -234,9 +234,9 @@ PLACES = [
     ('layer2',),
     ('layer3',),
     ('layer3', 'layer4'),
-    ('after layer2',),
-    ('after layer4',),
-    ('layer2', 'after layer3', 'layer4'),
+    ('after_layer2',),
+    ('after_layer4',),
+    ('layer2', 'after_layer3', 'layer4'),
     (),
 ]
 
@@ -278,14 +278,14 @@ def test_modules_read_a_small_map_wherever_they_stand(places):
 
 def test_tokens_come_from_the_modules_at_the_end():
     images = torch.randn(2, 3, 64, 64)
-    for places in (('layer4',), ('after layer4',), ('layer3', 'layer4')):
+    for places in (('layer4',), ('after_layer4',), ('layer3', 'layer4')):
         (tokens,) = VTResNet(18, **SMALL, places=places)(images)
         assert tokens.shape == (2, 4, 32)
     with pytest.raises(UserError, match=r"out_type='tokens', but of places=\('layer3',\) none comes last"):
         VTResNet(18, **SMALL, places=('layer3',))
 
 
-@pytest.mark.parametrize('places', [('after layer4',), ('after layer3',), ('layer3',), ('layer2', 'layer4')])
+@pytest.mark.parametrize('places', [('after_layer4',), ('after_layer3',), ('layer3',), ('layer2', 'layer4')])
 def test_a_resnets_weights_fill_the_other_stages(tmp_path, places):
     torch.manual_seed(0)
     source = ResNet(50)
@@ -310,14 +310,14 @@ def test_a_scaled_stage_leaves_the_stage_behind_it_as_it_was():
     source.init_weights()
     source(images)  # running statistics
     source.eval()
-    model = VTResNet(50, **SMALL, places=('after layer2',), out_type='featmap', projector=None)
+    model = VTResNet(50, **SMALL, places=('after_layer2',), out_type='featmap', projector=None)
     model.load_state_dict(source.state_dict(), strict=False)
-    model._start('after layer2')
+    model._start('after_layer2')
     assert predict_rms(list(model.layer2)[:-1]) == pytest.approx(MAP_RMS)
     torch.testing.assert_close(model.eval()(images)[-1], source(images)[-1], rtol=1e-2, atol=1e-3)
 
 
-@pytest.mark.parametrize(('places', 'frozen_stages'), [(('layer3',), 3), (('after layer2',), 2), (('layer4',), 4)])
+@pytest.mark.parametrize(('places', 'frozen_stages'), [(('layer3',), 3), (('after_layer2',), 2), (('layer4',), 4)])
 def test_frozen_stages_hold_their_modules(places, frozen_stages):
     model = VTResNet(18, **SMALL, places=places, out_type='featmap', frozen_stages=frozen_stages).train()
     for name, parameter in model.named_parameters():
@@ -328,7 +328,7 @@ def test_frozen_stages_hold_their_modules(places, frozen_stages):
 
 
 def test_layer_wise_rates_count_modules_as_blocks_of_their_stage():
-    model = VTResNet(50, **SMALL, places=('after layer2', 'layer4'))
+    model = VTResNet(50, **SMALL, places=('after_layer2', 'layer4'))
     depth = {name: model.get_layer_depth(f'backbone.{name}', 'backbone.')[0] for name, _ in model.named_parameters()}
     blocks = [depth[name] for name in ('layer2.0.conv1.weight', 'layer2.3.conv1.weight', 'layer2.4.0.tokenizer.weight')]
     assert blocks == sorted(blocks)
@@ -340,8 +340,8 @@ def test_layer_wise_rates_count_modules_as_blocks_of_their_stage():
     [
         (dict(places=('layer5',)), r"places=\('layer5',\) must be a list of some of layer1"),
         (dict(places='layer3'), "places='layer3' must be a list"),
-        (dict(places=('layer3', 'after layer3')), 'has layer3 and after it; set num_modules'),
-        (dict(places=('after layer1',)), "stage 2 of depth 18 has no shortcut to scale: use 'layer2'"),
+        (dict(places=('layer3', 'after_layer3')), 'has layer3 and after_layer3; set num_modules'),
+        (dict(places=('after_layer1',)), "stage 2 of depth 18 has no shortcut to scale: use 'layer2'"),
     ],
 )
 def test_wrong_places_are_one_clear_line(options, message):

@@ -21,7 +21,7 @@ NUM_MODULES = {18: 2, 34: 3, 50: 3, 101: 3}
 # Stem and stages halve the input five times up to stage 5; the map must still hold a few pixels.
 MIN_INPUT_SIZE = 32
 LAYERS = ('layer1', 'layer2', 'layer3', 'layer4')  # ResNet's names for its stages 2 to 5
-PLACES = (*LAYERS, *(f'after {layer}' for layer in LAYERS))
+PLACES = (*LAYERS, *(f'after_{layer}' for layer in LAYERS))
 
 
 @MODELS.register_module()
@@ -63,7 +63,7 @@ class VTResNet(ResNet):
         out_indices: for ``'featmap'``, the stages whose maps are returned: 0 to 3 for ``layer1`` to ``layer4``. Without
             3 no module is built in its place.
         places: where modules stand, any of ``'layer1'`` to ``'layer4'``, in the place of that stage, and ``'after
-            layer1'`` to ``'after layer4'``, behind it.
+            layer1'`` to ``'after_layer4'``, behind it.
         num_modules: how many stand in each; by default 2 for depth 18, 3 for the others.
         frozen_stages: stages that are not trained: 0 the stem, 1 to 3 the stages too, 4 the modules too; -1 none.
         drop_path_rate: stochastic depth of the last block; rates grow linearly from 0 over blocks and modules.
@@ -158,7 +158,7 @@ class VTResNet(ResNet):
     def _insert(self, place: str, stage: VTStage, in_channels: int, channels: int) -> None:
         layer = place[-6:]
         if place == 'layer4':
-            follows = {'layer3', 'after layer3'} & set(self.vt_stages)  # other modules, which make the map larger
+            follows = {'layer3', 'after_layer3'} & set(self.vt_stages)  # other modules, which make the map larger
             self.layer4 = nn.Sequential(build_norm_layer(self.norm_cfg, channels)[1], stage) if follows else stage
             self.res_layers.append(layer)
             self.vt_stages[place] = layer
@@ -240,14 +240,14 @@ def _check(depth: int, places: Sequence[str], out_type: str, out_indices: Sequen
     unknown = [place for place in places if place not in PLACES]
     if unknown or isinstance(places, str):
         raise UserError(f'VTResNet: places={places!r} must be a list of some of {", ".join(PLACES)}')
-    if 'after layer1' in places and depth in (18, 34):
+    if 'after_layer1' in places and depth in (18, 34):
         raise UserError(
-            f"VTResNet: stage 2 of depth {depth} has no shortcut to scale: use 'layer2' instead of 'after layer1'"
+            f"VTResNet: stage 2 of depth {depth} has no shortcut to scale: use 'layer2' instead of 'after_layer1'"
         )
     for layer in LAYERS:
-        if {layer, f'after {layer}'} <= set(places):
-            raise UserError(f'VTResNet: places={places!r} has {layer} and after it; set num_modules for more modules')
-    if out_type == 'tokens' and not {'layer4', 'after layer4'} & set(places):
+        if {layer, f'after_{layer}'} <= set(places):
+            raise UserError(f'VTResNet: places={places!r} has {layer} and after_{layer}; set num_modules for more modules')
+    if out_type == 'tokens' and not {'layer4', 'after_layer4'} & set(places):
         raise UserError(
             f"VTResNet: out_type='tokens', but of places={tuple(places)} none comes last; set out_type='featmap' and a "
             'neck for maps, such as GlobalAveragePooling'
