@@ -62,8 +62,8 @@ class VTResNet(ResNet):
             and where a convolutional stage comes last.
         out_indices: for ``'featmap'``, the stages whose maps are returned: 0 to 3 for ``layer1`` to ``layer4``. Without
             3 no module is built in its place.
-        places: where modules stand, any of ``'layer1'`` to ``'layer4'``, in the place of that stage, and ``'after
-            layer1'`` to ``'after_layer4'``, behind it.
+        places: where modules stand, any of ``'layer1'`` to ``'layer4'``, in the place of that stage, and
+            ``'after_layer1'`` to ``'after_layer4'``, behind it.
         num_modules: how many stand in each; by default 2 for depth 18, 3 for the others.
         frozen_stages: stages that are not trained: 0 the stem, 1 to 3 the stages too, 4 the modules too; -1 none.
         drop_path_rate: stochastic depth of the last block; rates grow linearly from 0 over blocks and modules.
@@ -246,7 +246,9 @@ def _check(depth: int, places: Sequence[str], out_type: str, out_indices: Sequen
         )
     for layer in LAYERS:
         if {layer, f'after_{layer}'} <= set(places):
-            raise UserError(f'VTResNet: places={places!r} has {layer} and after_{layer}; set num_modules for more modules')
+            raise UserError(
+                f'VTResNet: places={places!r} has {layer} and after_{layer}; set num_modules for more modules'
+            )
     if out_type == 'tokens' and not {'layer4', 'after_layer4'} & set(places):
         raise UserError(
             f"VTResNet: out_type='tokens', but of places={tuple(places)} none comes last; set out_type='featmap' and a "
