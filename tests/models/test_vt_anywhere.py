@@ -288,16 +288,16 @@ def test_tokens_come_from_the_modules_at_the_end():
 @pytest.mark.parametrize('places', [('after_layer4',), ('after_layer3',), ('layer3',), ('layer2', 'layer4')])
 def test_a_resnets_weights_fill_the_other_stages(tmp_path, places):
     torch.manual_seed(0)
-    source = ResNet(50)
+    source = ResNet(18)
     torch.save(source.state_dict(), tmp_path / 'weights.pth')
     init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth'))
-    model = VTResNet(50, **SMALL, places=places, out_type='featmap', init_cfg=init_cfg)
+    model = VTResNet(18, **SMALL, places=places, out_type='featmap', init_cfg=init_cfg)
     model.init_weights()
     theirs, own = source.state_dict(), model.state_dict()
     new = [name for name in own if name not in theirs]
     assert all(name.startswith(tuple(f'{stage}.' for stage in model.vt_stages.values())) for name in new)
-    assert torch.equal(own['layer1.2.conv3.weight'], theirs['layer1.2.conv3.weight'])
-    again = VTResNet(50, **SMALL, places=places, out_type='featmap', init_cfg=init_cfg)
+    assert torch.equal(own['layer1.1.conv2.weight'], theirs['layer1.1.conv2.weight'])
+    again = VTResNet(18, **SMALL, places=places, out_type='featmap', init_cfg=init_cfg)
     torch.save({f'backbone.{name}': tensor for name, tensor in own.items()}, tmp_path / 'weights.pth')
     again.init_weights()  # what was trained here is loaded as it is
     assert all(torch.equal(tensor, own[name]) for name, tensor in again.state_dict().items())
@@ -306,11 +306,11 @@ def test_a_resnets_weights_fill_the_other_stages(tmp_path, places):
 def test_a_scaled_stage_leaves_the_stage_behind_it_as_it_was():
     """In evaluation mode too: the normalisations that read the map take the factor out."""
     torch.manual_seed(0)
-    source, images = ResNet(50, zero_init_residual=False), torch.randn(4, 3, 64, 64)
+    source, images = ResNet(18, zero_init_residual=False), torch.randn(4, 3, 64, 64)
     source.init_weights()
     source(images)  # running statistics
     source.eval()
-    model = VTResNet(50, **SMALL, places=('after_layer2',), out_type='featmap', projector=None)
+    model = VTResNet(18, **SMALL, places=('after_layer2',), out_type='featmap', projector=None)
     model.load_state_dict(source.state_dict(), strict=False)
     model._start('after_layer2')
     assert predict_rms(list(model.layer2)[:-1]) == pytest.approx(MAP_RMS)
