@@ -11,7 +11,8 @@ export python OMP_NUM_THREADS=1
 export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=8589934592:glibc.malloc.hugetlb=1
 
 tables=(repeat digits digits-half twin-digits twin-digits-10e scenes relational-scenes search search-10e five-digits
-    start start-scenes survey survey-swaps survey-teacher survey-claims moving-digits moving-digits-512)
+    start start-scenes survey survey-swaps survey-teacher survey-claims moving-digits moving-digits-512 vt-anywhere
+    where-twin-digits where-sort-of-clevr where-svrt-1 relations)
 ten_epochs=(train_cfg.max_epochs=10 param_scheduler.1.end=2560 param_scheduler.1.T_max=2460)
 five_epochs=(train_cfg.max_epochs=5 param_scheduler.1.end=5 param_scheduler.1.T_max=4)
 third=(train_cfg.max_iters=400 param_scheduler.0.end=40 param_scheduler.1.begin=40 param_scheduler.1.end=400
@@ -96,6 +97,13 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             each '0 1 2' configs/mvit/mvit-tiny_moving-digits.py configs/mvit/ablations/*_moving-digits.py |
                 sed 's/$/ train_dataloader.dataset.num_videos=512 train_cfg.val_interval=6/'
             ;;
+        vt-anywhere) each 0 configs/vt_anywhere/*_digits.py ;;
+        where-*) places "${1#where-}" ;;
+        relations)
+            for model in svrt-7 psvrt sort-of-clevr-twin pathfinder-short pathfinder-long; do
+                each '0 1 2' $(halves $model)
+            done
+            ;;
         *) echo "there is no table $1; there are: ${tables[*]}" >&2 && return 1 ;;
     esac
 }
@@ -121,6 +129,19 @@ variants() { # variants SEEDS CONFIG: what was tried for a VT-ResNet that trains
     row "$1" groups-4_step-0.3 "$2" $step $backbone.groups=4
     row "$1" values_step-0.3 "$2" $step $relation.type=vt.ValueTransformer
     row "$1" drop-path-0.1_step-0.3 "$2" $step $backbone.drop_path_rate=0.1
+}
+
+places() { # places DATA: VT modules at each stage of ResNet-18 (stage 3 is its layer2), how many, of how many tokens
+    local backbone=model.backbone config="configs/vt_resnet/vt-resnet18-norm-half_$1.py" number
+    local map="$backbone.out_type=featmap model.neck.type=GlobalAveragePooling model.head.in_channels=256"
+    row '0 1 2' none "configs/baselines/resnet18-half_$1.py"
+    row '0 1 2' stage-3 "$config" "$backbone.places=[layer2]" $map
+    row '0 1 2' stage-4 "$config" "$backbone.places=[layer3]" $map
+    row '0 1 2' stage-5 "$config"
+    row '0 1 2' stages-4-and-5 "$config" "$backbone.places=[layer3,layer4]"
+    row '0 1 2' after-5 "$config" "$backbone.places=[after_layer4]"
+    for number in 1 3 4; do row '0 1 2' "$number-modules" "$config" $backbone.num_modules=$number; done
+    for number in 4 8 32 64; do row '0 1 2' "$number-tokens" "$config" $backbone.num_tokens=$number; done
 }
 
 starts() { # starts MODEL OPTIMIZER RATE [OPTION ...]: from scratch, and from what learned five of the ten digits
@@ -189,7 +210,7 @@ install_vt ''
 for table in "$@"; do
     # Seed by seed, so that a stop leaves all rows of fewer seeds.
     runs "$table" | sort --stable --key 1,1n |
-        xargs --max-procs "$(nproc)" --max-lines=1 bash -c "train $table \"\$@\"" train
+        xargs --max-procs "$(env --unset OMP_NUM_THREADS nproc)" --max-lines=1 bash -c "train $table \"\$@\"" train
     runs "$table" | while read -r seed row _; do printf '%s\0' "work_dirs/reproduce/$table/${row}_seed-$seed"; done |
         xargs --null "$python" tools/report.py scores --out "docs/records/$table.json"
     measure "$table"

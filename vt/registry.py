@@ -44,6 +44,9 @@ DATASETS = Registry(
     [
         'vt.datasets.digits',
         'vt.datasets.moving_digits',
+        'vt.datasets.pathfinder',
+        'vt.datasets.same_different',
+        'vt.datasets.sort_of_clevr',
         'vt.datasets.twin_digits',
         'vt.engine.interruption.seeds',
         'vt.video.dataset',

@@ -20,7 +20,7 @@ from .attentions import (
     ValueTransformer,
     Windows,
 )
-from .backbones import HRFormer, MViT, TokenBackbone, VTResNet
+from .backbones import HRFormer, MViT, TokenBackbone, VTBackbone, VTResNet
 from .block import Block
 from .classifiers import DistilledClassifier, TokenLabelClassifier
 from .embeddings import (
@@ -136,6 +136,7 @@ __all__ = [
     'TokenizedBlock',
     'Tokenizer',
     'TokenizerEmbed',
+    'VTBackbone',
     'VTModule',
     'VTResNet',
     'ValueTransformer',

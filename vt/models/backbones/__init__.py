@@ -1,8 +1,9 @@
-"""Backbones: VT-ResNet, the one that is made of parts, of which MViT is a family, and HRFormer, which takes parts."""
+"""Backbones: VT-ResNet, VT on any other, the one of parts, of which MViT is a family, HRFormer, which takes parts."""
 
 from .hrformer import HRFormer
 from .mvit import MViT
 from .token_backbone import TokenBackbone
+from .vt_backbone import VTBackbone
 from .vt_resnet import VTResNet
 
-__all__ = ['HRFormer', 'MViT', 'TokenBackbone', 'VTResNet']
+__all__ = ['HRFormer', 'MViT', 'TokenBackbone', 'VTBackbone', 'VTResNet']

@@ -1,13 +1,14 @@
 """How large the map of a ResNet's stage is, read off its normalisations; and another size that changes nothing else."""
 
 import math
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
 
 
 @torch.no_grad()
-def predict_rms(stage: nn.Sequential) -> float:
+def predict_rms(stage: Sequence[nn.Module]) -> float:
     """Root mean square of what a stage of residual blocks puts out, told from its weights alone.
 
     A normalisation leaves each channel the mean and the standard deviation that its bias and its weight say, whatever
@@ -26,7 +27,7 @@ def predict_rms(stage: nn.Sequential) -> float:
 
 
 @torch.no_grad()
-def scale_output(stage: nn.Sequential, factor: float) -> None:
+def scale_output(stage: Sequence[nn.Module], factor: float, readers: Iterable[nn.Module] = ()) -> None:
     """Make a stage put out ``factor`` times its map, and change nothing else in what it computes.
 
     ReLU lets a factor pass, so it goes to all that is added up: the first shortcut and the end of each block. Blocks
@@ -37,18 +38,18 @@ def scale_output(stage: nn.Sequential, factor: float) -> None:
     Args:
         stage: as in :func:`predict_rms`.
         factor: above zero.
+        readers: normalisations behind the convolutions that read the map elsewhere, which take the factor out as well.
     """
     for norm in (_shortcut_norm(stage), *map(_last_norm, stage)):
         norm.weight.mul_(factor)
         norm.bias.mul_(factor)
-    for block in list(stage)[1:]:
-        norm = block.norm1
+    for norm in (*(block.norm1 for block in list(stage)[1:]), *readers):
         if getattr(norm, 'running_var', None) is not None:
             norm.running_mean.mul_(factor)
             norm.running_var.add_(norm.eps).mul_(factor**2).sub_(norm.eps).clamp_(min=0)
 
 
-def _shortcut_norm(stage: nn.Sequential) -> nn.Module:
+def _shortcut_norm(stage: Sequence[nn.Module]) -> nn.Module:
     return stage[0].downsample[-1]
 
 

@@ -40,7 +40,8 @@ def load_resnet_stages(
     prefix = complete_prefix(held, prefix)
     state = {name.removeprefix(prefix): tensor for name, tensor in held.items() if name.startswith(prefix)}
     own = backbone.state_dict()
-    missing = [name for name in own if name not in state and not name.startswith('layer4.')]
+    new = tuple(f'{name}.' for name in backbone.vt_stages.values())
+    missing = [name for name in own if name not in state and not name.startswith(new)]
     missing = [name for name in missing if not name.endswith('num_batches_tracked')]  # absent from old files
     if missing:
         raise UserError(

@@ -1,0 +1,9 @@
+# Sort-of-CLEVR at 64x64: questions on one of six shapes alone.
+_base_ = 'relations.py'
+
+data_preprocessor = dict(num_classes=10)
+
+task = dict(type='vt.SortOfCLEVR', kind='non-relational')
+train_dataloader = dict(dataset=task)
+val_dataloader = dict(dataset=task)
+test_dataloader = val_dataloader

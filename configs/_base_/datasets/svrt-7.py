@@ -1,0 +1,7 @@
+# Six outlines, three pairs or two triples: problem 7 of the synthetic visual reasoning test at 64x64.
+_base_ = 'relations.py'
+
+task = dict(type='vt.SVRT', problem=7)
+train_dataloader = dict(dataset=task)
+val_dataloader = dict(dataset=task)
+test_dataloader = val_dataloader

@@ -1,0 +1,11 @@
+# ResNet-18 of half the width on PSVRT. Scores: docs/where.md.
+# Top-1 not measured yet.
+# python tools/train.py configs/baselines/resnet18-half_psvrt.py --cfg-options randomness.seed=0
+_base_ = [
+    '../_base_/models/resnet18-half.py',
+    '../_base_/datasets/psvrt.py',
+    '../_base_/schedules/adamw_bs32-10e.py',
+    '../_base_/default_runtime.py',
+]
+
+model = dict(head=dict(num_classes=2))

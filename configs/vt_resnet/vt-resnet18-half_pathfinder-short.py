@@ -1,0 +1,11 @@
+# VT-ResNet-18 of half the width on Pathfinder, short paths. Scores: docs/where.md.
+# Top-1 not measured yet.
+# python tools/train.py configs/vt_resnet/vt-resnet18-half_pathfinder-short.py --cfg-options randomness.seed=0
+_base_ = [
+    '../_base_/models/vt-resnet18-half.py',
+    '../_base_/datasets/pathfinder-short.py',
+    '../_base_/schedules/adamw_bs32-10e.py',
+    '../_base_/default_runtime.py',
+]
+
+model = dict(backbone=dict(strides=(1, 2, 1, 2)), head=dict(num_classes=2))  # a map of 8x8 pixels

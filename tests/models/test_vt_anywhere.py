@@ -1,0 +1,355 @@
+"""VT modules at any stage of a ResNet, and on any backbone: shapes, costs, weights, layers, freezing, the start."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+from mmengine.registry import init_default_scope
+from mmpretrain.models import ConvNeXt, ResNet
+from mmpretrain.registry import MODELS
+from torch import nn
+
+import vt
+from vt.analysis.complexity.counting import count_complexity
+from vt.errors import UserError
+from vt.models import VTBackbone, VTResNet
+from vt.models.backbones.map_scale import predict_rms
+from vt.models.backbones.vt_stage import MAP_RMS, VTStage
+
+SMALL = dict(num_tokens=4, token_channels=32)
+PATCHES = [dict(type='vt.PatchEmbed', kernel_size=size, stride=size) for size in (4, 2, 2)]
+REDUCED = dict(reduce=dict(type='vt.StridedReduction', ratio=2))
+PVT = [
+    dict(channels=8 * 2**stage, depth=1, num_heads=1, embed=patch, attention=REDUCED)
+    for stage, patch in enumerate(PATCHES)
+]
+# Each whole backbone, its form up to stage 4, what is dropped then, and that stage's channels.
+FOREIGN = {
+    'convnext': (
+        dict(type='ConvNeXt', arch='atto', gap_before_final_norm=False),
+        dict(out_indices=[2]),
+        ('downsample_layers.3', 'stages.3'),
+        160,
+    ),
+    'swin': (
+        dict(
+            type='SwinTransformer', arch=dict(embed_dims=24, depths=[1, 1, 2, 1], num_heads=[1, 2, 2, 2]), window_size=2
+        ),
+        dict(out_indices=(2,), arch=dict(embed_dims=24, depths=[1, 1, 2], num_heads=[1, 2, 2])),
+        (),
+        96,
+    ),
+    'regnet': (dict(type='RegNet', arch='regnetx_400mf'), dict(out_indices=(2,)), ('layer4',), 160),
+    'pvt': (
+        dict(type='vt.TokenBackbone', out_type='map', stages=[*PVT, PVT[-1] | dict(channels=64)], image_size=64),
+        dict(stages=PVT),
+        (),
+        32,
+    ),
+    'timm': (
+        dict(type='TIMMBackbone', model_name='convnext_atto', features_only=True),
+        dict(out_indices=(2,)),
+        (),
+        160,
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def scope():
+    init_default_scope('mmpretrain')
+
+
+def build(name, **options):
+    whole, shorter, drop, channels = FOREIGN[name]
+    options = SMALL | options
+    return MODELS.build(
+        dict(type='vt.VTBackbone', backbone=whole | shorter, drop=drop, in_channels=channels, **options)
+    )
+
+
+def build_whole(name):
+    backbone = MODELS.build(FOREIGN[name][0])
+    backbone.init_weights()
+    return backbone
+
+
+@pytest.mark.parametrize('name', FOREIGN)
+def test_a_backbone_without_its_last_stage_costs_less_and_keeps_no_idle_part(name):
+    torch.manual_seed(0)
+    model, images = build(name), torch.randn(2, 3, 64, 64)
+    model.init_weights()
+    (tokens,) = model(images)
+    assert tokens.shape == (2, 4, 32)
+    tokens.square().sum().backward()
+    idle = [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert not idle
+    before, after = (count_complexity(part, images[:1]) for part in (build_whole(name), model.backbone))
+    assert after.flops < before.flops
+    assert after.parameters < 0.8 * before.parameters
+
+
+@pytest.mark.parametrize('name', ['convnext', 'swin', 'regnet', 'pvt'])
+def test_the_weights_of_the_rest_load(name, tmp_path):
+    torch.manual_seed(0)
+    whole = build_whole(name)
+    state = {f'backbone.{key}': tensor for key, tensor in whole.state_dict().items()}
+    torch.save(dict(state_dict=state), tmp_path / 'weights.pth')
+    init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth'), prefix='backbone.')
+    backbone, shorter, drop, channels = FOREIGN[name]
+    model = VTBackbone(backbone | shorter | dict(init_cfg=init_cfg), channels, drop=drop, **SMALL)
+    model.init_weights()
+    own, theirs = model.backbone.state_dict(), whole.state_dict()
+    new = [key for key in own if key not in theirs]
+    assert all(key.startswith('norm2') for key in new)  # of the map that comes out, nothing else
+    assert all(torch.equal(own[key], theirs[key]) for key in own if key not in new)
+
+
+def test_a_left_out_stage_changes_nothing_before_it():
+    torch.manual_seed(0)
+    options = dict(arch='atto', out_indices=[2], gap_before_final_norm=False)
+    whole = ConvNeXt(**options)
+    model = build('convnext')
+    model.backbone.load_state_dict(whole.state_dict(), strict=False)
+    images = torch.randn(2, 3, 64, 64)
+    assert torch.equal(model.backbone(images)[0], whole(images)[0])
+
+
+def test_maps_for_segmentation_in_place_of_the_last_stage_and_behind_it():
+    images = torch.randn(2, 3, 64, 64)
+    backbone = dict(type='ConvNeXt', arch='atto', out_indices=[0, 1, 2], gap_before_final_norm=False)
+    options = dict(out_type='featmap', drop=('downsample_layers.3', 'stages.3'), **SMALL)
+    maps = VTBackbone(backbone, 160, out_indices=(0, 1, 2, 3), **options)(images)
+    assert [tuple(x.shape[1:]) for x in maps] == [(40, 16, 16), (80, 8, 8), (160, 4, 4), (160, 4, 4)]
+    assert not torch.equal(maps[2], maps[3])
+    behind = VTBackbone(
+        dict(type='RegNet', arch='regnetx_400mf', out_indices=(1, 3)),
+        384,
+        out_type='featmap',
+        out_indices=(0, 2),
+        **SMALL,
+    )
+    maps = behind(images)
+    assert [tuple(x.shape[1:]) for x in maps] == [(64, 8, 8), (384, 2, 2)]
+    maps[-1].sum().backward()
+    assert behind.stage[-1].projector.value.weight.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize('name', FOREIGN)
+def test_layers_are_counted_from_the_image_to_the_head(name):
+    """Never back: neither from one stage of the backbone to the next nor from it to the modules."""
+    model = build(name)
+    depths, num_layers = {}, set()
+    for parameter, _ in model.named_parameters():
+        depths[parameter], number = model.get_layer_depth(f'backbone.{parameter}', 'backbone.')
+        num_layers.add(number)
+    assert model.get_layer_depth('head.fc.weight', 'backbone.') == (max(depths.values()) + 1, max(depths.values()) + 2)
+    assert num_layers == {max(depths.values()) + 2}
+    assert set(depths.values()) == set(range(max(depths.values()) + 1))
+    stages = [part for part, _ in model.backbone.named_modules() if part.count('.') <= 1 and part[-1:].isdigit()]
+    of_stages = [
+        [depth for parameter, depth in depths.items() if parameter.startswith(f'backbone.{part}.')]
+        for part in stages
+        if part.split('.')[-1].startswith(('layer', 'stages_')) or part.startswith('stages.')
+    ]
+    of_stages = [found for found in of_stages if found]
+    assert len(of_stages) == 3
+    assert all(max(one) < min(other) for one, other in pairwise(of_stages))
+    of_modules = [{d for p, d in depths.items() if p.startswith(f'stage.{index}.')} for index in (0, 1)]
+    assert of_modules == [{max(depths.values()) - 1}, {max(depths.values())}]
+    assert max(d for p, d in depths.items() if p.startswith('backbone.')) < min(of_modules[0])
+
+
+def test_a_classifier_takes_layer_wise_rates(tmp_path):
+    from mmpretrain.engine.optimizers import LearningRateDecayOptimWrapperConstructor
+
+    backbone = dict(type='vt.VTBackbone', backbone=FOREIGN['regnet'][0], in_channels=384, **SMALL)
+    head = dict(type='LinearClsHead', num_classes=3, in_channels=32)
+    model = MODELS.build(dict(type='ImageClassifier', backbone=backbone, neck=dict(type='vt.TokenAverage'), head=head))
+    cfg = dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=1.0, weight_decay=0.1))
+    groups = LearningRateDecayOptimWrapperConstructor(cfg, dict(layer_decay_rate=0.5))(model).optimizer.param_groups
+    rates = {group['param_name']: group['lr'] for group in groups}
+    assert rates['head.fc.weight'] == 1
+    assert rates['backbone.stage.1.relation.key.weight'] == 0.5
+    assert rates['backbone.stage.0.relation.key.weight'] == 0.25
+    assert rates['backbone.backbone.conv1.weight'] == min(rates.values()) < 0.01
+
+
+def test_what_is_frozen_stays_so():
+    whole, shorter, drop, channels = FOREIGN['regnet']
+    own = VTBackbone(whole | shorter | dict(frozen_stages=2), channels, drop=drop, **SMALL).train()
+    still = {name.split('.')[1] for name, parameter in own.named_parameters() if not parameter.requires_grad}
+    assert still == {'conv1', 'bn1', 'layer1', 'layer2'}
+    for frozen_stages, parts in ((-1, set()), (0, {'backbone'}), (1, {'backbone', 'norm', 'stage'})):
+        model = build('regnet', frozen_stages=frozen_stages).train()
+        assert {name.split('.')[0] for name, p in model.named_parameters() if not p.requires_grad} == parts
+        assert {name for name, part in model.named_children() if not part.training} == parts
+        assert model.training
+
+
+@pytest.mark.parametrize('scale', [1e-3, 1, 1e3])
+@pytest.mark.parametrize('name', ['convnext', 'regnet'])
+def test_modules_start_calmly_on_a_map_of_any_scale(name, scale):
+    torch.manual_seed(0)
+    model = build(name, num_tokens=16, token_channels=256)
+    model.init_weights()
+    model.backbone.register_forward_hook(lambda part, inputs, maps: tuple(x * scale for x in maps))
+    with torch.no_grad(), vt.record_attention(model) as records:
+        (tokens,) = model(torch.randn(4, 3, 64, 64))
+    if scale > 1e-3 or name == 'convnext':  # the normalisation's epsilon makes a map near zero smaller, not larger
+        assert tokens.square().mean().sqrt() > 0.01
+    assert tokens.square().mean().sqrt() < 1
+    for part, record in records.items():
+        last_axes = (-1,) if part.endswith('relation') else (-2, -1)
+        strongest = record.attention.amax(dim=2 if part.endswith('projector') else last_axes)
+        assert strongest.mean() < 0.5, part
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (dict(out_type='maps'), "out_type='maps' is neither"),
+        (dict(num_modules=0), 'num_modules=0 must be at least 1'),
+        (dict(drop=('layer5',)), "drop='layer5' is no part of the backbone, which has conv1, bn1, relu, layer1"),
+    ],
+)
+def test_wrong_options_of_the_wrapper_are_one_clear_line(options, message):
+    with pytest.raises(UserError, match=message):
+        VTBackbone(dict(type='RegNet', arch='regnetx_400mf'), 384, **SMALL | options)
+
+
+def test_a_backbone_that_gives_another_map_is_one_clear_line():
+    images = torch.randn(2, 3, 64, 64)
+    with pytest.raises(UserError, match=r'in_channels=100, but RegNet gives \(2, 384, 2, 2\)'):
+        VTBackbone(dict(type='RegNet', arch='regnetx_400mf'), 100, **SMALL)(images)
+    with pytest.raises(UserError, match=r'in_channels=320, but ConvNeXt gives \(2, 320\); it has to give a map'):
+        VTBackbone(dict(type='ConvNeXt', arch='atto'), 320, **SMALL)(images)
+    model = build('regnet', out_type='featmap', out_indices=(0, 1, 2))
+    with pytest.raises(UserError, match=r'out_indices=\(0, 1, 2\), but there are 2 maps'):
+        model(images)
+
+
+PLACES = [
+    ('layer1',),
+    ('layer2',),
+    ('layer3',),
+    ('layer3', 'layer4'),
+    ('after_layer2',),
+    ('after_layer4',),
+    ('layer2', 'after_layer3', 'layer4'),
+    (),
+]
+
+
+@pytest.mark.parametrize('places', PLACES)
+def test_modules_stand_at_any_stage_of_a_resnet(places):
+    torch.manual_seed(0)
+    options = dict(out_type='featmap', out_indices=(0, 1, 2, 3), strides=(1, 2, 2, 2), zero_init_residual=False)
+    model = VTResNet(18, **SMALL, places=places, num_modules=3, **options)
+    model.init_weights()
+    assert sum(len(part) for part in model.modules() if isinstance(part, VTStage)) == 3 * len(places)
+    maps = model(torch.randn(2, 3, 64, 64))
+    last = 4 if 'layer4' in places else 2
+    assert [tuple(x.shape[1:]) for x in maps] == [
+        (64, 16, 16),
+        (128, 8, 8),
+        (256, 4, 4),
+        (256 if 'layer4' in places else 512, last, last),
+    ]
+    sum(x.square().sum() for x in maps).backward()
+    assert all(parameter.grad.abs().sum() > 0 for parameter in model.parameters())
+    copy = VTResNet(18, **SMALL, places=places, num_modules=3, **options)
+    copy.load_state_dict(model.state_dict())
+
+
+@pytest.mark.parametrize('places', PLACES[:-1])
+def test_modules_read_a_small_map_wherever_they_stand(places):
+    torch.manual_seed(0)
+    model = VTResNet(18, places=places, out_type='featmap')
+    model.init_weights()
+    found = []
+    for part in model.modules():
+        if isinstance(part, VTStage):
+            part.register_forward_pre_hook(lambda part, inputs: found.append(inputs[0].square().mean().sqrt().item()))
+    with torch.no_grad():
+        model(torch.randn(4, 3, 64, 64))
+    assert found == pytest.approx([MAP_RMS] * len(places), rel=0.2)
+
+
+def test_tokens_come_from_the_modules_at_the_end():
+    images = torch.randn(2, 3, 64, 64)
+    for places in (('layer4',), ('after_layer4',), ('layer3', 'layer4')):
+        (tokens,) = VTResNet(18, **SMALL, places=places)(images)
+        assert tokens.shape == (2, 4, 32)
+    with pytest.raises(UserError, match=r"out_type='tokens', but of places=\('layer3',\) none comes last"):
+        VTResNet(18, **SMALL, places=('layer3',))
+
+
+@pytest.mark.parametrize('places', [('after_layer4',), ('after_layer3',), ('layer3',), ('layer2', 'layer4')])
+def test_a_resnets_weights_fill_the_other_stages(tmp_path, places):
+    torch.manual_seed(0)
+    source = ResNet(18)
+    torch.save(source.state_dict(), tmp_path / 'weights.pth')
+    init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth'))
+    model = VTResNet(18, **SMALL, places=places, out_type='featmap', init_cfg=init_cfg)
+    model.init_weights()
+    theirs, own = source.state_dict(), model.state_dict()
+    new = [name for name in own if name not in theirs]
+    assert all(name.startswith(tuple(f'{stage}.' for stage in model.vt_stages.values())) for name in new)
+    assert torch.equal(own['layer1.1.conv2.weight'], theirs['layer1.1.conv2.weight'])
+    again = VTResNet(18, **SMALL, places=places, out_type='featmap', init_cfg=init_cfg)
+    torch.save({f'backbone.{name}': tensor for name, tensor in own.items()}, tmp_path / 'weights.pth')
+    again.init_weights()  # what was trained here is loaded as it is
+    assert all(torch.equal(tensor, own[name]) for name, tensor in again.state_dict().items())
+
+
+def test_a_scaled_stage_leaves_the_stage_behind_it_as_it_was():
+    """In evaluation mode too: the normalisations that read the map take the factor out."""
+    torch.manual_seed(0)
+    source, images = ResNet(18, zero_init_residual=False), torch.randn(4, 3, 64, 64)
+    source.init_weights()
+    source(images)  # running statistics
+    source.eval()
+    model = VTResNet(18, **SMALL, places=('after_layer2',), out_type='featmap', projector=None)
+    model.load_state_dict(source.state_dict(), strict=False)
+    model._start('after_layer2')
+    assert predict_rms(list(model.layer2)[:-1]) == pytest.approx(MAP_RMS)
+    torch.testing.assert_close(model.eval()(images)[-1], source(images)[-1], rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize(('places', 'frozen_stages'), [(('layer3',), 3), (('after_layer2',), 2), (('layer4',), 4)])
+def test_frozen_stages_hold_their_modules(places, frozen_stages):
+    model = VTResNet(18, **SMALL, places=places, out_type='featmap', frozen_stages=frozen_stages).train()
+    for name, parameter in model.named_parameters():
+        stage = int(name[5]) if name.startswith('layer') else 0
+        assert parameter.requires_grad == (stage > frozen_stages), name
+    (part,) = [part for part in model.modules() if isinstance(part, VTStage)]
+    assert not part.training
+
+
+def test_layer_wise_rates_count_modules_as_blocks_of_their_stage():
+    model = VTResNet(50, **SMALL, places=('after_layer2', 'layer4'))
+    depth = {name: model.get_layer_depth(f'backbone.{name}', 'backbone.')[0] for name, _ in model.named_parameters()}
+    blocks = [depth[name] for name in ('layer2.0.conv1.weight', 'layer2.3.conv1.weight', 'layer2.4.0.tokenizer.weight')]
+    assert blocks == sorted(blocks)
+    assert depth['layer2.4.0.tokenizer.weight'] < depth['layer3.5.conv1.weight'] < depth['layer4.0.tokenizer.weight']
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (dict(places=('layer5',)), r"places=\('layer5',\) must be a list of some of layer1"),
+        (dict(places='layer3'), "places='layer3' must be a list"),
+        (dict(places=('layer3', 'after_layer3')), 'has layer3 and after_layer3; set num_modules'),
+        (dict(places=('after_layer1',)), "stage 2 of depth 18 has no shortcut to scale: use 'layer2'"),
+    ],
+)
+def test_wrong_places_are_one_clear_line(options, message):
+    with pytest.raises(UserError, match=message):
+        VTResNet(18, **SMALL, **options)
+
+
+def test_vt_stage_is_a_list_of_modules():
+    stage = VTStage(16, [0.0, 0.0], **SMALL)
+    assert isinstance(stage[1:], nn.ModuleList)
+    assert len(stage[1:]) == 1

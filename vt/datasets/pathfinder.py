@@ -1,0 +1,132 @@
+"""Pathfinder: do two discs end the same dashed path?
+
+Sizes are in pixels, angles in radians, colours in 0 to 1.
+"""
+
+import cv2
+import numpy as np
+
+from vt.errors import UserError
+from vt.registry import DATASETS
+
+from .generated import Box, Drawn, GeneratedImages
+
+SIZE = 64  # of an image, both ways
+DASH = 4.0  # length of a dash
+STEP = 6.0  # from the middle of a dash to the next one's
+TURN = 0.5  # of a dash against the one before, at most
+CLEAR = 4.0  # between the points of dashes of different paths, at least
+SEED_DISTANCE = 20  # between the first dashes of the two long paths, at most
+DISC = 2  # radius
+NOTHING = np.empty((0, 2))
+Path = list[tuple[np.ndarray, float]]  # middle and angle of each dash
+LENGTHS = dict(short=4, long=7)  # dashes of the two long paths
+NUM_DISTRACTORS = 8
+TRIES = 30  # for a path, before all begins anew
+TURNS = 8  # drawn at a time for a dash, of which the first that fits is taken
+POINTS = np.linspace(-0.5, 0.5, 5)[:, None] * DASH  # of a dash, at which distances are measured
+
+
+@DATASETS.register_module()
+class Pathfinder(GeneratedImages):
+    """Two long dashed paths among shorter ones, and two discs: at both ends of one path, or at an end of each?
+
+    Linsley et al., Learning long-range spatial dependencies with horizontal gated recurrent units, NeurIPS 2018, in
+    64x64 pixels instead of 150x150 (dashes as much shorter). A path grows from a random place, each dash turned a
+    little against the one before; none comes near another. The second long path begins near the first, and distractors
+    have a third as many dashes. Both classes hold the same: two long paths, distractors, two discs on ends of long
+    paths. Only which ends tells them apart.
+
+    Args:
+        length: ``'short'``, paths of 4 dashes, or ``'long'``, 7.
+        split, num_images, seed, others: as in :class:`vt.datasets.generated.GeneratedImages`.
+
+    Raises:
+        UserError: ``length`` or ``split`` has another value.
+    """
+
+    def __init__(self, length: str = 'short', **kwargs) -> None:
+        if length not in LENGTHS:
+            raise UserError(f'Pathfinder: length={length!r} is none of {", ".join(LENGTHS)}')
+        self.length = LENGTHS[length]
+        super().__init__(('two paths', 'one path'), **kwargs)
+
+    def draw(self, rng: np.random.Generator, label: int) -> Drawn:
+        """Paths, and discs at the ends that ``label`` says."""
+        paths = None
+        while paths is None:
+            paths = self._grow_all(rng)
+        image = np.zeros((SIZE, SIZE), np.uint8)
+        for path in paths:
+            for middle, angle in path:
+                _draw_dash(image, middle, angle)
+        first, second = (paths[index] for index in rng.permutation(2))
+        ends = (first[0], first[-1]) if label else (first[-rng.integers(2)], second[-rng.integers(2)])
+        for middle, _ in ends:
+            cv2.circle(image, middle.round().astype(int).tolist(), DISC, 255, -1)
+        return Drawn(image / 255, label, [_box(middle) for middle, _ in ends])
+
+    def _grow_all(self, rng: np.random.Generator) -> list[Path] | None:
+        """The two long paths, then the distractors; None where no more fit."""
+        first = _grow(rng, rng.uniform(DASH, SIZE - DASH, 2), self.length, NOTHING)
+        if first is None:
+            return None
+        paths, taken = [first[0]], first[1]
+        for number, length in ((2, self.length), (2 + NUM_DISTRACTORS, max(1, self.length // 3))):
+            for _ in range(TRIES):
+                if len(paths) < number:
+                    near = paths[0][0][0] + rng.uniform(-SEED_DISTANCE, SEED_DISTANCE, 2)
+                    anywhere = rng.uniform(DASH, SIZE - DASH, 2)
+                    grown = _grow(rng, near if number == 2 else anywhere, length, taken)
+                    if grown is not None:
+                        paths.append(grown[0])
+                        taken = np.vstack([taken, grown[1]])
+            if len(paths) < 2:
+                return None
+        return paths
+
+
+def _grow(
+    rng: np.random.Generator, start: np.ndarray, length: int, taken: np.ndarray
+) -> tuple[Path, np.ndarray] | None:
+    """A path clear of the points ``taken``, and its own points ``(n, 2)``; None where its dashes don't fit."""
+    path, points = [(start, rng.uniform(0, 2 * np.pi))], []
+    points.append(start + POINTS * _direction(path[0][1]))
+    if not _fit(points[0][None], taken)[0]:
+        return None
+    while len(path) < length:
+        middle, angle = path[-1]
+        angles = angle + rng.uniform(-TURN, TURN, TURNS)
+        directions = _direction(angles)  # TURNS, 2
+        middles = middle + STEP / 2 * (_direction(angle) + directions)
+        dashes = middles[:, None] + POINTS * directions[:, None]  # TURNS, points of a dash, 2
+        fitting = _fit(dashes, np.vstack([taken, *points[:-1]]))  # the dash before may be near
+        if not fitting.any():
+            return None
+        chosen = fitting.argmax()
+        path.append((middles[chosen], angles[chosen]))
+        points.append(dashes[chosen])
+    return path, np.vstack(points)
+
+
+def _fit(dashes: np.ndarray, taken: np.ndarray) -> np.ndarray:
+    """Which of the dashes ``(n, points, 2)`` lie in the image and clear of the points ``(m, 2)``."""
+    middles = dashes[:, len(POINTS) // 2]
+    inside = ((middles >= DASH) & (middles <= SIZE - DASH)).all(axis=1)
+    squares = ((dashes[:, :, None] - taken) ** 2).sum(axis=-1)  # n, points, m
+    return inside & (squares > CLEAR**2).all(axis=(1, 2))
+
+
+def _draw_dash(image: np.ndarray, middle: np.ndarray, angle: float) -> np.ndarray:
+    """Draw a dash into an image, which is returned."""
+    ends = [(16 * (middle + side * DASH / 2 * _direction(angle))).round().astype(int).tolist() for side in (-1, 1)]
+    return cv2.line(image, *ends, 255, 1, cv2.LINE_AA, 4)
+
+
+def _direction(angle: float | np.ndarray) -> np.ndarray:
+    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+
+
+def _box(middle: np.ndarray) -> Box:
+    left, top = (middle.round().astype(int) - DISC).tolist()
+    return left, top, left + 2 * DISC + 1, top + 2 * DISC + 1

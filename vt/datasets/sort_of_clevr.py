@@ -1,0 +1,114 @@
+"""Sort-of-CLEVR: questions on six coloured shapes, about one of them or about how it relates to the others.
+
+Sizes are in pixels, colours in 0 to 1.
+"""
+
+import cv2
+import numpy as np
+
+from vt.errors import UserError
+from vt.registry import DATASETS
+
+from .generated import SPLITS, Box, Drawn, GeneratedImages
+
+SIZE = 64  # of an image, both ways
+STRIP = 8  # its upper rows, which hold the question
+HALF = 4  # half of a shape's side, or its radius
+COLOURS = ((1, 0, 0), (0, 0.8, 0), (0, 0, 1), (1, 0.6, 0), (0.4, 0.4, 0.4), (1, 1, 0))
+SHAPES = ('square', 'circle')
+ANSWERS = ('no', 'yes', *SHAPES, *'123456')
+# Three questions of each kind.
+QUESTIONS = {
+    'non-relational': ('shape', 'left', 'upper'),
+    'relational': ('closest', 'furthest', 'count'),
+}
+
+
+@DATASETS.register_module()
+class SortOfCLEVR(GeneratedImages):
+    """What is asked of one of six shapes, which its colour names?
+
+    Santoro et al., A simple neural network module for relational reasoning, NIPS 2017, section 4.3: six objects of six
+    colours, each a square or a circle, at random places where none touches another. *Non-relational* questions are
+    about one object: is it a square or a circle; is it on the left; is it in the upper half? *Relational* ones compare
+    it with the others: the shape of the closest one, of the furthest one; how many have its shape, itself counted in?
+
+    A classifier has no other input than the image, so the question stands in it: a strip above the scene has the
+    object's colour and a white square at the left, in the middle or at the right for the first, second or third
+    question. Everything else is the published procedure.
+
+    Args:
+        kind: ``'relational'`` or ``'non-relational'``.
+        split, num_images, seed, others: as in :class:`vt.datasets.generated.GeneratedImages`.
+
+    Raises:
+        UserError: ``kind`` or ``split`` has another value.
+    """
+
+    def __init__(self, kind: str = 'relational', **kwargs) -> None:
+        if kind not in QUESTIONS:
+            raise UserError(f"SortOfCLEVR: kind={kind!r} is neither 'relational' nor 'non-relational'")
+        self.kind = kind
+        super().__init__(ANSWERS, **kwargs)
+
+    def label_of(self, index: int) -> int:
+        """The class of an image: the answer, which follows from the scene."""
+        return self._scene(np.random.default_rng((self.seed, SPLITS[self.split], index)))[-1]
+
+    def draw(self, rng: np.random.Generator, label: int) -> Drawn:
+        """The scene of a stream of random numbers, whose answer is ``label``, and the question above it."""
+        centres, shapes, asked, question, answer = self._scene(rng)
+        image = np.full((SIZE, SIZE, 3), 1.0, np.float32)
+        for centre, shape, colour in zip(centres.tolist(), shapes, COLOURS):
+            corner, opposite = ([side + offset for side in centre] for offset in (-HALF, HALF))
+            if shape:
+                cv2.circle(image, centre, HALF, colour, -1)
+            else:
+                cv2.rectangle(image, corner, opposite, colour, -1)
+        image[:STRIP] = COLOURS[asked]
+        left = 2 + question * (SIZE - STRIP) // 2
+        image[2 : STRIP - 2, left : left + STRIP - 4] = 1
+        boxes = [_box(centre) for centre in centres.tolist()]
+        related = {asked, *self._compared(centres, asked, question)}
+        return Drawn(
+            image[..., ::-1],  # OpenCV's channel order
+            answer,
+            [boxes[index] for index in sorted(related)],
+            [box for index, box in enumerate(boxes) if index not in related],
+        )
+
+    def _scene(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, int, int, int]:
+        """Centres ``(6, 2)`` (from the left, from the top), shapes, the object asked for, the question, the answer."""
+        asked, question = int(rng.integers(len(COLOURS))), int(rng.integers(3))
+        shapes = rng.integers(2, size=len(COLOURS))
+        centres: list[list[int]] = []
+        while len(centres) < len(COLOURS):
+            for x, y in rng.integers((HALF, STRIP + HALF), SIZE - HALF, size=(16, 2)).tolist():
+                if all((x - left) ** 2 + (y - top) ** 2 > (3 * HALF) ** 2 for left, top in centres):
+                    centres.append([x, y])
+        centres = np.array(centres[: len(COLOURS)])
+        return centres, shapes, asked, question, ANSWERS.index(self._answer(centres, shapes, asked, question))
+
+    def _answer(self, centres: np.ndarray, shapes: np.ndarray, asked: int, question: int) -> str:
+        name = QUESTIONS[self.kind][question]
+        if name == 'count':
+            return str((shapes == shapes[asked]).sum())
+        if name in ('left', 'upper'):
+            middles = dict(left=SIZE / 2, upper=(SIZE + STRIP) / 2)
+            return ANSWERS[int(centres[asked][int(name == 'upper')] < middles[name])]
+        (found,) = self._compared(centres, asked, question) or [asked]
+        return SHAPES[shapes[found]]
+
+    def _compared(self, centres: np.ndarray, asked: int, question: int) -> list[int]:
+        """The objects that the answer compares with the one asked for."""
+        name = QUESTIONS[self.kind][question]
+        others = [index for index in range(len(centres)) if index != asked]
+        if name not in ('closest', 'furthest'):
+            return others if name == 'count' else []
+        distances = ((centres[others] - centres[asked]) ** 2).sum(axis=1)
+        return [others[distances.argmin() if name == 'closest' else distances.argmax()]]
+
+
+def _box(centre: list[int]) -> Box:
+    left, top = (side - HALF for side in centre)
+    return left, top, left + 2 * HALF + 1, top + 2 * HALF + 1

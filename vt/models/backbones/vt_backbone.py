@@ -1,0 +1,209 @@
+"""Visual Transformer modules behind, or in place of the last stage of, any backbone.
+
+Letters: N batch, C map channels, H and W map size, L tokens, C_T token channels.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from mmcv.cnn import build_norm_layer
+from mmpretrain.models.backbones.base_backbone import BaseBackbone
+from torch import Tensor, nn
+
+from vt.errors import UserError
+from vt.registry import MODELS
+
+from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELATION, VTStage, require_out_type
+
+NORM = dict(type='GN', num_groups=1)
+
+
+class PassOn(nn.Module):
+    """Stands for a part that is left out: what comes in goes out, several inputs as a tuple."""
+
+    def forward(self, *inputs: Any, **options: Any) -> Any:
+        return inputs[0] if len(inputs) == 1 else inputs
+
+
+@MODELS.register_module()
+class VTBackbone(BaseBackbone):
+    """Another backbone and a stage of Visual Transformer modules on its last map.
+
+    The backbone is any that gives maps: MMPretrain's, timm's (``type='TIMMBackbone', features_only=True``), or this
+    project's. In the place of its last stage the modules stand where its config builds fewer stages or returns an
+    earlier one's map; ``drop`` then leaves out what is not needed for that, so that it costs nothing. ::
+
+        backbone=dict(
+            type='vt.VTBackbone',
+            backbone=dict(type='ConvNeXt', arch='tiny', out_indices=[2], gap_before_final_norm=False),
+            drop=('downsample_layers.3', 'stages.3'),
+            in_channels=384,
+        )
+
+    Attention on the tokens is cubic in the map's scale, which differs from backbone to backbone, and from one set of
+    weights to another. So the map is normalised first, each image by its own mean and variance over pixels and channels
+    (nothing depends on the batch), with weights that start it at the root mean square at which VT-ResNet starts.
+
+    The backbone loads its own weights, by its own ``init_cfg``, and has its own ``frozen_stages``. For layer-wise rates
+    its layers come first, as it counts them itself; where it doesn't, each of its parts is one. Each module adds one.
+
+    Args:
+        backbone: config of the backbone; what it returns last is the map that the modules read.
+        in_channels: C, channels of that map.
+        num_modules: how many modules.
+        num_tokens, token_channels, groups, step, tokenizer, later_tokenizer, relation, projector: of the modules, as in
+            :class:`vt.models.backbones.vt_stage.VTStage`.
+        drop: names of parts of the backbone that are left out; what comes into them goes out of them.
+        out_type: ``'tokens'``, for a classifier, or ``'featmap'``, for dense prediction.
+        out_indices: for ``'featmap'``, which maps are returned: the backbone's, counted from 0, and behind them the one
+            that the modules refined, the last.
+        norm_cfg: normalisation of the map before the modules; None for none.
+        frozen_stages: 0 does not train the backbone, 1 the modules neither; -1 leaves both to train.
+        drop_path_rate: stochastic depth of the last module; rates grow linearly from 0 over the modules.
+        with_cp: recompute modules in the backward pass to save memory.
+        init_cfg: as in mmengine, for all of it.
+
+    Raises:
+        UserError: an unknown output; a part to drop that the backbone doesn't have; in the forward pass, no map, one of
+            other channels, or fewer maps than ``out_indices`` names.
+    """
+
+    def __init__(
+        self,
+        backbone: dict,
+        in_channels: int,
+        num_modules: int = 2,
+        num_tokens: int = 16,
+        token_channels: int = 1024,
+        groups: int = 1,
+        step: float = 1.0,
+        tokenizer: dict = FIRST_TOKENIZER,
+        later_tokenizer: dict = LATER_TOKENIZER,
+        relation: dict | None = RELATION,
+        projector: dict | None = PROJECTOR,
+        drop: Sequence[str] = (),
+        out_type: str = 'tokens',
+        out_indices: Sequence[int] = (-1,),
+        norm_cfg: dict | None = NORM,
+        frozen_stages: int = -1,
+        drop_path_rate: float = 0.0,
+        with_cp: bool = False,
+        init_cfg: dict | Sequence[dict] | None = None,
+    ) -> None:
+        super().__init__(init_cfg)
+        require_out_type('VTBackbone', out_type)
+        if num_modules < 1:
+            raise UserError(f'VTBackbone: num_modules={num_modules} must be at least 1')
+        self.backbone = MODELS.build(backbone)
+        for name in drop:
+            _leave_out(self.backbone, name)
+        self.in_channels = in_channels
+        self.out_type = out_type
+        self.out_indices = tuple(out_indices)
+        self.frozen_stages = frozen_stages
+        self.norm = nn.Identity()
+        if norm_cfg:
+            self.norm = build_norm_layer(norm_cfg, in_channels)[1]
+            nn.init.constant_(self.norm.weight, MAP_RMS)
+        drop_paths = torch.linspace(0, drop_path_rate, num_modules + 1)[1:].tolist()
+        self.stage = VTStage(
+            in_channels,
+            drop_paths,
+            num_tokens=num_tokens,
+            token_channels=token_channels,
+            groups=groups,
+            step=step,
+            tokenizer=tokenizer,
+            later_tokenizer=later_tokenizer,
+            relation=relation,
+            projector=projector,
+            out_type=out_type,
+            with_cp=with_cp,
+        )
+        self._freeze()
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Images to tokens or maps.
+
+        Args:
+            x: images, ``(N, 3, height, width)``.
+
+        Returns:
+            For ``'tokens'`` a tuple of one, the last module's tokens ``(N, L, C_T)``; for ``'featmap'`` the maps of
+            ``out_indices``, ``(N, C_i, H_i, W_i)``.
+        """
+        maps = tuple(self.backbone(x))
+        if maps[-1].dim() != 4 or maps[-1].shape[1] != self.in_channels:
+            raise UserError(
+                f'VTBackbone: in_channels={self.in_channels}, but {type(self.backbone).__name__} gives '
+                f'{tuple(maps[-1].shape)}; it has to give a map, (N, {self.in_channels}, H, W)'
+            )
+        out = self.stage(self.norm(maps[-1]))
+        if self.out_type == 'tokens':
+            return (out,)
+        outs = (*maps, out)
+        if max(self.out_indices) >= len(outs):
+            raise UserError(f'VTBackbone: out_indices={self.out_indices}, but there are {len(outs)} maps')
+        return tuple(outs[index] for index in self.out_indices)
+
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay."""
+        depths = _depths(self.backbone)
+        number = max(depths.values()) + 1
+        num_layers = number + len(self.stage) + 1
+        part, _, rest = param_name.removeprefix(prefix).partition('.')
+        if not param_name.startswith(prefix):
+            return num_layers - 1, num_layers
+        if part == 'backbone':
+            return depths[rest], num_layers
+        return number + (int(rest.split('.')[0]) if part == 'stage' else 0), num_layers
+
+    def train(self, mode: bool = True) -> 'VTBackbone':
+        """Switch modes; what is frozen stays in evaluation mode."""
+        super().train(mode)
+        self._freeze()
+        return self
+
+    def _freeze(self) -> None:
+        for part in (self.backbone, nn.ModuleList([self.norm, self.stage]))[: self.frozen_stages + 1]:
+            part.eval()
+            part.requires_grad_(False)
+
+
+def _leave_out(backbone: nn.Module, name: str) -> None:
+    owner, _, child = name.rpartition('.')
+    try:
+        backbone.get_submodule(name)
+    except AttributeError:
+        parts = ', '.join(name for name, _ in backbone.named_children())
+        raise UserError(f'VTBackbone: drop={name!r} is no part of the backbone, which has {parts}') from None
+    setattr(backbone.get_submodule(owner), child, PassOn())
+
+
+def _depths(backbone: nn.Module) -> dict[str, int]:
+    """The layer of each parameter, counted from 0 without gaps."""
+    names = [name for name, _ in backbone.named_parameters()]
+    try:
+        found = {name: backbone.get_layer_depth(f'backbone.{name}', 'backbone.')[0] for name in names}
+    except (AttributeError, NotImplementedError):  # it has none, or none for this depth
+        layers = _layers(backbone)
+        found = {
+            name: max([i for i, layer in enumerate(layers) if name.startswith(layer)], default=0) for name in names
+        }
+    order = {depth: index for index, depth in enumerate(sorted(set(found.values())))}
+    return {name: order[depth] for name, depth in found.items()}
+
+
+def _layers(owner: nn.Module, prefix: str = '') -> list[str]:
+    """Names of a backbone's parts in their order: those of an only part, and of lists each item."""
+    children = [
+        (f'{prefix}{name}.', child) for name, child in owner.named_children() if any(True for _ in child.parameters())
+    ]
+    if len(children) == 1:
+        return _layers(children[0][1], children[0][0])
+    layers = []
+    for name, child in children:
+        is_list = isinstance(child, (nn.ModuleList, nn.Sequential))
+        layers += [f'{name}{index}.' for index, _ in child.named_children()] if is_list else [name]
+    return layers or [prefix]
