@@ -16,4 +16,4 @@ def parse_args() -> argparse.Namespace:
 if __name__ == '__main__':
     from vt.commands.arguments import run
 
-    run('samples:show_samples', parse_args())
+    run('show_samples:show_samples', parse_args())

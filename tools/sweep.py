@@ -28,7 +28,7 @@ def parse_args() -> argparse.Namespace:
     slurm.add_argument('--cpus', type=int, help='cores')
     slurm.add_argument('--gpus', type=int, help='GPUs')
     parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
-    return parser.parse_args()
+    return parser.parse_intermixed_args()
 
 
 if __name__ == '__main__':

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.registry import DefaultScope
 from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 from tool_runner import ROOT
@@ -13,6 +14,13 @@ from torch.nn.functional import cross_entropy
 from vt.analysis import survey_claims
 from vt.analysis.survey_claims import TOKENS, describe_claims, explain_places, measure_tokens
 from vt.models import DistillationTokenHead
+
+
+@pytest.fixture(autouse=True)
+def scope():
+    """As in a new process, whatever ran before in this one."""
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        yield
 
 
 def test_places_are_told_by_what_differs_with_them():

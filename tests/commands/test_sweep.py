@@ -15,17 +15,17 @@ CONFIG = str(ROOT / 'configs/vt_resnet/vt-resnet18_digits.py')
 SMALL = [option for option in SMALL_CLASSIFIER if 'num_tokens' not in option and 'test_' not in option]
 SMALL += ['train_cfg.max_epochs=1']
 FOLDER = 'work_dirs/sweeps/vt-resnet18_digits'
-# A cluster of one machine: jobs of an array run one after the other, in the background.
+# A cluster of one machine: jobs of an array run side by side, in the background.
 SBATCH = """#!/bin/bash
 for file; do true; done
 array=$(sed -n 's/^#SBATCH --array=0-\\([0-9]*\\).*/\\1/p' "$file")
 cp "$file" "$(dirname "$0")/script"
-(for task in $(seq 0 $array); do
-    export SLURM_JOB_ID=7_$task SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=$task SLURM_NTASKS=1 SLURM_NNODES=1
+for task in $(seq 0 $array); do
+    (export SLURM_JOB_ID=7_$task SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=$task SLURM_NTASKS=1 SLURM_NNODES=1
     export SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_JOB_NODELIST=here
     bash "$file"
-    echo "7_$task|COMPLETED|here" >>"$(dirname "$0")/ended"
-done) >/dev/null 2>&1 &
+    echo "7_$task|COMPLETED|here" >>"$(dirname "$0")/ended") >/dev/null 2>&1 &
+done
 echo 'Submitted batch job 7'
 """
 SRUN = '#!/bin/bash\nwhile [[ $1 == --* ]]; do [[ $1 == --output || $1 == --error ]] && shift; shift; done\nexec "$@"\n'
@@ -65,12 +65,12 @@ def test_a_failed_run_is_named_and_the_report_has_the_others(tmp_path):
 
 def test_a_cluster_gets_an_array_of_jobs(tmp_path, cluster):
     options = ['--executor', 'slurm', '--partition', 'gpu', '--time', 60, '--memory', 8, '--jobs', 2, '--gpus', 1]
-    arguments = [CONFIG, 'model.backbone.num_tokens=4', '--seeds', '5', *SMALL, *options]
+    arguments = [CONFIG, 'model.backbone.num_tokens=4', '--seeds', '5,6', *SMALL, *options]
     result = run_forked('sweep.py', *arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert list(records(tmp_path / FOLDER)) == ['vt-resnet18_digits_seed-5']
+    assert sorted(records(tmp_path / FOLDER)) == [f'vt-resnet18_digits_seed-{seed}' for seed in (5, 6)]
     script = (cluster / 'script').read_text()
-    for line in ('--partition=gpu', '--time=60', '--mem=8GB', '--array=0-0%1', '--gpus-per-node=1'):
+    for line in ('--partition=gpu', '--time=60', '--mem=8GB', '--array=0-1%2', '--gpus-per-node=1'):
         assert f'#SBATCH {line}' in script
 
 
@@ -99,7 +99,7 @@ def test_a_killed_sweep_goes_on(tmp_path):
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (['model.backbone.num_tokns=1,2'], "VTResNet has no argument 'num_tokns'; did you mean num_tokens?"),
+        (['model.backbone.num_tokns=1,2'], "VTResNet has no argument 'num_tokns'; did you mean num_tokens"),
         (['train_cfg.max_epochs'], "'train_cfg.max_epochs' is not of the form key=value,value"),
         (['--seeds', '3:0'], '--seeds 3:0: give them as 0:3 (0, 1 and 2) or as 0,4'),
     ],

@@ -62,7 +62,9 @@ def onednns_lead(size: tuple[int, int, int] = TRIAL) -> float:
     the machine does.
     """
     rows, inputs, outputs = size
-    x, weight = torch.ones(rows, inputs), torch.ones(outputs, inputs)  # not drawn: a run's random numbers are its own
+    x, weight = (
+        torch.ones(size, inputs, dtype=torch.float32) for size in (rows, outputs)
+    )  # none of a run's random numbers
     steps = [lambda: x @ weight.T, lambda: _by_onednn(x, weight)]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
