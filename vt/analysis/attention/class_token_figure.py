@@ -8,10 +8,9 @@ from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
-from vt.errors import UserError
 from vt.models import PoolingAttention, record_attention
 
-CELL = 1.25  # inches
+from .token_figure import CELL, name_part
 
 
 def has_pooling_attention(model: nn.Module) -> bool:
@@ -25,10 +24,7 @@ def name_attention(model: nn.Module, index: int) -> str:
     Raises:
         UserError: there are not so many.
     """
-    names = [name for name, part in model.named_modules() if isinstance(part, PoolingAttention)]
-    if not -len(names) <= index < len(names):
-        raise UserError(f'--module {index}: the model has {len(names)} pooling attentions')
-    return names[index]
+    return name_part(model, PoolingAttention, index, 'pooling attentions')
 
 
 @torch.no_grad()

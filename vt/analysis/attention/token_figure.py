@@ -21,9 +21,18 @@ def name_tokenizer(model: nn.Module, index: int) -> str:
     Raises:
         UserError: there are not so many.
     """
-    names = [name for name, part in model.named_modules() if isinstance(part, AttentionTokenizer)]
+    return name_part(model, AttentionTokenizer, index, 'tokenizers that attend')
+
+
+def name_part(model: nn.Module, kind: type[nn.Module], index: int, plural: str) -> str:
+    """Name of a part of a kind, in the order of the network; of the last one for -1.
+
+    Raises:
+        UserError: there are not so many; the line calls them by ``plural``.
+    """
+    names = [name for name, part in model.named_modules() if isinstance(part, kind)]
     if not -len(names) <= index < len(names):
-        raise UserError(f'--module {index}: the model has {len(names)} tokenizers that attend')
+        raise UserError(f'--module {index}: the model has {len(names)} {plural}')
     return names[index]
 
 
