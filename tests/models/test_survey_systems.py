@@ -271,3 +271,57 @@ def test_positions_take_the_size_of_another_grid(tmp_path):
     images = torch.randn(1, 3, 64, 64)
     with torch.no_grad():
         torch.testing.assert_close(large(images), small(images))
+
+
+def test_biases_take_the_size_of_another_window(tmp_path):
+    def swin(window):
+        config = read_config('swin-tiny').model.backbone.to_dict()
+        for attention in config['every_stage']['attention']:
+            attention['windows']['window'] = window
+        for stage in config['stages']:
+            stage['depth'] = 2
+        return build(config | dict(image_size=64))
+
+    small, large = swin(2), swin(4)
+    tables = [name for name in small.state_dict() if name.endswith('bias.table')]
+    torch.save(small.state_dict(), tmp_path / 'small.pth')
+    large.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'small.pth'))
+    large.init_weights()
+    for name in tables:
+        before, after = small.get_parameter(name), large.get_parameter(name)
+        assert len(before) == 9
+        if name.startswith('stages.3'):  # whose map is one window of 2x2 in both
+            assert torch.equal(after, before)
+            continue
+        maps = [table.detach().T.unflatten(1, (round(len(table) ** 0.5), -1)) for table in (before, after)]
+        expected = torch.stack([bicubic(each, 7) for each in maps[0]])
+        torch.testing.assert_close(maps[1], expected, atol=1e-6, rtol=1e-5)
+    with pytest.raises(UserError, match='10 offsets of positions are of no square window'):
+        large.stages[0].blocks[0].attention.part.bias.resized(torch.zeros(10, 3))
+
+
+def bicubic(x: torch.Tensor, side: int) -> torch.Tensor:
+    """Keys' cubic convolution with a = -0.75 of a square map, middles of cells on middles, its edge repeated."""
+
+    def weight(distance: float) -> float:
+        d, a = abs(distance), -0.75
+        if d <= 1:
+            return (a + 2) * d**3 - (a + 3) * d**2 + 1
+        return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a if d < 2 else 0.0
+
+    matrix = torch.zeros(side, len(x))
+    for row in range(side):
+        place = (row + 0.5) * len(x) / side - 0.5
+        for near in range(int(place // 1) - 1, int(place // 1) + 3):
+            matrix[row, min(max(near, 0), len(x) - 1)] += weight(place - near)
+    return matrix @ x @ matrix.T
+
+
+def test_a_continuous_bias_keeps_its_values_in_a_larger_window():
+    torch.manual_seed(0)
+    bias = dict(type='vt.ContinuousPositionBias', num_heads=2)
+    small = MODELS.build(bias | dict(window=(4, 4)))
+    large = MODELS.build(bias | dict(window=(6, 8), trained_window=4))
+    large.load_state_dict(small.state_dict())
+    inside = [row * 8 + column for row in range(4) for column in range(4)]
+    torch.testing.assert_close(large()[:, inside][..., inside], small())

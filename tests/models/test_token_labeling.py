@@ -183,7 +183,7 @@ def test_what_does_not_fit_is_refused_when_built(options, words):
 def test_a_file_of_something_else_is_refused(maps, words, tmp_path):
     torch.save(maps, tmp_path / 'maps.pth')
     with pytest.raises(UserError, match=words):
-        build(label_file=str(tmp_path / 'maps.pth'))
+        build(label_file=str(tmp_path / 'maps.pth')).init_weights()
 
 
 def test_a_file_of_fewer_images_is_one_line(tmp_path):
@@ -192,6 +192,8 @@ def test_a_file_of_fewer_images_is_one_line(tmp_path):
         build(label_file=str(tmp_path / 'maps.pth')).loss(*batch())
 
 
-def test_a_file_that_is_not_there_is_one_line():
+def test_a_file_that_is_not_there_is_one_line_before_training_and_no_matter_in_a_test():
+    model = build(label_file='maps.pth')
+    assert model(torch.rand(1, 3, 32, 32)).shape == (1, K)
     with pytest.raises(MissingFileError, match=r'there is no maps\.pth: set model\.label_file'):
-        build(label_file='maps.pth')
+        model.init_weights()

@@ -16,3 +16,5 @@ model = dict(
     ),
     train_cfg=dict(augments=[dict(type='Mixup', alpha=0.8), dict(type='CutMix', alpha=1.0)]),
 )
+
+train_dataloader = dict(sampler=dict(type='RepeatAugSampler', num_repeats=3))  # an epoch takes a third, thrice each

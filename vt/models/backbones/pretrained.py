@@ -10,10 +10,11 @@ from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import state_of
 from vt.errors import UserError
 
-from ..positions import AbsolutePosition, DecomposedRelativePosition, SeparatePosition
+from ..positions import AbsolutePosition, DecomposedRelativePosition, RelativePositionBias, SeparatePosition
 from .public_names import to_own_names
 
-POSITIONS = (AbsolutePosition, DecomposedRelativePosition, SeparatePosition)  # that are resized
+# What is resized where the grid or the window is another one.
+POSITIONS = (AbsolutePosition, DecomposedRelativePosition, RelativePositionBias, SeparatePosition)
 
 
 def load_resnet_stages(

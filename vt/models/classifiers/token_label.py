@@ -39,7 +39,7 @@ class TokenLabelClassifier(DistilledClassifier):
     Raises:
         UserError: a teacher and a file together; a negative weight; a head without logits of patches; mixing where the
             backbone's first stage has no embedding.
-        MissingFileError: ``label_file`` is not there.
+        MissingFileError: ``label_file`` is not there when training begins; a test doesn't need it.
     """
 
     def __init__(
@@ -67,10 +67,13 @@ class TokenLabelClassifier(DistilledClassifier):
                 'mix_tokens mixes; set mix_tokens=False'
             )
         self.mix_tokens = mix_tokens
-        self.label_maps = None if label_file is None else [read_label_maps(label_file, self.head.num_classes)]
+        self.label_file = label_file
+        self.label_maps: list[Tensor] = []  # none or one, read when the teacher would be built
 
     def build_teacher(self) -> nn.Module | None:
-        """The teacher, where there is one."""
+        """The teacher, where there is one; where a file stands for it, the file is read."""
+        if self.label_file and not self.label_maps:
+            self.label_maps.append(read_label_maps(self.label_file, self.head.num_classes))
         return super().build_teacher() if self.teacher_cfg else None
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict[str, Tensor]:
@@ -112,8 +115,9 @@ class TokenLabelClassifier(DistilledClassifier):
 
     def _patch_labels(self, inputs: Tensor, data_samples: list[DataSample], labels: Tensor, size: Size) -> Tensor:
         """Probabilities of each patch's classes, ``(N, P, K)``, or of all patches alike, ``(N, 1, K)``."""
-        if self.teacher_cfg:
-            maps = self.build_teacher().label_maps(inputs)
+        teacher = self.build_teacher()
+        if teacher:
+            maps = teacher.label_maps(inputs)
         elif self.label_maps:
             numbers = [sample.sample_idx for sample in data_samples]
             if max(numbers) >= (length := len(self.label_maps[0])):

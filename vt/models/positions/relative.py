@@ -7,7 +7,9 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import interpolate
 
+from vt.errors import UserError
 from vt.registry import MODELS
 
 
@@ -31,6 +33,7 @@ class RelativePositionBias(nn.Module):
 
     def __init__(self, num_heads: int, window: tuple[int, int]) -> None:
         super().__init__()
+        self.window = window
         self.table = nn.Parameter(torch.zeros((2 * window[0] - 1) * (2 * window[1] - 1), num_heads))
         nn.init.trunc_normal_(self.table, std=0.02)
         self.register_buffer('index', relative_index(window), persistent=False)
@@ -44,6 +47,21 @@ class RelativePositionBias(nn.Module):
         size = self.index.shape
         return self.offsets()[self.index.flatten()].T.reshape(-1, *size)
 
+    def resized(self, table: Tensor, name: str = 'table') -> Tensor:
+        """A table of another window, a square one, for this one; bicubically, as in Swin's public code.
+
+        Raises:
+            UserError: it is no table of a square window.
+        """
+        if len(table) == len(self.get_parameter(name)):
+            return table
+        side = math.isqrt(len(table))
+        if side**2 != len(table) or side % 2 == 0:
+            raise UserError(f'{len(table)} offsets of positions are of no square window; resized to {self.window}')
+        size = tuple(2 * side - 1 for side in self.window)
+        maps = interpolate(table.T.reshape(1, -1, side, side), size, mode='bicubic', align_corners=False)
+        return maps.flatten(2)[0].T
+
 
 @MODELS.register_module()
 class ContinuousPositionBias(RelativePositionBias):
@@ -52,14 +70,20 @@ class ContinuousPositionBias(RelativePositionBias):
     Args:
         num_heads, window: as in :class:`RelativePositionBias`.
         hidden_channels: of the MLP.
+        trained_window: side of the square window that the MLP was trained with, where this one is another; its offsets
+            then keep their values, and longer ones lie outside.
     """
 
-    def __init__(self, num_heads: int, window: tuple[int, int], hidden_channels: int = 512) -> None:
+    def __init__(
+        self, num_heads: int, window: tuple[int, int], hidden_channels: int = 512, trained_window: int | None = None
+    ) -> None:
         nn.Module.__init__(self)
+        self.window = window
         self.mlp = nn.Sequential(
             nn.Linear(2, hidden_channels), nn.ReLU(), nn.Linear(hidden_channels, num_heads, bias=False)
         )
-        sides = [torch.arange(1 - side, side) * 8 / max(side - 1, 1) for side in window]  # -8 to 8
+        longest = [trained_window or side for side in window]
+        sides = [torch.arange(1 - side, side) * 8 / max(most - 1, 1) for side, most in zip(window, longest)]  # -8 to 8
         offsets = torch.cartesian_prod(*sides)
         offsets = offsets.sign() * (offsets.abs() + 1).log2() / math.log2(8)
         self.register_buffer('coordinates', offsets, persistent=False)
