@@ -1,10 +1,32 @@
-"""Package VT: ``pip install -e . -c constraints.txt`` installs it with the tested versions of all it needs."""
+"""Package VT: ``pip install -e . -c constraints.txt`` installs it with the tested versions of all it needs.
 
+The distribution is called visual-transformers, for ``vt`` is another project's on PyPI; the package is ``vt``.
+"""
+
+import shutil
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
+
+
+class BuildWithConfigs(build_py):
+    """Put what OpenMMLab's tools look for in an installed package into its folder ``.mim``: configs, tools, the index.
+
+    An editable package has them beside it.
+    """
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return
+        place = Path(self.build_lib, 'vt/.mim')
+        ignore = shutil.ignore_patterns('__pycache__')
+        for folder in ('configs', 'tools'):
+            shutil.copytree(ROOT / folder, place / folder, ignore=ignore, dirs_exist_ok=True)
+        shutil.copy(ROOT / 'model-index.yml', place)
 
 
 def read_requirements(section: str) -> list[str]:
@@ -21,7 +43,7 @@ def read_version() -> str:
 
 
 setup(
-    name='vt',
+    name='visual-transformers',
     version=read_version(),
     description='Visual Transformers (Wu et al., ICCV 2021) for MMPretrain and MMSegmentation',
     long_description=(ROOT / 'README.md').read_text(),
@@ -29,13 +51,23 @@ setup(
     license='Apache-2.0',
     license_files=['LICENSE'],
     packages=find_packages(include=['vt', 'vt.*']),
-    package_data={'vt.analysis': ['paper_tables.json', 'survey_systems.json']},
+    cmdclass=dict(build_py=BuildWithConfigs),
+    package_data={
+        'vt': ['py.typed'],
+        'vt.analysis': ['paper_tables.json', 'survey_systems.json'],
+        'vt.explorer': ['*.j2', '*.css'],
+    },
     python_requires='>=3.10',
     install_requires=read_requirements('vt'),
     extras_require={
-        'tests': read_requirements('tests'),
+        'tests': [line for name in ('tests', 'export', 'explorer', 'docs') for line in read_requirements(name)],
+        'datasets': ['datasets>=4,<6'],  # vt.HuggingFaceDataset
+        'export': read_requirements('export'),  # tools/export.py's ONNX
+        'explorer': read_requirements('explorer'),  # tools/explore.py's page
+        'docs': read_requirements('docs'),  # the site of mkdocs.yml
         'videos': ['av>=14'],  # PyAV as a decoder, beside OpenCV
         'sweeps': ['submitit>=1.5,<2'],  # tools/sweep.py
+        'hub': ['huggingface_hub>=1,<3'],  # vt.apis.hub: save_pretrained, push_to_hub
         'timm': ['timm>=1,<2'],  # any timm model by config, through MMPretrain
     },
 )

@@ -18,6 +18,7 @@ PRELOADED = [
     'torch',
     'vt.commands.train',
     'vt.commands.test',
+    'vt.commands.predict',
     'mmpretrain.models',
     'mmpretrain.datasets',
     'mmseg.models',

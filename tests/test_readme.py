@@ -90,8 +90,11 @@ def test_no_other_command_is_there():
 
 
 def test_python_blocks_run_one_after_the_other():
-    model, reading, ablation = BLOCKS['python']
+    by_name, model, reading, ablation = BLOCKS['python']
     names = {}
+    exec(by_name, names)
+    assert 'vt-resnet18_8xb32-90e_in1k' in names['names']
+    assert names['tokens'].shape == (2, 16, 1024)
     with DefaultScope.overwrite_default_scope('mmpretrain'):  # as in a new process, whatever ran before in this one
         exec(model, names)
         exec(reading, names)

@@ -1,4 +1,4 @@
-"""Where attention goes: ``python tools/attention.py {tokens,locality,reach} CONFIG [CHECKPOINT] ...``."""
+"""Where attention goes: ``python tools/attention.py {tokens,locality,objects,reach} CONFIG [CHECKPOINT] ...``."""
 
 import argparse
 
@@ -18,6 +18,11 @@ def parse_args() -> argparse.Namespace:
     locality.add_argument('config', help='path of the config of a ViT, or mmpretrain::FOLDER/NAME.py')
     locality.add_argument('checkpoint', nargs='?', help='path of the checkpoint (default: random weights)')
     locality.add_argument('--plot', help='draw it, as figure 5 does, to this picture; .png, .pdf or .svg')
+    objects = commands.add_parser('objects', help='on the objects that a task of relations has to compare')
+    objects.add_argument('config', help='path of the config of a classifier on such a task')
+    objects.add_argument('checkpoint', help='path of the checkpoint')
+    objects.add_argument('--plot', help='draw four images of it; .jpg, .png, .pdf or .svg')
+    objects.add_argument('--parts', nargs='+', help='names of the parts to draw, as the table has them (default: all)')
     reach = commands.add_parser('reach', help='draw from where one token takes what it becomes, a cell an attention')
     reach.add_argument('configs', nargs='+', help='paths of configs with a vt.TokenBackbone')
     reach.add_argument('--picture', help='picture to show them (default: a scene of digits)')
@@ -30,7 +35,7 @@ def parse_args() -> argparse.Namespace:
         '--cfg-options', nargs='+', action=ConfigOptions, help='settings that override the configs, as key=value'
     )
     reach.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
-    for command in (tokens, locality):
+    for command in (tokens, locality, objects):
         command.add_argument('--images', type=int, default=64, help='test images, spread over the set (default: 64)')
         command.add_argument('--out', help='write the figures to this JSON file')
         command.add_argument(

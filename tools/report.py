@@ -17,8 +17,8 @@ def parse_args() -> argparse.Namespace:
     sweep = commands.add_parser('sweep', help="lay a sweep's runs side by side, scores against costs")
     sweep.add_argument('folder', type=Path, help='folder of tools/sweep.py')
     sweep.add_argument('--out', type=Path, help='directory for the table (.md, .csv) and the picture')
-    pages = commands.add_parser('pages', help='write every score in README and docs from docs/records')
-    complexity = commands.add_parser('complexity', help="lay our models' FLOPs and parameters beside the paper's")
+    commands.add_parser('pages', help='write every score in README and docs from docs/records')
+    commands.add_parser('complexity', help="lay our models' FLOPs and parameters beside the paper's")
     ablation = commands.add_parser('ablation', help="lay finished runs beside the paper's ablations")
     ablation.add_argument('runs', nargs='+', type=Path, help='work directories of trained models, or files of records')
     ablation.add_argument(
@@ -40,9 +40,12 @@ def parse_args() -> argparse.Namespace:
     )
     mvit = commands.add_parser('mvit', help='write the tables of multiscale vision transformers')
     survey.add_argument('--twins', action='store_true', help="compare with timm's models anew; needs timm, a minute")
-    for command, page in ((survey, 'survey.md'), (claims, 'survey.md'), (mvit, 'mvit.md')):
+    export = commands.add_parser('export', help='write the table of exported models from its measurements')
+    pages_of = ((survey, 'survey.md'), (claims, 'survey.md'), (mvit, 'mvit.md'), (export, 'export.md'))
+    for command, page in pages_of:
         command.add_argument('--page', type=Path, default=DOCS / page, help='Markdown page whose marks take them')
-    for command in (runs, scores, sweep, pages, complexity, ablation, performance, survey, claims, mvit):
+    commands.add_parser('metafiles', help='write the index of all models: model-index.yml and metafiles')
+    for command in commands.choices.values():
         command.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     return parser.parse_args()
 

@@ -9,6 +9,7 @@ import gc
 import importlib
 import io
 import pkgutil
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -41,8 +42,8 @@ def import_library(scope: str) -> None:
     gc.freeze()
 
 
-def import_on_demand(package: str, **places: str) -> Callable[[str], Any]:
-    """A package's ``__getattr__`` for names that are imported when they are first asked for.
+def import_on_demand(package: str, **places: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """A package's ``__getattr__`` and ``__dir__`` for names that are imported when they are first asked for.
 
     Args:
         package: its name.
@@ -55,4 +56,7 @@ def import_on_demand(package: str, **places: str) -> Callable[[str], Any]:
         with importing():
             return pkgutil.resolve_name(places[name])
 
-    return __getattr__
+    def __dir__() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *places})
+
+    return __getattr__, __dir__

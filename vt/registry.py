@@ -4,6 +4,7 @@ A config of any OpenMMLab project names a part of VT by its prefix, for example 
 modules that register parts are imported at the first look-up.
 """
 
+from collections.abc import Sequence
 from importlib import import_module
 
 from mmengine import registry as root
@@ -17,11 +18,11 @@ class Registry(root.Registry):
     Args:
         parent: that registry.
         locations: modules whose import registers parts; imported at the first look-up.
-        segmentation: a module whose parts need MMSegmentation; imported at the first look-up of a name that the others
+        segmentation: modules whose parts need MMSegmentation; imported at the first look-up of a name that the others
             don't have.
     """
 
-    def __init__(self, parent: root.Registry, locations: list[str], segmentation: str | None = None) -> None:
+    def __init__(self, parent: root.Registry, locations: list[str], segmentation: Sequence[str] = ()) -> None:
         super().__init__(parent.name, parent=parent, scope='vt', locations=locations)
         self.segmentation = segmentation
 
@@ -31,18 +32,24 @@ class Registry(root.Registry):
 
     def get(self, key: str) -> type | None:
         found = super().get(key)
-        if found is None and self.segmentation is not None:
-            with importing():
-                import_module(self.segmentation)
+        if found is None and self.segmentation:
+            self.import_segmentation()
             found = super().get(key)
         return found
 
+    def import_segmentation(self) -> None:
+        """Import the parts that need MMSegmentation."""
+        with importing():
+            for module in self.segmentation:
+                import_module(module)
 
-MODELS = Registry(root.MODELS, ['vt.models', 'vt.video.views'], segmentation='vt.models.necks.vt_fpn')
+
+MODELS = Registry(root.MODELS, ['vt.models', 'vt.video.views'], segmentation=['vt.models.necks.vt_fpn'])
 DATASETS = Registry(
     root.DATASETS,
     [
         'vt.datasets.digits',
+        'vt.datasets.hugging_face',
         'vt.datasets.moving_digits',
         'vt.datasets.pathfinder',
         'vt.datasets.same_different',
@@ -51,7 +58,7 @@ DATASETS = Registry(
         'vt.engine.interruption.seeds',
         'vt.video.dataset',
     ],
-    segmentation='vt.datasets.digit_scenes',
+    segmentation=['vt.datasets.digit_scenes', 'vt.datasets.hugging_face_masks'],
 )
 DATA_SAMPLERS = Registry(root.DATA_SAMPLERS, ['vt.engine.interruption.seeds'])
 HOOKS = Registry(
@@ -77,3 +84,11 @@ OPTIMIZERS = Registry(root.OPTIMIZERS, ['vt.engine.processes.strategies'])
 MODEL_WRAPPERS = Registry(root.MODEL_WRAPPERS, ['vt.engine.processes.strategies'])
 STRATEGIES = Registry(root.STRATEGIES, ['vt.engine.processes.strategies'])
 TRANSFORMS = Registry(root.TRANSFORMS, ['vt.video.clips', 'vt.video.frames'])
+
+
+def import_every_part(scope: str) -> None:
+    """Import all modules that register parts; those that need MMSegmentation in its scope alone."""
+    for registry in (MODELS, DATASETS, TRANSFORMS):
+        registry.import_from_location()
+        if scope == 'mmseg':
+            registry.import_segmentation()

@@ -252,3 +252,21 @@ def test_no_input_is_written_over(option, file, vit, tmp_path):
     result = run_forked('attention.py', 'locality', *paths.values(), option, link, cwd=tmp_path)
     assert_one_line(result, f'{link} is read, and would be written over')
     assert paths[file].read_bytes() == before
+
+
+def test_what_is_taken_for_objects_is_measured_before_and_after(folder):
+    config = folder / 'objects_psvrt.py'
+    base = ROOT / 'configs/vt_resnet/vt-resnet18-norm-half_psvrt.py'
+    smaller = 'model = dict(backbone=dict(num_tokens=4, token_channels=64), head=dict(in_channels=64))'
+    config.write_text(f'_base_ = {str(base)!r}\n{smaller}\n')
+    model = build_model(Config.fromfile(config))
+    torch.save(dict(state_dict=model.state_dict()), folder / 'objects.pth')
+    outs = ['--out', 'objects.json', '--plot', 'objects.png', '--images', '3']
+    result = run_forked('attention.py', 'objects', config.name, 'objects.pth', *outs, cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert ' -> ' in result.stdout
+    written = json.loads((folder / 'objects.json').read_text())
+    assert written['images'] == 3
+    assert list(written['before']) == list(written['after']) == ['layer4.0']
+    assert written['before'] != written['after']
+    assert cv2.imread(str(folder / 'objects.png')) is not None

@@ -10,8 +10,9 @@ from forked_tools import run_forked
 from mmengine.config import Config
 from tool_runner import ROOT, assert_one_line
 
-from vt.analysis.attention.model_and_images import build_test_set, prepare_model, read_pictures
+from vt.analysis.attention.model_and_images import prepare_model
 from vt.analysis.attention.token_figure import look, name_tokenizer
+from vt.analysis.pictures import Pictures
 from vt.engine.launch import build_model
 from vt.engine.picture_hooks import place_of, reads_bgr
 
@@ -133,7 +134,7 @@ def test_pictures_have_the_order_of_channels_that_the_network_expects(animals, d
         cfg = Config.fromfile(config)
         model = prepare_model(cfg, str(checkpoint))
         is_bgr = reads_bgr(cfg)
-        (sample,) = read_pictures([photo], build_test_set(cfg, lazy_init=True), 'bgr' if is_bgr else 'rgb')
+        sample = Pictures(cfg)(photo)
         assert sample['inputs'].flatten(1).float().mean(dim=1).tolist() == list(RED if is_bgr else RED[::-1])
         assert is_bgr == (config != digits[0])
         image, attention = look(model, name_tokenizer(model, -1), sample, is_bgr)

@@ -7,6 +7,8 @@ import pytest
 from forked_tools import run_forked
 from tool_runner import ROOT, assert_one_line
 
+from vt.analysis import export_page
+
 RESULTS = ROOT / 'docs/ablations'
 RECORDS = [ROOT / f'docs/records/{name}.json' for name in ('twin-digits', 'digits-half', 'relational-scenes')]
 SPEED = [ROOT / f'docs/benchmarks/{name}_cpu.json' for name in ('ablations', 'scenes')]
@@ -62,3 +64,11 @@ def test_runs_that_share_no_table_are_one_line(tmp_path):
         run_forked('report.py', 'ablation', run_dir, cwd=tmp_path), 'no two of these runs stand in one table'
     )
     assert_one_line(run_forked('report.py', 'ablation', tmp_path / 'none', cwd=tmp_path), 'there is no ')
+
+
+def test_the_page_of_exports_is_what_was_measured(tmp_path):
+    page = tmp_path / 'export.md'
+    page.write_text((ROOT / 'docs/export.md').read_text())
+    export_page.write_page(page, ROOT / 'docs/benchmarks/export')
+    assert page.read_text() == (ROOT / 'docs/export.md').read_text()
+    assert page.read_text().count('| onnx') + page.read_text().count(' onnx |') > 4

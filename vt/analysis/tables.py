@@ -47,13 +47,18 @@ def to_dense_markdown(rows: list[dict[str, str]]) -> str:
     return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
 
 
-def write_csv(rows: list[dict[str, str]], path: Path) -> None:
+def to_csv(rows: list[dict[str, str]]) -> str:
     """The same as comma-separated values."""
     text = io.StringIO(newline='')
     writer = csv.DictWriter(text, list(rows[0]))
     writer.writeheader()
     writer.writerows(rows)
-    write_atomically(path, text.getvalue())
+    return text.getvalue()
+
+
+def write_csv(rows: list[dict[str, str]], path: Path) -> None:
+    """Write :func:`to_csv`."""
+    write_atomically(path, to_csv(rows))
 
 
 def insert(page: Path, name: str, text: str) -> None:

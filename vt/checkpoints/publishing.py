@@ -8,6 +8,7 @@ import mmengine
 import torch
 from safetensors import safe_open
 from safetensors.torch import save
+from torch import Tensor
 
 import vt
 from vt.errors import UserError
@@ -37,13 +38,17 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
     if out.suffix != SUFFIX:
         raise UserError(f'{out}: the name of a published checkpoint ends with {SUFFIX}')
     loaded = load_checkpoint(checkpoint, map_location='cpu', texts=True)
-    state = state_of(loaded, str(checkpoint))
-    # Tensors that share memory are not of this format: each takes its own.
-    tensors = {name: tensor.detach().contiguous().clone() for name, tensor in state.items()}
-    content = _sort_header(save(tensors, _describe(loaded, config, metrics)))
+    content = as_safetensors(state_of(loaded, str(checkpoint)), _describe(loaded, config, metrics))
     path = out.with_name(f'{out.stem}-{content_digits(content)}{SUFFIX}')
     write_atomically(path, content)
     return path
+
+
+def as_safetensors(state: dict[str, Tensor], texts: dict[str, str]) -> bytes:
+    """Tensors by name, and texts for the header, as the content of a file; the same ones give the same bytes."""
+    # Tensors that share memory are not of this format: each takes its own.
+    tensors = {name: tensor.detach().contiguous().clone() for name, tensor in state.items()}
+    return _sort_header(save(tensors, texts))
 
 
 def _sort_header(content: bytes) -> bytes:

@@ -21,13 +21,14 @@ from vt.analysis.attention.model_and_images import (
     build_test_set,
     describe_image,
     prepare_model,
-    read_pictures,
     spread_evenly,
     spread_over_classes,
 )
+from vt.analysis.attention.object_attention import describe_objects, draw_objects, measure_objects
 from vt.analysis.attention.reach import draw_reaches, measure_reaches
 from vt.analysis.attention.token_attention import measure_tokenizers, print_tokenizers
 from vt.analysis.attention.token_figure import draw_attention, look, name_tokenizer
+from vt.analysis.pictures import Pictures
 from vt.analysis.tables import print_table
 from vt.datasets import DigitScenes
 from vt.engine.config_files import read_config, require_file
@@ -37,6 +38,7 @@ from vt.engine.picture_hooks import reads_bgr
 from .outputs import check_output, write_measured
 
 MMPRETRAIN = 'mmpretrain::'
+DRAWN = 4  # images of a figure
 SIZE = 224  # of an image for which no config has another one
 
 
@@ -61,6 +63,20 @@ def report_locality(args: argparse.Namespace) -> None:
         print(f'written to {args.plot}')
     source = dict(config=args.config, checkpoint=args.checkpoint, images=len(indices))
     write_measured(args.out, **source, **locality.shares())
+
+
+def report_objects(args: argparse.Namespace) -> None:
+    """What each part of a model takes for the objects that have to be compared, before and after it was trained."""
+    model, dataset, indices = _prepare(args, args.out, args.plot)
+    after = measure_objects(model, dataset, indices)
+    before = measure_objects(prepare_model(_read(args), None), dataset, indices)
+    print_table(describe_objects(before, after), title=f'{Path(args.config).stem}, {len(indices)} test images')
+    if args.plot:
+        names = [name for name in after if not args.parts or name in args.parts]
+        draw_objects(model, dataset, indices[:DRAWN], names).savefig(args.plot, dpi=100)
+        print(f'written to {args.plot}')
+    source = dict(config=args.config, checkpoint=args.checkpoint, images=len(indices))
+    write_measured(args.out, **source, before=before, after=after)
 
 
 def report_reach(args: argparse.Namespace) -> None:
@@ -96,7 +112,7 @@ def show_tokens(args: argparse.Namespace) -> None:
     is_bgr = reads_bgr(cfg)
     dataset = build_test_set(cfg, **dict(lazy_init=True) if args.pictures else {})  # its files needn't be here
     if args.pictures:
-        samples = read_pictures(args.pictures, dataset, 'bgr' if is_bgr else 'rgb')
+        samples = [*map(Pictures(cfg), args.pictures)]
     else:
         samples = [dataset[index] for index in spread_over_classes(dataset, args.images)]
     images, attention = zip(*(look_at(model, part, sample, is_bgr) for sample in samples))

@@ -30,14 +30,14 @@ from vt.analysis.speed.startup import time_first_iteration, time_process
 from vt.analysis.speed.subject import Subject
 from vt.analysis.speed.timing import median_of_rounds
 from vt.analysis.tables import insert, print_table, to_markdown
-from vt.engine.config_files import read_config, require_file
+from vt.engine.config_files import ROOT, read_config, require_file
 from vt.engine.speed_settings import keep_freed_memory, require_compiler, use_threads
 from vt.errors import UserError
 from vt.ops.token_products import choose_token_library
 
 from .outputs import check_output, write_json, write_measured
 
-TRAIN = str(Path(__file__).parents[2] / 'tools' / 'train.py')
+TRAIN = str(ROOT / 'tools' / 'train.py')
 # What changes the time of a CPU.
 ENVIRONMENT = ('OMP_NUM_THREADS', 'GLIBC_TUNABLES', 'LD_PRELOAD', 'THP_MEM_ALLOC_ENABLE', 'ONEDNN_MAX_CPU_ISA')
 ENVIRONMENT += ('ONEDNN_DEFAULT_FPMATH_MODE',)

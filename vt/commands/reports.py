@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from vt.analysis import mvit_page, survey_claims, survey_page
+from vt.analysis import export_page, metafiles, mvit_page, survey_claims, survey_page
 from vt.analysis.ablation import ablation_tables, score_tables, sweep_report
 from vt.analysis.ablation.run_scores import gather, read_records
 from vt.analysis.attention import attention_page
@@ -65,11 +65,12 @@ def report_sweep(args: argparse.Namespace) -> None:
 
 
 def report_pages(args: argparse.Namespace) -> None:
-    """Write every score in README, ``docs`` and the configs' headers from the records of ``tools/reproduce.sh``."""
+    """Write every score in README, ``docs``, metafiles and headers of configs from the records of ``reproduce.sh``."""
     for page in (ROOT / 'README.md', *sorted((ROOT / 'docs').glob('*.md'))):
         score_tables.write_page(page, RECORDS)
         attention_page.write_page(page, ROOT / 'docs/attention')
     score_tables.write_headers(ROOT, RECORDS)
+    metafiles.write_scores(ROOT)
     tables = [RECORDS / f'{table}.json' for table in ABLATIONS]
     speeds = [ROOT / f'docs/benchmarks/{name}_cpu.json' for name in ('ablations', 'scenes')]
     tasks = _compare_with_paper([path for path in tables if path.is_file()])
@@ -167,4 +168,16 @@ def report_claims(args: argparse.Namespace) -> None:
     measured['tokens'] = survey_claims.measure_tokens(ROOT, args.runs)
     write_measured(ROOT / survey_claims.MEASURES, **measured)
     survey_page.write_claims(args.page, ROOT)
+    print(f'written to {args.page}')
+
+
+def report_metafiles(args: argparse.Namespace) -> None:
+    """Write ``model-index.yml`` and the metafiles of all configs: what each model costs, and scores where there are."""
+    announce(f'configs of {ROOT / "configs"}')
+    print(f'{metafiles.write_metafiles(ROOT)} models written to {metafiles.INDEX} and the metafiles that it names')
+
+
+def report_export(args: argparse.Namespace) -> None:
+    """Write the table of exported models: largest differences and speed of each format."""
+    export_page.write_page(args.page, ROOT / 'docs/benchmarks/export')
     print(f'written to {args.page}')

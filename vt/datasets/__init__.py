@@ -1,4 +1,9 @@
-"""Embedded data sets: real digits, and tasks of relations drawn by their published procedures; nothing to download."""
+"""Embedded data sets: real digits, and tasks of relations drawn by their published procedures; nothing to download.
+
+And those of one's own that Hugging Face's library ``datasets`` reads.
+"""
+
+from typing import TYPE_CHECKING
 
 from vt._libraries import import_on_demand
 
@@ -7,6 +12,8 @@ __all__ = [
     'SVRT',
     'DigitScenes',
     'Digits',
+    'HuggingFaceDataset',
+    'HuggingFaceSegDataset',
     'MovingDigits',
     'Pathfinder',
     'RelationalDigitScenes',
@@ -14,15 +21,28 @@ __all__ = [
     'TwinDigits',
 ]
 
-__getattr__ = import_on_demand(
-    __name__,
-    PSVRT='vt.datasets.same_different:PSVRT',
-    SVRT='vt.datasets.same_different:SVRT',
-    Digits='vt.datasets.digits:Digits',
-    MovingDigits='vt.datasets.moving_digits:MovingDigits',
-    Pathfinder='vt.datasets.pathfinder:Pathfinder',
-    SortOfCLEVR='vt.datasets.sort_of_clevr:SortOfCLEVR',
-    TwinDigits='vt.datasets.twin_digits:TwinDigits',
-    DigitScenes='vt.datasets.digit_scenes:DigitScenes',
-    RelationalDigitScenes='vt.datasets.digit_scenes:RelationalDigitScenes',
-)
+if TYPE_CHECKING:
+    from .digit_scenes import DigitScenes, RelationalDigitScenes
+    from .digits import Digits
+    from .hugging_face import HuggingFaceDataset
+    from .hugging_face_masks import HuggingFaceSegDataset
+    from .moving_digits import MovingDigits
+    from .pathfinder import Pathfinder
+    from .same_different import PSVRT, SVRT
+    from .sort_of_clevr import SortOfCLEVR
+    from .twin_digits import TwinDigits
+else:
+    __getattr__, __dir__ = import_on_demand(
+        __name__,
+        PSVRT='vt.datasets.same_different:PSVRT',
+        SVRT='vt.datasets.same_different:SVRT',
+        Digits='vt.datasets.digits:Digits',
+        HuggingFaceDataset='vt.datasets.hugging_face:HuggingFaceDataset',
+        MovingDigits='vt.datasets.moving_digits:MovingDigits',
+        Pathfinder='vt.datasets.pathfinder:Pathfinder',
+        SortOfCLEVR='vt.datasets.sort_of_clevr:SortOfCLEVR',
+        TwinDigits='vt.datasets.twin_digits:TwinDigits',
+        HuggingFaceSegDataset='vt.datasets.hugging_face_masks:HuggingFaceSegDataset',
+        DigitScenes='vt.datasets.digit_scenes:DigitScenes',
+        RelationalDigitScenes='vt.datasets.digit_scenes:RelationalDigitScenes',
+    )

@@ -13,24 +13,33 @@ from mmengine.config.utils import MODULE2PACKAGE
 from vt._libraries import import_library
 from vt.errors import MissingFileError, UserError
 
+DISTRIBUTION = 'visual-transformers'  # as pip knows it; vt on PyPI is another project
+# Where configs/, tools/ and model-index.yml lie: in an installed package's .mim, else beside the package.
+PACKAGE = Path(__file__).parents[1]
+ROOT = PACKAGE / '.mim' if (PACKAGE / '.mim').is_dir() else PACKAGE.parent
 
-def read_config(path: str, options: dict[str, Any] | None = None) -> Config:
+
+def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool = False) -> Config:
     """Read a config, enter options, and import the package whose parts it names without a prefix.
 
     A config is Python: to read it is to run it and all that it inherits, and standard error says so. A data set that
-    leaves its folder open, ``data_root=None``, gets the config's own ``data_root``.
+    leaves its folder open, ``data_root=None``, gets the config's own ``data_root``; with an option ``data_root`` so
+    does one that had the config's.
 
     Args:
         path: of the config.
         options: of ``--cfg-options``, by their keys, such as ``model.backbone.depth``.
+        quietly: say nothing, for who asked for it by a line of Python.
 
     Raises:
         MissingFileError: it is not there.
         UserError: running it fails; the line names its file and line. Or it has no place for an option.
     """
     require_file(path, 'config')
-    announce(f'{path} and the configs it inherits')
+    if not quietly:
+        announce(f'{path} and the configs it inherits')
     MODULE2PACKAGE['mmseg'] = 'mmseg'  # so that _base_ = 'mmseg::...' is found whatever its distribution is called
+    MODULE2PACKAGE['vt'] = DISTRIBUTION
     try:
         cfg = Config.fromfile(path)
     except RecursionError as error:
@@ -40,16 +49,20 @@ def read_config(path: str, options: dict[str, Any] | None = None) -> Config:
     except Exception as error:
         text = ' '.join(str(error.args[0] if error.args else error).split())
         raise UserError(f'{_place(error)}{type(error).__name__}: {text}') from error
+    root = cfg.get('data_root')
     enter_options(cfg, options or {})
     for name in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
         if isinstance(cfg.get(name), dict):
-            _complete_loader(cfg[name], cfg)
+            _complete_loader(cfg[name], cfg, root)
     import_library(cfg.get('default_scope', 'mmpretrain'))
     return cfg
 
 
-def _complete_loader(loader: dict, cfg: Config) -> None:
-    """Enter what the libraries' own tools set for dataloaders, and the config's ``data_root`` where it is left open."""
+def _complete_loader(loader: dict, cfg: Config, root: str | None) -> None:
+    """Enter what the libraries' own tools set for dataloaders, and the config's ``data_root``.
+
+    It is that of data sets that leave theirs open, or that have ``root``, the config's before any option.
+    """
     import torch  # not above: --help needs none
 
     loader.setdefault('pin_memory', torch.cuda.is_available())
@@ -57,7 +70,7 @@ def _complete_loader(loader: dict, cfg: Config) -> None:
     if cfg.get('default_scope', 'mmpretrain') == 'mmpretrain':
         loader.setdefault('collate_fn', dict(type='default_collate'))
     for dataset in leaves(loader.get('dataset')):
-        if dataset.get('data_root', '') is None:
+        if dataset.get('data_root', '') in (None, root):
             dataset.data_root = cfg.get('data_root', '')
 
 

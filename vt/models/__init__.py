@@ -1,5 +1,7 @@
 """The parts of Visual Transformers and the networks made of them."""
 
+from typing import TYPE_CHECKING
+
 from vt._libraries import import_on_demand
 
 from .attentions import (
@@ -144,4 +146,8 @@ __all__ = [
     'record_attention',
 ]
 
-__getattr__ = import_on_demand(__name__, VTFPN='vt.models.necks.vt_fpn:VTFPN')  # it imports MMSegmentation
+
+if TYPE_CHECKING:
+    from .necks.vt_fpn import VTFPN
+else:
+    __getattr__, __dir__ = import_on_demand(__name__, VTFPN='vt.models.necks.vt_fpn:VTFPN')  # it imports MMSegmentation

@@ -29,10 +29,12 @@ class Record:
     Attributes:
         attention: tokenizer and projector ``(N, heads, L, H, W)``, relation ``(N, heads, L, L)``.
         output: tokens ``(N, L, C_T)`` of a tokenizer or relation, the map ``(N, C, H, W)`` of a projector.
+        size: of the grid of tokens that the part was called with; None for one that takes none.
     """
 
     attention: Tensor
     output: Tensor
+    size: tuple[int, ...] | None = None
 
 
 @contextmanager
@@ -46,7 +48,8 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Record]]:
     def recorder(name: str):
         @torch.no_grad()
         def record(part: nn.Module, inputs: tuple, output: Tensor) -> None:
-            records[name] = Record(part.attention(*inputs).detach(), output.detach())
+            size = next((tuple(each) for each in inputs if isinstance(each, (tuple, torch.Size))), None)
+            records[name] = Record(part.attention(*inputs).detach(), output.detach(), size)
 
         return record
 

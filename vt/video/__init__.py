@@ -4,19 +4,28 @@ Letters of this package: N batch, V views of one video (clips times crops), C ch
 height and width of a frame. Frames are ``(H, W, C)`` uint8 in OpenCV's order of channels, as images are in mmcv.
 """
 
+from typing import TYPE_CHECKING
+
 from vt._libraries import import_on_demand
 
 __all__ = ['ClipPreprocessor', 'LoadClips', 'PackClips', 'SameForAllFrames', 'ThreeCrops', 'VideoClassifier']
 __all__ += ['VideoDataset', 'open_video']
 
-__getattr__ = import_on_demand(
-    __name__,
-    ClipPreprocessor='vt.video.views:ClipPreprocessor',
-    LoadClips='vt.video.clips:LoadClips',
-    PackClips='vt.video.frames:PackClips',
-    SameForAllFrames='vt.video.frames:SameForAllFrames',
-    ThreeCrops='vt.video.frames:ThreeCrops',
-    VideoClassifier='vt.video.views:VideoClassifier',
-    VideoDataset='vt.video.dataset:VideoDataset',
-    open_video='vt.video.decoders:open_video',
-)
+if TYPE_CHECKING:
+    from .clips import LoadClips
+    from .dataset import VideoDataset
+    from .decoders import open_video
+    from .frames import PackClips, SameForAllFrames, ThreeCrops
+    from .views import ClipPreprocessor, VideoClassifier
+else:
+    __getattr__, __dir__ = import_on_demand(
+        __name__,
+        ClipPreprocessor='vt.video.views:ClipPreprocessor',
+        LoadClips='vt.video.clips:LoadClips',
+        PackClips='vt.video.frames:PackClips',
+        SameForAllFrames='vt.video.frames:SameForAllFrames',
+        ThreeCrops='vt.video.frames:ThreeCrops',
+        VideoClassifier='vt.video.views:VideoClassifier',
+        VideoDataset='vt.video.dataset:VideoDataset',
+        open_video='vt.video.decoders:open_video',
+    )

@@ -1,6 +1,8 @@
 # ADE20K (150 classes) at 512x512, in MMSegmentation's layout: data/ade/ADEChallengeData2016.
 _base_ = 'segmentation_loaders.py'
 
+data_root = 'data/ade/ADEChallengeData2016'
+
 crop_size = (512, 512)
 train_pipeline = [
     dict(type='LoadImageFromFile'),
@@ -22,7 +24,7 @@ train_dataloader = dict(
     batch_size=4,
     dataset=dict(
         type='ADE20KDataset',
-        data_root='data/ade/ADEChallengeData2016',
+        data_root=data_root,
         data_prefix=dict(img_path='images/training', seg_map_path='annotations/training'),
         pipeline=train_pipeline,
     ),
@@ -30,7 +32,7 @@ train_dataloader = dict(
 val_dataloader = dict(
     dataset=dict(
         type='ADE20KDataset',
-        data_root='data/ade/ADEChallengeData2016',
+        data_root=data_root,
         data_prefix=dict(img_path='images/validation', seg_map_path='annotations/validation'),
         pipeline=test_pipeline,
     ),

@@ -1,8 +1,10 @@
 # CIFAR-100, 32x32. Looked for in data/cifar100; add download=True to each data set to have MMPretrain fetch it.
 _base_ = 'cifar10_bs128.py'
 
+data_root = 'data/cifar100'
+
 data_preprocessor = dict(num_classes=100, mean=[129.304, 124.070, 112.434], std=[68.170, 65.392, 70.418])
 
-train_dataloader = dict(dataset=dict(type='CIFAR100', data_root='data/cifar100'))
-val_dataloader = dict(dataset=dict(type='CIFAR100', data_root='data/cifar100'))
+train_dataloader = dict(dataset=dict(type='CIFAR100', data_root=data_root))
+val_dataloader = dict(dataset=dict(type='CIFAR100', data_root=data_root))
 test_dataloader = val_dataloader

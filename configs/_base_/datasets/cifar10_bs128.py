@@ -1,4 +1,6 @@
 # CIFAR-10, 32x32. Looked for in data/cifar10; add download=True to each data set to have MMPretrain fetch it.
+data_root = 'data/cifar10'
+
 data_preprocessor = dict(num_classes=10, mean=[125.307, 122.961, 113.8575], std=[51.5865, 50.847, 51.255], to_rgb=False)
 
 train_pipeline = [
@@ -12,15 +14,13 @@ train_dataloader = dict(
     num_workers=2,
     drop_last=True,
     sampler=dict(type='DefaultSampler', shuffle=True),
-    dataset=dict(type='CIFAR10', data_root='data/cifar10', split='train', download=False, pipeline=train_pipeline),
+    dataset=dict(type='CIFAR10', data_root=data_root, split='train', download=False, pipeline=train_pipeline),
 )
 val_dataloader = dict(
     batch_size=128,
     num_workers=2,
     sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(
-        type='CIFAR10', data_root='data/cifar10', split='test', download=False, pipeline=[dict(type='PackInputs')]
-    ),
+    dataset=dict(type='CIFAR10', data_root=data_root, split='test', download=False, pipeline=[dict(type='PackInputs')]),
 )
 test_dataloader = val_dataloader
 

@@ -1,6 +1,8 @@
 # Cityscapes (19 classes) at 512x1024, in MMSegmentation's layout: data/cityscapes.
 _base_ = 'segmentation_loaders.py'
 
+data_root = 'data/cityscapes'
+
 crop_size = (512, 1024)
 train_pipeline = [
     dict(type='LoadImageFromFile'),
@@ -22,7 +24,7 @@ train_dataloader = dict(
     batch_size=2,
     dataset=dict(
         type='CityscapesDataset',
-        data_root='data/cityscapes',
+        data_root=data_root,
         data_prefix=dict(img_path='leftImg8bit/train', seg_map_path='gtFine/train'),
         pipeline=train_pipeline,
     ),
@@ -30,7 +32,7 @@ train_dataloader = dict(
 val_dataloader = dict(
     dataset=dict(
         type='CityscapesDataset',
-        data_root='data/cityscapes',
+        data_root=data_root,
         data_prefix=dict(img_path='leftImg8bit/val', seg_map_path='gtFine/val'),
         pipeline=test_pipeline,
     ),

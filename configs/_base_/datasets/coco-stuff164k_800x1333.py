@@ -2,6 +2,8 @@
 # Sizes as in detectron2: the shorter edge 640 to 800 in training and 800 in the test, the longer at most 1333.
 _base_ = 'segmentation_loaders.py'
 
+data_root = 'data/coco_stuff164k'
+
 train_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadAnnotations'),
@@ -25,7 +27,7 @@ train_dataloader = dict(
     batch_size=8,
     dataset=dict(
         type='COCOStuffDataset',
-        data_root='data/coco_stuff164k',
+        data_root=data_root,
         data_prefix=dict(img_path='images/train2017', seg_map_path='annotations/train2017'),
         pipeline=train_pipeline,
     ),
@@ -33,7 +35,7 @@ train_dataloader = dict(
 val_dataloader = dict(
     dataset=dict(
         type='COCOStuffDataset',
-        data_root='data/coco_stuff164k',
+        data_root=data_root,
         data_prefix=dict(img_path='images/val2017', seg_map_path='annotations/val2017'),
         pipeline=test_pipeline,
     ),

@@ -1,4 +1,6 @@
 # ImageNet-1k at 224x224, in MMPretrain's layout: data/imagenet/{train,val}/<class>/, or data/imagenet/meta/val.txt.
+data_root = 'data/imagenet'
+
 data_preprocessor = dict(
     num_classes=1000,
     mean=[123.675, 116.28, 103.53],
@@ -24,13 +26,13 @@ train_dataloader = dict(
     num_workers=5,
     drop_last=True,
     sampler=dict(type='DefaultSampler', shuffle=True),
-    dataset=dict(type='ImageNet', data_root='data/imagenet', split='train', pipeline=train_pipeline),
+    dataset=dict(type='ImageNet', data_root=data_root, split='train', pipeline=train_pipeline),
 )
 val_dataloader = dict(
     batch_size=32,
     num_workers=5,
     sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(type='ImageNet', data_root='data/imagenet', split='val', pipeline=test_pipeline),
+    dataset=dict(type='ImageNet', data_root=data_root, split='val', pipeline=test_pipeline),
 )
 test_dataloader = val_dataloader
 

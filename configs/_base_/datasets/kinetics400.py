@@ -1,5 +1,7 @@
 # Kinetics-400, clips of 16 frames, every 4th, at 224x224, with MViT's augmentation; its test takes 5 clips of a video.
 # data/kinetics400/{train.csv,val.csv,train/,val/}: Kinetics' lists, and videos in class folders or not (docs/videos.md)
+data_root = 'data/kinetics400'
+
 data_preprocessor = dict(type='vt.ClipPreprocessor', num_classes=400, mean=[114.75] * 3, std=[57.375] * 3, to_rgb=True)
 
 train_pipeline = [
@@ -53,7 +55,7 @@ train_dataloader = dict(
     sampler=dict(type='RepeatAugSampler', num_repeats=2),  # an epoch takes half of the videos, twice each
     dataset=dict(
         type='vt.VideoDataset',
-        data_root='data/kinetics400',
+        data_root=data_root,
         ann_file='train.csv',
         data_prefix='train',
         missing='skip',
@@ -66,7 +68,7 @@ val_dataloader = dict(
     sampler=dict(type='DefaultSampler', shuffle=False),
     dataset=dict(
         type='vt.VideoDataset',
-        data_root='data/kinetics400',
+        data_root=data_root,
         ann_file='val.csv',
         data_prefix='val',
         missing='skip',
@@ -79,7 +81,7 @@ test_dataloader = dict(
     sampler=dict(type='DefaultSampler', shuffle=False),
     dataset=dict(
         type='vt.VideoDataset',
-        data_root='data/kinetics400',
+        data_root=data_root,
         ann_file='val.csv',
         data_prefix='val',
         missing='skip',

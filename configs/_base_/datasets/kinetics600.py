@@ -2,6 +2,7 @@
 _base_ = 'kinetics400.py'
 
 data_preprocessor = dict(num_classes=600)
-train_dataloader = dict(dataset=dict(data_root='data/kinetics600'))
-val_dataloader = dict(dataset=dict(data_root='data/kinetics600'))
-test_dataloader = dict(dataset=dict(data_root='data/kinetics600'))
+data_root = 'data/kinetics600'
+train_dataloader = dict(dataset=dict(data_root=data_root))
+val_dataloader = dict(dataset=dict(data_root=data_root))
+test_dataloader = dict(dataset=dict(data_root=data_root))

@@ -1,6 +1,8 @@
 # LIP, single-person parsing (20 classes), in data/lip/{train,val}/{images,segmentations}.
 _base_ = 'segmentation_loaders.py'
 
+data_root = 'data/lip'
+
 crop_size = (473, 473)
 train_pipeline = [
     dict(type='LoadImageFromFile'),
@@ -24,7 +26,7 @@ train_dataloader = dict(
     num_workers=8,
     dataset=dict(
         type='LIPDataset',
-        data_root='data/lip',
+        data_root=data_root,
         data_prefix=dict(img_path='train/images', seg_map_path='train/segmentations'),
         pipeline=train_pipeline,
     ),
@@ -32,7 +34,7 @@ train_dataloader = dict(
 val_dataloader = dict(
     dataset=dict(
         type='LIPDataset',
-        data_root='data/lip',
+        data_root=data_root,
         data_prefix=dict(img_path='val/images', seg_map_path='val/segmentations'),
         pipeline=test_pipeline,
     ),

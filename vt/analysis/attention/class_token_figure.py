@@ -40,14 +40,9 @@ def look_over_time(model: nn.Module, attention: str, sample: dict, is_bgr: bool)
     clip = clip[0] if clip.ndim == 5 else clip
     frames = clip[:, None] if clip.ndim == 3 else clip  # 3, T, height, width
     inputs = model.data_preprocessor(batch, False)['inputs']
-    part, sizes = model.get_submodule(attention), []
-    hook = part.register_forward_pre_hook(lambda _, arguments: sizes.append(arguments[1]))
-    try:
-        with record_attention(model) as records:
-            model(inputs[:1], mode='tensor')
-    finally:
-        hook.remove()
-    grid = part.key_size(sizes[0])
+    with record_attention(model) as records:
+        model(inputs[:1], mode='tensor')
+    grid = model.get_submodule(attention).key_size(records[attention].size)
     maps = records[attention].attention[0].mean(dim=0).cpu()  # queries, keys
     num_class_tokens = maps.shape[1] - torch.Size(grid).numel()
     rows = maps[:1] if num_class_tokens else maps

@@ -1,14 +1,12 @@
-"""A trained model and the images that it is shown: of its test set, or a user's own pictures."""
+"""A trained model and the images of its test set that it is shown; a user's own: :mod:`vt.analysis.pictures`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-import mmcv
 import numpy as np
 import torch
-from mmcv.transforms import LoadAnnotations, LoadImageFromFile
 from mmengine.config import Config
-from mmengine.dataset import Compose, pseudo_collate
+from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, pad
@@ -16,7 +14,7 @@ from torch.utils.data import Dataset
 
 from vt.checkpoints.loading import load_weights
 from vt.engine.launch import build_model
-from vt.errors import MissingFileError, UserError
+from vt.errors import UserError
 
 from .token_measures import IGNORED_LABEL
 
@@ -104,43 +102,6 @@ def _fit_labels(labels: Tensor, image_size: Sequence[int], padded_size: Sequence
     labels = interpolate(labels[None].float(), tuple(image_size), mode='nearest-exact')[0].long()
     right, bottom = padded_size[1] - image_size[1], padded_size[0] - image_size[0]
     return pad(labels, (0, right, 0, bottom), value=IGNORED_LABEL)
-
-
-def read_pictures(paths: Iterable[Path], dataset: Dataset, channel_order: str) -> list[dict]:
-    """Pictures of any size as samples without labels, put through the pipeline of a test set.
-
-    Where the test set's own images are no files but in memory, a picture takes the size that the network sees of them,
-    and their ``channel_order``, ``'bgr'`` or ``'rgb'``. What the test set holds is read for that size alone.
-
-    Raises:
-        MissingFileError: a picture is not there.
-        UserError: a file is no picture, or the test set has no pipeline of its own.
-    """
-    if not hasattr(getattr(dataset, 'pipeline', None), 'transforms'):
-        raise UserError(f'{type(dataset).__name__} has no pipeline of its own to put pictures through')
-    steps = [step for step in dataset.pipeline.transforms if not isinstance(step, LoadAnnotations)]
-    images = {str(path): _decode(path, channel_order) for path in paths}
-    if any(isinstance(step, LoadImageFromFile) for step in steps):
-        return [Compose(steps)(dict(img_path=path)) for path in images]
-    dataset.full_init()
-    height, width = dataset[0]['inputs'].shape[-2:]
-    samples = []
-    for path, image in images.items():
-        image = mmcv.imresize(image, (width, height), interpolation='area')
-        sizes = dict(img_shape=(height, width), ori_shape=(height, width))
-        samples.append(Compose(steps)(dict(img=image, img_path=path, **sizes)))
-    return samples
-
-
-def _decode(path: Path, channel_order: str) -> np.ndarray:
-    """The picture, ``(height, width, 3)`` uint8."""
-    if not path.is_file():
-        raise MissingFileError(f'there is no picture {path}')
-    content = path.read_bytes()
-    image = mmcv.imfrombytes(content, backend='cv2') if content else None
-    if image is None:
-        raise UserError(f'{path} is no picture that can be read')
-    return image if channel_order == 'bgr' else np.ascontiguousarray(image[..., ::-1])
 
 
 @torch.no_grad()

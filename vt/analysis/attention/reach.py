@@ -4,7 +4,7 @@ Letters: N batch, K class tokens, P = H * W tokens of the grid, C channels.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -52,28 +52,20 @@ def measure_reaches(
     if not stages:
         raise UserError(f'{type(backbone).__name__} has no stages of blocks; reach is read from vt.TokenBackbone')
     stage = min(stage, len(stages) - 1)
-    parts = [block.attention.part for block in stages[stage].blocks]
-    inputs: dict[nn.Module, tuple] = {}
-    hooks = [part.register_forward_pre_hook(lambda part, args: inputs.update({part: args})) for part in parts]
-    try:
-        with torch.no_grad():
-            backbone(image)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    parts = dict(enumerate(block.attention.part for block in stages[stage].blocks))
+    inputs = recorded_inputs(backbone, parts, image)
     reaches: list[Reach] = []
-    for index, part in enumerate(parts):
-        strengths, cell = measure_reach(part, *inputs[part], place)
+    for index, part in parts.items():
+        strengths, cell = measure_reach(part, *inputs[index], place)
         if not any(torch.equal(each.strengths > 0, strengths > 0) for each in reaches):
             reaches.append(Reach(f'{name}\nstage {stage + 1}, block {index + 1}', strengths, cell))
     return reaches
 
 
-@torch.enable_grad()
 def measure_reach(
     part: nn.Module, x: Tensor, size: tuple[int, int], place: tuple[float, float]
 ) -> tuple[Tensor, tuple[int, int] | None]:
-    """How much one token of an attention's result changes with each token that comes, by the gradient of a random sum.
+    """How much one token of an attention's result changes with each token that comes, see :func:`influences`.
 
     Args:
         part: called with ``(x, size)``.
@@ -82,26 +74,75 @@ def measure_reach(
         place: of the token, as in :func:`measure_reaches`; of an attention of class tokens alone it is the first one.
 
     Returns:
-        ``(H, W)``, the norm over the channels in parts of the largest; and the row and column of the token.
+        ``(H, W)``, in parts of the largest; and the row and column of the token.
     """
-    x = x.detach().double().requires_grad_()
     part = part.double()
-    result = part(x, size)
-    out_size = part.out_size(size) if hasattr(part, 'out_size') else size
-    num_class_tokens = result.shape[1] - math.prod(out_size)
+    args = (x.double(), size)
+    out_size = grids(part, args)[1]
+    with torch.no_grad():
+        is_of_classes = part(*args).shape[1] < math.prod(out_size)
     cell = tuple(min(side - 1, int(share * side)) for share, side in zip(place, out_size))
-    index = 0 if num_class_tokens < 0 else num_class_tokens + cell[0] * out_size[1] + cell[1]
-    directions = torch.randn(result.shape[-1], generator=torch.Generator().manual_seed(0), dtype=result.dtype)
-    (gradient,) = torch.autograd.grad((result[0, index] * directions).sum(), x)
-    strengths = gradient[0, -math.prod(size) :].norm(dim=-1).unflatten(0, size)
+    index = None if is_of_classes else cell[0] * out_size[1] + cell[1]
+    strengths = influences(part, args, [index])[0].unflatten(0, size)
     part.float()
     strengths = strengths / strengths.max()
     shown = (
-        None
-        if num_class_tokens < 0
-        else tuple(int((own + 0.5) * all_ / out) for own, all_, out in zip(cell, size, out_size))
+        None if is_of_classes else tuple(int((own + 0.5) * all_ / out) for own, all_, out in zip(cell, size, out_size))
     )
     return strengths.where(strengths > NONE, 0).float(), shown
+
+
+@torch.enable_grad()
+def influences(part: Callable, args: tuple, places: Sequence[int | None]) -> Tensor:
+    """How much some places of a part's result change with each place that comes, by the gradient of a random sum.
+
+    Args:
+        part: called with ``args``; of several results the first counts.
+        args: of one image: a map ``(1, C, H, W)`` or tokens ``(1, K + P, C)`` first; what follows is held fixed.
+        places: of the result's grid, counted row by row; None is the first class token.
+
+    Returns:
+        ``(len(places), P)``, the norm over the channels that come.
+    """
+    size, out_size = grids(part, args)
+    number = len(places)
+    x = args[0].detach().repeat_interleave(number, dim=0).requires_grad_()
+    fixed = [each.detach().repeat_interleave(number, dim=0) if isinstance(each, Tensor) else each for each in args[1:]]
+    result = part(x, *fixed)
+    tokens = _as_tokens(result[0] if isinstance(result, tuple) else result)
+    classes = max(0, tokens.shape[1] - math.prod(out_size))
+    rows = [0 if place is None else classes + place for place in places]
+    directions = torch.randn(tokens.shape[-1], generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    (gradient,) = torch.autograd.grad((tokens[range(number), rows] @ directions.to(tokens)).sum(), x)
+    return _as_tokens(gradient)[:, -math.prod(size) :].norm(dim=-1)
+
+
+def grids(part: Callable, args: tuple) -> tuple[tuple[int, int], tuple[int, int]]:
+    """H and W of the grid that comes to a part and of the one that leaves it; of tokens the size is the second arg."""
+    size = tuple(args[0].shape[-2:]) if args[0].dim() == 4 else tuple(args[1])
+    return size, part.out_size(size) if hasattr(part, 'out_size') else size
+
+
+def recorded_inputs(model: nn.Module, parts: dict, images: Tensor) -> dict:
+    """What comes to each part of a model in a forward pass, by the parts' keys."""
+    inputs: dict = {}
+
+    def record(key) -> Callable:
+        return lambda part, args: inputs.update({key: args})
+
+    hooks = [part.register_forward_pre_hook(record(key)) for key, part in parts.items()]
+    try:
+        with torch.no_grad():
+            model(images)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return {key: inputs[key] for key in parts}
+
+
+def _as_tokens(x: Tensor) -> Tensor:
+    """A map ``(N, C, H, W)`` as tokens ``(N, P, C)``; tokens as they are."""
+    return x.flatten(2).transpose(1, 2) if x.dim() == 4 else x
 
 
 def draw_reaches(image: Tensor, reaches: Sequence[Reach]) -> Figure:

@@ -45,13 +45,25 @@ def measure_tokenizers(
         with torch.no_grad(), record_attention(model) as records:
             model(inputs, mode='tensor')
         for owner, names in owners.items():
-            maps = [records[name].attention.mean(dim=1).double() for name in names]  # of each 1, L, H, W
-            relation = _relation_weights(records, owner, sum(attention.shape[1] for attention in maps))
-            values = measure_tokens(maps, relation, inputs.shape[-2:], labels, background)
-            for name, attention, value in zip(names, maps, values):
+            values = measure_records(records, owner, names, inputs.shape[-2:], labels, background)
+            for name, value in zip(names, values):
                 measured[name].append(value)
-                sizes[name].add('{}x{}'.format(*attention.shape[-2:]))
+                sizes[name].add('{}x{}'.format(*records[name].attention.shape[-2:]))
     return {name: dict(map=' '.join(sorted(sizes[name]))) | _summarise(images) for name, images in measured.items()}
+
+
+def measure_records(
+    records: dict[str, Record],
+    owner: str,
+    tokenizers: Sequence[str],
+    image_size: tuple[int, int],
+    labels: Tensor | None = None,
+    background: Sequence[int] = (0,),
+) -> list[dict[str, Tensor]]:
+    """All measures of the tokens of an owner's tokenizers, see :func:`measure_tokens`, the mean over heads of each."""
+    maps = [records[name].attention.mean(dim=1).double() for name in tokenizers]  # of each N, L, H, W
+    relation = _relation_weights(records, owner, sum(attention.shape[1] for attention in maps))
+    return measure_tokens(maps, relation, image_size, labels, background)
 
 
 def tokenizers_by_owner(model: nn.Module) -> dict[str, list[str]]:
@@ -68,7 +80,7 @@ def tokenizers_by_owner(model: nn.Module) -> dict[str, list[str]]:
 
 
 def _relation_weights(records: dict[str, Record], owner: str, num_tokens: int) -> Tensor | None:
-    """W, ``(1, L, L)``; None for a relation without self-attention, or among other tokens than the tokenizers made."""
+    """W, ``(N, L, L)``; None for a relation without self-attention, or among other tokens than the tokenizers made."""
     record = records.get(f'{owner}.relation'.removeprefix('.'))
     if record is None or record.attention.shape[-1] != num_tokens:
         return None

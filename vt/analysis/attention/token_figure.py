@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from matplotlib import colormaps
 from matplotlib.figure import Figure
 from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
@@ -43,14 +44,19 @@ def look(model: nn.Module, tokenizer: str, sample: dict, is_bgr: bool) -> tuple[
     Returns:
         The padded image, ``(3, height, width)``, and the maps of the tokenizer of that name, ``(heads, L, H, W)``.
     """
+    image, inputs = seen_by(model, sample, is_bgr)
+    with record_attention(model) as records:
+        model(inputs, mode='tensor')
+    return image, records[tokenizer].attention[0].cpu()
+
+
+def seen_by(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
+    """A sample's padded image, RGB in 0 to 1, ``(3, height, width)``, and what the network gets, ``(1, 3, ...)``."""
     batch = pseudo_collate([sample])
     image = batch['inputs'][0].float() / 255  # 3, height, width
     inputs = model.data_preprocessor(batch, False)['inputs']
-    with record_attention(model) as records:
-        model(inputs, mode='tensor')
     bottom, right = inputs.shape[-2] - image.shape[-2], inputs.shape[-1] - image.shape[-1]
-    image = pad(image.flip(0) if is_bgr else image, (0, right, 0, bottom))
-    return image, records[tokenizer].attention[0].cpu()
+    return pad(image.flip(0) if is_bgr else image, (0, right, 0, bottom)), inputs
 
 
 def draw_attention(images: Sequence[Tensor], attention: Sequence[Tensor], titles: Sequence[str]) -> Figure:
@@ -70,9 +76,8 @@ def draw_attention(images: Sequence[Tensor], attention: Sequence[Tensor], titles
         pixels = image.permute(1, 2, 0).numpy()
         cells[0].imshow(pixels)
         cells[0].set_ylabel(title, fontsize=9)
-        for cell, token_map in zip(cells[1:], _brightness(maps, image.shape[1:])):
-            cell.imshow(0.6 * pixels)
-            cell.imshow(token_map, cmap='inferno', alpha=0.85 * token_map, vmin=0, vmax=1)
+        for cell, glowing in zip(cells[1:], glow(image, maps.mean(dim=0))):
+            cell.imshow(glowing)
     for column, cell in enumerate(axes[0]):
         cell.set_title(f'token {column}' if column else 'image', fontsize=9)
     for cell in axes.flat:
@@ -82,8 +87,18 @@ def draw_attention(images: Sequence[Tensor], attention: Sequence[Tensor], titles
     return figure
 
 
-def _brightness(attention: Tensor, size: tuple[int, int]) -> np.ndarray:
-    """Maps ``(heads, L, H, W)`` at the image's size, each from 0 to 1, ``(L, height, width)``."""
-    maps = interpolate(attention.mean(dim=0)[None], size, mode='bilinear')[0]
+def glow(image: Tensor, maps: Tensor) -> np.ndarray:
+    """An image once for each map, dark, and glowing from the map's weakest pixel, clear, to its strongest, bright.
+
+    Args:
+        image: RGB in 0 to 1, ``(3, height, width)``.
+        maps: ``(L, H, W)``, of any size.
+
+    Returns:
+        ``(L, height, width, 3)`` in 0 to 1.
+    """
+    maps = interpolate(maps[None], image.shape[1:], mode='bilinear')[0]  # L, height, width
     low, high = maps.amin(dim=(-2, -1), keepdim=True), maps.amax(dim=(-2, -1), keepdim=True)
-    return ((maps - low) / (high - low).clamp(min=torch.finfo(maps.dtype).tiny)).numpy()
+    bright = ((maps - low) / (high - low).clamp(min=torch.finfo(maps.dtype).tiny)).numpy()
+    opacity = 0.85 * bright[..., None]
+    return (1 - opacity) * 0.6 * image.permute(1, 2, 0).numpy() + opacity * colormaps['inferno'](bright)[..., :3]

@@ -14,6 +14,7 @@ from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS, TRANSFORMS
 
+from vt.datasets.rows import RowsDataset
 from vt.engine.checks.config_walk import accepted_arguments
 from vt.engine.config_files import leaves
 from vt.errors import UserError
@@ -110,7 +111,8 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> None:
 def find_sources(cfg: Config, splits: tuple[str, ...], with_digest: bool = False) -> Iterator[Source]:
     """The data sets of a config below wrappers such as ``RepeatDataset``, each once."""
     seen = []
-    head = cfg.get('model', {}).get('head')
+    model = cfg.get('model', {})
+    head = model.get('head') or model.get('decode_head')
     num_classes = head.get('num_classes') if isinstance(head, dict) else None
     with DATASETS.switch_scope_and_registry(cfg.get('default_scope')) as registry:
         for split in splits:
@@ -129,7 +131,8 @@ def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, 
     if not pipeline and 'pipeline' in names:
         raise UserError(f'{split}_dataloader has a data set without a pipeline: set pipeline=[...] of {cfg["type"]}')
     root = cfg.get('data_root')
-    if root and '://' not in root and not cfg.get('download'):
+    is_folder = not cfg.get('download') and not issubclass(built_by, RowsDataset)
+    if root and '://' not in root and is_folder:
         os.scandir(root).close()  # some data sets only assert it
     light = dict(lazy_init=True, serialize_data=False, pipeline=[])
     dataset = registry.build(cfg | {name: value for name, value in light.items() if takes_any or name in names})

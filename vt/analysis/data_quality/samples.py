@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from io import BytesIO
 from pathlib import Path
 
 import cv2
 import numpy as np
 from mmcv.transforms import BaseTransform
+from mmengine import fileio
 from PIL import Image
 
+from vt.datasets.row_pictures import PREFIX
 from vt.engine.errors import in_one_line
 
 # Modes, as Pillow names them, that every decoder turns into the right colours.
@@ -106,21 +109,22 @@ class SampleCheck:
     def _look_at_image(self, info: dict, sample: Sample) -> None:
         path = info['img_path']
         try:
-            if _is_local(path, self.load_image):
-                self._look_at_file(path, sample)
+            if (source := _source(path, self.load_image)) is not None:
+                self._look_at_file(path, source, sample)
             if not sample.problems:
                 sample.size = self.load_image(dict(img_path=path))['img_shape'][:2]
         except Exception as error:  # a decoder's, of any type
             sample.problems.append(Problem('unreadable', path, f'cannot be read: {in_one_line(error)}'))
 
-    def _look_at_file(self, path: str, sample: Sample) -> None:
+    def _look_at_file(self, path: str, source: Path | BytesIO, sample: Sample) -> None:
         """What shows of an image without the pipeline's own reader."""
-        if not Path(path).is_file():
+        if _is_missing(source):
             sample.problems.append(Problem('missing', path, 'is not there'))
             return
         if self.with_digest:
-            sample.digest = blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
-        with Image.open(path) as opened:
+            content = source.read_bytes() if isinstance(source, Path) else source.getvalue()
+            sample.digest = blake2b(content, digest_size=16).hexdigest()
+        with Image.open(source) as opened:
             sample.mode = opened.mode
             if cv2.__version__ < '5':  # it fills up truncated images without a word
                 opened.load()
@@ -142,7 +146,8 @@ class SampleCheck:
     def _look_at_mask(self, info: dict, sample: Sample) -> None:
         mask = info['seg_map_path']
         try:
-            problem = self._wrong_mask(mask, info['img_path']) if _is_local(mask, self.load_mask) else None
+            source = _source(mask, self.load_mask)
+            problem = None if source is None else self._wrong_mask(mask, source, info['img_path'])
             labels = None if problem else self.load_mask(dict(info, seg_fields=[]))['gt_seg_map']
         except Exception as error:
             problem = Problem('unreadable', mask, f'cannot be read: {in_one_line(error)}')
@@ -155,10 +160,10 @@ class SampleCheck:
             self._compare(labels, info['img_path'], mask, sample)
 
     @staticmethod
-    def _wrong_mask(mask: str, image: str) -> Problem | None:
-        if not Path(mask).is_file():
+    def _wrong_mask(mask: str, source: Path | BytesIO, image: str) -> Problem | None:
+        if _is_missing(source):
             return Problem('missing', mask, f'is not there: it is the mask of {image}')
-        with Image.open(mask) as opened:
+        with Image.open(source) as opened:
             if opened.mode not in MASK_MODES:
                 message = f'is of mode {opened.mode}: a mask holds one 8-bit class number a pixel'
                 return Problem('mode', mask, message)
@@ -190,6 +195,12 @@ def wrong_label(info: dict, num_classes: int | None, name: str) -> Problem | Non
     )
 
 
-def _is_local(path: str, step: BaseTransform) -> bool:
-    """Whether a step reads a file of this machine, and not by a client of a remote store."""
-    return '://' not in path and not getattr(step, 'backend_args', None)
+def _source(path: str, step: BaseTransform) -> Path | BytesIO | None:
+    """A file of this machine, or what a row of a data set holds; None where a client of a remote store reads it."""
+    if path.startswith(f'{PREFIX}://'):
+        return BytesIO(fileio.get(path))
+    return None if '://' in path or getattr(step, 'backend_args', None) else Path(path)
+
+
+def _is_missing(source: Path | BytesIO) -> bool:
+    return isinstance(source, Path) and not source.is_file()

@@ -1,0 +1,34 @@
+# Images and labels of any data set that Hugging Face's library `datasets` reads on this machine (extra [datasets]):
+# set data_root, a folder or file, and num_classes in the model; and splits and columns, if their names differ.
+_base_ = 'imagenet_bs32.py'
+
+data_root = 'data/images'
+data_preprocessor = dict(num_classes=None)  # only mixing of images needs it
+
+# VT's tools enter data_root where a data set leaves its own open.
+train_dataloader = dict(
+    dataset=dict(
+        _delete_=True,
+        type='vt.HuggingFaceDataset',
+        data_root=None,
+        split='train',
+        image='image',
+        label='label',
+        pipeline={{_base_.train_pipeline}},
+    )
+)
+val_dataloader = dict(
+    dataset=dict(
+        _delete_=True,
+        type='vt.HuggingFaceDataset',
+        data_root=None,
+        split='validation',
+        image='image',
+        label='label',
+        pipeline={{_base_.test_pipeline}},
+    )
+)
+test_dataloader = val_dataloader
+
+val_evaluator = dict(topk=(1,))
+test_evaluator = val_evaluator

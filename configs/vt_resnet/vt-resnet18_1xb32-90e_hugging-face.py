@@ -1,0 +1,16 @@
+# VT-ResNet-18 on images and labels of any data set that Hugging Face's library `datasets` reads here: Arrow, Parquet,
+# ImageFolder, saved or cached. The recipe is that of the image folder; load_from begins with trained weights.
+# python tools/train.py configs/vt_resnet/vt-resnet18_1xb32-90e_hugging-face.py \
+#     --cfg-options data_root=<data set> model.head.num_classes=<classes> load_from=<checkpoint>
+_base_ = [
+    '../_base_/models/vt-resnet18.py',
+    '../_base_/datasets/hugging-face_bs32.py',
+    '../_base_/schedules/sgd_bs256-90e_clip.py',
+    '../_base_/default_runtime.py',
+]
+
+model = dict(head=dict(num_classes=2, topk=(1,)))
+
+# The recipe's 0.1 is for a batch of 256.
+optim_wrapper = dict(optimizer=dict(lr=0.0125))
+auto_scale_lr = dict(base_batch_size=32)

@@ -1,0 +1,188 @@
+"""A saved model predicts what it did, from a folder or a hub; nothing that is no data or no part gets in."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from apis.hub_server import TOKEN, serve
+from apis.small_models import SMALL, make
+from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
+
+from vt import apis
+from vt.apis.folders import read_folder
+from vt.apis.hub import HubModel
+from vt.errors import FileError, MissingFileError, UserError
+
+CLASSIFIER = 'vt-resnet18-half_digits'
+
+
+@pytest.fixture(scope='module')
+def saved(tmp_path_factory):
+    """Of each small model its config, itself, a sample of its test set, and the folder that it was saved to."""
+    folder, models = tmp_path_factory.mktemp('some models'), {}
+    for name in SMALL:
+        config, _, model, sample = make(folder, name)
+        HubModel(model).save_pretrained(folder / 'saved' / name)
+        models[name] = config, model, sample, folder / 'saved' / name
+    return models
+
+
+def scores(prediction):
+    return prediction.pred_score if 'pred_score' in prediction else prediction.seg_logits.data
+
+
+@torch.no_grad()
+def predict(model, sample):
+    return scores(model.test_step(pseudo_collate([sample]))[0])
+
+
+@pytest.mark.parametrize('name', SMALL)
+def test_a_saved_model_predicts_the_same_bits(name, saved):
+    config, model, sample, folder = saved[name]
+    assert {path.name for path in folder.iterdir()} == {'config.json', 'model.safetensors', 'README.md'}
+    assert read_folder(folder).model == model.cfg.model  # tuples are tuples
+    for again in (
+        HubModel.from_pretrained(folder).model,
+        apis.get_model(str(folder), pretrained=True),
+        apis.get_model(config, pretrained=folder),
+    ):
+        assert not again.training
+        assert torch.equal(predict(again, sample), predict(model, sample))
+        assert list(again.dataset_meta['classes']) == list(model.dataset_meta['classes'])
+    assert not torch.equal(predict(apis.get_model(folder, pretrained=False), sample), predict(model, sample))
+
+
+@pytest.mark.parametrize('name', list(SMALL)[:2])
+def test_inferencers_take_a_folder(name, saved):
+    _, model, _, folder = saved[name]
+    picture = np.random.default_rng(0).integers(0, 256, (50, 70, 3), np.uint8)
+    results = []
+    for inferencer in (apis.inferencer_of(model), apis.inferencer_of(folder)):
+        (batch,) = inferencer.preprocess([picture])
+        results.append((scores(inferencer.forward(batch)[0]), [*inferencer.classes]))
+    assert torch.equal(results[0][0], results[1][0])
+    assert results[0][1] == results[1][1]
+
+
+def test_paths_of_this_machine_are_not_saved(saved, tmp_path):
+    _, model, *_ = saved[CLASSIFIER]
+    cfg = Config(model.cfg.to_dict())
+    cfg.test_dataloader.dataset.update(type='CustomDataset', data_root=str(tmp_path / 'own data'), data_prefix='val')
+    cfg.test_dataloader.dataset.pop('split')
+    HubModel(model, cfg).save_pretrained(tmp_path / 'saved')
+    assert str(tmp_path) not in (tmp_path / 'saved/config.json').read_text()
+    assert apis.get_model(tmp_path / 'saved').cfg.test_dataloader.dataset.data_root == 'own data'
+
+
+PUSH = """
+import sys, torch
+from vt import apis
+from vt.apis.hub import HubModel
+model = apis.get_model(sys.argv[1])
+assert '/me/digits/commit/' in HubModel(model).push_to_hub('digits')
+fetched = HubModel.from_pretrained('me/digits').model
+images = torch.rand(2, 3, 32, 32)
+assert torch.equal(fetched(images), model(images))
+for name in ('me/nothing', 'me/empty'):
+    try:
+        HubModel.from_pretrained(name)
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_a_model_is_pushed_to_a_hub_and_fetched(saved, tmp_path):
+    *_, folder = saved[CLASSIFIER]
+    with serve() as hub:
+        hub.repositories['me/empty'] = {}
+        env = dict(os.environ, HF_ENDPOINT=hub.address, HF_HOME=str(tmp_path), HF_TOKEN=TOKEN.split()[1])
+        command = [sys.executable, '-c', PUSH, folder]
+        result = subprocess.run(command, capture_output=True, text=True, env=env, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    pushed = hub.repositories['me/digits']
+    assert pushed == {path.name: path.read_bytes() for path in folder.iterdir()}
+    lines = [line for line in result.stdout.splitlines() if line.startswith('there is no folder me/')]
+    assert len(lines) == 2
+    assert all('and it was not fetched from the hub: 404 ' in line for line in lines)
+
+
+def spoil(content, change):
+    """The text of a config of a saved model with a setting of it changed."""
+    *way, last = change[0].split('.')
+    place = content = json.loads(content)
+    for key in way:
+        place = place[key]
+    place[last] = change[1]
+    return json.dumps(content)
+
+
+BAD = {
+    'another kind': ('{"architectures": ["ResNet"]}', 'is the config of something else than a model'),
+    'no JSON': ('model = dict()', 'is damaged or no JSON'),
+    'too deep': ('[' * 200_000, 'is damaged or no JSON'),
+    'a later format': (('format', 2), 'has format 2, this VT reads 1'),
+    'no model': (('config', {}), "lacks what describes a model (KeyError: 'default_scope')"),
+    'a function': (('config.model.neck.type', 'os.system'), "model.neck.type='os.system' is no registered part"),
+    'a module': (('config.model.head.loss.type', 'antigravity'), "loss.type='antigravity' is no registered part"),
+    'of no registry': (('config.test_dataloader.dataset.type', 'vt.apis.get_model'), 'is no registered part'),
+    'of the test set': (('config.test_dataloader.dataset.pipeline', [dict(type='os.abort')]), 'is no registered part'),
+    'no name': (('config.model.neck.type', ['vt.TokenAverage']), 'is no registered part'),
+    'another scope': (('config.default_scope', 'os'), "default_scope='os' is none of mmpretrain, mmseg"),
+    'unknown option': (('config.model.backbone.depht', 18), "VTResNet has no argument 'depht'"),
+    'weights of another model': (
+        ('config.model.head.num_classes', 3),
+        "is not the model's: head.fc.weight is (10, 64)",
+    ),
+}
+
+
+@pytest.mark.parametrize('kind', BAD)
+def test_a_bad_config_is_one_line_and_nothing_of_it_is_run(kind, saved, tmp_path):
+    *_, folder = saved[CLASSIFIER]
+    content, message = BAD[kind]
+    shutil.copytree(folder, tmp_path / 'bad')
+    config = tmp_path / 'bad/config.json'
+    config.write_text(content if isinstance(content, str) else spoil(config.read_text(), content))
+    for read in (HubModel.from_pretrained, apis.get_model):
+        with pytest.raises(UserError) as error:
+            read(tmp_path / 'bad')
+        assert message in str(error.value)
+        assert '\n' not in str(error.value)
+    assert 'antigravity' not in sys.modules
+
+
+@pytest.mark.parametrize('name', ['config.json', 'model.safetensors'])
+def test_a_folder_without_a_file_is_one_line(name, saved, tmp_path):
+    shutil.copytree(saved[CLASSIFIER][3], tmp_path / 'bad')
+    (tmp_path / 'bad' / name).unlink()
+    for read in (HubModel.from_pretrained, apis.get_model, apis.inferencer_of):
+        with pytest.raises(MissingFileError, match=f'holds no {name}: give a folder that save_pretrained wrote'):
+            read(tmp_path / 'bad')
+
+
+def test_what_can_not_be_saved_is_one_line(saved, tmp_path):
+    _, model, _, folder = saved[CLASSIFIER]
+    for place in (folder / 'config.json', folder / 'config.json/below'):  # a file where a folder is needed
+        with pytest.raises(FileError, match=r'could not be written .*: mend its permissions'):
+            HubModel(model).save_pretrained(place)
+    with pytest.raises(UserError, match='Linear has no config with it: give cfg'):
+        HubModel(torch.nn.Linear(1, 1)).save_pretrained(tmp_path)
+    cfg = Config(model.cfg.to_dict())
+    cfg.model.head.loss = dict(type=torch.nn.CrossEntropyLoss)
+    with pytest.raises(UserError, match=r'config\.model\.head\.loss\.type is .*, which is no data'):
+        HubModel(model, cfg).save_pretrained(tmp_path)
+    with pytest.raises(FileError, match='there is no folder nowhere/at all, and it was not fetched'):
+        HubModel.from_pretrained('nowhere/at all')
+
+
+def test_without_the_extra_one_line_says_so(monkeypatch):
+    monkeypatch.delitem(sys.modules, 'vt.apis.hub')
+    monkeypatch.setitem(sys.modules, 'huggingface_hub', None)
+    with pytest.raises(UserError, match=r"needs huggingface_hub: pip install 'visual-transformers\[hub\]'"):
+        import vt.apis.hub  # noqa: F401

@@ -1,0 +1,145 @@
+"""Predictions on files equal those on the test set's own samples; tokens equal the recorder's."""
+
+import mmcv
+import numpy as np
+import pytest
+import torch
+from apis.small_models import make, write_picture
+from mmengine.dataset import pseudo_collate
+from mmseg.apis import MMSegInferencer
+from video.written_videos import write
+
+from vt import apis, record_attention
+from vt.errors import UserError
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp('some models')
+
+
+@pytest.fixture(scope='module')
+def classifier(folder):
+    return make(folder, 'vt-resnet18-half_digits')
+
+
+@pytest.fixture(scope='module')
+def segmentor(folder):
+    return make(folder, 'vt-fpn_r18_digit-scenes')
+
+
+@pytest.fixture(scope='module')
+def video_model(folder):
+    return make(folder, 'mvit-tiny_moving-digits')
+
+
+@torch.no_grad()
+def predict(model, sample):
+    return model.test_step(pseudo_collate([sample]))
+
+
+def test_a_picture_of_the_networks_size_is_classified_as_the_sample_that_it_is(classifier, tmp_path):
+    config, checkpoint, model, sample = classifier
+    picture = write_picture(tmp_path / 'digit.png', sample['inputs'].flip(0))  # RGB in memory
+    (expected,) = predict(model, sample)
+    for inferencer in (apis.ClassificationInferencer(config, checkpoint), apis.ClassificationInferencer(model)):
+        for given in (str(picture), mmcv.imread(picture)):
+            (result,) = inferencer(given)
+            assert result['pred_scores'] == pytest.approx(expected.pred_score.numpy(), abs=1e-6)
+            assert result['pred_class'] == str(int(expected.pred_label))
+    names = apis.ClassificationInferencer(model, classes=list('abcdefghij'))
+    assert names(str(picture))[0]['pred_class'] == 'abcdefghij'[int(expected.pred_label)]
+
+
+def test_batches_change_nothing_and_other_sizes_do(classifier, tmp_path):
+    _, _, model, sample = classifier
+    inferencer = apis.inferencer_of(model)
+    large = np.random.default_rng(0).integers(0, 256, (50, 70, 3), np.uint8)
+    given = [str(write_picture(tmp_path / 'a.png', sample['inputs'])), large, mmcv.imrescale(large, 2)]
+    together = inferencer(given, batch_size=2)
+    apart = [inferencer(one)[0] for one in given]
+    for one, other in zip(together, apart):
+        assert one['pred_scores'] == pytest.approx(other['pred_scores'], abs=1e-6)
+    height, width = inferencer.draw(inferencer.pixels(large), _predict(inferencer, large)[0]).shape[:2]
+    assert (height, width) == (256, 358)  # it is enlarged, to be read
+
+
+def _predict(inferencer, *inputs):
+    return [prediction for batch in inferencer.preprocess(inputs) for prediction in inferencer.forward(batch)]
+
+
+def test_a_scene_is_segmented_as_the_sample_that_it_is_and_any_other_at_its_size(segmentor, tmp_path):
+    config, checkpoint, model, sample = segmentor
+    picture = write_picture(tmp_path / 'scene.png', sample['inputs'])
+    expected = predict(model, sample)[0].pred_sem_seg.data[0]
+    inferencer = apis.SegmentationInferencer(config, checkpoint)
+    assert np.array_equal(inferencer(str(picture))['predictions'], expected)
+    assert inferencer.classes[0] == 'background'
+    large = np.random.default_rng(0).integers(0, 256, (90, 70, 3), np.uint8)
+    result = inferencer([large, str(picture)], batch_size=2, return_vis=True)
+    assert [labels.shape for labels in result['predictions']] == [(90, 70), (128, 128)]
+    assert np.array_equal(result['predictions'][1], expected)
+    assert inferencer.draw(inferencer.pixels(large), _predict(inferencer, large)[0]).shape == large.shape
+
+
+def test_mmsegmentations_own_inferencer_takes_the_path_of_a_config():
+    path = str(apis.find_config('vt-fpn_r50_4xb4-160k_ade20k-512x512'))
+    with pytest.warns(UserWarning, match='Checkpoint is not loaded'):
+        inferencer = MMSegInferencer(path, device='cpu', show_progress=False)
+    labels = inferencer(np.zeros((64, 64, 3), np.uint8))['predictions']
+    assert labels.shape == (64, 64)
+
+
+def test_a_video_is_classified_as_the_sample_that_it_is(video_model, tmp_path):
+    config, checkpoint, model, sample = video_model
+    frames = [frame.permute(1, 2, 0).contiguous().numpy() for frame in sample['inputs'].unbind(1)]
+    video = write(tmp_path / 'digits.avi', frames, 'FFV1', size=(32, 32))
+    (expected,) = predict(model, sample)
+    inferencer = apis.inferencer_of(config, checkpoint)
+    (result,) = inferencer(str(video))
+    assert result['pred_scores'] == pytest.approx(expected.pred_score.numpy(), abs=2e-3)  # the codec's colours round
+    assert inferencer.pixels(video).shape == (32, 8 * 32, 3)
+    assert inferencer.draw(inferencer.pixels(video), expected).shape == (256, 8 * 256, 3)
+    longer = write(tmp_path / 'twice.avi', [frame for frame in frames for _ in range(2)], 'FFV1', size=(32, 32))
+    assert inferencer([str(video), str(longer)], batch_size=2)[1]['pred_label'] in range(8)
+
+
+@pytest.mark.parametrize(
+    ('content', 'message'), [(None, 'there is no picture '), (b'', 'is no picture'), (b'text', 'is no picture')]
+)
+def test_what_is_no_picture_is_one_line(content, message, classifier, tmp_path):
+    path = tmp_path / 'some.png'
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        apis.ClassificationInferencer(classifier[2])(str(path))
+
+
+def test_a_checkpoint_of_another_model_is_one_line(classifier, segmentor):
+    with pytest.raises(UserError, match="is not the model's: of "):
+        apis.inferencer_of(segmentor[0], classifier[1])
+    with pytest.raises(UserError, match='no weights of '):
+        apis.inferencer_of(classifier[0])
+
+
+def test_tokens_maps_and_attention_are_the_recorders(classifier, segmentor):
+    *_, model, sample = classifier
+    images = model.data_preprocessor(pseudo_collate([sample, sample]), False)['inputs']
+    model.train()
+    extracted = apis.extract_tokens(model, images)
+    assert model.training
+    model.eval()
+    with torch.no_grad(), record_attention(model) as records:
+        model(images)
+    assert extracted.attention.keys() == records.keys() == extracted.tokens.keys() | extracted.maps.keys()
+    for name, record in records.items():
+        assert torch.equal(extracted.attention[name], record.attention)
+        assert torch.equal((extracted.tokens | extracted.maps)[name], record.output)
+    assert extracted.tokens['backbone.layer4.0.tokenizer'].shape == (2, 4, 64)
+    picture = sample['inputs'].flip(0).permute(1, 2, 0).contiguous().numpy()
+    again = apis.extract_tokens(model, [picture, picture])
+    assert torch.equal(again.tokens['backbone.layer4.0.tokenizer'], extracted.tokens['backbone.layer4.0.tokenizer'])
+    large = np.zeros((60, 80, 3), np.uint8)
+    scenes = apis.extract_tokens(segmentor[2], [large])
+    assert scenes.attention['neck.tokenizers.0'].shape == (1, 1, 3, 32, 32)
+    assert scenes.maps['neck.projectors.0'].shape[-2:] == (32, 32)

@@ -1,0 +1,92 @@
+"""Models by name: listed, built, loaded, and known to MMPretrain's own functions once it is asked for."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from apis.small_models import make
+from mmengine.config import Config
+from tool_runner import ROOT
+
+from vt import apis
+from vt.errors import UserError
+
+
+def test_every_config_has_one_name_and_is_found_by_it():
+    paths = [path for path in (ROOT / 'configs').rglob('*.py') if '_base_' not in path.parts]
+    assert apis.list_models() == sorted(path.stem for path in paths)
+    assert {apis.find_config(path.stem.upper()) for path in paths} == set(paths)
+    assert apis.list_models('vt-resnet*_digits') == apis.list_models('VT-ResNet*_digits')
+    assert 'vt-resnet18_digits' in apis.list_models('vt-resnet18')
+    assert apis.list_models('no-such') == []
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'overrides', 'message'),
+    [
+        (['vt-resnet18_digit'], {}, "there is no model 'vt-resnet18_digit': did you mean vt-resnet18_digits or "),
+        (['qqqq'], {}, "there is no model 'qqqq': none is like it"),
+        (['nowhere.py'], {}, 'there is no config nowhere.py'),
+        (['vt-resnet18_digits', True], {}, 'no weights of vt-resnet18_digits are published: train it, and give'),
+        (['vt-resnet18_digits', 'nowhere.pth'], {}, 'there is no checkpoint nowhere.pth'),
+        (['vt-resnet18_digits'], dict(backbone=dict(depht=34)), "model.backbone: VTResNet has no argument 'depht'"),
+        (['vt-resnet18_digits'], dict(backbone=dict(groups=3)), 'in_channels=256 is not divisible by groups=3'),
+    ],
+)
+def test_what_is_no_model_is_one_line(arguments, overrides, message):
+    with pytest.raises(UserError) as error:
+        apis.get_model(*arguments, **overrides)
+    assert message in str(error.value)
+    assert '\n' not in str(error.value)
+
+
+def test_a_model_has_its_checkpoint_its_config_and_its_classes(tmp_path):
+    config, checkpoint, model, _ = make(tmp_path, 'vt-resnet18-half_digits')
+    images = torch.rand(2, 3, 32, 32)
+    for source in (config, str(config), Config.fromfile(config)):
+        loaded = apis.get_model(source, checkpoint, 'cpu')
+        assert not loaded.training
+        assert torch.equal(loaded(images), model(images))
+        assert loaded.cfg.model.backbone.num_tokens == 4
+        assert loaded.dataset_meta['classes'] == tuple('0123456789')
+    assert torch.equal(apis.init_model(config, checkpoint, 'cpu')(images), model(images))
+    three = apis.get_model('vt-resnet18-half_digits', head=dict(num_classes=3))
+    assert three.head.fc.out_features == 3
+    with pytest.raises(UserError, match="is not the model's: "):
+        apis.get_model('vt-resnet18-half_digits', checkpoint)
+
+
+def test_classes_of_a_checkpoint_are_the_models(tmp_path):
+    config, checkpoint, model, _ = make(tmp_path, 'vt-resnet18-half_digits')
+    classes = list('abcdefghij')
+    torch.save(dict(state_dict=model.state_dict(), meta=dict(dataset_meta=dict(classes=classes))), checkpoint)
+    assert apis.get_model(config, checkpoint).dataset_meta['classes'] == classes
+
+
+HUB = """
+import sys
+import numpy as np
+import mmpretrain
+import vt
+from vt import apis
+apis.list_models()
+assert mmpretrain.list_models('vt-') == []
+apis.register_models(); apis.register_models()
+assert mmpretrain.list_models('vt-resnet') == apis.list_models('vt-resnet')
+model = mmpretrain.get_model('vt-resnet18_8xb32-90e_in1k', head=dict(num_classes=10))
+assert type(model.backbone) is vt.VTResNet
+config, checkpoint = sys.argv[1:]
+image = np.full((32, 32, 3), 200, np.uint8)
+result = mmpretrain.inference_model('vt-resnet18-half_digits', image)
+assert result['pred_class'] in tuple('0123456789')
+theirs = mmpretrain.ImageClassificationInferencer('vt-resnet18-half_digits')
+assert theirs(image)[0]['pred_scores'].shape == (10,)
+"""
+
+
+def test_mmpretrains_functions_know_the_names_when_they_are_told(tmp_path):
+    config, checkpoint, *_ = make(tmp_path, 'vt-resnet18-half_digits')
+    command = [sys.executable, '-c', HUB, config, checkpoint]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr

@@ -1,0 +1,40 @@
+"""Export a model for other runtimes, compared with the model itself: ``python tools/export.py CONFIG CHECKPOINT``."""
+
+import argparse
+from pathlib import Path
+
+
+def parse_args() -> argparse.Namespace:
+    from vt.commands.arguments import ConfigOptions, add_trust_argument
+
+    parser = argparse.ArgumentParser(description='Export a model for other runtimes, compared with the model itself.')
+    parser.add_argument('config', help='path of the config, or the name of a model')
+    parser.add_argument('checkpoint', help='path of the checkpoint')
+    parser.add_argument(
+        '--formats',
+        nargs='+',
+        choices=['program', 'onnx', 'torchscript', 'aot'],
+        default=['program', 'onnx', 'torchscript'],
+        help='torch.export, ONNX, a trace, AOTInductor (default: all but the last, which compiles for minutes)',
+    )
+    parser.add_argument('--out-dir', type=Path, default=Path('exported'), help='folder for the files')
+    parser.add_argument(
+        '--inputs', nargs='+', type=Path, default=[], help='pictures or videos to compare on (default: test images)'
+    )
+    parser.add_argument('--fixed-size', action='store_true', help='leave the batch open alone')
+    parser.add_argument('--tolerance', type=float, default=1e-4, help='largest difference, of the largest output')
+    parser.add_argument('--benchmark', action='store_true', help='time each format beside the model itself')
+    parser.add_argument('--benchmark-batch', type=int, default=1, help='images at a time, up to 5 (default: 1)')
+    parser.add_argument('--out', type=Path, help='JSON file for what was measured')
+    parser.add_argument(
+        '--cfg-options', nargs='+', action=ConfigOptions, help='settings that override the config, as key=value'
+    )
+    add_trust_argument(parser)
+    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    return parser.parse_args()
+
+
+if __name__ == '__main__':
+    from vt.commands.arguments import run
+
+    run('export:export', parse_args())

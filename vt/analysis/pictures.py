@@ -1,0 +1,105 @@
+"""Pictures and videos of a user's own on their way into a model: through the pipeline of its test set.
+
+Where the test set's own images are no files but in memory, a picture takes the size that the network sees of them, and
+their order of channels.
+"""
+
+from pathlib import Path
+
+import mmcv
+import numpy as np
+from mmcv.transforms import LoadImageFromFile
+from mmengine.config import Config
+from mmengine.dataset import Compose
+
+from vt.engine.picture_hooks import reads_bgr
+from vt.errors import FileError, MissingFileError, UserError
+from vt.video import LoadClips, open_video
+
+from .attention.model_and_images import build_test_set
+from .input_shape import input_shape, pipeline_steps
+
+
+class Pictures:
+    """Make samples without labels of pictures of any size.
+
+    Args:
+        cfg: of the model. Its test set's files needn't be here.
+
+    Raises:
+        UserError: the config has no test set, or one without a pipeline of its own.
+    """
+
+    def __init__(self, cfg: Config) -> None:
+        steps = pipeline_steps(build_test_set(cfg, lazy_init=True))
+        self.load = next((step for step in steps if isinstance(step, LoadImageFromFile)), None)
+        self.rest = Compose([step for step in steps if step is not self.load])
+        self.size = None if self.load else input_shape(cfg)[-2:]
+        self.is_bgr = reads_bgr(cfg)
+
+    def __call__(self, picture: str | Path | np.ndarray) -> dict:
+        """A sample of a file, or of an image ``(height, width, 3)`` uint8 in OpenCV's order of channels.
+
+        Raises:
+            MissingFileError: there is no such file.
+            UserError: it is no picture, or one that is damaged.
+        """
+        image = picture if isinstance(picture, np.ndarray) else read_picture(picture)
+        path = '' if isinstance(picture, np.ndarray) else str(picture)
+        original = image.shape[:2]
+        if self.size:
+            image = mmcv.imresize(image, self.size[::-1], interpolation='area')
+            image = image if self.is_bgr else np.ascontiguousarray(image[..., ::-1])
+        elif path:
+            return self.rest(self.load(dict(img_path=path)))
+        return self.rest(dict(img=image, img_path=path, img_shape=image.shape[:2], ori_shape=original))
+
+
+class Videos:
+    """Make samples without labels of video files; arguments and errors as of :class:`Pictures`.
+
+    Where the test set is made in memory a clip is that many frames, spread evenly over the video.
+    """
+
+    def __init__(self, cfg: Config) -> None:
+        steps = pipeline_steps(build_test_set(cfg, lazy_init=True))
+        self.steps = Compose(steps)
+        self.shape = None if any(isinstance(step, LoadClips) for step in steps) else input_shape(cfg)[1:]
+
+    def __call__(self, video: str | Path) -> dict:
+        """A sample of a video file.
+
+        Raises:
+            MissingFileError: there is no such file.
+            UserError: it is no video, or one that is damaged.
+        """
+        if not Path(video).is_file():
+            raise MissingFileError(f'there is no video {video}')
+        try:
+            return self.steps(dict(img_path=str(video)) if self.shape is None else self._spread(str(video)))
+        except FileError as error:
+            raise UserError(f'{video} cannot be read: {error}') from error
+
+    def _spread(self, path: str) -> dict:
+        length, height, width = self.shape
+        video = open_video(path)
+        frames = video.read(np.linspace(0, video.num_frames - 1, length).round().astype(int).tolist())
+        sizes = dict(img_shape=(height, width), ori_shape=frames[0].shape[:2])
+        frames = [mmcv.imresize(frame, (width, height), interpolation='area') for frame in frames]
+        return dict(img_path=path, frames=frames, **sizes)
+
+
+def read_picture(path: str | Path) -> np.ndarray:
+    """A picture, ``(height, width, 3)`` uint8, in OpenCV's order of channels.
+
+    Raises:
+        MissingFileError: there is no such file.
+        UserError: it is no picture, or one that is damaged.
+    """
+    if not Path(path).is_file():
+        raise MissingFileError(f'there is no picture {path}')
+    content = Path(path).read_bytes()
+    image = mmcv.imfrombytes(content, backend='cv2') if content else None
+    if image is None:
+        raise UserError(f'{path} is no picture that can be read')
+    return image

@@ -1,0 +1,159 @@
+"""Models for other runtimes: PyTorch programs, ONNX, traces, compiled libraries; each compared with the model itself.
+
+What is exported takes images as the network does, normalised, and gives what the head gives: logits of classes, ``(N,
+classes)``, of a segmentor at its head's resolution, ``(N, classes, H, W)``. The batch is open; so is the size, where
+the model's code and its libraries' allow it.
+"""
+
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from mmengine.model import BaseModel
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+
+from vt.errors import UserError
+
+Run = Callable[[Tensor], list[np.ndarray]]
+SUFFIXES = dict(program='.pt2', onnx='.onnx', torchscript='.ts', aot='.aot.pt2')
+NEEDS = dict(onnx='onnx, onnxscript and onnxruntime')
+
+
+class Network(nn.Module):
+    """A model as a function of normalised images alone; several outputs are a tuple."""
+
+    def __init__(self, model: BaseModel) -> None:
+        super().__init__()
+        self.model = model.eval()
+
+    def forward(self, images: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """Images ``(N, 3, H, W)``, or clips ``(N, 3, T, H, W)``, to what the head gives."""
+        outputs = self.model(images, mode='tensor')
+        return tuple(outputs) if isinstance(outputs, (list, tuple)) else outputs
+
+
+@dataclass
+class Program:
+    """A model as PyTorch exports it.
+
+    Attributes:
+        program: with an open batch.
+        open_size: whether it takes images of other sizes.
+        reason: what forbids it where it does not.
+    """
+
+    program: ExportedProgram
+    open_size: bool
+    reason: str = ''
+
+
+@torch.no_grad()
+def export_program(network: Network, images: Tensor, others: Sequence[Tensor] = ()) -> Program:
+    """Export by ``torch.export``, with an open batch and, if it holds, an open size.
+
+    A size may become a constant while a library's code is followed; the program has a guard against every other one
+    then, and is exported with a fixed size instead: other formats have no guards, and would be silently wrong.
+
+    Args:
+        network: what is exported.
+        images: two or more, of the size that the network sees.
+        others: of other sizes, which it is tried on.
+    """
+    batch = {0: Dim('batch', min=1)}
+    reason = ''
+    if others:
+        sides = dict.fromkeys(range(images.ndim - 2, images.ndim), Dim.AUTO)
+        try:
+            program = torch.export.export(network, (images,), dynamic_shapes=[batch | sides])
+            run = program.module()
+            for other in others:
+                run(other)
+            return Program(program, open_size=True)
+        except Exception as error:  # whatever a library's code and the guards about it raise
+            reason = ' '.join(str(error).split())[:200]
+    return Program(torch.export.export(network, (images,), dynamic_shapes=[batch]), open_size=False, reason=reason)
+
+
+@torch.no_grad()
+def write(kind: str, network: Network, program: Program, images: Tensor, path: Path) -> Run:
+    """Write a format and read it again.
+
+    Args:
+        kind: a key of :data:`SUFFIXES`.
+        network, program, images: as of :func:`export_program`.
+        path: of the file.
+
+    Returns:
+        A function that runs what was read: images to the outputs.
+
+    Raises:
+        UserError: a package that it needs is not there.
+    """
+    return dict(program=_write_program, onnx=_write_onnx, torchscript=_write_trace, aot=_write_library)[kind](
+        network, program, images, path
+    )
+
+
+def _write_program(network: Network, program: Program, images: Tensor, path: Path) -> Run:
+    torch.export.save(program.program, path)
+    return _in_torch(torch.export.load(path).module())
+
+
+def _write_onnx(network: Network, program: Program, images: Tensor, path: Path) -> Run:
+    try:
+        import onnxruntime
+        import onnxscript  # noqa: F401 - the exporter needs it
+    except ImportError as error:
+        raise UserError(f"onnx needs {NEEDS['onnx']}: pip install 'visual-transformers[export]'") from error
+    logging.getLogger('onnxscript').setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # about names of open sizes
+        torch.onnx.export(program.program, (), path, dynamo=True, verbose=False, external_data=False)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    session = onnxruntime.InferenceSession(path, options, providers=['CPUExecutionProvider'])
+    (given,) = session.get_inputs()
+    return lambda x: session.run(None, {given.name: x.numpy()})
+
+
+def _write_trace(network: Network, program: Program, images: Tensor, path: Path) -> Run:
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # tracing is deprecated, and checks of sizes become constants
+        traced = torch.jit.trace(network, (images,), check_trace=False)
+        traced.save(str(path))
+        return _in_torch(torch.jit.load(str(path)))
+
+
+def _write_library(network: Network, program: Program, images: Tensor, path: Path) -> Run:
+    from torch._inductor import aoti_compile_and_package, aoti_load_package  # documented there, and nowhere else
+
+    aoti_compile_and_package(program.program, package_path=str(path))
+    return _in_torch(aoti_load_package(str(path)))
+
+
+def _in_torch(function: Callable) -> Run:
+    @torch.no_grad()
+    def run(images: Tensor) -> list[np.ndarray]:
+        return as_arrays(function(images))
+
+    return run
+
+
+def as_arrays(outputs: Tensor | Sequence[Tensor]) -> list[np.ndarray]:
+    """What a network gives, as arrays."""
+    return [output.numpy() for output in ([outputs] if isinstance(outputs, Tensor) else outputs)]
+
+
+def largest_difference(run: Run, network: Network, images: Tensor) -> float:
+    """Of what an exported model gives for images from what the model itself does, over the largest of its values."""
+    with torch.no_grad():
+        expected = as_arrays(network(images))
+    found = run(images)
+    if [one.shape for one in found] != [other.shape for other in expected]:
+        return float('inf')
+    return max(float(np.abs(one - other).max() / np.abs(other).max()) for one, other in zip(found, expected))

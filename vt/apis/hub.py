@@ -1,0 +1,142 @@
+"""Models as Hugging Face's hub has them: ``save_pretrained``, ``from_pretrained``, ``push_to_hub`` by its own mixin.
+
+It needs the extra ``[hub]``; a saved folder is read without it, by :func:`vt.apis.get_model`.
+"""
+
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.config import Config
+from mmengine.model import BaseModel
+
+from vt.engine.launch import is_segmentation
+from vt.errors import FileError, UserError
+
+from .folders import CONFIG, WEIGHTS, read_folder, require, save_folder
+from .model_zoo import get_model
+
+try:
+    from huggingface_hub import ModelCard, ModelHubMixin, hf_hub_download
+    from huggingface_hub.errors import HFValidationError
+except ImportError as error:
+    raise UserError("vt.apis.hub needs huggingface_hub: pip install 'visual-transformers[hub]'") from error
+
+CARD = """---
+{{ card_data }}
+---
+
+A model of [Visual Transformers for OpenMMLab](https://arxiv.org/abs/2006.03677), of the distribution
+`visual-transformers`. Its config is data, `config.json`, and its weights are safetensors: nothing of them is run.
+
+```python
+from vt import apis
+from vt.apis.hub import HubModel
+
+model = HubModel.from_pretrained('the name of this repository, or a folder with its files').model
+apis.inferencer_of(model)('picture.jpg')
+```
+"""
+
+
+class HubModel(
+    ModelHubMixin,
+    library_name='visual-transformers',
+    paper_url='https://arxiv.org/abs/2006.03677',
+    model_card_template=CARD,
+    tags=['openmmlab'],
+):
+    """A model with the hub's methods; none is added to the libraries' classes.
+
+    ``save_pretrained(folder)`` writes ``config.json``, ``model.safetensors`` and a card, ``README.md``, if there is
+    none; ``push_to_hub('user/name')`` uploads them in one commit; ``HubModel.from_pretrained('user/name')``, or with a
+    folder, reads them again. All take the options of :class:`huggingface_hub.ModelHubMixin`.
+
+    Args:
+        model: a classifier or segmentor.
+        cfg: its config; None for ``model.cfg``, which :func:`vt.apis.get_model` leaves with it.
+
+    Attributes:
+        model: it predicts what the model that was saved predicts, bit for bit where its weights lie in memory alike.
+    """
+
+    def __init__(self, model: BaseModel, cfg: Config | None = None) -> None:
+        self.model = model
+        self.cfg = getattr(model, 'cfg', None) if cfg is None else cfg
+
+    def save_pretrained(self, save_directory: str | PathLike, **options: Any) -> str | None:
+        """Write the model to a folder; options as the mixin's.
+
+        Raises:
+            UserError: the model has no config, or one that is no data.
+            FileError: the folder can't be made, or written to.
+        """
+        try:
+            return super().save_pretrained(save_directory, **options)
+        except FileError:
+            raise
+        except OSError as error:
+            advice = 'mend its permissions, or choose another folder'
+            raise FileError(f'{save_directory} could not be written ({error.strerror or error}): {advice}') from error
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        save_folder(self.model, save_directory, self.cfg)
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: str | PathLike, **options: Any) -> 'HubModel':
+        """Read a model from a folder, or else fetch it from the hub; it is in evaluation mode.
+
+        Args:
+            pretrained_model_name_or_path: the folder, or ``'user/name'``.
+            **options: the mixin's, such as ``revision``, ``token`` and ``local_files_only``; and ``device``.
+
+        Raises:
+            MissingFileError: the folder lacks a file.
+            FileError: it is no folder, and can't be fetched.
+            UserError: the config is none of ours, or names what is not registered; the weights don't fit.
+        """
+        name = str(pretrained_model_name_or_path)
+        if Path(name).is_dir():
+            read_folder(name)  # before the mixin, which reads any
+            require(name, WEIGHTS)
+        try:
+            return super().from_pretrained(name, **options)
+        except FileError:
+            raise
+        except (OSError, HFValidationError) as error:
+            reason = ' '.join(str(error).split())[:200]
+            raise FileError(f'there is no folder {name}, and it was not fetched from the hub: {reason}') from error
+
+    @classmethod
+    def _from_pretrained(
+        cls,
+        *,
+        model_id: str,
+        revision: str | None,
+        cache_dir: str | PathLike | None,
+        force_download: bool,
+        local_files_only: bool,
+        token: str | bool | None,
+        device: str | torch.device | None = None,
+    ) -> 'HubModel':
+        folder = Path(model_id)
+        if not folder.is_dir():
+            fetch = partial(
+                hf_hub_download,
+                model_id,
+                cache_dir=cache_dir,
+                force_download=force_download,
+                local_files_only=local_files_only,
+                token=token,
+            )
+            folder = Path(fetch(WEIGHTS, revision=revision)).parent  # named by its commit
+            fetch(CONFIG, revision=folder.name)
+        return cls(get_model(folder, device=device))
+
+    def generate_model_card(self, *args: Any, **options: Any) -> ModelCard:
+        """The card, with the model's task."""
+        card = super().generate_model_card(*args, **options)
+        card.data.pipeline_tag = 'image-segmentation' if is_segmentation(self.cfg) else 'image-classification'
+        return card

@@ -1,0 +1,158 @@
+"""Predictions on pictures and videos: MMPretrain's inferencer for models of VT; of segmentors see ``segmentation.py``.
+
+It takes a model's name, config or network and a checkpoint that must fit, and pictures of any size. Where a model
+learned from images in memory, such as the embedded digits, a picture takes their size.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
+from mmengine.model import BaseModel
+from mmengine.structures import BaseDataElement
+from mmpretrain.apis import ImageClassificationInferencer
+from mmpretrain.visualization import UniversalVisualizer
+from torch import nn
+
+from vt.analysis.pictures import Pictures, Videos, read_picture
+from vt.engine.launch import is_segmentation
+from vt.engine.picture_hooks import as_strip, reads_bgr
+
+from .model_zoo import Source, enter_weights, find_weights, in_scope, model_config
+
+if TYPE_CHECKING:
+    from .segmentation import SegmentationInferencer
+
+Picture = str | PathLike | np.ndarray
+READABLE = 256  # pixels of the shorter side
+
+
+class SampleInferencer:
+    """What the inferencers share: samples of inputs, in batches, and an input as it is drawn upon."""
+
+    make_samples: Callable[[Config], Callable[[Any], dict]] = Pictures
+
+    def _init_pipeline(self, cfg: Config) -> Callable[[Any], dict]:
+        with in_scope(cfg):
+            return self.make_samples(cfg)
+
+    def preprocess(self, inputs: Iterable[Picture], batch_size: int = 1) -> Iterator[dict]:
+        """Batches for the model.
+
+        Args:
+            inputs: files, or images ``(height, width, 3)`` uint8 in OpenCV's order of channels.
+            batch_size: of each; smaller where images of another size follow, and at the end.
+
+        Raises:
+            UserError: an input can't be read; the line names it.
+        """
+        yield from map(pseudo_collate, in_batches(map(self.pipeline, inputs), batch_size))
+
+    def pixels(self, picture: Picture) -> np.ndarray:
+        """An input ``(height, width, 3)`` uint8, RGB, of its own size."""
+        image = picture if isinstance(picture, np.ndarray) else read_picture(picture)
+        return np.ascontiguousarray(image[..., ::-1])
+
+
+def in_batches(samples: Iterable[dict], batch_size: int) -> Iterator[list[dict]]:
+    """Lists of up to ``batch_size`` samples of one size, in their order."""
+    batch: list[dict] = []
+    for sample in samples:
+        if batch and (len(batch) == batch_size or sample['inputs'].shape != batch[0]['inputs'].shape):
+            yield batch
+            batch = []
+        batch.append(sample)
+    if batch:
+        yield batch
+
+
+def given(model: Source | nn.Module, pretrained: str | PathLike | bool | None) -> tuple[Config, str | None]:
+    """The config of what an inferencer is given, and the checkpoint to load, None for a network that has its own."""
+    if isinstance(model, nn.Module):
+        return deepcopy(model.cfg), None
+    return model_config(model), find_weights(model, pretrained)
+
+
+class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
+    """MMPretrain's inferencer of images: ``inferencer(picture)`` gives the class, its name and all scores.
+
+    Args:
+        model: a model's name, the path of a config, a config, or a network made by :func:`vt.apis.get_model`.
+        pretrained: path or address of its checkpoint; True for published weights, None for arbitrary ones.
+        device: where to compute; None for the CPU, or where the network is.
+        classes: names, by default those of the checkpoint or of the data set.
+
+    Raises:
+        UserError: no such model; a checkpoint of another one, or none.
+    """
+
+    def __init__(
+        self,
+        model: Source | BaseModel,
+        pretrained: str | PathLike | bool | None = True,
+        device: str | torch.device | None = None,
+        classes: list[str] | None = None,
+    ) -> None:
+        cfg, checkpoint = given(model, pretrained)
+        super().__init__(cfg, pretrained=False, device=device)
+        if isinstance(model, nn.Module):
+            self.model = model.to(device) if device else model
+            self.model.eval()
+        else:
+            enter_weights(self.model, cfg, checkpoint)
+        self.classes = classes or self.model.dataset_meta.get('classes')
+
+    def describe(self, prediction: BaseDataElement) -> dict[str, Any]:
+        """All classes with their scores as ``predictions``, highest first."""
+        scores, labels = prediction.pred_score.sort(descending=True)
+        found = zip(labels.tolist(), scores.tolist())
+        names = self.classes or [*map(str, range(len(labels)))]
+        return dict(predictions=[dict(label=label, name=names[label], score=score) for label, score in found])
+
+    def draw(self, pixels: np.ndarray, prediction: BaseDataElement) -> np.ndarray:
+        """An image, RGB, with its class and score written on it; a small one is enlarged, to be read."""
+        visualizer = UniversalVisualizer()
+        resize = READABLE if min(pixels.shape[:2]) < READABLE else None
+        visualizer.visualize_cls(pixels, prediction, classes=self.classes, draw_gt=False, resize=resize)
+        return visualizer.get_image()
+
+
+class VideoInferencer(ClassificationInferencer):
+    """:class:`ClassificationInferencer` of video files; of each the test pipeline's clips and crops, averaged."""
+
+    make_samples = Videos
+
+    def pixels(self, video: Picture) -> np.ndarray:
+        """The frames of a video's first clip as the model is given them, side by side, RGB."""
+        strip = as_strip(self.pipeline(video)['inputs'])
+        strip = strip.flip(0) if reads_bgr(self.config) else strip
+        return np.ascontiguousarray(strip.permute(1, 2, 0).numpy())
+
+    def visualize(self, ori_inputs: list, preds: list, show: bool = False, **options: Any) -> None:
+        """Left out: ``draw(pixels(video), prediction)`` gives a picture.
+
+        Raises:
+            NotImplementedError: a picture in a window or a folder is asked for.
+        """
+        if show or options.get('show_dir'):
+            raise NotImplementedError('of videos use draw(pixels(video), prediction)')
+
+
+def inferencer_of(
+    model: Source | BaseModel,
+    pretrained: str | PathLike | bool | None = True,
+    device: str | torch.device | None = None,
+) -> 'ClassificationInferencer | SegmentationInferencer':
+    """The inferencer that a model needs; arguments as of :class:`ClassificationInferencer`."""
+    cfg, _ = given(model, None)
+    if is_segmentation(cfg):
+        from .segmentation import SegmentationInferencer  # it imports MMSegmentation
+
+        return SegmentationInferencer(model, pretrained, device)
+    kind = VideoInferencer if 'num_frames' in cfg.model.backbone and cfg.model.backbone.num_frames else None
+    return (kind or ClassificationInferencer)(model, pretrained, device)

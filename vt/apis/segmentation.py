@@ -1,0 +1,80 @@
+"""Maps of labels of pictures: MMSegmentation's inferencer for models of VT."""
+
+from os import PathLike
+from typing import Any
+
+import mmcv
+import numpy as np
+import torch
+from mmengine.config import Config
+from mmengine.model import BaseModel
+from mmengine.structures import BaseDataElement
+from mmseg.apis import MMSegInferencer
+from mmseg.visualization import SegLocalVisualizer
+from torch import nn
+
+from .inferencers import SampleInferencer, given
+from .model_zoo import Source, enter_weights, in_scope
+
+SEGMENTS = dict(type='SegLocalVisualizer', alpha=0.6)
+
+
+class SegmentationInferencer(SampleInferencer, MMSegInferencer):
+    """MMSegmentation's inferencer: ``inferencer(picture)['predictions']`` is a map of labels of the picture's size.
+
+    Args:
+        model, pretrained, device, classes: as of :class:`ClassificationInferencer`.
+        show_progress: a bar for each call.
+    """
+
+    def __init__(
+        self,
+        model: Source | BaseModel,
+        pretrained: str | PathLike | bool | None = True,
+        device: str | torch.device | None = None,
+        classes: list[str] | None = None,
+        show_progress: bool = False,
+    ) -> None:
+        cfg, self.checkpoint = given(model, pretrained)
+        self.given = model if isinstance(model, nn.Module) else None
+        cfg.visualizer = SEGMENTS
+        with in_scope(cfg):
+            super().__init__(cfg, device=str(device or 'cpu'), show_progress=show_progress)
+        if self.given is not None:
+            self.model = self.given.to(device) if device else self.given
+        meta = self.model.dataset_meta
+        meta['classes'] = classes or meta.get('classes') or [*map(str, range(self.model.decode_head.num_classes))]
+        if len(meta.get('palette', ())) < len(meta['classes']):
+            meta['palette'] = distinct_colours(len(meta['classes']))
+        self.classes = meta['classes']
+
+    def _load_weights_to_model(self, model: nn.Module, checkpoint: dict | None, cfg: Config) -> None:
+        enter_weights(model, cfg, self.checkpoint)
+
+    def describe(self, prediction: BaseDataElement) -> dict[str, Any]:
+        """The sides of a picture, and the share of each class that it shows as ``predictions``, largest first."""
+        labels = prediction.pred_sem_seg.data
+        counts = torch.bincount(labels.flatten(), minlength=len(self.classes)) / labels.numel()
+        shares, order = counts.sort(descending=True, stable=True)
+        found = [
+            dict(label=label, name=self.classes[label], share=share)
+            for label, share in zip(order.tolist(), shares.tolist())
+            if share > 0
+        ]
+        return dict(height=labels.shape[-2], width=labels.shape[-1], predictions=found)
+
+    def draw(self, pixels: np.ndarray, prediction: BaseDataElement) -> np.ndarray:
+        """An image, RGB, with its segments laid over it, and their names."""
+        visualizer: SegLocalVisualizer = self.visualizer
+        meta = self.model.dataset_meta
+        visualizer.set_dataset_meta(meta['classes'], meta['palette'])
+        pixels = mmcv.imresize(pixels, prediction.pred_sem_seg.shape[::-1])
+        visualizer.add_datasample('prediction', pixels, prediction, draw_gt=False)
+        return visualizer.get_image()
+
+
+def distinct_colours(number: int) -> list[list[int]]:
+    """So many colours, RGB, the same every time: hues a golden angle apart."""
+    hues = [round(index * 137.508 / 2) % 180 for index in range(number)]
+    hsv = np.array([[[hue, 200, 230] for hue in hues]], np.uint8)
+    return mmcv.hsv2bgr(hsv)[0][:, ::-1].tolist()

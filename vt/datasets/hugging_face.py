@@ -1,0 +1,81 @@
+"""Images with labels of any data set of Hugging Face's library ``datasets``."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mmpretrain.datasets import BaseDataset
+
+from vt.errors import UserError
+from vt.registry import DATASETS
+
+from .row_pictures import require_column
+from .rows import RowsDataset
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+
+@DATASETS.register_module()
+class HuggingFaceDataset(RowsDataset, BaseDataset):
+    """Images and labels of what ``datasets`` reads on this machine: Arrow, Parquet, ImageFolder, saved, cached.
+
+    Rows are mapped from their files and a picture is read when its sample is, so memory and what goes to a worker don't
+    grow with the pictures. Samples hold ``img_path``, an address or a file's path, which ``LoadImageFromFile`` loads,
+    and ``gt_label``: pipelines are those of image files. Nothing is fetched. It needs the extra ``[datasets]``.
+
+    Args:
+        data_root, split, name: what is opened, see :func:`vt.datasets.rows.open_rows`.
+        image: column of the images: ``datasets.Image``, or the bytes or paths of files.
+        label: column of the labels: ``ClassLabel``, whose names are the classes, or whole numbers; or texts, with
+            ``classes``. None for images without labels.
+        classes: names of the classes in the order of their numbers, or the path of a file with a name a line.
+        **kwargs: other options of :class:`mmpretrain.datasets.BaseDataset`, such as ``pipeline`` and ``indices``.
+
+    Raises:
+        MissingFileError: the data set is not here.
+        UserError: it can't be read, has no such split or column, or has labels that are none.
+    """
+
+    def __init__(
+        self,
+        data_root: str | None = '',
+        split: str = 'train',
+        name: str | None = None,
+        image: str = 'image',
+        label: str | None = 'label',
+        classes: str | Sequence[str] | None = None,
+        **kwargs,
+    ) -> None:
+        self.locate(data_root, split, name)
+        self.image, self.label = image, label
+        prefix = dict(img_path=f'{self.address}/{image}')
+        super().__init__(ann_file='', data_prefix=prefix, classes=classes, **kwargs)
+
+    def load_data_list(self) -> list[dict]:
+        """One dict a row, in their order."""
+        rows = self.open()
+        self.images = self.column(rows, self.image)
+        infos = [dict(img_path=place) for place in self.images.places()]
+        labels = [] if self.label is None else self._labels(rows)
+        for info, label in zip(infos, labels):
+            info['gt_label'] = label
+        return infos
+
+    def _labels(self, rows: 'Dataset') -> list[int]:
+        where = f'{self.address}/{self.label}'
+        require_column(rows, self.label, where)
+        feature = rows.features[self.label]
+        self.enter_names(getattr(feature, 'names', None))
+        labels = rows.select_columns(self.label).with_format('arrow')[:].column(0).to_pylist()
+        if getattr(feature, 'dtype', None) in ('string', 'large_string'):
+            if not self.names:
+                some = ', '.join(sorted({str(label) for label in labels})[:10])
+                raise UserError(f'{where} holds texts ({some}): set classes to all of them, in order of their numbers')
+            numbers = {name: number for number, name in enumerate(self.names)}
+            labels = [numbers.get(label, label) for label in labels]
+        number = len(self.names) if self.names else None
+        for row, label in enumerate(labels):
+            if type(label) is not int or label < 0 or (number is not None and label >= number):
+                known = 'a whole number from 0' if number is None else f'one of the {number} classes'
+                raise UserError(f'{where}/{row} is {label!r}, not {known}: correct it, or set label=None to have none')
+        return labels

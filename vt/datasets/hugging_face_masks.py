@@ -1,0 +1,85 @@
+"""Images with masks of any data set of Hugging Face's library ``datasets``."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mmseg.datasets import BaseSegDataset
+
+from vt.errors import UserError
+from vt.registry import DATASETS
+
+from .row_pictures import require_column
+from .rows import RowsDataset
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+
+@DATASETS.register_module()
+class HuggingFaceSegDataset(RowsDataset, BaseSegDataset):
+    """Images and masks of a data set on this machine that ``datasets`` reads; see :class:`vt.HuggingFaceDataset`.
+
+    Samples hold ``img_path`` and ``seg_map_path``, which ``LoadImageFromFile`` and ``LoadAnnotations`` load. A mask is
+    a picture that loses nothing, such as a PNG, with the number of a class, 8 bits, in each pixel.
+
+    Args:
+        data_root, split, name: what is opened, see :func:`vt.datasets.rows.open_rows`.
+        image, mask: columns of the pictures; without masks ``mask=None``.
+        classes: names of the classes in the order of their numbers; or the name of a column of ``ClassLabel``, or of
+            lists of them, whose names they are.
+        **kwargs: other options of :class:`mmseg.datasets.BaseSegDataset`, such as ``pipeline``, ``reduce_zero_label``
+            and ``metainfo``.
+
+    Raises:
+        MissingFileError: the data set is not here.
+        UserError: it can't be read, has no such split or column, or nothing names its classes.
+    """
+
+    def __init__(
+        self,
+        data_root: str | None = '',
+        split: str = 'train',
+        name: str | None = None,
+        image: str = 'image',
+        mask: str | None = 'mask',
+        classes: str | Sequence[str] | None = None,
+        metainfo: dict[str, Any] | None = None,
+        lazy_init: bool = False,
+        **kwargs,
+    ) -> None:
+        self.locate(data_root, split, name)
+        self.image, self.mask, self.classes = image, mask, classes
+        metainfo = dict(metainfo or {})
+        if isinstance(classes, str):
+            self.names = None if lazy_init else self._names(self.open())
+            metainfo |= dict(classes=self.names) if self.names else {}
+        elif classes:
+            metainfo['classes'] = [*classes]
+        prefix = dict(img_path=f'{self.address}/{image}', seg_map_path=f'{self.address}/{mask}')
+        super().__init__(data_prefix=prefix, metainfo=metainfo, lazy_init=lazy_init, **kwargs)
+
+    def load_data_list(self) -> list[dict]:
+        """One dict a row, in their order."""
+        rows = self.open()
+        if isinstance(self.classes, str):
+            self.enter_names(self._names(rows))
+        if self.mask is not None and not self.metainfo.get('classes'):
+            raise UserError(f'{self.address}: nothing names the classes of its masks: set classes to their names')
+        self.images = self.column(rows, self.image)
+        common = dict(label_map=self.label_map, reduce_zero_label=self.reduce_zero_label)
+        infos = [dict(img_path=place, seg_fields=[], **common) for place in self.images.places()]
+        if self.mask is not None:
+            self.masks = self.column(rows, self.mask)
+            for info, place in zip(infos, self.masks.places()):
+                info['seg_map_path'] = place
+        return infos
+
+    def _names(self, rows: 'Dataset') -> list[str]:
+        """The names of the classes of a column's labels."""
+        require_column(rows, self.classes, self.address)
+        feature = rows.features[self.classes]
+        names = getattr(getattr(feature, 'feature', feature), 'names', None)
+        if not names:
+            where = f'{self.address}/{self.classes}'
+            raise UserError(f'{where} names no classes: set classes to a list of names, or to a column of ClassLabel')
+        return names
