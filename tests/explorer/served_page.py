@@ -1,0 +1,122 @@
+"""The explorer's page in a real browser, as a user has it."""
+
+import contextlib
+import shutil
+import socket
+import struct
+import time
+import urllib.error
+import urllib.request
+import zlib
+
+import pytest
+from forked_tools import ForkedTool
+
+
+class Page:
+    """The page in Chromium.
+
+    Args:
+        driver: of the browser.
+        address: of the page.
+    """
+
+    def __init__(self, driver, address):
+        self.driver, self.address = driver, address
+
+    def all(self, selector):
+        return self.driver.find_elements('css selector', selector)
+
+    def text(self, selector):
+        return self.driver.find_element('css selector', selector).text
+
+    def wait(self, happened, seconds=20):
+        """Until a function of the page gives something; elements that are replaced meanwhile are asked again."""
+        from selenium.common.exceptions import StaleElementReferenceException
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        ignored = [StaleElementReferenceException]
+        return WebDriverWait(self.driver, seconds, 0.05, ignored).until(lambda _: happened(self))
+
+    def drop(self, *paths):
+        place = self.driver.find_element('css selector', '#files input[type=file]')
+        self.driver.execute_script('arguments[0].value = ""', place)  # Selenium adds to what it has, people do not
+        place.send_keys('\n'.join(map(str, paths)))
+
+    def click(self, selector, column, row):
+        """Click a place of a picture, in parts of its sides, once it has stopped moving."""
+        from selenium.webdriver import ActionChains
+
+        script = """const [selector, done] = arguments;
+        const image = document.querySelector(selector);
+        image.scrollIntoView({block: 'center'});
+        const place = () => JSON.stringify([image.complete, image.src, image.getBoundingClientRect()]);
+        const before = place();
+        setTimeout(() => done(image.isConnected && image.complete && place() == before), 200);"""
+        self.wait(lambda page: page.driver.execute_async_script(script, selector))
+        image = self.driver.find_element('css selector', selector)
+        offsets = [int((share - 0.5) * image.size[side]) for share, side in ((column, 'width'), (row, 'height'))]
+        ActionChains(self.driver).move_to_element_with_offset(image, *offsets).click().perform()
+
+    def table(self, name):
+        """The rows of a view's table, as numbers where they are some; read at once, for it may be replaced."""
+        script = 'return [...document.querySelectorAll(arguments[0])].map(r => [...r.children].map(c => c.textContent))'
+        rows = self.driver.execute_script(script, f'[data-view={name}] tbody tr')
+        return [[float(cell) for cell in row] for row in rows]
+
+    def status_of(self, path, host=None):
+        """The status of an answer to ``GET path``."""
+        request = urllib.request.Request(f'{self.address}{path}', headers={'Host': host} if host else {})
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+
+@contextlib.contextmanager
+def serve(*arguments, cwd):
+    """The address at which ``tools/explore.py`` serves its page."""
+    with socket.create_server(('127.0.0.1', 0)) as free:
+        port = free.getsockname()[1]
+    tool = ForkedTool('explore.py', *arguments, '--port', port, cwd=cwd)
+    try:
+        end = time.monotonic() + 120
+        while f'http://127.0.0.1:{port}/' not in tool.stdout:
+            assert tool.process.is_alive(), tool.stderr
+            assert time.monotonic() < end, tool.stderr
+            time.sleep(0.05)
+        yield f'http://127.0.0.1:{port}'
+    finally:
+        tool.send_signal(2)
+        tool.wait(20)
+        tool.send_signal(9)
+
+
+@contextlib.contextmanager
+def browse(address):
+    """A page in a browser without a window; the test is skipped where there is none."""
+    pytest.importorskip('selenium', reason='Selenium drives the browser: pip install selenium')
+    chromium, driver = shutil.which('chromium'), shutil.which('chromedriver')
+    if not chromium or not driver:
+        pytest.skip('there is no Chromium with its driver here: apt-get install chromium chromium-driver')
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ('--headless=new', '--no-sandbox', '--disable-dev-shm-usage', '--window-size=1300,1800'):
+        options.add_argument(argument)
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    try:
+        browser.get(address)
+        yield Page(browser, address)
+    finally:
+        browser.quit()
+
+
+def write_empty_png(path, width, height):
+    """A PNG that says that it has these sides, and has no pixels."""
+    chunk = b'IHDR' + struct.pack('>IIBBBBB', width, height, 8, 2, 0, 0, 0)
+    end = b'\0\0\0\0IEND' + struct.pack('>I', zlib.crc32(b'IEND'))
+    path.write_bytes(b'\x89PNG\r\n\x1a\n' + struct.pack('>I', 13) + chunk + struct.pack('>I', zlib.crc32(chunk)) + end)
+    return path

@@ -1,0 +1,187 @@
+"""The explorer without a browser: what is looked at, the report of it, and what can't be done."""
+
+import base64
+import os
+import re
+import socket
+import sys
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from apis.small_models import make, sharpen
+from explorer.served_page import write_empty_png
+from forked_tools import run_forked
+from mmengine.dataset import pseudo_collate
+from tool_runner import assert_one_line
+
+from vt import apis, record_attention
+from vt.analysis.attention.token_attention import measure_tokenizers
+from vt.commands.explore import serve
+from vt.errors import UserError
+from vt.explorer.looking import look_at, open_picture, pick_from_test_set
+from vt.explorer.views import describe_module, draw_token
+
+VIT = 'deit-mini_digits'
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp('some looks')
+
+
+@pytest.fixture(scope='module')
+def classifier(folder):
+    made = make(folder, 'vt-resnet18-half_digits')
+    sharpen(made[1])
+    return made
+
+
+@pytest.fixture(scope='module')
+def segmentor(folder):
+    return make(folder, 'vt-fpn_r18_digit-scenes')
+
+
+@pytest.fixture
+def picture(tmp_path):
+    path = tmp_path / '<b>mine.png'
+    cv2.imwrite(str(path), np.random.default_rng(0).integers(0, 256, (60, 90, 3), np.uint8))
+    return path
+
+
+def numbers(html, view):
+    """The rows of every table of a view."""
+    tables = re.findall(rf'data-view="{view}">.*?</figure>', html, re.DOTALL)
+    rows = [re.findall(r'<tr>(<td>.*?)</tr>', table, re.DOTALL) for table in tables]
+    return [[re.findall(r'<td>(.*?)</td>', row) for row in table] for table in rows if table]
+
+
+def test_a_report_of_two_models_stands_alone_and_has_the_recorders_numbers(folder, classifier, picture, tmp_path):
+    plain = make(folder, 'resnet18-half_digits')
+    arguments = [*classifier[:2], '--compare', *plain[:2], '--pictures', picture, '--html', 'report.html']
+    result = run_forked('explore.py', *arguments, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    html = (tmp_path / 'report.html').read_text()
+    assert '<h2>&lt;b&gt;mine.png</h2>' in html
+    assert '<b>' not in html
+    assert not re.findall(r'(?:src|href)="(?!data:|#")', html)
+    assert html.count('No part of this model attends') == 1
+    pictures = re.findall(r'src="data:image/jpeg;base64,(.*?)"', html)
+    shapes = [cv2.imdecode(np.frombuffer(base64.b64decode(each), np.uint8), 1).shape for each in pictures]
+    assert len(shapes) == 2 + 5  # the picture twice; tokens, reads and relation of a module, and of one that reads not
+    model = apis.ClassificationInferencer(*classifier[:2])
+    inputs = model.model.data_preprocessor(pseudo_collate([model.pipeline(str(picture))]), False)['inputs']
+    with torch.no_grad(), record_attention(model.model) as records:
+        model.model(inputs, mode='tensor')
+    middle = [records[f'backbone.layer4.0.{part}'].attention[0, 0, :, 4, 4] for part in ('projector', 'tokenizer')]
+    assert min(each.std() for each in middle) > 0.001
+    shown = np.array(numbers(html, 'pixel')[0], float)
+    np.testing.assert_allclose(shown[:, 1:] / 100, torch.stack(middle, dim=1), atol=1e-5)
+    relations = [np.array(table, float)[:, 1:] for table in numbers(html, 'relation')]
+    for index, relation in enumerate(relations):
+        expected = records[f'backbone.layer4.{index}.relation'].attention[0, 0]
+        np.testing.assert_allclose(relation, expected, atol=1e-4)
+    scores = numbers(html, 'prediction')[0]
+    expected = model(str(picture))[0]
+    assert scores[0] == [expected['pred_class'], f'{100 * expected["pred_score"]:.2f}']
+
+
+def test_levels_of_a_segmentor_and_their_measures(segmentor):
+    inferencer = apis.SegmentationInferencer(*segmentor[:2])
+    (first,) = pick_from_test_set(inferencer.model.cfg, 1)
+    look = look_at(inferencer, first.source)
+    assert list(look.modules) == [f'neck.tokenizers.{level}' for level in range(4)]
+    assert look.overlay.shape == (128, 128, 3)
+    assert sum(each['share'] for each in look.predictions) == pytest.approx(1)
+    with apis.model_zoo.in_scope(inferencer.model.cfg):
+        dataset = apis.model_zoo.build_test_set(inferencer.model.cfg)
+    measured = measure_tokenizers(inferencer.model, dataset, [0], [0])
+    for name, module in look.modules.items():
+        assert module.relation.shape == (1, 12, 12)
+        assert module.maps.shape == module.reads.shape
+        rows = {view.name: view.rows for view in describe_module(look, name, 0, (127, 0))}['measures']
+        assert [float(row['entropy']) for row in rows] == pytest.approx(measured[name]['entropy_of_tokens'], abs=1e-4)
+        reach = torch.tensor([float(row['reach']) for row in rows])
+        assert reach.square().mean().sqrt() == pytest.approx(measured[name]['reach'], abs=1e-4)
+
+
+def test_tokens_of_a_grid_look_without_those_of_classes(folder):
+    inferencer = apis.ClassificationInferencer(*make(folder, VIT)[:2])
+    pictures = pick_from_test_set(inferencer.model.cfg, 3)
+    assert [picture.caption for picture in pictures] == ['0', '1', '2']
+    look = look_at(inferencer, pictures[2].source)
+    batch = pseudo_collate([inferencer.pipeline(pictures[2].source)])
+    inputs = inferencer.model.data_preprocessor(batch, False)['inputs']
+    with torch.no_grad(), record_attention(inferencer.model) as records:
+        inferencer.model(inputs, mode='tensor')
+    assert list(look.modules) == list(records)
+    for name, module in look.modules.items():
+        attention, (height, width) = records[name].attention[0], records[name].size
+        torch.testing.assert_close(module.relation, attention)
+        torch.testing.assert_close(module.maps.flatten(2), attention[..., -height * width :])
+        assert attention.shape[-1] == height * width + 1
+        views = {view.name: view for view in describe_module(look, name, 2)}
+        assert 'pixel' not in views
+        assert float(views['measures'].rows[0]['entropy']) <= np.log(height * width)
+        drawn = draw_token(look, module, 2, 1, (0, 0))
+        assert drawn.shape == (448, 448, 3)
+
+
+@pytest.mark.parametrize(
+    ('name', 'message'),
+    [
+        ('nowhere.png', 'there is no picture nowhere.png'),
+        ('text.png', 'text.png is no picture that can be read'),
+        ('empty.png', 'empty.png is no picture that can be read'),
+        ('damaged.jpg', 'damaged.jpg is no picture that can be read'),
+        ('wide.png', 'wide.png has more than 64 million pixels'),
+        ('bomb.png', 'bomb.png has more than 64 million pixels'),
+    ],
+)
+def test_what_is_no_picture_is_named(name, message, tmp_path):
+    (tmp_path / 'text.png').write_text('no picture')
+    (tmp_path / 'empty.png').write_bytes(b'')
+    (tmp_path / 'damaged.jpg').write_bytes(b'\xff\xd8\xff\xe0\x00\x10JFIF')
+    write_empty_png(tmp_path / 'wide.png', 9000, 9000)
+    write_empty_png(tmp_path / 'bomb.png', 60000, 60000)
+    with pytest.raises(UserError, match=message):
+        open_picture(str(tmp_path / name), name)
+
+
+def test_what_cannot_be_done_is_one_line(folder, classifier, picture, tmp_path):
+    config, checkpoint, *_ = classifier
+
+    def explore(*arguments):
+        return run_forked('explore.py', *arguments, cwd=tmp_path)
+
+    with socket.create_server(('127.0.0.1', 0)) as taken:
+        port = taken.getsockname()[1]
+        result = explore(config, checkpoint, '--port', port)
+        assert_one_line(result, f'port {port} cannot be served (Address already in use): name another one by --port')
+    assert_one_line(explore(config, checkpoint, '--port', '70000'), 'port 70000 cannot be served')
+    result = explore('vt-resnet18_digits', checkpoint, '--html', 'r.html')
+    assert_one_line(result, f"{checkpoint} is not the model's: ")
+    result = explore(config, checkpoint, '--compare', config, 'nowhere.pth', '--html', 'r.html')
+    assert_one_line(result, 'there is no checkpoint nowhere.pth')
+    assert_one_line(explore(config, checkpoint, '--html', checkpoint), 'is read, and would be written over')
+    assert_one_line(explore(config, checkpoint, '--html', 'none/r.html'), 'there is no folder none')
+    assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--pictures', 'no.png'), 'there is no picture no')
+    assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--images', '0'), '--images 0 must be at least 1')
+    assert not (tmp_path / 'r.html').exists()
+
+
+def test_no_permission_is_one_line(classifier, picture, tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip('root may write everywhere')
+    (tmp_path / 'locked').mkdir(mode=0o500)
+    arguments = [*classifier[:2], '--pictures', picture, '--html', 'locked/r.html']
+    assert_one_line(run_forked('explore.py', *arguments, cwd=tmp_path), 'r.html could not be written')
+
+
+def test_videos_and_a_missing_gradio_are_named(folder, tmp_path, monkeypatch):
+    arguments = [*make(folder, 'mvit-tiny_moving-digits')[:2], '--html', 'r.html']
+    assert_one_line(run_forked('explore.py', *arguments, cwd=tmp_path), 'is a model of videos')
+    monkeypatch.setitem(sys.modules, 'gradio', None)
+    with pytest.raises(UserError, match=r"the page needs Gradio: pip install 'visual-transformers\[explorer\]'"):
+        serve({}, [], 1)

@@ -1,0 +1,114 @@
+"""The site of these pages: it is built without a warning, and what its how-to pages tell a person to run, runs."""
+
+import html
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from page_blocks import NOT_RUN, read_blocks
+from tool_runner import ROOT
+
+import vt
+from vt import apis, datasets, models, video
+
+NAVIGATION = yaml.safe_load((ROOT / 'mkdocs.yml').read_text())['nav']
+(SECTION,) = (section['How-to'] for section in NAVIGATION if 'How-to' in section)
+HOW_TO = [page for entry in SECTION for page in entry.values()]
+# Pages with blocks that need what is not here, and how many.
+NOT_RUNNING = {
+    'how-to/start.md': 1,
+    'how-to/sweep.md': 2,
+    'how-to/export.md': 1,
+    'explore.md': 1,
+    'how-to/clusters.md': 3,
+}
+LEFT_OUT = ('.git', '.venv', '.cache', 'work_dirs', '__pycache__', '*.egg-info', 'tests', 'data', 'site')
+
+
+@pytest.fixture(scope='module')
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('site')
+    command = [sys.executable, '-m', 'mkdocs', 'build', '--strict', '--site-dir', folder]
+    env = dict(os.environ, PYTHONPATH=str(ROOT), NO_MKDOCS_2_WARNING='1')
+    result = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert 'WARNING' not in result.stderr
+    return folder
+
+
+def test_nothing_is_fetched_from_elsewhere(site):
+    for page in site.rglob('*.html'):
+        text = page.read_text()
+        assert not re.findall(r'<(?:script|img|iframe|source)[^>]* src="?(?:https?:)?//', text), page
+        links = re.findall(r'<link [^>]*href="?(?:https?:)?//', text)
+        assert not links, (page, links)
+    for style in site.rglob('*.css'):
+        assert not re.findall(r'url\(["\']?(?:https?:)?//', style.read_text()), style
+
+
+@pytest.mark.parametrize('room', [apis, datasets, models, video])
+def test_every_public_name_is_on_its_page(room, site):
+    text = (site / f'api/{room.__name__.split(".")[1]}.html').read_text()
+    missing = [name for name in room.__all__ if f'id="{room.__name__}.{name}"' not in text]
+    assert not missing
+    assert vt.VTFPN.__doc__.splitlines()[0][:20] in (site / 'api/models.html').read_text()
+
+
+def test_every_tool_is_there_with_its_arguments(site):
+    text = (site / 'tools.html').read_text()
+    tools = sorted(path.name for path in (ROOT / 'tools').iterdir() if path.suffix in ('.py', '.sh'))
+    assert re.findall(r'<h2 id="[^"]*">tools/([\w.]+)', text) == tools
+    env = dict(os.environ, COLUMNS='88')
+    command = [sys.executable, ROOT / 'tools/report.py', 'ablation', '--help']
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
+    shown = html.unescape(re.sub(r'<[^>]+>', '', text))
+    assert printed.split('positional arguments')[1].strip() in shown
+
+
+def test_every_block_of_a_how_to_page_runs_or_says_why_not():
+    found = {}
+    for page in HOW_TO:
+        text = (ROOT / 'docs' / page).read_text()
+        blocks = read_blocks(ROOT / 'docs' / page)
+        assert 2 * len(blocks) == sum(line.lstrip().startswith('```') for line in text.splitlines()), page
+        assert any(block.language in ('bash', 'python') and not block.why_not for block in blocks), page
+        for block in blocks:
+            assert block.language in ('bash', 'python', 'text'), (page, block)
+            names_file = block.language == 'python' and block.title.endswith('.py')
+            assert not block.title or names_file or len(block.why_not or '') > 20, (page, block)
+        number = sum(block.title.startswith(NOT_RUN) for block in blocks)
+        found |= {page: number} if number else {}
+    assert found == NOT_RUNNING
+
+
+@pytest.mark.parametrize(
+    'wrong', ['```bash\nfalse\ntrue\n```', '```bash\nfalse | cat\n```', '```python\nnames["none"]\n```']
+)
+def test_a_block_that_fails_ends_its_page(wrong, tmp_path):
+    page = tmp_path / 'page.md'
+    page.write_text(
+        f'```python title="a/b.py"\nx = 1\n```\n```python\nnames = {{}}\n```\n{wrong}\n```bash\ntouch c\n```\n'
+    )
+    command = [sys.executable, ROOT / 'tests/page_blocks.py', page]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == 1
+    assert (tmp_path / 'a/b.py').read_text() == 'x = 1\n'
+    assert not (tmp_path / 'c').exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('page', HOW_TO)
+def test_the_blocks_of_a_page_run(page, tmp_path):
+    copy = tmp_path / 'vt'
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ['PATH']])
+    env = dict(os.environ, PATH=path, PYTHONPATH=str(copy), CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1')
+    command = [sys.executable, ROOT / 'tests/page_blocks.py', copy / 'docs' / page]
+    result = subprocess.run(command, cwd=copy, env=env, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-4000:]
+    names = [f'== {Path(page).name}:{block.line}' for block in read_blocks(ROOT / 'docs' / page) if block.runs]
+    assert [line for line in result.stdout.splitlines() if line.startswith('== ')] == names

@@ -1,0 +1,94 @@
+"""A page, or a report, of what models make of pictures, as ``tools/explore.py`` asks."""
+
+import argparse
+import os
+import socket
+import sys
+import tempfile
+from pathlib import Path
+
+from mmengine.config import Config
+
+from vt.apis.inferencers import VideoInferencer, inferencer_of
+from vt.apis.model_zoo import find_config
+from vt.checkpoints.files import write_atomically
+from vt.engine.config_files import read_config, require_file
+from vt.engine.errors import describe
+from vt.errors import UserError
+from vt.explorer.looking import Picture, open_picture, pick_from_test_set
+from vt.explorer.report import Models, write_report
+
+from .outputs import check_output
+
+
+def explore(args: argparse.Namespace) -> None:
+    """Serve a page on this machine until it is interrupted, or write the same as a report.
+
+    Raises:
+        UserError: something is not there, can't be read or written; the port is in use.
+    """
+    chosen = [(args.config, args.checkpoint), *([args.compare] if args.compare else [])]
+    check_output(args.html, *(path for pair in chosen for path in pair), *args.pictures)
+    if not args.html:
+        check_port(args.port)
+    pictures = [open_picture(path) for path in args.pictures]
+    models: Models = {}
+    for config, checkpoint in chosen:
+        cfg = _read(config, args.cfg_options)
+        require_file(checkpoint, 'checkpoint')
+        inferencer = inferencer_of(cfg, checkpoint, args.device)
+        if isinstance(inferencer, VideoInferencer):
+            raise UserError(f'{config} is a model of videos, whose frames tools/show_tokens.py draws')
+        name = Path(config).stem
+        models[name if name not in models else f'{name} ({Path(checkpoint).name})'] = inferencer
+    first = next(iter(models.values()))
+    if args.html:
+        write_atomically(args.html, write_report(models, pictures or pick_from_test_set(first.model.cfg, args.images)))
+        print(f'written to {args.html}')
+    else:
+        serve(models, pictures + _from_test_set(first.model.cfg, args.images), args.port)
+
+
+def _read(config: str, options: dict | None) -> Config:
+    return read_config(config if config.endswith('.py') else str(find_config(config)), options)
+
+
+def _from_test_set(cfg: Config, number: int) -> list[Picture]:
+    """Pictures of the test set where they are here."""
+    try:
+        return pick_from_test_set(cfg, number)
+    except Exception as error:
+        line = describe(error)
+        if line is None:
+            raise
+        print(f'The page has no test pictures: {line}', file=sys.stderr)
+        return []
+
+
+def check_port(port: int) -> None:
+    """Refuse a port that can't be served, before any work is done.
+
+    Raises:
+        UserError: it is no port, or taken, or not for this user.
+    """
+    try:
+        with socket.create_server(('127.0.0.1', port)):
+            pass
+    except (OSError, OverflowError) as error:
+        reason = os.strerror(error.errno) if isinstance(error, OSError) else 'ports are 1 to 65535'
+        raise UserError(f'port {port} cannot be served ({reason}): name another one by --port') from error
+
+
+def serve(models: Models, pictures: list[Picture], port: int) -> None:
+    """Serve the page; what it was given and has made goes when it ends.
+
+    Raises:
+        UserError: Gradio is not installed; the port is in use.
+    """
+    with tempfile.TemporaryDirectory(prefix='vt_explorer_') as folder:
+        os.environ['GRADIO_TEMP_DIR'] = folder
+        try:
+            from vt.explorer.page import build_page, launch
+        except ImportError as error:
+            raise UserError("the page needs Gradio: pip install 'visual-transformers[explorer]'") from error
+        launch(build_page(models, pictures), port)

@@ -1,0 +1,1 @@
+"""What a model makes of a picture, to look at: a page on this machine, and the same as a report in one file."""

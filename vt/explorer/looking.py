@@ -1,0 +1,214 @@
+"""What a model makes of one picture: what it predicts, and where each of its tokens looks.
+
+Letters: h heads, L tokens, H and W size of a map, Q tokens that take, K tokens that they take from.
+"""
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import mmcv
+import numpy as np
+import torch
+from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
+from PIL import Image
+from torch import Tensor, nn
+
+from vt.analysis.attention.model_and_images import build_test_set, spread_over_classes
+from vt.analysis.attention.token_attention import measure_records, tokenizers_by_owner
+from vt.analysis.attention.token_figure import seen_by
+from vt.analysis.pictures import read_picture
+from vt.apis import ClassificationInferencer, SegmentationInferencer
+from vt.apis.model_zoo import in_scope
+from vt.engine.launch import is_segmentation
+from vt.engine.picture_hooks import reads_bgr
+from vt.errors import MissingFileError, UserError
+from vt.models import Record, record_attention
+
+MAX_PIXELS = 64_000_000
+THUMBNAIL = 160  # pixels of the longer side
+
+
+@dataclass
+class Picture:
+    """A picture to look at.
+
+    Attributes:
+        caption: its class, or its file's name.
+        source: a file, or an image ``(height, width, 3)`` uint8 in OpenCV's order of channels.
+        thumbnail: RGB, ``(height, width, 3)`` uint8.
+    """
+
+    caption: str
+    source: str | np.ndarray
+    thumbnail: np.ndarray
+
+
+@dataclass
+class Module:
+    """What the parts of one module did with one picture; None where there is no such part.
+
+    Attributes:
+        maps: where each token looks, ``(h, L, H, W)``.
+        relation: how much each token takes from each, ``(h, Q, K)``.
+        reads: how much each pixel takes from each token, ``(h, L, H, W)``.
+        measures: of each token's map, the mean over heads, ``(L,)``: see
+            :func:`vt.analysis.attention.token_measures.measure_tokens`.
+    """
+
+    maps: Tensor | None = None
+    relation: Tensor | None = None
+    reads: Tensor | None = None
+    measures: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def num_heads(self) -> int:
+        """Of the part that has most."""
+        return max(len(each) for each in (self.maps, self.relation, self.reads) if each is not None)
+
+    @property
+    def num_tokens(self) -> int:
+        """Of those that can be chosen."""
+        return next(each.shape[1] for each in (self.maps, self.relation, self.reads) if each is not None)
+
+
+@dataclass
+class Look:
+    """What a model made of one picture.
+
+    Attributes:
+        image: as the network sees it, RGB in 0 to 1, ``(3, height, width)``.
+        predictions: names with their score, or share of the pixels, highest first.
+        overlay: the picture with its segments over it, RGB, ``(height, width, 3)`` uint8; None of a classifier.
+        modules: by name, in the order of the network.
+    """
+
+    image: Tensor
+    predictions: list[dict]
+    overlay: np.ndarray | None
+    modules: dict[str, Module]
+
+
+@torch.no_grad()
+def look_at(inferencer: ClassificationInferencer | SegmentationInferencer, picture: str | np.ndarray) -> Look:
+    """Predict, and record where the model attends.
+
+    Args:
+        inferencer: of images.
+        picture: a file, or an image ``(height, width, 3)`` uint8 in OpenCV's order of channels.
+
+    Raises:
+        UserError: it can't be read.
+    """
+    model, sample = inferencer.model, inferencer.pipeline(picture)
+    segments = is_segmentation(model.cfg)
+    image, inputs = seen_by(model, sample, reads_bgr(model.cfg))
+    with record_attention(model) as records:
+        (prediction,) = inferencer.forward(pseudo_collate([sample]))
+        if segments:  # it may have predicted window by window
+            model(inputs, mode='tensor')
+    overlay = None
+    if segments:
+        pixels = (255 * image).byte().permute(1, 2, 0)[: sample['inputs'].shape[-2], : sample['inputs'].shape[-1]]
+        overlay = inferencer.draw(np.ascontiguousarray(pixels.numpy()), prediction.cpu())
+    predictions = inferencer.describe(prediction)['predictions']
+    return Look(image, predictions, overlay, find_modules(model, records, image.shape[1:]))
+
+
+def find_modules(model: nn.Module, records: dict[str, Record], image_size: tuple[int, int]) -> dict[str, Module]:
+    """What a forward pass of one image recorded: a module for each tokenizer, and for each part that has none.
+
+    A tokenizer's module has the relation that takes its tokens and the projector, or fuser, that writes them back.
+    Parts that attend in windows, each as an image of its own, are left out.
+    """
+    modules, taken = {}, set()
+    for owner, names in tokenizers_by_owner(model).items():
+        relation = f'{owner}.relation'.removeprefix('.')
+        for name, measures in zip(names, measure_records(records, owner, names, image_size)):
+            writers = [name.replace('tokenizer', writer) for writer in ('projector', 'fuser')]
+            reads = next((writer for writer in writers if writer in records), None)
+            parts = dict(maps=name, relation=relation, reads=reads)
+            modules[name] = Module(
+                **{kind: _of_one_image(records[part]) for kind, part in parts.items() if part in records},
+                measures={key: values[0].cpu() for key, values in measures.items()},
+            )
+            taken |= {*parts.values()}
+    order = [name for name, _ in model.named_modules() if name in records]
+    for name in order:
+        if name not in taken and len(records[name].attention) == 1:
+            modules[name] = _as_module(records[name], model.get_submodule(name))
+    return dict(sorted(modules.items(), key=lambda item: order.index(item[0])))
+
+
+def _of_one_image(record: Record) -> Tensor:
+    return record.attention[0].cpu()
+
+
+def _as_module(record: Record, part: nn.Module) -> Module:
+    """A part that belongs to no tokenizer; of tokens on a grid, without those of classes, there are maps too."""
+    attention = _of_one_image(record)
+    if attention.ndim == 4:
+        return Module(**{'maps' if record.output.ndim == 3 else 'reads': attention})
+    maps = None
+    if record.size is not None:
+        grid = part.key_size(record.size) if hasattr(part, 'key_size') else record.size
+        num_class_tokens = record.output.shape[1] - math.prod(
+            part.out_size(record.size) if hasattr(part, 'out_size') else record.size
+        )
+        if num_class_tokens >= 0 and attention.shape[-1] == num_class_tokens + math.prod(grid):
+            maps = attention[..., num_class_tokens:].unflatten(-1, grid)
+    return Module(maps=maps, relation=attention)
+
+
+def pick_from_test_set(cfg: Config, number: int) -> list[Picture]:
+    """Some pictures of a config's test set, spread over its classes.
+
+    Raises:
+        UserError: there is no test set, or its pictures are not here.
+    """
+    with in_scope(cfg):
+        dataset = build_test_set(cfg)
+        samples = [dataset[index] for index in spread_over_classes(dataset, number)]
+    pictures = []
+    for index, sample in enumerate(samples, 1):
+        image, annotation = sample['inputs'], sample['data_samples']
+        pixels = (image.flip(0) if reads_bgr(cfg) else image).permute(1, 2, 0).numpy()
+        path = annotation.get('img_path')
+        known = 'gt_label' in annotation and dataset.metainfo.get('classes')
+        caption = known[int(annotation.gt_label)] if known else f'test picture {index}'
+        is_file = path is not None and Path(path).is_file()
+        pictures.append(Picture(caption, path if is_file else np.ascontiguousarray(pixels[..., ::-1]), _shrink(pixels)))
+    return pictures
+
+
+def open_picture(path: str, name: str | None = None) -> Picture:
+    """A picture of a user's; one of too many pixels is never unpacked.
+
+    Args:
+        path: of the file.
+        name: by which a user knows it, if it is another one.
+
+    Raises:
+        MissingFileError: there is no such file.
+        UserError: it is none that can be shown.
+    """
+    name = name or path
+    if not Path(path).is_file():
+        raise MissingFileError(f'there is no picture {name}')
+    try:
+        with Image.open(path) as header:
+            num_pixels = math.prod(header.size)
+        pixels = read_picture(path)[..., ::-1] if num_pixels <= MAX_PIXELS else None
+    except Image.DecompressionBombError:
+        pixels = None
+    except (OSError, SyntaxError, UserError) as error:  # what Pillow's and our own readers raise
+        raise UserError(f'{name} is no picture that can be read') from error
+    if pixels is None:
+        raise UserError(f'{name} has more than {MAX_PIXELS // 10**6} million pixels: make it smaller')
+    return Picture(Path(name).name, path, _shrink(pixels))
+
+
+def _shrink(pixels: np.ndarray) -> np.ndarray:
+    scale = min(1, THUMBNAIL / max(pixels.shape))
+    return np.ascontiguousarray(mmcv.imrescale(pixels, scale, interpolation='area'))

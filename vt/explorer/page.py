@@ -1,0 +1,237 @@
+"""The page: pictures to choose and to drop, and for each model what it made of the chosen one."""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import numpy as np
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from vt.apis import ClassificationInferencer, SegmentationInferencer
+from vt.engine.errors import describe
+
+from .looking import Look, Picture, look_at, open_picture
+from .report import Models
+from .views import STYLE, describe_module, describe_prediction, draw_token, render
+
+HOST = '127.0.0.1'
+MAX_FILE_SIZE = '32mb'
+KEEP = 3600  # seconds that an upload lives
+THEME = gr.themes.Default(font=['system-ui', 'sans-serif'], font_mono=['ui-monospace', 'monospace'])
+MEAN = 'mean'  # of the heads
+NO_TOKENS = '<p>No part of this model attends: it has no tokens.</p>'
+
+
+class Panel:
+    """The part of the page that shows one model: its controls, and the views below them.
+
+    Args:
+        name: of the model.
+        inferencer: of it.
+    """
+
+    def __init__(self, name: str, inferencer: ClassificationInferencer | SegmentationInferencer) -> None:
+        self.name = name
+        self.inferencer = inferencer
+        with gr.Column(min_width=300):
+            gr.Markdown(f'## {escape(name)}')
+            self.look = gr.State()
+            self.module = gr.Dropdown([], label='Module', interactive=True)
+            self.head = gr.Dropdown([], label='Head', interactive=True)
+            self.token = gr.Slider(1, 2, 1, step=1, label='Token')
+            self.picture = gr.Image(
+                label='Where the token looks; click a pixel',
+                interactive=False,
+                format='jpeg',
+                buttons=['download'],
+                elem_classes='picture',
+            )
+            with gr.Row():
+                self.column = gr.Number(precision=0, minimum=0, min_width=120, label='Pixel, column')
+                self.row = gr.Number(precision=0, minimum=0, min_width=120, label='Pixel, row')
+            self.views = gr.HTML()
+        self.choices = [self.module, self.head, self.token, self.column, self.row]
+        self.outputs = [self.look, *self.choices, self.picture, self.views]
+
+    def connect(self) -> None:
+        """Draw anew whenever something is chosen."""
+        inputs, drawn = [self.look, *self.choices], [self.picture, self.views]
+        options = dict(show_progress='hidden', trigger_mode='always_last', api_visibility='private')
+        self.module.input(self.settle, inputs, [*self.choices, *drawn], **options)
+        for choice in self.choices[1:]:
+            choice.input(self.draw, inputs, drawn, **options)
+        self.picture.select(self.click, inputs, [self.column, self.row, *drawn], **options)
+
+    def show(self, source: str | np.ndarray, *chosen: Any) -> list[Any]:
+        """Look at a picture; what was chosen stays, where the model has it.
+
+        Raises:
+            UserError: the picture can't be read.
+        """
+        look = look_at(self.inferencer, source)
+        return [look, *self.settle(look, *chosen)]
+
+    def settle(
+        self, look: Look, name: str | None, head: str | None, token: int | None, column: int | None, row: int | None
+    ) -> list[Any]:
+        """The controls with the limits of a look and of one of its modules, and what they draw; None is not chosen."""
+        if not look.modules:
+            hidden = [gr.update(visible=False)] * (len(self.choices) + 1)
+            height, width = look.image.shape[1:]
+            views = describe_prediction(look, (width // 2, height // 2))
+            return [*hidden, render('views.html.j2', views=views, prefix=self.name) + NO_TOKENS]
+        chosen = name, head, token, column, row
+        name = name if name in look.modules else next(iter(look.modules))
+        module = look.modules[name]
+        height, width = look.image.shape[1:]
+        heads = module.num_heads if module.num_heads > 1 else 0
+        head = str(min(int(head), heads)) if heads and head not in (None, MEAN) else MEAN
+        token = min(token or 1, module.num_tokens)
+        column = width // 2 if column is None else min(column, width - 1)
+        row = height // 2 if row is None else min(row, height - 1)
+        limits = [
+            dict(choices=list(look.modules)),
+            dict(choices=[MEAN, *map(str, range(1, heads + 1))]),
+            dict(maximum=max(module.num_tokens, 2)),
+            dict(maximum=width - 1),
+            dict(maximum=height - 1),
+        ]
+        # What fits is not sent back: it may have been changed meanwhile, and a list also reports when it is left.
+        choices = [
+            gr.update(**limit, **({} if before == value else dict(value=value)))
+            for limit, before, value in zip(limits, chosen, (name, head, token, column, row))
+        ]
+        return [*choices, *self.draw(look, name, head, token, column, row)]
+
+    def draw(self, look: Look, name: str, head: str, token: int, column: int, row: int) -> list[Any]:
+        """The picture with a token's map, and the views."""
+        pixel, number = (column, row), _number(head)
+        views = [*describe_prediction(look, pixel), *describe_module(look, name, number, pixel)]
+        picture = draw_token(look, look.modules[name], number, token, pixel)
+        return [picture, render('views.html.j2', views=views, prefix=self.name)]
+
+    def click(
+        self, look: Look, name: str, head: str, token: int, column: int, row: int, place: gr.SelectData
+    ) -> list[Any]:
+        """Choose the pixel that was clicked."""
+        height, width = look.image.shape[1:]
+        picture = draw_token(look, look.modules[name], _number(head), token, (column, row))
+        column, row = (
+            min(side - 1, int(index * side / shown))
+            for index, side, shown in zip(place.index, (width, height), picture.shape[1::-1])
+        )
+        return [column, row, *self.draw(look, name, head, token, column, row)]
+
+
+def build_page(models: Models, pictures: Sequence[Picture]) -> gr.Blocks:
+    """The page of some models, by their names, with pictures at hand."""
+    with gr.Blocks(title='Visual tokens', analytics_enabled=False, delete_cache=(KEEP, KEEP)) as page:
+        gr.Markdown('# Visual tokens')
+        known = gr.State(list(pictures))
+        with gr.Row():
+            files = gr.File(
+                label='Drop pictures here, or click to choose them',
+                file_count='multiple',
+                file_types=['image'],
+                height=160,
+                min_width=300,
+                elem_id='files',
+            )
+            gallery = gr.Gallery(
+                _thumbnails(pictures),
+                label='Pictures',
+                columns=6,
+                height=160,
+                min_width=300,
+                allow_preview=False,
+                interactive=False,
+                buttons=[],
+                elem_id='pictures',
+            )
+        status = gr.HTML(_say('Drop a picture, or choose one.'), elem_id='status')
+        with gr.Row():
+            panels = [Panel(name, inferencer) for name, inferencer in models.items()]
+        chosen = [choice for panel in panels for choice in panel.choices]
+        outputs = [status, *(output for panel in panels for output in panel.outputs)]
+
+        def show(picture: Picture, *chosen: Any) -> list[Any]:
+            shown: list[Any] = []
+            for index, panel in enumerate(panels):
+                own = chosen[index * len(panel.choices) :][: len(panel.choices)]
+                try:
+                    shown += panel.show(picture.source, *own)
+                except Exception as error:
+                    return [_say(_explain(error), 'alert'), *[gr.skip()] * (len(outputs) - 1)]
+            return [_say(f'Shown: {picture.caption}'), *shown]
+
+        def pick(known: list[Picture], event: gr.SelectData, *chosen: Any) -> list[Any]:
+            return show(known[event.index], *chosen)
+
+        def add(paths: list[str] | None, known: list[Picture], *chosen: Any) -> list[Any]:
+            added, refused = [], []
+            for path in paths or []:
+                try:
+                    added.append(open_picture(path, Path(path).name))
+                except Exception as error:
+                    refused.append(_explain(error))
+            known = [*added, *known]
+            shown = show(added[0], *chosen) if added else [gr.skip()] * len(outputs)
+            if refused:
+                shown[0] = _say('; '.join(refused), 'alert')
+            return [None, known, _thumbnails(known), *shown]
+
+        def begin(known: list[Picture]) -> list[Any]:
+            return show(known[0], *[None] * len(chosen)) if known else [gr.skip()] * len(outputs)
+
+        options = dict(api_visibility='private', concurrency_id='model', show_progress='minimal')
+        files.upload(add, [files, known, *chosen], [files, known, gallery, *outputs], **options)
+        gallery.select(pick, [known, *chosen], outputs, **options)
+        page.load(begin, [known], outputs, **options)
+        for panel in panels:
+            panel.connect()
+    return page
+
+
+def launch(page: gr.Blocks, port: int) -> None:
+    """Serve a page to this machine alone, until it is interrupted."""
+    own_hosts = Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, 'localhost'])
+    page.launch(
+        server_name=HOST,
+        server_port=port,
+        share=False,
+        max_file_size=MAX_FILE_SIZE,
+        app_kwargs=dict(middleware=[own_hosts]),  # another site's name that leads here is refused
+        run_history=False,
+        ssr_mode=False,
+        footer_links=[],
+        theme=THEME,
+        css=STYLE,
+        quiet=True,
+        prevent_thread_lock=True,
+    )
+    print(f'http://{HOST}:{port}/ until Ctrl-C', flush=True)
+    page.block_thread()
+
+
+def _thumbnails(pictures: Sequence[Picture]) -> list[tuple[np.ndarray, str]]:
+    return [(picture.thumbnail, picture.caption) for picture in pictures]
+
+
+def _say(text: str, role: str = 'status') -> str:
+    return f'<p role="{role}">{escape(text)}</p>'
+
+
+def _explain(error: Exception) -> str:
+    """The line of an error that a person can mend; any other one goes on."""
+    line = describe(error)
+    if line is None:
+        raise error
+    return line
+
+
+def _number(head: str) -> int:
+    """Of a head as views take it: 0 for the mean."""
+    return 0 if head == MEAN else int(head)

@@ -1,0 +1,215 @@
+"""Views of what a model made of a picture: small pictures and tables, which the page and the report both show."""
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import cv2
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from matplotlib import colormaps
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from vt.analysis.attention.token_figure import glow
+from vt.analysis.attention.token_measures import attention_entropy, uniform_entropy
+from vt.analysis.tables import to_csv
+
+from .looking import Look, Module
+
+PICTURE, TILE = 448, 128  # pixels of the longer side
+COLUMNS, MAX_TILES = 4, 64
+MATRIX = 384
+CHOSEN = (0, 255, 255)  # the colour of what stands for the chosen pixel
+TOP = 5  # classes
+TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+)
+STYLE = (Path(__file__).parent / 'style.css').read_text()
+
+
+@dataclass
+class View:
+    """A picture or a table, with what it shows.
+
+    Attributes:
+        title, text: what is seen, in a few words and in a sentence.
+        name: of the file it is saved as, without a suffix.
+        picture: RGB, ``(height, width, 3)`` uint8; None of a table.
+        rows: of a table.
+    """
+
+    title: str
+    text: str
+    name: str
+    picture: np.ndarray | None = None
+    rows: list[dict[str, str]] | None = None
+
+    @property
+    def file(self) -> str:
+        """Name of the file it is saved as."""
+        return f'{self.name}.csv' if self.picture is None else f'{self.name}.jpg'
+
+    @property
+    def address(self) -> str:
+        """All of it as an address."""
+        if self.picture is None:
+            return f'data:text/csv;charset=utf-8,{quote(to_csv(self.rows))}'
+        _, content = cv2.imencode('.jpg', self.picture[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 92])
+        return f'data:image/jpeg;base64,{base64.b64encode(content).decode()}'
+
+
+def describe_prediction(look: Look, pixel: tuple[int, int]) -> list[View]:
+    """The picture with a chosen pixel, and the classes of highest scores, or the segments and their shares."""
+    kind = 'score' if 'score' in look.predictions[0] else 'share'
+    rows = [{'class': each['name'], f'{kind} (%)': f'{100 * each[kind]:.2f}'} for each in look.predictions[:TOP]]
+    text = 'Classes, highest first.' if look.overlay is None else 'Share of the pixels, largest first.'
+    views = [
+        View('Picture', 'As the network sees it, with the chosen pixel.', 'picture', picture=mark(look.image, pixel)),
+        View('Prediction', text, 'prediction', rows=rows),
+    ]
+    if look.overlay is not None:
+        scale = max(1, 2 * TILE // max(look.overlay.shape))
+        overlay = look.overlay.repeat(scale, axis=0).repeat(scale, axis=1)
+        views.append(View('Segments', 'The prediction laid over the picture.', 'segments', picture=overlay))
+    return views
+
+
+def describe_module(look: Look, name: str, head: int, pixel: tuple[int, int] | None = None) -> list[View]:
+    """Where a module's tokens look, what a pixel reads of them, how they relate, and their measures.
+
+    Args:
+        look: of a picture.
+        name: of the module.
+        head: 1 for the first one; 0 for the mean over heads, also where a part has not so many.
+        pixel: column and row of the picture as the network sees it.
+    """
+    module, views = look.modules[name], []
+    if module.maps is not None:
+        maps = of_head(module.maps, head)
+        text = f'Bright where a token looks: {_numbered(maps)}, on a grid of {maps.shape[1]} x {maps.shape[2]} cells.'
+        views.append(View('Where each token looks', text, 'tokens', picture=draw_sheet(look.image, maps)))
+    if module.reads is not None:
+        reads = of_head(module.reads, head)
+        text = f'Bright where the pixels take much from a token: {_numbered(reads)}.'
+        views.append(View('Where each token is read', text, 'reads', picture=draw_sheet(look.image, reads)))
+    if pixel is not None and (module.maps is not None or module.reads is not None):
+        text = f'Of the pixel at column {pixel[0]}, row {pixel[1]}, by the cell of the grid that it lies in.'
+        views.append(View('The chosen pixel', text, 'pixel', rows=tabulate_pixel(look, module, head, pixel)))
+    if module.relation is not None:
+        relation = of_head(module.relation, head)
+        text = 'A row is a token, its columns what it takes from each token; a row sums to one, bright is much.'
+        views.append(View('How the tokens relate', text, 'relation', picture=draw_matrix(relation)))
+        if relation.numel() <= MAX_TILES**2 // 4:
+            rows = [
+                {'token': str(row)} | {str(column): f'{value:.4f}' for column, value in enumerate(values, 1)}
+                for row, values in enumerate(relation.tolist(), 1)
+            ]
+            views.append(View('The same in numbers', 'Rows take from columns.', 'relation', rows=rows))
+    if module.maps is not None:
+        text = (
+            f'Entropy in nats, {uniform_entropy(*module.maps.shape[-2:]):.3f} if a token looked everywhere alike. '
+            'Spread of its look, reach, the distance of pixels that meet in it, in diagonals of the picture, and what '
+            'it takes from others, are those of the mean over heads.'
+        )
+        views.append(View('Entropy and reach', text, 'measures', rows=tabulate_tokens(module, head)))
+    return views
+
+
+def of_head(attention: Tensor, head: int) -> Tensor:
+    """One head's of ``(h, ...)``, 1 the first; the mean over heads for 0, and where there are not so many."""
+    return attention[head - 1] if 0 < head <= len(attention) else attention.mean(dim=0)
+
+
+def cell_of(look: Look, pixel: tuple[int, int], grid: tuple[int, int]) -> tuple[int, int]:
+    """Row and column of the cell of a grid in which a pixel, column and row, lies."""
+    height, width = look.image.shape[1:]
+    return pixel[1] * grid[0] // height, pixel[0] * grid[1] // width
+
+
+def tabulate_pixel(look: Look, module: Module, head: int, pixel: tuple[int, int]) -> list[dict[str, str]]:
+    """A row a token: what the pixel takes from it, and how much of its look falls on the pixel's cell."""
+    columns = {}
+    kinds = {'the pixel takes (%)': module.reads, "of the token's look (%)": module.maps}
+    for title, attention in kinds.items():
+        if attention is not None:
+            row, column = cell_of(look, pixel, attention.shape[-2:])
+            columns[title] = [f'{100 * value:.3f}' for value in of_head(attention, head)[:, row, column].tolist()]
+    return [
+        {'token': str(index), **dict(zip(columns, values))} for index, values in enumerate(zip(*columns.values()), 1)
+    ]
+
+
+def tabulate_tokens(module: Module, head: int) -> list[dict[str, str]]:
+    """A row a token with its measures, those that could be taken."""
+    maps = of_head(module.maps, head).double()
+    columns = {'entropy': attention_entropy(maps / maps.sum(dim=(-2, -1), keepdim=True))}
+    if 'reach' in module.measures:
+        columns |= {key: module.measures[key].sqrt() for key in ('spread', 'reach')}
+        columns['from others (%)'] = 100 * module.measures['to_others']
+    columns = {key: values for key, values in columns.items() if values.isfinite().all()}
+    cells = zip(*([f'{value:.4f}' for value in values.tolist()] for values in columns.values()))
+    return [{'token': str(index), **dict(zip(columns, row))} for index, row in enumerate(cells, 1)]
+
+
+def _numbered(maps: Tensor) -> str:
+    shown = min(len(maps), MAX_TILES)
+    return f'tokens 1 to {shown}{f" of {len(maps)}" if shown < len(maps) else ""}, row by row'
+
+
+def mark(image: Tensor, pixel: tuple[int, int]) -> np.ndarray:
+    """An image with a cross on a pixel, column and row; RGB uint8."""
+    picture = (255 * fit(image, 2 * TILE).permute(1, 2, 0)).byte().numpy().copy()
+    scale = max(picture.shape) / max(image.shape)
+    place = [int((each + 0.5) * scale) for each in pixel]
+    return cv2.drawMarker(picture, place, CHOSEN, cv2.MARKER_CROSS, markerSize=12, thickness=1)
+
+
+def draw_sheet(image: Tensor, maps: Tensor) -> np.ndarray:
+    """The image once for each token, as :func:`glow` draws it, with the token's number; RGB uint8."""
+    tiles = (255 * glow(fit(image, TILE), maps[:MAX_TILES])).astype(np.uint8)
+    for number, tile in enumerate(tiles, 1):
+        cv2.putText(tile, str(number), (4, 14), cv2.FONT_HERSHEY_SIMPLEX, 0.45, (255, 255, 255), 1, cv2.LINE_AA)
+    columns = min(COLUMNS, len(tiles))
+    white = np.full((-len(tiles) % columns, *tiles.shape[1:]), 255, np.uint8)
+    tiles = np.pad(np.concatenate([tiles, white]), ((0, 0), (0, 4), (0, 4), (0, 0)), constant_values=255)
+    rows = tiles.reshape(-1, columns, *tiles.shape[1:])
+    return np.concatenate([np.concatenate([*row], axis=1) for row in rows])
+
+
+def draw_token(look: Look, module: Module, head: int, token: int, pixel: tuple[int, int]) -> np.ndarray:
+    """Where one token looks, or is read, with a square around the cell of a pixel; RGB uint8."""
+    image = fit(look.image, PICTURE)
+    maps = module.reads if module.maps is None else module.maps
+    if maps is None:
+        return (255 * image.permute(1, 2, 0)).byte().numpy()
+    picture = (255 * glow(image, of_head(maps, head)[token - 1 : token])[0]).astype(np.uint8)
+    grid = maps.shape[-2:]
+    row, column = cell_of(look, pixel, grid)
+    (top, bottom), (left, right) = (
+        (cell * side // cells, (cell + 1) * side // cells - 1)
+        for cell, side, cells in zip((row, column), picture.shape, grid)
+    )
+    return cv2.rectangle(np.ascontiguousarray(picture), (left, top), (right, bottom), CHOSEN, 2)
+
+
+def draw_matrix(relation: Tensor) -> np.ndarray:
+    """How much each token, a row, takes from each, a column: from nothing, black, to the largest, yellow; RGB uint8."""
+    colours = (255 * colormaps['inferno']((relation / relation.max()).numpy())[..., :3]).astype(np.uint8)
+    cell = max(1, MATRIX // max(relation.shape))
+    return np.ascontiguousarray(colours.repeat(cell, axis=0).repeat(cell, axis=1))
+
+
+def fit(image: Tensor, longest: int) -> Tensor:
+    """An image ``(3, height, width)`` with its longer side so long; enlarged pixels stay squares."""
+    height, width = image.shape[1:]
+    scale = longest / max(height, width)
+    size = [max(1, round(side * scale)) for side in (height, width)]
+    mode = dict(mode='nearest-exact') if scale > 1 else dict(mode='area')
+    return interpolate(image[None], size, **mode)[0].clamp(0, 1)
+
+
+def render(template: str, **context: object) -> str:
+    """One of this room's templates as HTML."""
+    return TEMPLATES.get_template(template).render(**context)
