@@ -13,3 +13,23 @@ def begin_in_one_scope():
     """
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         yield
+
+
+LONG = (  # modules, the longest first
+    'test_gpu_report.py',
+    'test_triton.py',
+    'test_configs.py',
+    'test_two_machines.py',
+    'test_sweep.py',
+    'test_equals_one_process.py',
+    'test_import.py',
+    'test_command_lines.py',
+    'test_report_survey.py',
+    'test_bad_images.py',
+    'test_bad_configs.py',
+)
+
+
+def pytest_collection_modifyitems(items):
+    """The longest modules begin first, lest one process be left alone with one of them at the end."""
+    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))

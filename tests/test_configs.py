@@ -68,7 +68,7 @@ def take_step(path):
     data = model.data_preprocessor(dict(inputs=inputs, data_samples=samples), True)
     loss, _ = model.parse_losses(model(**data, mode='loss'))
     loss.backward()
-    unused = [parameter for parameter in model.parameters() if parameter.grad is None]
+    unused = [parameter for parameter in model.parameters() if parameter.requires_grad and parameter.grad is None]
     assert not unused or cfg.get('find_unused_parameters')
     return loss.item()
 

@@ -8,8 +8,8 @@ def parse_args() -> argparse.Namespace:
     from vt.commands.arguments import ConfigOptions, add_trust_argument
 
     parser = argparse.ArgumentParser(description='Predict on pictures or videos of your own.')
-    parser.add_argument('config', help='path of the config, or the name of a model')
-    parser.add_argument('checkpoint', help='path of the checkpoint')
+    parser.add_argument('config', help='path of the config, name of a model, or folder of a saved one')
+    parser.add_argument('checkpoint', help='path of the checkpoint, or that folder again')
     parser.add_argument(
         'inputs', nargs='+', metavar='INPUT', help='pictures, videos for a model of videos, folders, or patterns'
     )

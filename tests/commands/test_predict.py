@@ -13,6 +13,7 @@ from tool_runner import assert_one_line
 from video.written_videos import write
 
 from vt import apis
+from vt.apis.hub import HubModel
 
 
 @pytest.fixture(scope='module')
@@ -65,6 +66,18 @@ def test_patterns_and_a_table_of_comma_separated_values(classifier, pictures):
     assert [row['file'] for row in rows] == ['data/a.png'] * 5 + ['data/more/b.jpg'] * 5
     assert list(rows[0]) == ['file', 'label', 'name', 'score']
     assert result.stdout.count('▀') > 1000
+
+
+def test_a_saved_model_is_its_folder(classifier, pictures):
+    config, checkpoint, model, _ = classifier
+    HubModel(model).save_pretrained(pictures / 'saved')
+    for source, out in ((('saved', 'saved'), 'a.json'), ((config, checkpoint), 'b.json')):
+        result = run_forked('predict.py', *source, 'data/a.png', '--out', out, cwd=pictures)
+        assert result.returncode == 0, result.stderr
+    assert json.loads((pictures / 'a.json').read_text()) == json.loads((pictures / 'b.json').read_text())
+    (pictures / 'saved/model.safetensors').unlink()
+    result = run_forked('predict.py', 'saved', 'saved', 'data/a.png', cwd=pictures)
+    assert_one_line(result, 'saved holds no model.safetensors: give a folder that save_pretrained wrote')
 
 
 def test_segments_are_laid_over_pictures_of_any_size(folder, tmp_path):

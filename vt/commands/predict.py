@@ -10,6 +10,7 @@ from typing import Any
 import mmcv
 import numpy as np
 import torch
+from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.structures import BaseDataElement
 from rich.color import Color
@@ -20,8 +21,8 @@ from rich.text import Text
 
 from vt.analysis.tables import print_table, write_csv
 from vt.apis.inferencers import VideoInferencer, in_batches, inferencer_of
-from vt.apis.model_zoo import find_config
-from vt.engine.config_files import read_config, require_file
+from vt.apis.model_zoo import find_config, find_weights, is_folder, model_config
+from vt.engine.config_files import enter_options, read_config, require_file
 from vt.engine.launch import is_segmentation
 from vt.errors import UserError
 from vt.video.dataset import EXTENSIONS as VIDEOS
@@ -43,11 +44,11 @@ def predict(args: argparse.Namespace) -> None:
         raise UserError(f'--out {args.out}: results are written as .json or .csv')
     if args.batch_size < 1 or args.top_k < 1:
         raise UserError(f'--batch-size {args.batch_size} and --top-k {args.top_k} must be at least 1')
-    path = args.config if args.config.endswith('.py') else str(find_config(args.config))
-    cfg = read_config(path, args.cfg_options)
-    require_file(args.checkpoint, 'checkpoint')
+    cfg = read_model(args.config, args.cfg_options)
+    checkpoint = find_weights(args.config, args.checkpoint)
+    require_file(checkpoint, 'checkpoint')
     device = args.device or ('cuda' if torch.cuda.is_available() else 'cpu')
-    inferencer = inferencer_of(cfg, args.checkpoint, device)
+    inferencer = inferencer_of(cfg, checkpoint, device)
     is_video = isinstance(inferencer, VideoInferencer)
     files = find_files(args.inputs, VIDEOS if is_video else PICTURES)
     check_places(files, args.out_dir, args.out)
@@ -64,9 +65,19 @@ def predict(args: argparse.Namespace) -> None:
             if args.show:
                 print(file)
                 show_in_terminal(image)
-    report(results, Path(path).stem, args)
+    report(results, Path(args.config).stem, args)
     if unread:
         raise UserError(f'{len(unread)} of {len(files)} files could not be read and were skipped: {", ".join(unread)}')
+
+
+def read_model(name_or_config: str, options: dict[str, Any] | None) -> Config:
+    """The config that is named: by its path, a model's name, or the folder of a saved model."""
+    if not is_folder(name_or_config):
+        path = name_or_config if name_or_config.endswith('.py') else str(find_config(name_or_config))
+        return read_config(path, options)
+    cfg = model_config(name_or_config)
+    enter_options(cfg, options or {})
+    return cfg
 
 
 def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path]:
