@@ -171,12 +171,13 @@ def time_kernels(args: argparse.Namespace) -> None:
 
 
 def benchmark_products(args: argparse.Namespace) -> None:
-    """Time products of tokens and matrices by each library; print rates and the choice, write them."""
+    """Time products of tokens and matrices, and of pixels, by each library; print rates and the choice, write them."""
     check_output(args.out)
-    from vt.analysis.speed.product_times import SIZES, table, time_products
+    from vt.analysis.speed.product_times import MAPS, SIZES, pixel_table, table, time_pixel_products, time_products
 
     use_threads()
     found = time_products([size for size in SIZES if max(size) <= args.largest], args.seconds)
+    pixels = time_pixel_products([size for size in MAPS if max(size) <= args.largest], args.seconds)
     trial = found['trial']
     size = 'x'.join(map(str, trial['size']))
     print_table(
@@ -184,4 +185,5 @@ def benchmark_products(args: argparse.Namespace) -> None:
         f'oneDNN is {trial["lead"]:.2f}x as fast in {size}, found in {1e3 * trial["seconds"]:.0f} ms: '
         f'{trial["chosen"]} is chosen (oneDNN from {trial["chosen_from"]}x on)',
     )
-    write_measured(args.out, **found)
+    print_table(pixel_table(pixels), 'Pixels of 256 channels and 8 tokens')
+    write_measured(args.out, **found, pixels=pixels)

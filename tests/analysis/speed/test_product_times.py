@@ -4,7 +4,7 @@ import json
 
 from forked_tools import run_forked
 
-from vt.analysis.speed.product_times import table, time_products
+from vt.analysis.speed.product_times import pixel_table, table, time_pixel_products, time_products
 from vt.ops.token_products import token_library
 
 
@@ -19,10 +19,18 @@ def test_rates_of_both_libraries_and_the_choice_stays():
     assert [row['rows x in x out'] for row in table(found)] == ['4x8x16'] * 2
 
 
+def test_pixels_and_tokens_have_a_row_a_map():
+    (row,) = found = time_pixel_products([(6, 8)], seconds=0.05)
+    assert row['size'] == (6, 8)
+    assert all(row[name] > 0 for name in ('logits', 'convolution', 'sums', 'onto', 'read'))
+    assert [entry['pixels'] for entry in pixel_table(found)] == ['6x8']
+
+
 def test_the_tool_prints_the_choice_and_writes_the_rates(tmp_path):
     result = run_forked('benchmark_products.py', '--largest', 256, '--seconds', 0.05, '--out', 'a.json', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert 'is chosen (oneDNN from 1.5x on)' in ' '.join(result.stdout.split())
     written = json.loads((tmp_path / 'a.json').read_text())
     assert [row['size'] for row in written['products']] == [[16, 256, 256]] * 2
+    assert [row['size'] for row in written['pixels']] == [[100, 152], [50, 76], [25, 38]]
     assert written['device']

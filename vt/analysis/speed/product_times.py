@@ -1,4 +1,4 @@
-"""Products of tokens and matrices by PyTorch's BLAS and by oneDNN, side by side."""
+"""Products of tokens and matrices, and of pixels and tokens, by PyTorch's BLAS and by oneDNN, side by side."""
 
 import time
 from collections.abc import Iterable
@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.functional import conv2d
 
+from vt.ops.maps import to_pixels
 from vt.ops.token_products import LEAD, TRIAL, choose_token_library, multiply, onednns_lead
 
+from .performance import milliseconds
 from .timing import Step, time_interleaved
 
 # M rows of tokens, K channels in, N channels out: one image's tokens, batches of them, and what fills a processor.
@@ -23,6 +26,9 @@ SIZES = [
     (2048, 2048, 2048),
     (4096, 4096, 4096),
 ]
+
+MAPS = [(200, 304), (100, 152), (50, 76), (25, 38)]  # of VT-FPN at 800x1216: H and W
+CHANNELS, TOKENS = 256, 8
 
 
 def time_products(sizes: Iterable[tuple[int, int, int]] = SIZES, seconds: float = 4) -> dict[str, Any]:
@@ -70,6 +76,56 @@ def _time(size: tuple[int, int, int], kind: str, seconds: float) -> dict[str, An
     work = 2 * rows * inputs * outputs * (3 if training else 1)
     rates = {library: work / float(np.median(found)) / 1e9 for library, found in times.items()}
     return dict(size=size, kind=kind, **rates)
+
+
+def time_pixel_products(sizes: Iterable[tuple[int, int]] = MAPS, seconds: float = 4) -> list[dict[str, Any]]:
+    """Where the pixels of a map meet a few tokens, in channels_last and in inference: a row for each size, in seconds.
+
+    Args:
+        sizes: H and W of maps.
+        seconds: at most about this long a size.
+
+    Returns:
+        ``logits``: of each pixel and token by the BLAS, as VT computes them; ``convolution``: the same by a 1x1
+        convolution; ``sums`` over the pixels; ``onto``: what is read back, added to the map; ``read``: the map, once.
+    """
+    device = torch.device('cpu')
+    rows = []
+    for size in sizes:
+        times = time_interleaved(_pixel_steps(*size), device, f'{size} pixels', rounds=40, seconds=seconds)
+        rows.append(dict(size=size) | {name: float(np.median(found)) for name, found in times.items()})
+    return rows
+
+
+def _pixel_steps(height: int, width: int) -> dict[str, Step]:
+    x = torch.randn(1, CHANNELS, height, width).contiguous(memory_format=torch.channels_last)
+    pixels, tokens = to_pixels(x), torch.randn(1, TOKENS, CHANNELS)
+    weights = torch.randn(1, TOKENS, height * width).softmax(dim=2)
+    chunks = next(number for number in range(16, 0, -1) if height * width % number == 0)
+    parts = pixels.unflatten(1, (chunks, -1))
+    shares = weights.unflatten(2, (chunks, -1)).transpose(1, 2)
+    return dict(
+        logits=lambda: pixels @ tokens.transpose(1, 2),
+        convolution=lambda: conv2d(x, tokens.reshape(TOKENS, CHANNELS, 1, 1)),
+        sums=lambda: (shares @ parts).sum(1),
+        onto=lambda: pixels.baddbmm_(weights.transpose(1, 2), tokens),
+        read=lambda: pixels.sum(),
+    )
+
+
+def pixel_table(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Milliseconds as text."""
+    titles = {
+        'logits': 'logits, BLAS (ms)',
+        'convolution': 'logits, a 1x1 convolution (ms)',
+        'sums': 'sums over pixels (ms)',
+        'onto': 'added to the map (ms)',
+        'read': 'reading the map (ms)',
+    }
+    return [
+        {'pixels': '{}x{}'.format(*row['size'])} | {title: milliseconds(row[name]) for name, title in titles.items()}
+        for row in rows
+    ]
 
 
 def table(found: dict[str, Any]) -> list[dict[str, str]]:

@@ -7,6 +7,7 @@ to none; medians and ratios are reported.
 import gc
 import math
 import platform
+import re
 import resource
 import statistics
 import time
@@ -26,12 +27,18 @@ STATUS, MARKS = Path('/proc/self/status'), Path('/proc/self/clear_refs')
 
 
 def describe_device(device: torch.device) -> str:
-    """The device's name: a GPU's, or the processor's with the number of threads in use."""
+    """The device's name: a GPU's, or the processor's with the number of threads in use.
+
+    Virtual machines shorten a processor's name; its family and model tell the generation.
+    """
     if device.type == 'cuda':
         return torch.cuda.get_device_name(device)
-    lines = Path('/proc/cpuinfo').read_text().splitlines() if Path('/proc/cpuinfo').exists() else []
-    names = [line.split(':', 1)[1].strip() for line in lines if line.startswith('model name')]
-    return f'{names[0] if names else platform.processor() or "CPU"}, {torch.get_num_threads()} threads'
+    text = Path('/proc/cpuinfo').read_text() if Path('/proc/cpuinfo').exists() else ''
+    facts = dict(re.findall(r'^(model name|cpu family|model)\s*: (.+)$', text, re.MULTILINE))
+    name = facts.get('model name') or platform.processor() or 'CPU'
+    if {'cpu family', 'model'} <= facts.keys():
+        name += f' (family {facts["cpu family"]}, model {facts["model"]})'
+    return f'{name}, {torch.get_num_threads()} threads'
 
 
 def time_interleaved(
