@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measure everything that docs/performance.md shows: benchmark_performance.sh [FOLDER [arguments of benchmark.py ...]]
-# On two cores of a CPU about 35 minutes; for a GPU there is tools/gpu_report.sh. A file that is there is left alone, so
+# On two cores of a CPU about 40 minutes; for a GPU there is tools/gpu_report.sh. A file that is there is left alone, so
 # that a stopped run goes on; delete it to measure it anew. FOLDER is docs/benchmarks by default; then:
 #   python tools/report.py performance
 set -euo pipefail
@@ -39,6 +39,8 @@ measure segmentors_800x1216 "${segmentors[@]}" --batch-sizes 1 --only whole
 ade20k=4xb4-160k_ade20k-512x512.py
 measure systems_512x512 "configs/baselines/fpn_r50_$ade20k" "configs/vt_fpn/vt-fpn_r50_$ade20k" \
     "configs/vt_fpn/vt-fpn_vt-r50_$ade20k" --batch-sizes 1 --sizes 512x512 --only whole
+measure small configs/{baselines/resnet18,vt_resnet/vt-resnet18}-half_digits.py --sizes 32 64 --batch-sizes 1 32 \
+    --seconds 20 --no-memory
 for depth in 18 34 50 101; do
     measure "resnet$depth-folded" "$(resnet $depth)" "$(vt_resnet $depth)" "${folded[@]}" \
         --sizes 224 --seconds 40 --rounds 60 --batch-sizes 8

@@ -186,7 +186,7 @@ def test_machines_stand_side_by_side(folder):
     slower = [replace(m, token_products='onednn') for m in twins(FPN, VT_FPN)]
     other = record(slower)
     other.device = 'Other CPU, 2 threads'
-    write(folder / 'other', {'necks_800x1216': other, performance.SYSTEMS: other})
+    write(folder / 'other', {'necks_800x1216': other, performance.SYSTEMS: other, performance.SMALL: other})
     (what, *rows) = performance.machine_rows(performance.machines(folder))
     assert what == {'': 'matrix product (GFLOP/s)', 'Some CPU, 2 threads': '190', 'Other CPU, 2 threads': '190'}
     table = {row['']: (row['Some CPU, 2 threads'], row['Other CPU, 2 threads']) for row in rows}
@@ -195,11 +195,14 @@ def test_machines_stand_side_by_side(folder):
     assert table['vt-resnet18: inference, training'] == ('4.00x, 3.00x', '')
     trial = dict(size=[8, 8, 8], lead=2.1, chosen_from=1.5, seconds=0.02, chosen='onednn')
     products = [dict(size=[8, 8, 8], kind='inference', blas=100.0, onednn=210.0)]
-    text = json.dumps(dict(device='Other CPU', trial=trial, products=products))
+    pixels = [dict(size=[6, 8], logits=0.003, convolution=0.004, sums=0.002, onto=0.005, read=0.001)]
+    text = json.dumps(dict(device='Other CPU', trial=trial, products=products, pixels=pixels))
     (folder / 'other/products_cpu.json').write_text(text)
     text = re.sub(' +', ' ', page(folder))
     assert 'The trial took 20 ms: oneDNN 2.10x as fast as the BLAS, so that\noneDNN is chosen' in text
     assert '| 8x8x8 | inference | 100 | 210 |' in text
+    assert '| 6x8 | 3.00 | 4.00 | 2.00 | 5.00 | 1.00 |' in text
+    assert 'Small images, Other CPU, 2 threads' in text
     assert "as one system (ADE20K's 150 classes, 512x512, Other CPU, 2 threads)" in text
 
 

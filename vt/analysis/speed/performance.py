@@ -25,6 +25,7 @@ TOKENS = dict(tokens_necks='necks', tokens_resnets='classifiers')
 LAYOUT, ALLOCATOR = 'necks-contiguous_800x1216', 'necks-default-allocator_800x1216'
 HALF = 'necks-bfloat16_800x1216'
 SYSTEMS = 'systems_512x512'  # VT in backbone and neck; not every machine has it
+SMALL = 'small'  # images of the size of the embedded data; nor this
 FOLDED = ('segmentors-folded_800x1216', *(f'{name}-folded' for name in RESNETS))
 ON_CPU = (NECKS, SEGMENTORS, *RESNETS, *SCALING, *TOKENS, LAYOUT, ALLOCATOR, HALF, *FOLDED)
 # What a table has a column for where its measurements differ in it.

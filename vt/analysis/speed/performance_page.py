@@ -47,7 +47,8 @@ def render(template: str, folder: Path) -> str:
         script=data.SCRIPT,
         machines=data.machine_rows(data.machines(folder)),
         products=_products(data.machines(folder)),
-        systems=_systems(data.machines(folder)),
+        systems=_tables(data.machines(folder), data.SYSTEMS),
+        small=_tables(data.machines(folder), data.SMALL),
         others={name: read_rows(folder / f'{name}_{data.CPU}.json') for name in OTHER_TABLES},
     )
 
@@ -65,12 +66,21 @@ def compare_machines(folder: Path) -> str:
 def _products(folders: list[Path]) -> list[dict[str, Any]]:
     """What ``tools/benchmark_products.py`` found on each machine."""
     found = [_read(folder / f'products_{data.CPU}.json') for folder in folders]
-    return [each['trial'] | dict(device=each['device'], rows=product_times.table(each)) for each in found if each]
+    return [
+        each['trial']
+        | dict(
+            device=each['device'],
+            rows=product_times.table(each),
+            pixels=product_times.pixel_table(each['pixels']),
+        )
+        for each in found
+        if each
+    ]
 
 
-def _systems(folders: list[Path]) -> list[dict[str, Any]]:
-    """VT in both backbone and neck, on each machine that measured it."""
-    paths = [folder / f'{data.SYSTEMS}_{data.CPU}.json' for folder in folders]
+def _tables(folders: list[Path], name: str) -> list[dict[str, Any]]:
+    """A comparison of models on each machine that measured it."""
+    paths = [folder / f'{name}_{data.CPU}.json' for folder in folders]
     records = [read_record(path) for path in paths if path.is_file()]
     return [dict(device=record.device, rows=data.compare_rows(record.results)) for record in records]
 
