@@ -62,14 +62,14 @@ class GroupedLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """``(..., in_channels)`` to ``(..., out_channels)``."""
         if self.groups == 1:  # one plain product is faster than a batch of one
-            return self._stepped(multiply(x, self.weight[0].T))
+            return self._stepped(multiply(x, self.weight.squeeze(0).T))
         y = torch.einsum('...gi,gio->...go', x.unflatten(-1, (self.groups, -1)), self.weight).flatten(-2)
         return self._stepped(y)
 
     def transposed(self, y: Tensor) -> Tensor:
         """``y W^T``: ``(..., out_channels)`` to ``(..., in_channels)``."""
         if self.groups == 1:
-            return self._stepped(multiply(y, self.weight[0]))
+            return self._stepped(multiply(y, self.weight.squeeze(0)))
         x = torch.einsum('...go,gio->...gi', y.unflatten(-1, (self.groups, -1)), self.weight).flatten(-2)
         return self._stepped(x)
 

@@ -23,7 +23,7 @@ TRIAL = (128, 1024, 1024)  # M, K, N
 TRIAL_ROUNDS = 5
 LEAD = 1.5  # oneDNN is chosen from here on: no noise of a measurement then turns the choice of a processor
 LEAST_MULTIPLY_ADDS = 2**23  # of a product that oneDNN is asked for; a smaller one ends before the copy would pay
-LEAST_ROWS = 256  # of a gradient that oneDNN is asked for, which must copy a matrix
+LEAST_ROWS = 128  # of tokens whose gradient oneDNN is asked for: the matrix must be copied for it, however few they are
 _library = 'blas'
 
 
@@ -110,9 +110,9 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
-        # Gradients of gradients go through PyTorch's own product.
-        product = _by_blas if torch.is_grad_enabled() or len(x) < LEAST_ROWS else _by_onednn
-        x_grad = product(grad, weight.T) if ctx.needs_input_grad[0] else None  # M, K
+        product = _by_blas if torch.is_grad_enabled() else _by_onednn  # PyTorch's own for gradients of gradients
+        x_product = product if len(x) >= LEAST_ROWS else _by_blas
+        x_grad = x_product(grad, weight.T) if ctx.needs_input_grad[0] else None  # M, K
         weight_grad = product(grad.T, x.T) if ctx.needs_input_grad[1] else None  # N, K
         return x_grad, weight_grad
 
