@@ -1,5 +1,7 @@
 """Products of tokens and matrices by oneDNN equal the BLAS's, and one of the two is chosen."""
 
+import math
+
 import pytest
 import torch
 from torch.autograd import gradcheck
@@ -76,11 +78,24 @@ def test_other_precisions_and_small_products_are_left_to_the_blas(onednn):
     assert gradcheck(multiply, (torch.randn(2, 3, dtype=torch.float64, requires_grad=True), torch.randn(4, 3).double()))
 
 
-def test_small_gradients_are_left_to_the_blas(onednn):
-    tokens, weight = torch.randn(128, 512, requires_grad=True), torch.randn(512, 512, requires_grad=True)
-    assert calls_of_onednn(lambda: multiply(tokens, weight).sum().backward()) == 1
-    many = torch.randn(256, 512, requires_grad=True)
+def test_gradients_of_few_tokens_are_left_to_the_blas(onednn):
+    tokens, weight = torch.randn(64, 512, requires_grad=True), torch.randn(512, 512, requires_grad=True)
+    assert calls_of_onednn(lambda: multiply(tokens, weight).sum().backward()) == 2  # and the matrix's own
+    many = torch.randn(128, 512, requires_grad=True)
     assert calls_of_onednn(lambda: multiply(many, weight).sum().backward()) == 3
+
+
+@pytest.mark.parametrize('moved', [False, True])
+def test_the_gradient_of_a_matrix_is_not_copied(moved):
+    part, x = GroupedLinear(6, 4), torch.randn(3, 6)
+    if moved:
+        lay_out_for_onednn(part)
+    loss = part(x).sum()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profile:
+        loss.backward()
+    copied = [event.input_shapes[0] for event in profile.events() if event.name == 'aten::copy_']
+    assert not [shape for shape in copied if math.prod(shape) == 6 * 4]
+    assert part.weight.grad.stride() == part.weight.stride()
 
 
 def test_a_matrix_laid_out_for_onednn_keeps_shape_value_and_state():

@@ -176,6 +176,7 @@ def benchmark_products(args: argparse.Namespace) -> None:
     from vt.analysis.speed.product_times import MAPS, SIZES, pixel_table, table, time_pixel_products, time_products
 
     use_threads()
+    keep_freed_memory()
     found = time_products([size for size in SIZES if max(size) <= args.largest], args.seconds)
     pixels = time_pixel_products([size for size in MAPS if max(size) <= args.largest], args.seconds)
     trial = found['trial']

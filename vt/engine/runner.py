@@ -22,6 +22,7 @@ from vt.models.token_side import compile_token_side, lay_out_for_onednn
 from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
 
+from .folding import FoldNormsHook
 from .speed_settings import SpeedSettings, require_compiler, to_channels_last
 
 
@@ -141,12 +142,19 @@ class VTRunner(OwnRunner, Runner):
 
     def test(self) -> dict:
         """Test; mmengine compiles the step of training alone."""
-        self._log_speed(bool(self.cfg.get('test_cfg', {}).get('fp16')), trying=False)
+        half = bool(self.cfg.get('test_cfg', {}).get('fp16'))
+        self._log_speed(half, trying=False)
         if self.cfg.get('compile'):
             options = self.cfg.compile if isinstance(self.cfg.compile, dict) else {}
             self.model.test_step = torch.compile(self.model.test_step, **options)
             self.logger.info('Model has been "compiled": the first iterations are slow')
+        elif self.speed.fold_norms and not half and not self.deterministic:
+            self._fold_norms()
         return super().test()
+
+    def _fold_norms(self) -> None:
+        if not any(isinstance(hook, FoldNormsHook) for hook in self.hooks):  # of a test before
+            self.register_hook(FoldNormsHook())
 
     def _log_speed(self, amp: bool, trying: bool) -> None:
         cudnn = torch.cuda.is_available() and (trying or torch.backends.cudnn.benchmark)
@@ -155,6 +163,7 @@ class VTRunner(OwnRunner, Runner):
             self.process_speed,
             f'cudnn.benchmark {_on(cudnn)}',
             f'token_products {self.token_library}',
+            f'fold_norms {_on(self.speed.fold_norms)} (in tests)',
             f'compile_tokens {_on(self.speed.compile_tokens)}',
             f'AMP {_on(amp)} (--amp)',
             f'compile {_on(self.cfg.get("compile"))} (--compile)',

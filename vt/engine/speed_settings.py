@@ -37,6 +37,9 @@ class SpeedSettings:
         threads: threads of PyTorch's operators on the CPU; ``'auto'`` see :func:`use_threads`.
         token_products: who multiplies tokens and matrices on a CPU, ``'blas'``, ``'onednn'`` or ``'auto'``, see
             :func:`vt.ops.token_products.choose_token_library`. With mmengine's ``randomness.deterministic`` the BLAS.
+        fold_norms: test a copy of the model whose batch normalisations are part of its convolutions, see
+            :class:`vt.engine.folding.FoldNormsHook`. Scores change by rounding alone. The model itself is tested with
+            ``randomness.deterministic``, in half precision, and compiled.
         cudnn_benchmark: let cuDNN try its convolutions while training, whose images have one size. mmengine's
             ``env_cfg.cudnn_benchmark=True`` does it while testing too.
         compile_tokens: compile the relations of visual tokens alone, see
@@ -48,6 +51,7 @@ class SpeedSettings:
     keep_memory: bool = True
     threads: int | str = 'auto'
     token_products: str = 'auto'
+    fold_norms: bool = True
     cudnn_benchmark: bool = True
     compile_tokens: bool = False
     compile: bool = False

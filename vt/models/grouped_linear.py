@@ -62,20 +62,26 @@ class GroupedLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """``(..., in_channels)`` to ``(..., out_channels)``."""
         if self.groups == 1:  # one plain product is faster than a batch of one
-            return self._stepped(multiply(x, self.weight.squeeze(0).T))
+            return self._stepped(multiply(x, self._only_matrix().T))
         y = torch.einsum('...gi,gio->...go', x.unflatten(-1, (self.groups, -1)), self.weight).flatten(-2)
         return self._stepped(y)
 
     def transposed(self, y: Tensor) -> Tensor:
         """``y W^T``: ``(..., out_channels)`` to ``(..., in_channels)``."""
         if self.groups == 1:
-            return self._stepped(multiply(y, self.weight.squeeze(0)))
+            return self._stepped(multiply(y, self._only_matrix()))
         x = torch.einsum('...go,gio->...gi', y.unflatten(-1, (self.groups, -1)), self.weight).flatten(-2)
         return self._stepped(x)
 
     def dense(self) -> Tensor:
         """W itself, ``(in_channels, out_channels)``, zero outside the blocks."""
         return self._stepped(torch.block_diag(*self.weight))
+
+    def _only_matrix(self) -> Tensor:
+        """W of one group, as a view whose gradient has the strides of the weight: no copy is made of it."""
+        if self.weight.is_contiguous():
+            return self.weight.squeeze(0)
+        return self.weight.mT.squeeze(0).T
 
     def _stepped(self, product: Tensor) -> Tensor:
         return product if self.step == 1 else product * self.step

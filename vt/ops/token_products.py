@@ -89,11 +89,13 @@ def multiply(x: Tensor, weight: Tensor) -> Tensor:
 
 def _suits_onednn(x: Tensor, weight: Tensor) -> bool:
     """Whether the product is one in float32 on a CPU, large enough, of a contiguous matrix, and nobody traces it."""
-    if x.device.type != 'cpu' or x.dtype != torch.float32 or weight.dtype != torch.float32 or x.dim() < 2:
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return False
-    if torch.is_autocast_enabled('cpu') or torch.compiler.is_compiling() or torch.jit.is_tracing():
+    if x.numel() * weight.shape[0] < LEAST_MULTIPLY_ADDS or x.dim() < 2:
         return False
-    return weight.is_contiguous() and x.numel() * weight.shape[0] >= LEAST_MULTIPLY_ADDS
+    if x.device.type != 'cpu' or x.dtype != torch.float32 or weight.dtype != torch.float32:
+        return False
+    return weight.is_contiguous() and not torch.is_autocast_enabled('cpu')
 
 
 class _Product(torch.autograd.Function):

@@ -1,0 +1,44 @@
+"""Batch normalisations folded into the convolutions before them while a model is tested."""
+
+import copy
+
+from mmcv.cnn import ConvModule, fuse_conv_bn
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+from mmengine.registry import MODELS
+from mmengine.runner import Runner
+from torch import nn
+
+# Backbones of which each normalisation stands behind the convolution whose output it takes.
+BACKBONES = ('ResNet', 'ResNetV1c', 'ResNetV1d', 'VTResNet')
+
+
+class FoldNormsHook(Hook):
+    """Test a copy of the model without these normalisations; the runner has its own model back afterwards.
+
+    In evaluation a normalisation is a factor and a summand for each channel, which a convolution has already.
+    Predictions change by rounding alone. A model that is wrapped for several processes stays as it is.
+    """
+
+    priority = 'LOWEST'  # a copy of what other hooks have put into the model, such as averages of its weights
+    model: nn.Module | None = None
+
+    def before_test_epoch(self, runner: Runner) -> None:
+        if not is_model_wrapper(runner.model):
+            self.model = runner.model
+            runner.model = fold_norms(copy.deepcopy(runner.model))
+
+    def after_test_epoch(self, runner: Runner, metrics: dict | None = None) -> None:
+        if self.model is not None:
+            runner.model, self.model = self.model, None
+
+
+def fold_norms(model: nn.Module) -> nn.Module:
+    """Fold, in place, where the order of parts is known: in ResNets, and in mmcv's convolution with a normalisation."""
+    scopes = (MODELS, *MODELS.children.values())
+    backbones = {scope.module_dict.get(name) for scope in scopes for name in BACKBONES}
+    for part in list(model.modules()):
+        is_in_order = type(part) is ConvModule and part.order.index('norm') == part.order.index('conv') + 1
+        if type(part) in backbones or is_in_order:
+            fuse_conv_bn(part)
+    return model
