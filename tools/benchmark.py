@@ -52,7 +52,8 @@ def parse_args() -> argparse.Namespace:
         nargs='*',
         default=['off'],
         metavar='MODE',
-        help="modes of torch.compile, 'off', and 'tokens', the relations alone; without a mode: default. "
+        help="modes of torch.compile, 'off', 'tokens', the relations alone, and 'pixels', where pixels meet "
+        'tokens on a CPU; without a mode: default. '
         'reduce-overhead: CUDA graphs',
     )
     how.add_argument(

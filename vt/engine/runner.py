@@ -19,6 +19,7 @@ from vt.checkpoints.plain import make_plain
 from vt.engine.interruption.seeds import seeded_loader
 from vt.errors import UserError
 from vt.models.token_side import compile_token_side, lay_out_for_onednn
+from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
 
@@ -94,8 +95,9 @@ class VTRunner(OwnRunner, Runner):
     def setup_env(self, env_cfg: dict) -> None:
         """Set up the process before mmengine does, which sets threads too; nothing is built yet."""
         self.speed = SpeedSettings(**self.cfg.get('speed', {}))
-        if self.speed.compile or self.speed.compile_tokens:
+        if self.speed.compile or self.speed.compile_tokens or self.speed.compile_pixels:
             require_compiler()
+        compile_pixels(self.speed.compile_pixels)
         if self.speed.compile and not self.cfg.get('compile'):
             self.cfg.compile = True
         self.process_speed = self.speed.set_process()
@@ -165,6 +167,7 @@ class VTRunner(OwnRunner, Runner):
             f'token_products {self.token_library}',
             f'fold_norms {_on(self.speed.fold_norms)} (in tests)',
             f'compile_tokens {_on(self.speed.compile_tokens)}',
+            f'compile_pixels {_on(self.speed.compile_pixels)}',
             f'AMP {_on(amp)} (--amp)',
             f'compile {_on(self.cfg.get("compile"))} (--compile)',
         ]

@@ -44,6 +44,8 @@ class SpeedSettings:
             ``env_cfg.cudnn_benchmark=True`` does it while testing too.
         compile_tokens: compile the relations of visual tokens alone, see
             :func:`vt.models.token_side.compile_token_side`; what it gains on a GPU is not measured yet.
+        compile_pixels: where pixels meet a few tokens, take loops of the compiler, see :mod:`vt.ops.compiled`; on a
+            CPU, with a C++ compiler.
         compile: ``torch.compile`` the steps of training and of testing; mmengine's key ``compile`` takes its options.
     """
 
@@ -54,6 +56,7 @@ class SpeedSettings:
     fold_norms: bool = True
     cudnn_benchmark: bool = True
     compile_tokens: bool = False
+    compile_pixels: bool = False
     compile: bool = False
 
     def set_process(self) -> str:

@@ -10,6 +10,7 @@ What it saves over the plain path, which computes the same:
   ``A^T dT + S^T Q``, is one product of twice the tokens; the projector's residual enters its product as the summand.
 - Products that sum over all pixels of one image do so in chunks: a matrix product has one thread sum over them alone.
 - In inference the projector writes into the map that it is given, where the caller has no more use for it.
+- Where that is asked for, the thinnest products are loops of PyTorch's compiler: :mod:`vt.ops.compiled`.
 
 Several heads are left to the plain path, and so are gradients of gradients.
 
@@ -19,7 +20,7 @@ Letters: N batch, P pixels (H x W), C channels, L tokens; A attention ``(N, L, P
 import torch
 from torch import Tensor
 
-from . import plain
+from . import compiled, plain
 from .maps import is_channel_major, is_dense, to_pixels
 from .second_order import differentiable_gradients, of_one_head
 
@@ -126,6 +127,8 @@ def _logits(pixels: Tensor, rows: Tensor) -> Tensor:
     """Products of each row ``(L, C)`` or ``(N, L, C)`` with each pixel, ``(N, L, P)``, contiguous."""
     if is_channel_major(pixels):
         return rows.expand(pixels.shape[0], -1, -1) @ pixels.transpose(1, 2)
+    if compiled.compiles(pixels):
+        return compiled.logits(pixels, rows)
     return (pixels @ rows.transpose(-2, -1)).transpose(1, 2).contiguous()
 
 
@@ -165,6 +168,9 @@ def _products(weights: Tensor, rows: Tensor, like: Tensor, onto: Tensor | None) 
         onto: what they are added to, in the same shape.
     """
     result = _new_like(like, rows.device)
+    if onto is not None and compiled.compiles(to_pixels(onto), to_pixels(result)):
+        compiled.add_products(weights.to(rows.dtype), rows, to_pixels(onto), to_pixels(result))
+        return result
     if onto is not None:
         result.copy_(onto)
     _add_products(to_pixels(result), weights, rows, beta=0 if onto is None else 1)

@@ -15,10 +15,12 @@ import torch
 from torch import Tensor
 
 from vt.errors import MissingFileError, UserError
+from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 
 KINDS = ('inference', 'training')
-TOKENS = 'tokens'  # what is compiled: the token side's relations alone
+# What is compiled: the token side's relations alone, and the thin products of pixels and tokens.
+TOKENS, PIXELS = 'tokens', 'pixels'
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Setting:
         dtype: ``'float32'``; ``'tf32'``, the same with a GPU's products in TensorFloat-32; or the lower precision of
             autocast, as ``--amp`` has it: weights stay in float32.
         memory_format: ``'channels_last'`` or ``'contiguous'``, of weights and images.
-        compile: ``'off'``, ``TOKENS``, or a mode of ``torch.compile``.
+        compile: ``'off'``, ``TOKENS``, ``PIXELS``, or a mode of ``torch.compile``.
         token_products: ``'blas'`` or ``'onednn'``, see :mod:`vt.ops.token_products`.
         fuse_conv_bn: in inference, fold each batch normalisation into the convolution before it, as for deployment.
         batch_size: N.
@@ -66,8 +68,9 @@ class Setting:
         return torch.autocast(torch.device(self.device).type, dtype, enabled=lower)
 
     def choose_products(self) -> None:
-        """Let this process take products of float32 in TensorFloat-32, or not, and of tokens by the library named."""
+        """Let this process take products of float32 in TensorFloat-32, or not, those of tokens as the setting says."""
         choose_token_library(self.token_products)
+        compile_pixels(self.compile == PIXELS)
         torch.set_float32_matmul_precision('high' if self.dtype == 'tf32' else 'highest')
         torch.backends.cudnn.allow_tf32 = self.dtype == 'tf32'
 

@@ -18,7 +18,7 @@ from vt.analysis.complexity.counting import Complexity, count_complexity, has_ne
 from vt.errors import UserError
 from vt.models.token_side import compile_token_side
 
-from .measurement import TOKENS, Setting
+from .measurement import PIXELS, TOKENS, Setting
 from .roofline import Operator, matrix_operators
 from .timing import Step
 
@@ -69,7 +69,7 @@ class Workload:
 
     def _prepare(self, module: nn.Module) -> Callable[..., Any]:
         """The module's forward pass in this setting."""
-        compiles = self.setting.compile not in ('off', TOKENS)
+        compiles = self.setting.compile not in ('off', TOKENS, PIXELS)
         call = torch.compile(module, mode=self.setting.compile) if compiles else module
 
         def forward(*args: Any, **options: Any) -> Any:
