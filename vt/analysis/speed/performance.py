@@ -25,7 +25,7 @@ TOKENS = dict(tokens_necks='necks', tokens_resnets='classifiers')
 LAYOUT, ALLOCATOR = 'necks-contiguous_800x1216', 'necks-default-allocator_800x1216'
 HALF = 'necks-bfloat16_800x1216'
 SYSTEMS = 'systems_512x512'  # VT in backbone and neck; not every machine has it
-COMPILED = 'necks-pixels_800x1216'  # thin products compiled, on a CPU; nor this
+COMPILED = ('necks-pixels_800x1216', 'segmentors-pixels_800x1216')  # thin products compiled; nor these
 SMALL = 'small'  # images of the size of the embedded data; nor this
 FOLDED = ('segmentors-folded_800x1216', *(f'{name}-folded' for name in RESNETS))
 ON_CPU = (NECKS, SEGMENTORS, *RESNETS, *SCALING, *TOKENS, LAYOUT, ALLOCATOR, HALF, *FOLDED)
@@ -167,7 +167,7 @@ def machine_rows(folders: Iterable[Path]) -> Rows:
 
 def _describe_machine(folder: Path) -> tuple[str, dict[str, str]]:
     """A processor's name, and its column."""
-    paths = {name: folder / f'{name}_{CPU}.json' for name in (NECKS, COMPILED, SEGMENTORS, *RESNETS)}
+    paths = {name: folder / f'{name}_{CPU}.json' for name in (NECKS, SEGMENTORS, *COMPILED, *RESNETS)}
     records = {name: read_record(path) for name, path in paths.items() if path.is_file()}
     (ceilings,) = ceiling_rows(records.values())
     rows = {title: ceilings[title].split(' ')[0] for title in (TITLES['matmul'], TITLES['convolution3x3'])}
@@ -176,7 +176,8 @@ def _describe_machine(folder: Path) -> tuple[str, dict[str, str]]:
         inference, training = (pair(record, kind) for kind in KINDS)
         part = ' neck' if inference.ours.part == 'neck' else ''
         compiled = ', thin products compiled' if inference.ours.compile == PIXELS else ''
-        name = f'{short_name(inference.ours.model)}{part}{compiled}: inference, training'
+        folded = ', norms folded in inference' if inference.ours.fuse_conv_bn else ''
+        name = f'{short_name(inference.ours.model)}{part}{compiled}{folded}: inference, training'
         rows[name] = f'{inference.faster:.2f}x, {training.faster:.2f}x'
     return records[NECKS].device, rows
 
