@@ -23,7 +23,7 @@ TRIAL = (128, 1024, 1024)  # M, K, N
 TRIAL_ROUNDS = 5
 LEAD = 1.5  # oneDNN is chosen from here on: no noise of a measurement then turns the choice of a processor
 LEAST_MULTIPLY_ADDS = 2**23  # of a product that oneDNN is asked for; a smaller one ends before the copy would pay
-LEAST_ROWS = 128  # of a gradient that oneDNN is asked for, which must copy a matrix
+LEAST_ROWS = 128  # of tokens, where there are gradients, which must copy a matrix
 _library = 'blas'
 
 
@@ -88,10 +88,12 @@ def multiply(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def _suits_onednn(x: Tensor, weight: Tensor) -> bool:
-    """Whether the product is one in float32 on a CPU, large enough, of a contiguous matrix, and nobody traces it."""
+    """Whether it is in float32 on a CPU, large enough, with gradients of many tokens, and nobody traces it."""
     if torch.compiler.is_compiling() or x.numel() * weight.shape[0] < LEAST_MULTIPLY_ADDS or x.dim() < 2:
         return False
     if x.device.type != 'cpu' or x.dtype != torch.float32 or weight.dtype != torch.float32:
+        return False
+    if x.numel() < LEAST_ROWS * x.shape[-1] and torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad):
         return False
     return weight.is_contiguous() and not torch.is_autocast_enabled('cpu') and not torch.jit.is_tracing()
 
@@ -111,7 +113,7 @@ class _Product(torch.autograd.Function):
     def backward(ctx, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
         # Gradients of gradients go through PyTorch's own product.
-        product = _by_blas if torch.is_grad_enabled() or len(x) < LEAST_ROWS else _by_onednn
+        product = _by_blas if torch.is_grad_enabled() else _by_onednn
         x_grad = product(grad, weight.T) if ctx.needs_input_grad[0] else None  # M, K
         weight_grad = product(grad.T, x.T) if ctx.needs_input_grad[1] else None  # N, K
         return x_grad, weight_grad
