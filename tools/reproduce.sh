@@ -21,7 +21,6 @@ sgd=(optim_wrapper.optimizer.type=SGD optim_wrapper.optimizer.momentum=0.9 optim
     optim_wrapper.clip_grad.max_norm=1)
 lr=optim_wrapper.optimizer.lr
 resnet18=work_dirs/reproduce/digits/resnet18_digits_seed-0/epoch_15.pth
-scenes_fpn=work_dirs/reproduce/scenes/fpn_r18_digit-scenes_seed-0/iter_1200.pth
 five_digits=work_dirs/reproduce/five-digits/resnet18-half_five-digits_seed-0/epoch_10.pth
 
 runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED ROW CONFIG [OPTION ...]
@@ -48,10 +47,8 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
                 each 0 configs/ablations/*/*_twin-digits.py
             } | sed "s/$/ ${ten_epochs[*]}/"
             ;;
-        scenes) each '0 1 2' $(scene_configs digit-scenes) ;;
-        relational-scenes)
-            each '0 1 2' $(scene_configs relational-scenes) |
-                sed "s#\$# model.backbone.init_cfg.checkpoint=$scenes_fpn#"
+        scenes | relational-scenes)
+            each '0 1 2' configs/{baselines/fpn,vt_fpn/vt-fpn,vt_fpn/vt-fpn-norm}_r18_"${1/#scenes/digit-scenes}".py
             ;;
         search) variants '0 1' configs/vt_resnet/vt-resnet18-half_twin-digits.py ;;
         search-10e)
@@ -109,10 +106,6 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             ;;
         *) echo "there is no table $1; there are: ${tables[*]}" >&2 && return 1 ;;
     esac
-}
-
-scene_configs() { # scene_configs DATA: FPN, VT-FPN, and the recommended one
-    echo configs/{baselines/fpn,vt_fpn/vt-fpn,vt_fpn/vt-fpn-norm}_r18_"$1".py
 }
 
 halves() { # halves DATA: the configs of half the width, ResNet-18, VT-ResNet-18, and the recommended one
