@@ -12,7 +12,7 @@ export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_t
 
 tables=(repeat digits digits-half twin-digits twin-digits-10e scenes relational-scenes search search-10e five-digits
     start start-scenes survey survey-swaps survey-teacher survey-claims moving-digits moving-digits-512 vt-anywhere
-    where-twin-digits where-sort-of-clevr where-svrt-1 relations)
+    where-twin-digits where-sort-of-clevr where-svrt-1 relations sample-efficiency-search sample-efficiency)
 ten_epochs=(train_cfg.max_epochs=10 param_scheduler.1.end=2560 param_scheduler.1.T_max=2460)
 five_epochs=(train_cfg.max_epochs=5 param_scheduler.1.end=5 param_scheduler.1.T_max=4)
 third=(train_cfg.max_iters=400 param_scheduler.0.end=40 param_scheduler.1.begin=40 param_scheduler.1.end=400
@@ -20,11 +20,12 @@ third=(train_cfg.max_iters=400 param_scheduler.0.end=40 param_scheduler.1.begin=
 sgd=(optim_wrapper.optimizer.type=SGD optim_wrapper.optimizer.momentum=0.9 optim_wrapper.optimizer.weight_decay=1e-4
     optim_wrapper.clip_grad.max_norm=1)
 lr=optim_wrapper.optimizer.lr
+images=train_dataloader.dataset.num_images
 resnet18=work_dirs/reproduce/digits/resnet18_digits_seed-0/epoch_15.pth
 five_digits=work_dirs/reproduce/five-digits/resnet18-half_five-digits_seed-0/epoch_10.pth
 
 runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED ROW CONFIG [OPTION ...]
-    local model rate
+    local model rate number
     case "$1" in
         repeat) # short runs, which a test repeats
             for model in vt-resnet18 vt-resnet18-norm; do
@@ -102,6 +103,20 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
         relations)
             for model in svrt-7 psvrt sort-of-clevr-twin pathfinder-short pathfinder-long; do
                 each '0 1 2' $(halves $model)
+            done
+            ;;
+        sample-efficiency-search) # the configs have the best rate of each
+            for rate in 0.0003 0.001 0.003; do
+                for model in configs/sample_efficiency/*.py; do
+                    row 0 "$(basename "${model%%_2560*}")_$rate" "$model" $images=4096 $lr=$rate
+                done
+            done
+            ;;
+        sample-efficiency)
+            for number in 1024 4096 16384 65536; do
+                for model in configs/sample_efficiency/*.py; do
+                    row '0 1 2' "$(basename "${model%%_2560*}")_$number" "$model" $images=$number
+                done
             done
             ;;
         *) echo "there is no table $1; there are: ${tables[*]}" >&2 && return 1 ;;

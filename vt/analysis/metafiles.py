@@ -34,6 +34,7 @@ COLLECTIONS: dict[str, tuple] = dict(
     vt_anywhere=('VT behind other backbones', VT),
     vt_cls=('VT with a class token', VT),
     ablations=('Ablations of VT', VT),
+    sample_efficiency=('Networks of equal FLOPs', None),
     baselines=('What VT is compared with', None),
     vit=('ViT', ('An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale', '2010.11929')),
     mvit=('MViT', ('Multiscale Vision Transformers', '2104.11227')),

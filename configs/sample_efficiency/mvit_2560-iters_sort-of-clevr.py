@@ -1,0 +1,16 @@
+# A small MViT (Fan et al., ICCV 2021) at the FLOPs of ResNet-18 of half the width. Scores: docs/where.md.
+# Top-1 not measured yet.
+# python tools/train.py configs/sample_efficiency/mvit_2560-iters_sort-of-clevr.py --cfg-options randomness.seed=0
+_base_ = ['../_base_/models/classifier.py', '../_base_/sample-efficiency.py']
+
+model = dict(
+    backbone=dict(
+        type='vt.MViT',
+        arch=dict(channels=48, depths=(1, 2, 6)),
+        image_size=64,
+        key_value_stride=4,
+        class_tokens=0,
+        out_type='average',
+    ),
+    head=dict(in_channels=192),
+)

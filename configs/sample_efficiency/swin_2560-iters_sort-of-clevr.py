@@ -1,0 +1,30 @@
+# A small Swin transformer (Liu et al., ICCV 2021) at the FLOPs of ResNet-18 of half the width. Scores: docs/where.md.
+# Top-1 not measured yet.
+# python tools/train.py configs/sample_efficiency/swin_2560-iters_sort-of-clevr.py --cfg-options randomness.seed=0
+_base_ = ['../_base_/models/classifier.py', '../_base_/sample-efficiency.py']
+
+bias = dict(type='vt.RelativePositionBias')
+attention = [
+    dict(bias=bias, windows=dict(type='vt.Windows', window=4)),
+    dict(bias=bias, windows=dict(type='vt.Windows', window=4, shift=2)),
+]
+merging = dict(type='vt.PatchMerging')
+
+model = dict(
+    backbone=dict(
+        type='vt.TokenBackbone',
+        image_size=64,
+        every_stage=dict(norm_cfg=dict(type='LN'), attention=attention),
+        stages=[
+            dict(
+                channels=48,
+                num_heads=2,
+                depth=2,
+                embed=dict(type='vt.PatchEmbed', kernel_size=4, norm_cfg=dict(type='LN')),
+            ),
+            dict(channels=96, num_heads=4, depth=2, embed=merging),
+            dict(channels=192, num_heads=8, depth=8, embed=merging, attention=dict(bias=bias), norm=True),  # all of 4x4
+        ],
+    ),
+    head=dict(in_channels=192),
+)

@@ -1,0 +1,22 @@
+# A small ViT (Dosovitskiy et al., ICLR 2021) at the FLOPs of ResNet-18 of half the width. Scores: docs/where.md.
+# Top-1 not measured yet.
+# python tools/train.py configs/sample_efficiency/vit_2560-iters_sort-of-clevr.py --cfg-options randomness.seed=0
+_base_ = ['../_base_/models/classifier.py', '../_base_/sample-efficiency.py']
+
+model = dict(
+    backbone=dict(
+        type='vt.TokenBackbone',
+        image_size=64,
+        stages=[
+            dict(
+                channels=128,
+                depth=6,
+                embed=dict(type='vt.PatchEmbed', kernel_size=8),
+                position=dict(type='vt.AbsolutePosition'),
+                num_heads=4,
+                norm=True,
+            ),
+        ],
+    ),
+    head=dict(in_channels=128),
+)

@@ -1,0 +1,20 @@
+"""The networks that learn from few images cost the same."""
+
+from pathlib import Path
+
+import pytest
+
+from vt.analysis.complexity.complexity_tables import count_config
+
+CONFIGS = sorted(Path(__file__).parents[1].glob('configs/sample_efficiency/*.py'))
+
+
+@pytest.mark.parametrize('path', CONFIGS, ids=lambda path: path.stem.partition('_')[0])
+def test_flops_are_those_of_resnet_within_a_tenth(path):
+    resnet = next(path for path in CONFIGS if path.stem.startswith('resnet18-half'))
+    (expected, _), (found, _) = (count_config(each, (64, 64)) for each in (resnet, path))
+    assert found.flops == pytest.approx(expected.flops, rel=0.1)
+
+
+def test_there_are_eight():
+    assert len(CONFIGS) == 8
