@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from mmcv.cnn import ConvModule
 from mmengine.dataset import DefaultSampler
 from mmengine.hooks import EMAHook, Hook
 from mmengine.registry import DefaultScope
@@ -86,8 +87,17 @@ class Preactivated(nn.Module):
         self.convolution, self.norm = nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3)
 
 
-def test_parts_of_unknown_order_stay():
-    assert len(norms(fold_norms(nn.Sequential(Preactivated())))) == 1
+@pytest.mark.parametrize(
+    'part',
+    [
+        Preactivated(),
+        ConvModule(3, 3, 1, norm_cfg=dict(type='BN'), order=('norm', 'conv', 'act')),
+        ConvModule(3, 3, 1, norm_cfg=dict(type='BN'), conv_cfg=dict(type='ConvWS')),
+    ],
+    ids=['unknown order', 'norm first', 'standardized weights'],
+)
+def test_what_would_compute_something_else_stays(part):
+    assert len(norms(fold_norms(nn.Sequential(part)))) == 1
 
 
 class Probe(Hook):

@@ -39,6 +39,8 @@ def fold_norms(model: nn.Module) -> nn.Module:
     backbones = {scope.module_dict.get(name) for scope in scopes for name in BACKBONES}
     for part in list(model.modules()):
         is_in_order = type(part) is ConvModule and part.order.index('norm') == part.order.index('conv') + 1
-        if type(part) in backbones or is_in_order:
+        # Other kinds of convolution may do more with their weight, such as standardize it.
+        are_plain = all(type(layer) is nn.Conv2d for layer in part.modules() if isinstance(layer, nn.Conv2d))
+        if (type(part) in backbones or is_in_order) and are_plain:
             fuse_conv_bn(part)
     return model
