@@ -1,5 +1,5 @@
-# How much a network learns from few images: Sort-of-CLEVR's relational questions at 64x64, 2,560 iterations of 32 images,
-# FLOPs within a tenth of those of ResNet-18 of half the width, 89.8 M.
+# How much a network learns from few images: Sort-of-CLEVR's relational questions at 64x64, 2,560 iterations of 32
+# images, FLOPs within a tenth of those of ResNet-18 of half the width, 89.8 M.
 _base_ = [
     'datasets/sort-of-clevr.py',
     'schedules/adamw_bs32-2560.py',

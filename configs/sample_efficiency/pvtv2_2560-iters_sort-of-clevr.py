@@ -1,6 +1,6 @@
 # A small PVTv2 (Wang et al., 2022) at the FLOPs of ResNet-18 of half the width. Scores: docs/where.md.
 # Top-1 not measured yet.
-# python tools/train.py configs/sample_efficiency/pvtv2_2560-iters_sort-of-clevr.py --cfg-options randomness.seed=0
+# python tools/train.py configs/sample_efficiency/pvtv2_2560-iters_sort-of-clevr.py
 _base_ = ['../_base_/models/classifier.py', '../_base_/sample-efficiency.py']
 
 norm = dict(type='LN', eps=1e-6)

@@ -1,6 +1,6 @@
 # A small ViT (Dosovitskiy et al., ICLR 2021) at the FLOPs of ResNet-18 of half the width. Scores: docs/where.md.
 # Top-1 not measured yet.
-# python tools/train.py configs/sample_efficiency/vit_2560-iters_sort-of-clevr.py --cfg-options randomness.seed=0
+# python tools/train.py configs/sample_efficiency/vit_2560-iters_sort-of-clevr.py
 _base_ = ['../_base_/models/classifier.py', '../_base_/sample-efficiency.py']
 
 model = dict(

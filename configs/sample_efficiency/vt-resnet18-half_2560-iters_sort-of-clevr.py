@@ -1,6 +1,6 @@
 # VT-ResNet-18 of half the width. Scores: docs/where.md.
 # Top-1 not measured yet.
-# python tools/train.py configs/sample_efficiency/vt-resnet18-half_2560-iters_sort-of-clevr.py --cfg-options randomness.seed=0
+# python tools/train.py configs/sample_efficiency/vt-resnet18-half_2560-iters_sort-of-clevr.py
 _base_ = [
     '../_base_/models/vt-resnet18-half.py',
     '../_base_/sample-efficiency.py',
