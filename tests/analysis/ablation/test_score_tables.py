@@ -90,6 +90,7 @@ def test_scores_stand_above_the_configs_that_were_trained_as_they_are(tmp_path):
     (tmp_path / 'records').mkdir()
     changed = record('norm', 0, 50.0, options=[('lr', 1)])
     maps = [record('maps', seed, score, metric='mIoU') for seed, score in ((0, 40.0), (1, 41.5))]
+    maps[0]['device'] = 'A CPU (family 26, model 2), 1 threads'
     (tmp_path / 'records/runs.json').write_text(json.dumps([*RECORDS[:2], changed, *maps]))
     (tmp_path / 'configs/room').mkdir(parents=True)
     for name, line in (('plain', '# Top-1 not measured yet.'), ('norm', '# Top-1 1.00'), ('maps', '# mIoU 2.00')):

@@ -124,5 +124,6 @@ def _header(scores: Scores, records: Sequence[dict]) -> str:
     seeds = ', '.join(map(str, scores.seeds))
     minutes = np.median([run['seconds'] for run in records]) / 60
     metric = scores.metric.capitalize() if scores.metric.islower() else scores.metric
-    device, torch = records[0]['device'], records[0]['versions']['torch']
+    device = re.sub(r' \(family .*?\)', '', records[0]['device'])  # a line has 120 columns; the record has all of it
+    torch = records[0]['versions']['torch']
     return f'# {metric} {each} % (seeds {seeds}), {minutes:.1f} min: {device}, torch {torch}.\n'
