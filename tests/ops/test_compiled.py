@@ -33,6 +33,7 @@ def values_and_gradients(path, x, queries, keys, values):
     return [tokens, out, *torch.autograd.grad(loss, inputs)]
 
 
+@pytest.mark.skipif(' ' in torch.__file__, reason="PyTorch's call of the compiler breaks at a space in its own path")
 def test_values_and_gradients_are_the_plain_paths(calls):
     torch.manual_seed(0)
     for n, height, width, num_tokens in ((2, 6, 10, 3), (1, 5, 7, 3)):

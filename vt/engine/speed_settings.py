@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
@@ -71,7 +72,14 @@ class SpeedSettings:
 def require_compiler() -> None:
     """``torch.compile`` writes C++ for a CPU: a ``UserError`` where nothing can compile it."""
     compiler = os.environ.get('CXX', 'g++')
-    if not torch.cuda.is_available() and shutil.which(compiler) is None:
+    if torch.cuda.is_available():
+        return
+    if ' ' in torch.__file__:
+        raise UserError(
+            f"compile: PyTorch's call of the compiler breaks at the space in its own path, "
+            f'{Path(torch.__file__).parent}: install it elsewhere, or leave --compile out'
+        )
+    if shutil.which(compiler) is None:
         raise UserError(
             f'compile needs a C++ compiler on a CPU, and there is no {compiler}: install it, name another one in the '
             'environment variable CXX, or leave --compile out'
