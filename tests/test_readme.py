@@ -11,7 +11,6 @@ import cv2
 import numpy as np
 import pytest
 from mmengine.config import Config
-from mmengine.registry import DefaultScope
 from mmpretrain.registry import MODELS
 from tool_runner import ROOT
 
@@ -95,9 +94,8 @@ def test_python_blocks_run_one_after_the_other():
     exec(by_name, names)
     assert 'vt-resnet18_8xb32-90e_in1k' in names['names']
     assert names['tokens'].shape == (2, 16, 1024)
-    with DefaultScope.overwrite_default_scope('mmpretrain'):  # as in a new process, whatever ran before in this one
-        exec(model, names)
-        exec(reading, names)
+    exec(model, names)
+    exec(reading, names)
     record = names['records']['backbone.layer4.0.tokenizer']
     assert record.attention.shape == (2, 1, 16, 14, 14)
     assert record.output.shape == (2, 16, 1024)

@@ -40,15 +40,16 @@ def render(template: str, folder: Path) -> str:
     )
     environment.filters |= FORMATS
     cpu = data.read_device(folder, data.CPU)
+    machines = data.machines(folder)
     gpus = {name: data.read_device(folder, name) for name in data.devices(folder) if name != data.CPU}
     return environment.from_string(template).render(
         cpu=describe_device(cpu),
         gpus=[describe_device(records) | describe_report(folder, name) for name, records in gpus.items()],
         script=data.SCRIPT,
-        machines=data.machine_rows(data.machines(folder)),
-        products=_products(data.machines(folder)),
-        systems=_tables(data.machines(folder), data.SYSTEMS),
-        small=_tables(data.machines(folder), data.SMALL),
+        machines=data.machine_rows(machines),
+        products=_products(machines),
+        systems=_tables(machines, data.SYSTEMS),
+        small=_tables(machines, data.SMALL),
         others={name: read_rows(folder / f'{name}_{data.CPU}.json') for name in OTHER_TABLES},
     )
 
