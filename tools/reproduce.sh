@@ -12,7 +12,9 @@ export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_t
 
 tables=(repeat digits digits-half twin-digits twin-digits-10e scenes relational-scenes search search-10e five-digits
     start start-scenes survey survey-swaps survey-teacher survey-claims moving-digits moving-digits-512 vt-anywhere
-    where-twin-digits where-sort-of-clevr where-svrt-1 relations sample-efficiency-search sample-efficiency)
+    where-twin-digits where-sort-of-clevr where-svrt-1
+    relations-{svrt-7,psvrt,sort-of-clevr-twin,pathfinder-short,pathfinder-long}
+    sample-efficiency-search sample-efficiency)
 ten_epochs=(train_cfg.max_epochs=10 param_scheduler.1.end=2560 param_scheduler.1.T_max=2460)
 five_epochs=(train_cfg.max_epochs=5 param_scheduler.1.end=5 param_scheduler.1.T_max=4)
 third=(train_cfg.max_iters=400 param_scheduler.0.end=40 param_scheduler.1.begin=40 param_scheduler.1.end=400
@@ -26,6 +28,7 @@ five_digits=work_dirs/reproduce/five-digits/resnet18-half_five-digits_seed-0/epo
 
 runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED ROW CONFIG [OPTION ...]
     local model rate number
+    [[ " ${tables[*]} " == *" $1 "* ]] || { echo "there is no table $1; there are: ${tables[*]}" >&2 && return 1; }
     case "$1" in
         repeat) # short runs, which a test repeats
             for model in vt-resnet18 vt-resnet18-norm; do
@@ -100,11 +103,7 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             ;;
         vt-anywhere) each 0 configs/vt_anywhere/*_digits.py ;;
         where-*) places "${1#where-}" ;;
-        relations)
-            for model in svrt-7 psvrt sort-of-clevr-twin pathfinder-short pathfinder-long; do
-                each '0 1 2' $(halves $model)
-            done
-            ;;
+        relations-*) each '0 1 2' $(halves "${1#relations-}") ;;
         sample-efficiency-search) # the configs have the best rate of each
             for rate in 0.0003 0.001 0.003; do
                 for model in configs/sample_efficiency/*.py; do
@@ -119,7 +118,6 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
                 done
             done
             ;;
-        *) echo "there is no table $1; there are: ${tables[*]}" >&2 && return 1 ;;
     esac
 }
 

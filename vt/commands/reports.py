@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from vt.analysis import export_page, metafiles, mvit_page, survey_claims, survey_page
+from vt.analysis import export_page, metafiles, mvit_page, survey_claims, survey_page, where_page
 from vt.analysis.ablation import ablation_tables, score_tables, sweep_report
 from vt.analysis.ablation.run_scores import gather, read_records
 from vt.analysis.attention import attention_page
@@ -69,6 +69,7 @@ def report_pages(args: argparse.Namespace) -> None:
     for page in (ROOT / 'README.md', *sorted((ROOT / 'docs').glob('*.md'))):
         score_tables.write_page(page, RECORDS)
         attention_page.write_page(page, ROOT / 'docs/attention')
+    where_page.write_page(ROOT / 'docs/where.md', RECORDS, ROOT / 'docs/where')
     score_tables.write_headers(ROOT, RECORDS)
     metafiles.write_scores(ROOT)
     tables = [RECORDS / f'{table}.json' for table in ABLATIONS]

@@ -137,9 +137,17 @@ def summarize(runs: Sequence[dict], model: str, variant: str | None, data: str, 
 def compare(scores: Scores, reference: Scores, task: list[Scores]) -> Change:
     """The difference of two means, with Student's interval from the spread pooled over all configs of the task."""
     points = scores.mean - reference.mean
+    return Change(points, _margin(1 / len(scores.scores) + 1 / len(reference.scores), task))
+
+
+def mean_margin(scores: Scores, task: list[Scores]) -> float:
+    """Half the 95 % interval of a mean, from the spread pooled over all configs of the task; NaN as in ``Change``."""
+    return _margin(1 / len(scores.scores), task)
+
+
+def _margin(factor: float, task: list[Scores]) -> float:
     freedom = sum(len(other.scores) - 1 for other in task)
     if not freedom:
-        return Change(points, float('nan'))
+        return float('nan')
     variance = sum(np.var(other.scores) * len(other.scores) for other in task) / freedom
-    error = np.sqrt(variance * (1 / len(scores.scores) + 1 / len(reference.scores)))
-    return Change(points, float(student_t.ppf((1 + CONFIDENCE) / 2, freedom) * error))
+    return float(student_t.ppf((1 + CONFIDENCE) / 2, freedom) * np.sqrt(factor * variance))

@@ -1,0 +1,65 @@
+"""The curves and pictures of the page on where transformers belong, from records of their runs."""
+
+import json
+
+import numpy as np
+
+from vt.analysis import where_page
+
+ORIGIN = dict(date='2026-01-02', device='A CPU, 1 threads', versions=dict(torch='2.0'), length='2,560 iterations')
+COSTS = dict(seconds=100.0, iterations=2560, batch_size=32, flops=80_000_000, parameters=2_000_000)
+SCORES = {
+    'resnet18-half_1024': (50.0, 51.0, 52.0),
+    'resnet18-half_4096': (60.0, 61.0, 62.0),
+    'vt_4096': (70.0, 71.0, 72.0),
+    'vt_1024': (50.0, 52.0, 51.0),
+}
+
+
+def records():
+    return [
+        dict(label=label, config=f'configs/{label}.py', options={}, seed=seed, metrics={'accuracy/top1': score})
+        | COSTS
+        | ORIGIN
+        for label, scores in SCORES.items()
+        for seed, score in enumerate(scores)
+    ]
+
+
+def test_curves_go_from_few_images_to_many():
+    curves = where_page.read_curves(records())
+    assert {network: [*scores] for network, scores in curves.items()} == dict.fromkeys(
+        ('resnet18-half', 'vt'), [1024, 4096]
+    )
+    assert curves['vt'][4096].mean == 71.0
+
+
+def test_intervals_are_students_from_the_pooled_spread():
+    row = where_page.tabulate_scores(where_page.read_curves(records()))[1]
+    margin = 2.7764 * np.sqrt(1 / 3)  # 4 degrees of freedom, a variance of 1, three seeds
+    assert row['1,024 images'] == f'51.00 ± {margin:.2f}'
+
+
+def test_a_difference_clear_of_zero_is_bold():
+    (row,) = where_page.tabulate_changes(where_page.read_curves(records()))
+    margin = 2.7764 * np.sqrt(2 / 3)
+    assert row == {
+        'network': 'vt',
+        '1,024 images': f'+0.00 ± {margin:.2f}',
+        '4,096 images': f'**+10.00 ± {margin:.2f}**',
+    }
+
+
+def test_the_page_takes_what_is_trained(tmp_path):
+    page, folder = tmp_path / 'where.md', tmp_path / 'records'
+    marks = ('curves', *(f'picture {table}' for table in where_page.PLACES))
+    page.write_text('\n'.join(f'<!-- {mark} -->\nnothing\n<!-- end of {mark} -->' for mark in marks) + '\n')
+    folder.mkdir()
+    for table in (where_page.CURVES, where_page.PLACES[0]):
+        (folder / f'{table}.json').write_text(json.dumps(records()))
+    where_page.write_page(page, folder, tmp_path / 'where')
+    assert {path.stem for path in (tmp_path / 'where').iterdir()} == {where_page.CURVES, where_page.PLACES[0]}
+    assert page.read_text().count('nothing') == len(where_page.PLACES) - 1
+    assert '| vt' in page.read_text()
+
+

@@ -1,0 +1,102 @@
+"""The pictures and tables of the page on where transformers belong: scores by number of images, and by place.
+
+A record's row is named after what was varied: ``NETWORK_IMAGES`` in the sample-efficiency table, a place or a number in
+the tables of places.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from .ablation import sweep_report
+from .ablation.run_scores import Scores, compare, mean_margin, summarize
+from .ablation.score_tables import describe_origin, read_table
+from .tables import insert, to_markdown
+
+CURVES = 'sample-efficiency'
+REFERENCE = 'resnet18-half'
+PLACES = ('where-twin-digits', 'where-sort-of-clevr', 'where-svrt-1')
+
+# By network, then by the number of different images.
+Curves = dict[str, dict[int, Scores]]
+
+
+def read_curves(records: Sequence[dict]) -> Curves:
+    """Scores of each network, from few images to many."""
+    curves: Curves = {}
+    for label in dict.fromkeys(run['label'] for run in records):
+        network, images = label.rsplit('_', 1)
+        runs = sorted((run for run in records if run['label'] == label), key=lambda run: run['seed'])
+        curves.setdefault(network, {})[int(images)] = summarize(runs, network, None, images, runs[0]['length'])
+    return {network: dict(sorted(scores.items())) for network, scores in curves.items()}
+
+
+def tabulate_scores(curves: Curves) -> list[dict[str, str]]:
+    """A row a network, a column a number of images: mean and half its 95 % interval, from the networks' pooled spread."""
+    rows = []
+    for network, scores in curves.items():
+        first = next(iter(scores.values()))
+        row = {'network': network, 'MFLOPs': f'{first.flops / 1e6:.1f}', 'M params': f'{first.parameters / 1e6:.2f}'}
+        for images, score in scores.items():
+            row[f'{images:,} images'] = f'{score.mean:.2f} ± {mean_margin(score, _column(curves, images)):.2f}'
+        rows.append(row)
+    return rows
+
+
+def tabulate_changes(curves: Curves) -> list[dict[str, str]]:
+    """The same as differences from ResNet-18's mean; bold where the interval is clear of zero."""
+    rows = []
+    for network, scores in curves.items():
+        row = {'network': network}
+        for images, score in scores.items():
+            change = compare(score, curves[REFERENCE][images], _column(curves, images))
+            text = f'{change.points:+.2f} ± {change.margin:.2f}'
+            row[f'{images:,} images'] = text if change.verdict == 'not told apart' else f'**{text}**'
+        if network != REFERENCE:
+            rows.append(row)
+    return rows
+
+
+def _column(curves: Curves, images: int) -> list[Scores]:
+    return [scores[images] for scores in curves.values()]
+
+
+def draw_curves(curves: Curves) -> Figure:
+    """Mean scores with their 95 % intervals against the number of different images."""
+    figure, axes = plt.subplots(figsize=(7, 5), layout='constrained')
+    for index, (network, scores) in enumerate(curves.items()):
+        numbers = np.array([*scores]) * 1.02 ** (index - len(curves) / 2)  # beside each other, so that bars are seen
+        means = [score.mean for score in scores.values()]
+        margins = [mean_margin(score, _column(curves, images)) for images, score in scores.items()]
+        style = '-' if network.startswith('vt-') else '--' if network == REFERENCE else ':'
+        axes.errorbar(numbers, means, yerr=margins, fmt=f'{style}o', markersize=4, capsize=3, label=network)
+    axes.set_xscale('log', base=2)
+    axes.set_xticks([*next(iter(curves.values()))], [f'{number:,}' for number in next(iter(curves.values()))])
+    axes.set(xlabel='different images, the same number of iterations', ylabel='top-1, %')
+    axes.legend(fontsize='small')
+    return figure
+
+
+def write_page(page: Path, folder: Path, pictures: Path) -> None:
+    """Write the page's curves, from the records in ``folder``, and each trained table's picture into ``pictures``."""
+    pictures.mkdir(exist_ok=True)
+    for table in PLACES:
+        if (folder / f'{table}.json').is_file():
+            sweep_report.draw(read_table(folder / f'{table}.json')).savefig(pictures / f'{table}.png', dpi=80)
+            insert(page, f'picture {table}', f'![Scores against what they cost](where/{table}.png)')
+    if (folder / f'{CURVES}.json').is_file():
+        records = read_table(folder / f'{CURVES}.json')
+        curves = read_curves(records)
+        draw_curves(curves).savefig(pictures / f'{CURVES}.png', dpi=80)
+        insert(
+            page,
+            'curves',
+            f'{to_markdown(tabulate_scores(curves))}\n\n'
+            f'Differences from ResNet-18 of half the width; bold where the interval is clear of zero:\n\n'
+            f'{to_markdown(tabulate_changes(curves))}\n\n'
+            f'{describe_origin(records)} Again: `bash tools/reproduce.sh {CURVES}`.\n\n'
+            f'![Scores against the number of images](where/{CURVES}.png)',
+        )
