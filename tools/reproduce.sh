@@ -206,6 +206,14 @@ measure() { # measure TABLE: where the attention of its models goes, and picture
             "$python" tools/show_tokens.py $config "work_dirs/reproduce/$1/${model}_seed-0/iter_1200.pth" \
                 --out docs/tokens_vt-fpn.jpg
             ;;
+        sample-efficiency) # those that have attention
+            for config in configs/sample_efficiency/{mvit,pvtv2,swin,vit,vt-*}_*.py; do
+                model=$(basename "${config%%_2560*}")
+                "$python" tools/attention.py objects "$config" \
+                    "work_dirs/reproduce/$1/${model}_16384_seed-0/iter_2560.pth" \
+                    --out "docs/attention/objects_$model.json" --plot "docs/where/objects_$model.jpg"
+            done
+            ;;
         survey-claims) "$python" tools/report.py claims ;;
         moving-digits)
             model=mvit-tiny_moving-digits

@@ -28,9 +28,10 @@ def records():
 
 def test_curves_go_from_few_images_to_many():
     curves = where_page.read_curves(records())
-    assert {network: [*scores] for network, scores in curves.items()} == dict.fromkeys(
-        ('resnet18-half', 'vt'), [1024, 4096]
-    )
+    assert [(network, [*scores]) for network, scores in curves.items()] == [
+        ('resnet18-half', [1024, 4096]),
+        ('vt', [1024, 4096]),
+    ]
     assert curves['vt'][4096].mean == 71.0
 
 
@@ -63,3 +64,14 @@ def test_the_page_takes_what_is_trained(tmp_path):
     assert '| vt' in page.read_text()
 
 
+def test_attention_on_objects_is_a_row_a_part(tmp_path):
+    start = dict(spread=1.0, reach=20.0, elsewhere=0.9, related=1.0, others=None)
+    measured = dict(before={'layer4.0': start}, after={'layer4.0': start | dict(related=2.5)})
+    (tmp_path / 'objects_vt.json').write_text(json.dumps(measured))
+    (row,) = where_page.tabulate_objects([tmp_path / 'objects_vt.json'])
+    assert (row['network'], row['part'], row['on related'], row['on others']) == (
+        'vt',
+        'layer4.0',
+        '1.00x -> 2.50x',
+        '- -> -',
+    )

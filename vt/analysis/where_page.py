@@ -1,4 +1,4 @@
-"""The pictures and tables of the page on where transformers belong: scores by number of images, and by place.
+"""The pictures and tables of the page on where transformers belong: scores by number of images and by place, attention.
 
 A record's row is named after what was varied: ``NETWORK_IMAGES`` in the sample-efficiency table, a place or a number in
 the tables of places.
@@ -14,6 +14,8 @@ from matplotlib.figure import Figure
 from .ablation import sweep_report
 from .ablation.run_scores import Scores, compare, mean_margin, summarize
 from .ablation.score_tables import describe_origin, read_table
+from .attention.object_attention import describe_objects
+from .run_record import read_json
 from .tables import insert, to_markdown
 
 CURVES = 'sample-efficiency'
@@ -35,7 +37,7 @@ def read_curves(records: Sequence[dict]) -> Curves:
 
 
 def tabulate_scores(curves: Curves) -> list[dict[str, str]]:
-    """A row a network, a column a number of images: mean and half its 95 % interval, from the networks' pooled spread."""
+    """A row a network, a column a number of images: the mean and half its 95 % interval, from the pooled spread."""
     rows = []
     for network, scores in curves.items():
         first = next(iter(scores.values()))
@@ -80,9 +82,31 @@ def draw_curves(curves: Curves) -> Figure:
     return figure
 
 
+def tabulate_objects(files: Sequence[Path]) -> list[dict[str, str]]:
+    """A row for each part of each network: what it takes for related objects, before and after training.
+
+    Args:
+        files: as ``tools/attention.py objects --out`` writes them, named ``objects_NETWORK.json``.
+    """
+    rows = []
+    for path in files:
+        measured = read_json(path, 'measure it: tools/attention.py objects')
+        network = path.stem.removeprefix('objects_')
+        rows += [{'network': network} | row for row in describe_objects(measured['before'], measured['after'])]
+    return rows
+
+
 def write_page(page: Path, folder: Path, pictures: Path) -> None:
-    """Write the page's curves, from the records in ``folder``, and each trained table's picture into ``pictures``."""
+    """Write the page's generated places.
+
+    Args:
+        page: Markdown, with its marks.
+        folder: of the records; a table that is not there leaves its place as it is.
+        pictures: folder for the pictures, beside the page.
+    """
     pictures.mkdir(exist_ok=True)
+    if files := sorted(page.parent.glob('attention/objects_*.json')):
+        insert(page, 'objects', to_markdown(tabulate_objects(files)))
     for table in PLACES:
         if (folder / f'{table}.json').is_file():
             sweep_report.draw(read_table(folder / f'{table}.json')).savefig(pictures / f'{table}.png', dpi=80)
