@@ -27,7 +27,7 @@ resnet18=work_dirs/reproduce/digits/resnet18_digits_seed-0/epoch_15.pth
 five_digits=work_dirs/reproduce/five-digits/resnet18-half_five-digits_seed-0/epoch_10.pth
 
 runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED ROW CONFIG [OPTION ...]
-    local model rate number
+    local model rate step number
     [[ " ${tables[*]} " == *" $1 "* ]] || { echo "there is no table $1; there are: ${tables[*]}" >&2 && return 1; }
     case "$1" in
         repeat) # short runs, which a test repeats
@@ -54,18 +54,28 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
         scenes | relational-scenes)
             each '0 1 2' configs/{baselines/fpn,vt_fpn/vt-fpn,vt_fpn/vt-fpn-norm}_r18_"${1/#scenes/digit-scenes}".py
             ;;
-        search) variants '0 1' configs/vt_resnet/vt-resnet18-half_twin-digits.py ;;
+        search)
+            rates
+            variants
+            ;;
         search-10e)
-            variants 0 configs/vt_resnet/vt-resnet18-half_twin-digits.py | sed "s/$/ ${ten_epochs[*]}/" |
-                grep -E '^. (8-heads|normalised|normalised-relation)_step-0.3 '
+            {
+                row '0 1 2 3' resnet18_lr-0.004 configs/baselines/resnet18-half_twin-digits.py $lr=0.004
+                for step in 0.3 0.01; do
+                    row '0 1' step-${step}_lr-0.004 configs/vt_resnet/vt-resnet18-half_twin-digits.py \
+                        model.backbone.step=$step $lr=0.004
+                done
+            } | sed "s/$/ ${ten_epochs[*]}/"
             ;;
         five-digits) each 0 configs/baselines/resnet18-half_five-digits.py ;;
         start)
-            for model in vt-resnet18 vt-resnet18-norm; do
-                for rate in 0.001 0.004; do starts "$model" AdamW $rate; done
-                for rate in 0.0125 0.05; do starts "$model" SGD $rate "${sgd[@]}"; done
+            for rate in 0.001 0.004; do starts vt-resnet18 AdamW $rate; done
+            for rate in 0.0125 0.05; do starts vt-resnet18 SGD $rate "${sgd[@]}"; done
+            for rate in 0.004 0.016; do starts vt-resnet18-norm AdamW $rate; done
+            for rate in 0.0125 0.05; do starts vt-resnet18-norm SGD $rate "${sgd[@]}" model.backbone.step=0.3; done
+            for rate in 0.004 0.016; do
+                row '0 1 2' resnet18_AdamW-${rate}_scratch configs/baselines/resnet18-half_digits.py $lr=$rate
             done
-            row '0 1 2' resnet18_AdamW-0.004_scratch configs/baselines/resnet18-half_digits.py $lr=0.004
             row '0 1 2' resnet18_SGD-0.05_scratch configs/baselines/resnet18-half_digits.py $lr=0.05 "${sgd[@]}"
             ;;
         start-scenes)
@@ -125,29 +135,41 @@ halves() { # halves DATA: the configs of half the width, ResNet-18, VT-ResNet-18
     echo configs/{baselines/resnet18,vt_resnet/vt-resnet18,vt_resnet/vt-resnet18-norm}-half_"$1".py
 }
 
-variants() { # variants SEEDS CONFIG: what was tried for a VT-ResNet that trains better
-    local backbone=model.backbone relation=model.backbone.relation projector=model.backbone.projector
-    local step=$backbone.step=0.3
+rates() { # for a VT-ResNet that trains better: learning rates, of the token-side matrices other ones
+    local config=configs/vt_resnet/vt-resnet18-half_twin-digits.py rate
+    row '0 1' step-0.1 $config model.backbone.step=0.1
+    row '0 1' step-0.3 $config model.backbone.step=0.3
+    for rate in 0.002 0.004 0.008; do
+        row '0 1' resnet18_lr-$rate configs/baselines/resnet18-half_twin-digits.py $lr=$rate
+        row '0 1' lr-$rate $config $lr=$rate
+        row '0 1' step-0.3_lr-$rate $config model.backbone.step=0.3 $lr=$rate
+    done
+    for rate in 0.004 0.008; do
+        row '0 1' step-0.1_lr-$rate $config model.backbone.step=0.1 $lr=$rate
+        row '0 1' step-0.03_lr-$rate $config model.backbone.step=0.03 $lr=$rate
+    done
+    row '0 1' step-0.01_lr-0.004 $config model.backbone.step=0.01 $lr=0.004
+}
+
+variants() { # what else was tried, at the best of these rates
+    local backbone=model.backbone relation=model.backbone.relation
     local norm="$relation.norm_cfg.type=LN $relation.norm_cfg.elementwise_affine=False $relation.scale_logits=True"
-    local norms="$norm ${norm//relation/projector}"
-    row "$1" step-0.1 "$2" $backbone.step=0.1
-    row "$1" step-0.3 "$2" $step
-    row "$1" step-0.5 "$2" $backbone.step=0.5
-    row "$1" 8-heads_step-0.3 "$2" $step $relation.num_heads=8
-    row "$1" normalised "$2" $norms
-    row "$1" normalised_step-0.3 "$2" $norms $step
-    row "$1" normalised-relation_step-0.3 "$2" $norm $step
-    row "$1" normalised-projector_step-0.3 "$2" ${norm//relation/projector} $step
-    row "$1" normalised_8-heads_step-0.3 "$2" $norms $step $relation.num_heads=8 $projector.num_heads=8
-    row "$1" groups-4_step-0.3 "$2" $step $backbone.groups=4
-    row "$1" values_step-0.3 "$2" $step $relation.type=vt.ValueTransformer
-    row "$1" drop-path-0.1_step-0.3 "$2" $step $backbone.drop_path_rate=0.1
+    variant 8-heads $relation.num_heads=8
+    variant normalised $norm ${norm//relation/projector}
+    variant normalised-relation $norm
+    variant values $relation.type=vt.ValueTransformer
+    variant drop-path-0.1 $backbone.drop_path_rate=0.1
+    variant groups-4 $backbone.groups=4
+}
+
+variant() { # variant ROW OPTION ...
+    row '0 1' "$1_step-0.1_lr-0.004" configs/vt_resnet/vt-resnet18-half_twin-digits.py model.backbone.step=0.1 $lr=0.004 "${@:2}"
 }
 
 places() { # places DATA: VT modules at each stage of ResNet-18 (stage 3 is its layer2), how many, of how many tokens
     local backbone=model.backbone config="configs/vt_resnet/vt-resnet18-norm-half_$1.py" number
     local map="$backbone.out_type=featmap model.neck.type=GlobalAveragePooling model.head.in_channels=256"
-    row '0 1 2' none "configs/baselines/resnet18-half_$1.py"
+    row '0 1 2' none "configs/baselines/resnet18-half_$1.py" $lr=0.004
     row '0 1 2' stage-3 "$config" "$backbone.places=[layer2]" $map
     row '0 1 2' stage-4 "$config" "$backbone.places=[layer3]" $map
     row '0 1 2' stage-5 "$config"

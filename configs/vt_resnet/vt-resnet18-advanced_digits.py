@@ -1,6 +1,5 @@
 # The paper's advanced recipe (section 5.2) shrunk to the embedded digits, taught by the ResNet-18 that learned them,
-# 4 minutes on one thread of an AMD EPYC. It is here to run the recipe, not to beat the plain one (99.44 in 15 epochs):
-# top-1 97.78 (randomness.seed 0, torch 2.14.1, one thread) after a teacher of 4 epochs with 99.72.
+# to run the recipe, not to beat the plain one.
 # python tools/train.py configs/baselines/resnet18_digits.py
 # python tools/train.py configs/vt_resnet/vt-resnet18-advanced_digits.py \
 #     --cfg-options model.teacher_checkpoint=work_dirs/resnet18_digits/epoch_15.pth

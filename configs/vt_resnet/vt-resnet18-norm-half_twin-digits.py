@@ -7,3 +7,4 @@ _base_ = [
 ]
 
 model = dict(backbone=_base_.normalised)
+optim_wrapper = dict(optimizer=dict(lr=4e-3))

@@ -6,4 +6,4 @@ _base_ = [
     '../_base_/models/normalised.py',
 ]
 
-model = dict(backbone=_base_.normalised)
+model = dict(backbone=_base_.normalised_sgd)
