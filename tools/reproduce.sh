@@ -43,7 +43,7 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
         digits-half) each '0 1 2 3' $(halves digits) ;;
         twin-digits)
             each '0 1 2 3' $(halves twin-digits)
-            each '0 1 2' configs/ablations/*/*_twin-digits.py
+            each '0 1 2 3' configs/ablations/*/*_twin-digits.py
             ;;
         twin-digits-10e)
             {
@@ -61,6 +61,9 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
         search-10e)
             {
                 row '0 1 2 3' resnet18_lr-0.004 configs/baselines/resnet18-half_twin-digits.py $lr=0.004
+                row '0 1' resnet18_lr-0.008 configs/baselines/resnet18-half_twin-digits.py $lr=0.008
+                row '0 1' step-0.03_lr-0.008 configs/vt_resnet/vt-resnet18-half_twin-digits.py \
+                    model.backbone.step=0.03 $lr=0.008
                 for step in 0.3 0.01; do
                     row '0 1' step-${step}_lr-0.004 configs/vt_resnet/vt-resnet18-half_twin-digits.py \
                         model.backbone.step=$step $lr=0.004
