@@ -117,7 +117,7 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
         vt-anywhere) each 0 configs/vt_anywhere/*_digits.py ;;
         where-*) places "${1#where-}" ;;
         relations-*) each '0 1 2' $(halves "${1#relations-}") ;;
-        sample-efficiency-search) # the configs have the best rate of each
+        sample-efficiency-search) # of its rates each config has the best one
             for rate in 0.0003 0.001 0.003; do
                 for model in configs/sample_efficiency/*.py; do
                     row 0 "$(basename "${model%%_2560*}")_$rate" "$model" $images=4096 $lr=$rate
