@@ -14,6 +14,9 @@ from vt.analysis.complexity.complexity_tables import count_config
 from vt.analysis.complexity.counting import count_by_module, count_complexity, neck_inputs
 from vt.analysis.paper import ABLATIONS, DETECTRON2_CLASSES, SEGMENTATION, load_tables
 from vt.engine.launch import build_model
+from vt.models import TokenTransformer
+from vt.models.token_side import lay_out_for_onednn
+from vt.ops.token_products import choose_token_library, token_library
 
 CONFIGS = Path(__file__).parents[3] / 'configs'
 
@@ -94,6 +97,20 @@ def test_counting_leaves_the_model_in_its_mode():
     assert (cost.flops, cost.parameters) == (24, 16)
     assert model.training
     assert model[1].training
+
+
+def test_products_by_onednn_are_counted():
+    model = TokenTransformer(1024)
+    tokens = torch.randn(1, 64, 1024)  # (N, L, C)
+    found = count_complexity(model, tokens)
+    lay_out_for_onednn(model)
+    choose_token_library('onednn')
+    try:
+        assert count_complexity(model, tokens) == found
+        assert token_library() == 'onednn'
+    finally:
+        choose_token_library('blas')
+    assert found.flops >= 64 * 1024**2
 
 
 def test_counting_without_computing_agrees_with_a_real_forward_pass():

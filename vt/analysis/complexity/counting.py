@@ -14,6 +14,7 @@ from torch.utils.data import Dataset
 from torch.utils.flop_counter import FlopCounterMode
 
 from vt.ops import use_path
+from vt.ops.token_products import choose_token_library, token_library
 
 
 @dataclass
@@ -32,8 +33,9 @@ class Complexity:
 @torch.no_grad()
 def _count(model: nn.Module, *inputs, **options) -> FlopCounterMode:
     """Run the model once, in evaluation mode, without fused kernels, which counters can't see into."""
-    training, fastpath = model.training, torch.backends.mha.get_fastpath_enabled()
+    training, fastpath, library = model.training, torch.backends.mha.get_fastpath_enabled(), token_library()
     torch.backends.mha.set_fastpath_enabled(False)
+    choose_token_library('blas')
     model.eval()
     try:
         with sdpa_kernel(SDPBackend.MATH), use_path('plain'), FlopCounterMode(display=False) as counter:
@@ -41,6 +43,7 @@ def _count(model: nn.Module, *inputs, **options) -> FlopCounterMode:
     finally:
         model.train(training)
         torch.backends.mha.set_fastpath_enabled(fastpath)
+        choose_token_library(library)
     return counter
 
 
