@@ -11,7 +11,7 @@ from forked_tools import run_forked as run
 from tool_runner import assert_one_line
 
 from vt import apis
-from vt.apis.exporting import Network, export_program
+from vt.apis.exporting import Network, export_program, largest_difference
 
 
 @pytest.fixture(scope='module')
@@ -55,6 +55,16 @@ def test_what_differs_too_much_is_refused_and_taken_away(classifier, tmp_path):
     assert not list(tmp_path.rglob('*.ts'))
     result = run('export.py', config_of_imagenet(), classifier[1], cwd=tmp_path)
     assert_one_line(result, "is not the model's: ")
+
+
+def test_nan_is_a_difference():
+    def network(images):
+        return images, images
+
+    def run_with_nan(images):
+        return [images.numpy(), np.full_like(images.numpy(), np.nan)]
+
+    assert largest_difference(run_with_nan, network, torch.ones(2, 3)) == float('inf')
 
 
 def config_of_imagenet():

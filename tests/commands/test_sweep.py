@@ -102,6 +102,7 @@ def test_a_killed_sweep_goes_on(tmp_path):
         (['model.backbone.num_tokns=1,2'], "VTResNet has no argument 'num_tokns'; did you mean num_tokens"),
         (['train_cfg.max_epochs'], "'train_cfg.max_epochs' is not of the form key=value,value"),
         (['--seeds', '3:0'], '--seeds 3:0: give them as 0:3 (0, 1 and 2) or as 0,4'),
+        (['--jobs', '-1'], '--jobs -1: give 1 or more'),
     ],
 )
 def test_a_persons_mistake_is_one_line_and_nothing_is_trained(arguments, message, tmp_path):

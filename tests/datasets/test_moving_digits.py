@@ -89,6 +89,12 @@ def test_train_and_test_are_written_by_disjoint_hands():
     assert not np.array_equal(train.get_data_info(0)['frames'], test.get_data_info(0)['frames'])
 
 
+@pytest.mark.parametrize('size', [17, 19, 33])
+def test_odd_sizes(size):
+    videos = MovingDigits(num_videos=4, size=size)
+    assert all(videos.get_data_info(index)['frames'][0].shape == (size, size, 3) for index in range(4))
+
+
 @pytest.mark.parametrize(
     ('options', 'message'),
     [

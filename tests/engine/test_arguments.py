@@ -37,3 +37,9 @@ def test_an_option_without_a_value_is_named(parser, capsys):
     with pytest.raises(SystemExit, match='2'):
         parser.parse_args(['--cfg-options', 'a.b'])
     assert "'a.b' is not of the form key=value" in capsys.readouterr().err
+
+
+def test_every_setting_of_cfg_options_counts(parser):
+    """Of several flags, and of a list behind and before a number."""
+    arguments = ['--cfg-options', 'a=1', '--cfg-options', 'a=2', 'b=[1,2]', 'c=3', 'b=4']
+    assert parser.parse_args(arguments).cfg_options == dict(a=2, b=4, c=3)

@@ -340,6 +340,8 @@ def test_layer_wise_rates_count_modules_as_blocks_of_their_stage():
     [
         (dict(places=('layer5',)), r"places=\('layer5',\) must be a list of some of layer1"),
         (dict(places='layer3'), "places='layer3' must be a list"),
+        (dict(places=('layer4', 'layer4')), 'each once'),
+        (dict(num_modules=0), 'num_modules=0 must be 1 or more'),
         (dict(places=('layer3', 'after_layer3')), 'has layer3 and after_layer3; set num_modules'),
         (dict(places=('after_layer1',)), "stage 2 of depth 18 has no shortcut to scale: use 'layer2'"),
     ],

@@ -9,6 +9,7 @@ from prettytable import PrettyTable, TableStyle
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from vt.checkpoints.files import write_atomically
 from vt.errors import UserError
@@ -18,16 +19,16 @@ WIDTH = 180  # wide enough for every table, also where the output is no terminal
 
 def print_table(rows: list[dict[str, str]], title: str, notes: Sequence[str] = ()) -> None:
     """Print rows that share their columns' names, and below them what must be known to read them."""
-    table = Table(title=title, box=box.SIMPLE_HEAVY, title_justify='left')
+    table = Table(title=Text(title), box=box.SIMPLE_HEAVY, title_justify='left')
     for index, column in enumerate(rows[0]):
         width = max(len(row[column]) for row in rows)  # headings wrap, cells don't
         table.add_column(column, justify='right' if index else 'left', min_width=width)
     for row in rows:
-        table.add_row(*row.values())
+        table.add_row(*map(Text, row.values()))  # no cell is markup, such as a file's name with brackets
     console = Console(width=WIDTH, highlight=False)
     console.print(table)
     for note in notes:
-        console.print(f'  {note}')
+        console.print(f'  {note}', markup=False)
     if notes:
         console.print()
 

@@ -40,14 +40,15 @@ class ConfigOptions(DictAction):
         values: list[str],
         option_string: str | None = None,
     ) -> None:
-        options = {}
+        options = dict(getattr(namespace, self.dest) or {})
         for value in values:
             key, sign, text = value.partition('=')
             if not sign:
                 raise argparse.ArgumentError(self, f'{value!r} is not of the form key=value')
             if ',' in text or text.startswith(('[', '(')):
-                super().__call__(parser, namespace, [value], option_string)
-                options |= getattr(namespace, self.dest)
+                alone = argparse.Namespace()
+                super().__call__(parser, alone, [value], option_string)
+                options |= getattr(alone, self.dest)
             else:
                 options[key] = parse_value(text.strip('\'"'))
         setattr(namespace, self.dest, options)

@@ -13,7 +13,7 @@ from vt.analysis.run_record import describe_run
 from vt.analysis.speed import performance_page
 from vt.analysis.tables import insert, print_table, to_markdown, write_csv
 from vt.checkpoints.files import write_atomically
-from vt.engine.config_files import announce
+from vt.engine.config_files import ROOT, announce
 from vt.errors import UserError
 
 from .outputs import write_json, write_measured
@@ -22,7 +22,6 @@ from .outputs import write_json, write_measured
 ComparedTasks = dict[str, dict[int, list[ablation_tables.Comparison]]]
 DescribedTasks = dict[str, dict[int, list[dict[str, str]]]]
 
-ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / 'docs/records'
 ABLATIONS = ('twin-digits-10e', 'twin-digits', 'digits-half', 'relational-scenes')  # tables of the paper's ablations
 

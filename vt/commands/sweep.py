@@ -5,13 +5,12 @@ import os
 from pathlib import Path
 
 import joblib
-import submitit
 import torch
 from rich.console import Console
 
 from vt.engine.checks.config_walk import check_config
 from vt.engine.config_files import read_config
-from vt.engine.sweeps import SweepRun, enter_sweep, plan, train_as_array, train_here
+from vt.engine.sweeps import Executor, SweepRun, enter_sweep, make_executor, plan, train_as_array, train_here
 from vt.errors import UserError
 
 from .arguments import parse_options
@@ -26,6 +25,8 @@ def sweep(args: argparse.Namespace) -> None:
         UserError: a key or a value that the config doesn't take, before anything is trained; or, at the end, runs that
             failed.
     """
+    if args.jobs is not None and args.jobs < 1:
+        raise UserError(f'--jobs {args.jobs}: give 1 or more')
     folder = Path(args.work_dir or f'work_dirs/sweeps/{Path(args.config).stem}')
     runs = plan(args.config, args.settings, _read_seeds(args.seeds), folder)
     for settings in dict.fromkeys(run.settings for run in runs):
@@ -62,9 +63,9 @@ def _read_seeds(text: str) -> list[int]:
     return seeds
 
 
-def _executor(args: argparse.Namespace, folder: Path) -> tuple[submitit.Executor, int]:
+def _executor(args: argparse.Namespace, folder: Path) -> tuple[Executor, int]:
     """Who runs the jobs, and how many at a time."""
-    executor = submitit.AutoExecutor(folder / 'jobs', cluster=args.executor)
+    executor = make_executor(folder, args.executor)
     here = args.executor != 'slurm'
     most = args.jobs or (torch.cuda.device_count() or joblib.cpu_count(only_physical_cores=True) if here else 0)
     if here:

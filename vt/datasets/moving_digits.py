@@ -103,7 +103,7 @@ class MovingDigits(BaseDataset):
         self, rng: np.random.Generator, ink: np.ndarray, row: int, level: float, contrast: float
     ) -> list[np.ndarray]:
         """A digit's frames in the upper (0) or lower (1) half, at a steady speed."""
-        number, cell = self.num_frames // 2, round(DIGIT * self.size)
+        number, cell = self.num_frames // 2, int(DIGIT * self.size)
         free = self.size - cell
         distance = rng.integers(free // 2, free, endpoint=True)
         lefts = np.linspace(0, distance, number).round().astype(int) + rng.integers(free - distance, endpoint=True)

@@ -19,12 +19,15 @@ from pathlib import Path
 
 from vt.errors import UserError
 
+from .config_files import ROOT
+
 try:
     import submitit
 except ImportError as error:
     raise UserError("sweeps need submitit: pip install 'submitit>=1.5,<2'") from error
 
-TRAIN = Path(__file__).parents[2] / 'tools/train.py'
+Executor = submitit.Executor
+TRAIN = ROOT / 'tools/train.py'
 POLL = 0.5  # seconds between two looks at the jobs
 
 
@@ -42,6 +45,11 @@ class SweepRun:
     def is_finished(self) -> bool:
         """Whether its record is there."""
         return (self.work_dir / 'training.json').is_file()
+
+
+def make_executor(folder: Path, cluster: str) -> Executor:
+    """Who runs a sweep's jobs: ``cluster`` is submitit's ``'local'``, ``'debug'`` or ``'slurm'``."""
+    return submitit.AutoExecutor(folder / 'jobs', cluster=cluster)
 
 
 def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Path) -> list[SweepRun]:

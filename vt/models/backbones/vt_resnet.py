@@ -100,7 +100,7 @@ class VTResNet(ResNet):
         dilations: Sequence[int] = (1, 1, 1, 1),
         **resnet,
     ) -> None:
-        _check(depth, places, out_type, out_indices)
+        _check(depth, places, num_modules, out_type, out_indices)
         out_indices = (3,) if out_type == 'tokens' else out_indices
         num_convolutional = 3 if 'layer4' in places else 4
         super().__init__(
@@ -231,15 +231,19 @@ class VTResNet(ResNet):
         return self
 
 
-def _check(depth: int, places: Sequence[str], out_type: str, out_indices: Sequence[int]) -> None:
+def _check(
+    depth: int, places: Sequence[str], num_modules: int | None, out_type: str, out_indices: Sequence[int]
+) -> None:
     if depth not in NUM_MODULES:
         raise UserError(f'VTResNet: depth={depth} is not one of {", ".join(map(str, NUM_MODULES))}')
     require_out_type('VTResNet', out_type)
     if not set(out_indices) <= set(range(len(LAYERS))) or not out_indices:
         raise UserError(f'VTResNet: out_indices={tuple(out_indices)} names stages other than 0 to {len(LAYERS) - 1}')
     unknown = [place for place in places if place not in PLACES]
-    if unknown or isinstance(places, str):
-        raise UserError(f'VTResNet: places={places!r} must be a list of some of {", ".join(PLACES)}')
+    if unknown or isinstance(places, str) or len(set(places)) < len(places):
+        raise UserError(f'VTResNet: places={places!r} must be a list of some of {", ".join(PLACES)}, each once')
+    if num_modules is not None and num_modules < 1:
+        raise UserError(f'VTResNet: num_modules={num_modules} must be 1 or more; for none take a ResNet')
     if 'after_layer1' in places and depth in (18, 34):
         raise UserError(
             f"VTResNet: stage 2 of depth {depth} has no shortcut to scale: use 'layer2' instead of 'after_layer1'"
