@@ -225,9 +225,11 @@ def test_what_cannot_be_measured_is_named(folder, classifier, segmentor, vit):
         (['tokens', CLASSIFIER, 'nowhere.pth'], 'there is no checkpoint nowhere.pth'),
         (['locality', VIT, '--plot', 'none/a.png'], 'there is no folder none to write a.png into'),
         (['reach', VIT, '--out', 'none/a.png'], 'there is no folder none to write a.png into'),
+        (['reach', VIT, '--out', 'a.txt'], 'a.txt: a picture is written as .'),
+        (['reach', VIT, '--out', 'a.png', '--picture', VIT], 'vit-tiny_digits.py is no picture that can be read'),
     ],
 )
-def test_a_missing_file_is_one_line(arguments, message, tmp_path):
+def test_a_wrong_file_is_one_line(arguments, message, tmp_path):
     assert_one_line(run_forked('attention.py', *arguments, cwd=tmp_path), message)
 
 
@@ -270,3 +272,5 @@ def test_what_is_taken_for_objects_is_measured_before_and_after(folder):
     assert list(written['before']) == list(written['after']) == ['layer4.0']
     assert written['before'] != written['after']
     assert cv2.imread(str(folder / 'objects.png')) is not None
+    result = run_forked('attention.py', 'objects', config.name, 'objects.pth', '--parts', 'layer3.0', cwd=folder)
+    assert_one_line(result, '--parts layer3.0: the model has layer4.0')

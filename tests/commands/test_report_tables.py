@@ -58,7 +58,13 @@ def test_runs_that_share_no_table_are_one_line(tmp_path):
     run_dir = tmp_path / 'run'
     run_dir.mkdir()
     record = dict(
-        config='configs/x_digits.py', seed=0, length='1 epochs', metrics={'accuracy/top1': 1.0}, flops=1, parameters=1
+        config='configs/x_digits.py',
+        seed=0,
+        length='1 epochs',
+        options={},
+        metrics={'accuracy/top1': 1.0},
+        flops=1,
+        parameters=1,
     )
     (run_dir / 'training.json').write_text(json.dumps(record))
     assert_one_line(

@@ -212,6 +212,8 @@ def test_pixels_and_counts_tell_nothing_to_a_linear_probe(name):
     [
         (lambda: SVRT(2), 'problem=2 is none of 1, 7'),
         (lambda: PSVRT(item_size=16), 'num_items=2 of item_size=16 need a larger image than image_size=32'),
+        (lambda: PSVRT(item_size=1), 'num_items=2 and item_size=1 are at least 2'),
+        (lambda: PSVRT(item_size=2, num_items=5, image_size=64), 'num_items=5 are too many to differ in item_size=2'),
         (lambda: SortOfCLEVR('all'), "kind='all' is neither"),
         (lambda: Pathfinder('medium'), "length='medium' is none of short, long"),
         (lambda: Pathfinder(split='val'), "split='val' is neither"),

@@ -24,10 +24,21 @@ def test_two_digits_are_alike_and_the_others_differ(monkeypatch, inked, quarters
     dataset = TwinDigits(num_images=1)
     dataset.ink_by_digit = [np.full((5, 8, 8), digit == inked, np.float32) for digit in range(10)]
     for seed in range(10):
-        image = dataset.compose(np.random.default_rng(seed), np.array([9, 0, 4]))[..., 0]
+        image = dataset.compose(np.random.default_rng(seed), np.array([9, 0, 4])).image
         half = SIZE // 2
         means = [image[y : y + half, x : x + half].mean() for y in (0, half) for x in (0, half)]
-        assert sum(mean > image.min() for mean in means) == quarters
+        assert sum(mean > image.min() + 1e-3 for mean in means) == quarters
+
+
+def test_boxes_hold_the_digits(monkeypatch):
+    monkeypatch.setattr('vt.datasets.twin_digits.NOISE', 0)
+    info = TwinDigits(num_images=1).get_data_info(0)
+    inked = info['img'][..., 0] > info['img'].min()
+    assert (len(info['related']), len(info['others'])) == (2, 2)
+    for left, top, right, bottom in (*info['related'], *info['others']):
+        assert inked[top:bottom, left:right].any()
+        inked[top:bottom, left:right] = False
+    assert not inked.any()
 
 
 def test_labels_are_spread_over_the_digits():

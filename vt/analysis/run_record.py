@@ -133,8 +133,9 @@ def describe_run(work_dir: Path) -> dict[str, str]:
 
 
 def pick_score(metrics: dict[str, float]) -> tuple[str, float]:
-    """The metric that tables show of a run, ``'top-1'`` or ``'mIoU'``, and its value in percent."""
-    return next((name, metrics[key]) for key, name in METRICS.items() if key in metrics)
+    """The metric that tables show of a run and its value: ``'top-1'`` or ``'mIoU'``, in percent, else the first one."""
+    found = next((key for key in METRICS if key in metrics), next(iter(metrics)))
+    return METRICS.get(found, found), metrics[found]
 
 
 def read_json(path: Path, hint: str) -> Any:

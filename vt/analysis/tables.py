@@ -68,9 +68,15 @@ def insert(page: Path, name: str, text: str) -> None:
     Raises:
         UserError: the page lacks one of the two lines.
     """
+    head, tail = split(page, name)
+    write_atomically(page, head + text.rstrip() + '\n' + tail)
+
+
+def split(page: Path, name: str) -> tuple[str, str]:
+    """A page up to and from where generated text of this name stands, both with its line; raises as :func:`insert`."""
     begin, end = f'<!-- {name} -->\n', f'<!-- end of {name} -->\n'
     content = page.read_text()
     if begin not in content or end not in content:
         raise UserError(f'{page} needs the lines {begin.strip()} and {end.strip()} around what is generated')
     head, rest = content.split(begin, 1)
-    write_atomically(page, head + begin + text.rstrip() + '\n' + end + rest.split(end, 1)[1])
+    return head + begin, end + rest.split(end, 1)[1]

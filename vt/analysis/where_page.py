@@ -7,7 +7,6 @@ the tables of places.
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -68,7 +67,8 @@ def _column(curves: Curves, images: int) -> list[Scores]:
 
 def draw_curves(curves: Curves) -> Figure:
     """Mean scores with their 95 % intervals against the number of different images."""
-    figure, axes = plt.subplots(figsize=(7, 5), layout='constrained')
+    figure = Figure(figsize=(7, 5), layout='constrained')
+    axes = figure.subplots()
     for index, (network, scores) in enumerate(curves.items()):
         numbers = np.array([*scores]) * 1.02 ** (index - len(curves) / 2)  # beside each other, so that bars are seen
         means = [score.mean for score in scores.values()]

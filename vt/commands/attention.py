@@ -34,8 +34,9 @@ from vt.datasets import DigitScenes
 from vt.engine.config_files import read_config, require_file
 from vt.engine.launch import is_segmentation
 from vt.engine.picture_hooks import reads_bgr
+from vt.errors import UserError
 
-from .outputs import check_output, write_measured
+from .outputs import check_output, check_picture, write_measured
 
 MMPRETRAIN = 'mmpretrain::'
 DRAWN = 4  # images of a figure
@@ -53,7 +54,8 @@ def report_tokens(args: argparse.Namespace) -> None:
 
 def report_locality(args: argparse.Namespace) -> None:
     """How local a ViT's attention is by depth; draw and write it on request."""
-    model, dataset, indices = _prepare(args, args.out, args.plot)
+    check_picture(args.plot, args.config, args.checkpoint)
+    model, dataset, indices = _prepare(args, args.out)
     locality = measure_locality(model, dataset, indices)
     weights = Path(args.checkpoint).name if args.checkpoint else 'random weights, as initialised'
     title = f'{Path(args.config).stem} ({weights}), {len(indices)} test images'
@@ -67,12 +69,15 @@ def report_locality(args: argparse.Namespace) -> None:
 
 def report_objects(args: argparse.Namespace) -> None:
     """What each part of a model takes for the objects that have to be compared, before and after it was trained."""
-    model, dataset, indices = _prepare(args, args.out, args.plot)
+    check_picture(args.plot, args.config, args.checkpoint)
+    model, dataset, indices = _prepare(args, args.out)
     after = measure_objects(model, dataset, indices)
+    names = args.parts or list(after)
+    if unknown := set(names) - set(after):
+        raise UserError(f'--parts {" ".join(sorted(unknown))}: the model has {", ".join(after)}')
     before = measure_objects(prepare_model(_read(args), None), dataset, indices)
     print_table(describe_objects(before, after), title=f'{Path(args.config).stem}, {len(indices)} test images')
     if args.plot:
-        names = [name for name in after if not args.parts or name in args.parts]
         draw_objects(model, dataset, indices[:DRAWN], names).savefig(args.plot, dpi=100)
         print(f'written to {args.plot}')
     source = dict(config=args.config, checkpoint=args.checkpoint, images=len(indices))
@@ -81,8 +86,11 @@ def report_objects(args: argparse.Namespace) -> None:
 
 def report_reach(args: argparse.Namespace) -> None:
     """Draw from which places one token takes what it becomes, in each kind of attention of some models' configs."""
-    check_output(args.out, *args.configs, args.picture)
-    image = DigitScenes('test')[0]['img'] if args.picture is None else mmcv.imread(args.picture, channel_order='rgb')
+    check_picture(args.out, *args.configs, args.picture)
+    image = DigitScenes('test')[0]['img'] if args.picture is None else mmcv.imread(args.picture)
+    if image is None:
+        raise UserError(f'--picture {args.picture} is no picture that can be read')
+    image = mmcv.bgr2rgb(image)
     reaches = []
     for path in args.configs:
         cfg = read_config(path, args.cfg_options)
@@ -102,7 +110,7 @@ def show_tokens(args: argparse.Namespace) -> None:
     cfg = _read(args)
     work_dir = Path(cfg.get('work_dir') or Path('work_dirs', Path(args.config).stem))
     out = args.out or (work_dir if work_dir.is_dir() else Path()) / 'tokens.png'
-    check_output(out, args.config, args.checkpoint, *args.pictures)
+    check_picture(out, args.config, args.checkpoint, *args.pictures)
     model = prepare_model(cfg, args.checkpoint)
     if has_pooling_attention(model):
         find, look_at, draw = name_attention, look_over_time, draw_over_time
@@ -121,10 +129,9 @@ def show_tokens(args: argparse.Namespace) -> None:
     print(f'written to {out}')
 
 
-def _prepare(args: argparse.Namespace, *outputs: str | None) -> tuple[nn.Module, Dataset, list[int]]:
+def _prepare(args: argparse.Namespace, out: str | None) -> tuple[nn.Module, Dataset, list[int]]:
     """The model, the test set and indices of its images, once it is sure that what is measured can be written."""
-    for out in outputs:
-        check_output(out, args.config, args.checkpoint)
+    check_output(out, args.config, args.checkpoint)
     cfg = _read(args)
     model, dataset = prepare_model(cfg, args.checkpoint), build_test_set(cfg)
     return model, dataset, spread_evenly(dataset, args.images)

@@ -29,13 +29,13 @@ from vt.analysis.speed.scaling import draw_scaling
 from vt.analysis.speed.startup import time_first_iteration, time_process
 from vt.analysis.speed.subject import Subject
 from vt.analysis.speed.timing import median_of_rounds
-from vt.analysis.tables import insert, print_table, to_markdown
+from vt.analysis.tables import insert, print_table, split, to_markdown
 from vt.engine.config_files import ROOT, read_config, require_file
 from vt.engine.speed_settings import keep_freed_memory, require_compiler, use_threads
 from vt.errors import UserError
 from vt.ops.token_products import choose_token_library
 
-from .outputs import check_output, write_json, write_measured
+from .outputs import check_output, check_picture, write_json, write_measured
 
 TRAIN = str(ROOT / 'tools' / 'train.py')
 # What changes the time of a CPU.
@@ -45,8 +45,8 @@ ENVIRONMENT += ('ONEDNN_DEFAULT_FPMATH_MODE',)
 
 def benchmark(args: argparse.Namespace) -> None:
     """Measure all models in turn, in every setting; print medians and the ratios to the first model."""
-    for out in (args.out, args.plot):
-        check_output(out, *args.configs)
+    check_output(args.out, *args.configs)
+    check_picture(args.plot, *args.configs)
     settings = _read_settings(args)
     if any(setting.compile != 'off' for setting in settings):
         require_compiler()
@@ -143,6 +143,8 @@ def benchmark_kernels(args: argparse.Namespace) -> None:
         UserError: Triton is not there.
     """
     check_output(args.out)
+    if args.page:
+        split(args.page, 'kernels')  # refused before anything is compiled
     if find_spec('triton') is None:
         raise UserError('the kernels need Triton, which is not installed: pip install triton')
     from vt.analysis.speed.kernel_resources import candidates, cases, measure, table
@@ -158,6 +160,8 @@ def benchmark_kernels(args: argparse.Namespace) -> None:
 def time_kernels(args: argparse.Namespace) -> None:
     """Time tokenize and project on every path that can compute them, side by side; on a CPU on the smallest map."""
     check_output(args.out)
+    if args.page:
+        split(args.page, 'kernel times')  # refused before anything is timed
     from vt.analysis.speed.path_times import SIZES, measure_paths, table
 
     device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')

@@ -10,7 +10,7 @@ from vt.engine.checks.config_walk import check_config
 from vt.engine.config_files import read_config
 from vt.errors import UserError
 
-from .outputs import write_json
+from .outputs import check_output, write_json
 
 
 def check_dataset(args: argparse.Namespace) -> None:
@@ -19,6 +19,7 @@ def check_dataset(args: argparse.Namespace) -> None:
     Raises:
         UserError: the config is wrong, or not there.
     """
+    check_output(args.out, args.config)
     cfg = read_config(args.config, args.cfg_options)
     check_config(cfg, args.cfg_options or {})
     if args.workers is not None and args.workers < 1:

@@ -21,7 +21,7 @@ from vt.engine.picture_hooks import reads_bgr
 from vt.engine.speed_settings import require_compiler, use_threads
 from vt.errors import UserError
 
-from .outputs import write_json, write_measured
+from .outputs import check_output, write_json, write_measured
 
 BATCHES = (1, 2, 5)
 LARGER = (32, 64)  # pixels that the other size has more in height and width
@@ -34,6 +34,7 @@ def export(args: argparse.Namespace) -> None:
     Raises:
         UserError: a format differs by more than the tolerance; its file is taken away.
     """
+    check_output(args.out, args.config, args.checkpoint)
     if 'aot' in args.formats:
         require_compiler()
     use_threads()

@@ -32,6 +32,8 @@ def write_label_maps(args: argparse.Namespace) -> None:
     model = build_model(cfg)
     if not isinstance(model, TokenLabelClassifier) or not model.teacher_cfg:
         raise UserError('the config has no vt.TokenLabelClassifier with a teacher, whose label maps could be written')
+    if not cfg.get('test_dataloader'):
+        raise UserError('the config has no test_dataloader, whose pipeline shows the images to the teacher')
     model.to('cuda' if torch.cuda.is_available() else 'cpu')
     pipeline = cfg.test_dataloader.dataset.pipeline
     dataset = DATASETS.build(cfg.train_dataloader.dataset | dict(pipeline=pipeline))

@@ -3,6 +3,7 @@
 import argparse
 import glob
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -101,9 +102,9 @@ def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path
         if not found:
             raise UserError(f'{given} holds no file that ends in {", ".join(extensions)}')
         files |= found
-    places = list(files.values())
+    times = Counter(files.values())
     return {
-        path: _as_png(place if places.count(place) == 1 else Path(*Path(path).absolute().parts[1:]))
+        path: _as_png(place if times[place] == 1 else Path(*Path(path).absolute().parts[1:]))
         for path, place in files.items()
     }
 
@@ -117,9 +118,9 @@ def check_places(files: dict[str, Path], out_dir: Path | None, out: Path | None)
     check_output(out, *files)
     if out_dir is not None and out_dir.exists() and not out_dir.is_dir():
         raise UserError(f'--out-dir {out_dir} is a file where a folder is needed')
+    read = {Path(file).resolve() for file in files}
     for file, place in files.items() if out_dir else ():
-        target = out_dir / place
-        if target.exists() and any(Path(other).exists() and target.samefile(other) for other in files):
+        if (out_dir / place).resolve() in read:
             raise UserError(f'{file} would be written over: give another folder for the pictures')
 
 

@@ -2,28 +2,31 @@
 
 import argparse
 
-import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
 from mmengine.registry import init_default_scope
 
-from vt.analysis.attention.model_and_images import build_test_set, spread_over_classes
+from vt.analysis.attention.model_and_images import build_test_set, name_class, spread_over_classes
 from vt.engine.config_files import read_config
+from vt.engine.picture_hooks import as_strip, reads_bgr
 
-from .outputs import check_output
+from .outputs import check_picture
 
 
 def show_samples(args: argparse.Namespace) -> None:
     """A row of test images for each config, as a model is given them, each with its class."""
-    check_output(args.out, *args.configs)
+    check_picture(args.out, *args.configs)
     size = len(args.configs), args.images
-    figure, panels = plt.subplots(*size, figsize=(1.2 * size[1], 1.4 * size[0]), squeeze=False, layout='constrained')
+    figure = Figure(figsize=(1.2 * size[1], 1.4 * size[0]), layout='constrained')
+    panels = figure.subplots(*size, squeeze=False)
     for path, row in zip(args.configs, panels):
         cfg = read_config(path)
         init_default_scope(cfg.default_scope)
-        dataset = build_test_set(cfg)
+        dataset, is_bgr = build_test_set(cfg), reads_bgr(cfg)
         for axes, index in zip(row, spread_over_classes(dataset, args.images)):
             sample = dataset[index]
-            axes.imshow(sample['inputs'].permute(1, 2, 0).flip(-1))
-            axes.set_title(dataset.metainfo['classes'][int(sample['data_samples'].gt_label)], fontsize=7)
+            image = as_strip(sample['inputs']).movedim(0, -1)
+            axes.imshow(image.flip(-1) if is_bgr else image)
+            axes.set_title(name_class(dataset, sample['data_samples'].gt_label), fontsize=7)
         for axes in row:
             axes.axis('off')
     figure.savefig(args.out, dpi=100)

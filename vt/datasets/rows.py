@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from .row_pictures import PREFIX, Column
 if TYPE_CHECKING:
     from datasets import Dataset
 
+OPENING = Lock()  # of data sets, which changes a setting of the libraries for a while
 FILES = {'.arrow': None, '.parquet': 'parquet'}  # a file's suffix, and who reads it
 
 
@@ -136,11 +138,12 @@ def _offline(datasets: ModuleType) -> Iterator[None]:
     from huggingface_hub import constants
 
     modules = (datasets.config, constants)
-    before = [module.HF_HUB_OFFLINE for module in modules]
-    for module in modules:
-        module.HF_HUB_OFFLINE = True
-    try:
-        yield
-    finally:
-        for module, value in zip(modules, before):
-            module.HF_HUB_OFFLINE = value
+    with OPENING:
+        before = [module.HF_HUB_OFFLINE for module in modules]
+        for module in modules:
+            module.HF_HUB_OFFLINE = True
+        try:
+            yield
+        finally:
+            for module, value in zip(modules, before):
+                module.HF_HUB_OFFLINE = value

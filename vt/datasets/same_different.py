@@ -149,15 +149,21 @@ class PSVRT(GeneratedImages):
         split, num_images, seed, others: as in :class:`vt.datasets.generated.GeneratedImages`.
 
     Raises:
-        UserError: items that are too many or too large for the image; ``split`` has another value.
+        UserError: items that are too many or too large for the image, or too many to differ; ``split`` has another
+            value.
     """
 
     def __init__(self, item_size: int = 4, image_size: int = 32, num_items: int = 2, **kwargs) -> None:
-        if num_items < 2 or item_size < 2 or num_items * 4 * (item_size + 1) ** 2 > image_size**2:
+        if num_items < 2 or item_size < 2:
+            raise UserError(f'PSVRT: num_items={num_items} and item_size={item_size} are at least 2')
+        # Each item keeps the others' corners out of a square around its own; some place must be left for the last one.
+        if image_size < item_size or (num_items - 1) * (2 * item_size + 1) ** 2 >= (image_size - item_size + 1) ** 2:
             raise UserError(
                 f'PSVRT: num_items={num_items} of item_size={item_size} need a larger image than '
-                f'image_size={image_size}; both are at least 2'
+                f'image_size={image_size}'
             )
+        if num_items**2 > 2**item_size**2:  # few draws would be all different
+            raise UserError(f'PSVRT: num_items={num_items} are too many to differ in item_size={item_size}')
         self.item_size, self.image_size, self.num_items = item_size, image_size, num_items
         super().__init__(('different', 'same'), **kwargs)
 

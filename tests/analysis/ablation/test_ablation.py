@@ -11,11 +11,12 @@ from vt.analysis.ablation.ablation_tables import compare_with_paper, describe, d
 from vt.analysis.ablation.run_scores import Scores, compare, gather, read_records
 from vt.analysis.paper import ABLATIONS, load_tables
 from vt.analysis.tables import insert
+from vt.errors import UserError
 
 
 def record(config, seed, score, metric='accuracy/top1', length='10 epochs'):
     costs = dict(flops=77_400_000, parameters=2_620_000)
-    return dict(config=f'configs/{config}.py', seed=seed, length=length, metrics={metric: score}, **costs)
+    return dict(config=f'configs/{config}.py', options={}, seed=seed, length=length, metrics={metric: score}, **costs)
 
 
 def write(folder, *records):
@@ -159,6 +160,13 @@ def test_generated_text_goes_between_its_marks(tmp_path):
 def test_what_is_wrong_with_runs_is_one_line(tmp_path, records, error, message):
     with pytest.raises(error, match=message):
         read_records(write(tmp_path, *records))
+
+
+def test_runs_of_different_options_are_no_seeds_of_one_row(tmp_path):
+    runs = [record('a_digits', 0, 1.0), record('a_digits', 0, 2.0) | dict(options={'model.step': 0.1})]
+    records = read_records(write(tmp_path, *runs))
+    with pytest.raises(UserError, match='a_digits, 10 epochs: the runs differ in their --cfg-options'):
+        gather(records)
 
 
 def test_an_unfinished_run_is_named(tmp_path):

@@ -40,6 +40,13 @@ def test_named_labels_are_the_rows_in_their_order():
         describe(RECORDS, ['none'])
 
 
+def test_a_metric_of_ones_own_is_shown_but_not_compared_with_another():
+    (row,) = describe([record('plain', 0, 50.0, metric='single-label/f1-score')])
+    assert row['single-label/f1-score (%), each seed'] == '50.00'
+    with pytest.raises(ValueError, match='mIoU and top-1 are not compared'):
+        describe([*RECORDS, record('other', 0, 10.0, metric='mIoU')])
+
+
 def test_one_seed_has_no_interval():
     assert describe([record('plain', 0, 90.0), record('norm', 0, 92.0)])[1]['change (95 %)'] == '+2.00'
 

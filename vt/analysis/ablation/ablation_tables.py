@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -165,7 +164,8 @@ def name_task(rows: list[dict[str, str]], task: str, table: int) -> list[dict[st
 
 def draw(tasks: dict[str, dict[int, list[Comparison]]]) -> Figure:
     """Every change against the model itself, with its interval and the paper's beside it; a panel a task."""
-    figure, panels = plt.subplots(1, len(tasks), figsize=(6.5 * len(tasks), 5), squeeze=False, layout='constrained')
+    figure = Figure(figsize=(6.5 * len(tasks), 5), layout='constrained')
+    panels = figure.subplots(1, len(tasks), squeeze=False)
     for axes, (task, tables) in zip(panels[0], tasks.items()):
         _draw_task(axes, task, [row for rows in tables.values() for row in rows if row.change])
     return figure

@@ -3,6 +3,7 @@
 A run is the record that ``tools/train.py`` leaves of it. Runs of one config with several seeds are one row.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -91,7 +92,7 @@ def read_records(paths: Iterable[Path]) -> list[dict]:
         records += found if isinstance(found, list) else [found]
     seen = set()
     for record in records:
-        run = record['config'], record['length'], record['seed']
+        run = record['config'], record['length'], record['seed'], json.dumps(record['options'], sort_keys=True)
         if not record.get('metrics'):
             raise UserError(f'{run[0]}, seed {run[2]}: the run has no score; train it without --no-validate')
         if run in seen:
@@ -101,12 +102,18 @@ def read_records(paths: Iterable[Path]) -> list[dict]:
 
 
 def gather(records: Iterable[dict]) -> dict[str, list[Scores]]:
-    """Scores of each task's configs."""
+    """Scores of each task's configs.
+
+    Raises:
+        UserError: runs of a config differ in more than their seeds.
+    """
     by_config = defaultdict(list)
     for record in records:
         by_config[Path(record['config']).stem, record['length']].append(record)
     tasks = defaultdict(list)
     for (stem, length), runs in by_config.items():
+        if any(run['options'] != runs[0]['options'] for run in runs):
+            raise UserError(f'{stem}, {length}: the runs differ in their --cfg-options; give those of one setting')
         scores = _summarize(stem, length, runs)
         tasks[scores.task].append(scores)
     return dict(tasks)

@@ -53,10 +53,12 @@ def describe(records: Sequence[dict], labels: Sequence[str] = ()) -> list[dict[s
         labels: rows to show, in their order; all, in the records' order, by default.
 
     Raises:
-        UserError: there are no records of a label.
+        UserError: there are no records of a label; the rows' metrics differ.
     """
     rows = {label: _summarize(records, label) for label in labels or dict.fromkeys(run['label'] for run in records)}
     reference, *_ = rows.values()
+    if len(metrics := {scores.metric for scores in rows.values()}) > 1:
+        raise UserError(f'{" and ".join(sorted(metrics))} are not compared: give runs of one metric')
     described = []
     for label, scores in rows.items():
         change = compare(scores, reference, list(rows.values()))

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -45,7 +44,8 @@ def tabulate(records: Sequence[dict]) -> list[dict[str, str]]:
 
 def draw(records: Sequence[dict]) -> Figure:
     """Mean scores against multiply-adds and against measured speed; a line joins what nothing else is better than."""
-    figure, panels = plt.subplots(1, 2, figsize=(12, 5), layout='constrained', sharey=True)
+    figure = Figure(figsize=(12, 5), layout='constrained')
+    panels = figure.subplots(1, 2, sharey=True)
     labels = list(dict.fromkeys(run['label'] for run in records))
     scores = [np.mean(_of_label(records, label, _score)) for label in labels]
     costs = [np.mean(_of_label(records, label, lambda run: run['flops'])) for label in labels]

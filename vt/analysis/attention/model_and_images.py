@@ -110,9 +110,14 @@ def describe_image(model: nn.Module, dataset: Dataset | None, sample: dict) -> s
     annotation = sample['data_samples']
     if dataset is None:
         return Path(annotation.img_path).name
+    (result,) = model.test_step(pseudo_collate([sample]))
+    what = name_class(dataset, annotation.gt_label) if 'gt_label' in annotation else Path(annotation.img_path).name
+    return f'{what}, seen as {name_class(dataset, result.pred_label)}'
+
+
+def name_class(dataset: Dataset, label: int | Tensor) -> str:
+    """What a data set calls a class; the number of one that it has no name for."""
     if dataset.metainfo.get('classes') is None:
         dataset.full_init()  # the classes of a folder of images are read from it
-    names = dataset.metainfo['classes']
-    (result,) = model.test_step(pseudo_collate([sample]))
-    what = names[int(annotation.gt_label)] if 'gt_label' in annotation else Path(annotation.img_path).name
-    return f'{what}, seen as {names[int(result.pred_label)]}'
+    names = dataset.metainfo.get('classes')
+    return str(int(label)) if names is None else names[int(label)]

@@ -31,8 +31,8 @@ def loading_config(path: str, decoder: str | None, workers: int, images: str | N
     None as decoder, mmcv's ``imdecode_backend`` or that of videos, or as folder keeps the config's own.
 
     Raises:
-        ImportError: the decoder needs a package that isn't here (turbojpeg: PyTurboJPEG, and libjpeg-turbo).
-        UserError: the pipeline reads no files; the pictures have no label masks, which a segmentor needs.
+        UserError: the decoder needs a package that isn't here; the pipeline reads no files; the pictures have no label
+            masks, which a segmentor needs.
     """
     cfg = read_config(path)
     loader = cfg.train_dataloader
@@ -50,7 +50,10 @@ def loading_config(path: str, decoder: str | None, workers: int, images: str | N
             raise UserError(f'--decoders {decoder}: the pipeline of {path} has no {needed}')
         steps[0][key] = decoder
         if key == 'imdecode_backend':
-            mmcv.use_backend(decoder)  # mmcv makes turbojpeg's decoder only here
+            try:
+                mmcv.use_backend(decoder)  # mmcv makes turbojpeg's decoder only here
+            except (ImportError, RuntimeError) as error:  # of the package, of its library
+                raise UserError(f'--decoders {decoder} needs PyTurboJPEG and libjpeg-turbo: {error}') from error
     return cfg
 
 

@@ -5,7 +5,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 from jinja2 import Environment, StrictUndefined
 from matplotlib.figure import Figure
@@ -184,7 +183,8 @@ def draw_page_scaling(folder: Path) -> Figure:
     """Time against pixels, of necks and classifiers, and against tokens, on the CPU."""
     records = data.read_device(folder, data.CPU)
     panels = [(x, names, name) for names, x in ((data.SCALING, 'pixels'), (data.TOKENS, 'tokens')) for name in names]
-    figure, axes = plt.subplots(2, 2, figsize=(13, 13), layout='constrained')
+    figure = Figure(figsize=(13, 13), layout='constrained')
+    axes = figure.subplots(2, 2)
     for panel, (x, names, name) in zip(axes.flat, panels):
         draw_lines(panel, x, data.named_lines(records[name], x))
         panel.set_title(names[name])
@@ -195,7 +195,8 @@ def draw_memory(folder: Path) -> Figure:
     """Peak memory of a training step, VT beside what it replaces, on the CPU."""
     records = data.read_device(folder, data.CPU)
     pairs = [data.pair(records[name], 'training') for name in (data.NECKS, data.SEGMENTORS, *data.RESNETS)]
-    figure, axes = plt.subplots(figsize=(9, 4.5), layout='constrained')
+    figure = Figure(figsize=(9, 4.5), layout='constrained')
+    axes = figure.subplots()
     places = np.arange(len(pairs))
     for offset, (label, side) in zip((-0.2, 0.2), (('replaced', 'theirs'), ('VT', 'ours'))):
         heights = [getattr(pair, side).peak_memory / 1e6 for pair in pairs]

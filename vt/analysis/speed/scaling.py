@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -58,7 +57,8 @@ def draw_scaling(measurements: Sequence[Measurement]) -> Figure:
     panels = {x: lines for x in AXES if (lines := scaling_lines(measurements, x))}
     if not panels:
         raise UserError('time is drawn over resolutions or tokens: give several --sizes or --tokens')
-    figure, axes = plt.subplots(1, len(panels), figsize=(7 * len(panels), 6), squeeze=False, layout='constrained')
+    figure = Figure(figsize=(7 * len(panels), 6), layout='constrained')
+    axes = figure.subplots(1, len(panels), squeeze=False)
     for panel, (x, lines) in zip(axes[0], panels.items()):
         draw_lines(panel, x, lines)
     return figure

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import torch
 from mmcv.cnn import build_conv_layer, build_norm_layer
+from mmcv.cnn.bricks import DropPath
 from mmengine.logging import print_log
 from mmpretrain.models.backbones import ResNet
 from torch import Tensor, nn
@@ -110,7 +111,6 @@ class VTResNet(ResNet):
             dilations=(*dilations, 1)[:num_convolutional],
             out_indices=sorted({*out_indices, num_convolutional - 1} - {num_convolutional}),
             frozen_stages=min(frozen_stages, num_convolutional),
-            drop_path_rate=drop_path_rate,
             with_cp=with_cp,
             **resnet,
         )
@@ -143,12 +143,14 @@ class VTResNet(ResNet):
         last = ordered[-1] if ordered and ordered[-1].endswith('layer4') else None
         for layer, blocks in zip(LAYERS, (*self.stage_blocks, 0)):
             own = [place for place in ordered if place.endswith(layer)]
-            numbers += [(None, blocks)] * (layer not in own)
+            numbers += [(layer, blocks)] * (layer not in own)  # ResNet's own
             numbers += [(place, 0 if place == 'layer4' and 3 not in read else num_modules) for place in own]
         rates = torch.linspace(0, drop_path_rate, sum(number for _, number in numbers)).tolist()
         for place, number in numbers:
             own_rates, rates = rates[:number], rates[number:]
-            if place is None:
+            if place not in places:
+                for block, rate in zip(getattr(self, place, ()), own_rates):
+                    block.drop_path = DropPath(rate) if rate else nn.Identity()
                 continue
             index = int(place[-1]) - 1
             channels = widths[min(index, len(widths) - 1)]
