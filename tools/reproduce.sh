@@ -10,8 +10,8 @@ cd "$root"
 export python OMP_NUM_THREADS=1
 export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=8589934592:glibc.malloc.hugetlb=1
 
-tables=(repeat digits digits-half twin-digits twin-digits-10e scenes relational-scenes search search-10e five-digits
-    start start-scenes survey survey-swaps survey-teacher survey-claims moving-digits moving-digits-512 vt-anywhere
+tables=(repeat digits digits-half twin-digits twin-digits-10e scenes relational-scenes scenes-rates search search-10e
+    five-digits start start-scenes survey survey-swaps survey-teacher survey-claims moving-digits moving-digits-512 vt-anywhere
     where-twin-digits where-sort-of-clevr where-svrt-1
     relations-{svrt-7,psvrt,sort-of-clevr-twin,pathfinder-short,pathfinder-long}
     sample-efficiency-search sample-efficiency)
@@ -24,6 +24,7 @@ sgd=(optim_wrapper.optimizer.type=SGD optim_wrapper.optimizer.momentum=0.9 optim
 lr=optim_wrapper.optimizer.lr
 images=train_dataloader.dataset.num_images
 resnet18=work_dirs/reproduce/digits/resnet18_digits_seed-0/epoch_15.pth
+scenes_fpn=work_dirs/reproduce/scenes/fpn_r18_digit-scenes_seed-0/iter_1200.pth
 five_digits=work_dirs/reproduce/five-digits/resnet18-half_five-digits_seed-0/epoch_10.pth
 
 runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED ROW CONFIG [OPTION ...]
@@ -51,8 +52,18 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
                 each 0 configs/ablations/*/*_twin-digits.py
             } | sed "s/$/ ${ten_epochs[*]}/"
             ;;
-        scenes | relational-scenes)
-            each '0 1 2' configs/{baselines/fpn,vt_fpn/vt-fpn,vt_fpn/vt-fpn-norm}_r18_"${1/#scenes/digit-scenes}".py
+        scenes) each '0 1 2' $(scene_configs digit-scenes) ;;
+        relational-scenes)
+            each '0 1 2' $(scene_configs relational-scenes) |
+                sed "s#\$# model.backbone.init_cfg.checkpoint=$scenes_fpn#"
+            ;;
+        scenes-rates) # FPN at the rate of the recommended VT-FPN, and that one at others
+            row '0 1 2' fpn_lr-0.006 configs/baselines/fpn_r18_digit-scenes.py $lr=0.006
+            for rate in 0.0015 0.003 0.012; do
+                row 0 vt-fpn-norm_lr-$rate configs/vt_fpn/vt-fpn-norm_r18_digit-scenes.py $lr=$rate
+            done
+            row '0 1 2' fpn_lr-0.006_relational configs/baselines/fpn_r18_relational-scenes.py $lr=0.006 \
+                model.backbone.init_cfg.checkpoint=$scenes_fpn
             ;;
         search)
             rates
@@ -82,15 +93,8 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             row '0 1 2' resnet18_SGD-0.05_scratch configs/baselines/resnet18-half_digits.py $lr=0.05 "${sgd[@]}"
             ;;
         start-scenes)
-            for model in vt-fpn vt-fpn-norm; do
-                for rate in 0.0015 0.006; do
-                    row '0 1 2' "${model}_AdamW-${rate}_scratch" \
-                        "configs/vt_fpn/${model}_r18_digit-scenes.py" $lr=$rate "${third[@]}"
-                    row '0 1 2' "${model}_AdamW-${rate}_pretrained" \
-                        "configs/vt_fpn/${model}_r18-pretrained_digit-scenes.py" $lr=$rate "${third[@]}" \
-                        model.backbone.init_cfg.checkpoint=$five_digits
-                done
-            done
+            for rate in 0.0015 0.006; do start_scenes vt-fpn $rate; done
+            for rate in 0.006 0.024; do start_scenes vt-fpn-norm $rate; done
             ;;
         survey) # two learn from a table before
             each 0 $(find configs/survey -maxdepth 1 -name '*_digits.py' | grep -v -e _twin- -e _label-file_ | sort) |
@@ -132,6 +136,10 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             done
             ;;
     esac
+}
+
+scene_configs() { # scene_configs DATA: FPN, VT-FPN, and the recommended one
+    echo configs/{baselines/fpn,vt_fpn/vt-fpn,vt_fpn/vt-fpn-norm}_r18_"$1".py
 }
 
 halves() { # halves DATA: the configs of half the width, ResNet-18, VT-ResNet-18, and the recommended one
@@ -187,6 +195,12 @@ starts() { # starts MODEL OPTIMIZER RATE [OPTION ...]: from scratch, and from wh
     local run=("configs/vt_resnet/$1-half_digits.py" "$lr=$3" "${@:4}")
     row '0 1 2' "$1_$2-$3_scratch" "${run[@]}"
     row '0 1 2' "$1_$2-$3_pretrained" "${run[@]}" $init.type=Pretrained $init.checkpoint="$five_digits" $init.prefix=backbone.
+}
+
+start_scenes() { # start_scenes MODEL RATE: the same of segmentors
+    row '0 1 2' "$1_AdamW-$2_scratch" "configs/vt_fpn/$1_r18_digit-scenes.py" $lr=$2 "${third[@]}"
+    row '0 1 2' "$1_AdamW-$2_pretrained" "configs/vt_fpn/$1_r18-pretrained_digit-scenes.py" $lr=$2 "${third[@]}" \
+        model.backbone.init_cfg.checkpoint=$five_digits
 }
 
 each() { # each SEEDS CONFIG ...: a row for each config, named as it is

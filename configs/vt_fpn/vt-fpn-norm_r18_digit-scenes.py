@@ -4,3 +4,4 @@
 _base_ = 'vt-fpn_r18_digit-scenes.py'
 
 model = dict(neck=dict(step=0.3))  # of the schedule's tenth of the rate: 0.03 in all
+optim_wrapper = dict(optimizer=dict(lr=6e-3))
