@@ -20,7 +20,7 @@ test_dataloader = val_dataloader
 
 param_scheduler = [
     dict(type='LinearLR', by_epoch=False, start_factor=0.01, end=120),
-    dict(type='CosineAnnealingLR', by_epoch=False, begin=120, end=4800, T_max=4680),
+    dict(type='CosineAnnealingLR', by_epoch=False, begin=120, end=2400, T_max=2280),
 ]
-train_cfg = dict(max_iters=4800, val_interval=1200)
+train_cfg = dict(max_iters=2400, val_interval=1200)
 default_hooks = dict(checkpoint=dict(interval=1200))
