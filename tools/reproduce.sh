@@ -12,8 +12,8 @@ export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_t
 
 tables=(repeat digits digits-half twin-digits twin-digits-10e scenes relational-scenes scenes-rates search search-10e
     five-digits start start-scenes survey survey-swaps survey-teacher survey-claims moving-digits moving-digits-512 vt-anywhere
-    where-twin-digits where-sort-of-clevr where-svrt-1
-    relations-{svrt-7,psvrt,sort-of-clevr-twin,pathfinder-short,pathfinder-long}
+    where-{twin-digits,digit-scenes,sort-of-clevr,pathfinder-long}
+    relations-{svrt-1,svrt-7,psvrt,sort-of-clevr-twin,pathfinder-short}
     sample-efficiency-search sample-efficiency)
 ten_epochs=(train_cfg.max_epochs=10 param_scheduler.1.end=2560 param_scheduler.1.T_max=2460)
 five_epochs=(train_cfg.max_epochs=5 param_scheduler.1.end=5 param_scheduler.1.T_max=4)
@@ -25,6 +25,8 @@ lr=optim_wrapper.optimizer.lr
 images=train_dataloader.dataset.num_images
 resnet18=work_dirs/reproduce/digits/resnet18_digits_seed-0/epoch_15.pth
 scenes_fpn=work_dirs/reproduce/scenes/fpn_r18_digit-scenes_seed-0/iter_1200.pth
+pooled='model.backbone.out_type=featmap model.neck.type=GlobalAveragePooling model.head.in_channels=256'
+four_stages='model.neck.in_channels=[32,64,128,256] model.decode_head.feature_strides=[4,8,16,32]'
 five_digits=work_dirs/reproduce/five-digits/resnet18-half_five-digits_seed-0/epoch_10.pth
 
 runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED ROW CONFIG [OPTION ...]
@@ -119,10 +121,13 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
                 sed 's/$/ train_dataloader.dataset.num_videos=512 train_cfg.val_interval=6/'
             ;;
         vt-anywhere) each 0 configs/vt_anywhere/*_digits.py ;;
-        where-*) places "${1#where-}" ;;
+        where-digit-scenes)
+            places configs/{vt_fpn/fpn_vt-r18-norm,baselines/fpn_r18}_digit-scenes.py 0.006 "$four_stages" "$four_stages"
+            ;;
+        where-*) places configs/{vt_resnet/vt-resnet18-norm,baselines/resnet18}-half_"${1#where-}".py 0.004 "$pooled" ;;
         relations-*) each '0 1 2' $(halves "${1#relations-}") ;;
         sample-efficiency-search) # of its rates each config has the best one
-            for rate in 0.0003 0.001 0.003; do
+            for rate in 0.0003 0.001 0.004; do
                 for model in configs/sample_efficiency/*.py; do
                     row 0 "$(basename "${model%%_2560*}")_$rate" "$model" $images=4096 $lr=$rate
                 done
@@ -177,17 +182,17 @@ variant() { # variant ROW OPTION ...
     row '0 1' "$1_step-0.1_lr-0.004" configs/vt_resnet/vt-resnet18-half_twin-digits.py model.backbone.step=0.1 $lr=0.004 "${@:2}"
 }
 
-places() { # places DATA: VT modules at each stage of ResNet-18 (stage 3 is its layer2), how many, of how many tokens
-    local backbone=model.backbone config="configs/vt_resnet/vt-resnet18-norm-half_$1.py" number
-    local map="$backbone.out_type=featmap model.neck.type=GlobalAveragePooling model.head.in_channels=256"
-    row '0 1 2' none "configs/baselines/resnet18-half_$1.py" $lr=0.004
-    row '0 1 2' stage-3 "$config" "$backbone.places=[layer2]" $map
-    row '0 1 2' stage-4 "$config" "$backbone.places=[layer3]" $map
-    row '0 1 2' stage-5 "$config"
-    row '0 1 2' stages-4-and-5 "$config" "$backbone.places=[layer3,layer4]"
-    row '0 1 2' after-5 "$config" "$backbone.places=[after_layer4]"
-    for number in 1 3 4; do row '0 1 2' "$number-modules" "$config" $backbone.num_modules=$number; done
-    for number in 4 8 32 64; do row '0 1 2' "$number-tokens" "$config" $backbone.num_tokens=$number; done
+places() { # places CONFIG RESNET RATE MAP [AFTER]: VT modules at each stage of ResNet-18 (stage 3 is its layer2), how
+    # many, of how many tokens; MAP are options where a convolutional stage comes last, AFTER where modules follow it
+    local backbone=model.backbone number
+    row '0 1' none "$2" $lr=$3
+    row '0 1' stage-3 "$1" "$backbone.places=[layer2]" $4
+    row '0 1' stage-4 "$1" "$backbone.places=[layer3]" $4
+    row '0 1' stage-5 "$1"
+    row '0 1' stages-4-and-5 "$1" "$backbone.places=[layer3,layer4]"
+    row '0 1' after-5 "$1" "$backbone.places=[after_layer4]" ${5:-}
+    for number in 1 3 4; do row '0 1' "$number-modules" "$1" $backbone.num_modules=$number; done
+    for number in 4 8 32 64; do row '0 1' "$number-tokens" "$1" $backbone.num_tokens=$number; done
 }
 
 starts() { # starts MODEL OPTIMIZER RATE [OPTION ...]: from scratch, and from what learned five of the ten digits

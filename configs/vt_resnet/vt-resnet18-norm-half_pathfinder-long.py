@@ -7,4 +7,3 @@ _base_ = [
 ]
 
 model = dict(backbone=_base_.normalised)
-optim_wrapper = dict(optimizer=dict(lr=4e-3))

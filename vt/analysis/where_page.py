@@ -19,7 +19,7 @@ from .tables import insert, to_markdown
 
 CURVES = 'sample-efficiency'
 REFERENCE = 'resnet18-half'
-PLACES = ('where-twin-digits', 'where-sort-of-clevr', 'where-svrt-1')
+PLACES = ('where-twin-digits', 'where-digit-scenes', 'where-sort-of-clevr', 'where-pathfinder-long')
 
 # By network, then by the number of different images.
 Curves = dict[str, dict[int, Scores]]

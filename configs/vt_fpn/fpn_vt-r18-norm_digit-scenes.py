@@ -1,0 +1,24 @@
+# FPN on VT-ResNet-18 of half the width, with normalised steps, on the embedded scenes: tokens in the backbone alone.
+# mIoU not measured yet.
+# python tools/train.py configs/vt_fpn/fpn_vt-r18-norm_digit-scenes.py --cfg-options randomness.seed=0
+_base_ = [
+    '../baselines/fpn_r18_digit-scenes.py',
+    '../_base_/models/normalised.py',
+]
+
+model = dict(
+    backbone=dict(
+        _delete_=True,
+        type='vt.VTResNet',
+        depth=18,
+        stem_channels=32,
+        base_channels=32,
+        token_channels=512,
+        out_type='featmap',
+        out_indices=(0, 1, 2, 3),
+        **_base_.normalised,
+    ),
+    neck=dict(in_channels=[32, 64, 128, 128]),
+    decode_head=dict(feature_strides=[4, 8, 16, 16]),
+)
+optim_wrapper = dict(optimizer=dict(lr=6e-3))
