@@ -10,8 +10,8 @@ cd "$root"
 export python OMP_NUM_THREADS=1
 export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=8589934592:glibc.malloc.hugetlb=1
 
-tables=(repeat digits digits-half twin-digits twin-digits-10e scenes relational-scenes scenes-rates search search-10e
-    five-digits start start-scenes survey survey-swaps survey-teacher survey-claims moving-digits moving-digits-512 vt-anywhere
+tables=(repeat digits digits-half twin-digits twin-digits-10e scenes scenes-rates relational-scenes relational-rates
+    search search-10e five-digits start start-scenes survey survey-swaps survey-teacher survey-claims moving-digits moving-digits-512 vt-anywhere
     where-{twin-digits,digit-scenes,sort-of-clevr,pathfinder-long}
     relations-{svrt-1,svrt-7,psvrt,sort-of-clevr-twin,pathfinder-short}
     sample-efficiency-search sample-efficiency)
@@ -64,7 +64,9 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             for rate in 0.0015 0.003 0.012; do
                 row 0 vt-fpn-norm_lr-$rate configs/vt_fpn/vt-fpn-norm_r18_digit-scenes.py $lr=$rate
             done
-            row '0 1 2' fpn_lr-0.006_relational configs/baselines/fpn_r18_relational-scenes.py $lr=0.006 \
+            ;;
+        relational-rates)
+            row '0 1 2' fpn_lr-0.006 configs/baselines/fpn_r18_relational-scenes.py $lr=0.006 \
                 model.backbone.init_cfg.checkpoint=$scenes_fpn
             ;;
         search)
