@@ -11,7 +11,8 @@ export python OMP_NUM_THREADS=1
 export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=8589934592:glibc.malloc.hugetlb=1
 
 tables=(repeat digits digits-half twin-digits twin-digits-10e scenes scenes-rates relational-scenes relational-rates
-    search search-10e five-digits start start-scenes survey survey-swaps survey-teacher survey-claims moving-digits moving-digits-512 vt-anywhere
+    search search-10e five-digits start start-scenes vt-anywhere
+    survey survey-swaps survey-teacher survey-claims moving-digits moving-digits-512
     where-{twin-digits,digit-scenes,sort-of-clevr,pathfinder-long}
     relations-{svrt-1,svrt-7,psvrt,sort-of-clevr-twin,pathfinder-short}
     sample-efficiency-search sample-efficiency)
