@@ -12,7 +12,8 @@ export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_t
 
 tables=(repeat digits digits-half twin-digits twin-digits-10e scenes scenes-rates relational-scenes relational-rates
     search search-10e five-digits start start-scenes vt-anywhere
-    survey survey-swaps survey-teacher survey-claims moving-digits moving-digits-512
+    survey survey-swaps survey-teacher survey-claims
+    moving-digits moving-digits-shuffled moving-digits-512
     where-{twin-digits,digit-scenes,sort-of-clevr,pathfinder-long}
     relations-{svrt-1,svrt-7,psvrt,sort-of-clevr-twin,pathfinder-short}
     sample-efficiency-search sample-efficiency)
@@ -113,10 +114,14 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             ;;
         survey-teacher) each 0 configs/baselines/resnet18-half_digits.py ;;
         survey-claims) each '0 1 2' configs/survey/claims/*_digits.py ;; # two of them learn from survey-teacher's
-        moving-digits) # the same runs again with their frames shuffled in the test: table 9 of MViT
+        moving-digits) each '0 1 2' configs/mvit/{mvit,vit}-tiny_moving-digits{,-twin}.py ;;
+        moving-digits-shuffled) # their weights, at a rate of zero, tested on frames in another order: table 9 of MViT
             for model in {mvit,vit}-tiny_moving-digits{,-twin}; do
-                row '0 1 2' "$model" "configs/mvit/$model.py"
-                row '0 1 2' "${model}_shuffled" "configs/mvit/$model.py" val_dataloader.dataset.shuffle_frames=True
+                for number in 0 1 2; do
+                    row $number "${model}_shuffled" "configs/mvit/$model.py" $lr=0 train_cfg.max_epochs=1 \
+                        load_from="work_dirs/reproduce/moving-digits/${model}_seed-$number/epoch_6.pth" \
+                        train_dataloader.dataset.indices=32 val_dataloader.dataset.shuffle_frames=True
+                done
             done
             ;;
         moving-digits-512) # so few videos tell the variants apart
