@@ -172,11 +172,66 @@ def stage(**options) -> dict:
         (dict(feed_forward=dict(class_tokens='lost')), "class_tokens='lost' is not one of fed, passed, dropped"),
         (dict(between=dict(type='vt.OnMap', combine='less')), "combine='less' is not one of plain, add, gate"),
         (dict(embed=None), 'channels=16 without embed, but 3 come in'),
+        (
+            dict(class_tokens=1, attention={}, feed_forward=dict(squeeze=dict(type='vt.SqueezeExcite'))),
+            'FeedForward has no place for them',
+        ),
+        (
+            dict(class_tokens=1, attention=dict(local=dict(type='vt.OnMap'))),
+            'Attention has no place for them',
+        ),
+        (dict(attention=dict(windows=dict(type='vt.MessengerWindows', window=4))), 'stage 0 has no messengers'),
+        (
+            dict(attention=dict(reduce=dict(type='vt.StridedReduction', ratio=9))),
+            'reduce needs a grid of 9 tokens on a side, and the grid has 8x8',
+        ),
+        (
+            dict(attention=dict(windows=dict(type='vt.Windows', window=4, shift=9))),
+            'shift=9 must be less than the grid',
+        ),
+        (dict(attention=dict(windows=dict(type='vt.Windows', window=0))), 'must be at least 1, or None'),
     ],
 )
 def test_what_does_not_fit_is_refused_when_built(options, words):
     with pytest.raises(UserError, match=words):
         build(dict(type='vt.TokenBackbone', image_size=32, stages=[stage(**options)]))
+
+
+@pytest.mark.parametrize(
+    ('options', 'words'),
+    [
+        (dict(out_indices=(1,)), r'out_indices=\[1\] of 1 stages'),
+        (dict(frozen_stages=1), 'frozen_stages=1 of 1 stages'),
+        (dict(public_names='swim'), "public_names='swim' is not one of .*swin"),
+    ],
+)
+def test_wrong_options_of_the_backbone_are_refused_when_built(options, words):
+    with pytest.raises(UserError, match=words):
+        build(dict(type='vt.TokenBackbone', image_size=32, stages=[stage()], **options))
+
+
+@pytest.mark.parametrize('name', ['RelativePositionBias', 'ContinuousPositionBias'])
+@pytest.mark.parametrize('kind', ['Attention', 'SparseAttention'])
+def test_a_bias_in_the_grid_follows_its_size(name, kind):
+    pattern = dict(near=2) if kind == 'SparseAttention' else {}
+    attention = dict(type=f'vt.{kind}', bias=dict(type=f'vt.{name}'), **pattern)
+    backbone = build(dict(type='vt.TokenBackbone', image_size=32, stages=[stage(attention=attention)]))
+    bias = backbone.stages[0].blocks[0].attention.part.bias
+    randomise(bias)
+    assert backbone(torch.randn(1, 3, 48, 32))[0].shape == (1, 16)
+    if name == 'ContinuousPositionBias':  # offsets that both grids have are biased alike
+        assert torch.allclose(bias((12, 8)).unflatten(2, (12, 8))[:, 0, :8].flatten(1), bias((8, 8))[:, 0], atol=1e-5)
+    else:
+        middles = bias((12, 8)).diagonal(dim1=1, dim2=2), bias((8, 8)).diagonal(dim1=1, dim2=2)
+        assert all(torch.allclose(each, each[:, :1].expand_as(each)) for each in middles)  # of the offset 0
+
+
+def test_a_file_of_another_system_is_refused(tmp_path):
+    torch.save(build(dict(type='SwinTransformer', arch='tiny')).state_dict(), tmp_path / 'other.pth')
+    backbone = build(read_config('swin-tiny').model.backbone.to_dict())
+    backbone.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'other.pth'))
+    with pytest.raises(UserError, match=r"other.pth holds \d+ of this backbone's 171 tensors: give a file of the same"):
+        backbone.init_weights()
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,8 @@ class MessengerWindows(Windows):
         UserError: the window does not divide a larger ``size``.
     """
 
+    needs_messengers = True
+
     def __init__(self, window: int, size: Size = (0, 0)) -> None:
         super().__init__(window)
         if any(whole > window and whole % window for whole in size):
@@ -134,9 +136,9 @@ class MessengerBias(RelativePositionBias):
         for number in (self.to_messenger, self.from_messenger):
             nn.init.trunc_normal_(number, std=0.02)
 
-    def forward(self) -> Tensor:
+    def forward(self, window: tuple[int, int] | None = None) -> Tensor:
         """The bias of each pair of tokens, the messenger first, ``(a, 1 + T, 1 + T)``."""
-        bias = super().forward()
+        bias = super().forward(window)
         rows = torch.cat([self.to_messenger.expand(-1, bias.shape[1], -1), bias], dim=2)
         return torch.cat([self.from_messenger.expand(-1, -1, rows.shape[2]), rows], dim=1)
 

@@ -75,6 +75,12 @@ class Attention(nn.Module):
         self.scale = (inner // num_heads) ** -0.5
         self.windows = build(windows, size=size)
         self.reduce = build(reduce, channels=channels)
+        self.takes_class_tokens = local is None
+        if 0 < min(size) < getattr(self.reduce, 'smallest_side', 0):
+            raise UserError(
+                f'{type(self).__name__}: reduce needs a grid of {self.reduce.smallest_side} tokens on a side, and the '
+                f'grid has {"x".join(map(str, size))}'
+            )
         if self.reduce is None:
             self.qkv = nn.Linear(channels, 3 * inner, bias=qkv_bias)
         else:
@@ -125,12 +131,15 @@ class Attention(nn.Module):
 
     def _mask(self, q: Tensor, size: Size) -> Tensor | None:
         """B and what windows keep apart, broadcast over ``(N, h, T, S)``."""
-        bias = None if self.bias is None else self.bias()[None]  # 1, h, T, S
+        bias = None if self.bias is None else self._bias(size)  # 1, h, T, S
         apart = None if self.windows is None else self.windows.mask_of(size)  # W_n, 1, T, S
         if apart is None:
             return bias
         mask = apart if bias is None else apart + bias
         return mask.repeat(q.shape[0] // apart.shape[0], 1, 1, 1)
+
+    def _bias(self, size: Size) -> Tensor:
+        return self.bias(size if self.windows is None else self.windows.sides(size))[None]
 
     def _maps(self, q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
         logits = q * self.scale @ k.transpose(-2, -1)

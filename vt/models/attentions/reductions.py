@@ -27,6 +27,7 @@ class StridedReduction(nn.Module):
 
     def __init__(self, channels: int, ratio: int, depthwise: bool = False, eps: float = 1e-5) -> None:
         super().__init__()
+        self.smallest_side = 1 if depthwise else ratio
         options = dict(kernel_size=ratio + 1, padding=ratio // 2, groups=channels) if depthwise else {}
         self.convolution = nn.Conv2d(channels, channels, **dict(kernel_size=ratio, stride=ratio) | options)
         self.norm = nn.LayerNorm(channels, eps)

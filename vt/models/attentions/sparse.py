@@ -66,4 +66,4 @@ class SparseAttention(Attention):
         num_class_tokens = q.shape[2] - hidden.shape[0]
         hidden = pad(hidden, (num_class_tokens, 0, num_class_tokens, 0))
         mask = torch.zeros(hidden.shape, dtype=q.dtype, device=q.device).masked_fill(hidden, float('-inf'))
-        return mask[None, None] if self.bias is None else mask + self.bias()[None]
+        return mask[None, None] if self.bias is None else mask + self._bias(size)

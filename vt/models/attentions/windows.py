@@ -3,6 +3,8 @@
 Letters: N batch, H and W size of the grid, W_n windows of T tokens, C channels.
 """
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
@@ -25,7 +27,7 @@ class Windows(nn.Module):
         size: of the grid in training; others are padded with zeros to whole windows.
 
     Raises:
-        UserError: the window does not divide ``size``.
+        UserError: the window does not divide ``size``; a window without tokens; a shift of the whole grid or more.
     """
 
     takes_class_tokens = False
@@ -35,6 +37,8 @@ class Windows(nn.Module):
     ) -> None:
         super().__init__()
         window = (window, window) if isinstance(window, int) or window is None else window
+        if any(side is not None and side < 1 for side in window):
+            raise UserError(f'Windows: window={window} must be at least 1, or None for the whole side')
         self.window = tuple(min(side or whole, whole or side) for side, whole in zip(window, size))
         self.whole = tuple(side is None for side in window)
         if any(whole % side for side, whole in zip(self.window, size)):
@@ -42,6 +46,8 @@ class Windows(nn.Module):
         self.spread = spread
         # Along a side of the grid that is one window there is nothing to shift.
         self.shift = tuple(0 if side == whole else shift for side, whole in zip(self.window, size))
+        if any(not 0 <= rows < (whole or math.inf) for rows, whole in zip(self.shift, size)):
+            raise UserError(f'Windows: shift={shift} must be less than the grid of {size[0]}x{size[1]}, not negative')
         self.size = size
         self.mask: Tensor | None
         self.register_buffer('mask', None, persistent=False)

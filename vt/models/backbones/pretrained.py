@@ -68,7 +68,7 @@ def load_public_weights(
         The names in the backbone of what was loaded. One line of the log says it, and what is new and left out.
 
     Raises:
-        UserError: the file holds nothing for this backbone, or a tensor of another shape.
+        UserError: the file holds less than half of this backbone's tensors, or one of another shape.
     """
     held = state_of(load_checkpoint(checkpoint, map_location), checkpoint)
     prefix = complete_prefix(held, prefix)
@@ -86,9 +86,10 @@ def load_public_weights(
             if f'{name}.{own_name}' in state:
                 state[f'{name}.{own_name}'] = part.resized(state[f'{name}.{own_name}'], own_name)
     matching = {name: state[name] for name in own if name in state}
-    if not matching:
+    if len(matching) < len(own) / 2:
         raise UserError(
-            f'{checkpoint} holds no tensor of this backbone: give a file of the same system, and its prefix'
+            f"{checkpoint} holds {len(matching)} of this backbone's {len(own)} tensors: give a file of the same "
+            'system, from a library whose names are known for it, and its prefix'
         )
     for name, tensor in matching.items():
         if [side for side in own[name].shape if side != 1] == [side for side in tensor.shape if side != 1]:

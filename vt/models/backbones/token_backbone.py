@@ -18,6 +18,7 @@ from vt.registry import MODELS
 from ..attentions import ClassAttention
 from ..grid import Size, split_class_tokens, to_map
 from .pretrained import load_public_weights
+from .public_names import PUBLIC_NAMES
 from .stage import NORM, Stage
 
 INIT = (dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0),)
@@ -78,6 +79,14 @@ class TokenBackbone(BaseBackbone):
         super().__init__(list(init_cfg) if isinstance(init_cfg, Sequence) else init_cfg)
         if out_type not in self.OUTPUTS:
             raise UserError(f'TokenBackbone: out_type={out_type!r} is not one of {", ".join(self.OUTPUTS)}')
+        if public_names is not None and public_names not in PUBLIC_NAMES:
+            raise UserError(f'TokenBackbone: public_names={public_names!r} is not one of {", ".join(PUBLIC_NAMES)}')
+        if wrong := [index for index in out_indices if not -len(stages) <= index < len(stages)]:
+            raise UserError(f'TokenBackbone: out_indices={wrong} of {len(stages)} stages; they begin at 0')
+        if frozen_stages >= len(stages):
+            raise UserError(
+                f'TokenBackbone: frozen_stages={frozen_stages} of {len(stages)} stages; the last is one less'
+            )
         size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
         stages = merge_options(every_stage or {}, stages)
         drop_paths = np.linspace(0, drop_path_rate, sum(stage['depth'] for stage in stages)).tolist()
@@ -111,8 +120,10 @@ class TokenBackbone(BaseBackbone):
 
     def _check_class_tokens(self, out_type: str) -> None:
         """Class tokens are where parts and the output want them, and nowhere else."""
-        number = 0
+        number, has_messengers = 0, False
         for index, stage in enumerate(self.stages):
+            if stage.embed is not None:
+                has_messengers = getattr(stage.embed, 'gives_messengers', False)
             own = 0 if stage.class_tokens is None else stage.class_tokens.shape[1]
             number = own if stage.embed is not None else number + own
             for part in stage.modules():
@@ -120,6 +131,11 @@ class TokenBackbone(BaseBackbone):
                     raise UserError(
                         f'TokenBackbone: stage {index} has class tokens, and {type(part).__name__} has no place for '
                         'them; set class_tokens=0 there, or leave that part out'
+                    )
+                if getattr(part, 'needs_messengers', False) and not has_messengers:
+                    raise UserError(
+                        f'TokenBackbone: stage {index} has no messengers, which {type(part).__name__} needs; give it '
+                        'an embed of vt.MessengerEmbed'
                     )
                 if isinstance(part, ClassAttention) and number != 1:
                     raise UserError(

@@ -71,6 +71,7 @@ class FeedForward(nn.Module):
                 f"out_channels={out_channels}; set class_tokens='fed'"
             )
         self.class_result = CLASS_TOKENS[class_tokens]
+        self.takes_class_tokens = squeeze is None or class_tokens != 'fed'
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P, out_channels)``."""

@@ -4,6 +4,7 @@ Letters: T tokens of a window of h x w, a attention heads.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -38,14 +39,18 @@ class RelativePositionBias(nn.Module):
         nn.init.trunc_normal_(self.table, std=0.02)
         self.register_buffer('index', relative_index(window), persistent=False)
 
-    def offsets(self) -> Tensor:
-        """The table, ``((2 h - 1) (2 w - 1), a)``."""
-        return self.table
+    def offsets(self, window: tuple[int, int]) -> Tensor:
+        """The table, ``((2 h - 1) (2 w - 1), a)``, resized for another window."""
+        if tuple(window) == tuple(self.window):
+            return self.table
+        return _resize(self.table, [2 * side - 1 for side in self.window], window)
 
-    def forward(self) -> Tensor:
-        """The bias of each pair of tokens, ``(a, T, T)``."""
-        size = self.index.shape
-        return self.offsets()[self.index.flatten()].T.reshape(-1, *size)
+    def forward(self, window: tuple[int, int] | None = None) -> Tensor:
+        """The bias of each pair of a window's tokens, ``(a, T, T)``; its own window's by default."""
+        window = window or self.window
+        own = tuple(window) == tuple(self.window)
+        index = self.index if own else relative_index(window).to(self.index.device)
+        return self.offsets(window)[index.flatten()].T.reshape(-1, *index.shape)
 
     def resized(self, table: Tensor, name: str = 'table') -> Tensor:
         """A table of another window, a square one, for this one; bicubically, as in Swin's public code.
@@ -58,9 +63,14 @@ class RelativePositionBias(nn.Module):
         side = math.isqrt(len(table))
         if side**2 != len(table) or side % 2 == 0:
             raise UserError(f'{len(table)} offsets of positions are of no square window; resized to {self.window}')
-        size = tuple(2 * side - 1 for side in self.window)
-        maps = interpolate(table.T.reshape(1, -1, side, side), size, mode='bicubic', align_corners=False)
-        return maps.flatten(2)[0].T
+        return _resize(table, (side, side), self.window)
+
+
+def _resize(table: Tensor, sides: Sequence[int], window: tuple[int, int]) -> Tensor:
+    """A table of so many offsets on each side for a window."""
+    size = [2 * side - 1 for side in window]
+    maps = interpolate(table.T.reshape(1, -1, *sides), size, mode='bicubic', align_corners=False)
+    return maps.flatten(2)[0].T
 
 
 @MODELS.register_module()
@@ -82,12 +92,17 @@ class ContinuousPositionBias(RelativePositionBias):
         self.mlp = nn.Sequential(
             nn.Linear(2, hidden_channels), nn.ReLU(), nn.Linear(hidden_channels, num_heads, bias=False)
         )
-        longest = [trained_window or side for side in window]
-        sides = [torch.arange(1 - side, side) * 8 / max(most - 1, 1) for side, most in zip(window, longest)]  # -8 to 8
-        offsets = torch.cartesian_prod(*sides)
-        offsets = offsets.sign() * (offsets.abs() + 1).log2() / math.log2(8)
-        self.register_buffer('coordinates', offsets, persistent=False)
+        self.longest = [trained_window or side for side in window]
+        self.register_buffer('coordinates', self._coordinates(window), persistent=False)
         self.register_buffer('index', relative_index(window), persistent=False)
 
-    def offsets(self) -> Tensor:
-        return 16 * self.mlp(self.coordinates).sigmoid()
+    def offsets(self, window: tuple[int, int]) -> Tensor:
+        own = tuple(window) == tuple(self.window)
+        coordinates = self.coordinates if own else self._coordinates(window).to(self.coordinates)
+        return 16 * self.mlp(coordinates).sigmoid()
+
+    def _coordinates(self, window: tuple[int, int]) -> Tensor:
+        """Of each offset, logarithmically: -1 to 1 in the window that the MLP is trained with."""
+        sides = [torch.arange(1 - side, side) * 8 / max(most - 1, 1) for side, most in zip(window, self.longest)]
+        offsets = torch.cartesian_prod(*sides)  # -8 to 8
+        return offsets.sign() * (offsets.abs() + 1).log2() / math.log2(8)
