@@ -26,6 +26,13 @@ SWAPS = {
 }
 
 
+def test_a_system_is_a_short_config_and_a_part_a_short_file():
+    systems = [*(ROOT / 'configs/_base_/survey').glob('*.py'), *(ROOT / 'configs/survey').rglob('*.py')]
+    assert max(len(path.read_text().splitlines()) for path in systems) <= 60
+    parts = [path for path in (ROOT / 'vt/models').rglob('*.py') if path.parent.name != 'backbones']
+    assert max(len(path.read_text().splitlines()) for path in parts) <= 200
+
+
 @pytest.mark.parametrize('path', ABLATIONS, ids=lambda path: path.stem)
 def test_a_swap_is_ten_lines_and_one_part(path):
     assert len(path.read_text().splitlines()) <= 10

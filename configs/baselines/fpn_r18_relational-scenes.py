@@ -1,6 +1,6 @@
 # FPN on the relational scenes: is a digit's like somewhere else, far away? From scratch nobody learns to compare digits
 # in thousands of iterations; so the backbone is one that learned to read them, and stays as it is.
-# mIoU 58.28, 58.22, 57.63 % (seeds 0, 1, 2), 7.6 min: AMD EPYC, 1 threads, torch 2.14.1.
+# Scores: docs/models.md.
 # python tools/train.py configs/baselines/fpn_r18_digit-scenes.py
 # python tools/train.py configs/baselines/fpn_r18_relational-scenes.py --cfg-options randomness.seed=0
 _base_ = 'fpn_r18_digit-scenes.py'

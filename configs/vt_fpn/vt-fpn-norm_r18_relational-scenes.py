@@ -1,5 +1,5 @@
 # VT-FPN on the relational scenes, with normalised steps: docs/training.md.
-# mIoU not measured yet.
+# Scores: docs/models.md.
 # python tools/train.py configs/vt_fpn/vt-fpn-norm_r18_relational-scenes.py --cfg-options randomness.seed=0
 _base_ = 'vt-fpn_r18_relational-scenes.py'
 

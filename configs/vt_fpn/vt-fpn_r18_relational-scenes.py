@@ -1,5 +1,5 @@
 # VT-FPN on the relational scenes: the recipe of its FPN twin.
-# mIoU 56.64, 57.44, 52.94 % (seeds 0, 1, 2), 6.3 min: AMD EPYC, 1 threads, torch 2.14.1.
+# Scores: docs/models.md.
 # python tools/train.py configs/vt_fpn/vt-fpn_r18_relational-scenes.py --cfg-options randomness.seed=0
 _base_ = '../baselines/fpn_r18_relational-scenes.py'
 

@@ -38,7 +38,7 @@ def test_every_table_is_printed(regenerated):
     for number in (2, 3, 4, 5, 6, 7):
         assert f'Table {number} on twin-digits, 3 epochs: ' in output
     assert 'Table 2 on digits, 10 epochs: ' in output
-    assert 'Table 9 on r18_relational-scenes, 1,200 iterations: ' in output
+    assert 'Table 9 on r18_relational-scenes, 2,400 iterations: ' in output
 
 
 def test_the_committed_runs_can_be_repeated():
