@@ -30,7 +30,7 @@ def under(w: Weights, name: str) -> Weights:
 
 def every(w: Weights, name: str) -> list[Weights]:
     """The weights of each item of a list of parts."""
-    numbers = {int(key.split('.')[1]) for key in w if key.startswith(f'{name}.')}
+    numbers = {int(key.removeprefix(f'{name}.').split('.')[0]) for key in w if key.startswith(f'{name}.')}
     return [under(w, f'{name}.{number}') for number in range(len(numbers))]
 
 
@@ -676,3 +676,42 @@ def deepvit(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False)
         x = x + read / 0.5
         x = x + mlp(layer_norm(0.5 * x, norm2, 1e-6), feed_forward, ratio=3) / 0.5
     return layer_norm(x, under(w_s, 'norm'), 1e-6)
+
+
+# T2T-ViT: a soft split's tokens are all that lies under a kernel; between two splits is an attention.
+
+
+def soft_split(x: Tensor, side: int, stride: int, padding: int) -> tuple[Tensor, Size]:
+    """A map to tokens of a kernel's pixels, channel by channel, and the size of their grid."""
+    pixels = torch.stack([pixels for _, _, pixels in under_kernel(framed(x, padding), side, stride)], dim=-1)
+    return tokens_of(pixels.flatten(3)), pixels.shape[1:3]
+
+
+def narrowed(x: Tensor, w: Weights) -> Tensor:
+    """Wide tokens to narrow ones, whose values stay; the logits are divided by the root of the wide ones' channels."""
+    q, k, v = linear(layer_norm(x, under(w, 'norm'), 1e-5), under(w, 'qkv'), bias=False).chunk(3, dim=-1)
+    x = v + linear(softmax(q @ k.mT * x.shape[-1] ** -0.5, dim=-1) @ v, under(w, 'proj'))
+    hidden = gelu(linear(layer_norm(x, under(w, 'feed_norm'), 1e-5), under(w, 'feed_forward.0')))
+    return x + linear(hidden, under(w, 'feed_forward.2'))
+
+
+def waves(number: int, channels: int) -> Tensor:
+    """Sines in the even channels, cosines in the odd ones (Vaswani et al., section 3.5)."""
+    angles = [[p / 10000 ** (2 * (c // 2) / channels) for c in range(channels)] for p in range(number)]
+    return torch.tensor([[(math.cos if c % 2 else math.sin)(row[c]) for c in range(channels)] for row in angles])
+
+
+def t2t(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:
+    (w_s,) = every(w, 'stages')
+    x, size = soft_split(x, 7, 4, 2)
+    for transformer in every(w_s, 'embed.transformers'):
+        x, size = soft_split(map_of(narrowed(x, transformer), size), 3, 2, 1)
+    x = linear(x, under(w_s, 'embed.project'))
+    x = torch.cat([torch.cat([w_s['class_tokens']] * len(x)), x], dim=1)
+    x = x + waves(*x.shape[1:])
+    for block in every(w_s, 'blocks'):
+        norm1, attention, norm2, feed_forward = branches(block)
+        q, k, v = linear(layer_norm(x, norm1, 1e-5), under(attention, 'qkv'), bias=False).chunk(3, dim=-1)
+        x = x + linear(attend(q, k, v, heads[0]), under(attention, 'proj'))
+        x = x + mlp(layer_norm(x, norm2, 1e-5), feed_forward, ratio=3)
+    return layer_norm(x, under(w_s, 'norm'), 1e-5)

@@ -52,6 +52,7 @@ MODELS = (
     'ScaleFusion',
     'SeparatePosition',
     'SinusoidalPosition',
+    'SoftSplit',
     'SparseAttention',
     'SqueezeExcite',
     'StridedReduction',

@@ -4,4 +4,3 @@
 _base_ = ['../_base_/survey/_twin-digits.py', '../_base_/survey/t2t-vit-t-14.py']
 
 model = _base_.system
-model['backbone'] |= dict(_delete_=True, img_size=64)  # its name for image_size

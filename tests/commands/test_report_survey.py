@@ -6,7 +6,10 @@ import shutil
 import sys
 from dataclasses import fields
 
+import torch
 from forked_tools import run_forked
+from mmengine.config import Config
+from mmpretrain.registry import MODELS
 from tool_runner import ROOT
 
 from vt.analysis.speed.measurement import BenchmarkRecord, Measurement
@@ -68,6 +71,18 @@ def test_every_system_chooses_in_every_component():
         assert sum(int(row['number']) for row in taken) >= 35
     swin = rows[[*systems].index('swin-tiny')]
     assert re.sub(r'\(.*?\)', '', swin['attention']) == '[windows]; [shifted windows]'
+
+
+def test_the_table_names_the_norms_that_a_system_has():
+    short = dict(
+        LayerNorm='LN', LayerNorm2d='LN', BatchNorm='BN', BatchNorm2d='BN', BatchNorm1d='BN', InstanceNorm2d='IN'
+    )
+    for (name, system), row in zip(read_systems().items(), describe_systems(ROOT), strict=True):
+        config = Config.fromfile(ROOT / f'configs/survey/{name}_16xb64-300e_in1k.py').model.backbone
+        with torch.device('cpu' if system.get('backbone_of') == 'MMPretrain' else 'meta'):
+            parts = [type(part).__name__ for part in MODELS.build(config).modules()]
+        told = set(re.findall(r'\b[A-Z]N\b', row['normalisation']))
+        assert told == {short[part] for part in parts if part in short}, name
 
 
 def test_links_of_the_page_are_there():

@@ -36,6 +36,7 @@ SYSTEMS = {
     'gg-tiny': (literal.gg, False, 28_352_482, (3, 6, 12, 24), 0.2),
     'localvit-small': (literal.localvit, True, 22_433_176, (8,), 0.1),
     'deepvit-small': (literal.deepvit, True, 27_312_632, (12,), 0.2),
+    't2t-vit-t-14': (literal.t2t, True, 21_465_422, (6,), 0.1),
     'swin-tiny': (literal.swin, False, 28_288_354, (3, 6, 12, 24), 0.2),
     'swinv2-tiny': (literal.swin_v2, False, 28_347_154, (3, 6, 12, 24), 0.2),
 }
@@ -82,6 +83,8 @@ COLUMNS = ('ceit-small', 'localvit-small', 'deepvit-small')
         ('gg-tiny', [0, 1], 2, (56, 112)),
         ('gg-tiny', [2, 3], 2, (28, 56)),
         ('gg-tiny', [1], 1, (14, 42)),
+        ('t2t-vit-t-14', None, 2, (32, 48)),
+        ('t2t-vit-t-14', None, 1, (37, 50)),
         *((name, None, *size) for name in COLUMNS for size in [(2, (32, 48)), (1, (48, 32))]),
         ('swin-tiny', [0, 1], 2, (56, 112)),
         ('swin-tiny', [2, 3], 2, (28, 56)),
@@ -98,6 +101,8 @@ def test_system_is_its_equations(name, stages, batch, size):
 @pytest.mark.parametrize(
     ('name', 'stages', 'batch', 'size'),
     [
+        ('t2t-vit-t-14', None, 2, (32, 48)),
+        ('t2t-vit-t-14', None, 1, (37, 50)),
         *((name, None, *size) for name in COLUMNS for size in [(2, (32, 48)), (1, (48, 32))]),
         ('rest-small', None, 2, (64, 96)),
         ('shuffle-tiny', [0, 1], 2, (56, 56)),

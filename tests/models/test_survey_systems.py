@@ -21,6 +21,7 @@ from vt.models import record_attention
 SYSTEMS = json.loads((ROOT / 'vt/analysis/survey_systems.json').read_text())['systems']
 TWINS = {name: system['twin'] for name, system in SYSTEMS.items() if 'twin' in system}
 OWN = [name for name, system in SYSTEMS.items() if 'backbone_of' not in system]
+OURS = [*OWN, 'hrformer-small']  # MViT has tests of its own
 SLOW = pytest.mark.slow
 SMALL = {
     'swin-tiny': 56,
@@ -29,6 +30,7 @@ SMALL = {
     'shuffle-tiny': 112,
     'hswin-tiny': 56,
     'msg-tiny': 56,
+    'hrformer-small': 56,
 }  # whole windows of 7x7
 
 
@@ -48,6 +50,9 @@ def small_backbone(name: str, **options) -> tuple[torch.nn.Module, int]:
     config = read_config(name).model.backbone.to_dict()
     size = SMALL.get(name, 64)
     stages = []
+    if name == 'hrformer-small':
+        stages = [stage | dict(modules=1) for stage in config['stages']]
+        return build(config | dict(stages=stages, image_size=size, drop_path_rate=0.0) | options), size
     for stage in config['stages']:
         depth = min(2, stage['depth'])
         ends = {key: [value[0], value[-1]] for key, value in stage.items() if isinstance(value, list)}
@@ -78,6 +83,25 @@ def test_parameters_and_flops_are_the_published_ones(name):
 @pytest.mark.parametrize('name', TWINS)
 def test_a_public_checkpoint_gives_the_twins_logits(name):
     assert measure_difference(read_config(name), TWINS[name], SYSTEMS[name].get('image_size', 224)) < 1e-4
+
+
+def test_mmpretrains_t2t_is_ours_but_for_its_logits(tmp_path):
+    """MMPretrain 1.2 divides the logits by ``d^-1/2``, and so multiplies them: its queries are made smaller by d."""
+    torch.manual_seed(0)
+    options = dict(t2t_cfg=dict(token_dims=64), layer_cfgs=dict(num_heads=6, feedforward_channels=1152))
+    theirs = build(dict(type='T2T_ViT', img_size=64, num_layers=2, **options))
+    randomise(theirs)
+    torch.save({f'backbone.{key}': value for key, value in theirs.state_dict().items()}, tmp_path / 'mmpretrain.pth')
+    ours, _ = small_backbone('t2t-vit-t-14')
+    ours.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'mmpretrain.pth'))
+    ours.init_weights()
+    for layer in (theirs.tokens_to_token.attention1, theirs.tokens_to_token.attention2, *theirs.encoder):
+        attention = layer.attn
+        wanted = (attention.input_dims if layer.v_shortcut else attention.head_dims) ** -0.5
+        attention.qkv.weight.data[: attention.embed_dims] *= wanted * attention.head_dims**-0.5
+    images = torch.randn(2, 3, 64, 64)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(images)[0], theirs(images)[0], atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize('name', OWN)
@@ -243,30 +267,63 @@ def test_an_output_that_is_not_there_is_refused(out_type, words):
         build(dict(type='vt.TokenBackbone', image_size=32, out_type=out_type, stages=[stage()]))
 
 
-def test_frozen_stages_stay_as_they_are():
-    stages = [stage(), stage(embed=dict(type='vt.PatchMerging'), channels=32)]
-    model = build(dict(type='vt.TokenBackbone', image_size=32, frozen_stages=0, stages=stages))
+@pytest.mark.parametrize('name', OURS)
+def test_frozen_stages_stay_as_they_are(name):
+    model, _ = small_backbone(name, frozen_stages=0)
     model.train()
-    model(torch.randn(2, 3, 32, 32))[0].sum().backward()
-    first, second = model.stages
-    assert not first.training
-    assert all(parameter.grad is None for parameter in first.parameters())
-    assert second.training
-    assert all(parameter.grad is not None for parameter in second.parameters())
+    frozen = ('stages.0.', 'stem.', 'transitions.0.')
+    for key, parameter in model.named_parameters():
+        assert parameter.requires_grad is not key.startswith(frozen), key
+    for key, module in model.named_modules():
+        assert module.training is not f'{key}.'.startswith(frozen), key
 
 
-def test_recomputed_blocks_give_the_same_gradients():
+@pytest.mark.parametrize('name', OURS)
+def test_recomputed_blocks_give_the_same_gradients(name):
     torch.manual_seed(0)
-    model = build(dict(type='vt.TokenBackbone', image_size=32, with_cp=True, stages=[stage()]))
-    images = torch.randn(2, 3, 32, 32)
+    model, size = small_backbone(name, with_cp=True)
+    images = torch.randn(1, 3, size, size)
 
     def gradients():
-        return torch.autograd.grad(model(images)[0].square().sum(), list(model.parameters()))
+        loss = sum(out.square().sum() for out in flat(model(images)))
+        return torch.autograd.grad(loss, [*model.parameters()], allow_unused=True, materialize_grads=True)
 
     recomputed = gradients()
     model.with_cp = False
     for own, other in zip(recomputed, gradients(), strict=True):
         torch.testing.assert_close(own, other)
+
+
+@pytest.mark.parametrize('name', OURS)
+def test_every_layer_has_a_depth(name):
+    """From 0 to one less than the number of layers; blocks come one after the other."""
+    model, _ = small_backbone(name)
+    found = {key: model.get_layer_depth(f'backbone.{key}', 'backbone.') for key, _ in model.named_parameters()}
+    (num_layers,) = {number for _, number in found.values()}
+    own = {depth for depth, _ in found.values()} | {num_layers - 1}  # the head's
+    assert own == set(range(num_layers))
+    blocks = [depth for key, (depth, _) in found.items() if key.endswith('attention.part.proj.weight')]
+    assert blocks == sorted(blocks) or name == 'hrformer-small'  # whose branches are beside each other
+    assert model.get_layer_depth('head.fc.weight', 'backbone.') == (num_layers - 1, num_layers)
+
+
+MIXED = ('rest-small', 'cait-s24', 'deepvit-small', 'vit-performer')  # whose maps don't sum to one
+
+
+@pytest.mark.parametrize('name', OURS)
+def test_every_attention_is_recorded(name):
+    model, size = small_backbone(name)
+    with torch.no_grad(), record_attention(model) as records:
+        model(torch.randn(1, 3, size, size))
+    attentions = {key for key, part in model.named_modules() if key.endswith('attention.part')}
+    branches = {key for key in attentions if hasattr(model.get_submodule(key), 'branches')}
+    attentions |= {f'{key}.branches.{index}' for key in branches for index in (0, 1)}
+    assert attentions - branches <= records.keys()
+    for key in attentions - branches:
+        maps = records[key].attention
+        assert maps.dim() == 4
+        if name not in MIXED:
+            torch.testing.assert_close(maps.sum(dim=-1), torch.ones(maps.shape[:-1]))
 
 
 def test_layers_count_from_the_stem_to_the_head():

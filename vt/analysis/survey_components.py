@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ PARTIAL = (
     'vt.PerformerAttention',
     'vt.HadamardAttention',
 )  # not of all tokens, or without a map
-NORMS = {'BN': 'BN', 'vt.TokenBatchNorm': 'BN'}
+NORMS = {'BN': 'BN', 'vt.TokenBatchNorm': 'BN', 'BatchNorm2d': 'BN', 'InstanceNorm2d': 'IN'}  # others are LN
 # What stands for a part's config in a cell; a part that is not here goes by its name.
 WORDS = {
     'vt.PatchEmbed': lambda c: (
@@ -29,11 +30,13 @@ WORDS = {
         f'{len(c["layers"])} convolution{"s" * (len(c["layers"]) > 1)}'
         + (f', {c["patch"]["kernel_size"]}x{c["patch"]["kernel_size"]} patches' if c.get('patch') else '')
     ),
+    'vt.SoftSplit': lambda c: '7x7 pixels unfolded, stride 4',
     'vt.TokenizerEmbed': lambda c: (
         f'{c["tokenizer"]["num_tokens"]} tokens of {c["tokenizer"]["type"].removeprefix("vt.")}'
     ),
     'vt.AbsolutePosition': lambda c: 'learned, absolute',
     'vt.ConditionalPosition': lambda c: 'depthwise convolution, added',
+    'vt.SinusoidalPosition': lambda c: 'sinusoidal',
     'vt.RelativePositionBias': lambda c: 'relative bias',
     'vt.ContinuousPositionBias': lambda c: 'continuous relative bias',
     'vt.ReductionCell': lambda c: f'{c["kernel_size"]}x{c["kernel_size"]} dilated convolutions, stride {c["stride"]}',
@@ -160,10 +163,28 @@ def _attentions(config: Config) -> list[dict]:
 
 def _norms(config: Config) -> list:
     norms = [stage.get('norm_cfg', {}) for stage in _stages(config)]
-    kinds = {'none' if norm is None else NORMS.get(norm.get('type'), 'LN') for norm in norms}
+    kinds = {_norm_kind(norm) for norm in norms}
+    inside = {_norm_kind(norm) for stage in _stages(config) for norm in _norms_inside(stage)} - kinds - {'none'}
     extra = [word for key, word in dict(post_norm='behind the part', layer_scale='LayerScale', rezero='ReZero').items()
              if any(stage.get(key) for stage in _stages(config))]  # fmt: skip
-    return [*sorted(kinds), *extra]
+    return [*sorted(kinds), *(f'{kind} inside of parts' for kind in sorted(inside)), *extra]
+
+
+def _norm_kind(norm: dict | str | None) -> str:
+    if norm is None:
+        return 'none'
+    return NORMS.get(norm if isinstance(norm, str) else norm.get('type'), 'LN')
+
+
+def _norms_inside(part: Any) -> Iterator[dict | str | None]:
+    """Normalisations in the configs of a part's parts."""
+    for key, value in part.items():
+        entries = value if isinstance(value, list) else [value]
+        for entry in entries:
+            if key in ('norm', 'norm_cfg') and entry is not True:
+                yield entry
+            elif isinstance(entry, dict):
+                yield from _norms_inside(entry)
 
 
 def _heads(config: Config) -> list:

@@ -8,6 +8,7 @@ import torch
 from mmengine.config import Config
 from mmpretrain.registry import MODELS as CLASSIFIERS
 
+from .complexity.complexity_tables import count_config
 from .complexity.counting import count_complexity
 from .speed.measurement import Measurement, read_record
 from .survey_claims import describe_claims
@@ -15,6 +16,8 @@ from .survey_components import describe_choices, describe_systems, read_systems
 from .tables import insert, to_dense_markdown, to_markdown
 
 CONFIG = 'configs/survey/{}_16xb64-300e_in1k.py'
+DENSE = '{}_4xb4-160k_ade20k-512x512'
+EQUATIONS = '[literal equations](../tests/{}.py), 1e-09'
 SPEEDS = 'docs/benchmarks/survey/{}_cpu.json'  # as tools/benchmark_survey.sh writes them
 DIFFERENCES = 'docs/benchmarks/survey/twins.json'  # as tools/report.py survey --twins writes them
 TWINS = dict(timm='twin', mmpretrain='mmpretrain')  # libraries, and a system's key for its name there
@@ -67,9 +70,23 @@ def _validation(system: dict, difference: float | None) -> str:
     if 'twin' in system:
         words = '' if difference is None else f', {difference:.0e}' if difference else ', the same'
         return f"timm's `{system['twin']}`{words}"
-    if not system.get('backbone_of', 'vt.').startswith('vt.'):
-        return f"{system['backbone_of']}'s code"
-    return 'literal equations, 1e-09'
+    return EQUATIONS.format(system.get('equations', 'literal_survey'))
+
+
+def describe_segmentors(root: Path) -> list[dict[str, str]]:
+    """A row a system with a neck for dense prediction: FLOPs and parameters."""
+    rows = []
+    for path in sorted((root / 'configs/survey').glob(DENSE.format('*') + '.py')):
+        cost, neck = count_config(path, (512, 512))
+        rows.append(
+            {
+                'config': f'[`{path.stem.removesuffix(DENSE.format(""))}`](../configs/survey/{path.name})',
+                'G FLOPs': f'{cost.flops / 1e9:.2f}',
+                "the neck's": f'{neck.flops / 1e9:.2f}',
+                'M parameters': f'{cost.parameters / 1e6:.2f}',
+            }
+        )
+    return rows
 
 
 def describe_speeds(root: Path) -> list[dict[str, str]]:
@@ -108,6 +125,7 @@ def write_page(page: Path, root: Path) -> None:
     insert(page, 'survey choices', to_dense_markdown(describe_choices(root)))
     insert(page, 'survey components', to_dense_markdown(describe_systems(root)))
     insert(page, 'survey costs', to_markdown(describe_costs(root)))
+    insert(page, 'survey segmentors', to_markdown(describe_segmentors(root)))
     write_claims(page, root)
 
 

@@ -32,6 +32,7 @@ from .embeddings import (
     PatchMerging,
     ProgressiveSampling,
     ReductionCell,
+    SoftSplit,
     TokenizerEmbed,
 )
 from .feed_forward import FeedForward, SqueezeExcite
@@ -122,6 +123,7 @@ __all__ = [
     'ScaleFusion',
     'SeparatePosition',
     'SinusoidalPosition',
+    'SoftSplit',
     'SparseAttention',
     'SqueezeExcite',
     'StridedReduction',

@@ -1,13 +1,24 @@
-# T2T-ViT_t-14 (Yuan et al., ICCV 2021), MMPretrain's code: its soft split is an attention between two unfoldings.
+# T2T-ViT_t-14 (Yuan et al., ICCV 2021): tokens of overlapping windows, twice related and split again; blocks without
+# biases in the projections to Q, K and V.
 system = dict(
     backbone=dict(
-        type='T2T_ViT',
-        img_size=224,
-        embed_dims=384,
-        t2t_cfg=dict(token_dims=64, use_performer=False),
-        num_layers=14,
-        layer_cfgs=dict(num_heads=6, feedforward_channels=1152),
+        type='vt.TokenBackbone',
+        public_names='t2t',
+        out_type='class_tokens',
         drop_path_rate=0.1,
+        stages=[
+            dict(
+                channels=384,
+                depth=14,
+                embed=dict(type='vt.SoftSplit'),
+                class_tokens=1,
+                position=dict(type='vt.SinusoidalPosition'),
+                num_heads=6,
+                attention=dict(qkv_bias=False),
+                feed_forward=dict(ratio=3),
+                norm_cfg=dict(type='LN', eps=1e-5),
+                norm=True,
+            ),
+        ],
     ),
-    head=dict(type='VisionTransformerClsHead'),
 )

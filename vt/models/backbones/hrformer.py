@@ -1,6 +1,6 @@
 """HRFormer: resolutions beside each other, which exchange what they see (Yuan et al., NeurIPS 2021).
 
-Letters: N batch, B branches, each of half the resolution of the one before, C channels, H and W size of a branch.
+Letters: N batch, C channels, H and W size of a branch; each has half the resolution of the one before.
 """
 
 from collections.abc import Sequence
@@ -9,80 +9,19 @@ import numpy as np
 from mmcv.cnn import ConvModule
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor, nn
-from torch.nn.functional import interpolate
+from torch.utils.checkpoint import checkpoint
 
 from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..embeddings.bottleneck import Bottleneck
-from ..grid import Size, to_map, to_tokens
-from .stage import NORM, PARTS
+from ..grid import Size
+from .parallel_resolutions import BN, ParallelResolutions
 
-BN = dict(norm_cfg=dict(type='BN'))
 INIT = (
     dict(type='Kaiming', layer='Conv2d'),
     dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0),
 )
-
-
-class ParallelResolutions(nn.Module):
-    """Blocks in each branch, then in each branch the sum of all, made as fine and as wide as it is.
-
-    Args:
-        channels: C of each branch.
-        num_heads: of each branch.
-        sizes: of each branch in training.
-        drop_paths: stochastic depth of each block, the same in all branches.
-        block: what the blocks have in common.
-    """
-
-    def __init__(
-        self,
-        channels: Sequence[int],
-        num_heads: Sequence[int],
-        sizes: Sequence[Size],
-        drop_paths: Sequence[float],
-        block: dict,
-    ) -> None:
-        super().__init__()
-        self.branches = nn.ModuleList()
-        for width, heads, size in zip(channels, num_heads, sizes):
-            own = dict(type='vt.Block', channels=width, num_heads=heads, size=size, norm_cfg=NORM) | block
-            own |= {part: dict(type=name) | own.get(part, {}) for part, name in PARTS.items()}
-            self.branches.append(nn.ModuleList(MODELS.build(own | dict(drop_path=rate)) for rate in drop_paths))
-        self.exchange = nn.ModuleList(
-            nn.ModuleList(_exchange(source, target, channels) for source in range(len(channels)))
-            for target in range(len(channels))
-        )
-        self.act = nn.ReLU()
-
-    def forward(self, maps: list[Tensor]) -> list[Tensor]:
-        """Maps ``(N, C, H, W)`` of the branches to others of the same sizes."""
-        seen = []
-        for x, blocks in zip(maps, self.branches):
-            size = tuple(x.shape[2:])
-            x = to_tokens(x)
-            for block in blocks:
-                x = block(x, size)
-            seen.append(to_map(x, size))
-        # Coarser maps are enlarged by their nearest pixels.
-        return [
-            self.act(sum(interpolate(convert(x), own.shape[2:]) for x, convert in zip(seen, converters)))
-            for own, converters in zip(seen, self.exchange)
-        ]
-
-
-def _exchange(source: int, target: int, channels: Sequence[int]) -> nn.Module:
-    """From one branch's map to another's channels, and down to its resolution."""
-    own, wanted = channels[source], channels[target]
-    if source >= target:
-        return nn.Identity() if source == target else ConvModule(own, wanted, 1, act_cfg=None, **BN)
-    layers = []
-    for step in range(source, target):
-        last = step == target - 1
-        layers.append(ConvModule(own, own, 3, stride=2, padding=1, groups=own, act_cfg=None, **BN))
-        layers.append(ConvModule(own, wanted if last else own, 1, act_cfg=None if last else dict(type='ReLU'), **BN))
-    return nn.Sequential(*layers)
 
 
 @MODELS.register_module()
@@ -99,10 +38,12 @@ class HRFormer(BaseBackbone):
         num_bottlenecks: before the branches.
         out_indices: branches whose map is returned, all by default.
         drop_path_rate: stochastic depth of the last block; rates grow linearly from 0.
+        frozen_stages: the stem and the stages up to this one are not trained; -1 for none.
+        with_cp: recompute modules in the backward pass to save memory; batch normalisations see each batch twice then.
         init_cfg: as in mmengine.
 
     Raises:
-        UserError: a stage with other branches than one more than the stage before.
+        UserError: a stage with other branches than one more than the stage before; a frozen stage that is not there.
     """
 
     def __init__(
@@ -115,9 +56,13 @@ class HRFormer(BaseBackbone):
         num_bottlenecks: int = 2,
         out_indices: Sequence[int] | None = None,
         drop_path_rate: float = 0.0,
+        frozen_stages: int = -1,
+        with_cp: bool = False,
         init_cfg: dict | Sequence[dict] = INIT,
     ) -> None:
         super().__init__(list(init_cfg) if isinstance(init_cfg, Sequence) else init_cfg)
+        if frozen_stages >= len(stages):
+            raise UserError(f'HRFormer: frozen_stages={frozen_stages} of {len(stages)} stages; the last is one less')
         size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
         wide = 4 * stem_channels
         self.stem = nn.Sequential(
@@ -145,19 +90,53 @@ class HRFormer(BaseBackbone):
             self.stages.append(modules)
             before = channels
         self.out_indices = sorted(index % len(before) for index in out_indices or range(len(before)))
+        self.frozen_stages = frozen_stages
+        self.with_cp = with_cp
+        self._freeze()
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Images ``(N, in_channels, height, width)`` to maps ``(N, C, H, W)``, the finest first."""
         maps = [self.stem(x)]
         for transition, stage in zip(self.transitions, self.stages):
             *finer, coarser = transition  # the new branch comes of the coarsest map there is
-            maps = stage([convert(x) for convert, x in zip(finer, maps)] + [coarser(maps[-1])])
+            maps = [convert(x) for convert, x in zip(finer, maps)] + [coarser(maps[-1])]
+            for module in stage:
+                recomputed = self.with_cp and any(x.requires_grad for x in maps)
+                maps = checkpoint(module, maps, use_reentrant=False) if recomputed else module(maps)
         return tuple(maps[index] for index in self.out_indices)
 
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay.
+
+        As in :class:`TokenBackbone`: the stem and the first transition are layer 0, another transition counts as the
+        first blocks behind it, and what a module's branches exchange as its last blocks.
+        """
+        depths = [[len(module.branches[0]) for module in stage] for stage in self.stages]
+        num_layers = sum(map(sum, depths)) + 2
+        part, _, rest = param_name.removeprefix(prefix).partition('.')
+        if part == 'stem':
+            return 0, num_layers
+        if part not in ('transitions', 'stages'):
+            return num_layers - 1, num_layers
+        index, module, *rest = rest.split('.')
+        before = sum(map(sum, depths[: int(index)]))
+        if part == 'transitions':
+            return before + bool(before), num_layers
+        before += sum(depths[int(index)][: int(module)])
+        inside = int(rest[2]) + 1 if rest[0] == 'branches' else depths[int(index)][int(module)]
+        return before + inside, num_layers
+
     def train(self, mode: bool = True) -> 'HRFormer':
-        """Switch modes; MMPretrain's returns nothing."""
+        """Switch modes; frozen stages stay in evaluation mode."""
         super().train(mode)
+        self._freeze()
         return self
+
+    def _freeze(self) -> None:
+        number = max(0, self.frozen_stages + 1)
+        for part in (*[self.stem][:number], *self.transitions[:number], *self.stages[:number]):
+            part.eval()
+            part.requires_grad_(False)
 
 
 def _transition(before: Sequence[int], channels: Sequence[int]) -> nn.ModuleList:

@@ -4,6 +4,7 @@ from .cubes import CubeEmbed
 from .patches import PatchEmbed, PatchMerging
 from .progressive_sampling import ProgressiveSampling
 from .reduction_cell import ReductionCell
+from .soft_split import SoftSplit
 from .stems import ConvolutionalEmbed
 from .tokenized import TokenizerEmbed
 
@@ -14,5 +15,6 @@ __all__ = [
     'PatchMerging',
     'ProgressiveSampling',
     'ReductionCell',
+    'SoftSplit',
     'TokenizerEmbed',
 ]

@@ -1,48 +1,48 @@
 """Sines and cosines of where a token stands.
 
-Letters: N batch, K class tokens, P = H * W places, C channels.
+Letters: N batch, K class tokens, P places, C channels.
 """
 
-from mmpretrain.models.utils import build_2d_sincos_position_embedding
+import math
+
+import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad
 
 from vt.registry import MODELS
 
 from ..checks import require_divisible
 from ..grid import Size
+from .absolute import resize_positions
 
 
 @MODELS.register_module()
 class SinusoidalPosition(nn.Module):
-    """``x + E`` with nothing to learn: waves over the rows in half of the channels, over the columns in the other.
+    """``x + E`` with nothing to learn: waves over the numbers of the tokens, class tokens first, row by row.
 
-    The waves are those of Vaswani et al. (2017, section 3.5), lengths from 2 pi to ``2 pi temperature``, of each side
-    by itself (MoCo v3, section 4). Class tokens are nowhere: they stay as they are. Another grid has its own waves.
+    Sines in the even channels, cosines in the odd ones (Vaswani et al., 2017, section 3.5; T2T-ViT). Of another grid
+    the places' vectors are resized, so that a place keeps its own.
 
     Args:
         channels: C.
         size: height and width of the grid in training.
         num_class_tokens: K.
-        temperature: how much longer the longest wave is than the shortest.
 
     Raises:
-        UserError: C is not divisible by four.
+        UserError: C is odd.
     """
 
-    def __init__(self, channels: int, size: Size, num_class_tokens: int = 0, temperature: float = 10000.0) -> None:
+    def __init__(self, channels: int, size: Size, num_class_tokens: int = 0) -> None:
         super().__init__()
-        require_divisible('SinusoidalPosition', 'channels', channels, 'sines and cosines of two sides', 4)
-        self.channels, self.temperature = channels, temperature
+        require_divisible('SinusoidalPosition', 'channels', channels, 'sines and cosines', 2)
         self.size = tuple(size)
-        self.register_buffer('vectors', self.of_grid(size), persistent=False)
-
-    def of_grid(self, size: Size) -> Tensor:
-        """E of a grid, ``(1, P, C)``."""
-        # Its places run down the columns: the sides are told the other way round.
-        return build_2d_sincos_position_embedding(tuple(size)[::-1], self.channels, self.temperature)
+        numbers = torch.arange(num_class_tokens + math.prod(size), dtype=torch.float64)
+        lengths = 10000 ** (torch.arange(0, channels, 2, dtype=torch.float64) / channels)
+        angles = numbers[:, None] / lengths
+        waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)  # K + P, C
+        self.register_buffer('vectors', waves[None].to(torch.get_default_dtype()), persistent=False)
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P, C)``."""
-        vectors = self.vectors if tuple(size) == self.size else self.of_grid(size).to(self.vectors)
-        return x + pad(vectors, (0, 0, x.shape[1] - vectors.shape[1], 0))
+        if tuple(size) == self.size:
+            return x + self.vectors
+        return x + resize_positions(self.vectors, self.size, size)

@@ -1,0 +1,77 @@
+"""Resolutions beside each other, which exchange what they see: HRFormer's module (Yuan et al., NeurIPS 2021).
+
+Letters: N batch, C channels, H and W size of a branch.
+"""
+
+from collections.abc import Sequence
+
+from mmcv.cnn import ConvModule
+from torch import Tensor, nn
+from torch.nn.functional import interpolate
+
+from vt.registry import MODELS
+
+from ..grid import Size, to_map, to_tokens
+from .stage import NORM, PARTS
+
+BN = dict(norm_cfg=dict(type='BN'))
+
+
+class ParallelResolutions(nn.Module):
+    """Blocks in each branch, then in each branch the sum of all, made as fine and as wide as it is.
+
+    Args:
+        channels: C of each branch.
+        num_heads: of each branch.
+        sizes: of each branch in training.
+        drop_paths: stochastic depth of each block, the same in all branches.
+        block: what the blocks have in common.
+    """
+
+    def __init__(
+        self,
+        channels: Sequence[int],
+        num_heads: Sequence[int],
+        sizes: Sequence[Size],
+        drop_paths: Sequence[float],
+        block: dict,
+    ) -> None:
+        super().__init__()
+        self.branches = nn.ModuleList()
+        for width, heads, size in zip(channels, num_heads, sizes):
+            own = dict(type='vt.Block', channels=width, num_heads=heads, size=size, norm_cfg=NORM) | block
+            own |= {part: dict(type=name) | own.get(part, {}) for part, name in PARTS.items()}
+            self.branches.append(nn.ModuleList(MODELS.build(own | dict(drop_path=rate)) for rate in drop_paths))
+        self.exchange = nn.ModuleList(
+            nn.ModuleList(_exchange(source, target, channels) for source in range(len(channels)))
+            for target in range(len(channels))
+        )
+        self.act = nn.ReLU()
+
+    def forward(self, maps: list[Tensor]) -> list[Tensor]:
+        """Maps ``(N, C, H, W)`` of the branches to others of the same sizes."""
+        seen = []
+        for x, blocks in zip(maps, self.branches):
+            size = tuple(x.shape[2:])
+            x = to_tokens(x)
+            for block in blocks:
+                x = block(x, size)
+            seen.append(to_map(x, size))
+        # Coarser maps are enlarged by their nearest pixels.
+        return [
+            self.act(sum(interpolate(convert(x), own.shape[2:]) for x, convert in zip(seen, converters)))
+            for own, converters in zip(seen, self.exchange)
+        ]
+
+
+def _exchange(source: int, target: int, channels: Sequence[int]) -> nn.Module:
+    """From one branch's map to another's channels, and down to its resolution."""
+    own, wanted = channels[source], channels[target]
+    if source >= target:
+        return nn.Identity() if source == target else ConvModule(own, wanted, 1, act_cfg=None, **BN)
+    layers = []
+    for step in range(source, target):
+        last = step == target - 1
+        layers.append(ConvModule(own, own, 3, stride=2, padding=1, groups=own, act_cfg=None, **BN))
+        layers.append(ConvModule(own, wanted if last else own, 1, act_cfg=None if last else dict(type='ReLU'), **BN))
+    return nn.Sequential(*layers)

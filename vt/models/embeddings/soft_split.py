@@ -1,0 +1,79 @@
+"""Tokens to token: an image split into overlapping windows, three times, its tokens related between (T2T-ViT).
+
+From Yuan et al., ICCV 2021, section 3.1. Letters: N batch, P tokens, C channels of them, D channels that leave.
+"""
+
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention, unfold
+
+from vt.registry import MODELS
+
+from ..grid import Size, to_map
+
+SPLITS = ((7, 4, 2), (3, 2, 1), (3, 2, 1))  # kernel, stride and padding of each
+
+
+class NarrowingTransformer(nn.Module):
+    """``y = V + project(attention(norm(x)))``, ``y + feed_forward(norm(y))``: wide tokens to narrow ones, one head.
+
+    Logits are divided by ``sqrt(C)``, as the authors have it.
+
+    Args:
+        in_channels: C.
+        channels: D.
+    """
+
+    def __init__(self, in_channels: int, channels: int) -> None:
+        super().__init__()
+        self.scale = in_channels**-0.5
+        self.norm, self.feed_norm = nn.LayerNorm(in_channels), nn.LayerNorm(channels)
+        self.qkv = nn.Linear(in_channels, 3 * channels, bias=False)
+        self.proj = nn.Linear(channels, channels)
+        self.feed_forward = nn.Sequential(nn.Linear(channels, channels), nn.GELU(), nn.Linear(channels, channels))
+
+    def forward(self, x: Tensor, size: Size) -> Tensor:
+        """``(N, P, C)`` to ``(N, P, D)``."""
+        q, k, v = self._project(x)
+        x = (v + self.proj(scaled_dot_product_attention(q, k, v, scale=self.scale))).squeeze(1)
+        return x + self.feed_forward(self.feed_norm(x))
+
+    def attention(self, x: Tensor, size: Size) -> Tensor:
+        """How much each token takes from each, ``(N, 1, P, P)``."""
+        q, k, _ = self._project(x)
+        return (q * self.scale @ k.transpose(-2, -1)).softmax(dim=-1)
+
+    def _project(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Q, K and V, ``(N, 1, P, D)``."""
+        return self.qkv(self.norm(x)).unsqueeze(1).chunk(3, dim=-1)
+
+
+@MODELS.register_module()
+class SoftSplit(nn.Module):
+    """Windows of 7x7 pixels, 3x3 tokens and 3x3 tokens; what lies under one is a token, and a matrix ends it.
+
+    Args:
+        in_channels: of the image.
+        channels: C of the tokens that leave.
+        token_channels: of those between the splits.
+    """
+
+    def __init__(self, in_channels: int, channels: int, token_channels: int = 64) -> None:
+        super().__init__()
+        first, second, third = (kernel**2 for kernel, _, _ in SPLITS)
+        self.transformers = nn.ModuleList(
+            NarrowingTransformer(wide, token_channels) for wide in (first * in_channels, second * token_channels)
+        )
+        self.project = nn.Linear(third * token_channels, channels)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Size]:
+        """Image ``(N, in_channels, height, width)`` to tokens ``(N, P, C)`` and the size of their grid."""
+        x, size = _split(x, *SPLITS[0])
+        for transform, split in zip(self.transformers, SPLITS[1:]):
+            x, size = _split(to_map(transform(x, size), size), *split)
+        return self.project(x), size
+
+
+def _split(x: Tensor, kernel: int, stride: int, padding: int) -> tuple[Tensor, Size]:
+    """A map to what lies under each place of a kernel, channel by channel, and the size of the places' grid."""
+    size = tuple((side + 2 * padding - kernel) // stride + 1 for side in x.shape[2:])
+    return unfold(x, kernel, padding=padding, stride=stride).transpose(1, 2), size
