@@ -1,5 +1,6 @@
 """Claims of the survey: what measures them."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,42 @@ def test_what_is_not_trained_is_said(tmp_path):
         for row in rows
         for link in row['tested by'].split('](')[1:]
     )
+
+
+@pytest.mark.parametrize(
+    ('hard', 'soft', 'plain', 'verdict'),
+    [
+        ((97, 97.1, 97.2), (95, 95.1, 95.2), (93, 93.1, 93.2), 'holds'),
+        ((95, 95.1, 95.2), (95, 95.2, 95.1), (93, 93.1, 93.2), 'not told apart at this scale'),
+        ((95, 95.1, 95.2), (97, 97.1, 97.2), (93, 93.1, 93.2), 'does not hold here'),
+    ],
+)
+def test_a_claim_holds_where_every_step_does(tmp_path, hard, soft, plain, verdict):
+    for path in (survey_claims.MEASURES, survey_claims.RECORDS):
+        (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / survey_claims.MEASURES).write_text((ROOT / survey_claims.MEASURES).read_text())
+    runs = [
+        dict(label=f'deit-mini_{name}digits', seed=seed, flops=1, parameters=1, metrics={'accuracy/top1': score})
+        for name, scores in {'hard_': hard, 'soft_': soft, '': plain}.items()
+        for seed, score in enumerate(scores)
+    ]
+    (tmp_path / survey_claims.RECORDS).write_text(json.dumps(runs))
+    (row,) = [row for row in describe_claims(tmp_path) if row['source'] == 'DeiT, table 3']
+    assert row['verdict'] == verdict
+    assert row['what came out'].startswith(f'`deit-mini_hard_digits` {sum(hard) / 3:.2f}; ')
+    assert row['what came out'].endswith('seeds 0, 1, 2')
+
+
+def test_a_claim_of_cosines_holds_where_all_seeds_say_so(tmp_path):
+    for path in (survey_claims.MEASURES, survey_claims.RECORDS):
+        (tmp_path / path).parent.mkdir(parents=True)
+    measures = json.loads((ROOT / survey_claims.MEASURES).read_text())
+    alike, apart = dict(learned=0.9, outputs=0.999), dict(learned=0.06, outputs=0.93)
+    measures['tokens'] = {TOKENS[0]: [alike, apart], TOKENS[1]: [apart, apart]}
+    (tmp_path / survey_claims.MEASURES).write_text(json.dumps(measures))
+    runs = [dict(label=label, seed=0, flops=1, parameters=1, metrics={'accuracy/top1': 90.0}) for label in TOKENS]
+    (tmp_path / survey_claims.RECORDS).write_text(json.dumps(runs))
+    first, second, *_ = describe_claims(tmp_path)
+    assert first['verdict'] == 'does not hold here'
+    assert second['verdict'] == 'holds'
+    assert first['what came out'] == 'as learned 0.900, 0.060; as they leave 0.999, 0.930; top-1 90.00'

@@ -334,8 +334,13 @@ def test_normalised_sums_are_torchs_first_transformer():
     for name, tensor in state.items():
         (old,) = (old for old in names if name.startswith(old))
         block.state_dict()[name.replace(old, names[old])].copy_(tensor)
-    x = torch.randn(2, 6, 12)
-    torch.testing.assert_close(block(x, (2, 3)), twin(x))
+    x = torch.randn(2, 6, 12, requires_grad=True)
+    ours, theirs = block(x, (2, 3)), twin(x)
+    torch.testing.assert_close(ours, theirs)
+    direction = torch.randn_like(x)
+    gradients = torch.autograd.grad(ours, [x, block.attention.part.qkv.weight], direction)
+    expected = torch.autograd.grad(theirs, [x, twin.self_attn.in_proj_weight], direction)
+    torch.testing.assert_close(gradients, expected)
 
 
 def test_a_block_on_learned_tokens_is_its_equations():

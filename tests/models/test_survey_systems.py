@@ -9,8 +9,9 @@ import torch
 from mmengine.config import Config
 from mmengine.model import convert_sync_batchnorm, revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
-from mmengine.registry import init_default_scope
+from mmengine.registry import DefaultScope, init_default_scope
 from mmpretrain.registry import MODELS
+from mmseg.registry import MODELS as SEGMENTORS
 from tool_runner import ROOT
 
 from vt.analysis.complexity.counting import count_complexity
@@ -146,6 +147,22 @@ def test_another_input_size_and_maps_of_every_stage(name):
         stride = size // stage.size[0]
         assert abs(out.shape[2] - height / stride) <= 1
         assert abs(out.shape[3] - width / stride) <= 1
+
+
+@pytest.mark.parametrize('neck', ['fpn', 'vt-fpn'])
+@pytest.mark.parametrize('name', ['swin-tiny', 'pvtv2-b2'])
+def test_a_segmentor_takes_the_maps_of_every_stage(name, neck):
+    cfg = Config.fromfile(ROOT / f'configs/survey/{name}_{neck}_4xb4-160k_ade20k-512x512.py')
+    for stage in cfg.model.backbone.stages:
+        stage.depth = min(2, stage.depth)
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        model = revert_sync_batchnorm(SEGMENTORS.build(cfg.model))
+    model.init_weights()
+    model.eval()
+    logits = model(torch.randn(1, 3, 64, 96), mode='tensor')
+    assert logits.shape == (1, 150, 16, 24)
+    logits.square().mean().backward()
+    assert all(parameter.grad is not None for parameter in [*model.backbone.parameters(), *model.neck.parameters()])
 
 
 @pytest.mark.parametrize('name', [each if each == 'swin-tiny' else pytest.param(each, marks=SLOW) for each in OWN])

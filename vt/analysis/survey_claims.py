@@ -4,7 +4,7 @@ Letters: N images, P places of a grid, C channels.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -30,7 +30,9 @@ COSTS = ('deit-small', 'pvt-small', 'pvtv2-b2', 'pvtv2-b2-li', 'mvitv2-tiny', 's
 TOKENS = ('deit-mini_two-tokens_digits', 'deit-mini_hard_digits')
 LAST = 'epoch_15.pth'
 RIDGE, TINY = 1e-4, 1e-12  # of the variance of a channel; of what divides it
-NOT_TRAINED = 'Not trained yet: `bash tools/reproduce.sh survey-claims`'
+NOT_TRAINED = 'Not trained yet: `bash tools/reproduce.sh survey-claims`', '-'
+ALIKE = 0.99  # a cosine
+VERDICTS = {True: 'holds', False: 'does not hold here'}
 
 
 def measure_costs(root: Path) -> dict[str, dict[int, int]]:
@@ -120,7 +122,7 @@ def _cosines(config: Path, checkpoint: Path) -> dict[str, float]:
 
 
 def describe_claims(root: Path) -> list[dict[str, str]]:
-    """A row a claim: where it stands, how it is tested, and what came out."""
+    """A row a claim: where it stands, how it is tested, what came out, and whether it holds here."""
     measured = json.loads((root / MEASURES).read_text())
     scores = _read_scores(root / RECORDS)
     rows = [
@@ -128,13 +130,13 @@ def describe_claims(root: Path) -> list[dict[str, str]]:
             'two class tokens of one target become the same, cosine 0.999',
             'DeiT, section 4',
             f'[small DeiT](../{LEAF.format(TOKENS[0])}) on the digits, the tokens as learned and as they leave',
-            _tell_cosines(measured['tokens'].get(TOKENS[0]), scores, TOKENS[0]),
+            *_tell_cosines(measured['tokens'], scores, TOKENS[0], lambda cosine: cosine['outputs'] > ALIKE),
         ),
         (
             'class and distillation token stay apart, 0.06 as learned, 0.93 as they leave',
             'DeiT, section 4',
             f'[the same with a ResNet as teacher](../{LEAF.format(TOKENS[1])})',
-            _tell_cosines(measured['tokens'].get(TOKENS[1]), scores, TOKENS[1]),
+            *_tell_cosines(measured['tokens'], scores, TOKENS[1], lambda cosine: max(cosine.values()) < ALIKE),
         ),
         (
             'hard distillation is better than soft, and either than none',
@@ -142,29 +144,29 @@ def describe_claims(root: Path) -> list[dict[str, str]]:
             f"small DeiT with the teacher's [decisions](../{LEAF.format('deit-mini_hard_digits')}), "
             f'[probabilities](../{LEAF.format("deit-mini_soft_digits")}), '
             f'[neither](../{LEAF.format("deit-mini_digits")})',
-            _tell_scores(scores, 'deit-mini_soft_digits', 'deit-mini_hard_digits', 'deit-mini_digits'),
+            *_tell_scores(scores, 'deit-mini_hard_digits', 'deit-mini_soft_digits', 'deit-mini_digits'),
         ),
         (
             'LayerScale trains deep networks that suffer without it',
             'CaiT, section 2',
             f'36 narrow blocks on the digits [with](../{LEAF.format("vit-deep_layer-scale_digits")}) and '
             f'[without](../{LEAF.format("vit-deep_digits")})',
-            _tell_scores(scores, 'vit-deep_digits', 'vit-deep_layer-scale_digits'),
+            *_tell_scores(scores, 'vit-deep_layer-scale_digits', 'vit-deep_digits'),
         ),
         (
             'zero padding takes the place of positions',
             'PVTv2, section 3',
             'untrained PVTv2-B2 on images of one colour: how much of the variance of rows and columns its tokens tell',
-            _tell_places(measured['places']),
+            *_tell_places(measured['places']),
         ),
         (
             'pooled keys and values make large images affordable',
             'PVT, section 3.3; PVTv2, section 3',
             'FLOPs of the backbones from 224x224 to 896x896, sixteen times the pixels',
-            _tell_costs(measured['costs']),
+            *_tell_costs(measured['costs']),
         ),
     ]
-    return [dict(zip(('claim', 'source', 'tested by', 'what came out'), row)) for row in rows]
+    return [dict(zip(('claim', 'source', 'tested by', 'what came out', 'verdict'), row)) for row in rows]
 
 
 def _read_scores(path: Path) -> dict[str, Scores]:
@@ -176,33 +178,42 @@ def _read_scores(path: Path) -> dict[str, Scores]:
     }
 
 
-def _tell_cosines(cosines: list[dict[str, float]] | None, scores: dict[str, Scores], label: str) -> str:
-    if not cosines or label not in scores:
+def _tell_cosines(
+    cosines: dict[str, list[dict[str, float]]], scores: dict[str, Scores], label: str, holds: Callable[[dict], bool]
+) -> tuple[str, str]:
+    """What came out of each seed, and whether it is so in all of them."""
+    if not cosines.get(label) or label not in scores:
         return NOT_TRAINED
-    each = {key: ', '.join(f'{cosine[key]:.3f}' for cosine in cosines) for key in ('learned', 'outputs')}
-    return f'as learned {each["learned"]}; as they leave {each["outputs"]}; top-1 {scores[label].mean:.2f}'
+    each = {key: ', '.join(f'{cosine[key]:.3f}' for cosine in cosines[label]) for key in ('learned', 'outputs')}
+    words = f'as learned {each["learned"]}; as they leave {each["outputs"]}; top-1 {scores[label].mean:.2f}'
+    return words, VERDICTS[all(map(holds, cosines[label]))]
 
 
-def _tell_scores(scores: dict[str, Scores], reference: str, *labels: str) -> str:
-    if any(label not in scores for label in (reference, *labels)):
+def _tell_scores(scores: dict[str, Scores], *labels: str) -> tuple[str, str]:
+    """Mean scores, the first of which is claimed to be the best, the last the worst, and their differences."""
+    if any(label not in scores for label in labels):
         return NOT_TRAINED
-    told = [f'`{reference}` {scores[reference].mean:.2f}']
-    for label in labels:
-        change = compare(scores[label], scores[reference], [scores[each] for each in (reference, *labels)])
-        told.append(
-            f'`{label}` {scores[label].mean:.2f} ({change.points:+.2f} ± {change.margin:.2f}: {change.verdict})'
-        )
-    return '; '.join(told)
+    (first, *others), family = labels, [scores[label] for label in labels]
+    told, verdicts = [f'`{first}` {scores[first].mean:.2f}'], []
+    for before, label in zip(labels, others):
+        change = compare(scores[label], scores[before], family)
+        told.append(f'`{label}` {scores[label].mean:.2f} ({change.points:+.2f} ± {change.margin:.2f})')
+        verdicts.append(change.verdict)
+    words = f'{"; ".join(told)}, seeds {", ".join(map(str, scores[first].seeds))}'
+    if all(verdict == 'worse' for verdict in verdicts):
+        return words, VERDICTS[True]
+    return words, VERDICTS[False] if 'better' in verdicts else 'not told apart at this scale'
 
 
-def _tell_places(places: dict[str, list[float]]) -> str:
+def _tell_places(places: dict[str, list[float]]) -> tuple[str, str]:
     zeros, circular = (', '.join(f'{100 * share:.0f}' for share in places[key]) for key in ('zeros', 'circular'))
-    return f'{zeros} % with zeros around the maps, {circular} % where the maps go on at the other side'
+    words = f'{zeros} % with zeros around the maps, {circular} % where the maps go on at the other side'
+    return words, VERDICTS[min(places['zeros']) > 0.5 > 0.1 > max(places['circular'])]
 
 
-def _tell_costs(costs: dict[str, dict[str, int]]) -> str:
-    told = []
+def _tell_costs(costs: dict[str, dict[str, int]]) -> tuple[str, str]:
+    told, largest = [], {}
     for name, flops in costs.items():
-        first, *_, last = flops.values()
-        told.append(f'{name} {first / 1e9:.1f} to {last / 1e9:.0f} G, {last / first:.0f}x')
-    return '; '.join(told)
+        first, *_, largest[name] = flops.values()
+        told.append(f'{name} {first / 1e9:.1f} to {largest[name] / 1e9:.0f} G, {largest[name] / first:.0f}x')
+    return '; '.join(told), VERDICTS[largest['pvtv2-b2'] < largest['pvtv2-b2, not pooled'] / 2]
