@@ -24,6 +24,7 @@ third=(train_cfg.max_iters=400 param_scheduler.0.end=40 param_scheduler.1.begin=
 sgd=(optim_wrapper.optimizer.type=SGD optim_wrapper.optimizer.momentum=0.9 optim_wrapper.optimizer.weight_decay=1e-4
     optim_wrapper.clip_grad.max_norm=1)
 lr=optim_wrapper.optimizer.lr
+bfloat16=optim_wrapper.type=vt.CPUAmpOptimWrapper # large transformers take half the time so
 images=train_dataloader.dataset.num_images
 resnet18=work_dirs/reproduce/digits/resnet18_digits_seed-0/epoch_15.pth
 scenes_fpn=work_dirs/reproduce/scenes/fpn_r18_digit-scenes_seed-0/iter_1200.pth
@@ -104,13 +105,13 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             ;;
         survey) # two learn from a table before
             each 0 $(find configs/survey -maxdepth 1 -name '*_digits.py' | grep -v -e _twin- -e _label-file_ | sort) |
-                sed "/distilled\|lv-vit/s#\$# model.teacher_checkpoint=$resnet18#"
+                sed "s/$/ $bfloat16/; /distilled\|lv-vit/s#\$# model.teacher_checkpoint=$resnet18#"
             ;;
         survey-swaps) # each swap behind its base; CaiT with six of its 24 blocks
             each '0 1 2' configs/survey/{swin-tiny,ablations/swin-tiny_lepe,pvt-small,ablations/pvt-small_peg}_digits.py \
                 configs/survey/{deit-small,ablations/deit-small_tokenlearner,cait-s24,ablations/cait-s24_vt-tokens}_digits.py \
                 configs/survey/{vit-tokenlearner,ablations/vit-tokenlearner_fuser}_digits.py |
-                sed "s/$/ ${five_epochs[*]}/; /cait/s/$/ model.backbone.stages.0.depth=6/"
+                sed "s/$/ $bfloat16 ${five_epochs[*]}/; /cait/s/$/ model.backbone.stages.0.depth=6/"
             ;;
         survey-teacher) each 0 configs/baselines/resnet18-half_digits.py ;;
         survey-claims) each '0 1 2' configs/survey/claims/*_digits.py ;; # two of them learn from survey-teacher's
