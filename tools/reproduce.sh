@@ -54,7 +54,8 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
         twin-digits-10e)
             {
                 each '0 1 2 3' $(halves twin-digits)
-                each 0 configs/ablations/*/*_twin-digits.py
+                each '0 1 2' configs/ablations/table[3457]_*/*_twin-digits.py
+                each 0 configs/ablations/table6_*/*_twin-digits.py
             } | sed "s/$/ ${ten_epochs[*]}/"
             ;;
         scenes) each '0 1 2' $(scene_configs digit-scenes) ;;
