@@ -139,14 +139,16 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
         sample-efficiency-search) # of its rates each config has the best one
             for rate in 0.0003 0.001 0.004; do
                 for model in configs/sample_efficiency/*.py; do
-                    row 0 "$(basename "${model%%_2560*}")_$rate" "$model" $images=4096 $lr=$rate
+                    row 0 "$(basename "${model%%_2560*}")_$rate" "$model" $images=4096 $lr=$rate \
+                        val_dataloader.dataset.split=val
                 done
             done
             ;;
         sample-efficiency)
             for number in 1024 4096 16384 65536; do
                 for model in configs/sample_efficiency/*.py; do
-                    row '0 1 2' "$(basename "${model%%_2560*}")_$number" "$model" $images=$number
+                    row '0 1 2' "$(basename "${model%%_2560*}")_$number" "$model" $images=$number \
+                        $(best_rate "$(basename "${model%%_2560*}")")
                 done
             done
             ;;
@@ -186,6 +188,16 @@ variants() { # what else was tried, at the best of these rates
     variant values $relation.type=vt.ValueTransformer
     variant drop-path-0.1 $backbone.drop_path_rate=0.1
     variant groups-4 $backbone.groups=4
+}
+
+best_rate() { # best_rate MODEL: the option of the rate that sample-efficiency-search found for it, once that is trained
+    local records=docs/records/sample-efficiency-search.json
+    [ ! -e $records ] || "$python" - $records "$1" <<'EOF'
+import json, sys
+runs = [run for run in json.load(open(sys.argv[1])) if run['label'].rpartition('_')[0] == sys.argv[2]]
+best = max(runs, key=lambda run: run['metrics']['accuracy/top1'])
+print(f'optim_wrapper.optimizer.lr={best["label"].rpartition("_")[2]}')
+EOF
 }
 
 variant() { # variant ROW OPTION ...

@@ -9,6 +9,7 @@ from vt.errors import UserError
 from vt.registry import DATASETS
 
 MAX_INK = 16  # scikit-learn's images hold 0 to 16
+PER_HAND = 138  # images that a person wrote, about
 
 
 def load_handwriting(split: str, split_seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -29,6 +30,21 @@ def load_handwriting(split: str, split_seed: int = 0) -> tuple[np.ndarray, np.nd
     chosen = np.sort(train if split == 'train' else test)
     images = (digits.images[chosen] * (255 / MAX_INK)).round().astype(np.uint8)
     return images, digits.target[chosen]
+
+
+def load_other_hands(split: str) -> tuple[np.ndarray, np.ndarray]:
+    """As :func:`load_handwriting`, train and test written by different people.
+
+    The file is the test half of the UCI digits: 13 people, one after the other, of about 138 images each. The last two
+    people's are the test; as many images as one wrote are left out before them, since nobody's first is marked.
+    """
+    from sklearn.datasets import load_digits
+
+    if split not in ('train', 'test'):
+        raise UserError(f"split={split!r} is neither 'train' nor 'test'")
+    digits = load_digits()
+    chosen = slice(0, -3 * PER_HAND) if split == 'train' else slice(-2 * PER_HAND, None)
+    return (digits.images[chosen] * (255 / MAX_INK)).round().astype(np.uint8), digits.target[chosen]
 
 
 @DATASETS.register_module()

@@ -9,7 +9,7 @@ from mmpretrain.datasets import BaseDataset
 
 from vt.errors import UserError
 
-SPLITS = dict(train=0, test=1)
+SPLITS = dict(train=0, test=1, val=2)
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels; the last two are one past the object
 
 
@@ -41,7 +41,7 @@ class GeneratedImages(BaseDataset):
 
     Args:
         classes: names of the classes.
-        split: ``'train'`` or ``'test'``.
+        split: ``'train'``, ``'val'``, by which a recipe is chosen, or ``'test'``.
         num_images: length of the data set.
         seed: seed of the images.
         **kwargs: other options of :class:`mmpretrain.datasets.BaseDataset`, such as ``pipeline`` and ``indices``.
@@ -54,11 +54,11 @@ class GeneratedImages(BaseDataset):
         self, classes: Sequence[str], split: str = 'train', num_images: int = 8192, seed: int = 0, **kwargs
     ) -> None:
         if split not in SPLITS:
-            raise UserError(f"split={split!r} is neither 'train' nor 'test'")
+            raise UserError(f'split={split!r} is none of {", ".join(SPLITS)}')
         self.split, self.num_images, self.seed = split, num_images, seed
         self.num_classes = len(classes)
         self.made: dict[int, tuple] = {}
-        super().__init__(ann_file='', metainfo=dict(classes=tuple(classes)), test_mode=split == 'test', **kwargs)
+        super().__init__(ann_file='', metainfo=dict(classes=tuple(classes)), test_mode=split != 'train', **kwargs)
 
     def draw(self, rng: np.random.Generator, label: int) -> Drawn:
         """An image of a class; a subclass says how."""

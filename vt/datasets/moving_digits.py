@@ -12,7 +12,7 @@ from mmpretrain.datasets import BaseDataset
 from vt.errors import UserError
 from vt.registry import DATASETS
 
-from .digits import load_handwriting
+from .digits import load_other_hands
 
 DIGIT = 0.5  # height and width of a digit, in S
 NOISE = 0.03  # standard deviation, each pixel on its own
@@ -35,9 +35,9 @@ class MovingDigits(BaseDataset):
 
     The eight classes of ``'motion'`` are which digit comes first and the direction of each. A video's frames are drawn
     before its class, which then puts them in order: so a frame, and all frames without their order, say nothing about
-    it. ``'digit'`` is the twin: the same frames, and the class is the digit, written by two hands, which any frame
-    tells. A video is made when it is asked for, from ``seed``, the split and its index alone; train and test are
-    written by disjoint hands (the partition of :class:`vt.Digits`).
+    it. ``'digit'`` is the twin: the same frames, and the class is the digit, of which any frame shows an image. A video
+    is made when it is asked for, from ``seed``, the split and its index alone; train and test are written by disjoint
+    hands (:func:`vt.datasets.digits.load_other_hands`).
 
     Samples hold ``frames``, T of ``(S, S, 3)`` uint8, and ``gt_label``, so a pipeline is ``vt.PackClips`` alone.
 
@@ -71,7 +71,7 @@ class MovingDigits(BaseDataset):
             raise UserError(f"MovingDigits: task='{task}' is none of {', '.join(CLASSES)}")
         if num_frames % 2 or num_frames < 4 or size < 16:
             raise UserError(f'MovingDigits: num_frames={num_frames} must be even and 4 or more, size={size} 16 or more')
-        images, labels = load_handwriting(split)
+        images, labels = load_other_hands(split)
         ink = images.astype(np.float32) / 255  # n, 8, 8
         self.ink_by_digit = [ink[labels == digit] for digit in range(10)]
         self.split, self.task, self.seed = split, task, seed
@@ -94,9 +94,9 @@ class MovingDigits(BaseDataset):
 
     def compose(self, rng: np.random.Generator, digit: int) -> list[list[np.ndarray]]:
         """Frames of the upper digit, then of the lower one, each from left to right: T / 2 of ``(S, S, 3)`` uint8."""
-        hands = rng.choice(len(self.ink_by_digit[digit]), size=2, replace=False)
+        two = rng.choice(len(self.ink_by_digit[digit]), size=2, replace=False)
         level, contrast = rng.uniform(0.1, 0.4), rng.uniform(0.4, 0.6)
-        inks = self.ink_by_digit[digit][hands]
+        inks = self.ink_by_digit[digit][two]
         return [self._track(rng, ink, row, level, contrast) for row, ink in enumerate(inks)]
 
     def _track(

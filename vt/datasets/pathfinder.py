@@ -3,6 +3,8 @@
 Sizes are in pixels, angles in radians, colours in 0 to 1.
 """
 
+from collections.abc import Sequence
+
 import cv2
 import numpy as np
 
@@ -16,10 +18,11 @@ DASH = 4.0  # length of a dash
 STEP = 6.0  # from the middle of a dash to the next one's
 TURN = 0.5  # of a dash against the one before, at most
 CLEAR = 4.0  # between the points of dashes of different paths, at least
-SEED_DISTANCE = 20  # between the first dashes of the two long paths, at most
+SEED_DISTANCE = 20  # between an end of the first long path and the start of the second, at most
 DISC = 2  # radius
 NOTHING = np.empty((0, 2))
 Path = list[tuple[np.ndarray, float]]  # middle and angle of each dash
+Ends = tuple[np.ndarray, np.ndarray]  # middles
 LENGTHS = dict(short=4, long=7)  # dashes of the two long paths
 NUM_DISTRACTORS = 8
 TRIES = 30  # for a path, before all begins anew
@@ -33,9 +36,9 @@ class Pathfinder(GeneratedImages):
 
     Linsley et al., Learning long-range spatial dependencies with horizontal gated recurrent units, NeurIPS 2018, in
     64x64 pixels instead of 150x150 (dashes as much shorter). A path grows from a random place, each dash turned a
-    little against the one before; none comes near another. The second long path begins near the first, and distractors
-    have a third as many dashes. Both classes hold the same: two long paths, distractors, two discs on ends of long
-    paths. Only which ends tells them apart.
+    little against the one before; none comes near another. Distractors have a third as many dashes. The second long
+    path begins near an end of the first, and as far from its other end: one disc is on that, the other one on either of
+    the two. So both classes hold the same, the distance of the discs too, and only tracing a path tells them apart.
 
     Args:
         length: ``'short'``, paths of 4 dashes, or ``'long'``, 7.
@@ -53,36 +56,48 @@ class Pathfinder(GeneratedImages):
 
     def draw(self, rng: np.random.Generator, label: int) -> Drawn:
         """Paths, and discs at the ends that ``label`` says."""
-        paths = None
-        while paths is None:
-            paths = self._grow_all(rng)
+        paths, ends = self.grow(rng)
         image = np.zeros((SIZE, SIZE), np.uint8)
         for path in paths:
             for middle, angle in path:
                 _draw_dash(image, middle, angle)
-        first, second = (paths[index] for index in rng.permutation(2))
-        ends = (first[0], first[-1]) if label else (first[-rng.integers(2)], second[-rng.integers(2)])
-        for middle, _ in ends:
+        for middle in ends[label]:
             cv2.circle(image, middle.round().astype(int).tolist(), DISC, 255, -1)
-        return Drawn(image / 255, label, [_box(middle) for middle, _ in ends])
+        return Drawn(image / 255, label, [_box(middle) for middle in ends[label]])
 
-    def _grow_all(self, rng: np.random.Generator) -> list[Path] | None:
-        """The two long paths, then the distractors; None where no more fit."""
+    def grow(self, rng: np.random.Generator) -> tuple[list[Path], Sequence[Ends]]:
+        """The two long paths and the distractors, and where the discs of either class are."""
+        grown = None
+        while grown is None:
+            grown = self._grow_two(rng)
+        paths, taken, ends = grown
+        return paths + self._grow_distractors(rng, taken), ends
+
+    def _grow_two(self, rng: np.random.Generator) -> tuple[list[Path], np.ndarray, Sequence[Ends]] | None:
+        """The two long paths, their points, and the discs of each class; None where they don't fit."""
         first = _grow(rng, rng.uniform(DASH, SIZE - DASH, 2), self.length, NOTHING)
         if first is None:
             return None
-        paths, taken = [first[0]], first[1]
-        for number, length in ((2, self.length), (2 + NUM_DISTRACTORS, max(1, self.length // 3))):
-            for _ in range(TRIES):
-                if len(paths) < number:
-                    near = paths[0][0][0] + rng.uniform(-SEED_DISTANCE, SEED_DISTANCE, 2)
-                    anywhere = rng.uniform(DASH, SIZE - DASH, 2)
-                    grown = _grow(rng, near if number == 2 else anywhere, length, taken)
-                    if grown is not None:
-                        paths.append(grown[0])
-                        taken = np.vstack([taken, grown[1]])
-            if len(paths) < 2:
-                return None
+        path, taken = first
+        near, far = (path[end][0] for end in rng.permutation([0, -1]))
+        widest = 2 * np.arcsin(min(1.0, SEED_DISTANCE / 2 / np.hypot(*(near - far))))
+        for _ in range(TRIES):
+            start = far + _turned(near - far, rng.uniform(-widest, widest))
+            second = _grow(rng, start, self.length, taken)
+            if second is not None:
+                return [path, second[0]], np.vstack([taken, second[1]]), ((far, start), (far, near))
+        return None
+
+    def _grow_distractors(self, rng: np.random.Generator, taken: np.ndarray) -> list[Path]:
+        """As many as fit."""
+        paths = []
+        for _ in range(TRIES):
+            grown = _grow(rng, rng.uniform(DASH, SIZE - DASH, 2), max(1, self.length // 3), taken)
+            if grown is not None:
+                paths.append(grown[0])
+                taken = np.vstack([taken, grown[1]])
+            if len(paths) == NUM_DISTRACTORS:
+                break
         return paths
 
 
@@ -121,6 +136,11 @@ def _draw_dash(image: np.ndarray, middle: np.ndarray, angle: float) -> np.ndarra
     """Draw a dash into an image, which is returned."""
     ends = [(16 * (middle + side * DASH / 2 * _direction(angle))).round().astype(int).tolist() for side in (-1, 1)]
     return cv2.line(image, *ends, 255, 1, cv2.LINE_AA, 4)
+
+
+def _turned(x: np.ndarray, angle: float) -> np.ndarray:
+    (cosine, sine), (column, row) = _direction(angle), x
+    return np.array([cosine * column - sine * row, sine * column + cosine * row])
 
 
 def _direction(angle: float | np.ndarray) -> np.ndarray:

@@ -14,8 +14,8 @@ from vt.registry import DATASETS
 from .generated import Box, Drawn, GeneratedImages
 
 SIZE = 64  # of a problem's image, both ways; half of the published one
-RADII = {1: 10, 7: 8}  # of a shape, by problem: half of the published ones
-HOLE = 0.25  # inner radius of the ring that holds a shape's outline, in its outer one
+RADII = {1: 13.125, 7: 10.5}  # of a shape, by problem: half of the published generator's, 26.25 and 21 in 128 pixels
+HOLES = {1: 1.25, 7: 1.0}  # inner radius of the ring that holds a shape's outline; half of 2.5 and 2
 GAP = 2  # an outline's points lie closer than this
 MARGIN = 1  # that is kept free around each shape
 JUMP = 0.2  # of an edge's middle, in the edge's length
@@ -50,6 +50,7 @@ class SVRT(GeneratedImages):
         if problem not in self.CLASSES:
             raise UserError(f'SVRT: problem={problem} is none of {", ".join(map(str, self.CLASSES))}')
         self.problem = problem
+        self.ring = HOLES[problem], RADII[problem]
         super().__init__(self.CLASSES[problem], **kwargs)
 
     def draw(self, rng: np.random.Generator, label: int) -> Drawn:
@@ -57,7 +58,7 @@ class SVRT(GeneratedImages):
         number = NUM_SHAPES[self.problem]
         alike = (2 if label else 1) if self.problem == 1 else (3 if label else 2)  # in a row are the same
         while True:
-            outlines = [draw_outline(rng, RADII[self.problem]) for _ in range(number // alike)]
+            outlines = [draw_outline(rng, *self.ring) for _ in range(number // alike)]
             placed = place_outlines(rng, [outlines[index // alike] for index in range(number)])
             if placed is not None:
                 break
@@ -66,9 +67,8 @@ class SVRT(GeneratedImages):
         return Drawn(image, label, [_box(points) for points in placed])
 
 
-def draw_outline(rng: np.random.Generator, radius: float) -> np.ndarray:
+def draw_outline(rng: np.random.Generator, inner: float, radius: float) -> np.ndarray:
     """Points ``(n, 2)`` of a closed outline around the origin, each nearer than ``GAP`` to the next one, turned."""
-    inner = HOLE * radius
     while True:
         corners = np.array([_corner(rng, radius, inner) * signs for signs in ((1, 1), (-1, 1), (-1, -1), (1, -1))])
         points = corners

@@ -9,7 +9,7 @@ import numpy as np
 from vt.errors import UserError
 from vt.registry import DATASETS
 
-from .generated import SPLITS, Box, Drawn, GeneratedImages
+from .generated import Box, Drawn, GeneratedImages
 
 SIZE = 64  # of an image, both ways
 STRIP = 8  # its upper rows, which hold the question
@@ -53,7 +53,7 @@ class SortOfCLEVR(GeneratedImages):
 
     def label_of(self, index: int) -> int:
         """The class of an image: the answer, which follows from the scene."""
-        return self._scene(np.random.default_rng((self.seed, SPLITS[self.split], index)))[-1]
+        return self._scene(self.stream(index))[-1]
 
     def draw(self, rng: np.random.Generator, label: int) -> Drawn:
         """The scene of a stream of random numbers, whose answer is ``label``, and the question above it."""

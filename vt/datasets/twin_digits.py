@@ -20,12 +20,13 @@ NOISE = 0.05  # standard deviation, each pixel on its own
 class TwinDigits(GeneratedImages):
     """Which digit stands there twice? One in each quarter of a 32x32 image; two are alike, the others differ.
 
-    The two are written by different hands, so their pixels don't match: all four have to be read, and far places
-    compared. Place, size and contrast are random. Train and test are written by disjoint hands (the partition of
+    The two are different images of handwriting, so their pixels don't match: all four have to be read, and far places
+    compared. Place, size and contrast are random. Train and test have no handwriting in common (the partition of
     :class:`vt.Digits`).
 
     Args:
-        split, num_images, seed, others: as in :class:`vt.datasets.generated.GeneratedImages`.
+        split: ``'train'`` or ``'test'``.
+        num_images, seed, others: as in :class:`vt.datasets.generated.GeneratedImages`.
 
     Raises:
         UserError: ``split`` has another value.
