@@ -207,6 +207,8 @@ EVERY = pytest.mark.parametrize(
         dict(version=2, num_frames=None, class_tokens=0),
         dict(pooling='max', kernel='s+1', skip='raw'),
         dict(pooling='average', kernel='2s+1', skip='none', position=dict(type='vt.AbsolutePosition')),
+        dict(pooling='max', kernel='s'),
+        dict(pooling='average', kernel=4, class_tokens=0, num_frames=None),
     ],
 )
 
@@ -230,7 +232,10 @@ def test_a_model_is_pickled_and_takes_other_sizes(options):
     with torch.no_grad():
         outs = model(clip(1, frames and 7, (45, 70)))
     for stage, out in enumerate(outs):
-        sides = [-(-side // 2 ** (2 + stage)) for side in (45, 70)]
+        round_up = 1 if options.get('kernel') in ('s', 4) else -1  # even kernels leave out the last of an odd side
+        sides = [-(-side // 4) for side in (45, 70)]
+        for _ in range(stage):
+            sides = [round_up * (round_up * side // 2) for side in sides]
         assert out.shape == (1, model.stages[stage].out_channels, *([4] if frames else []), *sides)
         assert out.isfinite().all()
 
@@ -346,6 +351,14 @@ def test_weights_of_another_clip_and_image_size_load(version, tmp_path):
         (dict(pooling='median'), "mode='median' is not one of convolution, max, average"),
         (dict(kernel='4s'), "kernel='4s' is neither"),
         (dict(image_size=8, kernel='s'), 'a grid of 2x2 tokens is smaller than the kernel'),
+        (dict(kernel=0), r'kernel=\(0, 0\) must be 1 or more'),
+        (dict(arch=None), 'arch=None is neither a name nor a dict'),
+        (dict(arch=dict(channels=8)), 'is neither a name nor a dict with channels and depths'),
+        (dict(num_frames=0), 'num_frames=0 must be 1 or more'),
+        (
+            dict(arch=dict(channels=8, depths=(1, 1), query_stride=3), image_size=36),
+            'of a grid of 9x9 the queries are 3x3',
+        ),
         (dict(skip='half'), "skip='half' is not one of normalised, raw, none"),
         (dict(class_tokens=0, out_type='class_tokens'), 'the last stage has no class token'),
         (dict(out_type='mean'), "out_type='mean' is not one of"),

@@ -6,13 +6,14 @@ import pytest
 import torch
 from mmengine.registry import init_default_scope
 from mmpretrain.models import ConvNeXt, ResNet
+from mmpretrain.models.backbones.resnet import BasicBlock, Bottleneck
 from mmpretrain.registry import MODELS
 from torch import nn
 
 import vt
 from vt.analysis.complexity.counting import count_complexity
 from vt.errors import UserError
-from vt.models import VTBackbone, VTResNet
+from vt.models import VTBackbone, VTModule, VTResNet
 from vt.models.backbones.map_scale import predict_rms
 from vt.models.backbones.vt_stage import MAP_RMS, VTStage
 
@@ -210,6 +211,9 @@ def test_modules_start_calmly_on_a_map_of_any_scale(name, scale):
     [
         (dict(out_type='maps'), "out_type='maps' is neither"),
         (dict(num_modules=0), 'num_modules=0 must be at least 1'),
+        (dict(out_indices=(-3,)), r'out_indices=\(-3,\) must count maps from 0'),
+        (dict(out_indices=()), r'out_indices=\(\) must count maps'),
+        (dict(frozen_stages=7), 'frozen_stages=7 is none of -1, 0 the backbone'),
         (dict(drop=('layer5',)), "drop='layer5' is no part of the backbone, which has conv1, bn1, relu, layer1"),
     ],
 )
@@ -327,12 +331,25 @@ def test_frozen_stages_hold_their_modules(places, frozen_stages):
     assert not part.training
 
 
-def test_layer_wise_rates_count_modules_as_blocks_of_their_stage():
-    model = VTResNet(50, **SMALL, places=('after_layer2', 'layer4'))
-    depth = {name: model.get_layer_depth(f'backbone.{name}', 'backbone.')[0] for name, _ in model.named_parameters()}
-    blocks = [depth[name] for name in ('layer2.0.conv1.weight', 'layer2.3.conv1.weight', 'layer2.4.0.tokenizer.weight')]
-    assert blocks == sorted(blocks)
-    assert depth['layer2.4.0.tokenizer.weight'] < depth['layer3.5.conv1.weight'] < depth['layer4.0.tokenizer.weight']
+@pytest.mark.parametrize('depth', [18, 34, 50, 101])
+@pytest.mark.parametrize(
+    'places', [('layer4',), ('after_layer2', 'layer4'), ('layer2', 'after_layer3'), ('layer3', 'layer4')]
+)
+def test_layer_wise_rates_count_every_block_and_module(depth, places):
+    """One after the other, in the order of the network; their number is told without the backbone's own names."""
+    model = VTResNet(depth, **SMALL, places=places, out_type='featmap')
+    found = {name: model.get_layer_depth(f'backbone.{name}', 'backbone.') for name, _ in model.named_parameters()}
+    blocks = [part for part in model.modules() if isinstance(part, (BasicBlock, Bottleneck, VTModule))]
+    (number,) = {number for _, number in found.values()}
+    assert number == len(blocks) + 2
+    own = [{found[f'{name}.{key}'][0] for key, _ in part.named_parameters()}
+           for name, part in model.named_modules() if part in blocks]  # fmt: skip
+    assert own == [{index} for index in range(1, len(blocks) + 1)]
+    assert found['conv1.weight'][0] == found['bn1.weight'][0] == 0
+    for name in found:
+        if name.startswith('layer3.0.weight'):  # the convolution before modules
+            assert found[name] == found['layer3.2.0.tokenizer.weight']
+    assert model.get_layer_depth('head.fc.weight', 'backbone.') == (number - 1, number)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ Fan et al., Multiscale Vision Transformers, ICCV 2021, section 3.2. Letters: N b
 grid before and P' behind the block, C channels.
 """
 
-from torch import Tensor, nn
+from torch import Tensor, cat, nn
 
 from vt.errors import UserError
 from vt.registry import MODELS
 
 from .block import Branch
-from .grid import Size
+from .grid import Size, split_class_tokens, to_map, to_tokens
 from .token_pooling import TokenPooling
 
 SKIPS = ('normalised', 'raw', 'none')
@@ -37,7 +37,7 @@ class MultiscaleBlock(nn.Module):
         **branch: options of :class:`vt.models.block.Branch`.
 
     Raises:
-        UserError: an unknown half or skip.
+        UserError: an unknown half or skip; queries that a skip of the paper's kernel does not reach.
     """
 
     def __init__(
@@ -65,6 +65,12 @@ class MultiscaleBlock(nn.Module):
         self.attention = Branch(attend, channels, **branch)
         self.feed_forward = Branch(feed, inner, **branch)
         self.pool_skip = TokenPooling(attend.pool_query.stride, 's+1', 'max')
+        passing, wanted = self.pool_skip.out_size(size), attend.out_size(size)
+        if any(own < side for own, side in zip(passing, wanted)):
+            raise UserError(
+                f'MultiscaleBlock: of a grid of {_told(size)} the queries are {_told(wanted)}, and what passes by, '
+                f'pooled with a kernel of s+1, is {_told(passing)}; take another stride or kernel of the queries'
+            )
         grows = self.out_channels != channels
         self.grows = dict(attention=grows and grow_in == 'attention', feed_forward=grows and grow_in == 'feed_forward')
         self.skip = skip
@@ -77,9 +83,18 @@ class MultiscaleBlock(nn.Module):
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P', out_channels)``."""
         passed, added = self._half('attention', x, size)
-        x = added if passed is None else self.pool_skip(passed, size) + added
+        x = added if passed is None else self._pool_skip(passed, size) + added
         passed, added = self._half('feed_forward', x, self.out_size(size))
         return added if passed is None else passed + added
+
+    def _pool_skip(self, x: Tensor, size: Size) -> Tensor:
+        """What passes by, as many tokens as there are queries: of an odd side their even kernels leave the last out."""
+        pooled, own, wanted = self.pool_skip(x, size), self.pool_skip.out_size(size), self.out_size(size)
+        if own == wanted:
+            return pooled
+        classes, tokens = split_class_tokens(pooled, own)
+        cropped = to_map(tokens, own)[(..., *(slice(side) for side in wanted))]
+        return cat([classes, to_tokens(cropped)], dim=1)
 
     def _half(self, name: str, x: Tensor, size: Size) -> tuple[Tensor | None, Tensor]:
         """What passes a half by, and what it adds."""
@@ -89,3 +104,7 @@ class MultiscaleBlock(nn.Module):
         if not self.grows[name]:
             return x, added
         return self.project(normed if self.skip == 'normalised' else x) if self.project is not None else None, added
+
+
+def _told(size: Size) -> str:
+    return 'x'.join(map(str, size))

@@ -116,4 +116,6 @@ def kernel_sides(kernel: int | str | Sequence[int], stride: Sequence[int]) -> Si
     sides = (kernel,) * len(stride) if isinstance(kernel, int) else tuple(kernel)
     if len(sides) != len(stride):
         raise UserError(f'TokenPooling: kernel={sides} has {len(sides)} sides, stride={tuple(stride)} {len(stride)}')
+    if min(sides) < 1:
+        raise UserError(f'TokenPooling: kernel={sides} must be 1 or more')
     return sides

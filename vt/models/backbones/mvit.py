@@ -72,6 +72,10 @@ class MViT(TokenBackbone):
     ) -> None:
         if isinstance(arch, str) and arch not in SIZES:
             raise UserError(f'MViT: arch={arch!r} is not one of {", ".join(SIZES)}')
+        if not isinstance(arch, (str, dict)) or (isinstance(arch, dict) and not {'channels', 'depths'} <= arch.keys()):
+            raise UserError(f'MViT: arch={arch!r} is neither a name nor a dict with channels and depths')
+        if num_frames is not None and num_frames < 1:
+            raise UserError(f'MViT: num_frames={num_frames} must be 1 or more, or None for images')
         given = dict(key_value_stride=key_value_stride, adaptive=adaptive, pooling=pooling, kernel=kernel)
         given |= dict(relative=relative, residual=residual, skip=skip)
         options = dict(SIZES[arch] if isinstance(arch, str) else arch)

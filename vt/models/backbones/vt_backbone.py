@@ -95,6 +95,12 @@ class VTBackbone(BaseBackbone):
         require_out_type('VTBackbone', out_type)
         if num_modules < 1:
             raise UserError(f'VTBackbone: num_modules={num_modules} must be at least 1')
+        if not out_indices or min(out_indices) < -1:
+            raise UserError(f'VTBackbone: out_indices={tuple(out_indices)} must count maps from 0, or be -1, the last')
+        if not -1 <= frozen_stages <= 1:
+            raise UserError(
+                f'VTBackbone: frozen_stages={frozen_stages} is none of -1, 0 the backbone, 1 the modules too'
+            )
         self.backbone = MODELS.build(backbone)
         for name in drop:
             _leave_out(self.backbone, name)

@@ -30,8 +30,7 @@ class VTResNet(ResNet):
     """MMPretrain's ResNet up to stage 4, then VT modules on the stage-4 map (stride 16).
 
     The first module's tokenizer has learned filters, the later ones make theirs from the tokens before. The modules
-    are ``layer4``, where ResNet keeps its last stage, so that freezing and layer-wise rates count stages as they do
-    there.
+    are ``layer4``, where ResNet keeps its last stage, so that freezing counts stages as it does there.
 
     ``places`` puts modules elsewhere. In the place of an earlier stage they stand on the map that the stage would make:
     a 1x1 convolution and a normalisation, as of ResNet's shortcuts, give it the stage's width and stride. Behind a
@@ -227,10 +226,36 @@ class VTResNet(ResNet):
             )
         return super().forward(x)
 
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay.
+
+        The stem is layer 0, each block and each module one more, in the order of the network; what a module's place
+        has before it counts as the first module. What comes behind the backbone is the last layer.
+        """
+        layers = [name for layer in self.res_layers for name in _layers_of(layer, getattr(self, layer))]
+        num_layers = len(layers) + 2
+        if not param_name.startswith(prefix):
+            return num_layers - 1, num_layers
+        name = param_name.removeprefix(prefix)
+        own = [index for index, layer in enumerate(layers, 1) if name.startswith(f'{layer}.')]
+        stage = [index for index, layer in enumerate(layers, 1) if layer.split('.')[0] == name.split('.')[0]]
+        return next(iter(own or stage), 0), num_layers
+
     def train(self, mode: bool = True) -> 'VTResNet':
         """Switch modes; frozen stages stay in evaluation mode."""
         super().train(mode)
         return self
+
+
+def _layers_of(name: str, stage: nn.Module) -> list[str]:
+    """Names of a stage's blocks and modules, in their order."""
+    names = []
+    for index, part in enumerate(stage):
+        if isinstance(part, VTStage):
+            names += _layers_of(f'{name}.{index}', part)
+        elif any(part.children()):  # no convolution or normalisation before modules
+            names.append(f'{name}.{index}')
+    return names
 
 
 def _check(
