@@ -1,5 +1,7 @@
 """Every decoder that is installed gives exactly the frames that were written, in any order."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from video.written_videos import SIZE, draw, write
@@ -36,6 +38,29 @@ def test_frames_are_those_written(name, codec, tolerance, decoder, tmp_path):
             assert np.abs(frame.astype(int) - expected[index]).mean() <= tolerance
             others = [np.abs(frame.astype(int) - other).mean() for other in expected]
             assert np.argmin(others) == index
+
+
+@pytest.mark.parametrize('suffix', ['.mkv', '.mp4'])
+def test_frames_that_are_not_evenly_spaced_are_counted_one_by_one(suffix, decoder, tmp_path):
+    av = pytest.importorskip('av')
+    if (decoder, suffix) == ('opencv', '.mkv'):
+        pytest.skip('OpenCV estimates how many frames such a file has')
+    expected, moments = draw(30), np.cumsum([40, 15, 90, 33, 1] * 6)
+    with av.open(tmp_path / f'a{suffix}', 'w') as container:
+        stream = container.add_stream('mpeg4', rate=25)
+        stream.height, stream.width = SIZE
+        stream.pix_fmt, stream.bit_rate = 'yuv420p', 2_000_000
+        stream.codec_context.time_base = Fraction(1, 1000)
+        for image, moment in zip(expected, moments):
+            frame = av.VideoFrame.from_ndarray(image, format='bgr24')
+            frame.pts, frame.time_base = int(moment), Fraction(1, 1000)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    video = open_video(tmp_path / f'a{suffix}', decoder)
+    assert video.num_frames == 30
+    for indices in ([29], [3, 4, 11], [0, 17, 17, 28]):
+        for frame, index in zip(video.read(indices), indices, strict=True):
+            assert np.argmin([np.abs(frame.astype(int) - other).mean() for other in expected]) == index
 
 
 def test_a_frame_that_comes_twice_is_two_arrays(decoder, tmp_path):

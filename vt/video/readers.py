@@ -95,30 +95,32 @@ class PyAVVideo:
         self.stream.codec_context.thread_count = 1
         self.fps = float(self.stream.average_rate or 0)
         self.size = self.stream.height, self.stream.width
-        self.num_frames = self.stream.frames or sum(bool(packet.size) for packet in self.container.demux(self.stream))
+        # When each frame is shown: nothing is decoded for it, and frames need not be evenly spaced.
+        self.times = sorted(packet.pts for packet in self.container.demux(self.stream) if packet.pts is not None)
+        self.num_frames = len(self.times)
+        if self.num_frames < 0.95 * self.stream.frames:
+            raise FileError(f'{self.num_frames} of its {self.stream.frames} frames are there: it is damaged or cut off')
 
     def read(self, indices: Sequence[int]) -> list[np.ndarray]:
         frames: dict[int, np.ndarray] = {}
         coming, position = iter(()), FORWARD * -2
         for index in sorted(set(indices)):
-            if index >= position + FORWARD:
-                coming = self._numbered(index)
-            for position, frame in coming:  # noqa: B007 - the next index goes on from here
-                if position >= index:
-                    break
-            if position != index:
+            if index >= self.num_frames:
                 raise FileError(_undecodable(index, self.num_frames))
+            if index >= position + FORWARD:
+                coming = self._from(index)
+            frame = next((frame for frame in coming if frame.pts is not None and frame.pts >= self.times[index]), None)
+            if frame is None or frame.pts != self.times[index]:
+                raise FileError(_undecodable(index, self.num_frames))
+            position = index
             frames[index] = frame.to_ndarray(format='bgr24')
         return _in_order(frames, indices)
 
-    def _numbered(self, index: int) -> Iterator[tuple]:
-        """Frames and their numbers, from the last key frame before a number on."""
-        second = 1 / self.stream.time_base
-        start = self.stream.start_time or 0
+    def _from(self, index: int) -> Iterator:
+        """Frames from the last key frame before a number on."""
         try:
-            self.container.seek(start + int(index / self.stream.average_rate * second), stream=self.stream)
-            for frame in self.container.decode(self.stream):
-                yield round((frame.pts - start) / second * self.stream.average_rate), frame
+            self.container.seek(self.times[index], stream=self.stream)
+            yield from self.container.decode(self.stream)
         except self.error:  # the caller says which frame is not there
             return
 
