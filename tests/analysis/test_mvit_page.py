@@ -1,27 +1,22 @@
-"""The page on multiscale vision transformers: its tables are those of the configs, and every config is in one."""
+"""The page of multiscale vision transformers: its table of speeds."""
 
 import json
-import shutil
+from dataclasses import fields
 
-import pytest
-from tool_runner import ROOT
-
-from vt.analysis.mvit_page import write_page
-
-PAGE = ROOT / 'docs/mvit.md'
+from vt.analysis.mvit_page import SPEEDS, describe_speeds
+from vt.analysis.speed.measurement import BenchmarkRecord, Measurement
 
 
-@pytest.mark.slow
-def test_the_tables_are_those_of_the_configs(tmp_path):
-    page = shutil.copy(PAGE, tmp_path / PAGE.name)
-    write_page(page, ROOT)
-    assert page.read_text() == PAGE.read_text()
-
-
-def test_every_config_of_kinetics_and_imagenet_has_a_row():
-    published = json.loads(PAGE.with_suffix('.json').read_text())
-    configs = {
-        str(path.relative_to(ROOT / 'configs/mvit').with_suffix('')) for path in (ROOT / 'configs/mvit').rglob('*.py')
-    }
-    rows = published['models'].keys() | published['ablations'].keys()
-    assert {name for name in configs if name.split('_')[-1].startswith(('k400', 'k600', 'in1k'))} == rows
+def test_speeds_are_beside_those_of_the_first_model(tmp_path):
+    entry = dict.fromkeys([field.name for field in fields(Measurement)]) | dict(part='whole', size=[16, 224, 224])
+    results = [
+        entry | dict(model=model, kind=kind, batch_size=2, seconds=[9.0, factor * seconds, 0.1], peak_memory=memory)
+        for kind, factor in dict(inference=1, training=4).items()
+        for model, seconds, memory in [('ours', 0.5, 100), ('theirs', 0.75, 200), ('vit', 0.25, 50)]
+    ]
+    (tmp_path / SPEEDS).mkdir(parents=True)
+    record = dict.fromkeys([field.name for field in fields(BenchmarkRecord)]) | dict(results=results)
+    (tmp_path / SPEEDS / 'video_cpu.json').write_text(json.dumps(record))
+    first, second = describe_speeds(tmp_path)
+    assert [*first.values()] == ['ours', 'theirs', '2 of 16x224x224', '4', '1.50x', '0.50x', '1', '1.50x', '0.50x']
+    assert [second['beside'], second['faster, inference'], second['its memory, training']] == ['vit', '0.50x', '2.00x']

@@ -12,9 +12,11 @@ from mmengine.config import Config
 from mmpretrain.registry import MODELS
 
 from .complexity.counting import Complexity, count_complexity
+from .speed.measurement import KINDS, describe_size, read_record
 from .tables import insert, to_markdown
 
 CONFIG = 'configs/mvit/{}.py'
+SPEEDS = 'docs/benchmarks/mvit'  # as tools/benchmark_mvit.sh writes them
 
 
 @cache
@@ -51,8 +53,31 @@ def describe(root: Path, models: dict[str, dict], names: tuple[str, ...]) -> lis
     return rows
 
 
+def describe_speeds(root: Path) -> list[dict[str, str]]:
+    """A row for each model that was measured beside one of ours: how many times faster ours is, and how much smaller."""
+    rows = []
+    for path in sorted((root / SPEEDS).glob('*.json')):
+        results = read_record(path).results
+        own, *others = dict.fromkeys(entry.model for entry in results)
+        found = {(entry.kind, entry.model): entry for entry in results}
+        for other in others:
+            row = dict(model=own, beside=other, size=f'{results[0].batch_size} of {describe_size(results[0].size)}')
+            for kind in KINDS:
+                ours, theirs = found[kind, own], found[kind, other]
+                per_second = ours.batch_size / ours.median
+                row |= {
+                    f'{kind}, a second': f'{per_second:.3g}',
+                    f'faster, {kind}': f'{theirs.median / ours.median:.2f}x',
+                    f'its memory, {kind}': f'{ours.peak_memory / theirs.peak_memory:.2f}x',
+                }
+            rows.append(row)
+    return rows
+
+
 def write_page(page: Path, root: Path) -> None:
     """Write the page's tables, of what ``docs/mvit.json`` below ``root`` holds."""
     published = json.loads((root / 'docs/mvit.json').read_text())
     insert(page, 'mvit models', to_markdown(describe(root, published['models'], ('title',))))
     insert(page, 'mvit ablations', to_markdown(describe(root, published['ablations'], ('table', 'change'))))
+    if speeds := describe_speeds(root):
+        insert(page, 'mvit speed', to_markdown(speeds))
