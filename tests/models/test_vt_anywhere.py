@@ -4,10 +4,13 @@ from itertools import pairwise
 
 import pytest
 import torch
+from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmpretrain.models import ConvNeXt, ResNet
 from mmpretrain.models.backbones.resnet import BasicBlock, Bottleneck
 from mmpretrain.registry import MODELS
+from survey_backbones import read as read_config
+from tool_runner import ROOT
 from torch import nn
 
 import vt
@@ -17,6 +20,7 @@ from vt.models import VTBackbone, VTModule, VTResNet
 from vt.models.backbones.map_scale import predict_rms
 from vt.models.backbones.vt_stage import MAP_RMS, VTStage
 
+PAGE = ROOT / 'docs/where.md'
 SMALL = dict(num_tokens=4, token_channels=32)
 PATCHES = [dict(type='vt.PatchEmbed', kernel_size=size, stride=size) for size in (4, 2, 2)]
 REDUCED = dict(reduce=dict(type='vt.StridedReduction', ratio=2))
@@ -88,6 +92,39 @@ def test_a_backbone_without_its_last_stage_costs_less_and_keeps_no_idle_part(nam
     before, after = (count_complexity(part, images[:1]) for part in (build_whole(name), model.backbone))
     assert after.flops < before.flops
     assert after.parameters < 0.8 * before.parameters
+
+
+# Of each config in vt_anywhere what its whole backbone has otherwise.
+WHOLE = {
+    'vt-convnext-atto': (dict(out_indices=[3]), 320),
+    'vt-swin-small': (
+        dict(
+            out_indices=(3,),
+            arch=dict(embed_dims=48, depths=[2, 2, 4, 2], num_heads=[2, 4, 8, 16]),
+            window_size=[4, 4, 4, 2],
+        ),
+        384,
+    ),
+    'vt-regnetx-400mf': (dict(out_indices=(3,)), 384),
+    'vt-pvtv2-b0': (dict(), 256),
+}
+
+
+@pytest.mark.parametrize('name', WHOLE)
+def test_the_page_tells_what_a_backbone_costs_with_its_last_stage_and_without(name):
+    model = Config.fromfile(ROOT / f'configs/vt_anywhere/{name}_digits.py').model.to_dict()
+    options, channels = WHOLE[name]
+    backbone = model['backbone']['backbone'] | options
+    if 'stages' in backbone:
+        fourth = read_config('pvtv2-b2').backbone.to_dict()['stages'][3]
+        backbone['stages'] = [*backbone['stages'], fourth | dict(channels=256, depth=2)]
+    head = model['head'] | dict(in_channels=channels)
+    whole = model | dict(backbone=backbone, neck=dict(type='GlobalAveragePooling'), head=head)
+    images = torch.zeros(1, 3, 64, 64)
+    before, after = (count_complexity(MODELS.build(each), images, mode='tensor') for each in (whole, model))
+    cells = [before.flops / 1e6, after.flops / 1e6, before.parameters / 1e6, after.parameters / 1e6]
+    row = next(line for line in PAGE.read_text().splitlines() if f'{name}_digits.py) |' in line)
+    assert [float(cell) for cell in row.split('|')[2:6]] == pytest.approx(cells, abs=0.05)
 
 
 @pytest.mark.parametrize('name', ['convnext', 'swin', 'regnet', 'pvt'])

@@ -54,7 +54,7 @@ def describe(root: Path, models: dict[str, dict], names: tuple[str, ...]) -> lis
 
 
 def describe_speeds(root: Path) -> list[dict[str, str]]:
-    """A row for each model that was measured beside one of ours: how many times faster ours is, and how much smaller."""
+    """A row for each model that was measured beside one of ours: how many times faster and smaller ours is."""
     rows = []
     for path in sorted((root / SPEEDS).glob('*.json')):
         results = read_record(path).results
