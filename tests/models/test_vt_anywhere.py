@@ -101,7 +101,7 @@ WHOLE = {
         dict(
             out_indices=(3,),
             arch=dict(embed_dims=48, depths=[2, 2, 4, 2], num_heads=[2, 4, 8, 16]),
-            window_size=[4, 4, 4, 2],
+            stage_cfgs=[{}, {}, {}, dict(block_cfgs=dict(window_size=2))],  # whose map is 2x2
         ),
         384,
     ),
