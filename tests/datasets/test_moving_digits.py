@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from vt.datasets import MovingDigits
-from vt.datasets.moving_digits import CLASSES, MOTIONS
+from vt.datasets.digits import load_other_hands
+from vt.datasets.moving_digits import MOTIONS
 from vt.errors import UserError
 
 
@@ -66,7 +68,7 @@ def test_order_tells_the_class_and_its_loss_loses_it():
 
 
 def test_the_twin_has_the_same_frames_and_the_digit_as_its_class():
-    motion, digit = (MovingDigits(num_videos=300, task=task) for task in CLASSES)
+    motion, digit = (MovingDigits(num_videos=300, task=task) for task in ('motion', 'digit'))
     for index in range(5):
         assert np.array_equal(motion.get_data_info(index)['frames'], digit.get_data_info(index)['frames'])
     assert (len(motion.metainfo['classes']), len(digit.metainfo['classes'])) == (8, 10)
@@ -80,6 +82,36 @@ def test_the_twin_has_the_same_frames_and_the_digit_as_its_class():
         [np.ptp(f) for track in inked.compose(np.random.default_rng(0), d) for f in track] for d in (4, 5)
     )
     assert min(with_ink) > max(without)
+
+
+@pytest.mark.parametrize('num_frames', [8, 16])
+def test_a_fast_digit_turns_back_in_the_same_frames(num_frames):
+    slow, speed = (MovingDigits(num_videos=40, num_frames=num_frames, task=task) for task in ('motion', 'speed'))
+    seen = set()
+    for index in range(40):
+        info, other = speed.get_data_info(index), slow.get_data_info(index)
+        assert as_set(info['frames']) == as_set(other['frames'])
+        frames = np.stack(info['frames'])[..., 0].astype(float)
+        ink = np.clip(frames - np.median(frames, axis=(1, 2), keepdims=True) - 30, 0, None)
+        half = frames.shape[1] // 2
+        columns = (ink.sum(1) * np.arange(frames.shape[2])).sum(1) / ink.sum((1, 2))
+        fast, upper = [], ink[:, :half].sum((1, 2)) > ink[:, half:].sum((1, 2))
+        for here in (upper, ~upper):
+            steps = np.diff(columns[here])
+            fast.append(steps.max() > 0.5 and steps.min() < -0.5)
+        assert info['gt_label'] == 2 * fast[0] + fast[1]
+        seen.add(info['gt_label'])
+    assert seen == {0, 1, 2, 3}
+
+
+def test_the_last_hands_write_the_test():
+    (train, labels), (test, others) = load_other_hands('train'), load_other_hands('test')
+    assert (len(train), len(test)) == (1797 - 3 * 138, 2 * 138)
+    images, _ = load_digits(return_X_y=True)
+    assert np.array_equal(train[0], (images[0].reshape(8, 8) * 255 / 16).round())
+    assert np.array_equal(test[-1], (images[-1].reshape(8, 8) * 255 / 16).round())
+    assert np.bincount(labels).min() > 100
+    assert np.bincount(others).min() > 20
 
 
 def test_train_and_test_are_written_by_disjoint_hands():
@@ -99,7 +131,7 @@ def test_odd_sizes(size):
     ('options', 'message'),
     [
         (dict(split='val'), "split='val' is neither 'train' nor 'test'"),
-        (dict(task='speed'), "task='speed' is none of motion, digit"),
+        (dict(task='place'), "task='place' is none of motion, digit, speed"),
         (dict(num_frames=7), 'num_frames=7 must be even'),
         (dict(size=8), 'size=8 16 or more'),
     ],

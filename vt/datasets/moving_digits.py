@@ -17,7 +17,7 @@ from .digits import load_other_hands
 DIGIT = 0.5  # height and width of a digit, in S
 NOISE = 0.03  # standard deviation, each pixel on its own
 SPLITS = dict(train=0, test=1)
-SHUFFLED = 2  # the stream of random numbers that shuffles frames
+SHUFFLED, SPEEDS = 2, 3  # the streams of random numbers that shuffle frames and choose speeds
 MOTIONS = [
     (first, directions)
     for first in ('top', 'bottom')
@@ -26,6 +26,7 @@ MOTIONS = [
 CLASSES = dict(
     motion=tuple(f'{first} first, top {top}, bottom {bottom}' for first, (top, bottom) in MOTIONS),
     digit=tuple('0123456789'),
+    speed=('both slow', 'top slow, bottom fast', 'top fast, bottom slow', 'both fast'),
 )
 
 
@@ -35,15 +36,16 @@ class MovingDigits(BaseDataset):
 
     The eight classes of ``'motion'`` are which digit comes first and the direction of each. A video's frames are drawn
     before its class, which then puts them in order: so a frame, and all frames without their order, say nothing about
-    it. ``'digit'`` is the twin: the same frames, and the class is the digit, of which any frame shows an image. A video
-    is made when it is asked for, from ``seed``, the split and its index alone; train and test are written by disjoint
-    hands (:func:`vt.datasets.digits.load_other_hands`).
+    it. ``'speed'`` asks which of the two is fast: it goes there and back, at twice the speed, through the places that a
+    slow one passes once. ``'digit'`` is the twin of both: the same frames, and the class is the digit, of which any
+    frame shows an image. A video is made when it is asked for, from ``seed``, the split and its index alone; train and
+    test are written by disjoint hands (:func:`vt.datasets.digits.load_other_hands`).
 
     Samples hold ``frames``, T of ``(S, S, 3)`` uint8, and ``gt_label``, so a pipeline is ``vt.PackClips`` alone.
 
     Args:
         split: ``'train'`` or ``'test'``.
-        task: ``'motion'`` or ``'digit'``.
+        task: ``'motion'``, ``'speed'`` or ``'digit'``.
         num_videos: length of the data set.
         num_frames: T, even.
         size: S.
@@ -86,7 +88,10 @@ class MovingDigits(BaseDataset):
         """The video of an index and its label."""
         info = super().get_data_info(idx)
         drawn = self._draw(info['index'])
-        frames = self.in_order(*self.compose(drawn['rng'], drawn['digit']), drawn['motion'])
+        tracks = self.compose(drawn['rng'], drawn['digit'])
+        if self.task == 'speed':
+            tracks = [at_speed(track, fast) for track, fast in zip(tracks, divmod(drawn['speed'], 2))]
+        frames = self.in_order(*tracks, drawn['motion'])
         if self.shuffle_frames:
             rng = np.random.default_rng((self.seed, SPLITS[self.split], info['index'], SHUFFLED))
             frames = [frames[place] for place in rng.permutation(self.num_frames)]
@@ -124,9 +129,15 @@ class MovingDigits(BaseDataset):
         return [*upper, *lower] if first == 'top' else [*lower, *upper]
 
     def _draw(self, index: int) -> dict:
-        """The generator of a video, its digit and its class of motion."""
-        rng = np.random.default_rng((self.seed, SPLITS[self.split], index))
-        return dict(digit=int(rng.integers(10)), motion=int(rng.integers(len(MOTIONS))), rng=rng)
+        """The generator of a video, its digit and its classes of motion and speed."""
+        place = self.seed, SPLITS[self.split], index
+        rng, speed = np.random.default_rng(place), np.random.default_rng((*place, SPEEDS)).integers(4)
+        return dict(digit=int(rng.integers(10)), motion=int(rng.integers(len(MOTIONS))), speed=int(speed), rng=rng)
 
     def extra_repr(self) -> list[str]:
         return [f'Split: \t{self.split}, seed {self.seed}']
+
+
+def at_speed(track: Sequence[np.ndarray], fast: bool) -> list[np.ndarray]:
+    """A track's frames as they are, or every other one there and the rest of them back."""
+    return [*track[::2], *track[1::2][::-1]] if fast else [*track]
