@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 
 import pytest
 from tool_runner import ROOT
@@ -62,3 +63,26 @@ def test_every_system_of_the_survey_learns_the_digits():
     records = json.loads((RECORDS / 'survey.json').read_text())
     assert len(records) == 35
     assert min(record['metrics']['accuracy/top1'] for record in records) >= 95
+
+
+def read_means(table):
+    """Mean scores of a table's rows."""
+    scores = defaultdict(list)
+    for record in json.loads((RECORDS / f'{table}.json').read_text()):
+        scores[record['label']].append(record['metrics']['accuracy/top1'])
+    return {label: sum(own) / len(own) for label, own in scores.items()}
+
+
+def test_vt_behind_other_backbones_learns_the_digits():
+    means = read_means('vt-anywhere')
+    assert len(means) == 4
+    assert min(means.values()) >= 98
+
+
+@pytest.mark.skipif(not (RECORDS / 'moving-digits.json').is_file(), reason='the moving digits are not trained yet')
+def test_order_tells_mvit_the_motion_and_its_loss_loses_it():
+    means = read_means('moving-digits') | read_means('moving-digits-shuffled')
+    motion, twin = 'mvit-tiny_moving-digits', 'mvit-tiny_moving-digits-twin'
+    assert means[motion] >= 95
+    assert means[f'{motion}_shuffled'] <= 12.5 + 5  # chance, and a little
+    assert abs(means[twin] - means[f'{twin}_shuffled']) <= 3
