@@ -54,7 +54,7 @@ setup(
     cmdclass=dict(build_py=BuildWithConfigs),
     package_data={
         'vt': ['py.typed'],
-        'vt.analysis': ['paper_tables.json', 'survey_systems.json'],
+        'vt.analysis': ['mvit_models.json', 'paper_tables.json', 'survey_systems.json'],
         'vt.explorer': ['*.j2', '*.css'],
     },
     python_requires='>=3.10',

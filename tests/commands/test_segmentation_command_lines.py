@@ -119,6 +119,8 @@ def test_complexity_beside_the_papers(tmp_path):
     for table in range(1, 11):
         assert f'Table {table}: ' in result.stdout
     assert "the paper's tables disagree" in result.stdout  # on VT-R34's parameters
+    row = next(line for line in result.stdout.splitlines() if 'MViT-B, 32x3' in line)
+    assert row.split()[-5:] == ['36.61', '36.6', '169.96', '170', '80.2']
 
 
 def test_wrong_labels_are_one_line_before_training(tmp_path):

@@ -1,7 +1,4 @@
-"""The tables of multiscale vision transformers: what each model and each ablation costs, beside what was published.
-
-The page lies beside its published figures, ``docs/mvit.md`` and ``docs/mvit.json``.
-"""
+"""The tables of multiscale vision transformers: what each model and each ablation costs, beside what was published."""
 
 import json
 from functools import cache
@@ -9,6 +6,7 @@ from pathlib import Path
 
 import torch
 from mmengine.config import Config
+from mmengine.registry import DefaultScope
 from mmpretrain.registry import MODELS
 
 from .complexity.counting import Complexity, count_complexity
@@ -16,6 +14,7 @@ from .speed.measurement import KINDS, describe_size, read_record
 from .tables import insert, to_markdown
 
 CONFIG = 'configs/mvit/{}.py'
+PUBLISHED = Path(__file__).with_name('mvit_models.json')
 SPEEDS = 'docs/benchmarks/mvit'  # as tools/benchmark_mvit.sh writes them
 
 
@@ -23,7 +22,7 @@ SPEEDS = 'docs/benchmarks/mvit'  # as tools/benchmark_mvit.sh writes them
 def count_config(path: Path, frames: int | None, size: int) -> Complexity:
     """The cost of a config's backbone and head on one image or clip; nothing is computed."""
     model = Config.fromfile(path).model
-    with torch.device('meta'):
+    with DefaultScope.overwrite_default_scope('mmpretrain'), torch.device('meta'):
         backbone, head = (MODELS.build(model[part]) for part in ('backbone', 'head'))
         sides = [size, size] if frames is None else [frames, size, size]
         cost = count_complexity(backbone, torch.empty(1, 3, *sides))
@@ -53,6 +52,12 @@ def describe(root: Path, models: dict[str, dict], names: tuple[str, ...]) -> lis
     return rows
 
 
+def describe_all(root: Path) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """The rows of all models, and of all ablations."""
+    published = json.loads(PUBLISHED.read_text())
+    return describe(root, published['models'], ('title',)), describe(root, published['ablations'], ('table', 'change'))
+
+
 def describe_speeds(root: Path) -> list[dict[str, str]]:
     """A row for each model that was measured beside one of ours: how many times faster and smaller ours is."""
     rows = []
@@ -75,9 +80,9 @@ def describe_speeds(root: Path) -> list[dict[str, str]]:
 
 
 def write_page(page: Path, root: Path) -> None:
-    """Write the page's tables, of what ``docs/mvit.json`` below ``root`` holds."""
-    published = json.loads((root / 'docs/mvit.json').read_text())
-    insert(page, 'mvit models', to_markdown(describe(root, published['models'], ('title',))))
-    insert(page, 'mvit ablations', to_markdown(describe(root, published['ablations'], ('table', 'change'))))
+    """Write the page's tables."""
+    models, ablations = describe_all(root)
+    insert(page, 'mvit models', to_markdown(models))
+    insert(page, 'mvit ablations', to_markdown(ablations))
     if speeds := describe_speeds(root):
         insert(page, 'mvit speed', to_markdown(speeds))

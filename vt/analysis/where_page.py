@@ -106,7 +106,9 @@ def write_page(page: Path, folder: Path, pictures: Path) -> None:
     """
     pictures.mkdir(exist_ok=True)
     if files := sorted(page.parent.glob('attention/objects_*.json')):
-        insert(page, 'objects', to_markdown(tabulate_objects(files)))
+        shown = [pictures / f'{file.stem}.jpg' for file in files]
+        links = [f'![Where {each.stem} looks]({pictures.name}/{each.name})' for each in shown if each.is_file()]
+        insert(page, 'objects', '\n\n'.join([to_markdown(tabulate_objects(files)), *links]))
     for table in PLACES:
         if (folder / f'{table}.json').is_file():
             sweep_report.draw(read_table(folder / f'{table}.json')).savefig(pictures / f'{table}.png', dpi=80)

@@ -1,6 +1,7 @@
 """Tables of what was measured, as ``tools/report.py`` asks."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from .outputs import write_json, write_measured
 ComparedTasks = dict[str, dict[int, list[ablation_tables.Comparison]]]
 DescribedTasks = dict[str, dict[int, list[dict[str, str]]]]
 
+LINK = re.compile(r'\[(.*?)\]\(.*?\)')  # of Markdown, whose words a terminal shows
 RECORDS = ROOT / 'docs/records'
 ABLATIONS = ('twin-digits-10e', 'twin-digits', 'digits-half', 'relational-scenes')  # tables of the paper's ablations
 
@@ -32,11 +34,13 @@ def report_runs(args: argparse.Namespace) -> None:
 
 
 def report_complexity(args: argparse.Namespace) -> None:
-    """FLOPs and parameters of our models beside the paper's tables 1 to 10."""
+    """FLOPs and parameters of our models beside the paper's tables 1 to 10, and of MViT beside the published ones."""
     configs = ROOT / 'configs'
     announce(f'configs of {configs}')
     for title, rows, notes in all_tables(configs):
         print_table(rows, title, notes)
+    for title, rows in zip(('Multiscale vision transformers', 'Their ablations'), mvit_page.describe_all(ROOT)):
+        print_table([{key: LINK.sub(r'\1', cell) for key, cell in row.items()} for row in rows], title)
 
 
 def report_scores(args: argparse.Namespace) -> None:
