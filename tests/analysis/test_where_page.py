@@ -16,12 +16,16 @@ SCORES = {
 }
 
 
-def records():
+PLACED = dict.fromkeys(['stage-4', 'after-5', '4-tokens'], (70.0, 71.0))
+PLACED |= {'none': (60.0, 61.0), 'stage-5': (70.5, 71.0), 'stage-3': (80.0, 81.0)}
+
+
+def records(table=SCORES):
     return [
         dict(label=label, config=f'configs/{label}.py', options={}, seed=seed, metrics={'accuracy/top1': score})
         | COSTS
         | ORIGIN
-        for label, scores in SCORES.items()
+        for label, scores in table.items()
         for seed, score in enumerate(scores)
     ]
 
@@ -53,15 +57,25 @@ def test_a_difference_clear_of_zero_is_bold():
 
 def test_the_page_takes_what_is_trained(tmp_path):
     page, folder = tmp_path / 'where.md', tmp_path / 'records'
-    marks = ('curves', *(f'picture {table}' for table in where_page.PLACES))
+    marks = ('curves', 'findings', *(f'picture {table}' for table in where_page.PLACES))
     page.write_text('\n'.join(f'<!-- {mark} -->\nnothing\n<!-- end of {mark} -->' for mark in marks) + '\n')
     folder.mkdir()
-    for table in (where_page.CURVES, where_page.PLACES[0]):
-        (folder / f'{table}.json').write_text(json.dumps(records()))
+    (folder / f'{where_page.CURVES}.json').write_text(json.dumps(records()))
+    (folder / f'{where_page.PLACES[0]}.json').write_text(json.dumps(records(PLACED)))
     where_page.write_page(page, folder, tmp_path / 'where')
     assert {path.stem for path in (tmp_path / 'where').iterdir()} == {where_page.CURVES, where_page.PLACES[0]}
     assert page.read_text().count('nothing') == len(where_page.PLACES) - 1
     assert '| vt' in page.read_text()
+
+
+def test_a_finding_holds_where_its_interval_is_clear_of_zero():
+    rows = where_page.tabulate_findings({'where-twin-digits': records(PLACED)})
+    found = {row["the paper's finding"]: row['twin-digits'] for row in rows}
+    assert len(found) == len(where_page.FINDINGS)
+    assert found["modules in stage 5 beat ResNet's"].startswith('+10.25 ± ')
+    assert found["modules in stage 5 beat ResNet's"].endswith(' at 1.00x the FLOPs: holds')
+    assert found['and stage 3'].endswith(': does not hold')
+    assert found['they belong late: stage 5 beats stage 4'].endswith(': this scale cannot tell')
 
 
 def test_attention_on_objects_is_a_row_a_part(tmp_path):

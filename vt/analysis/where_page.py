@@ -21,6 +21,16 @@ CURVES = 'sample-efficiency'
 REFERENCE = 'resnet18-half'
 PLACES = ('where-twin-digits', 'where-digit-scenes', 'where-sort-of-clevr', 'where-pathfinder-long')
 
+# What the paper says of places and numbers: the row that it says is better, and the one it is better than.
+FINDINGS = {
+    "modules in stage 5 beat ResNet's": ('stage-5', 'none'),
+    'they belong late: stage 5 beats stage 4': ('stage-5', 'stage-4'),
+    'and stage 3': ('stage-5', 'stage-3'),
+    'in the place of stage 5, not behind it': ('stage-5', 'after-5'),
+    '16 tokens beat 4': ('stage-5', '4-tokens'),
+}
+VERDICTS = {'better': 'holds', 'worse': 'does not hold', 'not told apart': 'this scale cannot tell'}
+
 # By network, then by the number of different images.
 Curves = dict[str, dict[int, Scores]]
 
@@ -82,6 +92,27 @@ def draw_curves(curves: Curves) -> Figure:
     return figure
 
 
+def tabulate_findings(tables: dict[str, Sequence[dict]]) -> list[dict[str, str]]:
+    """A row for each of :data:`FINDINGS`, a column a table of places: the difference, FLOPs, and whether it holds.
+
+    Args:
+        tables: records by the table's name.
+    """
+    rows = [{"the paper's finding": finding} for finding in FINDINGS]
+    for name, records in tables.items():
+        labels = dict.fromkeys(run['label'] for run in records)
+        scores = {
+            label: summarize([run for run in records if run['label'] == label], label, None, name, '')
+            for label in labels
+        }
+        for row, (better, other) in zip(rows, FINDINGS.values()):
+            change = compare(scores[better], scores[other], [*scores.values()])
+            flops, verdict = scores[better].flops / scores[other].flops, VERDICTS[change.verdict]
+            told = f'{change.points:+.2f} ± {change.margin:.2f} at {flops:.2f}x the FLOPs: {verdict}'
+            row[name.removeprefix('where-')] = told
+    return rows
+
+
 def tabulate_objects(files: Sequence[Path]) -> list[dict[str, str]]:
     """A row for each part of each network: what it takes for related objects, before and after training.
 
@@ -109,10 +140,12 @@ def write_page(page: Path, folder: Path, pictures: Path) -> None:
         shown = [pictures / f'{file.stem}.jpg' for file in files]
         links = [f'![Where {each.stem} looks]({pictures.name}/{each.name})' for each in shown if each.is_file()]
         insert(page, 'objects', '\n\n'.join([to_markdown(tabulate_objects(files)), *links]))
-    for table in PLACES:
-        if (folder / f'{table}.json').is_file():
-            sweep_report.draw(read_table(folder / f'{table}.json')).savefig(pictures / f'{table}.png', dpi=80)
-            insert(page, f'picture {table}', f'![Scores against what they cost](where/{table}.png)')
+    tables = {table: read_table(folder / f'{table}.json') for table in PLACES if (folder / f'{table}.json').is_file()}
+    for table, records in tables.items():
+        sweep_report.draw(records).savefig(pictures / f'{table}.png', dpi=80)
+        insert(page, f'picture {table}', f'![Scores against what they cost](where/{table}.png)')
+    if tables:
+        insert(page, 'findings', to_markdown(tabulate_findings(tables)))
     if (folder / f'{CURVES}.json').is_file():
         records = read_table(folder / f'{CURVES}.json')
         curves = read_curves(records)
