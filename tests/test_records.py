@@ -85,4 +85,4 @@ def test_order_tells_mvit_the_motion_and_its_loss_loses_it():
     motion, twin = 'mvit-tiny_moving-digits', 'mvit-tiny_moving-digits-twin'
     assert means[motion] >= 95
     assert means[f'{motion}_shuffled'] <= 12.5 + 5  # chance, and a little
-    assert abs(means[twin] - means[f'{twin}_shuffled']) <= 3
+    assert means[f'{twin}_shuffled'] >= 0.9 * means[twin]

@@ -62,18 +62,19 @@ def draw_over_time(clips: Sequence[Tensor], maps: Sequence[Tensor], titles: Sequ
     """
     columns = max(len(frames) for frames in clips)
     figure = Figure(figsize=(CELL * columns + 0.5, 2 * CELL * len(clips) + 0.5), layout='constrained')
-    axes = figure.subplots(2 * len(clips), columns, squeeze=False)
-    for row, (frames, seen, title) in enumerate(zip(clips, maps, titles)):
+    parts = figure.subfigures(len(clips), 1, squeeze=False)[:, 0]
+    for part, frames, seen, title in zip(parts, clips, maps, titles):
+        axes = part.subplots(2, columns, squeeze=False)
         seen = interpolate(seen[None, None], (len(frames), *frames.shape[2:]), mode='trilinear')[0, 0]
         seen = ((seen - seen.min()) / (seen.max() - seen.min()).clamp(min=torch.finfo(seen.dtype).tiny)).numpy()
-        axes[2 * row, 0].set_title(title, loc='left', fontsize=9)
-        for above, below, frame, bright in zip(axes[2 * row], axes[2 * row + 1], frames, seen):
+        part.suptitle(title, x=0.01, horizontalalignment='left', fontsize=9)
+        for above, below, frame, bright in zip(*axes, frames, seen):
             pixels = frame.permute(1, 2, 0).numpy()
             above.imshow(pixels)
             below.imshow(0.6 * pixels)
             below.imshow(bright, cmap='inferno', alpha=0.85 * bright, vmin=0, vmax=1)
-    for cell in axes.flat:
-        cell.set(xticks=[], yticks=[])
-        cell.spines[:].set_visible(False)
+        for cell in axes.flat:
+            cell.set(xticks=[], yticks=[])
+            cell.spines[:].set_visible(False)
     figure.suptitle('Where the class token looks', fontsize=11)
     return figure
