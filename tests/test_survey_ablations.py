@@ -1,4 +1,9 @@
-"""One line swaps a component of a system for another's: what stands in the network then."""
+"""One line swaps a component of a system for another's: what stands in the network then, and how much code it is."""
+
+import ast
+import inspect
+import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,6 +20,7 @@ from vt.models import (
     TokenizerEmbed,
 )
 
+SYSTEMS = json.loads((ROOT / 'vt/analysis/survey_systems.json').read_text())['systems']
 ABLATIONS = sorted((ROOT / 'configs/survey/ablations').glob('*.py'))
 # Of each the part that is gone, how many there are of the new one, and what the blocks see at 224x224.
 SWAPS = {
@@ -29,8 +35,35 @@ SWAPS = {
 def test_a_system_is_a_short_config_and_a_part_a_short_file():
     systems = [*(ROOT / 'configs/_base_/survey').glob('*.py'), *(ROOT / 'configs/survey').rglob('*.py')]
     assert max(len(path.read_text().splitlines()) for path in systems) <= 60
-    parts = [path for path in (ROOT / 'vt/models').rglob('*.py') if path.parent.name != 'backbones']
-    assert max(len(path.read_text().splitlines()) for path in parts) <= 200
+    assert max(len(path.read_text().splitlines()) for path in find_parts(SYSTEMS)) <= 200
+
+
+def test_all_parts_together_are_few_lines_of_code():
+    """Without docstrings, comments and empty lines; the backbones that put them together are counted apart."""
+    assert sum(count_code(path) for path in find_parts(SYSTEMS) if path.parent.name != 'backbones') <= 1800
+
+
+def find_parts(systems) -> set[Path]:
+    """The files of this project that define what the systems are made of."""
+    files = set()
+    for system in systems:
+        cfg = Config.fromfile(ROOT / f'configs/survey/{system}_16xb64-300e_in1k.py')
+        with torch.device('cpu' if cfg.model.backbone.type == 'TNT' else 'meta'):
+            classes = {each for part in MODELS.build(cfg.model).modules() for each in type(part).__mro__}
+        files |= {inspect.getfile(each) for each in classes if each.__module__.startswith('vt.')}
+    return {Path(path) for path in files}
+
+
+def count_code(path: Path) -> int:
+    text = path.read_text()
+    docstrings = {
+        line
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        for line in range(node.lineno, node.end_lineno + 1)
+    }
+    lines = enumerate(text.splitlines(), start=1)
+    return sum(bool(line.strip()) and not line.strip().startswith('#') for at, line in lines if at not in docstrings)
 
 
 @pytest.mark.parametrize('path', ABLATIONS, ids=lambda path: path.stem)

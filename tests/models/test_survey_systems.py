@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from fnmatch import fnmatch
 from functools import cache
 
 import pytest
@@ -11,6 +12,7 @@ from mmengine.model import convert_sync_batchnorm, revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope, init_default_scope
 from mmpretrain.registry import MODELS
+from mmpretrain.structures import DataSample
 from mmseg.registry import MODELS as SEGMENTORS
 from tool_runner import ROOT
 
@@ -116,6 +118,32 @@ def test_gradients_reach_every_parameter_and_images_are_independent(name):
     torch.testing.assert_close(together[1:2], apart)
     together.square().sum().backward()
     assert [key for key, parameter in model.named_parameters() if not parameter.grad.abs().sum()] == []
+
+
+# What a loss cannot reach: the last feed-forward, of patches alone, behind which only the class token is read; the bias
+# of the last stage's windows, which are of one token each at 64x64.
+UNREACHED = {
+    'ceit-small': 'stages.0.blocks.11.feed_forward.part',
+    'localvit-small': 'stages.0.blocks.11.feed_forward.part',
+    'shuffle-tiny': 'stages.3.blocks.*.attention.part.bias',
+    'msg-tiny': 'stages.3.blocks.1.attention.part.bias',
+}
+
+
+@pytest.mark.parametrize('name', [name for name in SYSTEMS if name not in ('deit-small-distilled', 'lv-vit-small')])
+def test_the_loss_reaches_every_parameter_of_the_digits_configs(name):
+    """As configured: whole depth, its own output and head. The two with a teacher have tests of their own."""
+    torch.manual_seed(0)
+    cfg = read_config(name, 'digits')
+    cfg.model.backbone.drop_path_rate = 0.0
+    model = MODELS.build(cfg.model).train()
+    randomise(model)
+    size = cfg.model.backbone.get('image_size', 64)
+    samples = [DataSample().set_gt_label(each) for each in (3, 7)]
+    model(torch.randn(2, 3, size, size), samples, mode='loss')['loss'].backward()
+    unreached = [key for key, each in model.named_parameters() if each.grad is None or not each.grad.abs().sum()]
+    assert [key for key in unreached if not fnmatch(key, f'backbone.{UNREACHED.get(name)}*')] == []
+    assert bool(unreached) is (name in UNREACHED)
 
 
 @pytest.mark.parametrize('name', OWN)

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from vt.errors import UserError
 from vt.registry import MODELS
 
-from ..attentions import ClassAttention
 from ..grid import Size, split_class_tokens, to_map
+from .class_tokens import check_class_tokens
 from .pretrained import load_public_weights
 from .public_names import PUBLIC_NAMES
 from .stage import NORM, Stage
@@ -96,7 +96,7 @@ class TokenBackbone(BaseBackbone):
             stage = Stage(in_channels, size, drop_paths=rates, **options)
             in_channels, size = stage.out_channels, stage.out_size
             self.stages.append(stage)
-        self._check_class_tokens(out_type)
+        check_class_tokens(self.stages, out_type)
         self.public_names = public_names
         self.out_type = out_type
         self.out_indices = sorted(index % len(stages) for index in out_indices)
@@ -117,35 +117,6 @@ class TokenBackbone(BaseBackbone):
             self.is_init = True
         else:
             super().init_weights()
-
-    def _check_class_tokens(self, out_type: str) -> None:
-        """Class tokens are where parts and the output want them, and nowhere else."""
-        number, has_messengers = 0, False
-        for index, stage in enumerate(self.stages):
-            if stage.embed is not None:
-                has_messengers = getattr(stage.embed, 'gives_messengers', False)
-            own = 0 if stage.class_tokens is None else stage.class_tokens.shape[1]
-            number = own if stage.embed is not None else number + own
-            for part in stage.modules():
-                if number and not getattr(part, 'takes_class_tokens', True):
-                    raise UserError(
-                        f'TokenBackbone: stage {index} has class tokens, and {type(part).__name__} has no place for '
-                        'them; set class_tokens=0 there, or leave that part out'
-                    )
-                if getattr(part, 'needs_messengers', False) and not has_messengers:
-                    raise UserError(
-                        f'TokenBackbone: stage {index} has no messengers, which {type(part).__name__} needs; give it '
-                        'an embed of vt.MessengerEmbed'
-                    )
-                if isinstance(part, ClassAttention) and number != 1:
-                    raise UserError(
-                        f'TokenBackbone: stage {index} has {number} class tokens, and ClassAttention wants one; set '
-                        'class_tokens=1 there'
-                    )
-        if out_type == 'messengers' and not getattr(self.stages[-1].embed, 'gives_messengers', False):
-            raise UserError("TokenBackbone: out_type='messengers', but the last stage has no messengers")
-        if out_type in ('class_tokens', 'layers') and not number:
-            raise UserError(f'TokenBackbone: out_type={out_type!r}, but the last stage has no class token')
 
     def forward(self, x: Tensor) -> tuple:
         """Images ``(N, in_channels, height, width)`` to a tuple, what ``out_type`` says of each of ``out_indices``.
