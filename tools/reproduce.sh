@@ -24,7 +24,7 @@ third=(train_cfg.max_iters=400 param_scheduler.0.end=40 param_scheduler.1.begin=
 sgd=(optim_wrapper.optimizer.type=SGD optim_wrapper.optimizer.momentum=0.9 optim_wrapper.optimizer.weight_decay=1e-4
     optim_wrapper.clip_grad.max_norm=1)
 lr=optim_wrapper.optimizer.lr
-bfloat16=optim_wrapper.type=vt.CPUAmpOptimWrapper # large transformers take half the time so
+bfloat16=optim_wrapper.type=vt.CPUAmpOptimWrapper # a step takes about half the time so
 images=train_dataloader.dataset.num_images
 resnet18=work_dirs/reproduce/digits/resnet18_digits_seed-0/epoch_15.pth
 scenes_fpn=work_dirs/reproduce/scenes/fpn_r18_digit-scenes_seed-0/iter_1200.pth
@@ -132,14 +132,18 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             ;;
         vt-anywhere) each 0 configs/vt_anywhere/*_digits.py ;;
         where-digit-scenes)
-            places configs/{vt_fpn/fpn_vt-r18-norm,baselines/fpn_r18}_digit-scenes.py 0.006 "$four_stages" "$four_stages"
+            places configs/{vt_fpn/fpn_vt-r18-norm,baselines/fpn_r18}_digit-scenes.py 0.006 "$four_stages" "$four_stages" |
+                sed "s/$/ $bfloat16/"
             ;;
-        where-*) places configs/{vt_resnet/vt-resnet18-norm,baselines/resnet18}-half_"${1#where-}".py 0.004 "$pooled" ;;
-        relations-*) each '0 1 2' $(halves "${1#relations-}") ;;
+        where-*)
+            places configs/{vt_resnet/vt-resnet18-norm,baselines/resnet18}-half_"${1#where-}".py 0.004 "$pooled" |
+                sed "s/$/ $bfloat16/"
+            ;;
+        relations-*) each '0 1 2' $(halves "${1#relations-}") | sed "s/$/ $bfloat16/" ;;
         sample-efficiency-search) # of its rates each config has the best one
             for rate in 0.0003 0.001 0.004; do
                 for model in configs/sample_efficiency/*.py; do
-                    row 0 "$(basename "${model%%_2560*}")_$rate" "$model" $images=4096 $lr=$rate \
+                    row 0 "$(basename "${model%%_2560*}")_$rate" "$model" $images=4096 $lr=$rate $bfloat16 \
                         val_dataloader.dataset.split=val
                 done
             done
@@ -147,7 +151,7 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
         sample-efficiency)
             for number in 1024 4096 16384 65536; do
                 for model in configs/sample_efficiency/*.py; do
-                    row '0 1 2' "$(basename "${model%%_2560*}")_$number" "$model" $images=$number \
+                    row '0 1 2' "$(basename "${model%%_2560*}")_$number" "$model" $images=$number $bfloat16 \
                         $(best_rate "$(basename "${model%%_2560*}")")
                 done
             done
