@@ -20,6 +20,7 @@ def parse_args() -> argparse.Namespace:
         choices=['cv2', 'pillow', 'turbojpeg', 'opencv', 'pyav', 'torchcodec'],
         help="of mmcv, which read image files, the first three; of videos the others (default: the config's)",
     )
+    parser.add_argument('--load-only', action='store_true', help='leave out the transforms behind reading the files')
     parser.add_argument('--batches', type=int, default=20, help='batches timed in a round (default: 20)')
     parser.add_argument('--rounds', type=int, default=5, help='rounds, in which all take turns (default: 5)')
     parser.add_argument('--out', help='write the figures to this JSON file')

@@ -1,9 +1,9 @@
-"""The page of multiscale vision transformers: its table of speeds."""
+"""The page of multiscale vision transformers: its tables of speeds."""
 
 import json
 from dataclasses import fields
 
-from vt.analysis.mvit_page import SPEEDS, describe_speeds
+from vt.analysis.mvit_page import DECODERS, SPEEDS, describe_decoders, describe_speeds
 from vt.analysis.speed.measurement import BenchmarkRecord, Measurement
 
 
@@ -20,3 +20,24 @@ def test_speeds_are_beside_those_of_the_first_model(tmp_path):
     first, second = describe_speeds(tmp_path)
     assert [*first.values()] == ['ours', 'theirs', '2 of 16x224x224', '4', '1.50x', '0.50x', '1', '1.50x', '0.50x']
     assert [second['beside'], second['faster, inference'], second['its memory, training']] == ['vit', '0.50x', '2.00x']
+
+
+def test_decoders_are_beside_each_other(tmp_path):
+    (tmp_path / DECODERS).parent.mkdir(parents=True)
+    for column, factor in dict(decoding=1, training=0.5).items():
+        results = [
+            dict(decoder=decoder, workers=workers, clips_per_second=factor * workers * rate)
+            for decoder, rate in dict(opencv=20, pyav=30).items()
+            for workers in (1, 2)
+        ]
+        (tmp_path / DECODERS.format(column)).write_text(json.dumps(dict(results=results)))
+    first, second = describe_decoders(tmp_path)
+    assert [*first] == [
+        'decoder',
+        'decoding, a worker',
+        'decoding, 2 workers',
+        'training, a worker',
+        'training, 2 workers',
+    ]
+    assert [*first.values()] == ['opencv', '20', '40', '10', '20']
+    assert [*second.values()] == ['pyav', '30', '60', '15', '30']

@@ -8,6 +8,7 @@ import torch
 from forked_tools import run_forked
 from tool_runner import assert_one_line
 
+from vt.analysis.speed.data_loading import loading_config
 from vt.analysis.speed.measurement import Setting, parse_size
 from vt.analysis.speed.subject import Subject
 from vt.analysis.speed.workload import Workload
@@ -45,6 +46,13 @@ def test_loading_of_synthetic_videos_is_timed(tmp_path):
     assert row['clips_per_second'] > 0
     assert record['videos'].startswith('2 synthetic, 340x256, 300 frames')
     assert 'clips/s' in result.stdout
+
+
+def test_loading_alone_leaves_the_transforms_out():
+    whole, alone = (loading_config(str(CONFIG), 'opencv', 0, None, load_only) for load_only in (False, True))
+    kept = [step['type'] for step in alone.train_dataloader.dataset.pipeline]
+    assert kept == ['vt.LoadClips', 'vt.PackClips']
+    assert len(whole.train_dataloader.dataset.pipeline) > len(kept)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ from .tables import insert, to_markdown
 
 CONFIG = 'configs/mvit/{}.py'
 PUBLISHED = Path(__file__).with_name('mvit_models.json')
-SPEEDS = 'docs/benchmarks/mvit'  # as tools/benchmark_mvit.sh writes them
+# As tools/benchmark_mvit.sh writes them.
+SPEEDS = 'docs/benchmarks/mvit'
+DECODERS = 'docs/benchmarks/video_{}_cpu.json'
 
 
 @cache
@@ -79,6 +81,18 @@ def describe_speeds(root: Path) -> list[dict[str, str]]:
     return rows
 
 
+def describe_decoders(root: Path) -> list[dict[str, str]]:
+    """A row a decoder: clips a second, the loading alone and with what a training does to them."""
+    rows = {}
+    for column in ('decoding', 'training'):
+        path = root / DECODERS.format(column)
+        for entry in json.loads(path.read_text())['results'] if path.exists() else []:
+            row = rows.setdefault(entry['decoder'], dict(decoder=entry['decoder']))
+            workers = 'a worker' if entry['workers'] == 1 else f'{entry["workers"]} workers'
+            row[f'{column}, {workers}'] = f'{entry["clips_per_second"]:.3g}'
+    return list(rows.values())
+
+
 def write_page(page: Path, root: Path) -> None:
     """Write the page's tables."""
     models, ablations = describe_all(root)
@@ -86,3 +100,5 @@ def write_page(page: Path, root: Path) -> None:
     insert(page, 'mvit ablations', to_markdown(ablations))
     if speeds := describe_speeds(root):
         insert(page, 'mvit speed', to_markdown(speeds))
+    if decoders := describe_decoders(root):
+        insert(page, 'decoders', to_markdown(decoders))

@@ -101,7 +101,7 @@ def benchmark_data(args: argparse.Namespace) -> None:
         file_size = write(Path(folder), args.synthetic) if args.synthetic else None
         rows, steps = [], {}
         for path, decoder, workers in product(args.configs, args.decoders or [None], args.workers):
-            cfg = loading_config(path, decoder, workers, folder if args.synthetic else None)
+            cfg = loading_config(path, decoder, workers, folder if args.synthetic else None, args.load_only)
             steps[len(rows)] = partial(samples_per_second, build_loader(cfg), args.batches)
             rows.append(describe_loader(path, cfg))
         measured = median_of_rounds(steps, args.rounds, 'Loading')
@@ -117,7 +117,7 @@ def benchmark_data(args: argparse.Namespace) -> None:
     ]
     size = '340x256, 300 frames' if what == 'videos' else '500x375'
     source = f'{args.synthetic} synthetic, {size}, {file_size} bytes' if args.synthetic else "the config's"
-    write_measured(args.out, **{what: source}, results=results)
+    write_measured(args.out, **{what: source}, load_only=args.load_only, results=results)
 
 
 def benchmark_startup(args: argparse.Namespace) -> None:

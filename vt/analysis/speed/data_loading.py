@@ -1,5 +1,6 @@
 """How fast a config's training images or videos are loaded, without a model; also on files that are made here."""
 
+import re
 import sys
 import time
 from pathlib import Path
@@ -25,10 +26,11 @@ FILE_SIZE, QUALITY = 110_000, 93
 FRAMES, FPS, VIDEO_SIZE = 300, 30, (340, 256)
 
 
-def loading_config(path: str, decoder: str | None, workers: int, images: str | None) -> Config:
+def loading_config(path: str, decoder: str | None, workers: int, images: str | None, load_only: bool = False) -> Config:
     """A config whose training images or videos come from a decoder, a number of workers, and a folder of class folders.
 
-    None as decoder, mmcv's ``imdecode_backend`` or that of videos, or as folder keeps the config's own.
+    None as decoder, mmcv's ``imdecode_backend`` or that of videos, or as folder keeps the config's own; with
+    ``load_only`` its pipeline is what reads files and what packs them.
 
     Raises:
         UserError: the decoder needs a package that isn't here; the pipeline reads no files; the pictures have no label
@@ -43,6 +45,8 @@ def loading_config(path: str, decoder: str | None, workers: int, images: str | N
             raise UserError(f'--synthetic: {path} needs label masks, and synthetic pictures have none')
         kind = 'vt.VideoDataset' if gives_clips(cfg) else 'CustomDataset'
         loader.dataset = dict(type=kind, data_root=images, pipeline=loader.dataset.pipeline)
+    if load_only:
+        loader.dataset.pipeline = [step for step in loader.dataset.pipeline if re.search('Load|Pack', step['type'])]
     if decoder is not None:
         needed, key = ('LoadClips', 'decoder') if decoder in DECODERS else ('LoadImageFromFile', 'imdecode_backend')
         steps = [step for step in loader.dataset.pipeline if step['type'].endswith(needed)]
