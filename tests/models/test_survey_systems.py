@@ -25,6 +25,7 @@ SYSTEMS = json.loads((ROOT / 'vt/analysis/survey_systems.json').read_text())['sy
 TWINS = {name: system['twin'] for name, system in SYSTEMS.items() if 'twin' in system}
 OWN = [name for name, system in SYSTEMS.items() if 'backbone_of' not in system]
 OURS = [*OWN, 'hrformer-small']  # MViT has tests of its own
+CLASSIFIERS = [path for path in sorted((ROOT / 'configs/survey').rglob('*.py')) if 'ade20k' not in path.stem]
 SLOW = pytest.mark.slow
 SMALL = {
     'swin-tiny': 56,
@@ -144,6 +145,17 @@ def test_the_loss_reaches_every_parameter_of_the_digits_configs(name):
     unreached = [key for key, each in model.named_parameters() if each.grad is None or not each.grad.abs().sum()]
     assert [key for key in unreached if not fnmatch(key, f'backbone.{UNREACHED.get(name)}*')] == []
     assert bool(unreached) is (name in UNREACHED)
+
+
+@pytest.mark.parametrize('path', CLASSIFIERS, ids=lambda path: path.stem)
+def test_the_optimizer_has_every_parameter_once(path):
+    init_default_scope('mmpretrain')
+    cfg = Config.fromfile(path)
+    with torch.device('cpu' if cfg.model.backbone.type == 'TNT' else 'meta'):
+        model = MODELS.build(cfg.model | dict(teacher_checkpoint=None) if 'teacher' in cfg.model else cfg.model)
+    groups = build_optim_wrapper(model, cfg.optim_wrapper).optimizer.param_groups
+    ours = [id(parameter) for group in groups for parameter in group['params']]
+    assert sorted(ours) == sorted(id(each) for each in model.parameters() if each.requires_grad)
 
 
 @pytest.mark.parametrize('name', OWN)

@@ -21,5 +21,8 @@ model = dict(
 optim_wrapper = dict(
     optimizer=dict(lr=3e-4),
     clip_grad=dict(max_norm=1.0),
-    paramwise_cfg=dict(custom_keys={'position.vectors': dict(lr_mult=20.0, decay_mult=0.0)}),
+    paramwise_cfg=dict(
+        custom_keys={'position.vectors': dict(lr_mult=20.0, decay_mult=0.0)},
+        bypass_duplicate=True,  # what several parts share is one parameter
+    ),
 )

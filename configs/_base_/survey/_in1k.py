@@ -18,3 +18,4 @@ model = dict(
 )
 
 train_dataloader = dict(sampler=dict(type='RepeatAugSampler', num_repeats=3))  # an epoch takes a third, thrice each
+optim_wrapper = dict(paramwise_cfg=dict(bypass_duplicate=True))  # what several parts share is one parameter
