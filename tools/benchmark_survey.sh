@@ -13,7 +13,7 @@ import json
 
 for name, system in json.load(open('vt/analysis/survey_systems.json'))['systems'].items():
     twins = [f'{library}:{system[key]}' for library, key in dict(timm='twin', mmpretrain='mmpretrain').items() if key in system]
-    if twins:
+    if twins and name != 'deit-small-distilled':  # whose training step is its teacher's, and DeiT-S otherwise
         print(name, system.get('image_size', 224), *twins)
 SYSTEMS
     while read -r name size twins; do

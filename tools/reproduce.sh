@@ -105,7 +105,8 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             for rate in 0.006 0.024; do start_scenes vt-fpn-norm $rate; done
             ;;
         survey) # two learn from a table before
-            each 0 $(find configs/survey -maxdepth 1 -name '*_digits.py' | grep -v -e _twin- -e _label-file_ | sort) |
+            each 0 configs/survey/vit-base_digits.py \
+                $(find configs/survey -maxdepth 1 -name '*_digits.py' | grep -v -e vit-base -e _twin- -e _label-file_ | sort) |
                 sed "s/$/ $bfloat16/; /distilled\|lv-vit/s#\$# model.teacher_checkpoint=$resnet18#"
             ;;
         survey-swaps) # each swap behind its base; CaiT with six of its 24 blocks
