@@ -98,9 +98,12 @@ def test_scores_stand_above_the_configs_that_were_trained_as_they_are(tmp_path):
     changed = record('norm', 0, 50.0, options=[('lr', 1)])
     maps = [record('maps', seed, score, metric='mIoU') for seed, score in ((0, 40.0), (1, 41.5))]
     maps[0]['device'] = 'A CPU (family 26, model 2), 1 threads'
-    (tmp_path / 'records/runs.json').write_text(json.dumps([*RECORDS[:2], changed, *maps]))
+    learner = record('learner', 0, 95.0, options=[('optim_wrapper.type', 'half'), ('model.teacher_checkpoint', 'file')])
+    halves = record('plain', 0, 10.0, options=[('optim_wrapper.type', 'half')])
+    (tmp_path / 'records/runs.json').write_text(json.dumps([*RECORDS[:2], changed, *maps, learner, halves]))
     (tmp_path / 'configs/room').mkdir(parents=True)
-    for name, line in (('plain', '# Top-1 not measured yet.'), ('norm', '# Top-1 1.00'), ('maps', '# mIoU 2.00')):
+    lines = dict(plain='# Top-1 not measured yet.', norm='# Top-1 1.00', maps='# mIoU 2.00', learner='# Top-1 1.00')
+    for name, line in lines.items():
         (tmp_path / f'configs/room/{name}.py').write_text(f'# What.\n{line}\n# A command.\nmodel = {{}}\n')
     write_headers(tmp_path, tmp_path / 'records')
     lines = {path.stem: path.read_text().splitlines()[1] for path in (tmp_path / 'configs/room').iterdir()}
@@ -108,4 +111,5 @@ def test_scores_stand_above_the_configs_that_were_trained_as_they_are(tmp_path):
         'plain': '# Top-1 90.00, 91.00 % (seeds 0, 1), 30.0 min: A CPU, 1 threads, torch 2.0.',
         'maps': '# mIoU 40.00, 41.50 % (seeds 0, 1), 30.0 min: A CPU, 1 threads, torch 2.0.',
         'norm': '# Top-1 1.00',
+        'learner': '# Top-1 95.00 % (seeds 0), 30.0 min, bfloat16: A CPU, 1 threads, torch 2.0.',
     }

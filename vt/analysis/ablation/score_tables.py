@@ -20,6 +20,9 @@ from .run_scores import Scores, compare, read_records, summarize
 
 MARK = re.compile(r'<!-- (scores ([\w -]+?)(?:: (.+?))?) -->')
 HEADER = re.compile(r'^# (?:Top-1|mIoU) .*\n', re.MULTILINE)
+# Options that leave a config what it is: the precision of its steps, and where its teacher's weights are.
+PRECISION = 'optim_wrapper.type'
+AS_IT_IS = {PRECISION, 'model.teacher_checkpoint'}
 
 
 def read_table(path: Path) -> list[dict]:
@@ -110,11 +113,14 @@ def write_page(page: Path, folder: Path) -> None:
 def write_headers(root: Path, folder: Path) -> None:
     """Write the scores of configs that were trained as they stand into their headers' line for it.
 
-    A config whose header has such a line, ``# Top-1 ...`` or ``# mIoU ...``, but no records keeps it.
+    Those in another precision count where there are no others. A config whose header has such a line,
+    ``# Top-1 ...`` or ``# mIoU ...``, but no records keeps it.
     """
-    runs = [run for path in sorted(folder.glob('*.json')) for run in read_table(path) if not run['options']]
+    tables = (read_table(path) for path in sorted(folder.glob('*.json')))
+    runs = [run for table in tables for run in table if run['options'].keys() <= AS_IT_IS]
     for config in dict.fromkeys(run['config'] for run in runs):
-        records = {run['seed']: run for run in runs if run['config'] == config}
+        own = [run for run in runs if run['config'] == config]
+        records = {run['seed']: run for run in [run for run in own if not run['options']] or own}
         text = (root / config).read_text()
         if HEADER.search(text):
             line = _header(_summarize([*records.values()], next(iter(records.values()))['label']), [*records.values()])
@@ -128,4 +134,5 @@ def _header(scores: Scores, records: Sequence[dict]) -> str:
     metric = scores.metric.capitalize() if scores.metric.islower() else scores.metric
     device = re.sub(r' \(family .*?\)', '', records[0]['device'])  # a line has 120 columns; the record has all of it
     torch = records[0]['versions']['torch']
-    return f'# {metric} {each} % (seeds {seeds}), {minutes:.1f} min: {device}, torch {torch}.\n'
+    precision = ', bfloat16' if any(PRECISION in run['options'] for run in records) else ''
+    return f'# {metric} {each} % (seeds {seeds}), {minutes:.1f} min{precision}: {device}, torch {torch}.\n'
