@@ -108,8 +108,12 @@ class Attention(nn.Module):
     def _read(self, q: Tensor, k: Tensor, v: Tensor, size: Size) -> Tensor:
         """What each query takes of the values, ``(N, h, T, d)``."""
         mask = self._mask(q, size)
-        if self.mix is not None or self.mix_maps is not None:
+        # A bias that learns makes PyTorch write the maps down on a CPU too, and look for rows that see nothing.
+        learns = mask is not None and mask.requires_grad and mask.device.type == 'cpu'
+        if learns or self.mix is not None or self.mix_maps is not None:
             return self.dropout(self._maps(q, k, mask)) @ v
+        if mask is not None and mask.shape[0] > 1:
+            mask = mask.repeat(q.shape[0] // mask.shape[0], 1, 1, 1)
         dropout = self.dropout.p if self.training else 0.0
         return scaled_dot_product_attention(q, k, v, mask, dropout, scale=self.scale)
 
@@ -130,20 +134,20 @@ class Attention(nn.Module):
         return q, k, v
 
     def _mask(self, q: Tensor, size: Size) -> Tensor | None:
-        """B and what windows keep apart, broadcast over ``(N, h, T, S)``."""
+        """B and what windows keep apart, ``(1, h, T, S)`` for all or ``(W_n, 1 or h, T, S)`` for an image's windows."""
         bias = None if self.bias is None else self._bias(size)  # 1, h, T, S
         apart = None if self.windows is None else self.windows.mask_of(size)  # W_n, 1, T, S
         if apart is None:
             return bias
-        mask = apart if bias is None else apart + bias
-        return mask.repeat(q.shape[0] // apart.shape[0], 1, 1, 1)
+        return apart if bias is None else apart + bias
 
     def _bias(self, size: Size) -> Tensor:
         return self.bias(size if self.windows is None else self.windows.sides(size))[None]
 
     def _maps(self, q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
         logits = q * self.scale @ k.transpose(-2, -1)
-        logits = logits if mask is None else logits + mask
+        if mask is not None:
+            logits = (logits.unflatten(0, (-1, mask.shape[0])) + mask).flatten(0, 1)
         logits = logits if self.mix is None else self.mix(logits)
         maps = logits.softmax(dim=-1)
         return maps if self.mix_maps is None else self.mix_maps(maps)
