@@ -58,9 +58,9 @@ def test_pages_and_headers_are_those_of_the_records(tmp_path):
         assert copy.read_text() == page.read_text(), page
 
 
-def test_every_system_of_the_survey_that_is_trained_learns_the_digits():
+def test_every_system_of_the_survey_learns_the_digits():
     records = json.loads((RECORDS / 'survey.json').read_text())
-    assert len({record['label'] for record in records}) >= 22
+    assert len({record['label'] for record in records}) == 35
     assert min(record['metrics']['accuracy/top1'] for record in records) >= 95
 
 

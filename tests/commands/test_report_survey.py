@@ -14,7 +14,7 @@ from tool_runner import ROOT
 
 from vt.analysis.speed.measurement import BenchmarkRecord, Measurement
 from vt.analysis.survey_components import COMPONENTS, describe_choices, describe_systems, read_systems
-from vt.analysis.survey_page import describe_speeds
+from vt.analysis.survey_page import describe_machines, describe_speeds
 
 PAGE = ROOT / 'docs/survey.md'
 
@@ -36,11 +36,13 @@ def test_speeds_are_ratios_to_the_public_twins(tmp_path):
     ]
     folder = tmp_path / 'docs/benchmarks/survey'
     folder.mkdir(parents=True)
-    record = dict.fromkeys([field.name for field in fields(BenchmarkRecord)]) | dict(results=results)
+    origin = dict(device='A CPU, 2 threads', versions=dict(torch='2.0'))
+    record = dict.fromkeys([field.name for field in fields(BenchmarkRecord)]) | dict(results=results) | origin
     (folder / 'swin-tiny_cpu.json').write_text(json.dumps(record))
     (row,) = describe_speeds(tmp_path)
     ratios = ['1.50x', '0.50x', '2.00x', '0.25x']
     assert list(row.values()) == ['Swin-T', '1000', *ratios, '3000', *ratios]
+    assert describe_machines(tmp_path) == 'A CPU, 2 threads, torch 2.0'
 
 
 def test_an_attention_of_ones_own_trains_in_twenty_lines(tmp_path, monkeypatch):

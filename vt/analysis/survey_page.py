@@ -100,6 +100,12 @@ def describe_speeds(root: Path) -> list[dict[str, str]]:
     return rows
 
 
+def describe_machines(root: Path) -> str:
+    """Where the speeds were measured."""
+    records = [read_record(path) for path in sorted(root.glob(SPEEDS.format('*')))]
+    return ' and '.join(sorted({f'{record.device}, torch {record.versions["torch"]}' for record in records}))
+
+
 def _twins(system: dict) -> list[str]:
     return [f'{library}:{system[key]}' for library, key in TWINS.items() if key in system]
 
@@ -121,7 +127,7 @@ def _speed_cells(results: list[Measurement], own: str, twins: list[str]) -> dict
 def write_page(page: Path, root: Path) -> None:
     """Write the page's tables."""
     if speeds := describe_speeds(root):
-        insert(page, 'survey speed', to_markdown(speeds))
+        insert(page, 'survey speed', f'{to_markdown(speeds)}\n\nMeasured on {describe_machines(root)}.')
     insert(page, 'survey choices', to_dense_markdown(describe_choices(root)))
     insert(page, 'survey components', to_dense_markdown(describe_systems(root)))
     insert(page, 'survey costs', to_markdown(describe_costs(root)))
