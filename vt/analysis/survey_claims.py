@@ -18,7 +18,7 @@ from vt.engine.config_files import read_config
 
 from .ablation.run_scores import Scores, compare, summarize
 from .ablation.score_tables import read_table
-from .attention.model_and_images import build_test_set, prepare_model
+from .attention.model_and_images import build_test_set, draw_weights, prepare_model
 from .complexity.counting import count_complexity
 
 RECORDS = 'docs/records/survey-claims.json'
@@ -64,7 +64,7 @@ def measure_places(root: Path, seeds: Sequence[int] = (0, 1, 2)) -> dict[str, li
     for seed in seeds:
         torch.manual_seed(seed)
         model = CLASSIFIERS.build(backbone | dict(image_size=128, out_indices=(2,), out_type='map'))
-        model.init_weights()
+        draw_weights(model)
         model.eval()
         images = torch.randn(60, 3, 1, 1).expand(-1, -1, 128, 128)
         for padding, found in shares.items():

@@ -1,5 +1,6 @@
 """A trained model and the images of its test set that it is shown; a user's own: :mod:`vt.analysis.pictures`."""
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
+from mmengine.logging import MMLogger
 from mmengine.registry import DATASETS
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, pad
@@ -32,10 +34,21 @@ def prepare_model(cfg: Config, checkpoint: str | None) -> nn.Module:
     if checkpoint:
         load_weights(model, checkpoint)
     else:
-        model.init_weights()
+        draw_weights(model)
     model.to('cuda' if torch.cuda.is_available() else 'cpu')
     model.eval()
     return model
+
+
+def draw_weights(model: nn.Module) -> None:
+    """Draw a model's weights as its config says, without MMEngine's line for each tensor."""
+    logger = MMLogger.get_current_instance()
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        model.init_weights()
+    finally:
+        logger.setLevel(level)
 
 
 def build_test_set(cfg: Config, **options) -> Dataset:

@@ -5,14 +5,12 @@ An embedding takes a map ``(N, in_channels, H, W)`` and gives tokens ``(N, P, C)
 
 from mmcv.cnn.bricks import transformer
 from mmpretrain.models import utils
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import pad, pixel_unshuffle
 
 from vt.registry import MODELS
 
 from ..grid import Size, to_tokens
-
-LAYER_NORM = dict(type='LN')
 
 
 @MODELS.register_module()
@@ -40,17 +38,13 @@ class PatchMerging(utils.PatchMerging):
     Args:
         in_channels: of the map.
         channels: C.
-        norm_cfg: of the normalisation; none where it is None.
-        use_post_norm: behind the matrix instead of before it.
+        use_post_norm: normalise behind the matrix instead of before it.
     """
 
-    def __init__(
-        self, in_channels: int, channels: int, norm_cfg: dict | None = LAYER_NORM, use_post_norm: bool = False
-    ) -> None:
-        super().__init__(in_channels, channels, norm_cfg=norm_cfg, use_post_norm=use_post_norm)
+    def __init__(self, in_channels: int, channels: int, use_post_norm: bool = False) -> None:
+        super().__init__(in_channels, channels, use_post_norm=use_post_norm)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Size]:
         x = pixel_unshuffle(pad(x, (0, x.shape[3] % 2, 0, x.shape[2] % 2)), 2)
         size, x = tuple(x.shape[2:]), to_tokens(x)
-        norm = self.norm or nn.Identity()
-        return norm(self.reduction(x)) if self.use_post_norm else self.reduction(norm(x)), size
+        return self.norm(self.reduction(x)) if self.use_post_norm else self.reduction(self.norm(x)), size
