@@ -49,7 +49,7 @@ class Workload:
     def count(self) -> Complexity:
         """FLOPs of one image in inference, and parameters, counted without computing anything."""
         one = [x[:1].detach().to('meta', torch.float32) for x in _as_tuple(self.inputs)]
-        skeleton = copy.deepcopy(self.module).to('meta')
+        skeleton = copy.deepcopy(self.module).to('meta').requires_grad_(False)  # gradients bar views
         return count_complexity(skeleton, tuple(one) if self.part == 'neck' else one[0], **self.options)
 
     def matrix_operators(self, kind: str) -> list[Operator]:
