@@ -4,8 +4,8 @@ Letters: N batch, P tokens, C channels, h heads, d = C / h.
 """
 
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
 
+from vt.ops.attention import attend
 from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
 
@@ -41,7 +41,7 @@ class ClassAttention(nn.Module):
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, 1 + P, C)``, the class token first, to what it reads, ``(N, 1, C)``."""
         q, k, v = self._project(x)
-        return self.proj(merge_heads(scaled_dot_product_attention(q, k, v)))
+        return self.proj(merge_heads(attend(q, k, v)))
 
     def attention(self, x: Tensor, size: Size) -> Tensor:
         """How much the class token takes from each, ``(N, h, 1, 1 + P)``."""

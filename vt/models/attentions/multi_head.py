@@ -5,9 +5,9 @@ attend, S tokens that are attended to; windows stand in the batch.
 """
 
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
 
 from vt.errors import UserError
+from vt.ops.attention import attend
 from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
 
@@ -115,7 +115,7 @@ class Attention(nn.Module):
         if mask is not None and mask.shape[0] > 1:
             mask = mask.repeat(q.shape[0] // mask.shape[0], 1, 1, 1)
         dropout = self.dropout.p if self.training else 0.0
-        return scaled_dot_product_attention(q, k, v, mask, dropout, scale=self.scale)
+        return attend(q, k, v, mask, dropout, scale=self.scale)
 
     def _project(self, x: Tensor, size: Size) -> tuple[Tensor, Tensor, Tensor]:
         """Q, K and V, ``(N, h, T, d)`` and ``(N, h, S, d)``."""

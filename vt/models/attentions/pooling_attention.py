@@ -9,9 +9,10 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad, scaled_dot_product_attention
+from torch.nn.functional import pad
 
 from vt.errors import UserError
+from vt.ops.attention import attend
 from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
 
@@ -85,13 +86,13 @@ class PoolingAttention(nn.Module):
         queries, keys, values = self._pool(x, size)
         q, k, v = (split_heads(each, self.num_heads) for each in (queries, keys, values))
         if self.relative is None:
-            read = scaled_dot_product_attention(q, k, v, scale=self.scale)
+            read = attend(q, k, v, scale=self.scale)
         elif torch.compiler.is_compiling() or torch.backends.cuda.flash_sdp_enabled():  # on a CPU, too
             q, k = self.relative.widen(q, k, *self._sizes(size), self.scale)
             missing = q.shape[-1] - v.shape[-1]  # flash attention wants all of one width
-            read = scaled_dot_product_attention(q, k, pad(v, (0, missing)), scale=1.0)[..., : v.shape[-1]]
+            read = attend(q, k, pad(v, (0, missing)), scale=1.0)[..., : v.shape[-1]]
         else:
-            read = scaled_dot_product_attention(q, k, v, self._bias(q, k, size), scale=self.scale)
+            read = attend(q, k, v, self._bias(q, k, size), scale=self.scale)
         read = merge_heads(read)
         if self.residual:
             classes = read.shape[1] - math.prod(self.out_size(size))

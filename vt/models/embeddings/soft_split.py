@@ -4,8 +4,9 @@ From Yuan et al., ICCV 2021, section 3.1. Letters: N batch, P tokens, C channels
 """
 
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention, unfold
+from torch.nn.functional import unfold
 
+from vt.ops.attention import attend
 from vt.registry import MODELS
 
 from ..grid import Size, to_map
@@ -34,7 +35,7 @@ class NarrowingTransformer(nn.Module):
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, P, C)`` to ``(N, P, D)``."""
         q, k, v = self._project(x)
-        x = (v + self.proj(scaled_dot_product_attention(q, k, v, scale=self.scale))).squeeze(1)
+        x = (v + self.proj(attend(q, k, v, scale=self.scale))).squeeze(1)
         return x + self.feed_forward(self.feed_norm(x))
 
     def attention(self, x: Tensor, size: Size) -> Tensor:
