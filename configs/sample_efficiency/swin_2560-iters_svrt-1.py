@@ -1,6 +1,6 @@
 # A small Swin transformer (Liu et al., ICCV 2021) at the FLOPs of ResNet-18 of half the width. Scores: docs/where.md.
 # Top-1 not measured yet.
-# python tools/train.py configs/sample_efficiency/swin_2560-iters_sort-of-clevr.py
+# python tools/train.py configs/sample_efficiency/swin_2560-iters_svrt-1.py
 _base_ = ['../_base_/models/classifier.py', '../_base_/sample-efficiency.py']
 
 bias = dict(type='vt.RelativePositionBias')
@@ -26,5 +26,5 @@ model = dict(
             dict(channels=192, num_heads=8, depth=8, embed=merging, attention=dict(bias=bias), norm=True),  # all of 4x4
         ],
     ),
-    head=dict(in_channels=192),
+    head=dict(num_classes=2, in_channels=192),
 )

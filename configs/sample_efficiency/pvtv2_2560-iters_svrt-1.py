@@ -1,6 +1,6 @@
 # A small PVTv2 (Wang et al., 2022) at the FLOPs of ResNet-18 of half the width. Scores: docs/where.md.
 # Top-1 not measured yet.
-# python tools/train.py configs/sample_efficiency/pvtv2_2560-iters_sort-of-clevr.py
+# python tools/train.py configs/sample_efficiency/pvtv2_2560-iters_svrt-1.py
 _base_ = ['../_base_/models/classifier.py', '../_base_/sample-efficiency.py']
 
 norm = dict(type='LN', eps=1e-6)
@@ -24,5 +24,5 @@ model = dict(
             dict(channels=256, num_heads=8, depth=4, embed=embed),
         ],
     ),
-    head=dict(in_channels=256),
+    head=dict(num_classes=2, in_channels=256),
 )

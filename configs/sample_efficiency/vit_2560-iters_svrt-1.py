@@ -1,6 +1,6 @@
 # A small ViT (Dosovitskiy et al., ICLR 2021) at the FLOPs of ResNet-18 of half the width. Scores: docs/where.md.
 # Top-1 not measured yet.
-# python tools/train.py configs/sample_efficiency/vit_2560-iters_sort-of-clevr.py
+# python tools/train.py configs/sample_efficiency/vit_2560-iters_svrt-1.py
 _base_ = ['../_base_/models/classifier.py', '../_base_/sample-efficiency.py']
 
 model = dict(
@@ -18,5 +18,5 @@ model = dict(
             ),
         ],
     ),
-    head=dict(in_channels=128),
+    head=dict(num_classes=2, in_channels=128),
 )

@@ -1,6 +1,6 @@
 # A small ConvNeXt (Liu et al., CVPR 2022) at the FLOPs of ResNet-18 of half the width. Scores: docs/where.md.
 # Top-1 not measured yet.
-# python tools/train.py configs/sample_efficiency/convnext_2560-iters_sort-of-clevr.py
+# python tools/train.py configs/sample_efficiency/convnext_2560-iters_svrt-1.py
 _base_ = ['../_base_/models/classifier.py', '../_base_/sample-efficiency.py']
 
 model = dict(
@@ -9,5 +9,5 @@ model = dict(
         arch=dict(depths=[2, 2, 6, 2], channels=[56, 112, 224, 448]),
         layer_scale_init_value=0.0,  # none: from 1e-6 a block needs more epochs than there are to be heard
     ),
-    head=dict(in_channels=448),
+    head=dict(num_classes=2, in_channels=448),
 )

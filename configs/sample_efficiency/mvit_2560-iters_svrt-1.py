@@ -1,6 +1,6 @@
 # A small MViT (Fan et al., ICCV 2021) at the FLOPs of ResNet-18 of half the width. Scores: docs/where.md.
 # Top-1 not measured yet.
-# python tools/train.py configs/sample_efficiency/mvit_2560-iters_sort-of-clevr.py
+# python tools/train.py configs/sample_efficiency/mvit_2560-iters_svrt-1.py
 _base_ = ['../_base_/models/classifier.py', '../_base_/sample-efficiency.py']
 
 model = dict(
@@ -12,5 +12,5 @@ model = dict(
         class_tokens=0,
         out_type='average',
     ),
-    head=dict(in_channels=192),
+    head=dict(num_classes=2, in_channels=192),
 )

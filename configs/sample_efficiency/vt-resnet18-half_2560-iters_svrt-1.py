@@ -1,0 +1,9 @@
+# VT-ResNet-18 of half the width. Scores: docs/where.md.
+# Top-1 not measured yet.
+# python tools/train.py configs/sample_efficiency/vt-resnet18-half_2560-iters_svrt-1.py
+_base_ = [
+    '../_base_/models/vt-resnet18-half.py',
+    '../_base_/sample-efficiency.py',
+]
+
+model = dict(backbone=dict(strides=(1, 2, 1, 2)), head=dict(num_classes=2))  # a map of 8x8 pixels
