@@ -57,7 +57,7 @@ def test_a_difference_clear_of_zero_is_bold():
 
 def test_the_page_takes_what_is_trained(tmp_path):
     page, folder = tmp_path / 'where.md', tmp_path / 'records'
-    marks = ('curves', 'findings', *(f'picture {table}' for table in where_page.PLACES))
+    marks = ('curves', 'findings', *(f'places {table}' for table in where_page.PLACES))
     page.write_text('\n'.join(f'<!-- {mark} -->\nnothing\n<!-- end of {mark} -->' for mark in marks) + '\n')
     folder.mkdir()
     (folder / f'{where_page.CURVES}.json').write_text(json.dumps(records()))
@@ -66,6 +66,7 @@ def test_the_page_takes_what_is_trained(tmp_path):
     assert {path.stem for path in (tmp_path / 'where').iterdir()} == {where_page.CURVES, where_page.PLACES[0]}
     assert page.read_text().count('nothing') == len(where_page.PLACES) - 1
     assert '| vt' in page.read_text()
+    assert 'images/s in training' in page.read_text()
 
 
 def test_a_finding_holds_where_its_interval_is_clear_of_zero():

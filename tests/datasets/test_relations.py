@@ -6,6 +6,7 @@ from itertools import combinations
 import cv2
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import RidgeClassifier
 from sklearn.preprocessing import StandardScaler
 
@@ -244,3 +245,15 @@ def test_sort_of_clevr_is_not_answered_from_pixels_and_hardly_from_counts():
 def test_wrong_settings(make, message):
     with pytest.raises(UserError, match=message):
         make()
+
+
+@pytest.mark.slow
+def test_numbers_of_dark_pixels_tell_trees_what_the_page_says():
+    """Equal outlines have an even number of them, which varies more."""
+    infos = infos_of(build('svrt-1', 6000))
+    images = np.stack([info['img'][..., 0] for info in infos])
+    dark, labels = (images < 64).sum(axis=(1, 2))[:, None], np.array([info['gt_label'] for info in infos])
+    trees = HistGradientBoostingClassifier(max_leaf_nodes=7, max_iter=50, random_state=0).fit(
+        dark[:3000], labels[:3000]
+    )
+    assert trees.score(dark[3000:], labels[3000:]) == pytest.approx(0.7, abs=0.04)

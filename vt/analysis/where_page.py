@@ -19,7 +19,7 @@ from .tables import insert, to_markdown
 
 CURVES = 'sample-efficiency'
 REFERENCE = 'resnet18-half'
-PLACES = ('where-twin-digits', 'where-digit-scenes', 'where-sort-of-clevr', 'where-pathfinder-long')
+PLACES = ('where-twin-digits', 'where-digit-scenes', 'where-sort-of-clevr', 'where-svrt-1')
 
 # What the paper says of places and numbers: the row that it says is better, and the one it is better than.
 FINDINGS = {
@@ -143,7 +143,9 @@ def write_page(page: Path, folder: Path, pictures: Path) -> None:
     tables = {table: read_table(folder / f'{table}.json') for table in PLACES if (folder / f'{table}.json').is_file()}
     for table, records in tables.items():
         sweep_report.draw(records).savefig(pictures / f'{table}.png', dpi=80)
-        insert(page, f'picture {table}', f'![Scores against what they cost](where/{table}.png)')
+        origin = f'{describe_origin(records)} Again: `bash tools/reproduce.sh {table}`.'
+        picture = f'![Scores against what they cost](where/{table}.png)'
+        insert(page, f'places {table}', f'{to_markdown(sweep_report.tabulate(records))}\n\n{origin}\n\n{picture}')
     if tables:
         insert(page, 'findings', to_markdown(tabulate_findings(tables)))
     if (folder / f'{CURVES}.json').is_file():

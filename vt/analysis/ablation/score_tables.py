@@ -20,9 +20,9 @@ from .run_scores import Scores, compare, read_records, summarize
 
 MARK = re.compile(r'<!-- (scores ([\w -]+?)(?:: (.+?))?) -->')
 HEADER = re.compile(r'^# (?:Top-1|mIoU) .*\n', re.MULTILINE)
-# Options that leave a config what it is: the precision of its steps, and where its teacher's weights are.
+# Options that leave a config what it is: the precision of its steps, who takes them, where its teacher's weights are.
 PRECISION = 'optim_wrapper.type'
-AS_IT_IS = {PRECISION, 'model.teacher_checkpoint'}
+AS_IT_IS = {PRECISION, 'optim_wrapper.optimizer.fused', 'model.teacher_checkpoint'}
 
 
 def read_table(path: Path) -> list[dict]:
