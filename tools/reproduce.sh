@@ -15,7 +15,7 @@ tables=(repeat digits digits-half twin-digits twin-digits-10e scenes scenes-rate
     survey survey-swaps survey-teacher survey-claims
     moving-digits moving-digits-shuffled moving-digits-512
     where-{twin-digits,digit-scenes,sort-of-clevr,svrt-1}
-    relations-{svrt-1,svrt-7,psvrt,sort-of-clevr-twin,pathfinder-short}
+    relations-{svrt-7,psvrt,sort-of-clevr-twin,pathfinder-short,pathfinder-long}
     sample-efficiency-search sample-efficiency)
 ten_epochs=(train_cfg.max_epochs=10 param_scheduler.1.end=2560 param_scheduler.1.T_max=2460)
 five_epochs=(train_cfg.max_epochs=5 param_scheduler.1.end=5 param_scheduler.1.T_max=4)
