@@ -5,7 +5,7 @@ Letters: N batch, P tokens, C channels, h heads, d = C / h.
 
 from torch import Tensor, nn
 
-from vt.ops.attention import attend
+from vt.ops.attend import attend
 from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
 

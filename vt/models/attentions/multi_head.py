@@ -7,7 +7,7 @@ attend, S tokens that are attended to; windows stand in the batch.
 from torch import Tensor, nn
 
 from vt.errors import UserError
-from vt.ops.attention import attend
+from vt.ops.attend import attend
 from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
 

@@ -1,5 +1,6 @@
 """VT-ResNet: a ResNet with stages of Visual Transformer modules, as published in its last one's place (section 4.1)."""
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -19,8 +20,8 @@ from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELA
 
 # Modules that replace stage 5, a row for each depth (paper, section 4.1).
 NUM_MODULES = {18: 2, 34: 3, 50: 3, 101: 3}
-# Stem and stages halve the input five times up to stage 5; the map must still hold a few pixels.
-MIN_INPUT_SIZE = 32
+STEM_STRIDE = 4
+SMALLEST_MAP = 2  # pixels on a side of stage 4's map
 LAYERS = ('layer1', 'layer2', 'layer3', 'layer4')  # ResNet's names for its stages 2 to 5
 PLACES = (*LAYERS, *(f'after_{layer}' for layer in LAYERS))
 
@@ -212,17 +213,18 @@ class VTResNet(ResNet):
         """Images to tokens or maps.
 
         Args:
-            x: images, ``(N, 3, height, width)``, at least 32x32 pixels.
+            x: images, ``(N, 3, height, width)``, at least 32x32 pixels at the published strides.
 
         Returns:
             For ``'tokens'`` a tuple of one, the last module's tokens ``(N, L, C_T)``; for ``'featmap'`` the maps of
             ``out_indices``, ``(N, C_i, H_i, W_i)`` at strides 4, 8, 16 and 16, or 32 where stage 5 is convolutional.
         """
-        if min(x.shape[-2:]) < MIN_INPUT_SIZE:
+        smallest = SMALLEST_MAP * STEM_STRIDE * math.prod(self.strides[:3])
+        if min(x.shape[-2:]) < smallest:
             height, width = x.shape[-2:]
             raise UserError(
                 f'VTResNet: an input of {height}x{width} pixels is too small for the stem and stages; '
-                f'give at least {MIN_INPUT_SIZE}x{MIN_INPUT_SIZE}, for example by a Resize in the pipeline'
+                f'give at least {smallest}x{smallest}, for example by a Resize in the pipeline'
             )
         return super().forward(x)
 

@@ -6,7 +6,7 @@ From Yuan et al., ICCV 2021, section 3.1. Letters: N batch, P tokens, C channels
 from torch import Tensor, nn
 from torch.nn.functional import unfold
 
-from vt.ops.attention import attend
+from vt.ops.attend import attend
 from vt.registry import MODELS
 
 from ..grid import Size, to_map

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from vt.ops import attention
-from vt.ops.attention import attend, attend_plainly
+from vt.ops import attend as module
+from vt.ops.attend import attend, attend_plainly
 
 SHAPES = [(2, 3, 7, 5, 4, 6), (1, 1, 1, 1, 8, 8), (3, 2, 1, 9, 4, 4), (2, 4, 16, 16, 8, 8)]
 
@@ -50,17 +50,15 @@ def test_training_in_bfloat16_is_the_equation_up_to_rounding(shape: tuple) -> No
 
 def test_small_maps_alone_are_written_down_and_only_in_training_in_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
     written = []
-    plain = attention.attend_plainly
-    monkeypatch.setattr(
-        attention, 'attend_plainly', lambda *args, **options: written.append(1) or plain(*args, **options)
-    )
+    plain = module.attend_plainly
+    monkeypatch.setattr(module, 'attend_plainly', lambda *args, **options: written.append(1) or plain(*args, **options))
     small, single = draw(SHAPES[0], torch.bfloat16), draw(SHAPES[0], torch.float32)
     attend(*small)
     assert written == [1]
     attend(*single)
     with torch.no_grad():
         attend(*small)
-    monkeypatch.setattr(attention, 'LARGEST_MAP', 34)
+    monkeypatch.setattr(module, 'LARGEST_MAP', 34)
     attend(*small)
     assert written == [1]
 
