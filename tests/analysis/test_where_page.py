@@ -55,6 +55,14 @@ def test_a_difference_clear_of_zero_is_bold():
     }
 
 
+def test_a_network_without_a_number_of_images_has_a_dash():
+    few = {label: scores for label, scores in SCORES.items() if label != 'vt_1024'}
+    curves = where_page.read_curves(records(few))
+    assert where_page.tabulate_scores(curves)[1]['1,024 images'] == '-'
+    assert where_page.tabulate_changes(curves)[0]['1,024 images'] == '-'
+    assert len(where_page.draw_curves(curves).axes[0].get_xticks()) == 2
+
+
 def test_the_page_takes_what_is_trained(tmp_path):
     page, folder = tmp_path / 'where.md', tmp_path / 'records'
     marks = ('curves', 'findings', *(f'places {table}' for table in where_page.PLACES))

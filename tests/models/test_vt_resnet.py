@@ -213,7 +213,7 @@ def test_a_small_input_is_one_clear_line():
     with pytest.raises(ValueError, match='31x40 pixels is too small'):
         VTResNet(18, **SMALL)(torch.randn(1, 3, 31, 40))
     slow = VTResNet(18, **SMALL, strides=(1, 1, 1))  # only the stem shrinks
-    with pytest.raises(ValueError, match='7x8 pixels is too small .* at least 8x8'):
+    with pytest.raises(ValueError, match=r'7x8 pixels is too small .* at least 8x8'):
         slow(torch.randn(1, 3, 7, 8))
     assert slow(torch.randn(2, 3, 8, 8))[0].shape == (2, 4, 32)
 

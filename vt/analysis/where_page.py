@@ -46,13 +46,17 @@ def read_curves(records: Sequence[dict]) -> Curves:
 
 
 def tabulate_scores(curves: Curves) -> list[dict[str, str]]:
-    """A row a network, a column a number of images: the mean and half its 95 % interval, from the pooled spread."""
+    """A row a network, a column a number of images: the mean and half its 95 % interval, from the pooled spread.
+
+    A network that was not trained on so many has a dash.
+    """
     rows = []
     for network, scores in curves.items():
         first = next(iter(scores.values()))
         row = {'network': network, 'MFLOPs': f'{first.flops / 1e6:.1f}', 'M params': f'{first.parameters / 1e6:.2f}'}
+        row |= dict.fromkeys(map(_heading, _numbers(curves)), '-')
         for images, score in scores.items():
-            row[f'{images:,} images'] = f'{score.mean:.2f} ± {mean_margin(score, _column(curves, images)):.2f}'
+            row[_heading(images)] = f'{score.mean:.2f} ± {mean_margin(score, _column(curves, images)):.2f}'
         rows.append(row)
     return rows
 
@@ -61,18 +65,27 @@ def tabulate_changes(curves: Curves) -> list[dict[str, str]]:
     """The same as differences from ResNet-18's mean; bold where the interval is clear of zero."""
     rows = []
     for network, scores in curves.items():
-        row = {'network': network}
+        row = {'network': network} | dict.fromkeys(map(_heading, _numbers(curves)), '-')
         for images, score in scores.items():
             change = compare(score, curves[REFERENCE][images], _column(curves, images))
             text = f'{change.points:+.2f} ± {change.margin:.2f}'
-            row[f'{images:,} images'] = text if change.verdict == 'not told apart' else f'**{text}**'
+            row[_heading(images)] = text if change.verdict == 'not told apart' else f'**{text}**'
         if network != REFERENCE:
             rows.append(row)
     return rows
 
 
+def _numbers(curves: Curves) -> list[int]:
+    """Every number of images that a network was trained on."""
+    return sorted({images for scores in curves.values() for images in scores})
+
+
+def _heading(images: int) -> str:
+    return f'{images:,} images'
+
+
 def _column(curves: Curves, images: int) -> list[Scores]:
-    return [scores[images] for scores in curves.values()]
+    return [scores[images] for scores in curves.values() if images in scores]
 
 
 def draw_curves(curves: Curves) -> Figure:
@@ -86,7 +99,7 @@ def draw_curves(curves: Curves) -> Figure:
         style = '-' if network.startswith('vt-') else '--' if network == REFERENCE else ':'
         axes.errorbar(numbers, means, yerr=margins, fmt=f'{style}o', markersize=4, capsize=3, label=network)
     axes.set_xscale('log', base=2)
-    axes.set_xticks([*next(iter(curves.values()))], [f'{number:,}' for number in next(iter(curves.values()))])
+    axes.set_xticks(_numbers(curves), [f'{number:,}' for number in _numbers(curves)])
     axes.set(xlabel='different images, the same number of iterations', ylabel='top-1, %')
     axes.legend(fontsize='small')
     return figure
