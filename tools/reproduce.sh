@@ -142,10 +142,10 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
                 sed "s/$/ $fast/"
             ;;
         relations-*) relations "${1#relations-}" | sed "s/$/ $fast/" ;;
-        sample-efficiency-search) # of its rates each config has the best one, from images enough for all that learn
-            for rate in 0.0003 0.001 0.004 0.016; do
+        sample-efficiency-search) # of its rates each config has the best one
+            for rate in 0.0003 0.001 0.004; do
                 for model in configs/sample_efficiency/*.py; do
-                    row 0 "$(basename "${model%%_2560*}")_$rate" "$model" $images=65536 $lr=$rate $fast \
+                    row 0 "$(basename "${model%%_2560*}")_$rate" "$model" $images=16384 $lr=$rate $fast \
                         val_dataloader.dataset.split=val
                 done
             done
