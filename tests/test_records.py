@@ -10,6 +10,7 @@ from collections import defaultdict
 import pytest
 from tool_runner import ROOT
 
+from vt.analysis import where_page
 from vt.analysis.ablation import score_tables
 from vt.analysis.attention import attention_page
 
@@ -85,3 +86,12 @@ def test_order_tells_mvit_the_motion_and_its_loss_loses_it():
     assert means[motion] >= 95
     assert means[f'{motion}_shuffled'] <= 12.5 + 5  # chance, and a little
     assert means[f'{twin}_shuffled'] >= 0.9 * means[twin]
+
+
+def test_tokens_win_where_two_outlines_are_compared():
+    """At no more FLOPs, by an interval that is clear of zero, which is bold."""
+    curves = where_page.read_curves(json.loads((RECORDS / 'sample-efficiency.json').read_text()))
+    recommended = curves['vt-resnet18-norm-half']
+    assert recommended[4096].flops <= curves['resnet18-half'][4096].flops
+    changes = {row['network']: row for row in where_page.tabulate_changes(curves)}['vt-resnet18-norm-half']
+    assert all(changes[f'{number} images'].startswith('**+') for number in ('4,096', '16,384'))

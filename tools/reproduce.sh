@@ -208,8 +208,9 @@ best_rate() { # best_rate MODEL: the option of the rate that sample-efficiency-s
     [ ! -e $records ] || "$python" - $records "$1" <<'EOF'
 import json, sys
 runs = [run for run in json.load(open(sys.argv[1])) if run['label'].rpartition('_')[0] == sys.argv[2]]
-best = max(runs, key=lambda run: run['metrics']['accuracy/top1'])
-print(f'optim_wrapper.optimizer.lr={best["label"].rpartition("_")[2]}')
+if runs:
+    best = max(runs, key=lambda run: run['metrics']['accuracy/top1'])
+    print(f'optim_wrapper.optimizer.lr={best["label"].rpartition("_")[2]}')
 EOF
 }
 

@@ -63,6 +63,12 @@ def test_a_network_without_a_number_of_images_has_a_dash():
     assert len(where_page.draw_curves(curves).axes[0].get_xticks()) == 2
 
 
+def test_one_seed_has_no_interval():
+    curves = where_page.read_curves([record for record in records() if record['seed'] == 0])
+    assert where_page.tabulate_scores(curves)[0]['1,024 images'] == '50.00'
+    assert where_page.tabulate_changes(curves)[0]['4,096 images'] == '+10.00'
+
+
 def test_the_page_takes_what_is_trained(tmp_path):
     page, folder = tmp_path / 'where.md', tmp_path / 'records'
     marks = ('curves', 'findings', *(f'places {table}' for table in where_page.PLACES))

@@ -56,7 +56,7 @@ def tabulate_scores(curves: Curves) -> list[dict[str, str]]:
         row = {'network': network, 'MFLOPs': f'{first.flops / 1e6:.1f}', 'M params': f'{first.parameters / 1e6:.2f}'}
         row |= dict.fromkeys(map(_heading, _numbers(curves)), '-')
         for images, score in scores.items():
-            row[_heading(images)] = f'{score.mean:.2f} ± {mean_margin(score, _column(curves, images)):.2f}'
+            row[_heading(images)] = f'{score.mean:.2f}{_plus_minus(mean_margin(score, _column(curves, images)))}'
         rows.append(row)
     return rows
 
@@ -68,7 +68,7 @@ def tabulate_changes(curves: Curves) -> list[dict[str, str]]:
         row = {'network': network} | dict.fromkeys(map(_heading, _numbers(curves)), '-')
         for images, score in scores.items():
             change = compare(score, curves[REFERENCE][images], _column(curves, images))
-            text = f'{change.points:+.2f} ± {change.margin:.2f}'
+            text = f'{change.points:+.2f}{_plus_minus(change.margin)}'
             row[_heading(images)] = text if change.verdict == 'not told apart' else f'**{text}**'
         if network != REFERENCE:
             rows.append(row)
@@ -78,6 +78,11 @@ def tabulate_changes(curves: Curves) -> list[dict[str, str]]:
 def _numbers(curves: Curves) -> list[int]:
     """Every number of images that a network was trained on."""
     return sorted({images for scores in curves.values() for images in scores})
+
+
+def _plus_minus(margin: float) -> str:
+    """Nothing where there is one seed of each."""
+    return '' if np.isnan(margin) else f' ± {margin:.2f}'
 
 
 def _heading(images: int) -> str:
