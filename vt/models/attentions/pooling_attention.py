@@ -9,7 +9,6 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad
 
 from vt.errors import UserError
 from vt.ops.attend import attend
@@ -90,13 +89,13 @@ class PoolingAttention(nn.Module):
         elif torch.compiler.is_compiling() or torch.backends.cuda.flash_sdp_enabled():  # on a CPU, too
             q, k = self.relative.widen(q, k, *self._sizes(size), self.scale)
             missing = q.shape[-1] - v.shape[-1]  # flash attention wants all of one width
-            read = attend(q, k, pad(v, (0, missing)), scale=1.0)[..., : v.shape[-1]]
+            read = attend(q, k, nn.functional.pad(v, (0, missing)), scale=1.0)[..., : v.shape[-1]]
         else:
             read = attend(q, k, v, self._bias(q, k, size), scale=self.scale)
         read = merge_heads(read)
         if self.residual:
             classes = read.shape[1] - math.prod(self.out_size(size))
-            read = read + (pad(queries[:, classes:], (0, 0, classes, 0)) if classes else queries)
+            read = read + (nn.functional.pad(queries[:, classes:], (0, 0, classes, 0)) if classes else queries)
         return self.proj(read)
 
     def attention(self, x: Tensor, size: Size) -> Tensor:

@@ -4,7 +4,6 @@ From Yuan et al., ICCV 2021, section 3.1. Letters: N batch, P tokens, C channels
 """
 
 from torch import Tensor, nn
-from torch.nn.functional import unfold
 
 from vt.ops.attend import attend
 from vt.registry import MODELS
@@ -77,4 +76,4 @@ class SoftSplit(nn.Module):
 def _split(x: Tensor, kernel: int, stride: int, padding: int) -> tuple[Tensor, Size]:
     """A map to what lies under each place of a kernel, channel by channel, and the size of the places' grid."""
     size = tuple((side + 2 * padding - kernel) // stride + 1 for side in x.shape[2:])
-    return unfold(x, kernel, padding=padding, stride=stride).transpose(1, 2), size
+    return nn.functional.unfold(x, kernel, padding=padding, stride=stride).transpose(1, 2), size
