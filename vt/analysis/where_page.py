@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from .ablation import sweep_report
 from .ablation.run_scores import Scores, compare, mean_margin, summarize
-from .ablation.score_tables import describe_origin, read_table
+from .ablation.score_tables import describe_source, read_table
 from .attention.object_attention import describe_objects
 from .run_record import read_json
 from .tables import insert, to_markdown
@@ -161,7 +161,7 @@ def write_page(page: Path, folder: Path, pictures: Path) -> None:
     tables = {table: read_table(folder / f'{table}.json') for table in PLACES if (folder / f'{table}.json').is_file()}
     for table, records in tables.items():
         sweep_report.draw(records).savefig(pictures / f'{table}.png', dpi=80)
-        origin = f'{describe_origin(records)} Again: `bash tools/reproduce.sh {table}`.'
+        origin = describe_source(records, table)
         picture = f'![Scores against what they cost](where/{table}.png)'
         insert(page, f'places {table}', f'{to_markdown(sweep_report.tabulate(records))}\n\n{origin}\n\n{picture}')
     if tables:
@@ -176,6 +176,6 @@ def write_page(page: Path, folder: Path, pictures: Path) -> None:
             f'{to_markdown(tabulate_scores(curves))}\n\n'
             f'Differences from ResNet-18 of half the width; bold where the interval is clear of zero:\n\n'
             f'{to_markdown(tabulate_changes(curves))}\n\n'
-            f'{describe_origin(records)} Again: `bash tools/reproduce.sh {CURVES}`.\n\n'
+            f'{describe_source(records, CURVES)}\n\n'
             f'![Scores against the number of images](where/{CURVES}.png)',
         )

@@ -97,6 +97,11 @@ def describe_origin(records: Sequence[dict]) -> str:
     return f'Seeds {seeds}; {period}, {devices}, torch {versions}, {hours:.1f} hours of training iterations.'
 
 
+def describe_source(records: Sequence[dict], tables: str) -> str:
+    """Where tables are from, and the command that trains them again."""
+    return f'{describe_origin(records)} Again: `bash tools/reproduce.sh {tables}`.'
+
+
 def write_page(page: Path, folder: Path) -> None:
     """Write a page's tables of scores, from the records in ``folder``; a sentence where there are none."""
     for mark, tables, labels in MARK.findall(page.read_text()):
@@ -106,8 +111,7 @@ def write_page(page: Path, folder: Path) -> None:
         records = [run for table in tables.split() for run in read_table(folder / f'{table}.json')]
         rows = describe(records, [label.strip() for label in labels.split(',')] if labels else ())
         shown = [run for run in records if run['label'] in {row['run'] for row in rows}]
-        origin = f'{describe_origin(shown)} Again: `bash tools/reproduce.sh {tables}`.'
-        insert(page, mark, f'{to_markdown(rows)}\n\n{origin}')
+        insert(page, mark, f'{to_markdown(rows)}\n\n{describe_source(shown, tables)}')
 
 
 def write_headers(root: Path, folder: Path) -> None:
