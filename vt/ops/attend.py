@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from .precision import trains_in_bfloat16_on_cpu
+
 LARGEST_MAP = 2**18  # T * S; on larger maps PyTorch's own function is as fast, and stores none
 
 
@@ -29,7 +31,7 @@ def attend(
     Returns:
         ``(N, h, T, d')``.
     """
-    slow = torch.is_grad_enabled() and q.requires_grad and q.device.type == 'cpu' and q.dtype == torch.bfloat16
+    slow = trains_in_bfloat16_on_cpu(q) and q.requires_grad
     if slow and q.shape[-2] * k.shape[-2] <= LARGEST_MAP:
         return attend_plainly(q, k, v, mask, dropout, scale=scale)
     return scaled_dot_product_attention(q, k, v, mask, dropout, scale=scale)

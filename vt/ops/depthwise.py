@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
+from .precision import trains_in_bfloat16_on_cpu
+
 Size3 = tuple[int, int, int]
 
 
@@ -49,8 +51,7 @@ def depthwise(tokens: Tensor, weight: Tensor, size: Size3, stride: Size3, paddin
 
 def _convolve(images: Tensor, weight: Tensor, stride: tuple[int, int], padding: tuple[int, int]) -> Tensor:
     """Each channel of images ``(N, C, H, W)`` by its own kernel ``(C, 1, k_H, k_W)``."""
-    slow = images.device.type == 'cpu' and images.dtype == torch.bfloat16 and torch.is_grad_enabled()
-    if not slow or max(stride) == 1:
+    if max(stride) == 1 or not trains_in_bfloat16_on_cpu(images):
         return conv2d(images, weight, None, stride, padding, 1, len(weight))
     with torch.autocast('cpu', enabled=False):
         return conv2d(images.float(), weight.float(), None, stride, padding, 1, len(weight)).to(images.dtype)

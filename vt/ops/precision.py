@@ -1,4 +1,4 @@
-"""The precision that autocast asks for."""
+"""The precision that autocast asks for, and where it is slow."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,3 +20,8 @@ def one_precision(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
         return
     with torch.autocast(device, enabled=False):
         yield tuple(tensor.to(torch.get_autocast_dtype(device)) for tensor in tensors)
+
+
+def trains_in_bfloat16_on_cpu(x: Tensor) -> bool:
+    """Whether gradients of a bfloat16 tensor on a CPU are recorded; some of PyTorch's functions are slow in that."""
+    return torch.is_grad_enabled() and x.dtype == torch.bfloat16 and x.device.type == 'cpu'
