@@ -137,6 +137,10 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             places configs/{vt_fpn/fpn_vt-r18-norm,baselines/fpn_r18}_digit-scenes.py 0.006 "$four_stages" "$four_stages" |
                 sed "s/$/ $fast/"
             ;;
+        where-svrt-1)
+            places configs/sample_efficiency/{vt-resnet18-norm,resnet18}-half_2560-iters_svrt-1.py 0.004 "$pooled" |
+                sed "/ none /!s/$/ $lr=0.004/; s/$/ $fast/"
+            ;;
         where-*)
             places configs/{vt_resnet/vt-resnet18-norm,baselines/resnet18}-half_"${1#where-}".py 0.004 "$pooled" |
                 sed "s/$/ $fast/"

@@ -1,9 +1,0 @@
-# VT-ResNet-18 of half the width, with normalised steps, on problem 1 of the SVRT. Scores: docs/where.md.
-# Top-1 not measured yet.
-# python tools/train.py configs/vt_resnet/vt-resnet18-norm-half_svrt-1.py --cfg-options randomness.seed=0
-_base_ = [
-    'vt-resnet18-half_svrt-1.py',
-    '../_base_/models/normalised.py',
-]
-
-model = dict(backbone=_base_.normalised)
