@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from .ablation import sweep_report
-from .ablation.run_scores import Scores, compare, mean_margin, summarize
-from .ablation.score_tables import describe_source, read_table
+from .ablation.run_scores import Scores, compare, mean_margin
+from .ablation.score_tables import describe_source, read_table, summarize_row
 from .attention.object_attention import describe_objects
 from .run_record import read_json
 from .tables import insert, to_markdown
@@ -40,8 +40,7 @@ def read_curves(records: Sequence[dict]) -> Curves:
     curves: Curves = {}
     for label in dict.fromkeys(run['label'] for run in records):
         network, images = label.rsplit('_', 1)
-        runs = sorted((run for run in records if run['label'] == label), key=lambda run: run['seed'])
-        curves.setdefault(network, {})[int(images)] = summarize(runs, network, None, images, runs[0]['length'])
+        curves.setdefault(network, {})[int(images)] = summarize_row(records, label)
     return {network: dict(sorted(scores.items())) for network, scores in curves.items()}
 
 
@@ -118,11 +117,7 @@ def tabulate_findings(tables: dict[str, Sequence[dict]]) -> list[dict[str, str]]
     """
     rows = [{"the paper's finding": finding} for finding in FINDINGS]
     for name, records in tables.items():
-        labels = dict.fromkeys(run['label'] for run in records)
-        scores = {
-            label: summarize([run for run in records if run['label'] == label], label, None, name, '')
-            for label in labels
-        }
+        scores = {label: summarize_row(records, label) for label in dict.fromkeys(run['label'] for run in records)}
         for row, (better, other) in zip(rows, FINDINGS.values()):
             change = compare(scores[better], scores[other], [*scores.values()])
             flops, verdict = scores[better].flops / scores[other].flops, VERDICTS[change.verdict]

@@ -58,7 +58,7 @@ def describe(records: Sequence[dict], labels: Sequence[str] = ()) -> list[dict[s
     Raises:
         UserError: there are no records of a label; the rows' metrics differ.
     """
-    rows = {label: _summarize(records, label) for label in labels or dict.fromkeys(run['label'] for run in records)}
+    rows = {label: summarize_row(records, label) for label in labels or dict.fromkeys(run['label'] for run in records)}
     reference, *_ = rows.values()
     if len(metrics := {scores.metric for scores in rows.values()}) > 1:
         raise UserError(f'{" and ".join(sorted(metrics))} are not compared: give runs of one metric')
@@ -79,7 +79,12 @@ def describe(records: Sequence[dict], labels: Sequence[str] = ()) -> list[dict[s
     return described
 
 
-def _summarize(records: Sequence[dict], label: str) -> Scores:
+def summarize_row(records: Sequence[dict], label: str) -> Scores:
+    """Scores of a label's seeds.
+
+    Raises:
+        UserError: there are no records of it.
+    """
     runs = sorted((run for run in records if run['label'] == label), key=lambda run: run['seed'])
     if not runs:
         raise UserError(f'no records of {label!r}; there are: {", ".join(sorted({run["label"] for run in records}))}')
@@ -124,10 +129,10 @@ def write_headers(root: Path, folder: Path) -> None:
     runs = [run for table in tables for run in table if run['options'].keys() <= AS_IT_IS]
     for config in dict.fromkeys(run['config'] for run in runs):
         own = [run for run in runs if run['config'] == config]
-        records = {run['seed']: run for run in [run for run in own if not run['options']] or own}
+        records = [*{run['seed']: run for run in [run for run in own if not run['options']] or own}.values()]
         text = (root / config).read_text()
         if HEADER.search(text):
-            line = _header(_summarize([*records.values()], next(iter(records.values()))['label']), [*records.values()])
+            line = _header(summarize_row(records, records[0]['label']), records)
             write_atomically(root / config, HEADER.sub(lambda _, line=line: line, text, count=1))
 
 
