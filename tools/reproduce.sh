@@ -147,8 +147,8 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             ;;
         relations-*) relations "${1#relations-}" | sed "s/$/ $fast/" ;;
         sample-efficiency-search) # of its rates each config has the best one
-            for rate in 0.0003 0.001 0.004; do
-                for model in configs/sample_efficiency/*.py; do
+            for model in configs/sample_efficiency/*.py; do
+                for rate in 0.0003 0.001 0.004; do
                     row 0 "$(basename "${model%%_2560*}")_$rate" "$model" $images=16384 $lr=$rate $fast \
                         val_dataloader.dataset.split=val
                 done
