@@ -145,7 +145,7 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             places configs/{vt_resnet/vt-resnet18-norm,baselines/resnet18}-half_"${1#where-}".py 0.004 "$pooled" |
                 sed "s/$/ $fast/"
             ;;
-        relations-*) relations "${1#relations-}" | sed "s/$/ $fast/" ;;
+        relations-*) each '0 1 2' $(halves "${1#relations-}") | sed "s/$/ $fast/" ;;
         sample-efficiency-search) # of its rates each config has the best one
             for model in configs/sample_efficiency/*.py; do
                 for rate in 0.0003 0.001 0.004; do
@@ -198,13 +198,6 @@ variants() { # what else was tried, at the best of these rates
     variant values $relation.type=vt.ValueTransformer
     variant drop-path-0.1 $backbone.drop_path_rate=0.1
     variant groups-4 $backbone.groups=4
-}
-
-relations() { # relations TASK: ResNet-18, the literal VT at a quarter of the configs' rate, which loses it, and the
-    # recommended one
-    each '0 1 2' "configs/baselines/resnet18-half_$1.py"
-    row '0 1 2' "vt-resnet18-half_$1_lr-0.001" "configs/vt_resnet/vt-resnet18-half_$1.py" $lr=0.001
-    each '0 1 2' "configs/vt_resnet/vt-resnet18-norm-half_$1.py"
 }
 
 best_rate() { # best_rate MODEL: the option of the rate that sample-efficiency-search found for it, once that is trained

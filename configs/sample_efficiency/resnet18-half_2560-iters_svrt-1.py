@@ -1,5 +1,5 @@
-# ResNet-18 of half the width. Scores: docs/where.md.
-# Top-1 not measured yet.
+# ResNet-18 of half the width.
+# Scores by rate and by number of images: docs/where.md.
 # python tools/train.py configs/sample_efficiency/resnet18-half_2560-iters_svrt-1.py
 _base_ = [
     '../_base_/models/resnet18-half.py',

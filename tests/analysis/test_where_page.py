@@ -39,10 +39,17 @@ def test_curves_go_from_few_images_to_many():
     assert curves['vt'][4096].mean == 71.0
 
 
-def test_intervals_are_students_from_the_pooled_spread():
+def test_intervals_are_students_from_the_own_spread():
     row = where_page.tabulate_scores(where_page.read_curves(records()))[1]
-    margin = 2.7764 * np.sqrt(1 / 3)  # 4 degrees of freedom, a variance of 1, three seeds
+    margin = 4.3027 * np.sqrt(1 / 3)  # 2 degrees of freedom, a variance of 1, three seeds
     assert row['1,024 images'] == f'51.00 ± {margin:.2f}'
+
+
+def test_a_network_at_chance_narrows_no_interval_of_another():
+    chance = SCORES | {'vit_1024': (50.0, 50.0, 50.0), 'vit_4096': (50.0, 50.0, 50.0)}
+    before, after = (where_page.read_curves(records(table)) for table in (SCORES, chance))
+    assert where_page.tabulate_scores(after)[:2] == where_page.tabulate_scores(before)
+    assert where_page.tabulate_changes(after)[:1] == where_page.tabulate_changes(before)
 
 
 def test_a_difference_clear_of_zero_is_bold():

@@ -45,9 +45,10 @@ def read_curves(records: Sequence[dict]) -> Curves:
 
 
 def tabulate_scores(curves: Curves) -> list[dict[str, str]]:
-    """A row a network, a column a number of images: the mean and half its 95 % interval, from the pooled spread.
+    """A row a network, a column a number of images: the mean and half its 95 % interval, from its own seeds' spread.
 
-    A network that was not trained on so many has a dash.
+    A spread pooled over all would be too small: networks at chance have none. A network that was not trained on so many
+    images has a dash.
     """
     rows = []
     for network, scores in curves.items():
@@ -55,18 +56,19 @@ def tabulate_scores(curves: Curves) -> list[dict[str, str]]:
         row = {'network': network, 'MFLOPs': f'{first.flops / 1e6:.1f}', 'M params': f'{first.parameters / 1e6:.2f}'}
         row |= dict.fromkeys(map(_heading, _numbers(curves)), '-')
         for images, score in scores.items():
-            row[_heading(images)] = f'{score.mean:.2f}{_plus_minus(mean_margin(score, _column(curves, images)))}'
+            row[_heading(images)] = f'{score.mean:.2f}{_plus_minus(mean_margin(score, [score]))}'
         rows.append(row)
     return rows
 
 
 def tabulate_changes(curves: Curves) -> list[dict[str, str]]:
-    """The same as differences from ResNet-18's mean; bold where the interval is clear of zero."""
+    """The same as differences from ResNet-18's mean, from the spread of the two; bold where clear of zero."""
     rows = []
     for network, scores in curves.items():
         row = {'network': network} | dict.fromkeys(map(_heading, _numbers(curves)), '-')
         for images, score in scores.items():
-            change = compare(score, curves[REFERENCE][images], _column(curves, images))
+            reference = curves[REFERENCE][images]
+            change = compare(score, reference, [score, reference])
             text = f'{change.points:+.2f}{_plus_minus(change.margin)}'
             row[_heading(images)] = text if change.verdict == 'not told apart' else f'**{text}**'
         if network != REFERENCE:
@@ -88,10 +90,6 @@ def _heading(images: int) -> str:
     return f'{images:,} images'
 
 
-def _column(curves: Curves, images: int) -> list[Scores]:
-    return [scores[images] for scores in curves.values() if images in scores]
-
-
 def draw_curves(curves: Curves) -> Figure:
     """Mean scores with their 95 % intervals against the number of different images."""
     figure = Figure(figsize=(7, 5), layout='constrained')
@@ -99,7 +97,7 @@ def draw_curves(curves: Curves) -> Figure:
     for index, (network, scores) in enumerate(curves.items()):
         numbers = np.array([*scores]) * 1.02 ** (index - len(curves) / 2)  # beside each other, so that bars are seen
         means = [score.mean for score in scores.values()]
-        margins = [mean_margin(score, _column(curves, images)) for images, score in scores.items()]
+        margins = [mean_margin(score, [score]) for score in scores.values()]
         style = '-' if network.startswith('vt-') else '--' if network == REFERENCE else ':'
         axes.errorbar(numbers, means, yerr=margins, fmt=f'{style}o', markersize=4, capsize=3, label=network)
     axes.set_xscale('log', base=2)
