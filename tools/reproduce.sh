@@ -16,7 +16,7 @@ tables=(repeat digits digits-half twin-digits twin-digits-10e scenes scenes-rate
     moving-digits moving-digits-shuffled moving-digits-512
     where-{twin-digits,digit-scenes,sort-of-clevr,svrt-1}
     relations-{svrt-7,psvrt,sort-of-clevr-twin,pathfinder-short,pathfinder-long}
-    sample-efficiency-search sample-efficiency)
+    sample-efficiency-search sample-efficiency-chance sample-efficiency)
 ten_epochs=(train_cfg.max_epochs=10 param_scheduler.1.end=2560 param_scheduler.1.T_max=2460)
 five_epochs=(train_cfg.max_epochs=5 param_scheduler.1.end=5 param_scheduler.1.T_max=4)
 third=(train_cfg.max_iters=400 param_scheduler.0.end=40 param_scheduler.1.begin=40 param_scheduler.1.end=400
@@ -153,6 +153,15 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
                         val_dataloader.dataset.split=val
                 done
             done
+            ;;
+        sample-efficiency-chance) # do those that stay at chance learn more from more, or anything?
+            for model in vit swin; do
+                row 0 "${model}_4x-iterations_65536" configs/sample_efficiency/${model}_2560-iters_svrt-1.py $fast $lr=0.001 \
+                    $images=65536 train_cfg.max_iters=10240 train_cfg.val_interval=2560 param_scheduler.1.end=10240 \
+                    param_scheduler.1.T_max=9984 default_hooks.checkpoint.interval=10240
+            done
+            row 0 vit_tested-on-what-it-learned_256 configs/sample_efficiency/vit_2560-iters_svrt-1.py $fast $lr=0.001 \
+                $images=256 val_dataloader.dataset.split=train val_dataloader.dataset.num_images=256
             ;;
         sample-efficiency)
             for number in 1024 4096 16384 65536; do
