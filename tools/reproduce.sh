@@ -34,7 +34,7 @@ four_stages='model.neck.in_channels=[32,64,128,256] model.decode_head.feature_st
 five_digits=work_dirs/reproduce/five-digits/resnet18-half_five-digits_seed-0/epoch_10.pth
 
 runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED ROW CONFIG [OPTION ...]
-    local model rate step number
+    local model rates rate seeds step number
     [[ " ${tables[*]} " == *" $1 "* ]] || { echo "there is no table $1; there are: ${tables[*]}" >&2 && return 1; }
     case "$1" in
         repeat) # short runs, which a test repeats
@@ -146,9 +146,12 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
                 sed "s/$/ $fast/"
             ;;
         relations-*) each '0 1 2' $(halves "${1#relations-}") | sed "s/$/ $fast/" ;;
-        sample-efficiency-search) # of its rates each config has the best one
+        sample-efficiency-search) # of its rates each config has the best one; next to a best one there are two others
             for model in configs/sample_efficiency/*.py; do
-                for rate in 0.0003 0.001 0.004; do
+                rates='0.0003 0.001 0.004'
+                [[ $model != */resnet18-half_* ]] || rates+=' 0.016'
+                [[ $model != */vt-resnet18-half_* ]] || rates="0.0001 $rates"
+                for rate in $rates; do
                     row 0 "$(basename "${model%%_2560*}")_$rate" "$model" $images=16384 $lr=$rate $fast \
                         val_dataloader.dataset.split=val
                 done
@@ -163,10 +166,13 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             row 0 vit_tested-on-what-it-learned_256 configs/sample_efficiency/vit_2560-iters_svrt-1.py $fast $lr=0.001 \
                 $images=256 val_dataloader.dataset.split=train val_dataloader.dataset.num_images=256
             ;;
-        sample-efficiency)
+        sample-efficiency) # what stays at chance on many images is not tried on few; more seeds where two are close
             for number in 1024 4096 16384 65536; do
                 for model in configs/sample_efficiency/*.py; do
-                    row '0 1 2' "$(basename "${model%%_2560*}")_$number" "$model" $images=$number $fast \
+                    [[ $number -ge 16384 || $model == *resnet18* ]] || continue
+                    seeds='0 1 2'
+                    [[ $number != 16384 || ! $model =~ /(vt-resnet18-norm|resnet18)-half ]] || seeds+=' 3 4 5'
+                    row "$seeds" "$(basename "${model%%_2560*}")_$number" "$model" $images=$number $fast \
                         $(best_rate "$(basename "${model%%_2560*}")")
                 done
             done

@@ -1,5 +1,4 @@
 # ResNet-18 of half the width on Sort-of-CLEVR's relational questions. Scores: docs/where.md.
-# Top-1 not measured yet.
 # python tools/train.py configs/baselines/resnet18-half_sort-of-clevr.py --cfg-options randomness.seed=0
 _base_ = [
     '../_base_/models/resnet18-half.py',

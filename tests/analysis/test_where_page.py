@@ -16,8 +16,8 @@ SCORES = {
 }
 
 
-PLACED = dict.fromkeys(['stage-4', 'after-5', '4-tokens'], (70.0, 71.0))
-PLACED |= {'none': (60.0, 61.0), 'stage-5': (70.5, 71.0), 'stage-3': (80.0, 81.0)}
+PLACED = dict.fromkeys(['stage-4', 'after-5', '4-tokens', '32-tokens'], (70.0, 71.0))
+PLACED |= {'none': (60.0, 61.0), 'stage-5': (70.5, 71.0), 'stage-3': (80.0, 81.0), '64-tokens': (60.0, 61.0)}
 
 
 def records(table=SCORES):
@@ -54,12 +54,19 @@ def test_a_network_at_chance_narrows_no_interval_of_another():
 
 def test_a_difference_clear_of_zero_is_bold():
     (row,) = where_page.tabulate_changes(where_page.read_curves(records()))
-    margin = 2.7764 * np.sqrt(2 / 3)
+    margin = 2.7764 * np.sqrt(2 / 3)  # 4 degrees of freedom, for the variances are equal
     assert row == {
         'network': 'vt',
         '1,024 images': f'+0.00 ± {margin:.2f}',
         '4,096 images': f'**+10.00 ± {margin:.2f}**',
     }
+
+
+def test_the_interval_of_a_difference_is_welchs():
+    table = {'resnet18-half_1024': (50.0, 54.0, 58.0), 'vt_1024': (60.0, 60.0, 60.0)}
+    (row,) = where_page.tabulate_changes(where_page.read_curves(records(table)))
+    margin = 4.3027 * np.sqrt(16 / 3)  # ResNet's 2 degrees of freedom alone, for the other has no spread
+    assert row['1,024 images'] == f'+6.00 ± {margin:.2f}'
 
 
 def test_a_network_without_a_number_of_images_has_a_dash():
@@ -94,10 +101,13 @@ def test_a_finding_holds_where_its_interval_is_clear_of_zero():
     rows = where_page.tabulate_findings({'where-twin-digits': records(PLACED)})
     found = {row["the paper's finding"]: row['twin-digits'] for row in rows}
     assert len(found) == len(where_page.FINDINGS)
-    assert found["modules in stage 5 beat ResNet's"].startswith('+10.25 ± ')
-    assert found["modules in stage 5 beat ResNet's"].endswith(' at 1.00x the FLOPs: holds')
+    first = next(iter(where_page.FINDINGS))
+    assert found[first].startswith('+10.25 ± ')
+    assert found[first].endswith(' at 1.00x the FLOPs: holds')
     assert found['and stage 3'].endswith(': does not hold')
-    assert found['they belong late: stage 5 beats stage 4'].endswith(': this scale cannot tell')
+    assert found['late (title): stage 5 beats stage 4'].endswith(': this scale cannot tell')
+    assert found['32 tokens are no better than 16 (table 6)'].endswith(': no gain seen')
+    assert found['nor are 64'].endswith(': holds')
 
 
 def test_attention_on_objects_is_a_row_a_part(tmp_path):

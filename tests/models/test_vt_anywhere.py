@@ -14,6 +14,7 @@ from tool_runner import ROOT
 from torch import nn
 
 import vt
+from vt.analysis.complexity.complexity_tables import count_config
 from vt.analysis.complexity.counting import count_complexity
 from vt.errors import UserError
 from vt.models import VTBackbone, VTModule, VTResNet
@@ -409,3 +410,14 @@ def test_vt_stage_is_a_list_of_modules():
     stage = VTStage(16, [0.0, 0.0], **SMALL)
     assert isinstance(stage[1:], nn.ModuleList)
     assert len(stage[1:]) == 1
+
+
+def test_the_page_tells_what_imagenet_costs():
+    lines = [line for line in PAGE.read_text().splitlines() if line.endswith('|') and '_in1k.py) |' in line]
+    assert len(lines) == 6
+    for line in lines:
+        path = ROOT / 'docs' / line.split('](')[1].partition(')')[0]
+        cost, _ = count_config(path, (224, 224))
+        flops, parameters = (float(cell) for cell in line.split('|')[3:5])
+        assert flops == pytest.approx(cost.flops / 1e9, abs=0.005)
+        assert parameters == pytest.approx(cost.parameters / 1e6, abs=0.05)

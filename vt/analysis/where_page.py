@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.stats import ttest_ind
 
 from .ablation import sweep_report
-from .ablation.run_scores import Scores, compare, mean_margin
+from .ablation.run_scores import CONFIDENCE, Change, Scores, compare, mean_margin
 from .ablation.score_tables import describe_source, read_table, summarize_row
 from .attention.object_attention import describe_objects
 from .run_record import read_json
@@ -21,15 +22,19 @@ CURVES = 'sample-efficiency'
 REFERENCE = 'resnet18-half'
 PLACES = ('where-twin-digits', 'where-digit-scenes', 'where-sort-of-clevr', 'where-svrt-1')
 
-# What the paper says of places and numbers: the row that it says is better, and the one it is better than.
+# What the paper says, as two rows of a table of places, and what the first is of the other.
 FINDINGS = {
-    "modules in stage 5 beat ResNet's": ('stage-5', 'none'),
-    'they belong late: stage 5 beats stage 4': ('stage-5', 'stage-4'),
-    'and stage 3': ('stage-5', 'stage-3'),
-    'in the place of stage 5, not behind it': ('stage-5', 'after-5'),
-    '16 tokens beat 4': ('stage-5', '4-tokens'),
+    "modules in stage 5 beat ResNet's (table 2)": ('stage-5', 'none', 'better'),
+    'late (title): stage 5 beats stage 4': ('stage-5', 'stage-4', 'better'),
+    'and stage 3': ('stage-5', 'stage-3', 'better'),
+    'in the place of stage 5: behind it is no better (section 4.1)': ('after-5', 'stage-5', 'no better'),
+    '32 tokens are no better than 16 (table 6)': ('32-tokens', 'stage-5', 'no better'),
+    'nor are 64': ('64-tokens', 'stage-5', 'no better'),
 }
-VERDICTS = {'better': 'holds', 'worse': 'does not hold', 'not told apart': 'this scale cannot tell'}
+VERDICTS = {
+    'better': {'better': 'holds', 'worse': 'does not hold', 'not told apart': 'this scale cannot tell'},
+    'no better': {'better': 'does not hold', 'worse': 'holds', 'not told apart': 'no gain seen'},
+}
 
 # By network, then by the number of different images.
 Curves = dict[str, dict[int, Scores]]
@@ -62,18 +67,27 @@ def tabulate_scores(curves: Curves) -> list[dict[str, str]]:
 
 
 def tabulate_changes(curves: Curves) -> list[dict[str, str]]:
-    """The same as differences from ResNet-18's mean, from the spread of the two; bold where clear of zero."""
+    """The same as differences from ResNet-18's mean, with Welch's 95 % interval; bold where clear of zero.
+
+    Welch's, since a network at chance has no spread and one that learns now and then has much.
+    """
     rows = []
     for network, scores in curves.items():
         row = {'network': network} | dict.fromkeys(map(_heading, _numbers(curves)), '-')
         for images, score in scores.items():
-            reference = curves[REFERENCE][images]
-            change = compare(score, reference, [score, reference])
+            change = _compare_two(score, curves[REFERENCE][images])
             text = f'{change.points:+.2f}{_plus_minus(change.margin)}'
             row[_heading(images)] = text if change.verdict == 'not told apart' else f'**{text}**'
         if network != REFERENCE:
             rows.append(row)
     return rows
+
+
+def _compare_two(score: Scores, reference: Scores) -> Change:
+    if min(len(score.scores), len(reference.scores)) < 2:
+        return Change(score.mean - reference.mean, float('nan'))
+    interval = ttest_ind(score.scores, reference.scores, equal_var=False).confidence_interval(CONFIDENCE)
+    return Change(score.mean - reference.mean, (interval.high - interval.low) / 2)
 
 
 def _numbers(curves: Curves) -> list[int]:
@@ -116,9 +130,9 @@ def tabulate_findings(tables: dict[str, Sequence[dict]]) -> list[dict[str, str]]
     rows = [{"the paper's finding": finding} for finding in FINDINGS]
     for name, records in tables.items():
         scores = {label: summarize_row(records, label) for label in dict.fromkeys(run['label'] for run in records)}
-        for row, (better, other) in zip(rows, FINDINGS.values()):
-            change = compare(scores[better], scores[other], [*scores.values()])
-            flops, verdict = scores[better].flops / scores[other].flops, VERDICTS[change.verdict]
+        for row, (placed, other, expected) in zip(rows, FINDINGS.values()):
+            change = compare(scores[placed], scores[other], [*scores.values()])
+            flops, verdict = scores[placed].flops / scores[other].flops, VERDICTS[expected][change.verdict]
             told = f'{change.points:+.2f} ± {change.margin:.2f} at {flops:.2f}x the FLOPs: {verdict}'
             row[name.removeprefix('where-')] = told
     return rows

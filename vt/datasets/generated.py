@@ -33,7 +33,8 @@ class Drawn:
 class GeneratedImages(BaseDataset):
     """Images of a published procedure, each made from ``seed``, the split and its index alone.
 
-    So an image is the same in every epoch, process and run, and the splits share one only by chance.
+    So an image is the same in every epoch, process and run, and the splits share one only by chance, a chance that a
+    subclass of few images rules out.
     Samples hold ``img`` (height, width, 3) uint8, ``gt_label``, and ``related`` and ``others``, boxes of the objects
     ``(left, top, right, bottom)`` in pixels; a pipeline needs no loading. Classes take turns, so that they are as
     frequent as each other, where the procedure begins with the class. Making one takes up to some milliseconds, so each

@@ -4,6 +4,7 @@ Sizes are in pixels, colours in 0 to 1.
 """
 
 from collections.abc import Sequence
+from hashlib import blake2b
 
 import cv2
 import numpy as np
@@ -20,6 +21,7 @@ GAP = 2  # an outline's points lie closer than this
 MARGIN = 1  # that is kept free around each shape
 JUMP = 0.2  # of an edge's middle, in the edge's length
 NUM_SHAPES = {1: 2, 7: 6}
+SHARES = ('train', 'train', 'val', 'test')  # of the images of PSVRT, which their digests share out
 TRIES = 100  # for a place, until the shapes before get new ones
 
 
@@ -140,7 +142,8 @@ class PSVRT(GeneratedImages):
     The parametric form of the test, Kim, Ricci and Serre, Not-So-CLEVR: learning same-different relations strains
     feedforward neural networks, Interface Focus 2018: how large items and images are, and how many items there are,
     sets how hard it is. An item is ``item_size`` x ``item_size`` bits, a pixel each. They are the same where at least
-    two items are equal, bit by bit; all are different otherwise.
+    two items are equal, bit by bit; all are different otherwise. So few images there are of the smallest settings that
+    two splits would share some: a digest gives each image one split.
 
     Args:
         item_size: side of an item.
@@ -168,7 +171,13 @@ class PSVRT(GeneratedImages):
         super().__init__(('different', 'same'), **kwargs)
 
     def draw(self, rng: np.random.Generator, label: int) -> Drawn:
-        """Items that are ``label``, at places where none touches another."""
+        """Items that are ``label``, at places where none touches another, in an image of this split."""
+        while True:
+            drawn = self._draw_of_any_split(rng, label)
+            if SHARES[blake2b(drawn.image.tobytes()).digest()[0] % len(SHARES)] == self.split:
+                return drawn
+
+    def _draw_of_any_split(self, rng: np.random.Generator, label: int) -> Drawn:
         side, corners = self.item_size, []
         items = self._draw_items(rng, label)
         while len(corners) < self.num_items:

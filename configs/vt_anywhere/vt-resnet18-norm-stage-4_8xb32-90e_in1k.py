@@ -1,0 +1,10 @@
+# VT-ResNet-18 on ImageNet-1k with VT modules in the place of stage 4 alone: docs/where.md.
+# Not trained here yet.
+# bash tools/dist_train.sh configs/vt_anywhere/vt-resnet18-norm-stage-4_8xb32-90e_in1k.py 8
+_base_ = '../vt_resnet/vt-resnet18-norm_8xb32-90e_in1k.py'
+
+model = dict(
+    backbone=dict(places=('layer3',), out_type='featmap'),
+    neck=dict(type='GlobalAveragePooling'),
+    head=dict(in_channels=512),
+)
