@@ -166,12 +166,12 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             row 0 vit_tested-on-what-it-learned_256 configs/sample_efficiency/vit_2560-iters_svrt-1.py $fast $lr=0.001 \
                 $images=256 val_dataloader.dataset.split=train val_dataloader.dataset.num_images=256
             ;;
-        sample-efficiency) # what stays at chance on many images is not tried on few; more seeds where two are close
+        sample-efficiency) # what stays at chance on many images is not tried on few; more seeds of the two to compare
             for number in 1024 4096 16384 65536; do
                 for model in configs/sample_efficiency/*.py; do
                     [[ $number -ge 16384 || $model == *resnet18* ]] || continue
                     seeds='0 1 2'
-                    [[ $number != 16384 || ! $model =~ /(vt-resnet18-norm|resnet18)-half ]] || seeds+=' 3 4 5'
+                    [[ ! $model =~ /(vt-resnet18-norm|resnet18)-half ]] || seeds+=' 3 4 5'
                     row "$seeds" "$(basename "${model%%_2560*}")_$number" "$model" $images=$number $fast \
                         $(best_rate "$(basename "${model%%_2560*}")")
                 done
