@@ -62,6 +62,17 @@ def test_a_difference_clear_of_zero_is_bold():
     }
 
 
+def test_each_seed_is_told_and_drawn():
+    curves = where_page.read_curves(records())
+    assert where_page.tabulate_seeds(curves)[0] == {
+        'network': 'resnet18-half',
+        '1,024 images': '50, 51, 52',
+        '4,096 images': '60, 61, 62',
+    }
+    drawn = [line.get_ydata() for line in where_page.draw_curves(curves).axes[0].lines]
+    assert any(np.array_equal(found, SCORES['resnet18-half_4096']) for found in drawn)
+
+
 def test_the_interval_of_a_difference_is_welchs():
     table = {'resnet18-half_1024': (50.0, 54.0, 58.0), 'vt_1024': (60.0, 60.0, 60.0)}
     (row,) = where_page.tabulate_changes(where_page.read_curves(records(table)))

@@ -66,6 +66,16 @@ def tabulate_scores(curves: Curves) -> list[dict[str, str]]:
     return rows
 
 
+def tabulate_seeds(curves: Curves) -> list[dict[str, str]]:
+    """The scores themselves, of seed 0, 1 and so on: some learn the task and some don't, which a mean does not tell."""
+    rows = []
+    for network, scores in curves.items():
+        row = {'network': network} | dict.fromkeys(map(_heading, _numbers(curves)), '-')
+        row |= {_heading(images): ', '.join(f'{each:.0f}' for each in score.scores) for images, score in scores.items()}
+        rows.append(row)
+    return rows
+
+
 def tabulate_changes(curves: Curves) -> list[dict[str, str]]:
     """The same as differences from ResNet-18's mean, with Welch's 95 % interval; bold where clear of zero.
 
@@ -105,7 +115,7 @@ def _heading(images: int) -> str:
 
 
 def draw_curves(curves: Curves) -> Figure:
-    """Mean scores with their 95 % intervals against the number of different images."""
+    """Mean scores with their 95 % intervals against the number of different images, and each seed as a cross."""
     figure = Figure(figsize=(7, 5), layout='constrained')
     axes = figure.subplots()
     for index, (network, scores) in enumerate(curves.items()):
@@ -113,10 +123,12 @@ def draw_curves(curves: Curves) -> Figure:
         means = [score.mean for score in scores.values()]
         margins = [mean_margin(score, [score]) for score in scores.values()]
         style = '-' if network.startswith('vt-') else '--' if network == REFERENCE else ':'
-        axes.errorbar(numbers, means, yerr=margins, fmt=f'{style}o', markersize=4, capsize=3, label=network)
+        bars = axes.errorbar(numbers, means, yerr=margins, fmt=f'{style}o', markersize=4, capsize=3, label=network)
+        for number, score in zip(numbers, scores.values()):
+            axes.plot([number] * len(score.scores), score.scores, 'x', markersize=5, color=bars[0].get_color())
     axes.set_xscale('log', base=2)
     axes.set_xticks(_numbers(curves), [f'{number:,}' for number in _numbers(curves)])
-    axes.set(xlabel='different images, the same number of iterations', ylabel='top-1, %')
+    axes.set(xlabel='different images, the same number of iterations', ylabel='top-1, %', ylim=(40, 100))
     axes.legend(fontsize='small')
     return figure
 
@@ -183,6 +195,8 @@ def write_page(page: Path, folder: Path, pictures: Path) -> None:
             f'{to_markdown(tabulate_scores(curves))}\n\n'
             f'Differences from ResNet-18 of half the width; bold where the interval is clear of zero:\n\n'
             f'{to_markdown(tabulate_changes(curves))}\n\n'
+            f'Each seed:\n\n'
+            f'{to_markdown(tabulate_seeds(curves))}\n\n'
             f'{describe_source(records, CURVES)}\n\n'
             f'![Scores against the number of images](where/{CURVES}.png)',
         )
