@@ -171,7 +171,7 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
                 for model in configs/sample_efficiency/*.py; do
                     [[ $number -ge 16384 || $model == *resnet18* ]] || continue
                     seeds='0 1 2'
-                    [[ ! $model =~ /(vt-resnet18-norm|resnet18)-half ]] || seeds+=' 3 4 5'
+                    [[ $number == 1024 || ! $model =~ /(vt-resnet18-norm|resnet18)-half ]] || seeds+=' 3 4 5'
                     row "$seeds" "$(basename "${model%%_2560*}")_$number" "$model" $images=$number $fast \
                         $(best_rate "$(basename "${model%%_2560*}")")
                 done
