@@ -34,7 +34,7 @@ four_stages='model.neck.in_channels=[32,64,128,256] model.decode_head.feature_st
 five_digits=work_dirs/reproduce/five-digits/resnet18-half_five-digits_seed-0/epoch_10.pth
 
 runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED ROW CONFIG [OPTION ...]
-    local model rates rate seeds step number
+    local model name rates rate seeds step number
     [[ " ${tables[*]} " == *" $1 "* ]] || { echo "there is no table $1; there are: ${tables[*]}" >&2 && return 1; }
     case "$1" in
         repeat) # short runs, which a test repeats
@@ -170,10 +170,9 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             for number in 1024 4096 16384 65536; do
                 for model in configs/sample_efficiency/*.py; do
                     [[ $number -ge 16384 || $model == *resnet18* ]] || continue
-                    seeds='0 1 2'
-                    [[ $number == 1024 || ! $model =~ /(vt-resnet18-norm|resnet18)-half ]] || seeds+=' 3 4 5'
-                    row "$seeds" "$(basename "${model%%_2560*}")_$number" "$model" $images=$number $fast \
-                        $(best_rate "$(basename "${model%%_2560*}")")
+                    name=$(basename "${model%%_2560*}") seeds='0 1 2'
+                    [[ $number == 1024 || ! $name =~ ^(vt-resnet18-norm|resnet18)-half$ ]] || seeds+=' 3 4 5'
+                    row "$seeds" "${name}_$number" "$model" $images=$number $fast $(best_rate "$name")
                 done
             done
             ;;

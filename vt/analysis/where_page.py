@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from scipy.stats import ttest_ind
 
 from .ablation import sweep_report
-from .ablation.run_scores import CONFIDENCE, Change, Scores, compare, mean_margin
+from .ablation.run_scores import Scores, compare, compare_two, mean_margin
 from .ablation.score_tables import describe_source, read_table, summarize_row
 from .attention.object_attention import describe_objects
 from .run_record import read_json
@@ -59,10 +58,8 @@ def tabulate_scores(curves: Curves) -> list[dict[str, str]]:
     for network, scores in curves.items():
         first = next(iter(scores.values()))
         row = {'network': network, 'MFLOPs': f'{first.flops / 1e6:.1f}', 'M params': f'{first.parameters / 1e6:.2f}'}
-        row |= dict.fromkeys(map(_heading, _numbers(curves)), '-')
-        for images, score in scores.items():
-            row[_heading(images)] = f'{score.mean:.2f}{_plus_minus(mean_margin(score, [score]))}'
-        rows.append(row)
+        told = {images: f'{each.mean:.2f}{_plus_minus(mean_margin(each, [each]))}' for images, each in scores.items()}
+        rows.append(row | _cells(curves, told))
     return rows
 
 
@@ -70,9 +67,8 @@ def tabulate_seeds(curves: Curves) -> list[dict[str, str]]:
     """The scores themselves, of seed 0, 1 and so on: some learn the task and some don't, which a mean does not tell."""
     rows = []
     for network, scores in curves.items():
-        row = {'network': network} | dict.fromkeys(map(_heading, _numbers(curves)), '-')
-        row |= {_heading(images): ', '.join(f'{each:.0f}' for each in score.scores) for images, score in scores.items()}
-        rows.append(row)
+        told = {images: ', '.join(f'{each:.0f}' for each in score.scores) for images, score in scores.items()}
+        rows.append({'network': network} | _cells(curves, told))
     return rows
 
 
@@ -83,21 +79,19 @@ def tabulate_changes(curves: Curves) -> list[dict[str, str]]:
     """
     rows = []
     for network, scores in curves.items():
-        row = {'network': network} | dict.fromkeys(map(_heading, _numbers(curves)), '-')
+        told = {}
         for images, score in scores.items():
-            change = _compare_two(score, curves[REFERENCE][images])
+            change = compare_two(score, curves[REFERENCE][images])
             text = f'{change.points:+.2f}{_plus_minus(change.margin)}'
-            row[_heading(images)] = text if change.verdict == 'not told apart' else f'**{text}**'
+            told[images] = text if change.verdict == 'not told apart' else f'**{text}**'
         if network != REFERENCE:
-            rows.append(row)
+            rows.append({'network': network} | _cells(curves, told))
     return rows
 
 
-def _compare_two(score: Scores, reference: Scores) -> Change:
-    if min(len(score.scores), len(reference.scores)) < 2:
-        return Change(score.mean - reference.mean, float('nan'))
-    interval = ttest_ind(score.scores, reference.scores, equal_var=False).confidence_interval(CONFIDENCE)
-    return Change(score.mean - reference.mean, (interval.high - interval.low) / 2)
+def _cells(curves: Curves, told: dict[int, str]) -> dict[str, str]:
+    """A column a number of images, with a dash where there is nothing to tell."""
+    return {f'{images:,} images': told.get(images, '-') for images in _numbers(curves)}
 
 
 def _numbers(curves: Curves) -> list[int]:
@@ -108,10 +102,6 @@ def _numbers(curves: Curves) -> list[int]:
 def _plus_minus(margin: float) -> str:
     """Nothing where there is one seed of each."""
     return '' if np.isnan(margin) else f' ± {margin:.2f}'
-
-
-def _heading(images: int) -> str:
-    return f'{images:,} images'
 
 
 def draw_curves(curves: Curves) -> Figure:

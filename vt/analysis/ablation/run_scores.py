@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from scipy.stats import t as student_t
+from scipy.stats import ttest_ind
 
 from vt.analysis.paper import ABLATIONS
 from vt.analysis.run_record import pick_score, read_json
@@ -145,6 +146,15 @@ def compare(scores: Scores, reference: Scores, task: list[Scores]) -> Change:
     """The difference of two means, with Student's interval from the spread pooled over all configs of the task."""
     points = scores.mean - reference.mean
     return Change(points, _margin(1 / len(scores.scores) + 1 / len(reference.scores), task))
+
+
+def compare_two(scores: Scores, reference: Scores) -> Change:
+    """The difference of two means, with Welch's interval: the two may spread differently, no other counts."""
+    points = scores.mean - reference.mean
+    if min(len(scores.scores), len(reference.scores)) < 2:
+        return Change(points, float('nan'))
+    interval = ttest_ind(scores.scores, reference.scores, equal_var=False).confidence_interval(CONFIDENCE)
+    return Change(points, (interval.high - interval.low) / 2)
 
 
 def mean_margin(scores: Scores, task: list[Scores]) -> float:
