@@ -4,6 +4,7 @@ A run is the record that ``tools/train.py`` leaves of it. Runs of one config wit
 """
 
 import json
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -153,7 +154,9 @@ def compare_two(scores: Scores, reference: Scores) -> Change:
     points = scores.mean - reference.mean
     if min(len(scores.scores), len(reference.scores)) < 2:
         return Change(points, float('nan'))
-    interval = ttest_ind(scores.scores, reference.scores, equal_var=False).confidence_interval(CONFIDENCE)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', RuntimeWarning)  # of scores that are all equal
+        interval = ttest_ind(scores.scores, reference.scores, equal_var=False).confidence_interval(CONFIDENCE)
     return Change(points, (interval.high - interval.low) / 2)
 
 
