@@ -11,7 +11,7 @@ export python OMP_NUM_THREADS=1
 export GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=8589934592:glibc.malloc.hugetlb=1
 
 tables=(repeat digits digits-half twin-digits twin-digits-10e scenes scenes-rates relational-scenes relational-rates
-    search search-10e five-digits start start-scenes vt-anywhere
+    search search-10e five-digits start start-scenes vt-anywhere vt-anywhere-scenes
     survey survey-swaps survey-teacher survey-claims
     moving-digits moving-digits-shuffled moving-digits-512
     where-{twin-digits,digit-scenes,sort-of-clevr,svrt-1}
@@ -133,6 +133,7 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
                 sed 's/$/ train_dataloader.dataset.num_videos=512 train_cfg.val_interval=6/'
             ;;
         vt-anywhere) each 0 configs/vt_anywhere/*_digits.py ;;
+        vt-anywhere-scenes) each 0 configs/vt_anywhere/*_digit-scenes.py ;;
         where-digit-scenes)
             places configs/{vt_fpn/fpn_vt-r18-norm,baselines/fpn_r18}_digit-scenes.py 0.006 "$four_stages" "$four_stages" |
                 sed "s/$/ $fast/"
