@@ -74,6 +74,7 @@ def read_scores(table):
 
 
 def read_means(table):
+    """Mean scores of a table's rows."""
     return {label: sum(own) / len(own) for label, own in read_scores(table).items()}
 
 
@@ -102,3 +103,5 @@ def test_tokens_win_where_outlines_are_compared():
     scores = read_scores('relations-svrt-7')
     learned = {label: sum(each > 85 for each in own) for label, own in scores.items()}
     assert learned['vt-resnet18-norm-half_svrt-7'] == 3 > learned['resnet18-half_svrt-7']
+    means = read_means('relations-svrt-7')
+    assert means['vt-resnet18-norm-half_svrt-7'] > means['resnet18-half_svrt-7'] + 10

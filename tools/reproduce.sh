@@ -135,16 +135,15 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
         vt-anywhere) each 0 configs/vt_anywhere/*_digits.py ;;
         vt-anywhere-scenes) each 0 configs/vt_anywhere/*_digit-scenes.py ;;
         where-digit-scenes)
-            places configs/{vt_fpn/fpn_vt-r18-norm,baselines/fpn_r18}_digit-scenes.py 0.006 "$four_stages" "$four_stages" |
+            places '0 1' configs/{vt_fpn/fpn_vt-r18-norm,baselines/fpn_r18}_digit-scenes.py 0.006 "$four_stages" "$four_stages" |
                 sed "s/$/ $fast/"
             ;;
         where-svrt-1) # more seeds: not every one learns it
-            seeds='0 1 2'
-            places configs/sample_efficiency/{vt-resnet18-norm,resnet18}-half_2560-iters_svrt-1.py 0.004 "$pooled" |
+            places '0 1 2' configs/sample_efficiency/{vt-resnet18-norm,resnet18}-half_2560-iters_svrt-1.py 0.004 "$pooled" |
                 sed "/ none /!s/$/ $lr=0.004/; s/$/ $fast/"
             ;;
         where-*)
-            places configs/{vt_resnet/vt-resnet18-norm,baselines/resnet18}-half_"${1#where-}".py 0.004 "$pooled" |
+            places '0 1' configs/{vt_resnet/vt-resnet18-norm,baselines/resnet18}-half_"${1#where-}".py 0.004 "$pooled" |
                 sed "s/$/ $fast/"
             ;;
         relations-*) each '0 1 2' $(halves "${1#relations-}") | sed "s/$/ $fast/" ;;
@@ -231,17 +230,17 @@ variant() { # variant ROW OPTION ...
     row '0 1' "$1_step-0.1_lr-0.004" configs/vt_resnet/vt-resnet18-half_twin-digits.py model.backbone.step=0.1 $lr=0.004 "${@:2}"
 }
 
-places() { # places CONFIG RESNET RATE MAP [AFTER]: VT modules at each stage of ResNet-18 (stage 3 is its layer2), how
-    # many, of how many tokens; MAP are options where a convolutional stage comes last, AFTER where modules follow it
-    local backbone=model.backbone number seeds=${seeds:-0 1}
-    row "$seeds" none "$2" $lr=$3
-    row "$seeds" stage-3 "$1" "$backbone.places=[layer2]" $4
-    row "$seeds" stage-4 "$1" "$backbone.places=[layer3]" $4
-    row "$seeds" stage-5 "$1"
-    row "$seeds" stages-4-and-5 "$1" "$backbone.places=[layer3,layer4]"
-    row "$seeds" after-5 "$1" "$backbone.places=[after_layer4]" ${5:-}
-    for number in 1 3 4; do row "$seeds" "$number-modules" "$1" $backbone.num_modules=$number; done
-    for number in 4 8 32 64; do row "$seeds" "$number-tokens" "$1" $backbone.num_tokens=$number; done
+places() { # places SEEDS CONFIG RESNET RATE MAP [AFTER]: VT modules at each stage of ResNet-18 (stage 3 is its layer2),
+    # how many, of how many tokens; MAP are options where a convolutional stage comes last, AFTER where modules follow it
+    local backbone=model.backbone number
+    row "$1" none "$3" $lr=$4
+    row "$1" stage-3 "$2" "$backbone.places=[layer2]" $5
+    row "$1" stage-4 "$2" "$backbone.places=[layer3]" $5
+    row "$1" stage-5 "$2"
+    row "$1" stages-4-and-5 "$2" "$backbone.places=[layer3,layer4]"
+    row "$1" after-5 "$2" "$backbone.places=[after_layer4]" ${6:-}
+    for number in 1 3 4; do row "$1" "$number-modules" "$2" $backbone.num_modules=$number; done
+    for number in 4 8 32 64; do row "$1" "$number-tokens" "$2" $backbone.num_tokens=$number; done
 }
 
 starts() { # starts MODEL OPTIMIZER RATE [OPTION ...]: from scratch, and from what learned five of the ten digits

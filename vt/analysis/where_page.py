@@ -79,13 +79,14 @@ def tabulate_changes(curves: Curves) -> list[dict[str, str]]:
     """
     rows = []
     for network, scores in curves.items():
+        if network == REFERENCE:
+            continue
         told = {}
         for images, score in scores.items():
             change = compare_two(score, curves[REFERENCE][images])
             text = f'{change.points:+.2f}{_plus_minus(change.margin)}'
             told[images] = text if change.verdict == 'not told apart' else f'**{text}**'
-        if network != REFERENCE:
-            rows.append({'network': network} | _cells(curves, told))
+        rows.append({'network': network} | _cells(curves, told))
     return rows
 
 
