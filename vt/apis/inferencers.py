@@ -7,7 +7,7 @@ learned from images in memory, such as the embedded digits, a picture takes thei
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,13 +20,9 @@ from mmpretrain.visualization import UniversalVisualizer
 from torch import nn
 
 from vt.analysis.pictures import Pictures, Videos, read_picture
-from vt.engine.launch import is_segmentation
 from vt.engine.picture_hooks import as_strip, reads_bgr
 
 from .model_zoo import Source, enter_weights, find_weights, in_scope, model_config
-
-if TYPE_CHECKING:
-    from .segmentation import SegmentationInferencer
 
 Picture = str | PathLike | np.ndarray
 READABLE = 256  # pixels of the shorter side
@@ -141,18 +137,3 @@ class VideoInferencer(ClassificationInferencer):
         """
         if show or options.get('show_dir'):
             raise NotImplementedError('of videos use draw(pixels(video), prediction)')
-
-
-def inferencer_of(
-    model: Source | BaseModel,
-    pretrained: str | PathLike | bool | None = True,
-    device: str | torch.device | None = None,
-) -> 'ClassificationInferencer | SegmentationInferencer':
-    """The inferencer that a model needs; arguments as of :class:`ClassificationInferencer`."""
-    cfg, _ = given(model, None)
-    if is_segmentation(cfg):
-        from .segmentation import SegmentationInferencer  # it imports MMSegmentation
-
-        return SegmentationInferencer(model, pretrained, device)
-    kind = VideoInferencer if 'num_frames' in cfg.model.backbone and cfg.model.backbone.num_frames else None
-    return (kind or ClassificationInferencer)(model, pretrained, device)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from mmengine.config import Config
 
-from vt.apis.inferencers import VideoInferencer, inferencer_of
+from vt.apis.inferencer_choice import inferencer_of
+from vt.apis.inferencers import VideoInferencer
 from vt.apis.model_zoo import find_config
 from vt.checkpoints.files import write_atomically
 from vt.engine.config_files import read_config, require_file

@@ -21,7 +21,8 @@ from rich.style import Style
 from rich.text import Text
 
 from vt.analysis.tables import print_table, write_csv
-from vt.apis.inferencers import VideoInferencer, in_batches, inferencer_of
+from vt.apis.inferencer_choice import inferencer_of
+from vt.apis.inferencers import VideoInferencer, in_batches
 from vt.apis.model_zoo import find_config, find_weights, is_folder, model_config
 from vt.engine.config_files import enter_options, read_config, require_file
 from vt.engine.launch import is_segmentation
