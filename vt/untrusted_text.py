@@ -1,0 +1,72 @@
+"""Text that somebody else wrote: names of classes and files, messages of a file. It is checked where it is read, and
+printed without what a terminal would obey.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+from .errors import UserError
+
+MAX_NAME = 500  # characters; the longest of ImageNet-21k has 145
+MAX_CLASSES = 100_000
+# Categories of Unicode that are no part of a name: control characters, halves of a pair, separators of lines.
+CONTROL = ('Cc', 'Cs', 'Zl', 'Zp')
+TURNS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}  # they change the order in which a line is shown
+
+
+def is_control(letter: str) -> bool:
+    """Whether a terminal would obey a character rather than show it."""
+    return unicodedata.category(letter) in CONTROL or ord(letter) in TURNS
+
+
+def printable(text: Any, width: int | None = None) -> str:
+    """A text as one line that can be printed: control characters as their escapes, ``\\x1b``.
+
+    Args:
+        text: anything; ``str`` of it is taken.
+        width: the most characters; None for no limit.
+    """
+    text = str(text)
+    if width is not None and len(text) > width:
+        text = f'{text[: width - 2]} …'
+    if text.isprintable():
+        return text
+    return ''.join(letter.encode('unicode_escape').decode() if is_control(letter) else letter for letter in text)
+
+
+def check_class_names(names: Any, source: str, number: int | None = None) -> tuple[str, ...]:
+    """Names of classes that a file brings.
+
+    Args:
+        names: what the file holds.
+        source: the file and the place in it, for errors.
+        number: how many there must be; None for any.
+
+    Raises:
+        UserError: they are no sequence of texts, too many or too few, too long, empty, or hold control characters.
+    """
+    if isinstance(names, (str, bytes)) or not isinstance(names, (Sequence, set, frozenset)):
+        raise UserError(f'{source} is {printable(repr(names), 80)}, not a list of names of classes')
+    if len(names) > MAX_CLASSES:
+        raise UserError(f'{source} holds {len(names):,} names of classes; at most {MAX_CLASSES:,} are read')
+    for index, name in enumerate(names):
+        check_name(name, f'name {index} of {source}')
+    if number is not None and len(names) != number:
+        raise UserError(f'{source} holds {len(names)} names of classes, the model has {number} classes')
+    return tuple(names)
+
+
+def check_name(name: Any, source: str) -> str:
+    """A name that a file or a folder brings; ``source`` begins the error.
+
+    Raises:
+        UserError: it is no text, empty, longer than :data:`MAX_NAME`, or holds control characters.
+    """
+    if not isinstance(name, str) or not name:
+        raise UserError(f'{source} is {printable(repr(name), 80)}, not a text')
+    if len(name) > MAX_NAME:
+        raise UserError(f'{source} has {len(name):,} characters, {printable(name, 40)}; at most {MAX_NAME} are read')
+    if any(map(is_control, name)):
+        raise UserError(f'{source} holds control characters: {printable(name)}')
+    return name
