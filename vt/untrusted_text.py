@@ -70,3 +70,20 @@ def check_name(name: Any, source: str) -> str:
     if any(map(is_control, name)):
         raise UserError(f'{source} holds control characters: {printable(name)}')
     return name
+
+
+def check_palette(palette: Any, source: str) -> list:
+    """Colours of classes that a file brings: a list of red, green and blue, from 0 to 255.
+
+    Raises:
+        UserError: it is something else; ``source`` begins the line.
+    """
+    is_list = isinstance(palette, (list, tuple)) and len(palette) <= MAX_CLASSES
+    if not is_list or any(not _is_colour(colour) for colour in palette):
+        raise UserError(f'{source} is {printable(repr(palette)[:200], 80)}, not a list of colours, [red, green, blue]')
+    return [*palette]
+
+
+def _is_colour(colour: Any) -> bool:
+    is_triple = isinstance(colour, (list, tuple)) and len(colour) == 3
+    return is_triple and all(type(part) is int and 0 <= part <= 255 for part in colour)

@@ -1,5 +1,6 @@
 """A saved model predicts what it did, from a folder or a hub; nothing that is no data or no part gets in."""
 
+import copy
 import json
 import os
 import shutil
@@ -15,7 +16,7 @@ from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 
 from vt import apis
-from vt.apis.folders import read_folder
+from vt.apis.folders import describe, read_folder
 from vt.apis.hub import HubModel
 from vt.errors import FileError, MissingFileError, UserError
 
@@ -46,7 +47,7 @@ def predict(model, sample):
 def test_a_saved_model_predicts_the_same_bits(name, saved):
     config, model, sample, folder = saved[name]
     assert {path.name for path in folder.iterdir()} == {'config.json', 'model.safetensors', 'README.md'}
-    assert read_folder(folder).model == model.cfg.model  # tuples are tuples
+    assert describe(read_folder(folder)) == describe(model.cfg)  # tuples are tuples
     for again in (
         HubModel.from_pretrained(folder).model,
         apis.get_model(str(folder), pretrained=True),
@@ -70,14 +71,28 @@ def test_inferencers_take_a_folder(name, saved):
     assert results[0][1] == results[1][1]
 
 
-def test_paths_of_this_machine_are_not_saved(saved, tmp_path):
+def test_data_sets_and_paths_of_this_machine_are_not_saved(saved, tmp_path):
     _, model, *_ = saved[CLASSIFIER]
     cfg = Config(model.cfg.to_dict())
-    cfg.test_dataloader.dataset.update(type='CustomDataset', data_root=str(tmp_path / 'own data'), data_prefix='val')
-    cfg.test_dataloader.dataset.pop('split')
+    load = dict(type='LoadImageFromFile', backend_args=dict(backend='local'))
+    resize = dict(type='ResizeEdge', scale=36, interpolation='bicubic')
+    cfg.test_dataloader.dataset = dict(
+        type='CustomDataset',
+        data_root=str(tmp_path / 'own data'),
+        pipeline=[load, resize, dict(type='CenterCrop', crop_size=32), dict(type='PackInputs')],
+    )
+    cfg.model.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'some.pth'))
     HubModel(model, cfg).save_pretrained(tmp_path / 'saved')
-    assert str(tmp_path) not in (tmp_path / 'saved/config.json').read_text()
-    assert apis.get_model(tmp_path / 'saved').cfg.test_dataloader.dataset.data_root == 'own data'
+    text = (tmp_path / 'saved/config.json').read_text()
+    assert str(tmp_path) not in text
+    assert json.loads(text)['inputs'] == dict(
+        read={}, resize_edge=dict(scale=36, interpolation='bicubic'), crop=dict(crop_size=32)
+    )
+    picture = np.random.default_rng(0).integers(0, 256, (50, 70, 3), np.uint8)
+    again = copy.copy(model)
+    again.cfg = cfg
+    samples = [apis.inferencer_of(source).pipeline(picture) for source in (again, tmp_path / 'saved')]
+    assert torch.equal(samples[0]['inputs'], samples[1]['inputs'])
 
 
 PUSH = """
@@ -125,20 +140,31 @@ def spoil(content, change):
 BAD = {
     'another kind': ('{"architectures": ["ResNet"]}', 'is the config of something else than a model'),
     'no JSON': ('model = dict()', 'is damaged or no JSON'),
-    'too deep': ('[' * 200_000, 'is damaged or no JSON'),
-    'a later format': (('format', 2), 'has format 2, this VT reads 1'),
-    'no model': (('config', {}), "lacks what describes a model (KeyError: 'default_scope')"),
-    'a function': (('config.model.neck.type', 'os.system'), "model.neck.type='os.system' is no registered part"),
-    'a module': (('config.model.head.loss.type', 'antigravity'), "loss.type='antigravity' is no registered part"),
-    'of no registry': (('config.test_dataloader.dataset.type', 'vt.apis.get_model'), 'is no registered part'),
-    'of the test set': (('config.test_dataloader.dataset.pipeline', [dict(type='os.abort')]), 'is no registered part'),
-    'no name': (('config.model.neck.type', ['vt.TokenAverage']), 'is no registered part'),
-    'another scope': (('config.default_scope', 'os'), "default_scope='os' is none of mmpretrain, mmseg"),
-    'unknown option': (('config.model.backbone.depht', 18), "VTResNet has no argument 'depht'"),
-    'weights of another model': (
-        ('config.model.head.num_classes', 3),
-        "is not the model's: head.fc.weight is (10, 64)",
-    ),
+    'too deep': ('[' * 200_000, 'is nested too deeply'),
+    'too long': (' ' * 9_000_000, 'has 9,000,000 bytes, more than the 8,000,000 of a model'),
+    'an earlier format': (('format', 1), 'has format 1, this VT reads 2: save it again by this VT'),
+    'no model': (('model', []), 'model is no part: it needs a type'),
+    'a key of its own': (('test_dataloader', {}), "holds 'test_dataloader', unlike the config of a model"),
+    'a function': (('model.neck.type', 'os.system'), "model.neck.type='os.system' is no known part"),
+    'a module': (('model.head.loss.type', 'antigravity'), "loss.type='antigravity' is no known part"),
+    'of no registry': (('model.neck.type', 'vt.apis.get_model'), 'is no known part'),
+    'a data set': (('model.neck.type', 'vt.Digits'), 'is no known part'),
+    'no name': (('model.neck.type', ['vt.TokenAverage']), 'is no known part'),
+    'another scope': (('scope', 'os'), "scope='os' is none of mmpretrain, mmseg"),
+    'unknown option': (('model.backbone.depht', 18), "a saved VTResNet has no argument 'depht'"),
+    'weights to begin from': (('model.init_cfg', dict(type='Pretrained')), "has no argument 'init_cfg'"),
+    'a wrong number': (('model.backbone.depth', 'eighteen'), "model.backbone.depth='eighteen' must be of type int"),
+    'another number': (('model.backbone.depth', 19), 'VTResNet: depth=19 is not one of 18, 34, 50, 101'),
+    'a size of another kind': (('model.head.in_channels', [64]), 'holds a model that cannot be built (TypeError: '),
+    'a file': (('model.head.loss.class_weight', 'weights.pkl'), "class_weight='weights.pkl' is not what a saved model"),
+    'a step': (('inputs.load', dict(type='os.abort')), 'inputs.load is no setting of a saved model'),
+    'an expression': (('inputs.resize', dict(interpolation='1+1')), "inputs.resize.interpolation='1+1' is not known"),
+    'many layers': (('model.backbone.stem_channels', 10**6), 'asks for more memory than its weights need'),
+    'too few names': (('classes', ['a']), 'holds 1 names of classes, the model has 10 classes'),
+    'a number as names': (('classes', 10), 'classes is 10, not a list of names'),
+    'names for a terminal': (('classes', ['\x1b[2J'] * 10), 'holds control characters: \\x1b[2J'),
+    'colours in words': (('palette', ['red']), 'not a list of colours'),
+    'weights of another model': (('model.head.num_classes', 3), "is not the model's: head.fc.weight is (10, 64)"),
 }
 
 
@@ -149,7 +175,7 @@ def test_a_bad_config_is_one_line_and_nothing_of_it_is_run(kind, saved, tmp_path
     shutil.copytree(folder, tmp_path / 'bad')
     config = tmp_path / 'bad/config.json'
     config.write_text(content if isinstance(content, str) else spoil(config.read_text(), content))
-    for read in (HubModel.from_pretrained, apis.get_model):
+    for read in (HubModel.from_pretrained, apis.get_model, apis.inferencer_of):
         with pytest.raises(UserError) as error:
             read(tmp_path / 'bad')
         assert message in str(error.value)
@@ -175,7 +201,7 @@ def test_what_can_not_be_saved_is_one_line(saved, tmp_path):
         HubModel(torch.nn.Linear(1, 1)).save_pretrained(tmp_path)
     cfg = Config(model.cfg.to_dict())
     cfg.model.head.loss = dict(type=torch.nn.CrossEntropyLoss)
-    with pytest.raises(UserError, match=r'config\.model\.head\.loss\.type is .*, which is no data'):
+    with pytest.raises(UserError, match=r'model\.head\.loss\.type=.* is no known part'):
         HubModel(model, cfg).save_pretrained(tmp_path)
     with pytest.raises(FileError, match='there is no folder nowhere/at all, and it was not fetched'):
         HubModel.from_pretrained('nowhere/at all')

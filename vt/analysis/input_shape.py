@@ -4,9 +4,10 @@ import numpy as np
 from mmcv.transforms import BaseTransform, LoadAnnotations, LoadImageFromFile
 from mmengine.config import Config
 from mmengine.dataset import Compose
+from mmengine.registry import TRANSFORMS
 from mmpretrain.datasets import CIFAR10
-from torch.utils.data import Dataset
 
+from vt.engine.config_files import leaves
 from vt.errors import UserError
 from vt.video import LoadClips
 
@@ -25,14 +26,16 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
     Raises:
         UserError: the config has no test set, or one whose pipeline can't be told.
     """
+    if 'input_shape' in cfg:  # a saved model says it
+        return tuple(cfg.input_shape)
     preprocessor = cfg.model.get('data_preprocessor') or {}
     if preprocessor.get('size'):
         return 3, *preprocessor['size']
-    dataset = build_test_set(cfg, lazy_init=True)
-    steps = pipeline_steps(dataset)
+    steps = pipeline_steps(cfg)
     rest = Compose([step for step in steps if not isinstance(step, LOADING)])
     loader = next((step for step in steps if isinstance(step, LOADING)), None)
-    if loader is None and not isinstance(dataset, CIFAR10):
+    dataset = None if loader else build_test_set(cfg, lazy_init=True)
+    if dataset is not None and not isinstance(dataset, CIFAR10):
         dataset.full_init()  # it is made in memory
         return tuple(one_input(dataset).shape)
     size = PICTURE if loader else CIFAR
@@ -44,12 +47,14 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
     return tuple((inputs[0] if inputs.ndim == 5 else inputs).shape)
 
 
-def pipeline_steps(dataset: Dataset) -> list[BaseTransform]:
-    """The steps of a test set's pipeline, but for those that load labels.
+def pipeline_steps(cfg: Config) -> list[BaseTransform]:
+    """The steps of a config's test pipeline, but for those that load labels; the data needn't be here.
 
     Raises:
-        UserError: it has no pipeline of its own.
+        UserError: it has none.
     """
-    if not hasattr(getattr(dataset, 'pipeline', None), 'transforms'):
-        raise UserError(f'{type(dataset).__name__} has no pipeline of its own to put pictures through')
-    return [step for step in dataset.pipeline.transforms if not isinstance(step, LoadAnnotations)]
+    dataset = next(iter(leaves((cfg.get('test_dataloader') or {}).get('dataset'))), {})
+    if not dataset.get('pipeline'):
+        raise UserError('the config has no test_dataloader with a pipeline to put pictures through')
+    steps = [TRANSFORMS.build(step) for step in dataset.pipeline]
+    return [step for step in steps if not isinstance(step, LoadAnnotations)]

@@ -16,7 +16,6 @@ from vt.engine.picture_hooks import reads_bgr
 from vt.errors import FileError, MissingFileError, UserError
 from vt.video import LoadClips, open_video
 
-from .attention.model_and_images import build_test_set
 from .input_shape import input_shape, pipeline_steps
 
 
@@ -31,7 +30,7 @@ class Pictures:
     """
 
     def __init__(self, cfg: Config) -> None:
-        steps = pipeline_steps(build_test_set(cfg, lazy_init=True))
+        steps = pipeline_steps(cfg)
         self.load = next((step for step in steps if isinstance(step, LoadImageFromFile)), None)
         self.rest = Compose([step for step in steps if step is not self.load])
         self.size = None if self.load else input_shape(cfg)[-2:]
@@ -62,7 +61,7 @@ class Videos:
     """
 
     def __init__(self, cfg: Config) -> None:
-        steps = pipeline_steps(build_test_set(cfg, lazy_init=True))
+        steps = pipeline_steps(cfg)
         self.steps = Compose(steps)
         self.shape = None if any(isinstance(step, LoadClips) for step in steps) else input_shape(cfg)[1:]
 

@@ -1,12 +1,12 @@
 """A model as a folder: its weights as safetensors and what it is as JSON, of which nothing is run when it is read.
 
-``config.json`` holds the model's config with its data preprocessor, its test set with the pipeline that pictures go
-through, and the names of the classes; ``model.safetensors`` every tensor.
+``config.json`` holds the model as known parts with plain arguments, how inputs are made (``vt/apis/schema.py`` and
+``saved_inputs.py`` say what may stand there), and the names of the classes; ``model.safetensors`` every tensor.
 """
 
 import json
-import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,28 +15,34 @@ import mmengine
 import torch
 from mmengine.config import Config
 from mmengine.model import BaseModel
+from mmengine.registry import DefaultScope
+from safetensors import safe_open
 
 import vt
-from vt._libraries import import_library
 from vt.checkpoints.files import write_atomically
+from vt.checkpoints.loading import weights_only
 from vt.checkpoints.publishing import as_safetensors
 from vt.checkpoints.weights import unwrap
-from vt.engine.checks.config_walk import registries
 from vt.engine.config_files import DISTRIBUTION
 from vt.errors import FileError, MissingFileError, UserError
-from vt.registry import import_every_part
+from vt.untrusted_text import check_class_names, check_palette, printable
+
+from .build_budget import Budget
+from .saved_inputs import check_inputs, describe_inputs, make_pipeline
+from .schema import SCOPES, check_model, describe_model
 
 CONFIG, WEIGHTS = 'config.json', 'model.safetensors'
-FORMAT = 1
-SCOPES = ('mmpretrain', 'mmseg')
+FORMAT = 2
+KEYS = ('scope', 'model', 'inputs', 'classes', 'palette')
 TUPLE = 'tuple'  # JSON has none, and the libraries tell them from lists
+MAX_BYTES = 8_000_000  # of config.json; ImageNet-21k's names and colours take three
 ADVICE = 'give a folder that save_pretrained wrote'
 
 
 def save_folder(model: BaseModel, folder: Path, cfg: Config | None = None) -> None:
     """Write a model to a folder; each file is written whole or not at all.
 
-    Of absolute paths in the config, such as that of the data, the last part is kept: the others tell of this machine.
+    What serves training alone is left out: data sets, starting weights, augmentations, teachers.
 
     Args:
         model: a classifier or segmentor; a wrapper of one for distribution will do.
@@ -44,7 +50,7 @@ def save_folder(model: BaseModel, folder: Path, cfg: Config | None = None) -> No
         cfg: its config; None for ``model.cfg``, which :func:`vt.apis.get_model` leaves with it.
 
     Raises:
-        UserError: the config is not there, is that of another library's scope, or holds what is no data.
+        UserError: the config is not there, is that of another library's scope, or holds what a folder can't hold.
         FileError: a file can't be written.
     """
     model = unwrap(model)
@@ -53,120 +59,127 @@ def save_folder(model: BaseModel, folder: Path, cfg: Config | None = None) -> No
         raise UserError(f'{type(model).__name__} has no config with it: give cfg, or build it by vt.apis.get_model')
     meta = getattr(model, 'dataset_meta', {})
     meta = {key: [*meta[key]] for key in ('classes', 'palette') if meta.get(key)}
-    description = dict(
-        library=DISTRIBUTION,
-        format=FORMAT,
-        versions=dict(vt=vt.__version__, torch=torch.__version__, mmengine=mmengine.__version__),
-        config=_as_data(_needed(cfg), 'config'),
-        dataset_meta=_as_data(meta, 'dataset_meta'),
-    )
-    text = json.dumps(description, indent=2)
+    versions = dict(vt=vt.__version__, torch=torch.__version__, mmengine=mmengine.__version__)
+    description = dict(library=DISTRIBUTION, format=FORMAT, versions=versions, **describe(cfg), **meta)
+    text = json.dumps(_as_json(description), indent=2, allow_nan=False)
     classes = dict(classes=json.dumps(meta['classes'])) if 'classes' in meta else {}
-    texts = classes | dict(format='pt') | description['versions']
-    write_atomically(folder / WEIGHTS, as_safetensors(model.state_dict(), texts))
+    write_atomically(folder / WEIGHTS, as_safetensors(model.state_dict(), classes | dict(format='pt') | versions))
     write_atomically(folder / CONFIG, f'{text}\n')
 
 
-def _needed(cfg: Config) -> dict[str, Any]:
-    """What of a config it takes to build the model and to predict."""
+def describe(cfg: Config) -> dict[str, Any]:
+    """What of a config it takes to build the model and to predict: its ``scope``, ``model`` and ``inputs``."""
     scope = cfg.get('default_scope') or 'mmpretrain'
     if scope not in SCOPES:
         raise UserError(f'default_scope={scope!r}: only models of {" and ".join(SCOPES)} are saved with their config')
     model = cfg.model.to_dict()
     if 'data_preprocessor' in cfg:
         model.setdefault('data_preprocessor', cfg.data_preprocessor.to_dict())  # as mmengine's runner does
-    test_set = (cfg.get('test_dataloader') or {}).get('dataset')
-    loader = dict(test_dataloader=dict(dataset=test_set.to_dict())) if test_set else {}
-    return dict(default_scope=scope, model=model, **loader)
+    with DefaultScope.overwrite_default_scope(scope):
+        return dict(scope=scope, model=describe_model(model, scope), inputs=describe_inputs(cfg))
 
 
-def _as_data(value: Any, place: str) -> Any:
-    """A value of a config as JSON has it."""
+def _as_json(value: Any) -> Any:
     if isinstance(value, dict):
-        if any(not isinstance(key, str) for key in value) or value.keys() == {TUPLE}:
-            raise UserError(f'{place} has keys that are not saved as data: {", ".join(map(repr, value))}')
-        return {key: _as_data(item, f'{place}.{key}') for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        items = [_as_data(item, f'{place}.{index}') for index, item in enumerate(value)]
-        return {TUPLE: items} if isinstance(value, tuple) else items
-    if isinstance(value, str):
-        return os.path.basename(value.rstrip('/')) if os.path.isabs(value) else value
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    raise UserError(f'{place} is {value!r}, which is no data: name it in the config by text and numbers')
+        return {key: _as_json(item) for key, item in value.items()}
+    items = [*map(_as_json, value)] if isinstance(value, (list, tuple)) else None
+    return value if items is None else {TUPLE: items} if isinstance(value, tuple) else items
 
 
-def _from_data(value: Any) -> Any:
+def _from_json(value: Any) -> Any:
     if isinstance(value, dict):
-        if value.keys() == {TUPLE}:
-            return tuple(map(_from_data, value[TUPLE]))
-        return {key: _from_data(item) for key, item in value.items()}
-    return [*map(_from_data, value)] if isinstance(value, list) else value
+        if value.keys() == {TUPLE} and isinstance(value[TUPLE], list):
+            return tuple(map(_from_json, value[TUPLE]))
+        return {key: _from_json(item) for key, item in value.items()}
+    return [*map(_from_json, value)] if isinstance(value, list) else value
 
 
 def read_folder(folder: str | PathLike) -> Config:
-    """The config of a saved model, with ``dataset_meta``; every part that it names is one that a registry knows.
+    """The config of a saved model, with ``dataset_meta``: checked before anything is made of it, nothing is run.
 
     Raises:
         MissingFileError: there is no such file in the folder.
-        UserError: it is none of ours, is damaged, or names what is no registered part.
+        UserError: it is none of ours, is damaged, or holds what :mod:`vt.apis.schema` does not allow.
     """
     path = require(folder, CONFIG)
+    require(folder, WEIGHTS)
     try:
-        content = json.loads(path.read_bytes())
+        content = _from_json(_read_json(path))
+        _check(content, path)
+    except RecursionError as error:
+        raise UserError(f'{path} is nested too deeply to be a model: {ADVICE}') from error
+    scope, inputs = content['scope'], content['inputs']
+    meta = {key: content[key] for key in ('classes', 'palette') if key in content}
+    dataset = dict(type='BaseDataset' if scope == 'mmpretrain' else 'BaseSegDataset')  # none: it holds no sample
+    dataset['pipeline'] = make_pipeline(inputs, scope)
+    shape = dict(input_shape=inputs['shape']) if 'shape' in inputs else {}
+    loader = dict(test_dataloader=dict(dataset=dataset))
+    return Config(
+        dict(default_scope=scope, model=content['model'], dataset_meta=meta, saved_in=str(folder), **loader, **shape)
+    )
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise UserError(f'{path} has {size:,} bytes, more than the {MAX_BYTES:,} of a model: {ADVICE}')
+        return json.loads(path.read_bytes())
+    except UserError:
+        raise
     except OSError as error:
         raise FileError(f'{path} could not be read ({error.strerror})') from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f'{path} is damaged or no JSON ({error}): {ADVICE}') from error
+    except ValueError as error:
+        raise UserError(f'{path} is damaged or no JSON ({printable(error, 120)}): {ADVICE}') from error
+
+
+def _check(content: Any, path: Path) -> None:
     if not isinstance(content, dict) or content.get('library') != DISTRIBUTION:
         raise UserError(f'{path} is the config of something else than a model of {DISTRIBUTION}: {ADVICE}')
     if content.get('format') != FORMAT:
-        raise UserError(f'{path} has format {content.get("format")!r}, this VT reads {FORMAT}: take a VT that wrote it')
+        reason = f'has format {printable(repr(content.get("format")), 40)}, this VT reads {FORMAT}'
+        raise UserError(f'{path} {reason}: save it again by this VT, from its training config and these weights')
+    unknown = [key for key in content if key not in ('library', 'format', 'versions', *KEYS)]
+    missing = [key for key in KEYS[:3] if key not in content]
+    if unknown or missing:
+        found = f'holds {printable(repr(unknown[0]), 80)}' if unknown else f'lacks {missing[0]}'
+        raise UserError(f'{path} {found}, unlike the config of a model: {ADVICE}')
+    if content['scope'] not in SCOPES:
+        raise UserError(f'{path}: scope={printable(repr(content["scope"]), 80)} is none of {", ".join(SCOPES)}')
     try:
-        config = _from_data(content['config'])
-        known = dict(default_scope=config['default_scope'], model=config['model'])
-        known |= {key: config[key] for key in ('test_dataloader',) if key in config}
-        known['dataset_meta'] = _from_data(content['dataset_meta'])
-        parts = [*_types(known['model'], 'model'), *_types(known.get('test_dataloader'), 'test_dataloader')]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UserError(f'{path} lacks what describes a model ({type(error).__name__}: {error}): {ADVICE}') from error
-    _require_registered(parts, known['default_scope'], path)
-    return Config(known)
+        check_model(content['model'], content['scope'])
+        check_inputs(content['inputs'])
+        for key, check in dict(classes=check_class_names, palette=check_palette).items():
+            if key in content:
+                check(content[key], key)
+    except UserError as error:
+        raise UserError(f'{path}: {error}') from error
 
 
-def _types(part: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """Every type that a part of a config names, and its place."""
-    if isinstance(part, dict):
-        for key, value in part.items():
-            if key in ('type', '_scope_'):
-                yield f'{place}.{key}', value
-            yield from _types(value, f'{place}.{key}')
-    elif isinstance(part, (list, tuple)):
-        for index, value in enumerate(part):
-            yield from _types(value, f'{place}.{index}')
+@contextmanager
+def building(cfg: Config) -> Iterator[None]:
+    """Inside the block a model is built: no checkpoint that a part names runs code, and a saved one keeps its bounds.
 
+    A saved model may take the memory that its weights need, and what is wrong with its arguments is one line.
 
-def _require_registered(parts: list[tuple[str, Any]], scope: Any, path: Path) -> None:
-    """A type is a registered name alone; mmengine would import, and call, whatever a dotted name leads to."""
-    if scope not in SCOPES:
-        raise UserError(f'{path}: default_scope={scope!r} is none of {", ".join(SCOPES)}')
-    libraries = {scope, *(str(kind).partition('.')[0] for _, kind in parts)} & {*SCOPES}
-    for library in libraries:
-        import_library(library)
-        import_every_part(library)
-    known = {*_registered(libraries)}
-    known |= {name.partition('.')[2] for name in known if name.startswith((f'{scope}.', 'mmengine.'))}
-    for place, kind in parts:
-        known_here = SCOPES if place.endswith('_scope_') else known
-        if not isinstance(kind, str) or kind not in known_here:
-            raise UserError(f'{path}: {place}={kind!r} is no registered part: import its package first, if it is yours')
-
-
-def _registered(libraries: set[str]) -> Iterator[str]:
-    """Every part that some registry of these, of mmengine, or of VT knows by now, with the prefix of its scope."""
-    for root in (root for library in ('mmengine', *libraries) for root in registries(library)):
-        for registry in (root, *root.children.values()):
-            yield from (f'{registry.scope}.{name}' for name in registry.module_dict)
+    Raises:
+        UserError: a saved model asks for more, or can't be built.
+    """
+    with DefaultScope.overwrite_default_scope(cfg.get('default_scope', 'mmpretrain')), weights_only():
+        if 'saved_in' not in cfg:
+            yield
+            return
+        weights = require(cfg.saved_in, WEIGHTS)
+        try:
+            with safe_open(weights, 'pt') as file:
+                tensors = len(file.keys())
+            with Budget(weights.stat().st_size, tensors):
+                yield
+        except UserError as error:
+            raise UserError(f'{cfg.saved_in}: {error}') from error
+        except Exception as error:  # an argument of a wrong kind leads anywhere
+            reason = printable(f'{type(error).__name__}: {error}', 200)
+            raise UserError(f'{cfg.saved_in} holds a model that cannot be built ({reason}): {ADVICE}') from error
 
 
 def require(folder: str | PathLike, name: str) -> Path:

@@ -3,19 +3,18 @@
 It needs the extra ``[hub]``; a saved folder is read without it, by :func:`vt.apis.get_model`.
 """
 
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import torch
 from mmengine.config import Config
 from mmengine.model import BaseModel
 
 from vt.engine.launch import is_segmentation
 from vt.errors import FileError, UserError
+from vt.untrusted_text import printable
 
-from .folders import CONFIG, WEIGHTS, read_folder, require, save_folder
+from .folders import CONFIG, WEIGHTS, save_folder
 from .model_zoo import get_model
 
 try:
@@ -29,7 +28,8 @@ CARD = """---
 ---
 
 A model of [Visual Transformers for OpenMMLab](https://arxiv.org/abs/2006.03677), of the distribution
-`visual-transformers`. Its config is data, `config.json`, and its weights are safetensors: nothing of them is run.
+`visual-transformers`. `config.json` holds known parts with plain arguments, and the weights are safetensors: nothing of
+them is run.
 
 ```python
 from vt import apis
@@ -90,53 +90,31 @@ class HubModel(
 
         Args:
             pretrained_model_name_or_path: the folder, or ``'user/name'``.
-            **options: the mixin's, such as ``revision``, ``token`` and ``local_files_only``; and ``device``.
+            **options: ``device``; of a model of the hub also ``revision``, ``token``, ``cache_dir``, ``force_download``
+                and ``local_files_only``, as of :func:`huggingface_hub.hf_hub_download`.
 
         Raises:
             MissingFileError: the folder lacks a file.
             FileError: it is no folder, and can't be fetched.
             UserError: the config is none of ours, or names what is not registered; the weights don't fit.
         """
-        name = str(pretrained_model_name_or_path)
-        if Path(name).is_dir():
-            read_folder(name)  # before the mixin, which reads any
-            require(name, WEIGHTS)
-        try:
-            return super().from_pretrained(name, **options)
-        except FileError:
-            raise
-        except (OSError, HFValidationError) as error:
-            reason = ' '.join(str(error).split())[:200]
-            raise FileError(f'there is no folder {name}, and it was not fetched from the hub: {reason}') from error
-
-    @classmethod
-    def _from_pretrained(
-        cls,
-        *,
-        model_id: str,
-        revision: str | None,
-        cache_dir: str | PathLike | None,
-        force_download: bool,
-        local_files_only: bool,
-        token: str | bool | None,
-        device: str | torch.device | None = None,
-    ) -> 'HubModel':
-        folder = Path(model_id)
-        if not folder.is_dir():
-            fetch = partial(
-                hf_hub_download,
-                model_id,
-                cache_dir=cache_dir,
-                force_download=force_download,
-                local_files_only=local_files_only,
-                token=token,
-            )
-            folder = Path(fetch(WEIGHTS, revision=revision)).parent  # named by its commit
-            fetch(CONFIG, revision=folder.name)
-        return cls(get_model(folder, device=device))
+        device = options.pop('device', None)
+        folder = Path(pretrained_model_name_or_path)
+        return cls(get_model(folder if folder.is_dir() else _fetch(folder.as_posix(), **options), device=device))
 
     def generate_model_card(self, *args: Any, **options: Any) -> ModelCard:
         """The card, with the model's task."""
         card = super().generate_model_card(*args, **options)
         card.data.pipeline_tag = 'image-segmentation' if is_segmentation(self.cfg) else 'image-classification'
         return card
+
+
+def _fetch(name: str, revision: str | None = None, **options: Any) -> Path:
+    """The folder of a model of the hub, in the hub's cache; both files are of one commit."""
+    try:
+        folder = Path(hf_hub_download(name, WEIGHTS, revision=revision, **options)).parent
+        hf_hub_download(name, CONFIG, revision=folder.name, **options)
+    except (OSError, HFValidationError) as error:
+        reason = printable(' '.join(str(error).split()), 200)
+        raise FileError(f'there is no folder {name}, and it was not fetched from the hub: {reason}') from error
+    return folder

@@ -22,6 +22,7 @@ from torch import nn
 from vt.analysis.pictures import Pictures, Videos, read_picture
 from vt.engine.picture_hooks import as_strip, reads_bgr
 
+from .folders import building
 from .model_zoo import Source, enter_weights, find_weights, in_scope, model_config
 
 Picture = str | PathLike | np.ndarray
@@ -95,7 +96,8 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
         classes: list[str] | None = None,
     ) -> None:
         cfg, checkpoint = given(model, pretrained)
-        super().__init__(cfg, pretrained=False, device=device)
+        with building(cfg):
+            super().__init__(cfg, pretrained=False, device=device)
         if isinstance(model, nn.Module):
             self.model = model.to(device) if device else model
             self.model.eval()

@@ -19,11 +19,13 @@ from vt._libraries import import_library, importing
 from vt.analysis.attention.model_and_images import build_test_set
 from vt.checkpoints.loading import load_checkpoint, load_weights
 from vt.engine.checks.config_walk import check_config
+from vt.engine.checks.num_classes import heads
 from vt.engine.config_files import DISTRIBUTION, ROOT, read_config
 from vt.engine.launch import build_model
 from vt.errors import UserError
+from vt.untrusted_text import check_class_names
 
-from .folders import WEIGHTS, read_folder, require
+from .folders import WEIGHTS, building, read_folder, require
 
 INDEX = ROOT / 'model-index.yml'
 Source = str | PathLike | Config
@@ -87,7 +89,7 @@ def get_model(
     checkpoint = find_weights(name_or_config, pretrained)
     if checkpoint is not None:
         load_checkpoint(checkpoint, map_location='meta')  # before the time that building takes
-    with in_scope(cfg):
+    with building(cfg):
         model = build_model(cfg)
     enter_weights(model, cfg, checkpoint)
     return model.to(device or 'cpu').eval()
@@ -160,15 +162,21 @@ def enter_weights(model: BaseModel, cfg: Config, checkpoint: str | None) -> None
     loaded = {} if checkpoint is None else load_checkpoint(checkpoint, map_location='cpu')
     if loaded:
         load_weights(model, loaded, name=checkpoint)
-    meta = _describe_classes(cfg) | ((loaded.get('meta') or {}).get('dataset_meta') or {})
+    number = next((own for _, own in heads(model)), None)
+    meta = _describe_classes(cfg)
+    if number not in (None, len(meta.get('classes') or ())):
+        meta = {}  # the names are of the data set, the head has other classes
+    own = (loaded.get('meta') or {}).get('dataset_meta') or {}
+    for source, brought in ((cfg.get('saved_in'), cfg.get('dataset_meta') or {}), (checkpoint, own)):
+        if brought.get('classes'):
+            check_class_names(brought['classes'], f'classes of {source}', number)
+        meta |= brought
     model.cfg, model.dataset_meta = cfg, {key: meta[key] for key in ('classes', 'palette') if meta.get(key)}
 
 
 def _describe_classes(cfg: Config) -> dict:
-    """What a config's test set says of itself, or was saved of it; its files needn't be here."""
-    if 'dataset_meta' in cfg:
-        return cfg.dataset_meta.to_dict()
-    if not cfg.get('test_dataloader'):
+    """What a config's test set says of itself; its files needn't be here."""
+    if not cfg.get('test_dataloader') or 'saved_in' in cfg:
         return {}
     with in_scope(cfg):
         return dict(build_test_set(cfg, lazy_init=True).metainfo)

@@ -13,8 +13,9 @@ from mmseg.apis import MMSegInferencer
 from mmseg.visualization import SegLocalVisualizer
 from torch import nn
 
+from .folders import building
 from .inferencers import SampleInferencer, given
-from .model_zoo import Source, enter_weights, in_scope
+from .model_zoo import Source, enter_weights
 
 SEGMENTS = dict(type='SegLocalVisualizer', alpha=0.6)
 
@@ -38,7 +39,7 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
         cfg, self.checkpoint = given(model, pretrained)
         self.given = model if isinstance(model, nn.Module) else None
         cfg.visualizer = SEGMENTS
-        with in_scope(cfg):
+        with building(cfg):
             super().__init__(cfg, device=str(device or 'cpu'), show_progress=show_progress)
         if self.given is not None:
             self.model = self.given.to(device) if device else self.given

@@ -44,7 +44,7 @@ def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
         dataset = dataset.dataset
     classes = (getattr(dataset, 'metainfo', None) or {}).get('classes')
     labels = None if classes is not None or not hasattr(dataset, 'get_gt_labels') else _labels(dataset)
-    for name, own in _heads(model):
+    for name, own in heads(model):
         where = f'{name} has num_classes={own}, but the {type(dataset).__name__} data set has'
         if classes is not None and own != len(classes):
             raise UserError(f'{where} {len(classes)} classes; set {name}.num_classes={len(classes)} in the config')
@@ -52,7 +52,7 @@ def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
             raise UserError(f'{where} the label {max(labels)}; set {name}.num_classes={max(labels) + 1} in the config')
 
 
-def _heads(model: nn.Module) -> Iterator[tuple[str, int]]:
+def heads(model: nn.Module) -> Iterator[tuple[str, int]]:
     """Path in the config and number of classes of each head."""
     for name in HEADS:
         head = getattr(model, name, None)

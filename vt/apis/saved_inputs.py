@@ -1,0 +1,124 @@
+"""How pictures and videos become inputs of a saved model: its test pipeline as few settings, and made of them again.
+
+A folder names no transforms: VT knows the steps of a test pipeline, their order, and what each of them takes.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from mmengine.config import Config
+
+from vt.analysis.input_shape import input_shape
+from vt.engine.config_files import leaves
+from vt.errors import UserError
+from vt.untrusted_text import printable
+
+from .schema import RESIZINGS
+
+SIDE, PAIR = 'a whole number from 1 to 16,384', 'one or two whole numbers from 1 to 16,384'
+SWITCH = (False, True)
+BACKENDS = ('cv2', 'pillow')
+RESIZE = dict(interpolation=RESIZINGS, backend=BACKENDS)
+# The steps of a test pipeline in their order: the setting, the type of its transform, and what its arguments may be.
+STEPS = dict(
+    read=('LoadImageFromFile', dict(imdecode_backend=BACKENDS, color_type=('color', 'grayscale'), to_float32=SWITCH)),
+    clips=(
+        'vt.LoadClips',
+        dict(clip_length=SIDE, frame_stride=SIDE, num_clips=SIDE, short_videos=('repeat', 'refuse')),
+    ),
+    resize_edge=('ResizeEdge', dict(scale=SIDE, edge=('short', 'long', 'width', 'height'), **RESIZE)),
+    resize=('Resize', dict(scale=PAIR, keep_ratio=SWITCH, **RESIZE)),
+    crop=('CenterCrop', dict(crop_size=PAIR)),
+    crops=('vt.ThreeCrops', dict(crop_size=SIDE)),
+)
+PACKS = ('PackInputs', 'PackSegInputs', 'vt.PackClips', 'PackClips')
+MACHINE = ('decoder', 'backend_args', 'file_client_args')  # how files are reached here
+LABELS = ('LoadAnnotations',)
+OF_FRAMES = ('resize_edge', 'resize', 'crop')
+LARGEST_SIDE = 16_384
+
+
+def describe_inputs(cfg: Config) -> dict[str, Any]:
+    """The settings of a config's test pipeline; ``shape`` too where the test set is made in memory.
+
+    Raises:
+        UserError: there is no test pipeline, or it has a step or an argument that a saved model can't hold.
+    """
+    dataset = next(iter(leaves((cfg.get('test_dataloader') or {}).get('dataset'))), {})
+    if not dataset.get('pipeline'):
+        raise UserError('the config has no test_dataloader with a pipeline, which says how pictures become inputs')
+    names = {kind.rpartition('.')[2]: name for name, (kind, _) in STEPS.items()}
+    settings = {}
+    for step in _flat(dataset.pipeline):
+        kind = str(step['type']).rpartition('.')[2]
+        if kind in names and names[kind] not in settings:
+            settings[names[kind]] = {key: value for key, value in step.items() if key not in ('type', *MACHINE)}
+        elif kind not in {pack.rpartition('.')[2] for pack in PACKS} and kind not in LABELS:
+            raise UserError(f'the test pipeline has the step {step["type"]} (again), which a saved model cannot hold')
+    if [*settings] != [name for name in STEPS if name in settings]:
+        raise UserError(f'the test pipeline has its steps in another order than {", ".join(STEPS)}: they are not saved')
+    if not settings.keys() & {'read', 'clips'}:
+        settings['shape'] = [*input_shape(cfg)]
+    check_inputs(settings)
+    return settings
+
+
+def _flat(pipeline: Iterable[dict]) -> list[dict]:
+    """The steps; those that are the same for all frames of a clip stand among them."""
+    steps = []
+    for step in pipeline:
+        of_frames = str(step['type']).endswith('SameForAllFrames')
+        steps += _flat(step['transforms']) if of_frames else [step]
+    return steps
+
+
+def check_inputs(settings: Any) -> None:
+    """Check how inputs are made, as a folder says it.
+
+    Raises:
+        UserError: a step or an argument that is not known, or a value that it does not take.
+    """
+    if not isinstance(settings, dict):
+        raise UserError('inputs is no dict of settings')
+    for name, given in settings.items():
+        if name == 'shape':
+            if not (isinstance(given, (list, tuple)) and len(given) in (3, 4) and all(map(_is_side, given))):
+                raise UserError(f'inputs.shape={printable(repr(given), 80)} is no shape of an input')
+        elif name not in STEPS or not isinstance(given, dict):
+            known = ', '.join([*STEPS, 'shape'])
+            raise UserError(f'inputs.{printable(name, 80)} is no setting of a saved model: there are {known}')
+        else:
+            for key, value in given.items():
+                if not _allows(STEPS[name][1].get(key, ()), value):
+                    raise UserError(f'inputs.{name}.{printable(key, 80)}={printable(repr(value), 80)} is not known')
+
+
+def _is_side(value: Any) -> bool:
+    return type(value) is int and 1 <= value <= LARGEST_SIDE
+
+
+def _allows(kind: Any, value: Any) -> bool:
+    if kind == SIDE or (kind == PAIR and not isinstance(value, (list, tuple))):
+        return _is_side(value)
+    if kind == PAIR:
+        return len(value) == 2 and all(map(_is_side, value))
+    return any(type(value) is type(each) and value == each for each in kind)
+
+
+def make_pipeline(settings: dict[str, Any], scope: str) -> list[dict]:
+    """The test pipeline of checked settings, as a config has it."""
+    steps = {
+        name: dict(type=kind, **_as_tuples(settings[name])) for name, (kind, _) in STEPS.items() if name in settings
+    }
+    is_video = 'clips' in settings or len(settings.get('shape', ())) == 4
+    if is_video:
+        of_frames = [steps.pop(name) for name in OF_FRAMES if name in steps]
+        crops = [steps.pop('crops')] if 'crops' in steps else []
+        same = [dict(type='vt.SameForAllFrames', transforms=of_frames)] if of_frames else []
+        return [*steps.values(), *same, *crops, dict(type='vt.PackClips')]
+    return [*steps.values(), dict(type='PackSegInputs' if scope == 'mmseg' else 'PackInputs')]
+
+
+def _as_tuples(given: dict[str, Any]) -> dict[str, Any]:
+    """MMPretrain and mmcv tell a size from a list by its type."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}

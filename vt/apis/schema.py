@@ -1,0 +1,164 @@
+"""What the folder of a saved model may hold: known parts with plain arguments, and how an input becomes an image.
+
+A stranger may have written the folder. So a type is the name of a part that is registered by now, an argument is one of
+the part's own, and a value is a number, a list, a part, or a text that no library evaluates, imports or opens.
+"""
+
+import inspect
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from mmengine.registry import MODELS as ROOT
+
+from vt._libraries import import_library
+from vt.engine.checks.config_walk import accepted_arguments
+from vt.errors import UserError
+from vt.registry import import_every_part
+from vt.untrusted_text import printable
+
+SCOPES = ('mmpretrain', 'mmseg')
+LIBRARIES = ('mmcv', 'mmengine', 'mmpretrain', 'mmseg', 'torch')
+# Modules of the libraries whose parts make a classifier or a segmentor; parts elsewhere are none of a saved model.
+MODULES = (
+    *('vt.models.', 'vt.video.views', 'torch.nn.modules.', 'mmcv.cnn.bricks.', 'mmengine.model.base_model.'),
+    'mmengine.utils.dl_utils.parrots_wrapper',  # SyncBN
+    *(f'mmpretrain.models.{room}' for room in ('backbones.', 'necks.', 'heads.', 'losses.', 'classifiers.image')),
+    *(f'mmpretrain.models.utils.{name}' for name in ('data_preprocessor', 'norm', 'attention')),
+    *(f'mmseg.models.{room}' for room in ('backbones.', 'necks.', 'decode_heads.', 'losses.', 'segmentors.')),
+    'mmseg.models.data_preprocessor',
+)
+# What a saved model leaves out: starting weights and augmentations serve training alone.
+TRAINING = ('init_cfg', 'pretrained', 'train_cfg', 'batch_augments')
+# Texts that the libraries' parts take, by argument; their architectures are in tables of the classes.
+RESIZINGS = ('nearest', 'bilinear', 'bicubic', 'area', 'lanczos')
+TEXTS = dict(
+    add_extra_convs=('on_input', 'on_lateral', 'on_output'),
+    input_transform=('resize_concat', 'multiple_select'),
+    interpolate_mode=RESIZINGS,
+    loss_name=('loss_ce', 'loss_dice', 'loss_focal', 'loss_lovasz', 'loss_tversky', 'loss_boundary'),
+    mode=('whole', 'slide', 'original', 'classy_vision', 'multi_label', *RESIZINGS),
+    order=('conv', 'norm', 'act'),
+    out_type=('cls_token', 'avg_featmap', 'featmap', 'raw'),
+    padding_mode=('zeros', 'reflect', 'replicate', 'circular'),
+    reduction=('none', 'mean', 'sum'),
+    style=('pytorch', 'caffe'),
+)
+BESIDE = ('type', 'requires_grad')  # what builders take out before they call a type
+WORD = re.compile(r'[\w+.-]{1,64}')  # a name: no path, no address, no expression
+LARGEST = 2**31
+
+
+def describe_model(model: dict, scope: str) -> dict:
+    """A model's config as a folder holds it: what training alone needs is left out.
+
+    Raises:
+        UserError: a part or an argument that a folder can't hold; the line names its place.
+    """
+    described = _without_training(model, scope)
+    check_model(described, scope)
+    return described
+
+
+def _without_training(value: Any, scope: str) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_without_training(item, scope) for item in value)
+    if not isinstance(value, dict):
+        return value
+    kept = {key: _without_training(item, scope) for key, item in value.items() if key not in TRAINING}
+    simpler = getattr(find_part(value.get('type'), scope), 'predicts_as', None)
+    if simpler is None:
+        return kept
+    arguments, _ = accepted_arguments(find_part(simpler, scope))
+    return dict({key: item for key, item in kept.items() if key in arguments}, type=simpler)
+
+
+def check_model(model: Any, scope: str) -> None:
+    """Check a model's config before anything of it is built.
+
+    Raises:
+        UserError: a type that is no known part, an argument that it does not take, a value that is not plain.
+    """
+    if not isinstance(model, dict) or 'type' not in model:
+        raise UserError('model is no part: it needs a type')
+    _check_part(model, 'model', scope)
+
+
+def _check_part(part: dict, place: str, scope: str) -> None:
+    kind = find_part(part['type'], scope)
+    if kind is None:
+        shown = printable(repr(part['type']), 80)
+        raise UserError(f'{place}.type={shown} is no known part: import its package first, if it is yours')
+    arguments, takes_any = accepted_arguments(kind)
+    takes_any &= not _is_library(kind)
+    for key, value in part.items():
+        if key in TRAINING or not (key in {*arguments, *BESIDE} or (takes_any and WORD.fullmatch(key))):
+            name = printable(repr(key), 80)
+            raise UserError(f'{place}: a saved {kind.__name__} has no argument {name}; leave it out')
+        if key != 'type':
+            _check_value(value, f'{place}.{key}', (kind, key), scope)
+
+
+def _check_value(value: Any, place: str, owner: tuple[type, str], scope: str) -> None:
+    if isinstance(value, dict) and 'type' in value:
+        _check_part(value, place, scope)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if not (isinstance(key, str) and WORD.fullmatch(key)) or key in TRAINING:
+                raise UserError(f'{place} has the key {printable(repr(key), 80)}, which no part of a saved model has')
+            _check_value(item, f'{place}.{key}', (owner[0], key), scope)
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            _check_value(item, f'{place}.{index}', owner, scope)
+    elif isinstance(value, str) and value not in _texts(*owner) and not (_is_own(*owner) and WORD.fullmatch(value)):
+        known = ', '.join(map(repr, _texts(*owner))) or 'no text'
+        raise UserError(f'{place}={printable(repr(value), 80)} is not what a saved model may name here: {known}')
+    elif isinstance(value, (int, float)) and not (math.isfinite(value) and abs(value) <= LARGEST):
+        raise UserError(f'{place}={printable(value, 80)} is no size of a model')
+    elif not (value is None or isinstance(value, (bool, int, float, str))):
+        raise UserError(f'{place} is {printable(repr(value), 80)}, which is no data: name it by text and numbers')
+
+
+def _texts(kind: type, argument: str) -> list[str]:
+    """The texts that a part of a library takes for an argument."""
+    if argument != 'arch':
+        return list(TEXTS.get(argument, ()))
+    tables = (getattr(kind, name) for name in dir(kind) if name.startswith('arch'))
+    return [name for table in tables if isinstance(table, dict) for name in table if isinstance(name, str)]
+
+
+def _is_own(kind: type, argument: str) -> bool:
+    """Whether an argument is one that VT, or the user, wrote: theirs take names, which nothing evaluates."""
+    owners = (owner for owner in inspect.getmro(kind) if argument in _own_arguments(owner))
+    return not _is_library(next(owners, kind))
+
+
+def _is_library(kind: Any) -> bool:
+    return kind.__module__.partition('.')[0] in LIBRARIES
+
+
+def _own_arguments(owner: type) -> tuple[str, ...]:
+    code = getattr(vars(owner).get('__init__'), '__code__', None)
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
+
+
+def find_part(name: Any, scope: str) -> Any:
+    """The part of a model that a registered name means; None for what is none. Nothing is imported by the name."""
+    if not isinstance(name, str):
+        return None
+    prefix, _, rest = name.rpartition('.')
+    prefix = prefix or scope
+    if prefix in SCOPES:
+        import_library(prefix)
+    if prefix == 'vt':
+        import_every_part(scope)
+    registries = [*_child(prefix), *([ROOT] if prefix in (scope, 'mmengine') else [])]
+    found = next((registry.module_dict[rest] for registry in registries if rest in registry.module_dict), None)
+    is_foreign = found is None or found.__module__.partition('.')[0] in (*LIBRARIES, 'vt')
+    return None if is_foreign and not getattr(found, '__module__', '').startswith(MODULES) else found
+
+
+def _child(scope: str) -> Iterator[Any]:
+    if scope in ROOT.children:
+        yield ROOT.children[scope]
