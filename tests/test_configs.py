@@ -1,4 +1,4 @@
-"""Every config builds in a fresh process, from another working directory, and takes a training step."""
+"""Every config builds in a fresh process, from another working directory, takes a training step, and can be saved."""
 
 import subprocess
 import sys
@@ -43,7 +43,9 @@ def take_step(path):
     from mmpretrain.structures import DataSample
     from mmseg.structures import SegDataSample
     from vt.engine.checks.config_walk import check_config
+    from vt.apis.folders import describe
     check_config(cfg)
+    assert describe(cfg)['model']  # it can be saved as a folder
     if 'decode_head' in cfg.model:
         cfg.model.backbone.init_cfg = None
         cfg.model.data_preprocessor.update(size=(64, 64), size_divisor=None)

@@ -32,7 +32,7 @@ def printable(text: Any, width: int | None = None) -> str:
         text = f'{text[: width - 2]} …'
     if text.isprintable():
         return text
-    return ''.join(letter.encode('unicode_escape').decode() if is_control(letter) else letter for letter in text)
+    return ''.join(ascii(letter)[1:-1] if is_control(letter) else letter for letter in text)
 
 
 def check_class_names(names: Any, source: str, number: int | None = None) -> tuple[str, ...]:

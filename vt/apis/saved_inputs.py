@@ -54,7 +54,7 @@ def describe_inputs(cfg: Config) -> dict[str, Any]:
         if kind in names and names[kind] not in settings:
             settings[names[kind]] = {key: value for key, value in step.items() if key not in ('type', *MACHINE)}
         elif kind not in {pack.rpartition('.')[2] for pack in PACKS} and kind not in LABELS:
-            raise UserError(f'the test pipeline has the step {step["type"]} (again), which a saved model cannot hold')
+            raise UserError(f'the test pipeline has the step {step["type"]}, which a saved model cannot hold')
     if [*settings] != [name for name in STEPS if name in settings]:
         raise UserError(f'the test pipeline has its steps in another order than {", ".join(STEPS)}: they are not saved')
     if not settings.keys() & {'read', 'clips'}:

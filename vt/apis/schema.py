@@ -5,7 +5,6 @@ the part's own, and a value is a number, a list, a part, or a text that no libra
 """
 
 import inspect
-import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -46,7 +45,7 @@ TEXTS = dict(
     style=('pytorch', 'caffe'),
 )
 BESIDE = ('type', 'requires_grad')  # what builders take out before they call a type
-WORD = re.compile(r'[\w+.-]{1,64}')  # a name: no path, no address, no expression
+WORD = re.compile(r'(?!_)[\w+.-]{1,64}')  # a name: no path, no address, no expression, none of mmengine's own keys
 LARGEST = 2**31
 
 
@@ -114,7 +113,7 @@ def _check_value(value: Any, place: str, owner: tuple[type, str], scope: str) ->
     elif isinstance(value, str) and value not in _texts(*owner) and not (_is_own(*owner) and WORD.fullmatch(value)):
         known = ', '.join(map(repr, _texts(*owner))) or 'no text'
         raise UserError(f'{place}={printable(repr(value), 80)} is not what a saved model may name here: {known}')
-    elif isinstance(value, (int, float)) and not (math.isfinite(value) and abs(value) <= LARGEST):
+    elif isinstance(value, (int, float)) and not -LARGEST <= value <= LARGEST:
         raise UserError(f'{place}={printable(value, 80)} is no size of a model')
     elif not (value is None or isinstance(value, (bool, int, float, str))):
         raise UserError(f'{place} is {printable(repr(value), 80)}, which is no data: name it by text and numbers')

@@ -1,0 +1,156 @@
+"""Folders of saved models that a stranger wrote: whatever stands in them, nothing is run, opened, imported or fetched.
+
+With ``VT_FUZZ_MINUTES=10`` in the environment new changes are tried for ten minutes in all.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from apis.small_models import SMALL, make
+from forked_tools import run_forked
+from mmengine.registry import MODELS as ROOT
+from tool_runner import assert_one_line
+from torch import nn
+
+from vt import apis
+from vt.apis.folders import describe, save_folder
+from vt.engine.config_files import read_config
+from vt.errors import UserError
+
+HERE = Path(__file__).parent
+MINUTES = float(os.environ.get('VT_FUZZ_MINUTES', 0))
+MEGABYTES = 400  # that reading changed folders may take beyond a harmless one
+CODE = "__import__('pathlib').Path('ran.txt').touch()"
+TRAP = f'import pathlib\npathlib.Path("ran.txt").touch()\ndef run(*args, **kwargs):\n    {CODE}\n'
+
+
+@pytest.fixture(scope='module')
+def saved(tmp_path_factory):
+    """The folders of some small models, by their names."""
+    folder = tmp_path_factory.mktemp('saved by us')
+    for name in SMALL:
+        _, _, model, _ = make(folder, name)
+        save_folder(model, folder / 'saved' / name)
+    return folder / 'saved'
+
+
+@pytest.mark.parametrize('name', SMALL)
+def test_changed_folders_do_nothing_that_a_harmless_one_does_not(name, saved, tmp_path):
+    (tmp_path / 'trap_module.py').write_text(TRAP)
+    for path in ('trap.pkl', 'trap.pth'):  # a pickle that touches ran.txt
+        (tmp_path / path).write_bytes(b"cposix\nsystem\n(S'touch ran.txt'\ntR.")
+    limits = ['1000000', str(60 * MINUTES / len(SMALL))] if MINUTES else ['250', '120']
+    seed = str(time.time()) if MINUTES else '0'
+    command = [sys.executable, HERE / 'fuzzing_folders.py', saved / name, seed, *limits]
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))
+    result = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    outcome = json.loads(result.stdout.splitlines()[-1])
+    print(name, outcome)
+    assert outcome['found'] == outcome['broken'] == []
+    assert not (tmp_path / 'ran.txt').exists()
+    assert outcome['tried'] > outcome['refused'] > 0
+    assert outcome['megabytes'] < MEGABYTES
+
+
+# What ran code, or would have, where types alone were checked: the place in config.json and what was put there.
+ATTACKS = {
+    'an expression that a transform evaluates': (
+        'inputs.resize',
+        [dict(type='torchvision/ConvertImageDtype', dtype=CODE)],
+    ),
+    'a module that a backend imports': (
+        'inputs.read',
+        dict(backend_args=dict(backend='memcached', server_list_cfg='a', client_cfg='b', sys_path='.')),
+    ),
+    'a pickle of weights of classes': ('model.head.loss.class_weight', 'trap.pkl'),
+    'a pickle of margins': (
+        'model.head',
+        dict(type='ArcFaceClsHead', num_classes=10, in_channels=64, margins='trap.pkl'),
+    ),
+    'a data set of a pickle': ('test_dataloader', dict(dataset=dict(type='BaseDataset', ann_file='trap.pkl'))),
+    'a checkpoint of a network': ('model.backbone.pretrained', 'trap.pth'),
+    'a checkpoint to begin from': ('model.init_cfg', dict(type='Pretrained', checkpoint='trap.pth')),
+    'a model of timm': ('model.backbone', dict(type='TIMMBackbone', model_name='resnet18', checkpoint_path='trap.pth')),
+    'a model of another hub': ('model', dict(type='HuggingFaceClassifier', model_name='me/trap', pretrained=True)),
+    'a generator of targets': ('model.neck', dict(type='CLIPGenerator', tokenizer_path='trap.pth')),
+    'another package as scope': ('model.neck._scope_', 'trap_module'),
+    'a function by its name': ('model.neck.type', 'trap_module.run'),
+    'a layer by its name': ('model.backbone.conv_cfg', dict(type='trap_module.run')),
+    'a layer of torch by its name': ('model.backbone.conv_cfg', dict(type='torch.hub.load')),
+}
+
+
+@pytest.mark.parametrize('attack', ATTACKS)
+def test_attacks_are_refused_by_all_doors(attack, saved, tmp_path):
+    folder = tmp_path / 'model'
+    shutil.copytree(saved / 'vt-resnet18-half_digits', folder)
+    for place in (tmp_path, folder):
+        (place / 'trap_module.py').write_text(TRAP)
+        for name in ('trap.pkl', 'trap.pth'):
+            (place / name).write_bytes(b"cposix\nsystem\n(S'touch ran.txt'\ntR.")
+    content = json.loads((folder / 'config.json').read_text())
+    (*way, last), value = ATTACKS[attack][0].split('.'), ATTACKS[attack][1]
+    place = content
+    for key in way:
+        place = place[key]
+    place[last] = value
+    (folder / 'config.json').write_text(json.dumps(content))
+    (tmp_path / 'a.png').write_bytes(b'')
+    assert_one_line(run_forked('predict.py', 'model', 'model', 'a.png', cwd=tmp_path), 'model/config.json')
+    for read in (apis.get_model, apis.inferencer_of):
+        with pytest.raises(UserError, match=r'config\.json'):
+            read(folder)
+    assert not [*tmp_path.rglob('ran.txt')]
+
+
+class OwnNeck(nn.Module):
+    """A part of a user: a text of its own, and numbers."""
+
+    def __init__(self, scale: float, mode: str = 'plain', **more):
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, features):
+        return tuple(self.scale * each.mean((2, 3)) for each in features)
+
+
+def test_a_users_own_part_is_saved_and_must_be_registered_to_be_read(saved, tmp_path):
+    cfg = read_config(str(apis.find_config('resnet18-half_digits')), quietly=True)
+    cfg.model.neck = dict(type='OwnNeck', scale=0.5, mode='other')
+    with pytest.raises(UserError, match="there is no type 'OwnNeck'"):
+        apis.get_model(cfg)
+    ROOT.register_module('OwnNeck', module=OwnNeck)
+    try:
+        model = apis.get_model(cfg)
+        save_folder(model, tmp_path / 'own')
+        images = torch.rand(2, 3, 32, 32)
+        assert torch.equal(apis.get_model(tmp_path / 'own')(images), model(images))
+        cfg.model.neck.mode = 'a/path'
+        with pytest.raises(UserError, match=r"model\.neck\.mode='a/path' is not what a saved model may name"):
+            describe(cfg)
+    finally:
+        ROOT.module_dict.pop('OwnNeck')
+    with pytest.raises(UserError, match="type='OwnNeck' is no known part: import its package first"):
+        apis.get_model(tmp_path / 'own')
+
+
+def test_a_distilled_model_is_saved_without_its_teacher():
+    cfg = read_config(str(apis.find_config('vt-resnet18-advanced_digits')), quietly=True)
+    model = describe(cfg)['model']
+    assert model['type'] == 'ImageClassifier'
+    assert not {'teacher', 'teacher_checkpoint', 'distillation_weight', 'train_cfg'} & model.keys()
+
+
+def test_a_step_that_a_folder_can_not_hold_is_named():
+    cfg = read_config(str(apis.find_config('vt-resnet18_digits')), quietly=True)
+    cfg.test_dataloader.dataset.pipeline.insert(0, dict(type='Solarize', thr=128))
+    with pytest.raises(UserError, match='the test pipeline has the step Solarize, which a saved model cannot hold'):
+        describe(cfg)
