@@ -79,11 +79,11 @@ def places(value, path=()):
 
 
 def every_type():
-    scopes = [each for scope in ('mmengine', 'mmpretrain', 'mmseg', 'vt') for each in registries(scope)]
-    every = [registry for each in scopes for registry in (each, *each.children.values()) if isinstance(each, Registry)]
-    return sorted(
-        {f'{prefix}{name}' for each in every for name in each.module_dict for prefix in ('', f'{each.scope}.')}
-    )
+    """Names of every registry of every library, with the prefix of its scope and without."""
+    roots = [each for scope in ('mmengine', 'mmpretrain', 'mmseg', 'vt') for each in registries(scope)]
+    every = [registry for each in roots for registry in (each, *each.children.values())]
+    names = {(each.scope, name) for each in every for name in each.module_dict}
+    return sorted({*(name for _, name in names), *map('.'.join, names)})
 
 
 def changed(content, path, value):

@@ -44,7 +44,7 @@ TEXTS = dict(
     reduction=('none', 'mean', 'sum'),
     style=('pytorch', 'caffe'),
 )
-BESIDE = ('type', 'requires_grad')  # what builders take out before they call a type
+BESIDE = ('type', '_scope_')  # what builders take out before they call a type
 WORD = re.compile(r'(?!_)[\w+.-]{1,64}')  # a name: no path, no address, no expression, none of mmengine's own keys
 LARGEST = 2**31
 
@@ -65,6 +65,7 @@ def _without_training(value: Any, scope: str) -> Any:
         return type(value)(_without_training(item, scope) for item in value)
     if not isinstance(value, dict):
         return value
+    scope = value.get('_scope_', scope)  # mmengine enters it where a config inherits one of another package
     kept = {key: _without_training(item, scope) for key, item in value.items() if key not in TRAINING}
     simpler = getattr(find_part(value.get('type'), scope), 'predicts_as', None)
     if simpler is None:
@@ -85,6 +86,9 @@ def check_model(model: Any, scope: str) -> None:
 
 
 def _check_part(part: dict, place: str, scope: str) -> None:
+    scope = part.get('_scope_', scope)
+    if scope not in SCOPES:
+        raise UserError(f'{place}._scope_={printable(repr(scope), 80)} is none of {", ".join(SCOPES)}')
     kind = find_part(part['type'], scope)
     if kind is None:
         shown = printable(repr(part['type']), 80)
@@ -92,10 +96,10 @@ def _check_part(part: dict, place: str, scope: str) -> None:
     arguments, takes_any = accepted_arguments(kind)
     takes_any &= not _is_library(kind)
     for key, value in part.items():
-        if key in TRAINING or not (key in {*arguments, *BESIDE} or (takes_any and WORD.fullmatch(key))):
+        if key in TRAINING or not (key in {*arguments, *BESIDE, 'requires_grad'} or (takes_any and WORD.fullmatch(key))):
             name = printable(repr(key), 80)
             raise UserError(f'{place}: a saved {kind.__name__} has no argument {name}; leave it out')
-        if key != 'type':
+        if key not in BESIDE:
             _check_value(value, f'{place}.{key}', (kind, key), scope)
 
 
