@@ -3,9 +3,11 @@
 A folder names no transforms: VT knows the steps of a test pipeline, their order, and what each of them takes.
 """
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 from mmengine.config import Config
 
 from vt.analysis.input_shape import input_shape
@@ -13,9 +15,9 @@ from vt.engine.config_files import leaves
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-from .schema import RESIZINGS
+from .schema import LARGEST_SIDE, RESIZINGS
 
-SIDE, PAIR = 'a whole number from 1 to 16,384', 'one or two whole numbers from 1 to 16,384'
+SIDE, PAIR = 'a side', 'one or two sides'  # whole numbers from 1 to LARGEST_SIDE
 SWITCH = (False, True)
 BACKENDS = ('cv2', 'pillow')
 RESIZE = dict(interpolation=RESIZINGS, backend=BACKENDS)
@@ -35,7 +37,7 @@ PACKS = ('PackInputs', 'PackSegInputs', 'vt.PackClips', 'PackClips')
 MACHINE = ('decoder', 'backend_args', 'file_client_args')  # how files are reached here
 LABELS = ('LoadAnnotations',)
 OF_FRAMES = ('resize_edge', 'resize', 'crop')
-LARGEST_SIDE = 16_384
+MOST_PIXELS = 2**26  # of the frames of an input
 
 
 def describe_inputs(cfg: Config) -> dict[str, Any]:
@@ -91,6 +93,17 @@ def check_inputs(settings: Any) -> None:
             for key, value in given.items():
                 if not _allows(STEPS[name][1].get(key, ()), value):
                     raise UserError(f'inputs.{name}.{printable(key, 80)}={printable(repr(value), 80)} is not known')
+    if _pixels(settings) > MOST_PIXELS:
+        raise UserError(f'inputs says that an input has {_pixels(settings):,} pixels: {MOST_PIXELS:,} is the largest')
+
+
+def _pixels(settings: dict[str, Any]) -> int:
+    """The most that an input has, of all frames of a video."""
+    clips = settings.get('clips', {})
+    frames = clips.get('clip_length', 1) * clips.get('num_clips', 1) * (3 if 'crops' in settings else 1)
+    steps = [settings[name] for name in ('crops', 'crop', 'resize', 'resize_edge') if name in settings]
+    side = next((step.get('crop_size') or step.get('scale') for step in steps), None) or 1
+    return max(frames * int(np.max(side)) ** 2, math.prod(settings.get('shape', (1,))))
 
 
 def _is_side(value: Any) -> bool:

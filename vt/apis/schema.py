@@ -46,7 +46,8 @@ TEXTS = dict(
 )
 BESIDE = ('type', '_scope_')  # what builders take out before they call a type
 WORD = re.compile(r'(?!_)[\w+.-]{1,64}')  # a name: no path, no address, no expression, none of mmengine's own keys
-LARGEST = 2**31
+LARGEST, LARGEST_SIDE = 2**17, 4096  # of numbers; of sides of images, to which predicting may pad or cut
+MOST_STEPS = 8  # of a window that slides over its own side
 
 
 def describe_model(model: dict, scope: str) -> dict:
@@ -83,6 +84,16 @@ def check_model(model: Any, scope: str) -> None:
     if not isinstance(model, dict) or 'type' not in model:
         raise UserError('model is no part: it needs a type')
     _check_part(model, 'model', scope)
+    windows = model.get('test_cfg') or {}
+    sides, steps = (_pair(windows.get(key)) for key in ('crop_size', 'stride'))
+    if any(not 0 < side <= MOST_STEPS * step for side, step in zip(sides, steps)):
+        raise UserError(f'model.test_cfg has windows that slide by less than 1/{MOST_STEPS} of their side')
+
+
+def _pair(value: Any) -> tuple[float, ...]:
+    """Two numbers; 1 and 1 for what is none, which a segmentor refuses itself."""
+    is_pair = isinstance(value, (list, tuple)) and len(value) == 2 and all(type(side) in (int, float) for side in value)
+    return tuple(value) if is_pair else (1, 1)
 
 
 def _check_part(part: dict, place: str, scope: str) -> None:
@@ -95,8 +106,9 @@ def _check_part(part: dict, place: str, scope: str) -> None:
         raise UserError(f'{place}.type={shown} is no known part: import its package first, if it is yours')
     arguments, takes_any = accepted_arguments(kind)
     takes_any &= not _is_library(kind)
+    known = {*arguments, *BESIDE, 'requires_grad'} - {*TRAINING}
     for key, value in part.items():
-        if key in TRAINING or not (key in {*arguments, *BESIDE, 'requires_grad'} or (takes_any and WORD.fullmatch(key))):
+        if key not in known and not (takes_any and WORD.fullmatch(key) and key not in TRAINING):
             name = printable(repr(key), 80)
             raise UserError(f'{place}: a saved {kind.__name__} has no argument {name}; leave it out')
         if key not in BESIDE:
@@ -117,10 +129,14 @@ def _check_value(value: Any, place: str, owner: tuple[type, str], scope: str) ->
     elif isinstance(value, str) and value not in _texts(*owner) and not (_is_own(*owner) and WORD.fullmatch(value)):
         known = ', '.join(map(repr, _texts(*owner))) or 'no text'
         raise UserError(f'{place}={printable(repr(value), 80)} is not what a saved model may name here: {known}')
-    elif isinstance(value, (int, float)) and not -LARGEST <= value <= LARGEST:
-        raise UserError(f'{place}={printable(value, 80)} is no size of a model')
+    elif isinstance(value, (int, float)) and not -_largest(place) <= value <= _largest(place):
+        raise UserError(f'{place}={printable(value, 80)} is no size of a model: {_largest(place):,} is the largest')
     elif not (value is None or isinstance(value, (bool, int, float, str))):
         raise UserError(f'{place} is {printable(repr(value), 80)}, which is no data: name it by text and numbers')
+
+
+def _largest(place: str) -> int:
+    return LARGEST_SIDE if {'data_preprocessor', 'test_cfg'} & {*place.split('.')} else LARGEST
 
 
 def _texts(kind: type, argument: str) -> list[str]:
