@@ -46,7 +46,7 @@ def test_changed_folders_do_nothing_that_a_harmless_one_does_not(name, saved, tm
     (tmp_path / 'trap_module.py').write_text(TRAP)
     for path in ('trap.pkl', 'trap.pth'):  # a pickle that touches ran.txt
         (tmp_path / path).write_bytes(b"cposix\nsystem\n(S'touch ran.txt'\ntR.")
-    limits = ['1000000', str(60 * MINUTES / len(SMALL))] if MINUTES else ['250', '120']
+    limits = ['1000000', str(60 * MINUTES / len(SMALL))] if MINUTES else ['150', '120']
     seed = str(time.time()) if MINUTES else '0'
     command = [sys.executable, HERE / 'fuzzing_folders.py', saved / name, seed, *limits]
     env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))

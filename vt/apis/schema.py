@@ -84,8 +84,8 @@ def check_model(model: Any, scope: str) -> None:
     if not isinstance(model, dict) or 'type' not in model:
         raise UserError('model is no part: it needs a type')
     _check_part(model, 'model', scope)
-    windows = model.get('test_cfg') or {}
-    sides, steps = (_pair(windows.get(key)) for key in ('crop_size', 'stride'))
+    windows = model.get('test_cfg')
+    sides, steps = (_pair(isinstance(windows, dict) and windows.get(key)) for key in ('crop_size', 'stride'))
     if any(not 0 < side <= MOST_STEPS * step for side, step in zip(sides, steps)):
         raise UserError(f'model.test_cfg has windows that slide by less than 1/{MOST_STEPS} of their side')
 
