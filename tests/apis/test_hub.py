@@ -163,7 +163,6 @@ BAD = {
     'a side of a picture': (('inputs.shape', [3, 10**5, 10**5]), 'is no shape of an input'),
     'many pixels': (('inputs.clips', dict(clip_length=4096, num_clips=4096)), 'pixels: 67,108,864 is the largest'),
     'a padded picture': (('model.data_preprocessor.pad_size_divisor', 10**5), 'is no size of a model: 4,096 is'),
-    'small steps': (('model.test_cfg', dict(crop_size=[512, 512], stride=[1, 1])), 'slide by less than 1/8'),
     'too few names': (('classes', ['a']), 'holds 1 names of classes, the model has 10 classes'),
     'a number as names': (('classes', 10), 'classes is 10, not a list of names'),
     'names for a terminal': (('classes', ['\x1b[2J'] * 10), 'holds control characters: \\x1b[2J'),

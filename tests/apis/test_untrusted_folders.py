@@ -21,6 +21,7 @@ from torch import nn
 
 from vt import apis
 from vt.apis.folders import describe, save_folder
+from vt.apis.schema import check_model
 from vt.engine.config_files import read_config
 from vt.errors import UserError
 
@@ -154,3 +155,11 @@ def test_a_step_that_a_folder_can_not_hold_is_named():
     cfg.test_dataloader.dataset.pipeline.insert(0, dict(type='Solarize', thr=128))
     with pytest.raises(UserError, match='the test pipeline has the step Solarize, which a saved model cannot hold'):
         describe(cfg)
+
+
+@pytest.mark.parametrize('stride', [[1, 1], [341, 0], [-1, 341]])
+def test_windows_that_hardly_slide_are_refused(stride):
+    model = describe(read_config(str(apis.find_config('vt-fpn_r18_digit-scenes')), quietly=True))['model']
+    check_model(dict(model, test_cfg=dict(mode='slide', crop_size=(512, 512), stride=(341, 341))), 'mmseg')
+    with pytest.raises(UserError, match=r'model\.test_cfg has windows that slide by less than 1/8 of their side'):
+        check_model(dict(model, test_cfg=dict(mode='slide', crop_size=(512, 512), stride=stride)), 'mmseg')
