@@ -257,3 +257,20 @@ def test_the_last_rate_is_the_base_rate_after_a_checkpoint_too(tmp_path):
     assert len(values) == 4
     assert warning.startswith('CosineAnnealingLR ends after 4 of 6 epochs')
     assert warning.endswith(f' is {values[-1]:.3g}')
+
+
+@pytest.mark.parametrize('runner', ['VTRunner', 'FlexibleRunner'])
+@pytest.mark.parametrize(('counts', 'lr'), [(1, 0.05), (2, 0.1), (6, 0.3)])
+def test_a_scaled_rate_counts_accumulated_batches(runner, counts, lr, tmp_path):
+    """Batches of 4; the rate, 0.1, is for 8."""
+    wrapper = dict(accumulative_counts=counts, optimizer=dict(type='SGD', lr=0.1))
+    scaling = dict(base_batch_size=8, enable=True)
+    hooks = dict(logger=None, schedule=dict(type='vt.ScheduleHook'), checkpoint=dict(type='vt.CheckpointHook'))
+    made = build_runner(
+        tmp_path, None, 1, runner, optim_wrapper=wrapper, auto_scale_lr=scaling, param_scheduler=[], default_hooks=hooks
+    )
+    made.train()
+    assert made.optim_wrapper.param_groups[0]['lr'] == pytest.approx(lr)
+    log = ''.join(path.read_text() for path in (tmp_path / made.timestamp).glob('*.log'))
+    assert f'Learning rate scaled from 0.1 to {lr:g}: it is for a batch of 8, and a step has {4 * counts} images' in log
+    assert made.cfg.auto_scale_lr == scaling

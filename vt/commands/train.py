@@ -41,7 +41,8 @@ def training_config(args: argparse.Namespace) -> Config:
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.auto_scale_lr:
-        if 'auto_scale_lr' not in cfg:
-            raise UserError('--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config')
-        cfg.auto_scale_lr.enable = True
+        cfg.auto_scale_lr = dict(cfg.get('auto_scale_lr') or {}, enable=True)
+    scaling = cfg.get('auto_scale_lr') or {}
+    if scaling.get('enable') and not scaling.get('base_batch_size'):
+        raise UserError('--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config')
     return cfg

@@ -70,10 +70,14 @@ class ExponentialLR(InEpochs, optim.ExponentialLR):
 
 @HOOKS.register_module()
 class ScheduleHook(Hook):
-    """Warn before the first iteration of a schedule of the learning rate that does not fit the run.
+    """Say how the learning rate was scaled, and warn before the first iteration of a schedule that misfits the run.
 
-    It looks at what will be used, after a checkpoint has been resumed.
+    It looks at the schedules that will be used, after a checkpoint has been resumed.
     """
+
+    def before_run(self, runner: Runner) -> None:
+        if (getattr(runner, 'scaling', None) or {}).get('enable'):  # a config's own runner leaves it to mmengine
+            runner.logger.info(describe_scaling(runner))
 
     def before_train(self, runner: Runner) -> None:
         groups = runner.param_schedulers or []
@@ -173,3 +177,27 @@ def last_rate(schedulers: Sequence[Any], runner: Runner) -> float:
 def _epoch_length(runner: Runner) -> int:
     """Iterations of an epoch; 0 in a loop over iterations."""
     return len(runner.train_dataloader) if isinstance(runner.train_loop, EpochBasedTrainLoop) else 0
+
+
+def count_accumulation(auto_scale_lr: dict | None, optim_wrapper: Any) -> dict | None:
+    """``auto_scale_lr`` for mmengine, which divides the batch of one iteration by ``base_batch_size``.
+
+    A step of the optimizer has as many of these batches as ``accumulative_counts`` says.
+    """
+    accumulated = optim_wrapper.get('accumulative_counts', 1) if isinstance(optim_wrapper, dict) else 1
+    if not (auto_scale_lr or {}).get('base_batch_size') or accumulated == 1:
+        return auto_scale_lr
+    return dict(auto_scale_lr, base_batch_size=auto_scale_lr['base_batch_size'] / accumulated)
+
+
+def describe_scaling(runner: Runner) -> str:
+    """From what to what ``auto_scale_lr`` scaled the learning rate, and why."""
+    wrapper, base = runner.cfg.optim_wrapper, runner.cfg.auto_scale_lr['base_batch_size']
+    batch, accumulated = runner.train_dataloader.batch_size, wrapper.get('accumulative_counts', 1)
+    images = runner.world_size * batch * accumulated
+    lr = (wrapper.get('optimizer') or {}).get('lr')
+    change = f'by {images / base:g}' if lr is None else f'from {lr:g} to {lr * images / base:g}'
+    return (
+        f'Learning rate scaled {change}: it is for a batch of {base}, and a step has {images} images '
+        f'({runner.world_size} processes x {batch} images x {accumulated} accumulated batches)'
+    )
