@@ -111,7 +111,9 @@ def find_misfits(schedulers: Sequence[Any], runner: Runner) -> Iterator[str]:
         if end > total:
             yield f'{name} ends after {end / scale:g} {unit}, and the run after {total / scale:g}'
         elif scheduler.end - scheduler.begin == 1 and isinstance(scheduler, CONTINUOUS):
-            yield f'{name} has a single step, so it never leaves its first value'
+            is_late = (scheduler.begin + 1) * steps == total
+            what = 'begins with the last step of the run' if is_late else 'has a single step'
+            yield f'{name} {what}, so it never leaves its first value'
         else:
             ends.append((end, _leads_to_a_constant(scheduler), name))
     end, is_constant, name = max(ends, default=(total, True, ''))
