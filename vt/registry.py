@@ -74,12 +74,14 @@ HOOKS = Registry(
         'vt.engine.interruption.resume',
         'vt.engine.picture_hooks',
         'vt.engine.redraw_hook',
+        'vt.engine.schedules',
         'vt.checkpoints.weights',
     ],
 )
 LOOPS = Registry(root.LOOPS, ['vt.engine.interruption.resume'])
 RUNNERS = Registry(root.RUNNERS, ['vt.engine.runner'])
 OPTIM_WRAPPERS = Registry(root.OPTIM_WRAPPERS, ['vt.engine.speed_settings'])
+PARAM_SCHEDULERS = Registry(root.PARAM_SCHEDULERS, ['vt.engine.schedules'])
 OPTIMIZERS = Registry(root.OPTIMIZERS, ['vt.engine.processes.strategies'])
 MODEL_WRAPPERS = Registry(root.MODEL_WRAPPERS, ['vt.engine.processes.strategies'])
 STRATEGIES = Registry(root.STRATEGIES, ['vt.engine.processes.strategies'])

@@ -18,9 +18,5 @@ train_dataloader = dict(dataset=dict(type='vt.RelationalDigitScenes'))
 val_dataloader = dict(dataset=dict(type='vt.RelationalDigitScenes'))
 test_dataloader = val_dataloader
 
-param_scheduler = [
-    dict(type='LinearLR', by_epoch=False, start_factor=0.01, end=120),
-    dict(type='CosineAnnealingLR', by_epoch=False, begin=120, end=2400, T_max=2280),
-]
 train_cfg = dict(max_iters=2400, val_interval=1200)
 default_hooks = dict(checkpoint=dict(interval=1200))

@@ -10,6 +10,5 @@ _base_ = [
 
 model = dict(data_preprocessor=dict(size=(473, 473)), decode_head=dict(num_classes=20))
 
-param_scheduler = dict(end=48000)
 train_cfg = dict(max_iters=48000)
 auto_scale_lr = dict(base_batch_size=96)

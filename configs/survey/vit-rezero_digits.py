@@ -4,8 +4,4 @@
 _base_ = ['../_base_/survey/_digits.py', '../_base_/survey/vit-rezero.py']
 
 model = _base_.system
-param_scheduler = [
-    dict(type='LinearLR', start_factor=0.01, by_epoch=True, end=1, convert_to_iter_based=True),
-    dict(type='CosineAnnealingLR', by_epoch=True, begin=1, end=30, T_max=29, convert_to_iter_based=True),
-]
 train_cfg = dict(max_epochs=30)

@@ -8,8 +8,4 @@ _base_ = [
 ]
 
 # The encoder starts slowly from scratch: three times the epochs.
-param_scheduler = [
-    dict(type='LinearLR', start_factor=0.01, by_epoch=True, end=1, convert_to_iter_based=True),
-    dict(type='CosineAnnealingLR', by_epoch=True, begin=1, end=45, T_max=44, convert_to_iter_based=True),
-]
 train_cfg = dict(max_epochs=45)

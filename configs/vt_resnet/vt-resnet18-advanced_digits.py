@@ -35,8 +35,8 @@ train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
 # weights are averaged over as large a share of the run.
 optim_wrapper = dict(optimizer=dict(lr=2.5e-3))
 param_scheduler = [
-    dict(type='LinearLR', start_factor=0.0625, by_epoch=True, end=1, convert_to_iter_based=True),
-    dict(type='ExponentialLR', gamma=0.58, by_epoch=True, begin=1, end=10**6),
+    dict(type='vt.WarmUpLR', start_factor=0.0625, by_epoch=True, length=1, convert_to_iter_based=True),
+    dict(type='vt.ExponentialLR', gamma=0.58, of=10, by_epoch=True, begin=1),
 ]
 custom_hooks = [dict(type='EMAHook', momentum=0.08, update_buffers=True)]
 train_cfg = dict(max_epochs=10)

@@ -113,9 +113,9 @@ def test_the_learning_rate_is_the_papers():
     epoch_length = 7
     rate = cfg.optim_wrapper.optimizer.lr
     optimizer = OptimWrapper(torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=rate))
+    arguments = dict(optimizer=optimizer, epoch_length=epoch_length, end=cfg.train_cfg.max_epochs)
     warm_up, decay = (
-        PARAM_SCHEDULERS.build(dict(scheduler), default_args=dict(optimizer=optimizer, epoch_length=epoch_length))
-        for scheduler in cfg.param_scheduler
+        PARAM_SCHEDULERS.build(dict(scheduler), default_args=arguments) for scheduler in cfg.param_scheduler
     )
     rates = []
     for _ in range(cfg.train_cfg.max_epochs):

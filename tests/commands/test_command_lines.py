@@ -56,12 +56,15 @@ def test_resume_goes_on_and_keeps_the_time(trained, checkpoint, tmp_path):
 
 def test_amp_no_validate_and_auto_scale_lr(tmp_path):
     arguments = [CONFIG, '--amp', '--no-validate', '--auto-scale-lr', '--work-dir', 'out']
-    options = [*FEW, 'train_dataloader.batch_size=16']
+    options = [*FEW, 'train_dataloader.batch_size=8', 'optim_wrapper.accumulative_counts=2']
     result = run('train.py', *arguments, cwd=tmp_path, options=options)
     assert result.returncode == 0, result.stderr
     assert 'CPUAmpOptimWrapper' in result.stdout or torch.cuda.is_available()
     assert 'Epoch(val)' not in result.stdout
-    assert 'LR has been set to 0.0005' in result.stdout or 'lr: 5.0000e-04' in result.stdout
+    assert (
+        'Learning rate scaled from 0.001 to 0.0005: it is for a batch of 32, and a step has 16 images' in result.stdout
+    )
+    assert 'lr: 5.0000e-04' in result.stdout
 
 
 def test_test_writes_predictions_metrics_and_pictures(checkpoint, tmp_path):

@@ -74,6 +74,43 @@ def test_a_cluster_gets_an_array_of_jobs(tmp_path, cluster):
         assert f'#SBATCH {line}' in script
 
 
+def test_what_was_trained_with_other_settings_does_not_count(tmp_path):
+    """The config file is edited between two sweeps: another run beside the first one, which stays."""
+    config, options = tmp_path / 'c.py', [*SMALL, 'model.backbone.num_tokens=4']
+    config.write_text(f"_base_ = '{CONFIG}'\n")
+    first = run_forked('sweep.py', 'c.py', *options, cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    before = records(tmp_path / 'work_dirs/sweeps/c')
+    config.write_text(f"_base_ = '{CONFIG}'\noptim_wrapper = dict(optimizer=dict(lr=0.5))\n")
+    second = run_forked('sweep.py', 'c.py', *options, cwd=tmp_path)
+    assert second.returncode == 0, second.stderr
+    assert 'c, seed 0: work_dirs/sweeps/c/c_seed-0 holds a run of other settings; this run is in' in second.stdout
+    after = records(tmp_path / 'work_dirs/sweeps/c')
+    assert len(after) == 2
+    assert before.items() <= after.items()
+    assert len({record['weights'] for record in after.values()}) == 2
+    third = run_forked('sweep.py', 'c.py', *options, cwd=tmp_path)
+    assert '1 runs in work_dirs/sweeps/c, 1 of them finished before' in third.stdout
+    report = run_forked('report.py', 'sweep', 'work_dirs/sweeps/c', cwd=tmp_path).stdout
+    assert all(f'c ({record["digest"][:8]})' in report for record in after.values())
+
+
+@pytest.mark.slow
+def test_a_damaged_record_is_named_and_written_again(tmp_path):
+    options = [CONFIG, *SMALL, 'model.backbone.num_tokens=4']
+    assert run_forked('sweep.py', *options, cwd=tmp_path).returncode == 0
+    (path,) = (tmp_path / FOLDER).glob('*/training.json')
+    text = path.read_text()
+    path.write_text(text[: len(text) // 2])
+    result = run_forked('sweep.py', *options, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert 'training.json is damaged; the run goes on from its last checkpoint' in result.stdout
+    again, before = json.loads(path.read_text()), json.loads(text)
+    assert [again[key] for key in ('weights', 'metrics', 'digest')] == [
+        before[key] for key in ('weights', 'metrics', 'digest')
+    ]
+
+
 @pytest.mark.slow
 def test_a_killed_sweep_goes_on(tmp_path):
     arguments = [CONFIG, 'model.backbone.num_tokens=2,4,8', '--seeds', '0:2', '--executor', 'local', *SMALL]
@@ -102,6 +139,7 @@ def test_a_killed_sweep_goes_on(tmp_path):
         (['model.backbone.num_tokns=1,2'], "VTResNet has no argument 'num_tokns'; did you mean num_tokens"),
         (['train_cfg.max_epochs'], "'train_cfg.max_epochs' is not of the form key=value,value"),
         (['--seeds', '3:0'], '--seeds 3:0: give them as 0:3 (0, 1 and 2) or as 0,4'),
+        (['randomness.seed=1,2'], 'randomness.seed is not swept: give seeds by --seeds'),
         (['--jobs', '-1'], '--jobs -1: give 1 or more'),
     ],
 )

@@ -1,9 +1,13 @@
-"""One ``data_root`` is that of every data set of a config."""
+"""One ``data_root`` is that of every data set of a config; a digest tells runs of different settings apart."""
+
+import os
+import subprocess
+import sys
 
 import pytest
 from tool_runner import ROOT
 
-from vt.engine.config_files import leaves, read_config
+from vt.engine.config_files import digest_config, leaves, read_config
 
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 
@@ -31,3 +35,72 @@ def test_one_data_root_is_every_splits(config, root):
     assert data_roots(config, data_root='elsewhere') == {'elsewhere'}
     own = {'train_dataloader.dataset.data_root': 'own', 'data_root': 'elsewhere'}
     assert data_roots(config, **own) == {'own', 'elsewhere'}
+
+
+CONFIG = """
+from functools import partial
+from collections import OrderedDict
+from numpy import arange
+weights = arange(5000)
+model = dict(type=OrderedDict, names={'a', 'b', 'c'}, sizes=(1, 2), part=partial(sorted, reverse=True), numbers={1: 2})
+train_dataloader = dict(batch_size=4, num_workers=0, dataset=dict(type='Digits'))
+train_cfg = dict(max_epochs=3)
+randomness = dict(seed=0)
+"""
+
+
+def digest(folder, text='', **options):
+    (folder / 'c.py').write_text(CONFIG + text)
+    return digest_config(read_config(str(folder / 'c.py'), options, quietly=True))
+
+
+@pytest.mark.parametrize(
+    ('text', 'options'),
+    [
+        ('', {'train_cfg.max_epochs': 4}),
+        ('', {'train_cfg.max_epochs': 3.5}),
+        ('', {'randomness.deterministic': True}),
+        ('', {'train_dataloader.dataset.data_root': 'elsewhere'}),
+        ('', {'load_from': 'a.pth'}),
+        ("model['names'] = {'a', 'b'}", {}),
+        ("model['numbers'] = {1: 3}", {}),
+        ("model['type'] = dict", {}),
+        ('weights[2500] = 0', {}),
+        ("model['sizes'] = (2, 1)", {}),
+        ('optim_wrapper = dict()', {}),
+    ],
+)
+def test_a_digest_is_of_every_setting(text, options, tmp_path):
+    assert digest(tmp_path, text, **options) != digest(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('text', 'options'),
+    [
+        ('', {'randomness.seed': 7}),
+        ('', {'work_dir': 'elsewhere'}),
+        ('', {'train_cfg.max_epochs': 3}),
+        ("model['sizes'] = [1, 2]", {}),  # as --cfg-options may give it
+    ],
+)
+def test_a_digest_is_not_of_seed_place_and_ways_to_write(text, options, tmp_path):
+    assert digest(tmp_path, text, **options) == digest(tmp_path)
+
+
+def test_a_digest_is_of_mixed_precision_and_not_of_the_machine(tmp_path):
+    (tmp_path / 'c.py').write_text(CONFIG)
+    cfg = read_config(str(tmp_path / 'c.py'), quietly=True)
+    plain = digest_config(cfg)
+    assert digest_config(cfg, amp=True) != plain
+    cfg.launcher, cfg.train_dataloader.pin_memory = 'slurm', True
+    assert digest_config(cfg) == plain
+
+
+def test_a_digest_is_the_same_in_every_process(tmp_path):
+    """Whatever order their sets have, and whatever addresses their objects."""
+    here = digest(tmp_path)
+    code = 'from vt.engine.config_files import *; print(digest_config(read_config("c.py", quietly=True)))'
+    for seed in '12':
+        env = os.environ | dict(PYTHONHASHSEED=seed, PYTHONPATH=str(ROOT))
+        found = subprocess.run([sys.executable, '-c', code], cwd=tmp_path, env=env, capture_output=True, text=True)
+        assert found.stdout.strip() == here, found.stderr

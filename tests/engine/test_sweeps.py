@@ -1,10 +1,12 @@
 """Which runs a sweep has, and what they are called."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from vt.engine.sweeps import enter_sweep, plan
+from vt.engine.sweeps import enter_sweep, plan, settle
 from vt.errors import UserError
 
 
@@ -44,6 +46,90 @@ def test_what_is_no_setting_is_named(setting):
 def test_a_value_that_comes_twice_is_refused():
     with pytest.raises(UserError, match='two combinations have one name'):
         labels('lr=1,1')
+
+
+@pytest.fixture
+def run(tmp_path):
+    return replace(plan('c.py', [], [3], tmp_path)[0], digest='a' * 32)
+
+
+def settled(run):
+    """The name of the run's folder, whether it is finished, and what is said of it."""
+    said = []
+    own = settle(run, said.append)
+    return own.work_dir.name, own.is_finished, ' '.join(said)
+
+
+def record(run, text=None, **content):
+    (run.work_dir / 'training.json').write_text(text or json.dumps(dict(digest=run.digest, seed=3) | content))
+
+
+def test_a_run_has_its_folder_again_until_it_is_finished_and_then(run):
+    assert settled(run) == ('c_seed-3', False, '')
+    assert settled(run) == ('c_seed-3', False, '')
+    record(run)
+    assert settled(run) == ('c_seed-3', True, '')
+
+
+@pytest.mark.parametrize('is_finished', [False, True])
+def test_other_settings_are_another_run_beside(run, is_finished):
+    settled(run)
+    if is_finished:
+        record(run)
+    folder = run.work_dir.parent
+    line = f'c, seed 3: {folder}/c_seed-3 holds a run of other settings; this run is in {folder}/c_seed-3_bbbbbbbb'
+    assert settled(replace(run, digest='b' * 32)) == ('c_seed-3_bbbbbbbb', False, line)
+    assert settled(run) == ('c_seed-3', is_finished, '')
+
+
+@pytest.mark.parametrize(
+    ('content', 'words'),
+    [
+        (dict(digest='b' * 32), 'holds a run of other settings'),  # tools/train.py was called by hand
+        (dict(seed=4), 'holds a run of other settings'),
+    ],
+)
+def test_a_record_of_another_run_does_not_count(run, content, words):
+    settled(run)
+    record(run, **content)
+    name, is_finished, said = settled(run)
+    assert (name, is_finished) == ('c_seed-3_aaaaaaaa', False)
+    assert words in said
+
+
+@pytest.mark.parametrize('text', ['{"config": "c.py", "seed": 3}', '{"digest": "aaa', '', '[]'])
+def test_a_record_without_a_digest_does_not_count(run, text):
+    run.work_dir.mkdir(parents=True)
+    (run.work_dir / 'training.json').write_text(text)
+    name, is_finished, said = settled(run)
+    assert (name, is_finished) == ('c_seed-3_aaaaaaaa', False)
+    assert 'holds a run without a digest of its settings' in said
+
+
+def test_a_damaged_record_is_named(run):
+    settled(run)
+    record(run, '{"digest": "aaa')
+    assert settled(run)[:2] == ('c_seed-3', False)
+    assert 'training.json is damaged; the run goes on from its last checkpoint' in settled(run)[2]
+
+
+def test_a_folder_beside_that_is_not_its_own_is_one_line(run):
+    run.work_dir.mkdir(parents=True)
+    run.work_dir.with_name('c_seed-3_aaaaaaaa').mkdir()
+    with pytest.raises(UserError, match=r'c_seed-3_aaaaaaaa holds a run without a digest .*: remove it, or give'):
+        settled(run)
+
+
+def test_a_damaged_mark_of_a_sweep_is_one_line(tmp_path):
+    (tmp_path / 'sweep.json').write_text('{"config": "c')
+    with pytest.raises(UserError, match=r'sweep\.json is damaged, or no JSON .*; remove it if'):
+        enter_sweep(tmp_path, 'c.py')
+
+
+@pytest.mark.parametrize('key', ['randomness.seed', 'work_dir'])
+def test_what_the_sweep_sets_itself_is_not_swept(key):
+    with pytest.raises(UserError, match=f'{key} is not swept: give'):
+        labels(f'{key}=1')
 
 
 def test_a_folder_has_one_config(tmp_path):

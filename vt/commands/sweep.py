@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import joblib
@@ -9,8 +10,8 @@ import torch
 from rich.console import Console
 
 from vt.engine.checks.config_walk import check_config
-from vt.engine.config_files import read_config
-from vt.engine.sweeps import Executor, SweepRun, enter_sweep, make_executor, plan, train_as_array, train_here
+from vt.engine.config_files import digest_config, read_config
+from vt.engine.sweeps import Executor, SweepRun, enter_sweep, make_executor, plan, settle, train_as_array, train_here
 from vt.errors import UserError
 
 from .arguments import parse_options
@@ -29,10 +30,14 @@ def sweep(args: argparse.Namespace) -> None:
         raise UserError(f'--jobs {args.jobs}: give 1 or more')
     folder = Path(args.work_dir or f'work_dirs/sweeps/{Path(args.config).stem}')
     runs = plan(args.config, args.settings, _read_seeds(args.seeds), folder)
-    for settings in dict.fromkeys(run.settings for run in runs):
+    digests = {run.settings: '' for run in runs}
+    for settings in digests:
         options = parse_options(settings)
-        check_config(read_config(args.config, options), options)
+        cfg = read_config(args.config, options)
+        check_config(cfg, options)
+        digests[settings] = digest_config(cfg)
     enter_sweep(folder, args.config)
+    runs = [settle(replace(run, digest=digests[run.settings]), print) for run in runs]
     waiting = [run for run in runs if not run.is_finished]
     print(f'{len(runs)} runs in {folder}, {len(runs) - len(waiting)} of them finished before')
     console = Console(highlight=False, soft_wrap=True)

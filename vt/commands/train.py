@@ -8,6 +8,7 @@ from mmengine.dist import is_main_process
 
 from vt.analysis.data_quality.data_check import check_data
 from vt.analysis.run_record import record_training
+from vt.engine.config_files import digest_config
 from vt.engine.interruption.resume import enter_resume
 from vt.engine.launch import build_runner
 from vt.errors import UserError
@@ -19,6 +20,7 @@ from .outputs import write_json
 def train(args: argparse.Namespace) -> None:
     """Train, and write how it was done and how it ended to ``training.json`` in the work directory."""
     cfg = training_config(args)
+    digest = digest_config(cfg, args.amp)
     notes = enter_resume(cfg, args.resume)
     if not (args.skip_data_check or cfg.get('resume')):  # a run that goes on was checked when it began
         check_data(cfg, ('train', 'val'))
@@ -27,9 +29,8 @@ def train(args: argparse.Namespace) -> None:
         runner.logger.warning(note)
     runner.train()
     if is_main_process():
-        write_json(
-            record_training(runner, args.config, args.cfg_options or {}), Path(runner.work_dir) / 'training.json'
-        )
+        record = record_training(runner, args.config, args.cfg_options or {})
+        write_json(record | dict(digest=digest), Path(runner.work_dir) / 'training.json')
 
 
 def training_config(args: argparse.Namespace) -> Config:
@@ -41,7 +42,8 @@ def training_config(args: argparse.Namespace) -> Config:
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.auto_scale_lr:
-        if 'auto_scale_lr' not in cfg:
-            raise UserError('--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config')
-        cfg.auto_scale_lr.enable = True
+        cfg.auto_scale_lr = dict(cfg.get('auto_scale_lr') or {}, enable=True)
+    scaling = cfg.get('auto_scale_lr') or {}
+    if scaling.get('enable') and not scaling.get('base_batch_size'):
+        raise UserError('--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config')
     return cfg

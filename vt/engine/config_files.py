@@ -1,7 +1,10 @@
 """Reading a config, and entering what a command line says into it."""
 
 import functools
+import hashlib
+import json
 import os
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -101,6 +104,42 @@ def enter_options(cfg: Config, options: dict[str, Any]) -> None:
         except (KeyError, TypeError, IndexError, AttributeError) as error:
             text = ' '.join(str(error.args[0]).split())
             raise UserError(f'--cfg-options {key}={value}: the config has no such place ({text})') from error
+
+
+def digest_config(cfg: Config, amp: bool = False) -> str:
+    """A digest of what a run trains: every setting of its config, the same in every process and on every machine.
+
+    Left out are the seed and what says where it runs: ``work_dir``, ``launcher``, and whether loaders pin memory, which
+    follows from the machine.
+
+    Args:
+        cfg: as :func:`read_config` gives it.
+        amp: whether it trains in mixed precision.
+    """
+    settings = cfg.to_dict() | dict(work_dir=None, launcher=None, amp=amp)
+    settings['randomness'] = (settings.get('randomness') or {}) | dict(seed=None)
+    for name, loader in settings.items():
+        if name.endswith('_dataloader') and isinstance(loader, dict):
+            settings[name] = loader | dict(pin_memory=None)
+    text = json.dumps(_as_data(settings), sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _as_data(value: Any) -> Any:
+    """A value of a config as JSON knows it; classes and functions by their names, other objects as they show."""
+    match value:
+        case dict():
+            return {key if isinstance(key, str) else repr(key): _as_data(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_as_data(item) for item in value]
+        case set() | frozenset():
+            return sorted(json.dumps(_as_data(item), sort_keys=True) for item in value)
+        case None | bool() | int() | float() | str():
+            return value
+    if hasattr(value, 'tolist'):  # an array shows a part of itself
+        return _as_data(value.tolist())
+    name = getattr(value, '__qualname__', None)
+    return f'{value.__module__}.{name}' if name else re.sub(r' at 0x[0-9a-f]+', '', repr(value))
 
 
 def leaves(dataset: Any) -> list[dict]:

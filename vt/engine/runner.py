@@ -24,6 +24,7 @@ from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
 
 from .folding import FoldNormsHook
+from .schedules import count_accumulation
 from .speed_settings import SpeedSettings, require_compiler, to_channels_last
 
 
@@ -50,6 +51,10 @@ class OwnRunner:
     train, val, test, load_checkpoint, resume = map(
         _weights_only, ('train', 'val', 'test', 'load_checkpoint', 'resume')
     )
+
+    def __init__(self, *args, auto_scale_lr: dict | None = None, optim_wrapper: Any = None, **kwargs) -> None:
+        self.scaling = count_accumulation(auto_scale_lr, optim_wrapper)
+        super().__init__(*args, auto_scale_lr=self.scaling, optim_wrapper=optim_wrapper, **kwargs)
 
     def save_checkpoint(self, out_dir: str, filename: str, *args, **kwargs) -> None:
         """Save; at every moment either the old file or the new one is there, whole. All processes call it."""

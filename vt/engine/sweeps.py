@@ -1,7 +1,8 @@
 """Sweeps: a config trained with every combination of some settings and seeds, on one machine or on a cluster.
 
 Every run is a job of submitit that calls ``tools/train.py``. A run that is finished is left alone, one that was stopped
-goes on from its last checkpoint, and one that fails leaves the others alone.
+goes on from its last checkpoint, and one that fails leaves the others alone. A run is known by the digest of all of its
+settings: where its folder holds one of others, it is trained in a folder beside.
 """
 
 import fcntl
@@ -14,9 +15,11 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from vt.checkpoints.files import read_json, write_atomically
 from vt.errors import UserError
 
 from .config_files import ROOT
@@ -29,22 +32,33 @@ except ImportError as error:
 Executor = submitit.Executor
 TRAIN = ROOT / 'tools/train.py'
 POLL = 0.5  # seconds between two looks at the jobs
+MARK, RECORD = 'sweep_run.json', 'training.json'  # of a run that begins, and of one that has ended
+NOT_SWEPT = {'randomness.seed': 'give seeds by --seeds', 'work_dir': 'give it by --work-dir'}
 
 
 @dataclass(frozen=True)
 class SweepRun:
-    """One training: ``settings`` as ``key=value``, its ``label`` and seed, and where it leaves its results."""
+    """One training: ``settings`` as ``key=value``, its ``label`` and seed, and where it leaves its results.
+
+    ``digest`` is that of its whole config, see :func:`vt.engine.config_files.digest_config`.
+    """
 
     config: str
     settings: tuple[str, ...]
     label: str
     seed: int
     work_dir: Path
+    digest: str = ''
 
     @property
     def is_finished(self) -> bool:
-        """Whether its record is there."""
-        return (self.work_dir / 'training.json').is_file()
+        """Whether its record is there, and is of these settings."""
+        return _read_identity(self.work_dir / RECORD) == self.identity
+
+    @property
+    def identity(self) -> tuple[str, int]:
+        """What a mark and a record must say."""
+        return self.digest, self.seed
 
 
 def make_executor(folder: Path, cluster: str) -> Executor:
@@ -62,9 +76,11 @@ def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Pat
         folder: of the sweep.
 
     Raises:
-        UserError: a setting is not of that form, or two combinations have one label.
+        UserError: a setting is not of that form, or the sweep sets it itself; two combinations have one label.
     """
     choices = dict(map(_split, settings))
+    for key in choices.keys() & NOT_SWEPT.keys():
+        raise UserError(f'{key} is not swept: {NOT_SWEPT[key]}')
     names = _shorten([key for key, values in choices.items() if len(values) > 1])
     runs = []
     for seed, chosen in itertools.product(seeds, itertools.product(*choices.values())):
@@ -75,6 +91,49 @@ def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Pat
     if len({run.work_dir for run in runs}) < len(runs):
         raise UserError('two combinations have one name: give each value and each seed once')
     return runs
+
+
+def settle(run: SweepRun, tell: Callable[[str], None]) -> SweepRun:
+    """Give a run a folder that is its own: the planned one, or, where that holds a run of other settings, one beside.
+
+    Args:
+        run: with its digest.
+        tell: called with a line where it is another folder, or a record is damaged.
+
+    Raises:
+        UserError: the folder beside is not its own either.
+    """
+    name = f'{run.label}, seed {run.seed}'
+    settled, other = run, _claim(run)
+    if other:
+        settled = replace(run, work_dir=run.work_dir.with_name(f'{run.work_dir.name}_{run.digest[:8]}'))
+        if why := _claim(settled):
+            raise UserError(f'{settled.work_dir} {why}: remove it, or give another --work-dir')
+        tell(f'{name}: {run.work_dir} {other}; this run is in {settled.work_dir}')
+    if (record := settled.work_dir / RECORD).exists() and not settled.is_finished:
+        tell(f'{name}: {record} is damaged; the run goes on from its last checkpoint')
+    return settled
+
+
+def _claim(run: SweepRun) -> str | None:
+    """Mark the folder of a run as its own; or why it is not: it is there, and of others."""
+    try:
+        run.work_dir.mkdir(parents=True)
+        write_atomically(run.work_dir / MARK, json.dumps(dict(digest=run.digest, seed=run.seed)))
+        return None
+    except FileExistsError:
+        found = {_read_identity(run.work_dir / name) for name in (MARK, RECORD)} - {None}
+    if not found:
+        return 'holds a run without a digest of its settings, of an earlier version or by hand'
+    return None if found == {run.identity} else 'holds a run of other settings'
+
+
+def _read_identity(path: Path) -> tuple[str, int] | None:
+    """Digest and seed in a mark or a record; None where it is not there, damaged, or of an earlier version."""
+    with suppress(UserError):
+        content = read_json(path, '', keys=['digest', 'seed'])
+        return str(content['digest']), int(content['seed'])
+    return None
 
 
 def _split(setting: str) -> tuple[str, list[str]]:
@@ -105,7 +164,6 @@ class Training:
 
     def __call__(self, run: SweepRun, device: int | None = None) -> str | None:
         """Train, on one GPU of this machine where ``device`` names it; None, or the last line of one that failed."""
-        run.work_dir.mkdir(parents=True, exist_ok=True)
         environment = dict(os.environ) if device is None else os.environ | dict(CUDA_VISIBLE_DEVICES=str(device))
         command = [sys.executable, str(TRAIN), run.config, '--work-dir', str(run.work_dir), '--resume']
         command += ['--launcher', 'none', '--cfg-options', f'randomness.seed={run.seed}', *run.settings]
@@ -116,6 +174,8 @@ class Training:
                 return None
             failed = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, env=environment).returncode
         lines = [line for line in output.read_text().splitlines() if line.strip()]
+        if not failed and not run.is_finished:
+            return 'other settings were trained than planned: the config has changed meanwhile; call the sweep again'
         return (lines[-1] if lines else f'exit code {failed}') if failed else None
 
     def checkpoint(self, *args) -> submitit.helpers.DelayedSubmission:
@@ -179,7 +239,8 @@ def enter_sweep(folder: Path, config: str) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     mark = folder / 'sweep.json'
-    before = json.loads(mark.read_text())['config'] if mark.is_file() else config
+    advice = 'remove it if the runs are of this config, or give another --work-dir'
+    before = read_json(mark, advice, keys=['config'])['config'] if mark.is_file() else config
     if before != config:
         raise UserError(f'{folder} holds a sweep of {before}: give another --work-dir')
-    mark.write_text(json.dumps(dict(config=config)))
+    write_atomically(mark, json.dumps(dict(config=config)))

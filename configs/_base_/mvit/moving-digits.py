@@ -16,8 +16,4 @@ model = dict(
 # Positions start at 0.02, cubes at 0.5: at the common rate times and places stay unseen for epochs.
 positions = {'backbone.stages.0.position': dict(lr_mult=10.0, decay_mult=0.0)}
 optim_wrapper = dict(optimizer=dict(lr=1e-3), clip_grad=dict(max_norm=1.0), paramwise_cfg=dict(custom_keys=positions))
-param_scheduler = [
-    dict(type='LinearLR', start_factor=0.01, by_epoch=True, end=1, convert_to_iter_based=True),
-    dict(type='CosineAnnealingLR', by_epoch=True, begin=1, end=6, T_max=5, convert_to_iter_based=True),
-]
 train_cfg = dict(max_epochs=6)

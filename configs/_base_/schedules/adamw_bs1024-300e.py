@@ -15,10 +15,8 @@ optim_wrapper = dict(
     ),
 )
 param_scheduler = [
-    dict(type='LinearLR', start_factor=1e-3, by_epoch=True, end=5, convert_to_iter_based=True),
-    dict(
-        type='CosineAnnealingLR', eta_min=1e-5, by_epoch=True, begin=5, end=300, T_max=295, convert_to_iter_based=True
-    ),
+    dict(type='vt.WarmUpLR', start_factor=1e-3, by_epoch=True, length=5, convert_to_iter_based=True),
+    dict(type='vt.CosineAnnealingLR', eta_min=1e-5, by_epoch=True, begin=5, convert_to_iter_based=True),
 ]
 
 train_cfg = dict(by_epoch=True, max_epochs=300, val_interval=1)

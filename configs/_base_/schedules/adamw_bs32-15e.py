@@ -1,8 +1,8 @@
 # Fifteen epochs of small data: AdamW, one epoch of warm-up, cosine decay.
 optim_wrapper = dict(optimizer=dict(type='AdamW', lr=1e-3, weight_decay=0.05))
 param_scheduler = [
-    dict(type='LinearLR', start_factor=0.01, by_epoch=True, end=1, convert_to_iter_based=True),
-    dict(type='CosineAnnealingLR', by_epoch=True, begin=1, end=15, T_max=14, convert_to_iter_based=True),
+    dict(type='vt.WarmUpLR', start_factor=0.01, by_epoch=True, length=1, convert_to_iter_based=True),
+    dict(type='vt.CosineAnnealingLR', by_epoch=True, begin=1, convert_to_iter_based=True),
 ]
 
 train_cfg = dict(by_epoch=True, max_epochs=15, val_interval=1)

@@ -2,8 +2,8 @@
 _base_ = 'adamw_bs32-15e.py'
 
 param_scheduler = [
-    dict(type='LinearLR', by_epoch=False, start_factor=0.01, end=256),
-    dict(type='CosineAnnealingLR', by_epoch=False, begin=256, end=2560, T_max=2304),
+    dict(type='vt.WarmUpLR', by_epoch=False, start_factor=0.01, length=256),
+    dict(type='vt.CosineAnnealingLR', by_epoch=False, begin=256),
 ]
 
 train_cfg = dict(_delete_=True, type='IterBasedTrainLoop', max_iters=2560, val_interval=2560)

@@ -1,8 +1,8 @@
 # Three epochs of the twin digits, 768 iterations: AdamW, 100 iterations of warm-up, cosine decay.
 optim_wrapper = dict(optimizer=dict(type='AdamW', lr=1e-3, weight_decay=0.05))
 param_scheduler = [
-    dict(type='LinearLR', by_epoch=False, start_factor=0.01, end=100),
-    dict(type='CosineAnnealingLR', by_epoch=False, begin=100, end=768, T_max=668),
+    dict(type='vt.WarmUpLR', by_epoch=False, start_factor=0.01, length=100),
+    dict(type='vt.CosineAnnealingLR', by_epoch=False, begin=100),
 ]
 
 train_cfg = dict(by_epoch=True, max_epochs=3, val_interval=1)

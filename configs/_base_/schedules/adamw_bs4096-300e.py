@@ -4,16 +4,8 @@ optim_wrapper = dict(
     paramwise_cfg=dict(norm_decay_mult=0.0, bias_decay_mult=0.0, flat_decay_mult=0.0),
 )
 param_scheduler = [
-    dict(type='LinearLR', start_factor=1e-5, by_epoch=True, end=70, convert_to_iter_based=True),
-    dict(
-        type='CosineAnnealingLR',
-        eta_min=1.6e-5,
-        by_epoch=True,
-        begin=70,
-        end=300,
-        T_max=230,
-        convert_to_iter_based=True,
-    ),
+    dict(type='vt.WarmUpLR', start_factor=1e-5, by_epoch=True, length=70, convert_to_iter_based=True),
+    dict(type='vt.CosineAnnealingLR', eta_min=1.6e-5, by_epoch=True, begin=70, convert_to_iter_based=True),
 ]
 
 train_cfg = dict(by_epoch=True, max_epochs=300, val_interval=1)

@@ -5,16 +5,8 @@ optim_wrapper = dict(
     paramwise_cfg=dict(norm_decay_mult=0.0, bias_decay_mult=0.0, flat_decay_mult=0.0),
 )
 param_scheduler = [
-    dict(type='LinearLR', start_factor=1e-2, by_epoch=True, end=30, convert_to_iter_based=True),
-    dict(
-        type='CosineAnnealingLR',
-        eta_min=1.6e-5,
-        by_epoch=True,
-        begin=30,
-        end=200,
-        T_max=170,
-        convert_to_iter_based=True,
-    ),
+    dict(type='vt.WarmUpLR', start_factor=1e-2, by_epoch=True, length=30, convert_to_iter_based=True),
+    dict(type='vt.CosineAnnealingLR', eta_min=1.6e-5, by_epoch=True, begin=30, convert_to_iter_based=True),
 ]
 
 train_cfg = dict(by_epoch=True, max_epochs=200, val_interval=10)

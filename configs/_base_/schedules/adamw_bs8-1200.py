@@ -11,8 +11,8 @@ optim_wrapper = dict(
     ),
 )
 param_scheduler = [
-    dict(type='LinearLR', by_epoch=False, start_factor=0.01, end=120),
-    dict(type='CosineAnnealingLR', by_epoch=False, begin=120, end=1200, T_max=1080),
+    dict(type='vt.WarmUpLR', by_epoch=False, start_factor=0.01, length=120),
+    dict(type='vt.CosineAnnealingLR', by_epoch=False, begin=120),
 ]
 
 train_cfg = dict(type='IterBasedTrainLoop', max_iters=1200, val_interval=400)

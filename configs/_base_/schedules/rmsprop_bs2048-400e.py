@@ -6,9 +6,8 @@ optim_wrapper = dict(
     optimizer=dict(type='RMSprop', lr=0.16, alpha=0.9, momentum=0.9, eps=0.0316, weight_decay=1e-5),
 )
 param_scheduler = [
-    dict(type='LinearLR', start_factor=0.0625, by_epoch=True, end=5, convert_to_iter_based=True),
-    # The end is saved with the schedule: a run that is resumed into more epochs must not find it.
-    dict(type='ExponentialLR', gamma=0.9875, by_epoch=True, begin=5, end=10**6),
+    dict(type='vt.WarmUpLR', start_factor=0.0625, by_epoch=True, length=5, convert_to_iter_based=True),
+    dict(type='vt.ExponentialLR', gamma=0.9875, of=400, by_epoch=True, begin=5),
 ]
 # BN's statistics belong to the weights that they were seen with: they are averaged too.
 custom_hooks = [dict(type='EMAHook', momentum=1.5e-4, update_buffers=True)]

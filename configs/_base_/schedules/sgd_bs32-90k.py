@@ -5,8 +5,8 @@ optim_wrapper = dict(
     paramwise_cfg=dict(norm_decay_mult=0.0),
 )
 param_scheduler = [
-    dict(type='LinearLR', by_epoch=False, start_factor=0.001, end=1000),
-    dict(type='MultiStepLR', by_epoch=False, milestones=[60000, 80000], gamma=0.1),
+    dict(type='vt.WarmUpLR', by_epoch=False, start_factor=0.001, length=1000),
+    dict(type='vt.MultiStepLR', by_epoch=False, milestones=[60000, 80000], of=90000, gamma=0.1),
 ]
 
 train_cfg = dict(type='IterBasedTrainLoop', max_iters=90000, val_interval=8000)

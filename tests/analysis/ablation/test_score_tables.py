@@ -47,6 +47,11 @@ def test_a_metric_of_ones_own_is_shown_but_not_compared_with_another():
         describe([*RECORDS, record('other', 0, 10.0, metric='mIoU')])
 
 
+def test_a_seed_that_comes_twice_is_refused():
+    with pytest.raises(ValueError, match=r"a seed of 'plain' comes twice: give runs of one setting"):
+        describe([*RECORDS, record('plain', 0, 50.0)])
+
+
 def test_one_seed_has_no_interval():
     assert describe([record('plain', 0, 90.0), record('norm', 0, 92.0)])[1]['change (95 %)'] == '+2.00'
 

@@ -96,7 +96,8 @@ def test_a_checkpoint_without_its_optimizer_is_refused(finished):
 
 def test_batches_of_a_batch_sampler_go_on_too(tmp_path):
     """The same batches as those of a sampler, in the same order."""
-    options = ['train_dataloader.drop_last=False']
+    # The schedule of a longer run, so that two epochs are a part of it.
+    options = ['train_dataloader.drop_last=False', 'param_scheduler.1.end=15']
     name = 'train_dataloader.batch_sampler'
     sampler = [f'{name}.type=torch.utils.data.BatchSampler', f'{name}.drop_last=True']
     ends = []

@@ -83,9 +83,11 @@ def summarize_row(records: Sequence[dict], label: str) -> Scores:
     """Scores of a label's seeds.
 
     Raises:
-        UserError: there are no records of it.
+        UserError: there are no records of it, or a seed comes twice.
     """
     runs = sorted((run for run in records if run['label'] == label), key=lambda run: run['seed'])
+    if len({run['seed'] for run in runs}) < len(runs):
+        raise UserError(f'a seed of {label!r} comes twice: give runs of one setting, LABEL_seed-SEED, once each')
     if not runs:
         raise UserError(f'no records of {label!r}; there are: {", ".join(sorted({run["label"] for run in records}))}')
     return summarize(runs, label, None, Path(runs[0]['config']).stem, runs[0]['length'])

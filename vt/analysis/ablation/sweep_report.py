@@ -36,14 +36,43 @@ def unfinished(folder: Path) -> list[str]:
     )
 
 
+def tell_apart(records: Sequence[dict]) -> list[dict]:
+    """The records, with labels that tell runs of one label and of other settings apart: by what differs, and by digest.
+
+    A sweep trains these beside each other. A seed that was trained twice stands in a row of its own, ``again``.
+    """
+    told, seen = [], set()
+    for run in records:
+        own = [other for other in records if other['label'] == run['label']]
+        label = run['label'] + _describe_settings(run, own)
+        while (label, run['seed']) in seen:
+            label += ' again'
+        seen.add((label, run['seed']))
+        told.append(run | dict(label=label))
+    return told
+
+
+def _describe_settings(run: dict, own: Sequence[dict]) -> str:
+    """What tells a run from the others of its label; nothing where all have its settings."""
+    if len({other.get('digest') for other in own}) == 1:
+        return ''
+    keys = dict.fromkeys(key for other in own for key in other['options'])
+    differing = [key for key in keys if len({repr(other['options'].get(key)) for other in own}) > 1]
+    words = [f'{key}={run["options"].get(key, "as in the config")}' for key in differing]
+    digest = run.get('digest')
+    return f' ({", ".join([*words, digest[:8] if digest else "no digest"])})'
+
+
 def tabulate(records: Sequence[dict]) -> list[dict[str, str]]:
     """A row for each combination of settings, with the images that its trainings had in a second."""
+    records = tell_apart(records)
     rows = score_tables.describe(records)
     return [row | {SPEED: f'{np.mean(_of_label(records, row["run"], _speed)):.4g}'} for row in rows]
 
 
 def draw(records: Sequence[dict]) -> Figure:
     """Mean scores against multiply-adds and against measured speed; a line joins what nothing else is better than."""
+    records = tell_apart(records)
     figure = Figure(figsize=(12, 5), layout='constrained')
     panels = figure.subplots(1, 2, sharey=True)
     labels = list(dict.fromkeys(run['label'] for run in records))
