@@ -1,11 +1,14 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and what JSON files hold, which may be damaged all the same."""
 
 import contextlib
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from vt.errors import FileError
+from vt.errors import FileError, MissingFileError, UserError
+from vt.untrusted_text import printable
 
 POINTER = 'last_checkpoint'
 
@@ -28,16 +31,17 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
         _sync(part)
         part.replace(path)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink()
         before = '; what was there before is untouched' if path.exists() else ''
         advice = 'free space there, mend its permissions, or choose another folder (--work-dir, --out)'
-        raise FileError(f'{path} could not be written ({error.strerror}){before}: {advice}') from error
+        raise FileError(f'{path} could not be written ({error.strerror or error}){before}: {advice}') from error
+    finally:
+        with contextlib.suppress(OSError):  # it has taken the name, or its folder is not there
+            part.unlink()
     with contextlib.suppress(OSError):  # not every file system can
         _sync(path.parent)
 
 
-def write_atomically(path: str | os.PathLike, data: bytes | str) -> None:
+def write_atomically(path: str | os.PathLike, data: bytes | memoryview | str) -> None:
     """Write a file by :func:`replacing`; text as UTF-8. What is no file, such as ``/dev/stdout``, is written to."""
     path = Path(path)
     data = data.encode() if isinstance(data, str) else data
@@ -46,6 +50,33 @@ def write_atomically(path: str | os.PathLike, data: bytes | str) -> None:
         return
     with replacing(path) as part:
         part.write_bytes(data)
+
+
+def read_json(path: Path, hint: str, kind: type = dict, keys: Sequence[str] = ()) -> Any:
+    """What a JSON file holds.
+
+    Args:
+        path: of the file.
+        hint: how to make it; it ends the errors.
+        kind: what it must hold.
+        keys: of a dict, those that must be there.
+
+    Raises:
+        MissingFileError: it is not there.
+        UserError: it is damaged, or holds something else.
+    """
+    if not path.is_file():
+        raise MissingFileError(f'there is no {path}; {hint}')
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        what = 'is empty' if not path.stat().st_size else f'is damaged, or no JSON ({printable(error, 80)})'
+        raise UserError(f'{path} {what}; {hint}') from error
+    if not isinstance(content, kind):
+        raise UserError(f'{path} holds {printable(repr(content), 40)}, not a {kind.__name__}; {hint}')
+    if missing := [key for key in keys if key not in content]:
+        raise UserError(f'{path} lacks {", ".join(missing)}; {hint}')
+    return content
 
 
 def _sync(path: Path) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vt.checkpoints.files import read_json, write_atomically
 from vt.errors import UserError
 
 from .config_files import ROOT
@@ -179,7 +180,8 @@ def enter_sweep(folder: Path, config: str) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     mark = folder / 'sweep.json'
-    before = json.loads(mark.read_text())['config'] if mark.is_file() else config
+    advice = 'remove it if the runs are of this config, or give another --work-dir'
+    before = read_json(mark, advice, keys=['config'])['config'] if mark.is_file() else config
     if before != config:
         raise UserError(f'{folder} holds a sweep of {before}: give another --work-dir')
-    mark.write_text(json.dumps(dict(config=config)))
+    write_atomically(mark, json.dumps(dict(config=config)))
