@@ -162,7 +162,7 @@ def check_record(record: Any, source: Path, keys: Sequence[str]) -> dict[str, An
     """
     advice = 'train the run again, or leave it out'
     if not isinstance(record, dict):
-        raise UserError(f'{source} holds {printable(repr(record), 40)}, not the record of a run: {advice}')
+        raise UserError(f'{source} holds a {type(record).__name__}, not the record of a run: {advice}')
     if missing := [key for key in keys if key not in record]:
         raise UserError(f'{source} lacks {", ".join(missing)}: {advice}')
     for key, kind in TYPES.items():

@@ -188,7 +188,7 @@ def read_record(path: Path) -> BenchmarkRecord:
         MissingFileError: it is not there.
         UserError: it is something else.
     """
-    record = read_json(path, f'write it: tools/benchmark.py CONFIG ... --out {path}')
+    record = read_json(path, f'write it first: tools/benchmark.py CONFIG ... --out {path}')
     try:
         for entry in record['results']:
             entry.pop('seconds_by_operator', None)  # of earlier versions

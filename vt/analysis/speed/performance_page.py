@@ -127,7 +127,7 @@ def describe_report(folder: Path, device: str) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Any:
-    return read_json(path, MEASURE) if path.is_file() else None
+    return read_json(path, MEASURE, (dict, list)) if path.is_file() else None
 
 
 def _describe_training(record: dict[str, Any]) -> dict[str, str]:
