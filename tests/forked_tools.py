@@ -9,6 +9,7 @@ import os
 import runpy
 import signal
 import sys
+import tempfile
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -69,6 +70,7 @@ def _run(path, arguments, cwd, env, stdout, stderr):
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
+    tempfile.tempdir = None  # which the environment may name
     multiprocessing.set_start_method('fork', force=True)  # as in a process that a user starts
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
     sys.argv = [path, *arguments]

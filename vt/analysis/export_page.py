@@ -1,7 +1,8 @@
 """The table of exported models: formats, largest differences and speed, as ``tools/export.py --out`` measured them."""
 
-import json
 from pathlib import Path
+
+from vt.checkpoints.files import read_json
 
 from .tables import insert, to_markdown
 
@@ -10,7 +11,7 @@ def describe(folder: Path) -> list[dict[str, str]]:
     """A row a model and format, of the records in a folder."""
     rows = []
     for path in sorted(folder.glob('*.json')):
-        record = json.loads(path.read_text())
+        record = read_json(path, 'measure it: tools/export.py --benchmark --out', keys=['results', 'config', 'size'])
         for row in record['results']:
             rows.append(
                 {

@@ -14,8 +14,8 @@ import yaml
 from mmengine.registry import init_default_scope
 from rich.progress import track
 
-from vt.analysis.run_record import METRICS, read_json
-from vt.checkpoints.files import write_atomically
+from vt.analysis.run_record import METRICS
+from vt.checkpoints.files import read_json, write_atomically
 from vt.engine.config_files import read_config
 from vt.engine.launch import build_model, is_segmentation
 
@@ -153,7 +153,9 @@ def read_scores(records: Path) -> dict[str, dict[str, float]]:
     """Metrics of the configs that were trained as they are: the median over seeds, in percent."""
     runs: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for path in sorted(records.glob('*.json')):
-        for record in read_json(path, '') if path.stem != 'repeat' else ():  # whose runs are cut short
+        if path.stem == 'repeat':  # its runs are cut short
+            continue
+        for record in read_json(path, 'train it again', list):
             for metric in record['metrics'].keys() & METRICS.keys() if not record['options'] else ():
                 runs[record['config']][METRIC_NAMES[metric]].append(record['metrics'][metric])
     return {

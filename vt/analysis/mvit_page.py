@@ -9,6 +9,8 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmpretrain.registry import MODELS
 
+from vt.checkpoints.files import read_json
+
 from .complexity.counting import Complexity, count_complexity
 from .speed.measurement import KINDS, describe_size, read_record
 from .tables import insert, to_markdown
@@ -86,7 +88,7 @@ def describe_decoders(root: Path) -> list[dict[str, str]]:
     rows = {}
     for column in ('decoding', 'training'):
         path = root / DECODERS.format(column)
-        for entry in json.loads(path.read_text())['results'] if path.exists() else []:
+        for entry in read_json(path, 'measure it again', keys=['results'])['results'] if path.exists() else []:
             row = rows.setdefault(entry['decoder'], dict(decoder=entry['decoder']))
             workers = 'a worker' if entry['workers'] == 1 else f'{entry["workers"]} workers'
             row[f'{column}, {workers}'] = f'{entry["clips_per_second"]:.3g}'

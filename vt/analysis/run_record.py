@@ -1,10 +1,10 @@
 """What a run or a measurement leaves behind, as data: enough to repeat it and to lay it beside others."""
 
 import hashlib
-import json
 import platform
 import shlex
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
@@ -17,14 +17,20 @@ from mmengine.runner import IterBasedTrainLoop, Runner
 from torch import nn
 from torch.distributed.fsdp import FullyShardedDataParallel
 
+from vt.checkpoints.files import read_json
+from vt.engine.errors import describe
 from vt.engine.launch import build_model
-from vt.errors import MissingFileError
+from vt.errors import UserError
+from vt.untrusted_text import printable
 
 from .complexity.counting import count_complexity, one_input
 from .speed.timing import describe_device
 
 # Distributions whose versions decide a result; the onedl-* ones continue OpenMMLab's under the same import names.
 PACKAGES = ('torch', 'torchvision', 'numpy', 'mmengine', 'mmcv', 'mmpretrain', 'mmsegmentation')
+NUMBER = (int, float)
+TYPES = dict(config=str, length=str, date=str, device=str, options=dict, metrics=dict, versions=dict, seed=int)
+TYPES |= dict.fromkeys(('flops', 'parameters', 'seconds', 'iterations', 'batch_size', 'throughput'), NUMBER)
 METRICS = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}
 
 
@@ -114,12 +120,16 @@ def describe_run(work_dir: Path) -> dict[str, str]:
 
     Raises:
         MissingFileError: the run was not trained.
+        UserError: a file of it is damaged.
     """
-    training = read_json(work_dir / 'training.json', f'train it first: tools/train.py CONFIG --work-dir {work_dir}')
-    benchmark = Path(f'{work_dir}.benchmark.json')
-    measured = training | (json.loads(benchmark.read_text()) if benchmark.is_file() else {})
+    path, benchmark = work_dir / 'training.json', Path(f'{work_dir}.benchmark.json')
+    training = read_json(path, f'train it first: tools/train.py CONFIG --work-dir {work_dir}')
+    measured = check_record(training, path, ('config',))
+    if benchmark.is_file():
+        measured = measured | check_record(read_json(benchmark, 'measure it: tools/test.py --benchmark'), benchmark, ())
     row = {'model': Path(training['config']).stem}
     if measured.get('metrics'):
+        check_record(measured, path, ('flops', 'parameters'))
         name, score = pick_score(measured['metrics'])
         row |= {
             'score (%)': f'{score:.2f} {name}',
@@ -128,8 +138,9 @@ def describe_run(work_dir: Path) -> dict[str, str]:
         }
     else:
         row |= {'score (%)': '', 'parameters (M)': '', 'FLOPs (G)': ''}
-    speed = f'{measured["throughput"]:.0f}' if 'throughput' in measured else ''
-    return row | {'images/s': speed, 'training time (s)': f'{training["seconds"]:.0f}'}
+    speed, seconds = measured.get('throughput'), training.get('seconds')
+    numbers = {'images/s': speed, 'training time (s)': seconds}
+    return row | {name: '' if number is None else f'{number:.0f}' for name, number in numbers.items()}
 
 
 def pick_score(metrics: dict[str, float]) -> tuple[str, float]:
@@ -138,8 +149,39 @@ def pick_score(metrics: dict[str, float]) -> tuple[str, float]:
     return METRICS.get(found, found), metrics[found]
 
 
-def read_json(path: Path, hint: str) -> Any:
-    """What a JSON file holds; a ``MissingFileError`` that says by ``hint`` how to make it where it is not there."""
-    if not path.is_file():
-        raise MissingFileError(f'there is no {path}; {hint}')
-    return json.loads(path.read_text())
+def check_record(record: Any, source: Path, keys: Sequence[str]) -> dict[str, Any]:
+    """A run's record, once it is sure that it holds some keys, and what it holds is of the right type.
+
+    Args:
+        record: what the file holds.
+        source: the file, for errors.
+        keys: those that must be there.
+
+    Raises:
+        UserError: it is no such record.
+    """
+    advice = 'train the run again, or leave it out'
+    if not isinstance(record, dict):
+        raise UserError(f'{source} holds a {type(record).__name__}, not the record of a run: {advice}')
+    if missing := [key for key in keys if key not in record]:
+        raise UserError(f'{source} lacks {", ".join(missing)}: {advice}')
+    for key, kind in TYPES.items():
+        if key in record and not (isinstance(record[key], kind) or (record[key] is None and key not in keys)):
+            raise UserError(f'{source}: {key} is {printable(repr(record[key]), 40)}: {advice}')
+    if not all(isinstance(value, NUMBER) for value in (record.get('metrics') or {}).values()):
+        raise UserError(f'{source}: metrics are {printable(record["metrics"], 80)}, not numbers: {advice}')
+    return record
+
+
+def read_each(read: Callable[[Path], Any], paths: Iterable[Path]) -> tuple[list, list[str]]:
+    """What a function reads of each path, and the lines of the errors of those that can't be read."""
+    found, errors = [], []
+    for path in paths:
+        try:
+            found.append(read(path))
+        except (UserError, OSError) as error:
+            line = describe(error)
+            if line is None:
+                raise
+            errors.append(line)
+    return found, errors

@@ -3,7 +3,6 @@
 Letters: N images, P places of a grid, C channels.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from mmpretrain.registry import MODELS as CLASSIFIERS
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
+from vt.checkpoints.files import read_json
 from vt.engine.config_files import read_config
 
 from .ablation.run_scores import Scores, compare, summarize
@@ -123,7 +123,7 @@ def _cosines(config: Path, checkpoint: Path) -> dict[str, float]:
 
 def describe_claims(root: Path) -> list[dict[str, str]]:
     """A row a claim: where it stands, how it is tested, what came out, and whether it holds here."""
-    measured = json.loads((root / MEASURES).read_text())
+    measured = read_json(root / MEASURES, 'measure it: tools/report.py claims')
     scores = _read_scores(root / RECORDS)
     rows = [
         (

@@ -1,12 +1,13 @@
 """The page on the survey's systems: what each chooses and costs, and what validates it."""
 
-import json
 from itertools import zip_longest
 from pathlib import Path
 
 import torch
 from mmengine.config import Config
 from mmpretrain.registry import MODELS as CLASSIFIERS
+
+from vt.checkpoints.files import read_json
 
 from .complexity.complexity_tables import count_config
 from .complexity.counting import count_complexity
@@ -39,8 +40,8 @@ def measure_twins(root: Path) -> dict[str, float]:
 def describe_costs(root: Path) -> list[dict[str, str]]:
     """A row a system: parameters and FLOPs beside the published ones, and what validates it."""
     rows = []
-    path = root / DIFFERENCES
-    differences = json.loads(path.read_text())['differences'] if path.is_file() else {}
+    path, advice = root / DIFFERENCES, 'measure it: tools/report.py survey --twins'
+    differences = read_json(path, advice, keys=['differences'])['differences'] if path.is_file() else {}
     for name, system in read_systems().items():
         config = Config.fromfile(root / CONFIG.format(name))
         config.model.train_cfg = None  # no mixing of images, which is logged

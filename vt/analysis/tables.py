@@ -13,13 +13,18 @@ from rich.text import Text
 
 from vt.checkpoints.files import write_atomically
 from vt.errors import UserError
+from vt.untrusted_text import printable
 
 WIDTH = 180  # wide enough for every table, also where the output is no terminal
 
 
 def print_table(rows: list[dict[str, str]], title: str, notes: Sequence[str] = ()) -> None:
-    """Print rows that share their columns' names, and below them what must be known to read them."""
-    table = Table(title=Text(title), box=box.SIMPLE_HEAVY, title_justify='left')
+    """Print rows that share their columns' names, and below them what must be known to read them.
+
+    What a terminal would obey is printed as its escape: names may be a file's.
+    """
+    rows = [{column: printable(cell) for column, cell in row.items()} for row in rows]
+    table = Table(title=Text(printable(title)), box=box.SIMPLE_HEAVY, title_justify='left')
     for index, column in enumerate(rows[0]):
         width = max(len(row[column]) for row in rows)  # headings wrap, cells don't
         table.add_column(column, justify='right' if index else 'left', min_width=width)
@@ -28,7 +33,7 @@ def print_table(rows: list[dict[str, str]], title: str, notes: Sequence[str] = (
     console = Console(width=WIDTH, highlight=False)
     console.print(table)
     for note in notes:
-        console.print(f'  {note}', markup=False)
+        console.print(f'  {printable(note)}', markup=False)
     if notes:
         console.print()
 

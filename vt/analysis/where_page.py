@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from vt.checkpoints.files import read_json
+
 from .ablation import sweep_report
 from .ablation.run_scores import Scores, compare, compare_two, mean_margin
 from .ablation.score_tables import describe_source, read_table, summarize_row
 from .attention.object_attention import describe_objects
-from .run_record import read_json
+from .figures import save_figure
 from .tables import insert, to_markdown
 
 CURVES = 'sample-efficiency'
@@ -170,7 +172,7 @@ def write_page(page: Path, folder: Path, pictures: Path) -> None:
         insert(page, 'objects', '\n\n'.join([to_markdown(tabulate_objects(files)), *links]))
     tables = {table: read_table(folder / f'{table}.json') for table in PLACES if (folder / f'{table}.json').is_file()}
     for table, records in tables.items():
-        sweep_report.draw(records).savefig(pictures / f'{table}.png', dpi=80)
+        save_figure(sweep_report.draw(records), pictures / f'{table}.png', dpi=80)
         origin = describe_source(records, table)
         picture = f'![Scores against what they cost](where/{table}.png)'
         insert(page, f'places {table}', f'{to_markdown(sweep_report.tabulate(records))}\n\n{origin}\n\n{picture}')
@@ -179,7 +181,7 @@ def write_page(page: Path, folder: Path, pictures: Path) -> None:
     if (folder / f'{CURVES}.json').is_file():
         records = read_table(folder / f'{CURVES}.json')
         curves = read_curves(records)
-        draw_curves(curves).savefig(pictures / f'{CURVES}.png', dpi=80)
+        save_figure(draw_curves(curves), pictures / f'{CURVES}.png', dpi=80)
         insert(
             page,
             'curves',

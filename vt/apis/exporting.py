@@ -5,11 +5,11 @@ classes)``, of a segmentor at its head's resolution, ``(N, classes, H, W)``. The
 the model's code and its libraries' allow it.
 """
 
+import io
 import logging
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -80,31 +80,36 @@ def export_program(network: Network, images: Tensor, others: Sequence[Tensor] = 
 
 
 @torch.no_grad()
-def write(kind: str, network: Network, program: Program, images: Tensor, path: Path) -> Run:
-    """Write a format and read it again.
+def encode(kind: str, network: Network, program: Program, images: Tensor) -> tuple[bytes, Run]:
+    """A model in a format, and read again from it.
 
     Args:
         kind: a key of :data:`SUFFIXES`.
         network, program, images: as of :func:`export_program`.
-        path: of the file.
 
     Returns:
-        A function that runs what was read: images to the outputs.
+        What a file of the format holds, and a function that runs it: images to the outputs.
 
     Raises:
         UserError: a package that it needs is not there.
     """
-    return dict(program=_write_program, onnx=_write_onnx, torchscript=_write_trace, aot=_write_library)[kind](
-        network, program, images, path
+    return dict(program=_encode_program, onnx=_encode_onnx, torchscript=_encode_trace, aot=_encode_library)[kind](
+        network, program, images
     )
 
 
-def _write_program(network: Network, program: Program, images: Tensor, path: Path) -> Run:
-    torch.export.save(program.program, path)
-    return _in_torch(torch.export.load(path).module())
+def _encode_program(network: Network, program: Program, images: Tensor) -> tuple[bytes, Run]:
+    file = io.BytesIO()
+    torch.export.save(program.program, file)
+    return file.getvalue(), _in_torch(torch.export.load(_from_start(file)).module())
 
 
-def _write_onnx(network: Network, program: Program, images: Tensor, path: Path) -> Run:
+def _from_start(file: io.BytesIO) -> io.BytesIO:
+    file.seek(0)
+    return file
+
+
+def _encode_onnx(network: Network, program: Program, images: Tensor) -> tuple[bytes, Run]:
     try:
         import onnxruntime
         import onnxscript  # noqa: F401 - the exporter needs it
@@ -113,27 +118,29 @@ def _write_onnx(network: Network, program: Program, images: Tensor, path: Path) 
     logging.getLogger('onnxscript').setLevel(logging.WARNING)
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # about names of open sizes
-        torch.onnx.export(program.program, (), path, dynamo=True, verbose=False, external_data=False)
+        content = torch.onnx.export(program.program, (), dynamo=True, verbose=False).model_proto.SerializeToString()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
-    session = onnxruntime.InferenceSession(path, options, providers=['CPUExecutionProvider'])
+    session = onnxruntime.InferenceSession(content, options, providers=['CPUExecutionProvider'])
     (given,) = session.get_inputs()
-    return lambda x: session.run(None, {given.name: x.numpy()})
+    return content, lambda x: session.run(None, {given.name: x.numpy()})
 
 
-def _write_trace(network: Network, program: Program, images: Tensor, path: Path) -> Run:
+def _encode_trace(network: Network, program: Program, images: Tensor) -> tuple[bytes, Run]:
+    file = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # tracing is deprecated, and checks of sizes become constants
         traced = torch.jit.trace(network, (images,), check_trace=False)
-        traced.save(str(path))
-        return _in_torch(torch.jit.load(str(path)))
+        torch.jit.save(traced, file)
+        return file.getvalue(), _in_torch(torch.jit.load(_from_start(file)))
 
 
-def _write_library(network: Network, program: Program, images: Tensor, path: Path) -> Run:
+def _encode_library(network: Network, program: Program, images: Tensor) -> tuple[bytes, Run]:
     from torch._inductor import aoti_compile_and_package, aoti_load_package  # documented there, and nowhere else
 
-    aoti_compile_and_package(program.program, package_path=str(path))
-    return _in_torch(aoti_load_package(str(path)))
+    file = io.BytesIO()
+    aoti_compile_and_package(program.program, package_path=file)
+    return file.getvalue(), _in_torch(aoti_load_package(_from_start(file)))
 
 
 def _in_torch(function: Callable) -> Run:

@@ -52,7 +52,7 @@ def write_atomically(path: str | os.PathLike, data: bytes | memoryview | str) ->
         part.write_bytes(data)
 
 
-def read_json(path: Path, hint: str, kind: type = dict, keys: Sequence[str] = ()) -> Any:
+def read_json(path: Path, hint: str, kind: type | tuple[type, ...] = dict, keys: Sequence[str] = ()) -> Any:
     """What a JSON file holds.
 
     Args:
@@ -73,7 +73,7 @@ def read_json(path: Path, hint: str, kind: type = dict, keys: Sequence[str] = ()
         what = 'is empty' if not path.stat().st_size else f'is damaged, or no JSON ({printable(error, 80)})'
         raise UserError(f'{path} {what}; {hint}') from error
     if not isinstance(content, kind):
-        raise UserError(f'{path} holds {printable(repr(content), 40)}, not a {kind.__name__}; {hint}')
+        raise UserError(f'{path} holds a {type(content).__name__}, not what it should; {hint}')
     if missing := [key for key in keys if key not in content]:
         raise UserError(f'{path} lacks {", ".join(missing)}; {hint}')
     return content

@@ -28,6 +28,7 @@ from vt.analysis.attention.object_attention import describe_objects, draw_object
 from vt.analysis.attention.reach import draw_reaches, measure_reaches
 from vt.analysis.attention.token_attention import measure_tokenizers, print_tokenizers
 from vt.analysis.attention.token_figure import draw_attention, look, name_tokenizer
+from vt.analysis.figures import save_figure
 from vt.analysis.pictures import Pictures
 from vt.analysis.tables import print_table
 from vt.datasets import DigitScenes
@@ -61,7 +62,7 @@ def report_locality(args: argparse.Namespace) -> None:
     title = f'{Path(args.config).stem} ({weights}), {len(indices)} test images'
     print_table(describe_locality(locality), title=title)
     if args.plot:
-        draw_locality(locality, title).savefig(args.plot, dpi=150)
+        save_figure(draw_locality(locality, title), args.plot, dpi=150)
         print(f'written to {args.plot}')
     source = dict(config=args.config, checkpoint=args.checkpoint, images=len(indices))
     write_measured(args.out, **source, **locality.shares())
@@ -78,7 +79,7 @@ def report_objects(args: argparse.Namespace) -> None:
     before = measure_objects(prepare_model(_read(args), None), dataset, indices)
     print_table(describe_objects(before, after), title=f'{Path(args.config).stem}, {len(indices)} test images')
     if args.plot:
-        draw_objects(model, dataset, indices[:DRAWN], names).savefig(args.plot, dpi=100)
+        save_figure(draw_objects(model, dataset, indices[:DRAWN], names), args.plot)
         print(f'written to {args.plot}')
     source = dict(config=args.config, checkpoint=args.checkpoint, images=len(indices))
     write_measured(args.out, **source, before=before, after=after)
@@ -101,7 +102,7 @@ def report_reach(args: argparse.Namespace) -> None:
         name = Path(path).stem.split('_')[0]
         reaches += measure_reaches(model.backbone, inputs, name, args.stage - 1, args.place)
     shown = torch.from_numpy(mmcv.imresize(image, (SIZE, SIZE))).movedim(-1, 0) / 255
-    draw_reaches(shown, reaches).savefig(args.out, dpi=100)
+    save_figure(draw_reaches(shown, reaches), args.out)
     print(f'written to {args.out}')
 
 
@@ -125,7 +126,7 @@ def show_tokens(args: argparse.Namespace) -> None:
         samples = [dataset[index] for index in spread_over_classes(dataset, args.images)]
     images, attention = zip(*(look_at(model, part, sample, is_bgr) for sample in samples))
     titles = [describe_image(model, None if is_segmentation(cfg) else dataset, sample) for sample in samples]
-    draw(images, attention, titles).savefig(out, dpi=100)
+    save_figure(draw(images, attention, titles), out)
     print(f'written to {out}')
 
 

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 import torch
 from rich.progress import track
 
+from vt.analysis.figures import save_figure
 from vt.analysis.run_record import describe_origin
 from vt.analysis.speed.comparison import Comparison
 from vt.analysis.speed.data_loading import (
@@ -69,7 +70,7 @@ def benchmark(args: argparse.Namespace) -> None:
         write_json(asdict(record), args.out)
     comparison.print_tables()
     if args.plot:
-        draw_scaling(comparison.measurements).savefig(args.plot, dpi=100)
+        save_figure(draw_scaling(comparison.measurements), args.plot)
 
 
 def _read_settings(args: argparse.Namespace) -> list[Setting]:

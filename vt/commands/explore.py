@@ -4,7 +4,6 @@ import argparse
 import os
 import socket
 import sys
-import tempfile
 from pathlib import Path
 
 from mmengine.config import Config
@@ -18,6 +17,7 @@ from vt.engine.errors import describe
 from vt.errors import UserError
 from vt.explorer.looking import Picture, open_picture, pick_from_test_set
 from vt.explorer.report import Models, write_report
+from vt.explorer.uploads import ending_in_order, upload_folder
 
 from .outputs import check_output
 
@@ -81,15 +81,15 @@ def check_port(port: int) -> None:
 
 
 def serve(models: Models, pictures: list[Picture], port: int) -> None:
-    """Serve the page; what it was given and has made goes when it ends.
+    """Serve the page; what it was given and has made goes when it ends, or, if it is killed, when the next one begins.
 
     Raises:
         UserError: Gradio is not installed; the port is in use.
     """
-    with tempfile.TemporaryDirectory(prefix='vt_explorer_') as folder:
-        os.environ['GRADIO_TEMP_DIR'] = folder
+    with ending_in_order(), upload_folder() as folder:
+        os.environ['GRADIO_TEMP_DIR'] = str(folder)
         try:
             from vt.explorer.page import build_page, launch
         except ImportError as error:
             raise UserError("the page needs Gradio: pip install 'visual-transformers[explorer]'") from error
-        launch(build_page(models, pictures), port)
+        launch(build_page(models, pictures), port, folder)

@@ -14,8 +14,9 @@ from vt.analysis.attention.model_and_images import build_test_set, spread_evenly
 from vt.analysis.pictures import Pictures, Videos
 from vt.analysis.speed.timing import describe_device, time_interleaved
 from vt.analysis.tables import print_table
-from vt.apis.exporting import SUFFIXES, Network, export_program, largest_difference, write
+from vt.apis.exporting import SUFFIXES, Network, encode, export_program, largest_difference
 from vt.apis.model_zoo import find_config, get_model, in_scope
+from vt.checkpoints.files import write_atomically
 from vt.engine.config_files import read_config, require_file
 from vt.engine.picture_hooks import reads_bgr
 from vt.engine.speed_settings import require_compiler, use_threads
@@ -29,10 +30,10 @@ STRIDE = 32  # sides of images divide by it in every model
 
 
 def export(args: argparse.Namespace) -> None:
-    """Write each format, run it on real inputs, and compare it with the model; time them on request.
+    """Run each format on real inputs, compare it with the model, and write it if it is the same; time them on request.
 
     Raises:
-        UserError: a format differs by more than the tolerance; its file is taken away.
+        UserError: a format differs by more than the tolerance; it is not written.
     """
     check_output(args.out, args.config, args.checkpoint)
     if 'aot' in args.formats:
@@ -48,27 +49,28 @@ def export(args: argparse.Namespace) -> None:
     if program.reason:
         print(f'the size is fixed, {describe_size(images)}, for this forbids another one: {program.reason}')
     cases = [images[:batch] for batch in BATCHES] + (others if program.open_size else [])
-    args.out_dir.mkdir(parents=True, exist_ok=True)
-    write_json(describe_inputs(model, images, program.open_size), args.out_dir / f'{Path(path).stem}.json')
     runs, rows, refused = {}, [], []
     for kind in args.formats:
         file = args.out_dir / f'{Path(path).stem}{SUFFIXES[kind]}'
-        run = write(kind, network, program, images[:2], file)
+        content, run = encode(kind, network, program, images[:2])
         differences = {describe_size(case): largest_difference(run, network, case) for case in cases}
         worst = max(differences, key=differences.get)
         rows.append(dict(format=kind, file=file.name, difference=differences[worst], at=worst))
         if differences[worst] <= args.tolerance:
             runs[kind] = run
+            write_atomically(file, content)
         else:
             refused.append(f'{kind} by {differences[worst]:.2g} at {worst}')
-            file.unlink()
+    if runs:
+        write_json(describe_inputs(model, images, program.open_size), args.out_dir / f'{Path(path).stem}.json')
     if args.benchmark:
         enter_times(rows, runs, network, images[: args.benchmark_batch])
     print_table([describe_row(row) for row in rows], title=f'{Path(path).stem}, compared with the model itself')
     sizes = dict(size=describe_size(images[:1]), open_size=program.open_size, reason=program.reason)
     write_measured(args.out, config=args.config, **sizes, batch=args.benchmark_batch, results=rows)
     if refused:
-        raise UserError(f'more than --tolerance {args.tolerance} of the largest output differs: {", ".join(refused)}')
+        line = f'more than --tolerance {args.tolerance} of the largest output differs: {", ".join(refused)}'
+        raise UserError(f'{line}; nothing of it is written')
 
 
 def read_inputs(model: Any, files: list[Path]) -> Tensor:

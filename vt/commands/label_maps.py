@@ -1,12 +1,13 @@
 """Label maps of a teacher as a file, as ``tools/label_maps.py`` asks."""
 
 import argparse
+import io
 
 import torch
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS
 
-from vt.checkpoints.files import replacing
+from vt.checkpoints.files import write_atomically
 from vt.engine.checks.config_walk import check_config
 from vt.engine.config_files import read_config
 from vt.engine.launch import build_model
@@ -42,6 +43,8 @@ def write_label_maps(args: argparse.Namespace) -> None:
         samples = [dataset[index] for index in range(start, min(start + args.batch_size, len(dataset)))]
         inputs = model.data_preprocessor(pseudo_collate(samples), False)['inputs']
         maps.append(teacher.label_maps(inputs).half().cpu())
-    with replacing(args.out) as part:
-        torch.save(torch.cat(maps), part)
-    print(f'written to {args.out}: {len(dataset)} images, {"x".join(map(str, maps[0].shape[1:]))}')
+    content = io.BytesIO()
+    maps = torch.cat(maps)
+    torch.save(maps, content)
+    write_atomically(args.out, content.getbuffer())
+    print(f'written to {args.out}: {len(dataset)} images, {"x".join(map(str, maps.shape[1:]))}')

@@ -2,15 +2,16 @@
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from vt.analysis import export_page, metafiles, mvit_page, survey_claims, survey_page, where_page
 from vt.analysis.ablation import ablation_tables, score_tables, sweep_report
-from vt.analysis.ablation.run_scores import gather, read_records
+from vt.analysis.ablation.run_scores import arrange, gather, read_records, read_run
 from vt.analysis.attention import attention_page
 from vt.analysis.complexity.complexity_tables import all_tables
-from vt.analysis.run_record import describe_run
+from vt.analysis.figures import save_figure
+from vt.analysis.run_record import describe_run, read_each
 from vt.analysis.speed import performance_page
 from vt.analysis.tables import insert, print_table, to_markdown, write_csv
 from vt.checkpoints.files import write_atomically
@@ -30,7 +31,16 @@ ABLATIONS = ('twin-digits-10e', 'twin-digits', 'digits-half', 'relational-scenes
 
 def report_runs(args: argparse.Namespace) -> None:
     """Finished runs side by side."""
-    print_table([describe_run(work_dir) for work_dir in args.work_dirs], title='Finished runs')
+    rows, unread = read_each(describe_run, args.work_dirs)
+    if rows:
+        print_table(rows, title='Finished runs')
+    _name(unread)
+
+
+def _name(unread: Sequence[str]) -> None:
+    """What could not be read, once all else is reported."""
+    if unread:
+        raise UserError('; '.join(unread))
 
 
 def report_complexity(args: argparse.Namespace) -> None:
@@ -45,17 +55,27 @@ def report_complexity(args: argparse.Namespace) -> None:
 
 def report_scores(args: argparse.Namespace) -> None:
     """Scores of finished runs, a row for the seeds of each; write their records on request."""
-    records = score_tables.label_records(args.work_dirs)
+    records, unread = _read_labelled(score_tables.label_run, args.work_dirs)
     print_table(score_tables.describe(records), title='Scores', notes=[score_tables.describe_origin(records)])
     if args.out:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         write_json(records, args.out, indent=1)
         print(f'written to {args.out}')
+    _name(unread)
+
+
+def _read_labelled(read: Callable[[Path], list[dict]], work_dirs: Sequence[Path]) -> tuple[list[dict], list[str]]:
+    """Records of runs, labelled by their folders, and lines of those that can't be read; an error where none can."""
+    found, unread = read_each(read, work_dirs)
+    if not found:
+        _name(unread)
+    return [record for records in found for record in records], unread
 
 
 def report_sweep(args: argparse.Namespace) -> None:
     """A sweep's finished runs side by side; write tables and a plot of scores against costs on request."""
-    records, left = sweep_report.read_sweep(args.folder), sweep_report.unfinished(args.folder)
+    records, unread = _read_labelled(sweep_report.read_run, sweep_report.finished(args.folder))
+    left = sweep_report.unfinished(args.folder)
     rows = sweep_report.tabulate(records)
     notes = [score_tables.describe_origin(records), *([f'Not finished: {", ".join(left)}.'] if left else [])]
     print_table(rows, title=str(args.folder), notes=notes)
@@ -63,8 +83,9 @@ def report_sweep(args: argparse.Namespace) -> None:
         args.out.mkdir(parents=True, exist_ok=True)
         write_atomically(args.out / 'sweep.md', '\n\n'.join([to_markdown(rows), *notes]) + '\n')
         write_csv(rows, args.out / 'sweep.csv')
-        sweep_report.draw(records).savefig(args.out / 'sweep.png', dpi=100)
+        save_figure(sweep_report.draw(records), args.out / 'sweep.png')
         print(f'written to {args.out}')
+    _name(unread)
 
 
 def report_pages(args: argparse.Namespace) -> None:
@@ -77,7 +98,7 @@ def report_pages(args: argparse.Namespace) -> None:
     metafiles.write_scores(ROOT)
     tables = [RECORDS / f'{table}.json' for table in ABLATIONS]
     speeds = [ROOT / f'docs/benchmarks/{name}_cpu.json' for name in ('ablations', 'scenes')]
-    tasks = _compare_with_paper([path for path in tables if path.is_file()])
+    tasks = _compare_with_paper(read_records([path for path in tables if path.is_file()]))
     _write_ablation(tasks, _describe(tasks, speeds), ROOT / 'docs/ablations', ROOT / 'docs/ablations.md')
     print('written to README.md, docs and the headers of configs')
 
@@ -90,7 +111,10 @@ def report_ablation(args: argparse.Namespace) -> None:
     """
     if args.page and not args.out:
         raise UserError('--page needs --out, a folder for the picture that the page shows')
-    tasks = _compare_with_paper(args.runs)
+    found, unread = read_each(read_run, args.runs)
+    if not found:
+        _name(unread)
+    tasks = _compare_with_paper(arrange(record for records in found for record in records))
     described = _describe(tasks, args.speed)
     for task, tables in described.items():
         for number, rows in tables.items():
@@ -98,10 +122,11 @@ def report_ablation(args: argparse.Namespace) -> None:
     if args.out:
         _write_ablation(tasks, described, args.out, args.page)
         print(f'written to {args.out}')
+    _name(unread)
 
 
-def _compare_with_paper(runs: Sequence[Path]) -> ComparedTasks:
-    tasks = gather(read_records(runs))
+def _compare_with_paper(records: Sequence[dict]) -> ComparedTasks:
+    tasks = gather(records)
     tasks = {name: ablation_tables.compare_with_paper(scores) for name, scores in tasks.items()}
     tasks = {name: comparisons for name, comparisons in tasks.items() if comparisons}
     if not tasks:
@@ -130,7 +155,7 @@ def _write_ablation(tasks: ComparedTasks, described: DescribedTasks, out: Path, 
     out.mkdir(parents=True, exist_ok=True)
     write_atomically(out / 'tables.md', '\n'.join(texts.values()))
     write_csv(every, out / 'tables.csv')
-    ablation_tables.draw(tasks).savefig(out / 'changes.png', dpi=100)
+    save_figure(ablation_tables.draw(tasks), out / 'changes.png')
     for task, text in texts.items() if page else ():
         insert(page, f'ablation {task}', text)
 
@@ -140,8 +165,8 @@ def report_performance(args: argparse.Namespace) -> None:
     text = performance_page.render((ROOT / 'docs/performance.template.md').read_text(), args.data)
     figures = args.page.with_suffix('')
     figures.mkdir(parents=True, exist_ok=True)
-    performance_page.draw_page_scaling(args.data).savefig(figures / 'scaling.png', dpi=80)
-    performance_page.draw_memory(args.data).savefig(figures / 'memory.png', dpi=80)
+    save_figure(performance_page.draw_page_scaling(args.data), figures / 'scaling.png', dpi=80)
+    save_figure(performance_page.draw_memory(args.data), figures / 'memory.png', dpi=80)
     write_atomically(args.page, text)
     if args.readme:
         insert(args.readme, 'performance', performance_page.summarise(args.data))

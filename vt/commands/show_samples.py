@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from mmengine.registry import init_default_scope
 
 from vt.analysis.attention.model_and_images import build_test_set, name_class, spread_over_classes
+from vt.analysis.figures import save_figure
 from vt.engine.config_files import read_config
 from vt.engine.picture_hooks import as_strip, reads_bgr
 
@@ -29,5 +30,5 @@ def show_samples(args: argparse.Namespace) -> None:
             axes.set_title(name_class(dataset, sample['data_samples'].gt_label), fontsize=7)
         for axes in row:
             axes.axis('off')
-    figure.savefig(args.out, dpi=100)
+    save_figure(figure, args.out)
     print(f'written to {args.out}')

@@ -1,6 +1,7 @@
 """Test a checkpoint, as ``tools/test.py`` asks."""
 
 import argparse
+import shutil
 from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +15,7 @@ from torch.utils.data import Dataset
 from vt.analysis.data_quality.data_check import check_data
 from vt.analysis.speed.inference_cost import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
+from vt.checkpoints.files import replacing, write_atomically
 from vt.engine.config_files import leaves, require_file
 from vt.engine.launch import build_runner, is_segmentation
 from vt.errors import UserError
@@ -35,12 +37,14 @@ def test(args: argparse.Namespace) -> None:
             raise UserError('the test images have no labels: ask for predictions, --out FILE.pkl or --show-dir FOLDER')
         runner.test_evaluator.metrics.clear()
     if args.out and args.out_item != 'metrics' and not is_segmentation(cfg):
-        runner.test_evaluator.metrics.append(DumpResults(out_file_path=args.out))
+        runner.test_evaluator.metrics.append(WriteResults(out_file_path=args.out))
     metrics = runner.test()
     if not is_main_process():
         return
+    if args.out and args.out_item != 'metrics' and is_segmentation(cfg):
+        place_maps(args.out)
     if args.out_item == 'metrics':
-        mmengine.dump(metrics, args.out)
+        write_atomically(args.out, mmengine.dump(metrics, file_format=Path(args.out).suffix[1:]))
     if args.benchmark:
         result = benchmark_inference(runner)
         record = dict(config=args.config, checkpoint=args.checkpoint, metrics=metrics, **asdict(result))
@@ -48,6 +52,16 @@ def test(args: argparse.Namespace) -> None:
         write_json(record, path)
         print_table(describe_benchmark(result), title=f'{args.config} on {result.device}')
         print(f'written to {path}')
+
+
+class WriteResults(DumpResults):
+    """Predictions as a pickle file, which is written whole or not at all."""
+
+    def compute_metrics(self, results: list) -> dict:
+        """Write them; they are no metrics."""
+        write_atomically(self.out_file_path, mmengine.dump(results, file_format='pickle'))
+        print(f'written to {self.out_file_path}')
+        return {}
 
 
 def has_labels(dataset: Dataset) -> bool:
@@ -90,7 +104,21 @@ def direct_predictions(cfg: Config, out: str) -> None:
     elif Path(out).suffix:
         raise UserError(f'--out {out}: predicted maps are written as PNG into a directory; give its name')
     else:
-        cfg.test_evaluator.output_dir = out
+        if is_main_process():
+            shutil.rmtree(_unfinished(out), ignore_errors=True)  # what a killed test left
+        cfg.test_evaluator.output_dir = str(_unfinished(out))
+
+
+def _unfinished(out: str) -> Path:
+    return Path(out).absolute().with_name(f'.{Path(out).absolute().name}.part')
+
+
+def place_maps(out: str) -> None:
+    """Give the predicted maps, which MMSegmentation wrote beside ``out``, their names in it, each whole."""
+    for file in sorted(_unfinished(out).iterdir()):
+        with replacing(Path(out, file.name)) as part:
+            file.replace(part)
+    _unfinished(out).rmdir()
 
 
 def use_tta(cfg: Config) -> None:

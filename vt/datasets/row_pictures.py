@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mmengine.fileio import BaseStorageBackend, register_backend
 
 from vt.errors import MissingFileError, UserError
+from vt.untrusted_text import printable
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -75,9 +76,17 @@ class Column:
         register_backend(PREFIX, RowsBackend, prefixes=PREFIX, force=True)
 
     def places(self) -> list[str]:
-        """Of each row the picture's address, or the path of its file where the row holds no more than that."""
+        """Of each row the picture's address, or the path of its file where the row holds no more than that.
+
+        Raises:
+            UserError: a row names no file but an address.
+        """
         addresses = [f'{self.address}/{row}' for row in range(len(self.rows))]
         paths = self._paths()
+        for address, path in zip(addresses, paths):
+            if path is not None and '://' in path:
+                named = f'{address} names {printable(path, 100)}'
+                raise UserError(f'{named}, which is no file: nothing is fetched or unpacked here; do it before')
         return [address if path is None else os.path.join(self.folder, path) for address, path in zip(addresses, paths)]
 
     def _paths(self) -> list[str | None]:

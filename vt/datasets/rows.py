@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from vt.errors import MissingFileError, UserError
 
+from .local_files import check_builder, check_folder, check_saved, is_address
 from .row_pictures import PREFIX, Column
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class RowsDataset:
 
 
 def open_rows(data_root: str, split: str, name: str | None = None) -> 'Dataset':
-    """Open a data set that is on this machine; nothing is fetched.
+    """Open a data set that is on this machine; nothing is fetched, whatever its files name.
 
     Args:
         data_root: what ``save_to_disk`` wrote; a file, or a folder of files, of Arrow, which are mapped where they are;
@@ -82,12 +83,15 @@ def open_rows(data_root: str, split: str, name: str | None = None) -> 'Dataset':
         raise UserError('set data_root: a folder or file of a data set, or the name of one in the cache of datasets')
     datasets = _import_library()
     path = Path(data_root).expanduser()
+    if not path.exists() and is_address(data_root):
+        raise UserError(f'{data_root} is an address: nothing is fetched; set data_root to what is on this machine')
+    path = path.absolute() if path.exists() else path
     with _offline(datasets):
         try:
             return _open(datasets, path if path.exists() else data_root, split, name)
         except UserError:
             raise
-        except (OSError, ValueError, KeyError, datasets.exceptions.DatasetsError) as error:
+        except (OSError, ValueError, KeyError, RecursionError, datasets.exceptions.DatasetsError) as error:
             if not path.exists() and isinstance(error, (ConnectionError, FileNotFoundError)):
                 place = f'there is no {data_root}, and no data set of this name in the cache'
                 raise MissingFileError(f'{place}: correct data_root, or fetch it before') from error
@@ -104,6 +108,7 @@ def _open(datasets: ModuleType, path: Path | str, split: str, name: str | None) 
         if FILES[path.suffix] is None:
             return datasets.Dataset.from_file(str(path))
         return datasets.load_dataset(FILES[path.suffix], data_files=str(path), split='train')
+    check_saved(path)
     if (path / datasets.config.DATASETDICT_JSON_FILENAME).is_file():
         splits = datasets.load_from_disk(str(path))
         if split not in splits:
@@ -117,7 +122,11 @@ def _open(datasets: ModuleType, path: Path | str, split: str, name: str | None) 
         if not named:
             raise UserError(f'{path} has no Arrow file whose name has {split!r} in it: there are {_names(files)}')
         return datasets.concatenate_datasets([datasets.Dataset.from_file(str(file)) for file in named])
-    return datasets.load_dataset(str(path), name, split=split)
+    check_folder(path)
+    builder = datasets.load_dataset_builder(str(path), name)
+    check_builder(builder, path)
+    builder.download_and_prepare()
+    return builder.as_dataset(split)
 
 
 def _names(files: list[Path]) -> str:

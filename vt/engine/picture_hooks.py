@@ -14,6 +14,7 @@ from mmengine.structures import BaseDataElement
 from mmengine.visualization import Visualizer
 from torch import Tensor
 
+from vt.checkpoints.files import replacing
 from vt.errors import UserError
 from vt.registry import HOOKS
 
@@ -52,7 +53,10 @@ class PictureHook(Hook):
                 raise UserError(f'{image_path} would be written over: give another folder for the pictures')
             image = as_strip(image)
             pixels = (image.flip(0) if is_bgr else image).permute(1, 2, 0).cpu().numpy()
-            self.draw(np.ascontiguousarray(pixels), sample, str(out_file))
+            with replacing(out_file) as part:
+                drawn = part.with_name(f'{part.name}.png')  # libraries choose the format by the name
+                self.draw(np.ascontiguousarray(pixels), sample, str(drawn))
+                drawn.replace(part)
 
     def draw(self, image: np.ndarray, sample: BaseDataElement, out_file: str) -> None:
         """Write one picture of an image as the model was given it, RGB, ``(height, width, 3)`` uint8."""

@@ -12,15 +12,19 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from vt.apis import ClassificationInferencer, SegmentationInferencer
 from vt.engine.errors import describe
+from vt.untrusted_text import printable
 
+from .door import HOSTS, SameOrigin, UploadLimit
 from .looking import Look, Picture, look_at, open_picture
 from .report import Models
 from .views import STYLE, describe_module, describe_prediction, draw_token, render
 
-HOST = '127.0.0.1'
+HOST = HOSTS[0]
 MAX_FILE_SIZE = '32mb'
+MAX_UPLOADS, MAX_FILES = 512 * 2**20, 1000  # bytes and files, together
 KEEP = 3600  # seconds that an upload lives
 THEME = gr.themes.Default(font=['system-ui', 'sans-serif'], font_mono=['ui-monospace', 'monospace'])
+MAX_TEXT = 1000  # characters of a line of the page
 MEAN = 'mean'  # of the heads
 NO_TOKENS = '<p>No part of this model attends: it has no tokens.</p>'
 
@@ -37,7 +41,7 @@ class Panel:
         self.name = name
         self.inferencer = inferencer
         with gr.Column(min_width=300):
-            gr.Markdown(f'## {escape(name)}')
+            gr.HTML(f'<h2>{escape(printable(name))}</h2>')
             self.look = gr.State()
             self.module = gr.Dropdown([], label='Module', interactive=True)
             self.head = gr.Dropdown([], label='Head', interactive=True)
@@ -195,33 +199,40 @@ def build_page(models: Models, pictures: Sequence[Picture]) -> gr.Blocks:
     return page
 
 
-def launch(page: gr.Blocks, port: int) -> None:
-    """Serve a page to this machine alone, until it is interrupted."""
-    own_hosts = Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, 'localhost'])
-    page.launch(
-        server_name=HOST,
-        server_port=port,
-        share=False,
-        max_file_size=MAX_FILE_SIZE,
-        app_kwargs=dict(middleware=[own_hosts]),  # another site's name that leads here is refused
-        run_history=False,
-        ssr_mode=False,
-        footer_links=[],
-        theme=THEME,
-        css=STYLE,
-        quiet=True,
-        prevent_thread_lock=True,
-    )
-    print(f'http://{HOST}:{port}/ until Ctrl-C', flush=True)
-    page.block_thread()
+def launch(page: gr.Blocks, port: int, folder: Path) -> None:
+    """Serve a page to this machine alone, until it is interrupted; ``folder`` is that of its uploads."""
+    doors = [
+        Middleware(TrustedHostMiddleware, allowed_hosts=[*HOSTS]),  # another site's name that leads here is refused
+        Middleware(SameOrigin, port=port),
+        Middleware(UploadLimit, folder=folder, most=MAX_UPLOADS, files=MAX_FILES),
+    ]
+    try:
+        page.launch(
+            server_name=HOST,
+            server_port=port,
+            share=False,
+            max_file_size=MAX_FILE_SIZE,
+            app_kwargs=dict(middleware=doors),
+            run_history=False,
+            ssr_mode=False,
+            footer_links=[],
+            theme=THEME,
+            css=STYLE,
+            quiet=True,
+            prevent_thread_lock=True,
+        )
+        print(f'http://{HOST}:{port}/ until Ctrl-C', flush=True)
+        page.block_thread()
+    finally:
+        page.close(verbose=False)
 
 
 def _thumbnails(pictures: Sequence[Picture]) -> list[tuple[np.ndarray, str]]:
-    return [(picture.thumbnail, picture.caption) for picture in pictures]
+    return [(picture.thumbnail, printable(picture.caption, MAX_TEXT)) for picture in pictures]
 
 
 def _say(text: str, role: str = 'status') -> str:
-    return f'<p role="{role}">{escape(text)}</p>'
+    return f'<p role="{role}">{escape(printable(text, MAX_TEXT))}</p>'
 
 
 def _explain(error: Exception) -> str:

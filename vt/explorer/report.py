@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from vt.apis import ClassificationInferencer, SegmentationInferencer
+from vt.untrusted_text import printable
 
 from .looking import Look, Picture, look_at
 from .views import STYLE, View, describe_module, describe_prediction, render
@@ -25,7 +26,7 @@ def write_report(models: Models, pictures: Sequence[Picture]) -> str:
     shown = []
     for picture in pictures:
         looks = {name: look_at(inferencer, picture.source) for name, inferencer in models.items()}
-        shown.append((picture.caption, [(name, *_describe(look)) for name, look in looks.items()]))
+        shown.append((printable(picture.caption), [(name, *_describe(look)) for name, look in looks.items()]))
     return render('report.html.j2', models=list(models), pictures=shown, style=STYLE)
 
 

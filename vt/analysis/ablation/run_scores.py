@@ -15,11 +15,13 @@ from scipy.stats import t as student_t
 from scipy.stats import ttest_ind
 
 from vt.analysis.paper import ABLATIONS
-from vt.analysis.run_record import pick_score, read_json
+from vt.analysis.run_record import check_record, pick_score
+from vt.checkpoints.files import read_json
 from vt.errors import UserError
 
 VARIANTS = {name for table in ABLATIONS.values() for name in table.variants.values() if name}
 CONFIDENCE = 0.95
+IDENTITY, COSTS = ('config', 'length', 'seed', 'options'), ('metrics', 'flops', 'parameters')  # of a record
 
 
 @dataclass(frozen=True)
@@ -85,18 +87,35 @@ def read_records(paths: Iterable[Path]) -> list[dict]:
 
     Raises:
         MissingFileError: a run is not finished, or not there.
-        UserError: a run was trained without validation, or a seed of a config comes twice.
+        UserError: its record is damaged, a run was trained without validation, or a seed of a config comes twice.
     """
-    records = []
-    for path in paths:
-        source = path / 'training.json' if path.is_dir() else path
-        found = read_json(source, f'train it first: tools/train.py CONFIG --work-dir {path}')
-        records += found if isinstance(found, list) else [found]
-    seen = set()
+    return arrange(record for path in paths for record in read_run(path))
+
+
+def read_run(path: Path) -> list[dict]:
+    """The record of one run, or those of a file; raises as :func:`read_records`."""
+    source = path / 'training.json' if path.is_dir() else path
+    found = read_json(source, f'train it first: tools/train.py CONFIG --work-dir {path}', object)
+    records = found if isinstance(found, list) else [found]
+    for record in records:
+        check_record(record, source, IDENTITY)
+        if not record.get('metrics'):
+            raise UserError(
+                f'{record["config"]}, seed {record["seed"]}: the run has no score; train it without --no-validate'
+            )
+        check_record(record, source, COSTS)
+    return records
+
+
+def arrange(records: Iterable[dict]) -> list[dict]:
+    """Records in the order of their configs, lengths and seeds.
+
+    Raises:
+        UserError: a seed of a config comes twice.
+    """
+    records, seen = [*records], set()
     for record in records:
         run = record['config'], record['length'], record['seed'], json.dumps(record['options'], sort_keys=True)
-        if not record.get('metrics'):
-            raise UserError(f'{run[0]}, seed {run[2]}: the run has no score; train it without --no-validate')
         if run in seen:
             raise UserError(f'{run[0]}, {run[1]}, seed {run[2]}: the run comes twice; name each once')
         seen.add(run)

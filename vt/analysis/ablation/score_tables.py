@@ -11,13 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from vt.analysis.run_record import read_json
+from vt.analysis.run_record import check_record
 from vt.analysis.tables import insert, to_markdown
-from vt.checkpoints.files import write_atomically
+from vt.checkpoints.files import read_json, write_atomically
 from vt.errors import UserError
 
 from .run_scores import Scores, compare, read_records, summarize
 
+ORIGIN = ('date', 'device', 'versions', 'seconds')  # of a record, beside its scores
 MARK = re.compile(r'<!-- (scores ([\w -]+?)(?:: (.+?))?) -->')
 HEADER = re.compile(r'^# (?:Top-1|mIoU) .*\n', re.MULTILINE)
 # Options that leave a config what it is: the precision of its steps, who takes them, where its teacher's weights are.
@@ -31,7 +32,7 @@ def read_table(path: Path) -> list[dict]:
     Raises:
         MissingFileError: there is none.
     """
-    return read_json(path, f'train it: bash tools/reproduce.sh {path.stem}')
+    return read_json(path, f'train it: bash tools/reproduce.sh {path.stem}', list)
 
 
 def label_records(work_dirs: Sequence[Path]) -> list[dict]:
@@ -41,11 +42,13 @@ def label_records(work_dirs: Sequence[Path]) -> list[dict]:
         MissingFileError: a run is not finished.
         UserError: a run was trained without validation.
     """
-    return [
-        dict(label=folder.name.rsplit('_seed-', 1)[0]) | record
-        for folder in work_dirs
-        for record in read_records([folder])
-    ]
+    return [record for folder in work_dirs for record in label_run(folder)]
+
+
+def label_run(folder: Path) -> list[dict]:
+    """The record of one run; see :func:`label_records`."""
+    label = folder.name.rsplit('_seed-', 1)[0]
+    return [dict(label=label) | check_record(record, folder, ORIGIN) for record in read_records([folder])]
 
 
 def describe(records: Sequence[dict], labels: Sequence[str] = ()) -> list[dict[str, str]]:

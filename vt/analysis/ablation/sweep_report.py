@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vt.analysis.run_record import pick_score
+from vt.analysis.run_record import check_record, pick_score
 from vt.errors import MissingFileError
 
 from . import score_tables
@@ -15,18 +15,23 @@ from . import score_tables
 FLOPS, SPEED = 'multiply-adds of an image', 'images/s in training'
 
 
-def read_sweep(folder: Path) -> list[dict]:
-    """Records of the finished runs of a sweep, in the order of their names.
+def finished(folder: Path) -> list[Path]:
+    """Work directories of the finished runs of a sweep, in the order of their names.
 
     Raises:
         MissingFileError: there are none.
     """
-    finished = sorted(path.parent for path in folder.glob('*/training.json'))
-    if not finished:
+    found = sorted(path.parent for path in folder.glob('*/training.json'))
+    if not found:
         raise MissingFileError(
             f'there is no finished run in {folder}; train some: tools/sweep.py CONFIG KEY=VALUE,VALUE'
         )
-    return score_tables.label_records(finished)
+    return found
+
+
+def read_run(folder: Path) -> list[dict]:
+    """The record of a finished run; raises as :func:`score_tables.label_records`."""
+    return [check_record(record, folder, ('iterations', 'batch_size')) for record in score_tables.label_run(folder)]
 
 
 def unfinished(folder: Path) -> list[str]:

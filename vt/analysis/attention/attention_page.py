@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from vt.analysis.run_record import read_json
 from vt.analysis.tables import insert, to_markdown
+from vt.checkpoints.files import read_json
 
 MARK = re.compile(r'<!-- (attention ([\w-]+)) -->')
 

@@ -3,7 +3,6 @@
 Letters: N batch, H and W height and width of an image, T frames of a clip.
 """
 
-import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
@@ -14,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vt.errors import MissingFileError, UserError
+from vt.checkpoints.files import read_json
+from vt.errors import UserError
 from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 
@@ -188,12 +188,10 @@ def read_record(path: Path) -> BenchmarkRecord:
         MissingFileError: it is not there.
         UserError: it is something else.
     """
-    if not path.is_file():
-        raise MissingFileError(f'there is no {path}; write it first: tools/benchmark.py CONFIG ... --out {path}')
+    record = read_json(path, f'write it first: tools/benchmark.py CONFIG ... --out {path}')
     try:
-        record = json.loads(path.read_text())
         for entry in record['results']:
             entry.pop('seconds_by_operator', None)  # of earlier versions
         return BenchmarkRecord(**record | dict(results=[Measurement(**entry) for entry in record['results']]))
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
         raise UserError(f'{path} is not what tools/benchmark.py --out writes; write it anew') from error

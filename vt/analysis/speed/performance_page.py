@@ -1,6 +1,5 @@
 """The page on performance: its tables, figures and the numbers in its text, all from measurements."""
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,14 @@ from matplotlib.figure import Figure
 
 from vt.analysis.run_record import pick_score
 from vt.analysis.tables import to_markdown
+from vt.checkpoints.files import read_json
 
 from . import path_times, product_times
 from . import performance as data
 from .measurement import BenchmarkRecord, read_record
 from .scaling import draw_lines, exponent
+
+TRAIN, MEASURE = 'train it again', 'measure it again: tools/gpu_report.sh'
 
 # Kept beside the measurements by other tools; the page has a table of each that is there.
 OTHER_TABLES = ('data_loading', 'startup')
@@ -116,7 +118,7 @@ def describe_device(records: dict[str, BenchmarkRecord]) -> dict[str, Any]:
 def describe_report(folder: Path, device: str) -> dict[str, Any]:
     """What ``tools/gpu_report.sh`` left of a device beside its benchmarks; None for what isn't there."""
     tests, times = (_read(folder / f'{name}_{device}.json') for name in ('tests', 'kernel-times'))
-    trainings = [json.loads(path.read_text()) for path in sorted(folder.glob(f'training-*_{device}.json'))]
+    trainings = [read_json(path, TRAIN) for path in sorted(folder.glob(f'training-*_{device}.json'))]
     return dict(
         tests=tests and Counter(tests.values()),
         kernel_times=times and path_times.table(times['results']),
@@ -125,7 +127,7 @@ def describe_report(folder: Path, device: str) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Any:
-    return json.loads(path.read_text()) if path.is_file() else None
+    return read_json(path, MEASURE, (dict, list)) if path.is_file() else None
 
 
 def _describe_training(record: dict[str, Any]) -> dict[str, str]:

@@ -1,0 +1,68 @@
+"""Every file is written by one function, whole or not at all: no other place of VT opens one to write."""
+
+import ast
+import re
+
+import pytest
+from tool_runner import ROOT
+
+WRITES = {'write_text', 'write_bytes', 'savefig', 'imwrite', 'touch', 'copyfile', 'copy2', 'move', 'VideoWriter'}
+WRITES |= {'aoti_compile_and_package', 'symlink_to', 'hardlink_to'}
+SAVES = {'save', 'dump', 'save_file', 'to_parquet', 'save_to_disk', 'savez', 'savez_compressed', 'tofile'}
+# Places that may: the function itself, files that nobody keeps, what is no file, and what is added to line by line.
+ALLOWED = {
+    'vt/checkpoints/files.py': {'path.write_bytes', 'part.write_bytes'},
+    'vt/apis/exporting.py': {'torch.export.save', 'torch.jit.save', 'aoti_compile_and_package', 'torch.onnx.export'},
+    'vt/analysis/figures.py': {'figure.savefig'},  # to memory
+    'vt/commands/label_maps.py': {'torch.save'},  # to memory
+    'vt/commands/outputs.py': {'mmengine.dump'},  # to a text
+    'vt/commands/test.py': {'mmengine.dump'},  # to a text
+    'vt/checkpoints/publishing.py': {'save'},  # to bytes
+    'vt/engine/sweeps.py': {"(run.work_dir / 'sweep.lock').open", 'output.open'},  # a lock, and the output of a run
+    'vt/analysis/survey_twins.py': {'torch.save'},  # a temporary folder
+    'vt/analysis/speed/data_loading.py': {'cv2.imwrite', 'cv2.VideoWriter'},  # a temporary folder
+    'vt/analysis/speed/kernel_resources.py': {'cubin.write_bytes'},  # a temporary folder
+    'vt/analysis/speed/timing.py': {'MARKS.write_text'},  # no file, but the kernel's
+    'vt/commands/predict.py': {'mmcv.imwrite'},
+}
+
+
+def writing_calls(text):
+    """Names of the calls of some code that write a file."""
+    return {ast.unparse(call.func) for call in ast.walk(ast.parse(text)) if isinstance(call, ast.Call) and writes(call)}
+
+
+def writes(call):
+    called = ast.unparse(call.func)
+    name = called.rpartition('.')[2]
+    values = [*call.args, *(key.value for key in call.keywords)]
+    texts = [each.value for each in values if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    opened = name in ('open', 'fdopen') and any(re.fullmatch('[wax][bt+]*', text) for text in texts)
+    return opened or name in WRITES | SAVES or called.endswith('onnx.export')
+
+
+FILES = sorted(path for folder in ('vt', 'tools') for path in (ROOT / folder).rglob('*.py'))
+
+
+def test_no_other_place_writes_a_file():
+    found = {str(path.relative_to(ROOT)): writing_calls(path.read_text()) for path in FILES}
+    assert {path: calls for path, calls in found.items() if calls - ALLOWED.get(path, set())} == {}
+    assert len(FILES) > 250
+
+
+@pytest.mark.parametrize(
+    'code',
+    [
+        "Path('a').write_text('b')",
+        "open('a', 'w')",
+        "path.open(mode='ab')",
+        "gzip.open(path, 'wb')",
+        'torch.save(state, path)',
+        "figure.savefig('a.png')",
+        'json.dump(record, file)',
+        'mmcv.imwrite(image, path)',
+    ],
+)
+def test_such_a_place_is_found(code):
+    assert writing_calls(f'def f():\n    {code}')
+    assert not writing_calls(f'def f():\n    {code.replace("w", "r").replace("a", "r") if "open" in code else "pass"}')

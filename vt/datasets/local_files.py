@@ -1,0 +1,114 @@
+"""What a folder of a data set may name: files in it, and nothing on another machine.
+
+``datasets`` follows every address that a folder's card or state names, also while it is offline, so these are read
+before it does.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlparse
+
+from vt.errors import UserError
+from vt.untrusted_text import printable
+
+if TYPE_CHECKING:
+    from datasets import DatasetBuilder
+
+CARDS = ('README.md', '.huggingface.yaml')
+MAX_TEXTS = 1_000_000  # of a card; a line of YAML may stand for many
+SPLITS, STATE = 'dataset_dict.json', 'state.json'  # of what ``save_to_disk`` writes
+READERS = ('arrow', 'csv', 'imagefolder', 'json', 'parquet', 'webdataset')  # of ``datasets``; they open files alone
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder whose card or state names what is not in it, or that holds a script.
+
+    Raises:
+        UserError: it does; the line names the place.
+    """
+    if (folder / f'{folder.resolve().name}.py').is_file():
+        raise UserError(f'{folder} holds a script, {folder.resolve().name}.py, which is not run: remove it')
+    for card in CARDS:
+        for config in _read_card(folder / card):
+            _check(_texts([config.get('data_files') or [], config.get('data_dir') or []]), folder / card)
+
+
+def check_saved(folder: Path) -> None:
+    """Refuse what ``save_to_disk`` is said to have written if it names what is not in the folder.
+
+    Raises:
+        UserError: it does; the line names the place.
+    """
+    splits = [*_texts(_read_json(folder / SPLITS).get('splits', []))]
+    _check(splits, folder / SPLITS)
+    for state in (folder / split / STATE for split in ('.', *splits)):
+        _check(_texts(_read_json(state).get('_data_files', [])), state)
+
+
+def check_builder(builder: 'DatasetBuilder', folder: Path) -> None:
+    """Refuse a data set whose files, once the library has found them, lie elsewhere or are no pictures' or rows'.
+
+    Raises:
+        UserError: they do.
+    """
+    reader = type(builder).__module__.rpartition('.')[2]
+    if reader not in READERS:
+        raise UserError(f'{folder} is of the kind {reader} of datasets: of {", ".join(READERS)} it can be read')
+    inside = folder.resolve()
+    _check((file for file in _texts(builder.config.data_files or []) if not Path(file).is_relative_to(inside)), folder)
+
+
+def is_address(text: str) -> bool:
+    """Whether a text names something that is no file's path, for ``datasets`` or mmengine."""
+    return '://' in text or '::' in text or bool(urlparse(text).scheme)
+
+
+def _check(texts: Iterator[str] | list[str], place: Path) -> None:
+    for text in texts:
+        named = f'{place} names {printable(text, 100)}, '
+        if is_address(text):
+            raise UserError(f'{named}an address, and nothing is fetched: put the files into the folder')
+        if Path(text).is_absolute() or text.startswith('~') or '..' in Path(text).parts:
+            raise UserError(f'{named}which is outside of the folder: put the files into it')
+
+
+def _read_card(path: Path) -> list[dict]:
+    """The configurations of a data set that a card describes."""
+    import yaml
+    from huggingface_hub import DatasetCard
+
+    if not path.is_file():
+        return []
+    try:
+        card = DatasetCard.load(path).data.to_dict() if path.suffix == '.md' else yaml.safe_load(path.read_text())
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UserError(f'{path} cannot be read: {printable(error, 200)}') from error
+    for number, _ in enumerate(_texts(card)):
+        if number == MAX_TEXTS:
+            raise UserError(f'{path} unfolds into more than {MAX_TEXTS:,} texts: remove it')
+    configs = card.get('configs') if isinstance(card, dict) else None
+    if not (configs is None or (isinstance(configs, list) and all(isinstance(config, dict) for config in configs))):
+        raise UserError(f'{path}: configs are no list of configurations: correct it')
+    return configs or []
+
+
+def _read_json(path: Path) -> dict:
+    content = json.loads(path.read_bytes()) if path.is_file() else {}
+    if not isinstance(content, dict):
+        raise UserError(f'{path} is not what save_to_disk writes: save the data set again')
+    return content
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text, number and so on in a structure of lists and dicts, as a text."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, (list, tuple)):
+            waiting += value
+        else:
+            yield str(value)
