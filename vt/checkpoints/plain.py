@@ -70,17 +70,13 @@ class Conversion:
 
     Attributes:
         dropped: places of what was left out, but for functions and for what a file describes.
-        storages: bytes of the tensors' storages, by address.
     """
 
     def __init__(self) -> None:
         self.dropped: set[str] = set()
-        self.storages: dict[int, int] = {}
         self._done: dict[int, tuple[Any, Any]] = {}
 
     def __call__(self, value: Any, place: str = '') -> Any:
-        if isinstance(value, torch.Tensor) and value.layout is torch.strided:
-            self.storages[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
         if isinstance(value, torch.Tensor) or type(value) in KEPT:
             return value
         if id(value) not in self._done:  # the first of the two keeps its id from being given again
