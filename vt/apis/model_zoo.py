@@ -22,6 +22,7 @@ from vt.engine.checks.config_walk import check_config
 from vt.engine.config_files import DISTRIBUTION, ROOT, read_config
 from vt.engine.launch import build_model
 from vt.errors import UserError
+from vt.untrusted_text import check_class_names
 
 from .folders import WEIGHTS, read_folder, require
 
@@ -160,7 +161,11 @@ def enter_weights(model: BaseModel, cfg: Config, checkpoint: str | None) -> None
     loaded = {} if checkpoint is None else load_checkpoint(checkpoint, map_location='cpu')
     if loaded:
         load_weights(model, loaded, name=checkpoint)
-    meta = _describe_classes(cfg) | ((loaded.get('meta') or {}).get('dataset_meta') or {})
+    held = (loaded.get('meta') or {}).get('dataset_meta') or {}
+    if held.get('classes'):
+        number = getattr(getattr(model, 'decode_head', getattr(model, 'head', None)), 'num_classes', None)
+        check_class_names(held['classes'], f'dataset_meta.classes of {checkpoint}', number)
+    meta = _describe_classes(cfg) | held
     model.cfg, model.dataset_meta = cfg, {key: meta[key] for key in ('classes', 'palette') if meta.get(key)}
 
 

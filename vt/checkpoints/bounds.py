@@ -16,13 +16,13 @@ from vt.untrusted_text import printable
 
 from .plain import NAMES
 
-MAX_STEPS = 2_000_000  # enough for 30,000 tensors; a step takes one or two microseconds
+MAX_STEPS = 2_000_000  # and one more for each 256 bytes; a tensor takes some 80, each about a microsecond
 MAX_DEPTH = 100
 MAX_SHARING, MAX_TEXT = 32, 4  # how many times as large as the file tensors and texts may be: layers share weights
 SLACK = 16 << 20  # bytes that tensors and texts of a file of any size may take
 LONG = 64  # longer texts are counted in bytes
-CALL, ODD_KEY, NAMED = 8, 1000, 100  # steps of a call, of a key that is neither text nor small number, of a name
-PARTS = 16  # so many parts are read in a step
+# More steps: of a container, a call, a name, and a key that is neither text nor small number; one reads so many parts.
+HELD, CALL, NAMED, ODD_KEY, PARTS = 2, 8, 100, 1000, 16
 
 KINDS = {
     **dict.fromkeys(('Double', 'Long', 'ComplexFloat'), 8),
@@ -41,6 +41,7 @@ NEEDED = {*TENSORS, PARAMETER, ENCODE, *HASHED, 'torch.Size', 'torch.device', *N
 
 CONSTANTS = dict(NONE=None, NEWTRUE=True, NEWFALSE=False)
 ATOMS = {*CONSTANTS, 'BININT', 'BININT1', 'BININT2', 'LONG1', 'BINFLOAT', 'BINUNICODE', 'SHORT_BINSTRING'}
+PUTS, GETS = {'BINPUT', 'LONG_BINPUT'}, {'BINGET', 'LONG_BINGET'}
 # How many objects an instruction takes from the stack into a new container, or into the one below; None: to the mark.
 MAKES = dict(EMPTY_LIST=0, EMPTY_DICT=0, EMPTY_TUPLE=0, TUPLE1=1, TUPLE2=2, TUPLE3=3, TUPLE=None)
 FILLS = dict(APPEND=1, APPENDS=None, SETITEM=2, SETITEMS=None)
@@ -77,12 +78,13 @@ class Node:
 
     def count(self, parts: list | tuple) -> None:
         """Add the sizes of new parts."""
-        self.size += len(parts)
         for part in parts:
             if type(part) is Node:
                 part.is_part = True
                 self.depth = max(self.depth, part.depth + 1)
                 self.size, self.text = self.size + part.size, self.text + part.text
+            else:
+                self.size += 1
         if self.depth > MAX_DEPTH:
             raise RefusedError(f'its objects lie more than {MAX_DEPTH} deep in each other')
         if self.is_part:  # perhaps of itself
@@ -110,13 +112,21 @@ class Scan:
         """
         self.stack, self.marks, self.memo, asked = [], [], {}, set()
         for opcode, argument, _ in pickletools.genops(stream):
+            instruction = opcode.name
             self.spend(1)
-            if opcode.name == 'GLOBAL':
+            if instruction in PUTS:
+                self.memo[argument] = self.stack[-1]
+            elif instruction in GETS:
+                self.stack.append(self.memo[argument])
+            elif instruction in ATOMS:
+                is_long = type(argument) is str and len(argument) > LONG
+                self.stack.append(Node('text', text=len(argument)) if is_long else CONSTANTS.get(instruction, argument))
+            elif instruction == 'GLOBAL':
                 self.stack.append(name := Name(argument.replace(' ', '.').replace('__builtin__.', 'builtins.')))
                 asked |= {str(name)} - NEEDED
                 self.spend(NAMED)
-            elif opcode.name != 'STOP':
-                self.follow(opcode.name, argument)
+            elif instruction != 'STOP':
+                self.follow(instruction)
         root = self.stack.pop()
         self.spend(getattr(root, 'size', 1), getattr(root, 'text', 0))
         if asked:
@@ -126,27 +136,22 @@ class Scan:
 
     def spend(self, steps: int, text: int = 0) -> None:
         self.steps, self.text = self.steps + steps, self.text + text
-        if self.steps > MAX_STEPS:
-            raise RefusedError(f'it takes more than {MAX_STEPS:,} steps to read')
+        if self.steps > MAX_STEPS + self.size // 256:
+            raise RefusedError(f'it has {self.size:,} bytes and takes more than {self.steps - 1:,} steps to read')
         if self.text > MAX_TEXT * self.size + SLACK:
             raise RefusedError(f'it has {self.size:,} bytes, and its texts unfold to more than {self.text:,}')
 
-    def follow(self, instruction: str, argument: Any) -> None:
-        if instruction in ATOMS:
-            value = CONSTANTS.get(instruction, argument)
-            is_long = isinstance(value, str) and len(value) > LONG
-            self.stack.append(Node('text', text=len(value)) if is_long else value)
-        elif instruction in ('BINPUT', 'LONG_BINPUT'):
-            self.memo[argument] = self.stack[-1]
-        elif instruction in ('BINGET', 'LONG_BINGET'):
-            self.stack.append(self.memo[argument])
-        elif instruction in MAKES:
+    def follow(self, instruction: str) -> None:
+        """Do what an instruction does to the objects of the stack."""
+        if instruction in MAKES:
             kind = instruction.removeprefix('EMPTY_').rstrip('123').lower()
+            self.spend(HELD)
             made = Node(kind, self.take(MAKES[instruction]))
             self.stack.append(made)
         elif instruction in FILLS:
             self.fill(self.take(FILLS[instruction]), 'list' if instruction.startswith('APPEND') else 'dict')
         elif instruction == 'MARK':
+            self.spend(HELD)
             self.marks.append(self.stack)
             self.stack = []
         elif instruction in ('REDUCE', 'NEWOBJ'):
@@ -229,8 +234,8 @@ class Scan:
     def tensor(self, storage: Node, offset: int, size: Node, stride: Node, *more: Any) -> Node:
         """A tensor within its storage; ``more`` is whether it needs a gradient, hooks, and perhaps a data type."""
         (held, itemsize), numbers = storage.parts, [offset, *size.parts, *stride.parts]
-        if storage.kind != 'storage' or len(numbers) > MAX_DEPTH or any(type(n) is not int or n < 0 for n in numbers):
-            raise UserError('a tensor of it has no sizes')
+        if storage.kind != 'storage' or len(numbers) > MAX_DEPTH or {*map(type, numbers)} != {int} or min(numbers) < 0:
+            raise UserError('a tensor of it has an impossible size')
         if len(more) > 1 and getattr(more[1], 'size', 0) != 1:
             raise RefusedError('a tensor of it has hooks')
         itemsize = DTYPES[more[2]] if len(more) > 2 and type(more[2]) is Name else itemsize

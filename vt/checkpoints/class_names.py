@@ -23,7 +23,10 @@ def check_dataset_meta(meta: Any, path: Path) -> None:
     for names, colours in (('classes', 'palette'), ('CLASSES', 'PALETTE')):
         count = None
         if dataset.get(names) is not None:
-            count = len(check_class_names(dataset[names], f'dataset_meta.{names} of {path}'))
+            source = f'dataset_meta.{names} of {path}'
+            if isinstance(dataset[names], set):
+                raise UserError(f'{source} is a set, which has no order')
+            count = len(check_class_names(dataset[names], source))
         if dataset.get(colours) is not None:
             _check_palette(dataset[colours], f'dataset_meta.{colours} of {path}', count)
 

@@ -61,8 +61,10 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
         UserError: there is no such name; as CheckpointError, the file is damaged or asks for more than weights.
     """
     path = _locate(str(name))
-    if not path.is_file():
-        raise MissingFileError(f'there is no checkpoint {path}: correct load_from, or the path on the command line')
+    if not os.path.isfile(path):  # a name that is too long is an error of Path.is_file
+        raise MissingFileError(
+            f'there is no checkpoint {printable(path)}: correct load_from, or the path on the command line'
+        )
     try:
         loaded = _read_safetensors(path, map_location) if path.suffix == SUFFIX else _read(path, map_location)
         restore_histories(loaded)
@@ -166,7 +168,7 @@ def _names_alone() -> Iterator[None]:
 def _explained(path: Path, error: Exception) -> CheckpointError:
     """What the reader's error means."""
     if isinstance(error, RefusedError):
-        reason = f'{error}, which no weights need and which may run code' if error.names else str(error)
+        reason = f'{error}, which no weights need and which may run code' if error.names else printable(error, 300)
         explained = CheckpointError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, add {FLAG}')
         explained.asks_more = bool(error.names)
     else:
