@@ -218,11 +218,11 @@ LARGE = {
     '150,000 tensors': calls(
         150_000, 'torch._utils._rebuild_tensor_v2', storage(), number(0), numbers(4), numbers(1), b'\x89}'
     ),
-    '150,000 sets': calls(150_000, 'builtins.set', b']'),
+    '150,000 sets': calls(150_000, 'builtins.set'),
     '50,000 arrays': b'(' + array(numbers(1)) + put(50) + calls(50_000, 'numpy.dtype', get(50)) + b't',
     '450,000 lists': b'(' + b']' * 450_000 + b't',
     '900,000 numbers': b'(' + b'G12345678' * 900_000 + b't',
-    'keys of one hash, few': keyed(*(number(PRIME * index) for index in range(1900))),
+    'keys of one hash, few': keyed(*(number(PRIME * index) for index in range(6000))),
     'a text encoded four times': calls(8, '_codecs.encode', text('x' * MEGABYTE), text('latin1')),
     'a text of wide letters': text('\U0001d538' + 'x' * 20 * MEGABYTE),
     'a text many times': b'](' + text('x' * 64) + put(0) + get(0) * 900_000 + b'e',

@@ -16,6 +16,7 @@ from mmengine.logging import HistoryBuffer
 from tool_runner import ROOT
 
 from vt.checkpoints.loading import load_checkpoint, weights_only
+from vt.errors import UserError
 
 GIGABYTE = 10**9
 
@@ -84,7 +85,7 @@ def test_without_the_bounds_it_takes_all(tmp_path):
     archive(tmp_path / 'a.pth', checkpoint(call('builtins.bytearray', number(GIGABYTE))))
     error, _, megabytes = bounded(lambda: torch.load(tmp_path / 'a.pth', weights_only=True))
     assert error is None
-    assert megabytes > 900
+    assert megabytes > 500
 
 
 def test_the_flag_still_trusts(tmp_path):
@@ -153,7 +154,7 @@ def load_changed(path, count, seed):
         archive(path, changed(pickled, chance), **parts)
         try:
             accepted += isinstance(load_checkpoint(path), dict)
-        except ValueError as error:
+        except UserError as error:
             assert '\n' not in str(error), error  # noqa: PT017
     assert 0 < accepted < count
     return accepted

@@ -2,113 +2,37 @@
 
 A pickle is a program. A few bytes of it may ask for all memory, double the work with every step, or claim a tensor that
 is larger than the file. Its instructions are followed once without effect, as PyTorch's weights-only reader will follow
-them: every object is a :class:`Node` that knows its size. Only those calls are admitted that weights need.
+them afterwards.
 """
 
-import math
 import pickletools
 from typing import Any, BinaryIO
-
-import torch
 
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-from .plain import NAMES
+from .calls import CALL, NEEDED, ODD_KEY, Calls, Name, Node, RefusedError, kind_of
 
-MAX_STEPS = 2_000_000  # and one more for each 256 bytes; a tensor takes some 80, each about a microsecond
-MAX_DEPTH = 100
-MAX_SHARING, MAX_TEXT = 32, 4  # how many times as large as the file tensors and texts may be: layers share weights
-SLACK = 16 << 20  # bytes that tensors and texts of a file of any size may take
 LONG = 64  # longer texts are counted in bytes
-# More steps: of a container, a call, a name, and a key that is neither text nor small number; one reads so many parts.
-HELD, CALL, NAMED, ODD_KEY, PARTS = 2, 8, 100, 1000, 16
-
-KINDS = {
-    **dict.fromkeys(('Double', 'Long', 'ComplexFloat'), 8),
-    **dict.fromkeys(('Float', 'Int'), 4),
-    **dict.fromkeys(('Half', 'BFloat16', 'Short'), 2),
-    **dict.fromkeys(('Char', 'Byte', 'Bool'), 1),
-    'ComplexDouble': 16,
-}
-STORAGES = {f'{module}.{kind}Storage': size for module in ('torch', 'torch.cuda') for kind, size in KINDS.items()}
-STORAGES['torch.storage.UntypedStorage'] = 1
-DTYPES = {str(dtype): dtype.itemsize for dtype in vars(torch).values() if isinstance(dtype, torch.dtype)}
-TENSORS = {f'torch._utils._rebuild_tensor{version}' for version in ('', '_v2', '_v3')}
-PARAMETER, ENCODE, ORDERED = 'torch._utils._rebuild_parameter', '_codecs.encode', 'collections.OrderedDict'
-HASHED = {ORDERED: 'dict', 'collections.Counter': 'dict', 'builtins.set': 'object'}
-NEEDED = {*TENSORS, PARAMETER, ENCODE, *HASHED, 'torch.Size', 'torch.device', *NAMES, *STORAGES, *DTYPES}
+HELD, NAMED = 2, 100  # steps of a container, and of a name
 
 CONSTANTS = dict(NONE=None, NEWTRUE=True, NEWFALSE=False)
 ATOMS = {*CONSTANTS, 'BININT', 'BININT1', 'BININT2', 'LONG1', 'BINFLOAT', 'BINUNICODE', 'SHORT_BINSTRING'}
 PUTS, GETS = {'BINPUT', 'LONG_BINPUT'}, {'BINGET', 'LONG_BINGET'}
-# How many objects an instruction takes from the stack into a new container, or into the one below; None: to the mark.
+# How many objects of the stack become a container, or fill the one below them; None for those above the mark.
 MAKES = dict(EMPTY_LIST=0, EMPTY_DICT=0, EMPTY_TUPLE=0, TUPLE1=1, TUPLE2=2, TUPLE3=3, TUPLE=None)
 FILLS = dict(APPEND=1, APPENDS=None, SETITEM=2, SETITEMS=None)
 
 
-class RefusedError(UserError):
-    """A file asks for more than it may; ``names`` are the functions and classes that no weights need."""
-
-    names: tuple[str, ...] = ()
-
-
-class Name(str):
-    """A function or a class that a pickle names."""
-
-    __slots__ = ()
-
-
-class Node:
-    """An object that a pickle makes.
-
-    Attributes:
-        kind: list, tuple, dict, text, bytes, storage, tensor or object.
-        parts: what it holds; of a storage, its bytes and those of an element.
-        depth: how deep the parts lie in each other.
-        size, text: objects and bytes of long texts when it is written out, as often as they are met.
-        is_part: whether another one holds it.
-    """
-
-    __slots__ = ('depth', 'is_part', 'kind', 'parts', 'size', 'text')
-
-    def __init__(self, kind: str, parts: list | tuple = (), text: int = 0) -> None:
-        self.kind, self.parts, self.depth, self.size, self.text, self.is_part = kind, parts, 0, 1, text, False
-        self.count(parts)
-
-    def count(self, parts: list | tuple) -> None:
-        """Add the sizes of new parts."""
-        for part in parts:
-            if type(part) is Node:
-                part.is_part = True
-                self.depth = max(self.depth, part.depth + 1)
-                self.size, self.text = self.size + part.size, self.text + part.text
-            else:
-                self.size += 1
-        if self.depth > MAX_DEPTH:
-            raise RefusedError(f'its objects lie more than {MAX_DEPTH} deep in each other')
-        if self.is_part:  # perhaps of itself
-            raise RefusedError('it fills an object that another one holds')
-
-
-class Scan:
-    """Follows the pickles of one file, one a call.
-
-    Args:
-        size: bytes of the file.
-        records: bytes of the storages by name, as an archive has them; None where they follow the pickles.
-    """
-
-    def __init__(self, size: int, records: dict[str, int] | None = None) -> None:
-        self.size, self.records, self.is_archive = size, records or {}, records is not None
-        self.steps = self.text = self.claimed = 0
+class Scan(Calls):
+    """Follows the pickles of one file, one a call."""
 
     def __call__(self, stream: bytes | BinaryIO) -> None:
         """Follow one pickle, and stop behind it.
 
         Raises:
             RefusedError: it asks for what no weights need, or unfolds to too much.
-            UserError: it is damaged.
+            UserError: it is damaged; other errors may mean that too.
         """
         self.stack, self.marks, self.memo, asked = [], [], {}, set()
         for opcode, argument, _ in pickletools.genops(stream):
@@ -134,19 +58,11 @@ class Scan:
             refused.names = tuple(asked)
             raise refused
 
-    def spend(self, steps: int, text: int = 0) -> None:
-        self.steps, self.text = self.steps + steps, self.text + text
-        if self.steps > MAX_STEPS + self.size // 256:
-            raise RefusedError(f'it has {self.size:,} bytes and takes more than {self.steps - 1:,} steps to read')
-        if self.text > MAX_TEXT * self.size + SLACK:
-            raise RefusedError(f'it has {self.size:,} bytes, and its texts unfold to more than {self.text:,}')
-
     def follow(self, instruction: str) -> None:
         """Do what an instruction does to the objects of the stack."""
         if instruction in MAKES:
-            kind = instruction.removeprefix('EMPTY_').rstrip('123').lower()
             self.spend(HELD)
-            made = Node(kind, self.take(MAKES[instruction]))
+            made = Node(instruction.removeprefix('EMPTY_').rstrip('123').lower(), self.take(MAKES[instruction]))
             self.stack.append(made)
         elif instruction in FILLS:
             self.fill(self.take(FILLS[instruction]), 'list' if instruction.startswith('APPEND') else 'dict')
@@ -164,7 +80,6 @@ class Scan:
             raise RefusedError('it asks for more than tensors, numbers and plain Python (or is damaged)')
 
     def take(self, count: int | None) -> list | tuple:
-        """The topmost objects of the stack, or those above the mark."""
         if count is None:
             parts, self.stack = self.stack, self.marks.pop()
             return parts
@@ -178,36 +93,13 @@ class Scan:
         target = self.stack[-1]
         if kind_of(target) != kind:
             raise UserError(f'it fills what is no {kind}')
-        if kind == 'dict':
-            self.spend_on_keys(parts[::2])
+        for key in parts[::2] if kind == 'dict' else ():
+            # Tuples and long numbers can be chosen so that a dict compares each with all others.
+            if kind_of(key) not in (None, 'text') or (type(key) is int and abs(key) >> 60):
+                self.spend(ODD_KEY * getattr(key, 'size', 1))
         target.parts = target.parts or []
         target.parts += parts
         target.count(parts)
-
-    def spend_on_keys(self, keys: list) -> None:
-        """Tuples and long numbers can be chosen so that a dict compares each with all others."""
-        for key in keys:
-            if (type(key) is Node and key.kind != 'text') or (type(key) is int and abs(key) >> 60):
-                self.spend(ODD_KEY + getattr(key, 'size', 0) // PARTS)
-
-    def call(self, function: Any, arguments: Any) -> Node:
-        if type(function) is not Name or kind_of(arguments) != 'tuple':
-            raise UserError('it calls what is no function')
-        self.spend(CALL + arguments.size // PARTS, arguments.text)
-        name, parts = str(function), arguments.parts
-        if name in TENSORS:
-            return self.tensor(*parts)
-        if name == PARAMETER and kind_of(parts[0]) == 'tensor':
-            return parts[0]
-        if name == ENCODE and parts[1:] == ['latin1']:
-            return Node('bytes', text=getattr(parts[0], 'text', 0) or len(parts[0]))
-        if name in HASHED and [kind_of(part) for part in parts] in ([], ['list'], ['dict']):
-            items = parts[0].parts if parts and parts[0].kind == 'list' else []
-            self.spend_on_keys([pair.parts[0] for pair in items] if name == ORDERED else items)
-            return Node(HASHED[name], parts)
-        if name in (*TENSORS, PARAMETER, ENCODE, *HASHED, *STORAGES, *DTYPES):
-            raise RefusedError(f'it calls {name} as no weights need it')
-        return Node('object', parts)
 
     def build(self, target: Any, state: Any) -> None:
         """Give an object its state; that of a dict of weights are the versions of modules."""
@@ -217,37 +109,3 @@ class Scan:
         self.spend(CALL, getattr(state, 'text', 0))
         target.count([state])
         self.stack.append(target)
-
-    def storage(self, described: Any) -> Node:
-        """A storage that is as long as the file has it."""
-        match getattr(described, 'parts', ()):
-            case ['storage', Name() as name, str(key), _, int(count), *view] if name in STORAGES and not any(view):
-                held = count * STORAGES[name]
-            case _:
-                raise RefusedError('it refers to more than storages')
-        known = self.records.get(key) if self.is_archive else self.records.setdefault(key, held)
-        if known != held or held < 0 or not key.isascii():
-            raise UserError(f'it says that storage {printable(key, 40)} has {held:,} bytes')
-        self.spend(CALL + described.size // PARTS)
-        return Node('storage', (held, STORAGES[name]))
-
-    def tensor(self, storage: Node, offset: int, size: Node, stride: Node, *more: Any) -> Node:
-        """A tensor within its storage; ``more`` is whether it needs a gradient, hooks, and perhaps a data type."""
-        (held, itemsize), numbers = storage.parts, [offset, *size.parts, *stride.parts]
-        if storage.kind != 'storage' or len(numbers) > MAX_DEPTH or {*map(type, numbers)} != {int} or min(numbers) < 0:
-            raise UserError('a tensor of it has an impossible size')
-        if len(more) > 1 and getattr(more[1], 'size', 0) != 1:
-            raise RefusedError('a tensor of it has hooks')
-        itemsize = DTYPES[more[2]] if len(more) > 2 and type(more[2]) is Name else itemsize
-        steps = sum((count - 1) * step for count, step in zip(size.parts, stride.parts, strict=True))
-        needed, claimed = (offset + steps + 1) * itemsize, math.prod(size.parts) * itemsize
-        if claimed and needed > held:
-            raise UserError(f'a tensor of it needs {needed:,} bytes, and its storage has {held:,}')
-        self.claimed += claimed
-        if self.claimed > MAX_SHARING * self.size + SLACK:
-            raise RefusedError(f'it has {self.size:,} bytes and its tensors would take {self.claimed:,} bytes')
-        return Node('tensor')
-
-
-def kind_of(value: Any) -> str | None:
-    return value.kind if type(value) is Node else None

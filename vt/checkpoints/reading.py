@@ -21,7 +21,7 @@ from torch import serialization
 from vt.errors import FileError, MissingFileError, UserError
 from vt.untrusted_text import printable
 
-from .bounds import RefusedError
+from .calls import RefusedError
 from .class_names import check_dataset_meta
 from .plain import NAMES, Conversion, Foreign, restore_histories
 from .tables import check_archive, check_header, check_pickles

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from vt.errors import UserError
 
-from .bounds import RefusedError, Scan
+from .bounds import Scan
+from .calls import RefusedError
 
 MAX_TABLE = 8 << 20  # bytes of an archive's directory and of a safetensors header: some 70,000 tensors
 # How an archive ends: sizes and places of its directory, in 32 bits, and in 64 bits before that.
