@@ -113,7 +113,7 @@ class Calls:
             return Node('bytes', text=getattr(parts[0], 'text', 0) or len(parts[0]))
         if name in DICTS and [kind_of(part) for part in parts] in ([], ['list'], ['dict']):
             self.spend(ODD_KEY * (arguments.size - 1))
-            return Node('dict', parts)
+            return Node('dict', [*parts[0].parts] if parts else ())
         if name in NEEDED and name not in ('torch.Size', 'torch.device', *NAMES):
             raise RefusedError(f'it calls {name} as no weights need it')
         return Node('object', parts)
