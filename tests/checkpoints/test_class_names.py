@@ -76,6 +76,13 @@ def test_meta_is_a_dict(tmp_path):
         load_checkpoint(tmp_path / 'a.pth')
 
 
+@pytest.mark.parametrize('meta', [dict(epoch='1'), dict(iter=torch.ones(1)), dict(cfg=5), dict(cfg=['a = 1'])])
+def test_only_numbers_and_texts_are_published(meta, tmp_path):
+    (name,) = meta
+    with pytest.raises(ValueError, match=rf'meta\.{name} of the checkpoint is .+, not of type'):
+        publish(written(tmp_path / 'a.pth', **meta), tmp_path / 'b.safetensors')
+
+
 def weights_of_the_small_one(path, classes):
     cfg = Config.fromfile(CONFIG)
     sizes = [option.split('=') for option in SMALL_CLASSIFIER if option.startswith('model.')]

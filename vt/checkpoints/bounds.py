@@ -54,8 +54,9 @@ class Scan(Calls):
         root = self.stack.pop()
         self.spend(getattr(root, 'size', 1), getattr(root, 'text', 0))
         if asked:
-            refused = RefusedError(f'it asks for {printable(", ".join(sorted(asked)), 300)}')
-            refused.names = tuple(asked)
+            names, damaged = printable(', '.join(sorted(asked)), 300), '' if self.is_archive else ' (or is damaged)'
+            refused = RefusedError(f'it asks for {names}, which no weights need and which may run code{damaged}')
+            refused.asks_more = self.is_archive
             raise refused
 
     def follow(self, instruction: str) -> None:

@@ -33,9 +33,9 @@ NEEDED = {*TENSORS, PARAMETER, ENCODE, *DICTS, 'torch.Size', 'torch.device', *NA
 
 
 class RefusedError(UserError):
-    """A file asks for more than it may; ``names`` are the functions and classes that no weights need."""
+    """A file asks for more than it may."""
 
-    names: tuple[str, ...] = ()
+    asks_more = False  # it is whole, and names functions or classes that no weights need
 
 
 class Name(str):
@@ -93,10 +93,10 @@ class Calls:
 
     def spend(self, steps: int, text: int = 0) -> None:
         self.steps, self.text = self.steps + steps, self.text + text
-        if self.steps > MAX_STEPS + self.size // 256:
-            raise RefusedError(f'it has {self.size:,} bytes and takes more than {self.steps - 1:,} steps to read')
-        if self.text > MAX_TEXT * self.size + SLACK:
-            raise RefusedError(f'it has {self.size:,} bytes, and its texts unfold to more than {self.text:,}')
+        if self.steps > (most := MAX_STEPS + self.size // 256):
+            raise RefusedError(f'it has {self.size:,} bytes and takes more than {most:,} steps to read')
+        if self.text > (most := MAX_TEXT * self.size + SLACK):
+            raise RefusedError(f'it has {self.size:,} bytes, and its texts unfold to more than {most:,}')
 
     def call(self, function: Any, arguments: Any) -> Node:
         if type(function) is not Name or kind_of(arguments) != 'tuple':

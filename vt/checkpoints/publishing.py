@@ -66,6 +66,11 @@ def _describe(checkpoint: dict, config: str | None, metrics: Path | None) -> dic
     """The header's strings; what is not known is left out."""
     meta = checkpoint.get('meta') or {}
     dataset = meta.get('dataset_meta') or {}
+    for name, kind in dict(epoch=int, iter=int, cfg=str).items():
+        if not isinstance(meta.get(name), (kind, type(None))):
+            raise UserError(
+                f'meta.{name} of the checkpoint is {printable(repr(meta[name]), 80)}, not of type {kind.__name__}'
+            )
     numbers = dict(
         classes=dataset.get('classes'),
         epoch=meta.get('epoch'),

@@ -42,7 +42,7 @@ class CheckpointError(UserError):
     """A file is damaged, or is no checkpoint, or asks for more than weights."""
 
     reason = ''  # without the file's name
-    asks_more = False  # it names functions or classes that no weights need
+    asks_more = False  # it is whole, and names functions or classes that no weights need
 
 
 def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = False) -> dict:
@@ -168,9 +168,9 @@ def _names_alone() -> Iterator[None]:
 def _explained(path: Path, error: Exception) -> CheckpointError:
     """What the reader's error means."""
     if isinstance(error, RefusedError):
-        reason = f'{error}, which no weights need and which may run code' if error.names else printable(error, 300)
+        reason = printable(error, 400)
         explained = CheckpointError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, add {FLAG}')
-        explained.asks_more = bool(error.names)
+        explained.asks_more = error.asks_more
     else:
         reason = printable(error if type(error) is UserError else f'{type(error).__name__}: {error}', 160)
         explained = CheckpointError(f'{path} is damaged or no checkpoint: {reason}')
