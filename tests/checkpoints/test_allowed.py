@@ -5,12 +5,15 @@ import enum
 import inspect
 import itertools
 import os
+import random
 import subprocess
 import sys
+from collections import OrderedDict
 
 import numpy as np
 import pytest
 import torch
+from checkpoints import instructions
 from checkpoints.small_models import build_runner
 from forked_tools import run_forked
 from mmengine.config import ConfigDict
@@ -241,6 +244,49 @@ def test_numbers_of_numpy_and_nested_configs(tmp_path):
     assert equal(loaded, held)  # as it is written
     torch.save(loaded, tmp_path / 'b.pth')  # what was read can be saved and read again
     assert equal(load_checkpoint(tmp_path / 'b.pth'), loaded)
+
+
+@pytest.mark.parametrize('archive', [True, False])
+def test_what_other_files_hold(archive, tmp_path):
+    """Parameters, shared and strided weights, data types, dicts with other keys, what PyTorch's optimizers keep."""
+    weight = torch.arange(24.0).view(2, 3, 4)
+    kinds = [torch.float64, torch.bfloat16, torch.complex64, torch.int8, torch.bool]
+    kinds += [torch.uint16, torch.float8_e4m3fn] if archive else []  # PyTorch reads these from archives alone
+    model = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(model.parameters(), amsgrad=True)
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, [2, 3, 3])
+    held = dict(
+        model=OrderedDict(a=weight, b=weight, c=weight[:, 1:].transpose(0, 2), d=torch.ones(1).expand(50, 50)),
+        parameters=dict(model.named_parameters()),
+        kinds=[torch.ones(3).to(kind) for kind in kinds],
+        empty=[torch.zeros(0), torch.zeros(3, 0), torch.tensor(2.5)],
+        states=[optimizer.state_dict(), schedule.state_dict()],
+        random=[random.getstate(), torch.get_rng_state(), np.random.PCG64(3).state],
+        keys={(0, 1): 'a', 2: 'b', 0.5: 'c', None: 'd', b'e': 'e', 'f': {'g', 'h'}, 7: {1, 2}},
+        texts=['x' * 10**5, b'y' * 10**5, b'', '', 'ä猫'],
+        more=[torch.Size([2, 3]), torch.device('cpu'), torch.float16, 10**30, -1, True],
+    )
+    torch.save(held, tmp_path / 'a.pth', _use_new_zipfile_serialization=archive)
+    loaded = load_checkpoint(tmp_path / 'a.pth')
+    assert equal(loaded['model'], held['model'])
+    assert equal([*loaded['parameters'].values()], [*held['parameters'].values()])
+    for name in ('empty', 'states', 'keys', 'texts', 'more'):
+        assert equal(loaded[name], held[name]), name
+    assert all(map(torch.equal, (kind.float() for kind in loaded['kinds']), (kind.float() for kind in held['kinds'])))
+    assert loaded['random'][2] == held['random'][2]
+    assert loaded['model']['a'].untyped_storage().data_ptr() == loaded['model']['b'].untyped_storage().data_ptr()
+
+
+def test_a_file_of_python_2(tmp_path):
+    """Its texts are short strings of bytes, and its ordered dicts lists of pairs."""
+    tensor = instructions.tensor(more=b'\x89' + instructions.named('collections.OrderedDict') + b'(]tR')
+    tensor = tensor.replace(instructions.text('cpu') + b'K\x04t', b'U\x03cpuK\x04Nt')
+    pairs = b'](](U\x06weight' + tensor + b'ee'
+    content = b'\x80\x02' + instructions.named('collections.OrderedDict') + b'(' + pairs + b'tR.'
+    instructions.legacy(tmp_path / 'a.pth', content)
+    assert load_checkpoint(tmp_path / 'a.pth')['weight'].tolist() == [0.0] * 4
 
 
 def test_what_is_neither_number_nor_text_is_not_written():

@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import sys
 import zipfile
 
 import numpy as np
@@ -65,12 +64,9 @@ def test_nothing_runs(kind, tmp_path, marker):
         ('os.system', r'it asks for \w+\.system, which no weights need and which may run code; if you trust whoever'),
         ('exec', r'it asks for builtins.exec, .+ add --trust-checkpoint'),
         ('numpy array of objects', r'it asks for builtins.exec, .+ add --trust-checkpoint'),
-        ('TorchScript', 'is damaged or no checkpoint: RuntimeError: .+ TorchScript'),
+        ('TorchScript', 'it is a TorchScript program, which runs when it is read; if you trust'),
         ('legacy tar', 'is damaged or no checkpoint: it begins as none$'),
-        (
-            'format before the archive',
-            r'more than tensors, numbers and plain Python \(or is damaged\), .+ add --trust-checkpoint',
-        ),
+        ('format before the archive', r'it asks for builtins.exec, .+ add --trust-checkpoint'),
         ('pickle protocol 5', 'it asks for more than tensors, numbers and plain Python'),
     ],
 )
@@ -129,25 +125,28 @@ def test_a_small_file_can_not_take_all_memory(tmp_path):
 
 
 def test_what_is_met_many_times_is_read_once(tmp_path):
-    """Each list holds the one before twice; written out they are more than any machine could hold."""
+    """Each list holds the one before twice; what would be more than any machine could write out is refused."""
     nested = []
-    for _ in range(100):
+    for level in range(100):
+        if level in (15, 90):
+            torch.save(dict(a=nested), tmp_path / f'{level}.pth')
         nested = [nested, nested]
-    torch.save(dict(a=nested), tmp_path / 'a.pth')
-    first, second = load_checkpoint(tmp_path / 'a.pth')['a']
+    first, second = load_checkpoint(tmp_path / '15.pth')['a']
     assert first is second
+    assert 'takes more than 2,' in refusal(load_checkpoint, tmp_path / '90.pth')
 
 
 def test_deep_nesting_is_one_line(tmp_path):
     nested = []
-    for _ in range(200):
+    for _ in range(90):
         nested = [nested]
     path = tmp_path / 'a.pth'
     torch.save(dict(a=nested), path)
     load_checkpoint(path)
-    opened = sys.getrecursionlimit()
-    path.write_bytes(b'\x80\x02}X\x01\x00\x00\x00a' + b']' * opened + b'a' * (opened - 1) + b's.')
-    refusal(load_checkpoint, path)
+    for _ in range(10):
+        nested = [nested]
+    torch.save(dict(a=nested), path)
+    assert 'its objects lie more than 100 deep in each other' in refusal(load_checkpoint, path)
 
 
 def test_what_a_file_asks_numpy_for_is_not_done(tmp_path):

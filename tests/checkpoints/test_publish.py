@@ -90,7 +90,7 @@ def test_the_metadata_is_printed_and_not_run(tmp_path):
     result = run_forked('publish.py', '--show', path, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith('classes: ["x"]\nformat: pt\n')
-    assert f'config:\nopen({str(marker)!r}, "w")\n?[2Jcleared = 1\n' in result.stdout
+    assert f'config:\nopen({str(marker)!r}, "w")\n\\x1b[2Jcleared = 1\n' in result.stdout
     assert not marker.exists()
 
 

@@ -63,6 +63,17 @@ def test_a_checkpoint_without_weights(held, tmp_path):
         load_weights(Line(), tmp_path / 'a.pth')
 
 
+def test_names_of_tensors_are_printed_as_text(tmp_path):
+    hostile = f'\x1b[2J\n{"x" * 10**6}'
+    for state in (trained().state_dict() | {hostile: torch.ones(1)}, {hostile: torch.ones(1)}):
+        torch.save(state, tmp_path / 'a.pth')
+        for load in (load_weights, lambda model, path: require_some_match(model, {hostile: torch.ones(1)}, str(path))):
+            with pytest.raises(ValueError, match=r'.') as raised:
+                load(Line(), tmp_path / 'a.pth')
+            assert str(raised.value).isprintable()
+            assert len(str(raised.value)) < 500 + len(str(tmp_path))
+
+
 def test_versions_of_modules_are_kept():
     """Modules rename old tensors by them."""
     state = trained().state_dict()

@@ -169,7 +169,7 @@ def enter_weights(model: BaseModel, cfg: Config, checkpoint: str | None) -> None
     own = (loaded.get('meta') or {}).get('dataset_meta') or {}
     for source, brought in ((cfg.get('saved_in'), cfg.get('dataset_meta') or {}), (checkpoint, own)):
         if brought.get('classes'):
-            check_class_names(brought['classes'], f'classes of {source}', number)
+            check_class_names(brought['classes'], f'dataset_meta.classes of {source}', number)
         meta |= brought
     model.cfg, model.dataset_meta = cfg, {key: meta[key] for key in ('classes', 'palette') if meta.get(key)}
 

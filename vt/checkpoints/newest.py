@@ -1,13 +1,16 @@
 """The newest checkpoint of a work directory that training can go on from."""
 
+import os
 from pathlib import Path
 
 from vt.errors import UserError
+from vt.untrusted_text import is_control
 
 from .files import POINTER
 from .reading import CheckpointError, load_checkpoint
 
 NAMES_OF_STATES = ('epoch_*.pth', 'iter_*.pth', 'interrupted*.pth')  # best_*.pth lack the optimizer
+MAX_POINTER = 4096  # characters of last_checkpoint, as of a path
 
 
 def find_damage(path: str | Path) -> str | None:
@@ -50,11 +53,14 @@ def find_newest_checkpoint(folder: str | Path) -> tuple[Path | None, list[tuple[
 def _named_checkpoint(folder: Path) -> Path | None:
     """The file that ``last_checkpoint`` names, whether it is there or not."""
     pointer = folder / POINTER
-    name = pointer.read_text(errors='replace').strip() if pointer.is_file() else ''
-    if not name or '\0' in name:  # as a machine that lost its power may leave it
+    if not pointer.is_file():
+        return None
+    with pointer.open(errors='replace') as file:
+        name = file.read(MAX_POINTER + 1).strip()
+    if not name or len(name) > MAX_POINTER or any(map(is_control, name)):  # as after a loss of power
         return None
     beside = folder / Path(name).name
-    return Path(name) if not beside.is_file() and Path(name).is_file() else beside
+    return Path(name) if not os.path.isfile(beside) and os.path.isfile(name) else beside
 
 
 def _read_iteration(path: Path) -> int | str:

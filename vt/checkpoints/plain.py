@@ -53,7 +53,7 @@ def make_plain(checkpoint: dict) -> set[str]:
     plain = convert(checkpoint)
     checkpoint.clear()
     checkpoint.update(plain)
-    return convert.dropped
+    return {'.'.join(map(str, place)) for place in convert.dropped}
 
 
 def restore_histories(checkpoint: dict) -> None:
@@ -70,24 +70,20 @@ class Conversion:
 
     Attributes:
         dropped: places of what was left out, but for functions and for what a file describes.
-        storages: bytes of the tensors' storages, by address.
     """
 
     def __init__(self) -> None:
-        self.dropped: set[str] = set()
-        self.storages: dict[int, int] = {}
+        self.dropped: set[tuple] = set()
         self._done: dict[int, tuple[Any, Any]] = {}
 
-    def __call__(self, value: Any, place: str = '') -> Any:
-        if isinstance(value, torch.Tensor) and value.layout is torch.strided:
-            self.storages[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
+    def __call__(self, value: Any, place: tuple = ()) -> Any:
         if isinstance(value, torch.Tensor) or type(value) in KEPT:
             return value
         if id(value) not in self._done:  # the first of the two keeps its id from being given again
             self._done[id(value)] = value, self._convert(value, place)
         return self._done[id(value)][1]
 
-    def _convert(self, value: Any, place: str) -> Any:
+    def _convert(self, value: Any, place: tuple) -> Any:
         match value:
             case Foreign():
                 return self(_taken_from(value), place)
@@ -100,19 +96,19 @@ class Conversion:
             case dict():
                 return self._convert_dict(value, place)
             case list() | tuple() | set() | frozenset() | deque():
-                items = [self(item, f'{place}.{index}') for index, item in enumerate(value)]
+                items = [self(item, (*place, index)) for index, item in enumerate(value)]
                 kind = next((kind for kind in (tuple, set) if isinstance(value, kind)), list)
                 return kind(None if item is DROPPED else item for item in items)
             case int() | float() | str() | bytes():  # an enumeration's member, a text of some class
                 return next(kind(value) for kind in (int, float, str, bytes) if isinstance(value, kind))
         if value is not DROPPED and not callable(value):
-            self.dropped.add(place[1:])
+            self.dropped.add(place)
         return DROPPED
 
-    def _convert_dict(self, value: dict, place: str) -> dict:
+    def _convert_dict(self, value: dict, place: tuple) -> dict:
         result = type(value)() if type(value) in (OrderedDict, Counter) else {}
         for key, item in value.items():
-            name, plain = self(key, place), self(item, f'{place}.{key}')
+            name, plain = self(key, place), self(item, (*place, key))
             if name is not DROPPED and plain is not DROPPED:
                 result[name] = plain
         if hasattr(value, '_metadata'):  # versions of a model's modules

@@ -1,6 +1,7 @@
 """Publish a checkpoint: weights alone, as safetensors, with what they are in the file's header."""
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -12,12 +13,14 @@ from torch import Tensor
 
 import vt
 from vt.errors import UserError
+from vt.untrusted_text import check_name, printable
 
 from .files import write_atomically
 from .reading import SUFFIX, content_digits, load_checkpoint
 from .weights import state_of
 
 OWN_PLACES = re.compile(r'^(work_dir|load_from|resume) = .*\n', re.MULTILINE)  # say nothing about the model
+MAX_METRICS = 1 << 20  # bytes
 
 
 def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Path | None = None) -> Path:
@@ -63,6 +66,11 @@ def _describe(checkpoint: dict, config: str | None, metrics: Path | None) -> dic
     """The header's strings; what is not known is left out."""
     meta = checkpoint.get('meta') or {}
     dataset = meta.get('dataset_meta') or {}
+    for name, kind in dict(epoch=int, iter=int, cfg=str).items():
+        if not isinstance(meta.get(name), (kind, type(None))):
+            raise UserError(
+                f'meta.{name} of the checkpoint is {printable(repr(meta[name]), 80)}, not of type {kind.__name__}'
+            )
     numbers = dict(
         classes=dataset.get('classes'),
         epoch=meta.get('epoch'),
@@ -75,12 +83,20 @@ def _describe(checkpoint: dict, config: str | None, metrics: Path | None) -> dic
     return texts | dict(format='pt', vt=vt.__version__, torch=torch.__version__, mmengine=mmengine.__version__)
 
 
-def _read_metrics(path: Path) -> dict[str, float]:
+def _read_metrics(path: Path) -> dict[str, float | list[float]]:
+    advice = 'write it by tools/test.py --out FILE --out-item metrics'
+    if path.is_file() and path.stat().st_size > MAX_METRICS:
+        raise UserError(f'{path} is larger than {MAX_METRICS:,} bytes, and no file of metrics: {advice}')
     try:
-        return dict(json.loads(path.read_bytes()))
-    except (TypeError, ValueError) as error:
-        advice = 'write it by tools/test.py --out FILE --out-item metrics'
-        raise UserError(f'{path} is no JSON file of metrics by name ({error}): {advice}') from error
+        metrics = dict(json.loads(path.read_bytes()))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UserError(f'{path} is no JSON file of metrics by name ({printable(error, 160)}): {advice}') from error
+    for name, value in metrics.items():
+        check_name(name, f'a metric of {path}')
+        values = value if isinstance(value, list) else [value]
+        if not all(type(number) in (int, float) and math.isfinite(number) for number in values):
+            raise UserError(f'{name} in {path} is {printable(repr(value), 80)}, not a number: {advice}')
+    return metrics
 
 
 def read_metadata(path: Path) -> dict[str, str]:
@@ -97,4 +113,4 @@ def show(path: Path) -> None:
     metadata = read_metadata(path)
     for name in sorted(metadata, key=lambda name: (name == 'config', name)):
         text = f'{name}:{chr(10) if chr(10) in metadata[name] else " "}{metadata[name]}'
-        print(''.join(letter if letter.isprintable() or letter in '\n\t' else '?' for letter in text))
+        print('\n'.join(map(printable, text.split('\n'))))

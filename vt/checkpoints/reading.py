@@ -4,11 +4,8 @@ import contextlib
 import hashlib
 import json
 import os
-import pickle
 import re
-import textwrap
 import warnings
-import zipfile
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -22,8 +19,12 @@ from safetensors import safe_open
 from torch import serialization
 
 from vt.errors import FileError, MissingFileError, UserError
+from vt.untrusted_text import printable
 
+from .calls import RefusedError
+from .class_names import check_dataset_meta
 from .plain import NAMES, Conversion, Foreign, restore_histories
+from .tables import check_archive, check_header, check_pickles
 
 FLAG = '--trust-checkpoint'
 ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # how files of torch.save begin, now and before PyTorch 1.6
@@ -41,7 +42,7 @@ class CheckpointError(UserError):
     """A file is damaged, or is no checkpoint, or asks for more than weights."""
 
     reason = ''  # without the file's name
-    asks_more = False  # it is whole, and asks for more than tensors, numbers and plain Python
+    asks_more = False  # it is whole, and names functions or classes that no weights need
 
 
 def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = False) -> dict:
@@ -60,8 +61,10 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
         UserError: there is no such name; as CheckpointError, the file is damaged or asks for more than weights.
     """
     path = _locate(str(name))
-    if not path.is_file():
-        raise MissingFileError(f'there is no checkpoint {path}: correct load_from, or the path on the command line')
+    if not os.path.isfile(path):  # a name that is too long is an error of Path.is_file
+        raise MissingFileError(
+            f'there is no checkpoint {printable(path)}: correct load_from, or the path on the command line'
+        )
     try:
         loaded = _read_safetensors(path, map_location) if path.suffix == SUFFIX else _read(path, map_location)
         restore_histories(loaded)
@@ -69,6 +72,8 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
         raise FileError(f'{path} could not be read ({error.strerror or error})') from error
     except Exception as error:  # damage leads anywhere
         raise _explained(path, error) from error
+    if not is_trusted.get():
+        check_dataset_meta(loaded.get('meta'), path)
     if str(name).startswith('mmcls://'):  # of a whole classifier; who names it wants its backbone
         state = loaded.get('state_dict', loaded)
         return dict(state_dict={key[9:]: state[key] for key in state if key.startswith('backbone.')})
@@ -116,48 +121,36 @@ def _read_safetensors(path: Path, map_location: Any) -> dict:
     named = NAMED_DIGITS.search(path.name)
     if named and named[1] != (digits := content_digits(path.read_bytes())):
         raise UserError(f'its content has the digits {digits}, its name others: it was changed')
+    check_header(path)
     device = map_location if isinstance(map_location, (str, torch.device)) else 'cpu'
     with safe_open(path, 'pt') as file:
         state = OrderedDict((name, file.get_tensor(name).to(device)) for name in sorted(file.keys()))
         metadata = file.metadata() or {}
-    ours = 'vt' in metadata and 'classes' in metadata
-    return dict(state_dict=state, meta=dict(dataset_meta=dict(classes=json.loads(metadata['classes']))) if ours else {})
+    try:
+        classes = json.loads(metadata['classes']) if 'vt' in metadata and 'classes' in metadata else None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f'the names of classes in its header are no JSON ({error})') from error
+    return dict(state_dict=state, meta={} if classes is None else dict(dataset_meta=dict(classes=classes)))
 
 
 def _read(path: Path, map_location: Any) -> dict:
     with path.open('rb') as file:
         begin = file.read(len(ARCHIVE))
     if begin == ARCHIVE:
-        _require_whole(path)
+        check_archive(path, is_trusted.get())
     elif not begin.startswith(PICKLE) and not is_trusted.get():
         raise UserError('it begins as none' if begin else 'it is empty')
+    elif not is_trusted.get():
+        check_pickles(path)
     if is_trusted.get():
         loaded = torch.load(path, map_location=map_location, weights_only=False)
     else:
         with _names_alone(), warnings.catch_warnings():
             warnings.simplefilter('ignore')  # about protocols and kinds of archives
-            convert = Conversion()
-            loaded = convert(torch.load(path, map_location=map_location, weights_only=True))
-        size, needed = path.stat().st_size, sum(convert.storages.values())
-        if needed > size:  # a tensor may claim to be larger than its data
-            raise UserError(f'it has {size:,} bytes and asks for {needed:,} bytes of memory')
+            loaded = Conversion()(torch.load(path, map_location=map_location, weights_only=True))
     if not isinstance(loaded, dict):
         raise UserError(f'it holds a {type(loaded).__name__}, where a dict of weights is needed')
     return loaded
-
-
-def _require_whole(path: Path) -> None:
-    """Compare an archive with its checksums; refuse what unfolds to more than the file has, as none of PyTorch does."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size, unfolded = path.stat().st_size, sum(part.file_size for part in archive.infolist())
-            if unfolded > size and not is_trusted.get():
-                raise UserError(f'it has {size:,} bytes and unfolds to {unfolded:,} bytes of memory')
-            damaged = archive.testzip()
-    except zipfile.BadZipFile as error:
-        raise UserError(f'it is cut off or changed ({error})') from error
-    if damaged:
-        raise UserError(f'its part {damaged} differs from its checksum')
 
 
 @contextlib.contextmanager
@@ -173,22 +166,13 @@ def _names_alone() -> Iterator[None]:
 
 
 def _explained(path: Path, error: Exception) -> CheckpointError:
-    """What the reader's error means; without an archive's checksums a refusal may be damage."""
-    names: list[str] = []
-    if isinstance(error, pickle.UnpicklingError) and not is_trusted.get():
-        with _names_alone(), contextlib.suppress(Exception):  # no archive
-            names = sorted(serialization.get_unsafe_globals_in_checkpoint(path))
-        asked = _one_line(', '.join(names), 300) or 'more than tensors, numbers and plain Python (or is damaged)'
-        reason = f'it asks for {asked}, which no weights need and which may run code'
+    """What the reader's error means."""
+    if isinstance(error, RefusedError):
+        reason = printable(error, 400)
         explained = CheckpointError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, add {FLAG}')
+        explained.asks_more = error.asks_more
     else:
-        reason = _one_line(str(error) if type(error) is UserError else f'{type(error).__name__}: {error}', 160)
+        reason = printable(error if type(error) is UserError else f'{type(error).__name__}: {error}', 160)
         explained = CheckpointError(f'{path} is damaged or no checkpoint: {reason}')
-    explained.reason, explained.asks_more = reason, bool(names)
+    explained.reason = reason
     return explained
-
-
-def _one_line(text: str, width: int) -> str:
-    """Text of a stranger in one line, without what a terminal would obey."""
-    printable = ''.join(letter if letter.isprintable() else ' ' for letter in text)
-    return textwrap.shorten(printable, width, placeholder=' …')

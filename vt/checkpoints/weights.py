@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from vt.errors import UserError
 from vt.registry import HOOKS
+from vt.untrusted_text import printable
 
 from .reading import load_checkpoint
 
@@ -46,12 +47,12 @@ def load_weights(
     except RuntimeError as error:
         shapes = [(key, tuple(state[key].shape), tuple(own[key].shape)) for key in own if key in state]
         differing = [f'{key} is {theirs}, the model needs {ours}' for key, theirs, ours in shapes if theirs != ours]
-        reason = f'{differing[0]}, and {len(differing) - 1} more differ' if differing else error
+        reason = f'{differing[0]}, and {len(differing) - 1} more differ' if differing else printable(error, 300)
         raise UserError(f"{name} is not {owner}'s: {reason}; {remedy}") from error
     missing = [key for key in missing if not key.endswith('num_batches_tracked')]
     for difference, names in (('lacks', missing), ('also holds', unexpected)):
         if names:
-            reason = f'of {len(own)} tensors it {difference} {min(names)} and {len(names) - 1} more'
+            reason = f'of {len(own)} tensors it {difference} {printable(min(names), 120)} and {len(names) - 1} more'
             raise UserError(f"{name} is not {owner}'s: {reason}; {remedy}")
 
 
@@ -59,7 +60,7 @@ def require_some_match(model: nn.Module, state: dict[str, Tensor], name: str) ->
     """Raise a UserError unless a tensor has the name and the shape of one of the model's; ``name`` is the file's."""
     own = unwrap(model).state_dict()
     if not any(own[tensor].shape == state[tensor].shape for tensor in own.keys() & state.keys()):
-        first = f"its first is {min(state, default=None)}, the model's {min(own, default=None)}"
+        first = f"its first is {printable(min(state, default=None), 120)}, the model's {min(own, default=None)}"
         raise UserError(f'{name} holds none of the {len(own)} tensors of the model: {first}; give a checkpoint of it')
 
 

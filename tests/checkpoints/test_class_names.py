@@ -1,0 +1,137 @@
+"""What a checkpoint says of its data set is checked once, when it is read: in one line that names the place."""
+
+import json
+
+import pytest
+import torch
+from forked_tools import run_forked
+from mmengine.config import Config
+from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
+
+from vt.apis import get_model
+from vt.checkpoints.loading import load_checkpoint
+from vt.checkpoints.publishing import publish
+
+CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
+COLOURS = [[0, 0, 0], [1, 2, 255]]
+CLEARS = 'cat\x1b[2J'
+
+
+def written(path, **meta):
+    torch.save(dict(state_dict=dict(weight=torch.zeros(2)), meta=meta), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    'meta',
+    [
+        {},
+        dict(dataset_meta=None),
+        dict(dataset_meta={}),
+        dict(dataset_meta=dict(classes=None, palette=None)),
+        dict(dataset_meta=dict(classes=('a', 'b'), palette=COLOURS)),
+        dict(dataset_meta=dict(CLASSES=['a', 'b'], PALETTE=tuple(map(tuple, COLOURS)), seg_map_suffix='.png')),
+        dict(dataset_meta=dict(classes=['ä', '猫 (cat)'], palette=[], reduce_zero_label=False, label_map={0: 1})),
+    ],
+)
+def test_what_data_sets_say_is_kept(meta, tmp_path):
+    assert load_checkpoint(written(tmp_path / 'a.pth', **meta)).get('meta') == meta
+
+
+@pytest.mark.parametrize(
+    ('dataset_meta', 'message'),
+    [
+        (5, 'dataset_meta of {} is 5, where a dict is needed'),
+        (['a', 'b'], r"dataset_meta of {} is \['a', 'b'\], where a dict"),
+        (dict(classes=5), 'dataset_meta.classes of {} is 5, not a list of names'),
+        (dict(classes='cat'), "dataset_meta.classes of {} is 'cat', not a list of names"),
+        (dict(classes=dict(a=1)), "dataset_meta.classes of {} is {{'a': 1}}, not a list of names"),
+        (dict(classes={'a', 'b'}), 'dataset_meta.classes of {} is a set, which has no order'),
+        (dict(classes=['a', 5]), 'name 1 of dataset_meta.classes of {} is 5, not a text'),
+        (dict(classes=['a', '']), "name 1 of dataset_meta.classes of {} is '', not a text"),
+        (dict(classes=[CLEARS]), r'name 0 of dataset_meta.classes of {} holds control characters: cat\\x1b\[2J$'),
+        (dict(CLASSES=[CLEARS]), 'name 0 of dataset_meta.CLASSES of {} holds control characters'),
+        (dict(classes=['x' * 10**6]), 'name 0 of dataset_meta.classes of {} has 1,000,000 characters'),
+        (dict(classes=['x'] * 100_001), 'dataset_meta.classes of {} holds 100,001 names of classes; at most'),
+        (dict(classes=torch.zeros(5)), 'dataset_meta.classes of {} is tensor'),
+        (dict(classes=['a', 'b'], palette=COLOURS[:1]), 'dataset_meta.palette of {} holds 1 colours for 2 classes'),
+        (dict(classes=['a'], palette=COLOURS), 'dataset_meta.palette of {} holds 2 colours for 1 classes'),
+        (dict(palette=[[0, 0, 256]]), r'colour 0 of dataset_meta.palette of {} is \[0, 0, 256\], not three'),
+        (dict(palette=[[0, 0, 0.5]]), r'colour 0 of dataset_meta.palette of {} is \[0, 0, 0.5\], not three'),
+        (dict(PALETTE=['red']), "colour 0 of dataset_meta.PALETTE of {} is 'red', not three"),
+        (dict(palette=5), 'dataset_meta.palette of {} is 5, not a list of colours'),
+    ],
+)
+def test_what_can_not_be_used_is_named(dataset_meta, message, tmp_path):
+    path = written(tmp_path / 'a.pth', dataset_meta=dataset_meta)
+    with pytest.raises(ValueError, match=message.format('.*a.pth')) as raised:
+        load_checkpoint(path)
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) < 300 + len(str(path))
+
+
+def test_meta_is_a_dict(tmp_path):
+    torch.save(dict(state_dict=dict(weight=torch.zeros(2)), meta=[1]), tmp_path / 'a.pth')
+    with pytest.raises(ValueError, match=r'meta of \S+a\.pth is \[1\], where a dict is needed'):
+        load_checkpoint(tmp_path / 'a.pth')
+
+
+@pytest.mark.parametrize('meta', [dict(epoch='1'), dict(iter=torch.ones(1)), dict(cfg=5), dict(cfg=['a = 1'])])
+def test_only_numbers_and_texts_are_published(meta, tmp_path):
+    (name,) = meta
+    with pytest.raises(ValueError, match=rf'meta\.{name} of the checkpoint is .+, not of type'):
+        publish(written(tmp_path / 'a.pth', **meta), tmp_path / 'b.safetensors')
+
+
+def weights_of_the_small_one(path, classes):
+    cfg = Config.fromfile(CONFIG)
+    sizes = [option.split('=') for option in SMALL_CLASSIFIER if option.startswith('model.')]
+    cfg.merge_from_dict({name: int(size) for name, size in sizes})
+    model = get_model(cfg)
+    torch.save(dict(state_dict=model.state_dict(), meta=dict(dataset_meta=dict(classes=classes))), path)
+    return cfg
+
+
+def test_a_model_needs_as_many_names_as_it_has_classes(tmp_path):
+    names = [f'number {index}' for index in range(10)]
+    cfg = weights_of_the_small_one(tmp_path / 'a.pth', names)
+    assert get_model(cfg, str(tmp_path / 'a.pth')).dataset_meta['classes'] == names
+    for wrong in (names[:3], [*names, 'more']):
+        cfg = weights_of_the_small_one(tmp_path / 'a.pth', wrong)
+        with pytest.raises(ValueError, match=rf'a\.pth holds {len(wrong)} names of classes, the model has 10 classes'):
+            get_model(cfg, str(tmp_path / 'a.pth'))
+
+
+def test_tools_end_in_one_line(tmp_path):
+    written(tmp_path / 'a.pth', dataset_meta=dict(classes=[CLEARS]))
+    message = r'name 0 of dataset_meta.classes of a.pth holds control characters: cat\x1b[2J'
+    assert_one_line(run_forked('publish.py', 'a.pth', 'b.safetensors', cwd=tmp_path), message)
+    assert_one_line(run_forked('test.py', CONFIG, 'a.pth', cwd=tmp_path), message)
+    assert not (tmp_path / 'b.safetensors').exists()
+
+
+@pytest.mark.parametrize(
+    ('content', 'message'),
+    [
+        (b'[' * 10**5, 'is no JSON file of metrics by name'),
+        (b'{"a": ' * 10**5, 'is no JSON file of metrics by name'),
+        (b'{"a": NaN}', 'a in .+ is nan, not a number'),
+        (b'{"a": 1e999}', 'a in .+ is inf, not a number'),
+        (b'{"a": [1.5, null]}', r'a in .+ is \[1.5, None\], not a number'),
+        (b'{"a": {"b": 1}}', 'a in .+ not a number'),
+        (b'{"a": true}', 'a in .+ is True, not a number'),
+        (b'{"a\\u001b[2J": 1}', r'a metric of .+ holds control characters: a\\x1b'),
+        (b'{"a": 1' + b'0' * 10**4 + b'}', 'is no JSON file of metrics by name'),
+        (b'{"a": 1}' + b' ' * 2**20, 'is larger than 1,048,576 bytes'),
+        (b'"text"', 'is no JSON file of metrics by name'),
+        (b'\xff\xfe', 'is no JSON file of metrics by name'),
+    ],
+)
+def test_metrics_are_numbers_by_name(content, message, tmp_path):
+    checkpoint = written(tmp_path / 'a.pth')
+    (tmp_path / 'metrics.json').write_bytes(content)
+    with pytest.raises(ValueError, match=message) as raised:
+        publish(checkpoint, tmp_path / 'b.safetensors', metrics=tmp_path / 'metrics.json')
+    assert str(raised.value).isprintable()
+    (tmp_path / 'metrics.json').write_text(json.dumps({'accuracy/top1': 97.5, 'per class': [1, 2.5]}))
+    publish(checkpoint, tmp_path / 'b.safetensors', metrics=tmp_path / 'metrics.json')

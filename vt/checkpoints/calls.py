@@ -1,0 +1,147 @@
+"""What a pickle may call, and how large its objects may be: so much as weights need.
+
+Calls are not made: each is compared with its arguments, and gives a :class:`Node`, which knows the size of an object.
+"""
+
+import math
+from typing import Any
+
+import torch
+
+from vt.errors import UserError
+from vt.untrusted_text import printable
+
+from .plain import NAMES
+
+MAX_STEPS = 2_000_000  # and one more for each 256 bytes; a tensor takes some 80, each about a microsecond
+MAX_DEPTH = 100
+MAX_SHARING, MAX_TEXT = 32, 4  # how many times as large as the file tensors and texts may be: layers share weights
+SLACK = 16 << 20  # bytes that tensors and texts of a file of any size may take
+LONG = 64  # longer texts are counted in bytes
+# Steps of a call, and of a key that is neither text nor small number; parts that a call reads in one.
+CALL, ODD_KEY, PARTS = 8, 300, 16
+
+KINDS = dict(Double=8, Float=4, Half=2, BFloat16=2, Long=8, Int=4, Short=2, Char=1, Byte=1, Bool=1)
+KINDS |= dict(ComplexFloat=8, ComplexDouble=16)
+STORAGES = {f'{module}.{kind}Storage': size for module in ('torch', 'torch.cuda') for kind, size in KINDS.items()}
+STORAGES['torch.storage.UntypedStorage'] = 1
+DTYPES = {str(dtype): dtype.itemsize for dtype in vars(torch).values() if isinstance(dtype, torch.dtype)}
+TENSORS = {f'torch._utils._rebuild_tensor{version}' for version in ('', '_v2', '_v3')}
+PARAMETER, ENCODE = 'torch._utils._rebuild_parameter', '_codecs.encode'
+DICTS = {'collections.OrderedDict', 'collections.Counter', 'builtins.set'}
+NEEDED = {*TENSORS, PARAMETER, ENCODE, *DICTS, 'torch.Size', 'torch.device', *NAMES, *STORAGES, *DTYPES}
+
+
+class RefusedError(UserError):
+    """A file asks for more than it may."""
+
+    asks_more = False  # it is whole, and names functions or classes that no weights need
+
+
+class Name(str):
+    """A function or a class that a pickle names."""
+
+    __slots__ = ()
+
+
+class Node:
+    """An object that a pickle makes.
+
+    Attributes:
+        kind: list, tuple, dict, text, tensor, storage, bytes, or object for all else.
+        parts: what it holds; of a storage, its bytes and those of an element.
+        depth: how deep the parts lie in each other.
+        size, text: objects and bytes of long texts when it is written out, as often as they are met.
+        is_part: whether another one holds it.
+    """
+
+    __slots__ = ('depth', 'is_part', 'kind', 'parts', 'size', 'text')
+
+    def __init__(self, kind: str, parts: list | tuple = (), text: int = 0) -> None:
+        self.kind, self.parts, self.depth, self.size, self.text, self.is_part = kind, parts, 0, 1, text, False
+        self.count(parts)
+
+    def count(self, parts: list | tuple) -> None:
+        """Add the sizes of new parts."""
+        for part in parts:
+            if type(part) is Node:
+                part.is_part, self.depth = True, max(self.depth, part.depth + 1)
+                self.size, self.text = self.size + part.size, self.text + part.text
+            else:
+                self.size += 1
+        if self.depth > MAX_DEPTH:
+            raise RefusedError(f'its objects lie more than {MAX_DEPTH} deep in each other')
+        if self.is_part:  # perhaps of itself
+            raise RefusedError('it fills an object that another one holds')
+
+
+def kind_of(value: Any) -> str | None:
+    return value.kind if type(value) is Node else None
+
+
+class Calls:
+    """The calls of one file, and what its objects take so far.
+
+    Args:
+        size: bytes of the file.
+        records: bytes of the storages by name, as an archive has them; None where they follow the pickles.
+    """
+
+    def __init__(self, size: int, records: dict[str, int] | None = None) -> None:
+        self.size, self.records, self.is_archive = size, records or {}, records is not None
+        self.steps = self.text = self.claimed = 0
+
+    def spend(self, steps: int, text: int = 0) -> None:
+        self.steps, self.text = self.steps + steps, self.text + text
+        if self.steps > (most := MAX_STEPS + self.size // 256):
+            raise RefusedError(f'it has {self.size:,} bytes and takes more than {most:,} steps to read')
+        if self.text > (most := MAX_TEXT * self.size + SLACK):
+            raise RefusedError(f'it has {self.size:,} bytes, and its texts unfold to more than {most:,}')
+
+    def call(self, function: Any, arguments: Any) -> Node:
+        if type(function) is not Name or kind_of(arguments) != 'tuple':
+            raise UserError('it calls what is no function')
+        self.spend(CALL + arguments.size // PARTS, arguments.text)
+        name, parts = str(function), arguments.parts
+        hooks = parts[5:6] if name in TENSORS else parts[2:]
+        is_bare = all(getattr(hook, 'size', 0) == 1 for hook in hooks)
+        if name in TENSORS and is_bare:
+            return self.tensor(*parts)
+        if name == PARAMETER and is_bare and kind_of(parts[0]) == 'tensor':
+            return parts[0]
+        if name == ENCODE and parts[1:] == ['latin1']:
+            return Node('bytes', text=getattr(parts[0], 'text', 0) or len(parts[0]))
+        if name in DICTS and [kind_of(part) for part in parts] in ([], ['list'], ['dict']):
+            self.spend(ODD_KEY * (arguments.size - 1))
+            return Node('dict', [*parts[0].parts] if parts else ())
+        if name in NEEDED and name not in ('torch.Size', 'torch.device', *NAMES):
+            raise RefusedError(f'it calls {name} as no weights need it')
+        return Node('object', parts)
+
+    def storage(self, described: Any) -> Node:
+        """A storage, if it is as long as the archive has it."""
+        match getattr(described, 'parts', ()):
+            case ['storage', Name() as name, str(key), _, int(count), *view] if name in STORAGES and not any(view):
+                held = count * STORAGES[name]
+            case _:
+                raise RefusedError('it refers to more than storages')
+        known = self.records.get(key) if self.is_archive else self.records.setdefault(key, held)
+        if known != held or held < 0 or not key.isascii():
+            raise UserError(f'it says that storage {printable(key, 40)} has {held:,} bytes')
+        self.spend(CALL)
+        return Node('storage', (held, STORAGES[name]))
+
+    def tensor(self, storage: Node, offset: int, size: Node, stride: Node, *more: Any) -> Node:
+        """A tensor, if it lies within its storage; ``more`` is a gradient's need, hooks, and perhaps a data type."""
+        (held, itemsize), numbers = storage.parts, [offset, *size.parts, *stride.parts]
+        if storage.kind != 'storage' or len(numbers) > MAX_DEPTH or {*map(type, numbers)} != {int} or min(numbers) < 0:
+            raise UserError('a tensor of it has an impossible size')
+        itemsize = DTYPES[more[2]] if len(more) > 2 and type(more[2]) is Name else itemsize
+        steps = sum((count - 1) * step for count, step in zip(size.parts, stride.parts, strict=True))
+        needed, claimed = (offset + steps + 1) * itemsize, math.prod(size.parts) * itemsize
+        if claimed and needed > held:
+            raise UserError(f'a tensor of it needs {needed:,} bytes, and its storage has {held:,}')
+        self.claimed += claimed
+        if self.claimed > MAX_SHARING * self.size + SLACK:
+            raise RefusedError(f'it has {self.size:,} bytes and its tensors would take {self.claimed:,} bytes')
+        return Node('tensor')
