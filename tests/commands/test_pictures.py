@@ -14,7 +14,7 @@ from vt.analysis.attention.model_and_images import prepare_model
 from vt.analysis.attention.token_figure import look, name_tokenizer
 from vt.analysis.pictures import Pictures
 from vt.engine.launch import build_model
-from vt.engine.picture_hooks import place_of, reads_bgr
+from vt.engine.picture_hooks import places_of, reads_bgr
 
 DIGITS = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 SCENES = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
@@ -188,7 +188,13 @@ def test_a_picture_stays_below_its_folder(path, prefix, place):
     class Pictures:
         data_prefix = dict(img_path=prefix)
 
-    assert str(place_of(path, Pictures())) == place
+        def __len__(self):
+            return 1
+
+        def get_data_info(self, index):
+            return dict(img_path=path)
+
+    assert {path: str(place) for path, place in places_of(Pictures()).items()} == {path: place}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from mmseg.apis import MMSegInferencer
 from mmseg.visualization import SegLocalVisualizer
 from torch import nn
 
+from vt.picture_bounds import check_scores
+
 from .inferencers import SampleInferencer, given
 from .model_zoo import Source, enter_weights, in_scope
 
@@ -50,6 +52,16 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
 
     def _load_weights_to_model(self, model: nn.Module, checkpoint: dict | None, cfg: Config) -> None:
         enter_weights(model, cfg, self.checkpoint)
+
+    def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
+        """Predictions of a batch.
+
+        Raises:
+            UserError: the scores of a picture would take many gigabytes: it is too large.
+        """
+        for sample in inputs['data_samples']:
+            check_scores(sample.ori_shape, len(self.classes), sample.get('img_path') or 'the image')
+        return super().forward(inputs, **options)
 
     def describe(self, prediction: BaseDataElement) -> dict[str, Any]:
         """The sides of a picture, and the share of each class that it shows as ``predictions``, largest first."""
