@@ -13,6 +13,7 @@ MAX_PIXELS = 64_000_000  # of a picture, or of a frame
 MAX_RATIO = 100  # of the longer side to the shorter one: enlarged to a shorter side of 800 it has MAX_PIXELS
 MAX_BYTES = 8 * MAX_PIXELS  # of a file: four channels of 16 bits, not compressed
 MAX_SCORES = 2_000_000_000  # of a segmentor, one a pixel and class: 8 GB, 150 classes at 13 million pixels
+MAX_DRAWN = 16_000_000  # pixels of a picture that is drawn upon; Matplotlib takes 120 bytes for each
 MAX_CLIP_PIXELS = 1_000_000_000  # of the frames of one sample: 3 GB
 
 
@@ -67,6 +68,12 @@ def check_scores(size: tuple[int, int], num_classes: int, name: str) -> None:
     if math.prod(size) * num_classes > MAX_SCORES:
         most = MAX_SCORES // num_classes / 10**6
         raise UserError(f'{name} has {size[0]}x{size[1]} pixels: {num_classes} classes take at most {most:.0f} million')
+
+
+def drawn_size(size: tuple[int, int]) -> tuple[int, int]:
+    """Height and width at which a picture is drawn upon: its own, or smaller ones of the same ratio."""
+    scale = min(1, math.sqrt(MAX_DRAWN / math.prod(size)))
+    return tuple(max(1, int(scale * side)) for side in size)
 
 
 def _too_large(height: int, width: int) -> str | None:

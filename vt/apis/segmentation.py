@@ -8,12 +8,14 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.model import BaseModel
-from mmengine.structures import BaseDataElement
+from mmengine.structures import BaseDataElement, PixelData
 from mmseg.apis import MMSegInferencer
+from mmseg.structures import SegDataSample
 from mmseg.visualization import SegLocalVisualizer
 from torch import nn
+from torch.nn.functional import interpolate
 
-from vt.picture_bounds import check_scores
+from vt.picture_bounds import check_scores, drawn_size
 
 from .inferencers import SampleInferencer, given
 from .model_zoo import Source, enter_weights, in_scope
@@ -76,12 +78,15 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
         return dict(height=labels.shape[-2], width=labels.shape[-1], predictions=found)
 
     def draw(self, pixels: np.ndarray, prediction: BaseDataElement) -> np.ndarray:
-        """An image, RGB, with its segments laid over it, and their names."""
+        """An image, RGB, with its segments laid over it, and their names; a large one is made smaller."""
         visualizer: SegLocalVisualizer = self.visualizer
         meta = self.model.dataset_meta
         visualizer.set_dataset_meta(meta['classes'], meta['palette'])
-        pixels = mmcv.imresize(pixels, prediction.pred_sem_seg.shape[::-1])
-        visualizer.add_datasample('prediction', pixels, prediction, draw_gt=False)
+        labels = prediction.pred_sem_seg.data  # 1, H, W
+        size = drawn_size(labels.shape[1:])
+        labels = interpolate(labels[None].float(), size, mode='nearest-exact')[0].long()
+        shown = SegDataSample(pred_sem_seg=PixelData(data=labels))
+        visualizer.add_datasample('prediction', mmcv.imresize(pixels, size[::-1]), shown, draw_gt=False)
         return visualizer.get_image()
 
 
