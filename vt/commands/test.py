@@ -1,6 +1,7 @@
 """Test a checkpoint, as ``tools/test.py`` asks."""
 
 import argparse
+import os
 from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +16,7 @@ from vt.analysis.data_quality.data_check import check_data
 from vt.analysis.speed.inference_cost import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
 from vt.engine.config_files import leaves, require_file
+from vt.engine.errors import files_of
 from vt.engine.launch import build_runner, is_segmentation
 from vt.errors import UserError
 
@@ -36,6 +38,8 @@ def test(args: argparse.Namespace) -> None:
         runner.test_evaluator.metrics.clear()
     if args.out and args.out_item != 'metrics' and not is_segmentation(cfg):
         runner.test_evaluator.metrics.append(DumpResults(out_file_path=args.out))
+    if args.out and args.out_item != 'metrics' and is_segmentation(cfg):
+        check_maps(runner.test_dataloader.dataset, args.out)
     metrics = runner.test()
     if not is_main_process():
         return
@@ -91,6 +95,26 @@ def direct_predictions(cfg: Config, out: str) -> None:
         raise UserError(f'--out {out}: predicted maps are written as PNG into a directory; give its name')
     else:
         cfg.test_evaluator.output_dir = out
+
+
+def check_maps(dataset: Dataset, out: str) -> None:
+    """Refuse predicted maps that would be one file, since MMSegmentation names them by the images' names alone.
+
+    Raises:
+        UserError: two images, in two folders or of two suffixes, have one name; a map would take the place of a file.
+    """
+    if not hasattr(dataset, 'get_data_info'):
+        return
+    files = [files_of(dataset, index) for index in range(len(dataset))]
+    read = {os.path.realpath(file) for each in files for file in each}
+    owners: dict[str, str] = {}
+    for image in (each[0] for each in files if each):
+        path = Path(out, f'{Path(image).stem}.png')
+        if owners.setdefault(path.name.casefold(), image) != image:
+            other = owners[path.name.casefold()]
+            raise UserError(f'the maps of {other} and {image} would both be {path}: rename one, or take --show-dir')
+        if os.path.realpath(path) in read:
+            raise UserError(f'{path} is read, and would be written over: give another folder for the maps')
 
 
 def use_tta(cfg: Config) -> None:
