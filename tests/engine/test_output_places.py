@@ -7,6 +7,7 @@ import pytest
 from vt.engine.output_places import distinct_places
 
 LONG = 'x' * 251
+TWICE = ['a.jpg.png', 'a.jpg', 'a.jpg-2.png', 'a.jpg-2']
 
 
 @pytest.mark.parametrize(
@@ -14,7 +15,7 @@ LONG = 'x' * 251
     [
         (['a.jpg', 'a.png', 'b/a.jpg'], ['a.jpg.png', 'a.png', 'b/a.jpg.png']),
         (['a.jpg', 'a.jpg.png'], ['a.jpg.png', 'a.jpg-2.png']),
-        (['a.jpg.png', 'a.jpg', 'a.jpg-2.png', 'a.jpg-2'], ['a.jpg.png', 'a.jpg-2.png', 'a.jpg-2-2.png', 'a.jpg-2-3.png']),
+        (TWICE, ['a.jpg.png', *(f'a.jpg-2{end}.png' for end in ('', '-2', '-3'))]),
         (['A.png', 'a.png', 'B/a.png', 'b/A.png'], ['A.png', 'a-2.png', 'B/a.png', 'b/A-2.png']),
         (['é.png', 'e\u0301.png'], ['é.png', 'e\u0301-2.png']),
         (['../../x/a.png', '/x/a.png', 'x/a.png'], ['x/a.png', 'x/a-2.png', 'x/a-3.png']),
