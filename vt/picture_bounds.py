@@ -53,7 +53,7 @@ def check_frames(size: tuple[int, int], number: int = 1) -> None:
         FileError: they are too large, or too many; who calls names the file.
     """
     if problem := _too_large(*size):
-        raise FileError(f'{problem} in a frame')
+        raise FileError(f'a frame {problem}')
     if number * math.prod(size) > MAX_CLIP_PIXELS:
         limit = f'{MAX_CLIP_PIXELS // 10**6:,} million pixels'
         raise FileError(f'has frames of {size[0]}x{size[1]}: {number} of them are more than {limit}: make it smaller')

@@ -3,12 +3,16 @@
 import json
 import os
 
+import numpy as np
 import pytest
+from apis.small_models import make
 from bad_input.kept_run import FOLDER, SCENES, assert_refused, train
 from bad_input.pictures import RGB, encode
 from forked_tools import run_forked
+from mmengine.dataset import pseudo_collate
 
 from vt.analysis.tables import print_table, to_csv, to_dense_markdown, to_markdown
+from vt.apis import ClassificationInferencer
 from vt.explorer.report import render
 from vt.explorer.views import STYLE, View
 
@@ -73,6 +77,20 @@ def test_tables_show_names_and_obey_none(name, capsys):
         assert all(line.isprintable() for line in text.splitlines())
         assert '[red]x[/red]' in text
         assert len(text.splitlines()) == len(texts[0].splitlines()) or text is not texts[0]
+
+
+@pytest.mark.parametrize('name', ['$\\frac$', 'from $5 to $6', '[red]', '\\'])
+def test_names_of_classes_are_drawn_as_they_are(name, tmp_path):
+    """Matplotlib takes what is between two dollars for a formula."""
+    _, _, model, _ = make(tmp_path, 'vt-resnet18-half_digits')
+    image = np.zeros((300, 400, 3), np.uint8)
+    drawn = []
+    for names in ([name] * 10, ['x'] * 10):
+        inferencer = ClassificationInferencer(model, classes=names)
+        (prediction,) = inferencer.forward(pseudo_collate([inferencer.pipeline(image)]))
+        drawn.append(inferencer.draw(image, prediction))
+    assert drawn[0].shape == drawn[1].shape
+    assert (drawn[0] != drawn[1]).any()
 
 
 def test_reports_show_names_as_text():

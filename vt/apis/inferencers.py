@@ -117,7 +117,10 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
         visualizer = UniversalVisualizer()
         pixels = mmcv.imresize(pixels, drawn_size(pixels.shape[:2])[::-1])
         resize = READABLE if min(pixels.shape[:2]) < READABLE else None
-        visualizer.visualize_cls(pixels, prediction, classes=self.classes, draw_gt=False, resize=resize)
+        names = self.classes and [
+            name.replace('$', r'\$') for name in self.classes
+        ]  # Matplotlib sets what is between two
+        visualizer.visualize_cls(pixels, prediction, classes=names, draw_gt=False, resize=resize)
         return visualizer.get_image()
 
 
