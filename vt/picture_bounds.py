@@ -25,7 +25,7 @@ def check_picture_size(file: str | Path | BytesIO, name: str | Path | None = Non
         name: by which a user knows it, if it is another one.
 
     Returns:
-        Whether Pillow knows what it is; if not, nothing is known of its size.
+        Whether Pillow can open it; if not, nothing is known of its size, and its reader says what is wrong.
 
     Raises:
         UserError: it has too many pixels, or one side is too long for the other, or the file is too large.
@@ -36,7 +36,7 @@ def check_picture_size(file: str | Path | BytesIO, name: str | Path | None = Non
             width, height = header.size
     except Image.DecompressionBombError:
         width = height = MAX_PIXELS
-    except Exception:  # a decoder's, of any type
+    except Exception:  # it is not there, an address, no picture, or a decoder fails, in any way
         return False
     num_bytes = file.getbuffer().nbytes if isinstance(file, BytesIO) else os.path.getsize(file)
     if num_bytes > MAX_BYTES:

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from vt.analysis.tables import printable_cells
 from vt.errors import FileError
+from vt.untrusted_text import printable
 
 
 class ResultFile:
@@ -57,7 +58,7 @@ class ResultFile:
         if self.file is None:
             return
         if kind is not None:
-            print(f'the results so far are in {self.part}', file=sys.stderr)
+            print(printable(f'the results so far are in {self.part}'), file=sys.stderr)
             with contextlib.suppress(OSError):  # the disk may be full
                 self.file.close()
             return

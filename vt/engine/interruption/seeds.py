@@ -5,7 +5,6 @@ order). Nothing has to be saved, no worker remembers anything, and augmentation 
 or of processes. It covers ``random``, ``numpy.random`` and PyTorch's default generators.
 """
 
-import os
 import random
 from collections.abc import Iterator
 from functools import partial
@@ -102,8 +101,7 @@ class SeededDataset(Dataset):
             seed_random(seed, SAMPLE, epoch, position)
         with naming_sample(self.dataset, int(index)):
             for file in files_of(self.dataset, int(index)):
-                if os.path.isfile(file):  # else it is an address, or the loader says what is wrong
-                    check_picture_size(file)
+                check_picture_size(file)
             return self.dataset[int(index)]
 
     def __len__(self) -> int:
