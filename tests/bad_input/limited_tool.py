@@ -2,15 +2,20 @@
 
     limited_tool.py LIMIT TOOL [ARGUMENT ...]
 
-LIMIT is ``rights`` (those of files hold, for root too), ``file-size`` (no file above a megabyte) or ``output`` (nobody
-reads what is printed).
+LIMIT is ``rights`` (those of files hold, for root too), ``file-size`` (no file above a megabyte), ``output`` (nobody
+reads what is printed) or ``memory`` (2 GB more than a process takes that has done nothing; the file ``peak`` tells what
+it took at most, in KB).
 """
 
+import atexit
 import ctypes
 import os
 import resource
 import runpy
 import sys
+from pathlib import Path
+
+from bad_input.hostile_pictures import limited_memory
 
 VERSION_3 = 0x20080522  # of the kernel's sets of capabilities
 MEGABYTE = 2**20
@@ -31,8 +36,15 @@ def limit_files():
     resource.setrlimit(resource.RLIMIT_FSIZE, (MEGABYTE, MEGABYTE))
 
 
+def limit_memory():
+    limited_memory(2 * 2**30).__enter__()
+    peak = Path('peak').absolute()
+    atexit.register(lambda: peak.write_text(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)))
+
+
 if __name__ == '__main__':
-    dict(rights=drop_rights, output=close_output, **{'file-size': limit_files})[sys.argv[1]]()
+    limits = dict(rights=drop_rights, output=close_output, memory=limit_memory)
+    (limits | {'file-size': limit_files})[sys.argv[1]]()
     sys.argv = sys.argv[2:]
     sys.path.insert(0, os.path.dirname(sys.argv[0]))
     runpy.run_path(sys.argv[0], run_name='__main__')

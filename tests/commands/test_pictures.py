@@ -14,7 +14,7 @@ from vt.analysis.attention.model_and_images import prepare_model
 from vt.analysis.attention.token_figure import look, name_tokenizer
 from vt.analysis.pictures import Pictures
 from vt.engine.launch import build_model
-from vt.engine.picture_hooks import place_of, reads_bgr
+from vt.engine.picture_hooks import places_of, reads_bgr
 
 DIGITS = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 SCENES = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
@@ -157,6 +157,50 @@ def test_predictions_of_equal_names_are_two_pictures(animals, tmp_path):
     assert files[0].read_bytes() == before
 
 
+def test_predictions_of_names_that_collide_are_pictures_of_their_own(animals, tmp_path):
+    names = ('cat/0.jpg', 'cat/0.jpg.png', 'cat/A.png', 'cat/a.png', 'dog/\x1b[31m.png', 'dog/' + 'x' * 250 + '.jpg')
+    for name in names:
+        write(tmp_path / 'data' / name)
+    result = run_forked('test.py', *animals, '--show-dir', 'pictures', cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    drawn = sorted(str(path.relative_to(tmp_path / 'pictures')) for path in (tmp_path / 'pictures').rglob('*.*'))
+    expected = [
+        'cat/0.jpg.png',
+        'cat/0.jpg-2.png',
+        'cat/A.png',
+        'cat/a-2.png',
+        'dog/_x1b[31m.png',
+        f'dog/{"x" * 200}.png',
+    ]
+    assert drawn == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ('images', 'out', 'message'),
+    [
+        (('a/0.png', 'b/0.png'), 'maps', '/a/0.png and data/images/b/0.png would both be maps/0.png: rename one'),
+        (('0.png', '1.png'), 'data/masks', 'data/masks/0.png is read, and would be written over: give another'),
+        (('0.png', '1.png'), 'maps', None),
+    ],
+)
+def test_maps_that_would_be_one_file_are_refused(images, out, message, folder, tmp_path):
+    config, checkpoint = make(folder, 'masks', SCENES, SEGMENTOR, MASKS)
+    for name in images:
+        write(tmp_path / 'data/images' / name, size=(64, 64))
+        write(tmp_path / 'data/masks' / name, (0,), size=(64, 64))
+    result = run_forked('test.py', config, checkpoint, '--out', out, cwd=tmp_path)
+    if message:
+        assert_one_line(result, message)
+        assert (
+            not list((tmp_path / 'maps').glob('*'))
+            if out == 'maps'
+            else cv2.imread(str(tmp_path / out / '0.png')).max() == 0
+        )
+    else:
+        assert result.returncode == 0, result.stderr
+        assert sorted(path.name for path in (tmp_path / out).iterdir()) == ['0.png', '1.png']
+
+
 def test_mmpretrains_own_hook_draws_where_a_config_names_it(digits, tmp_path):
     options = ['default_hooks.visualization.type=VisualizationHook', 'test_dataloader.dataset.indices=2']
     result = run_forked('test.py', *digits, '--show-dir', 'pictures', cwd=tmp_path, options=options)
@@ -188,7 +232,13 @@ def test_a_picture_stays_below_its_folder(path, prefix, place):
     class Pictures:
         data_prefix = dict(img_path=prefix)
 
-    assert str(place_of(path, Pictures())) == place
+        def __len__(self):
+            return 1
+
+        def get_data_info(self, index):
+            return dict(img_path=path)
+
+    assert {path: str(place) for path, place in places_of(Pictures()).items()} == {path: place}
 
 
 @pytest.mark.parametrize(

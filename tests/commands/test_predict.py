@@ -3,12 +3,14 @@
 import csv
 import json
 import os
+import signal
+import time
 
 import cv2
 import numpy as np
 import pytest
 from apis.small_models import make, write_picture
-from forked_tools import run_forked
+from forked_tools import ForkedTool, run_forked
 from tool_runner import assert_one_line
 from video.written_videos import write
 
@@ -142,3 +144,88 @@ def test_another_models_checkpoint_and_an_unknown_name_are_one_line(classifier, 
     assert_one_line(result, "there is no model 'vt-resnet18_digit': did you mean vt-resnet18_digits")
     result = run_forked('predict.py', config, 'nowhere.pth', 'data', cwd=pictures)
     assert_one_line(result, 'there is no checkpoint nowhere.pth')
+
+
+def test_each_input_has_its_own_picture_below_the_folder(classifier, pictures):
+    """Names that collide or lead out, that no terminal may obey, that are too long, and files that come twice."""
+    (pictures / 'work/deep').mkdir(parents=True)
+    content = (pictures / 'data/a.png').read_bytes()
+    odd = ['b.jpg', 'b.jpg.png', 'B.JPG', 'new\nline.png', '\x1b[31mred.png', '[bold]x[bold].png', 'x' * 251 + '.png']
+    odd += [os.fsdecode(b'\xff\xfe.png'), 'über $\\frac$ $.png']
+    for name in odd:
+        (pictures / 'work' / name).write_bytes(content)
+    (pictures / 'work/deep/b.jpg').symlink_to(pictures / 'data/a.png')
+    inputs = ['.', '../data/a.png', './b.jpg', 'b.jpg', '../data/more/../a.png', pictures / 'work/b.jpg']
+    arguments = [*classifier[:2], *inputs, '--top-k', '1', '--show']
+    for out in ('r.json', 'r.csv'):
+        result = run_forked('predict.py', *arguments, '--out', out, '--out-dir', '../drawn', cwd=pictures / 'work')
+        assert result.returncode == 0, result.stderr
+        assert '\x1b[31mred' not in result.stdout + result.stderr
+        assert '\\x1b[31mred.png' in result.stdout
+        assert '[bold]x[bold].png' in result.stdout
+        assert '\\udcff\\udcfe.png' in result.stdout
+    drawn = sorted(str(path.relative_to(pictures)) for path in (pictures / 'drawn').rglob('*.png'))
+    assert len(drawn) == len(odd) + 2
+    some = ('a.png', 'B.JPG.png', 'b.jpg-2.png', 'b.jpg-3.png', 'deep/b.jpg.png')
+    assert {f'drawn/{name}' for name in some} <= {*drawn}
+    assert all(path.isprintable() for path in drawn)
+    assert sorted(path.name for path in pictures.iterdir() if path.name[0] != '.') == ['data', 'drawn', 'work']
+    found = [entry['file'] for entry in json.loads((pictures / 'work/r.json').read_text())]
+    assert sorted(found) == sorted(['../data/a.png', 'deep/b.jpg', *odd])
+    rows = [row['file'] for row in csv.DictReader((pictures / 'work/r.csv').open(newline=''))]
+    assert len(rows) == len(found)
+    assert all(row.isprintable() for row in rows)
+
+
+@pytest.mark.parametrize('signal_number', [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize('out', ['r.csv', 'r.json'])
+def test_what_was_predicted_is_kept_when_the_process_ends(signal_number, out, classifier, pictures):
+    """It ends at a picture that never comes: a pipe to which nobody writes."""
+    for index in range(20):
+        (pictures / f'data/{index:02}.png').write_bytes((pictures / 'data/a.png').read_bytes())
+    config = pictures / 'waiting.py'
+    config.write_text(
+        f"_base_ = {str(classifier[0])!r}\ncustom_imports = dict(imports=['vt', 'bad_input.waiting_step'])\n"
+        "pipeline = [dict(type='Wait', at='19.png'), dict(type='PackInputs')]\n"
+        'test_dataloader = dict(dataset=dict(pipeline=pipeline))\n'
+    )
+    arguments = [config, classifier[1], 'data', '--out', out, '--batch-size', '2', '--top-k', '2']
+    tool = ForkedTool('predict.py', *arguments, cwd=pictures)
+    end = time.monotonic() + 60
+    while not (pictures / 'waits').exists():
+        assert tool.process.is_alive(), tool.stderr
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    tool.send_signal(signal_number)
+    result = tool.wait(30)
+    assert result.returncode == (-9 if signal_number == signal.SIGKILL else 130)
+    text = (pictures / f'{out}.part').read_text()
+    if out == 'r.csv':
+        files = [row['file'] for row in csv.DictReader(text.splitlines())][::2]
+    else:
+        files = [entry['file'] for entry in json.loads(f'{text}]')]
+    assert files == [f'data/{index:02}.png' for index in range(18)]
+    assert not (pictures / out).exists()
+    assert (f'the results so far are in {pictures / out}.part' in result.stderr) == (signal_number == signal.SIGINT)
+
+
+def test_no_space_for_results_is_one_line(classifier, pictures):
+    result = run_forked('predict.py', *classifier[:2], 'data', '--out', 'r.csv', '--out-dir', 'drawn', cwd=pictures)
+    assert result.returncode == 0
+    before = (pictures / 'r.csv').read_bytes()
+    (pictures / 'r.csv.part').mkdir()
+    result = run_forked('predict.py', *classifier[:2], 'data', '--out', 'r.csv', cwd=pictures)
+    assert_one_line(result, 'r.csv.part could not be written (Is a directory)')
+    assert (pictures / 'r.csv').read_bytes() == before
+
+
+def test_what_befalls_every_file_is_no_fault_of_the_files(classifier, pictures):
+    config = pictures / 'failing.py'
+    config.write_text(
+        f"_base_ = {str(classifier[0])!r}\ncustom_imports = dict(imports=['vt', 'bad_input.waiting_step'])\n"
+        "model = dict(data_preprocessor=dict(type='Failing'))\n"
+    )
+    result = run_forked('predict.py', config, classifier[1], 'data', cwd=pictures)
+    assert result.returncode == 1
+    assert 'Traceback' in result.stderr
+    assert 'of no use' in result.stderr

@@ -4,19 +4,42 @@ Where the test set's own images are no files but in memory, a picture takes the 
 their order of channels.
 """
 
+import os
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
+import cv2
 import mmcv
 import numpy as np
 from mmcv.transforms import LoadImageFromFile
 from mmengine.config import Config
 from mmengine.dataset import Compose
 
+from vt.engine.errors import describe, in_one_line
 from vt.engine.picture_hooks import reads_bgr
-from vt.errors import FileError, MissingFileError, UserError
+from vt.errors import MissingFileError, UserError
+from vt.picture_bounds import check_frames, check_picture_size
 from vt.video import LoadClips, open_video
 
 from .input_shape import input_shape, pipeline_steps
+
+
+def naming_file(make_sample: Callable[[Any, Any], dict]) -> Callable[[Any, Any], dict]:
+    """A method that makes a sample of a file, whose every error is a UserError that names it."""
+
+    @wraps(make_sample)
+    def named(self: Any, file: str | Path | np.ndarray) -> dict:
+        try:
+            return make_sample(self, file)
+        except Exception as error:  # a decoder's or a transform's, of any type
+            name = 'the image' if isinstance(file, np.ndarray) else str(file)
+            if isinstance(error, UserError) and name in str(error):
+                raise
+            raise UserError(f'{name} cannot be read: {describe(error) or in_one_line(error)}') from error
+
+    return named
 
 
 class Pictures:
@@ -36,6 +59,7 @@ class Pictures:
         self.size = None if self.load else input_shape(cfg)[-2:]
         self.is_bgr = reads_bgr(cfg)
 
+    @naming_file
     def __call__(self, picture: str | Path | np.ndarray) -> dict:
         """A sample of a file, or of an image ``(height, width, 3)`` uint8 in OpenCV's order of channels.
 
@@ -65,6 +89,7 @@ class Videos:
         self.steps = Compose(steps)
         self.shape = None if any(isinstance(step, LoadClips) for step in steps) else input_shape(cfg)[1:]
 
+    @naming_file
     def __call__(self, video: str | Path) -> dict:
         """A sample of a video file.
 
@@ -72,16 +97,14 @@ class Videos:
             MissingFileError: there is no such file.
             UserError: it is no video, or one that is damaged.
         """
-        if not Path(video).is_file():
+        if not os.path.isfile(video):
             raise MissingFileError(f'there is no video {video}')
-        try:
-            return self.steps(dict(img_path=str(video)) if self.shape is None else self._spread(str(video)))
-        except FileError as error:
-            raise UserError(f'{video} cannot be read: {error}') from error
+        return self.steps(dict(img_path=str(video)) if self.shape is None else self._spread(str(video)))
 
     def _spread(self, path: str) -> dict:
         length, height, width = self.shape
         video = open_video(path)
+        check_frames(video.size, length)
         frames = video.read(np.linspace(0, video.num_frames - 1, length).round().astype(int).tolist())
         sizes = dict(img_shape=(height, width), ori_shape=frames[0].shape[:2])
         frames = [mmcv.imresize(frame, (width, height), interpolation='area') for frame in frames]
@@ -93,12 +116,16 @@ def read_picture(path: str | Path) -> np.ndarray:
 
     Raises:
         MissingFileError: there is no such file.
-        UserError: it is no picture, or one that is damaged.
+        UserError: it is no picture, one that is damaged, or too large.
     """
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         raise MissingFileError(f'there is no picture {path}')
-    content = Path(path).read_bytes()
-    image = mmcv.imfrombytes(content, backend='cv2') if content else None
+    image = None
+    if check_picture_size(path):
+        try:
+            image = mmcv.imfrombytes(Path(path).read_bytes(), backend='cv2')
+        except cv2.error as error:
+            raise UserError(f'{path} is no picture that can be read: {in_one_line(error)}') from error
     if image is None:
         raise UserError(f'{path} is no picture that can be read')
     return image

@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from prettytable import PrettyTable, TableStyle
 from rich import box
@@ -19,11 +20,8 @@ WIDTH = 180  # wide enough for every table, also where the output is no terminal
 
 
 def print_table(rows: list[dict[str, str]], title: str, notes: Sequence[str] = ()) -> None:
-    """Print rows that share their columns' names, and below them what must be known to read them.
-
-    What a terminal would obey is printed as its escape: names may be a file's.
-    """
-    rows = [{column: printable(cell) for column, cell in row.items()} for row in rows]
+    """Print rows that share their columns' names, and below them what must be known to read them."""
+    rows = [printable_cells(row) for row in rows]
     table = Table(title=Text(printable(title)), box=box.SIMPLE_HEAVY, title_justify='left')
     for index, column in enumerate(rows[0]):
         width = max(len(row[column]) for row in rows)  # headings wrap, cells don't
@@ -42,14 +40,14 @@ def to_markdown(rows: list[dict[str, str]]) -> str:
     """The same as a table of Markdown."""
     table = PrettyTable(list(rows[0]), align='r')
     table.align[next(iter(rows[0]))] = 'l'
-    table.add_rows([list(row.values()) for row in rows])
+    table.add_rows([[*map(printable, row.values())] for row in rows])
     table.set_style(TableStyle.MARKDOWN)
     return table.get_string()
 
 
 def to_dense_markdown(rows: list[dict[str, str]]) -> str:
     """A table of Markdown whose cells are as long as they are: for long ones, such as lists of links."""
-    lines = [[*rows[0]], [':---'] * len(rows[0]), *([*row.values()] for row in rows)]
+    lines = [[*rows[0]], [':---'] * len(rows[0]), *([*map(printable, row.values())] for row in rows)]
     return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
 
 
@@ -58,8 +56,13 @@ def to_csv(rows: list[dict[str, str]]) -> str:
     text = io.StringIO(newline='')
     writer = csv.DictWriter(text, list(rows[0]))
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(map(printable_cells, rows))
     return text.getvalue()
+
+
+def printable_cells(row: dict[str, Any]) -> dict[str, Any]:
+    """A row whose texts hold nothing that a terminal would obey."""
+    return {column: printable(cell) if isinstance(cell, str) else cell for column, cell in row.items()}
 
 
 def write_csv(rows: list[dict[str, str]], path: Path) -> None:

@@ -9,6 +9,7 @@ from copy import deepcopy
 from os import PathLike
 from typing import Any
 
+import mmcv
 import numpy as np
 import torch
 from mmengine.config import Config
@@ -21,6 +22,7 @@ from torch import nn
 
 from vt.analysis.pictures import Pictures, Videos, read_picture
 from vt.engine.picture_hooks import as_strip, reads_bgr
+from vt.picture_bounds import drawn_size
 
 from .folders import building
 from .model_zoo import Source, enter_weights, find_weights, in_scope, model_config
@@ -113,10 +115,14 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
         return dict(predictions=[dict(label=label, name=names[label], score=score) for label, score in found])
 
     def draw(self, pixels: np.ndarray, prediction: BaseDataElement) -> np.ndarray:
-        """An image, RGB, with its class and score written on it; a small one is enlarged, to be read."""
+        """An image, RGB, with its class and score written on it; a small one is enlarged, a large one made smaller."""
         visualizer = UniversalVisualizer()
+        pixels = mmcv.imresize(pixels, drawn_size(pixels.shape[:2])[::-1])
         resize = READABLE if min(pixels.shape[:2]) < READABLE else None
-        visualizer.visualize_cls(pixels, prediction, classes=self.classes, draw_gt=False, resize=resize)
+        names = self.classes and [
+            name.replace('$', r'\$') for name in self.classes
+        ]  # Matplotlib sets what is between two
+        visualizer.visualize_cls(pixels, prediction, classes=names, draw_gt=False, resize=resize)
         return visualizer.get_image()
 
 

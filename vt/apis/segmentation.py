@@ -8,10 +8,14 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.model import BaseModel
-from mmengine.structures import BaseDataElement
+from mmengine.structures import BaseDataElement, PixelData
 from mmseg.apis import MMSegInferencer
+from mmseg.structures import SegDataSample
 from mmseg.visualization import SegLocalVisualizer
 from torch import nn
+from torch.nn.functional import interpolate
+
+from vt.picture_bounds import check_scores, drawn_size
 
 from .folders import building
 from .inferencers import SampleInferencer, given
@@ -52,6 +56,16 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
     def _load_weights_to_model(self, model: nn.Module, checkpoint: dict | None, cfg: Config) -> None:
         enter_weights(model, cfg, self.checkpoint)
 
+    def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
+        """Predictions of a batch.
+
+        Raises:
+            UserError: the scores of a picture would take many gigabytes: it is too large.
+        """
+        for sample in inputs['data_samples']:
+            check_scores(sample.ori_shape, len(self.classes), sample.get('img_path') or 'the image')
+        return super().forward(inputs, **options)
+
     def describe(self, prediction: BaseDataElement) -> dict[str, Any]:
         """The sides of a picture, and the share of each class that it shows as ``predictions``, largest first."""
         labels = prediction.pred_sem_seg.data
@@ -65,12 +79,15 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
         return dict(height=labels.shape[-2], width=labels.shape[-1], predictions=found)
 
     def draw(self, pixels: np.ndarray, prediction: BaseDataElement) -> np.ndarray:
-        """An image, RGB, with its segments laid over it, and their names."""
+        """An image, RGB, with its segments laid over it, and their names; a large one is made smaller."""
         visualizer: SegLocalVisualizer = self.visualizer
         meta = self.model.dataset_meta
         visualizer.set_dataset_meta(meta['classes'], meta['palette'])
-        pixels = mmcv.imresize(pixels, prediction.pred_sem_seg.shape[::-1])
-        visualizer.add_datasample('prediction', pixels, prediction, draw_gt=False)
+        labels = prediction.pred_sem_seg.data  # 1, H, W
+        size = drawn_size(labels.shape[1:])
+        labels = interpolate(labels[None].float(), size, mode='nearest-exact')[0].long()
+        shown = SegDataSample(pred_sem_seg=PixelData(data=labels))
+        visualizer.add_datasample('prediction', mmcv.imresize(pixels, size[::-1]), shown, draw_gt=False)
         return visualizer.get_image()
 
 

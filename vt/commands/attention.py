@@ -29,7 +29,7 @@ from vt.analysis.attention.reach import draw_reaches, measure_reaches
 from vt.analysis.attention.token_attention import measure_tokenizers, print_tokenizers
 from vt.analysis.attention.token_figure import draw_attention, look, name_tokenizer
 from vt.analysis.figures import save_figure
-from vt.analysis.pictures import Pictures
+from vt.analysis.pictures import Pictures, read_picture
 from vt.analysis.tables import print_table
 from vt.datasets import DigitScenes
 from vt.engine.config_files import read_config, require_file
@@ -88,9 +88,7 @@ def report_objects(args: argparse.Namespace) -> None:
 def report_reach(args: argparse.Namespace) -> None:
     """Draw from which places one token takes what it becomes, in each kind of attention of some models' configs."""
     check_picture(args.out, *args.configs, args.picture)
-    image = DigitScenes('test')[0]['img'] if args.picture is None else mmcv.imread(args.picture)
-    if image is None:
-        raise UserError(f'--picture {args.picture} is no picture that can be read')
+    image = DigitScenes('test')[0]['img'] if args.picture is None else read_picture(args.picture)
     image = mmcv.bgr2rgb(image)
     reaches = []
     for path in args.configs:

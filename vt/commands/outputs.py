@@ -1,5 +1,6 @@
 """What a command line writes, and where."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
         raise MissingFileError(f'there is no folder {out.parent} to write {out.name} into')
     if out.is_dir():
         raise UserError(f'{out} is a folder: give the name of a file to write')
-    if out.exists() and any(path and Path(path).exists() and out.samefile(path) for path in inputs):
+    if out.exists() and any(path and os.path.exists(path) and out.samefile(path) for path in inputs):
         raise UserError(f'{out} is read, and would be written over: give another file to write')
 
 

@@ -2,12 +2,14 @@
 
 import argparse
 import glob
+import os
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import cv2
 import mmcv
 import numpy as np
 import torch
@@ -20,19 +22,25 @@ from rich.progress import track
 from rich.style import Style
 from rich.text import Text
 
-from vt.analysis.tables import print_table, write_csv
+from vt.analysis.tables import print_table
 from vt.apis.inferencer_choice import inferencer_of
 from vt.apis.inferencers import VideoInferencer, in_batches
 from vt.apis.model_zoo import find_config, find_weights, is_folder, model_config
+from vt.checkpoints.files import write_atomically
 from vt.engine.config_files import enter_options, read_config, require_file
+from vt.engine.errors import describe, in_one_line
 from vt.engine.launch import is_segmentation
+from vt.engine.output_places import distinct_places
 from vt.errors import UserError
+from vt.untrusted_text import printable
 from vt.video.dataset import EXTENSIONS as VIDEOS
 
-from .outputs import check_output, write_json
+from .outputs import check_output
+from .result_file import ResultFile
 
 PICTURES = ('.jpg', '.jpeg', '.png', '.bmp', '.ppm', '.tif', '.tiff', '.webp')
 TERMINAL = 64  # columns of a picture in the terminal
+NAMED = 20  # files in the line at the end
 
 
 def predict(args: argparse.Namespace) -> None:
@@ -54,22 +62,29 @@ def predict(args: argparse.Namespace) -> None:
     is_video = isinstance(inferencer, VideoInferencer)
     files = find_files(args.inputs, VIDEOS if is_video else PICTURES)
     check_places(files, args.out_dir, args.out)
-    unread: list[str] = []
-    results = []
-    for file, prediction in track_predictions(inferencer, list(files), args.batch_size, unread):
-        results.append(dict(file=file, **inferencer.describe(prediction)))
-        if not is_segmentation(cfg):
-            del results[-1]['predictions'][args.top_k :]
-        if args.out_dir or args.show:
-            image = inferencer.draw(inferencer.pixels(file), prediction)
+    skipped: dict[str, Exception] = {}
+    rows = []
+    with ResultFile(args.out) as out:
+        for file, prediction in track_predictions(inferencer, list(files), args.batch_size, skipped):
+            image = draw(inferencer, file, prediction, skipped) if args.out_dir or args.show else None
+            if file in skipped:
+                continue
+            result = dict(file=file, **inferencer.describe(prediction))
+            rows.append(describe_result(result, args.top_k))
+            if not is_segmentation(cfg):
+                del result['predictions'][args.top_k :]
+            out.add(result)
             if args.out_dir:
-                mmcv.imwrite(image[..., ::-1], str(args.out_dir / files[file]))
+                _, content = cv2.imencode('.png', image[..., ::-1])
+                write_atomically(args.out_dir / files[file], content.tobytes())
             if args.show:
-                print(file)
+                print(printable(file))
                 show_in_terminal(image)
-    report(results, Path(args.config).stem, args)
-    if unread:
-        raise UserError(f'{len(unread)} of {len(files)} files could not be read and were skipped: {", ".join(unread)}')
+    if rows:
+        print_table(rows, title=Path(args.config).stem)
+        for written in filter(None, (args.out, args.out_dir)):
+            print(f'written to {written}')
+    report_skipped(skipped, len(files))
 
 
 def read_model(name_or_config: str, options: dict[str, Any] | None) -> Config:
@@ -85,33 +100,29 @@ def read_model(name_or_config: str, options: dict[str, Any] | None) -> Config:
 def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path]:
     """Files that are named, that lie in a folder or below it, or that match a pattern; each with its picture's place.
 
-    The place of one in a folder is as it lies there, of any other its name.
+    The place of one in a folder is as it lies there, of any other its name; of equal ones the whole path. Each file
+    comes once, whichever way it is given.
 
     Raises:
         UserError: a folder or a pattern gives no file of these extensions.
     """
-    files: dict[str, Path] = {}
+    files: dict[str, tuple[str, Path]] = {}  # by their whole paths
     for given in inputs:
-        if Path(given).is_dir():
+        if os.path.isdir(given):
             found = {str(path): path.relative_to(given) for path in sorted(Path(given).rglob('*')) if path.is_file()}
             found = {path: place for path, place in found.items() if place.suffix.lower() in extensions}
-        elif not Path(given).exists() and glob.has_magic(given):
+        elif not os.path.exists(given) and glob.has_magic(given):
             found = {path: Path(Path(path).name) for path in sorted(glob.glob(given, recursive=True))}
             found = {path: place for path, place in found.items() if place.suffix.lower() in extensions}
         else:
             found = {given: Path(Path(given).name)}
         if not found:
             raise UserError(f'{given} holds no file that ends in {", ".join(extensions)}')
-        files |= found
-    times = Counter(files.values())
-    return {
-        path: _as_png(place if times[place] == 1 else Path(*Path(path).absolute().parts[1:]))
-        for path, place in files.items()
-    }
-
-
-def _as_png(place: Path) -> Path:
-    return place if place.suffix == '.png' else place.with_name(f'{place.name}.png')
+        for path, place in found.items():
+            files.setdefault(os.path.abspath(path), (path, place))
+    times = Counter(place for _, place in files.values())
+    wished = {path: place if times[place] == 1 else Path(whole) for whole, (path, place) in files.items()}
+    return distinct_places(wished)
 
 
 def check_places(files: dict[str, Path], out_dir: Path | None, out: Path | None) -> None:
@@ -126,49 +137,73 @@ def check_places(files: dict[str, Path], out_dir: Path | None, out: Path | None)
 
 
 def track_predictions(
-    inferencer: Any, files: list[str], batch_size: int, unread: list[str]
+    inferencer: Any, files: list[str], batch_size: int, skipped: dict[str, Exception]
 ) -> Iterator[tuple[str, BaseDataElement]]:
-    """Each file that can be read with its prediction; the others go to ``unread``, and standard error says why."""
+    """Each file with its prediction; those that can't be read or predicted go to ``skipped`` with the reason."""
     console = Console(stderr=True)
-    read: list[str] = []
+    read: deque[str] = deque()
 
     def samples() -> Iterator[dict]:
         for file in track(files, 'Predicting', console=console, disable=not sys.stderr.isatty()):
             try:
                 sample = inferencer.pipeline(file)
             except UserError as error:
-                unread.append(file)
-                print(f'skipped: {error}', file=sys.stderr)
+                skip(file, error, skipped)
                 continue
             read.append(file)
             yield sample
 
-    done = 0
     for batch in in_batches(samples(), batch_size):
-        for prediction in inferencer.forward(pseudo_collate(batch)):
-            yield read[done], prediction.cpu()
-            done += 1
+        yield from predict_batch(inferencer, [read.popleft() for _ in batch], batch, skipped)
 
 
-def report(results: list[dict[str, Any]], name: str, args: argparse.Namespace) -> None:
-    """Print a line a file, and write all of it if asked to."""
-    if not results:
-        return
-    rows = []
-    for result in results:
-        score = 'score' if 'score' in result['predictions'][0] else 'share'
-        texts = [f'{entry["name"]} {100 * entry[score]:.1f} %' for entry in result['predictions'][: args.top_k]]
-        rows.append({'file': result['file'], score: ', '.join(texts)})
-    print_table(rows, title=name)
-    if args.out and args.out.suffix == '.json':
-        write_json(results, args.out)
-    elif args.out:
-        write_csv(
-            [dict(file=result['file'], **entry) for result in results for entry in result['predictions']], args.out
-        )
-    for written in (args.out, args.out_dir):
-        if written:
-            print(f'written to {written}')
+def predict_batch(
+    inferencer: Any, files: list[str], samples: list[dict], skipped: dict[str, Exception]
+) -> Iterator[tuple[str, BaseDataElement]]:
+    """As :func:`track_predictions`; a batch that can't be predicted is predicted file by file."""
+    try:
+        predictions = [prediction.cpu() for prediction in inferencer.forward(pseudo_collate(samples))]
+    except Exception as error:  # of any type: the files that follow may be better
+        if len(files) == 1:
+            skip(files[0], error, skipped)
+        else:
+            for file, sample in zip(files, samples):
+                yield from predict_batch(inferencer, [file], [sample], skipped)
+    else:
+        yield from zip(files, predictions)
+
+
+def draw(inferencer: Any, file: str, prediction: BaseDataElement, skipped: dict[str, Exception]) -> np.ndarray | None:
+    """A file with its prediction, RGB; None, and the file in ``skipped``, where it can't be drawn."""
+    try:
+        return inferencer.draw(inferencer.pixels(file), prediction)
+    except Exception as error:  # such as a side too long for Matplotlib
+        return skip(file, error, skipped)
+
+
+def skip(file: str, error: Exception, skipped: dict[str, Exception]) -> None:
+    """Note that a file is left out, and say why."""
+    skipped[file] = error
+    reason = describe(error) or in_one_line(error)
+    print(printable(f'skipped: {reason if file in reason else f"{file}: {reason}"}'), file=sys.stderr)
+
+
+def report_skipped(skipped: dict[str, Exception], number: int) -> None:
+    """Raise a UserError that names the files that were skipped; what befell every file is raised as it was."""
+    unforeseen = [error for error in skipped.values() if not isinstance(error, UserError)]
+    if unforeseen and len(skipped) == number:
+        raise unforeseen[0]
+    if skipped:
+        names, more = list(skipped)[:NAMED], len(skipped) - NAMED
+        named = ', '.join(names) + (f', and {more} more, named above' if more > 0 else '')
+        raise UserError(f'{len(skipped)} of {number} files could not be read and were skipped: {named}')
+
+
+def describe_result(result: dict[str, Any], top_k: int) -> dict[str, str]:
+    """A line of the table."""
+    score = 'score' if 'score' in result['predictions'][0] else 'share'
+    texts = [f'{entry["name"]} {100 * entry[score]:.1f} %' for entry in result['predictions'][:top_k]]
+    return {'file': result['file'], score: ', '.join(texts)}
 
 
 def show_in_terminal(image: np.ndarray) -> None:

@@ -27,7 +27,8 @@ def show_samples(args: argparse.Namespace) -> None:
             sample = dataset[index]
             image = as_strip(sample['inputs']).movedim(0, -1)
             axes.imshow(image.flip(-1) if is_bgr else image)
-            axes.set_title(name_class(dataset, sample['data_samples'].gt_label), fontsize=7)
+            name = name_class(dataset, sample['data_samples'].gt_label)
+            axes.set_title(name, fontsize=7, parse_math=False)
         for axes in row:
             axes.axis('off')
     save_figure(figure, args.out)

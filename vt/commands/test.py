@@ -1,6 +1,7 @@
 """Test a checkpoint, as ``tools/test.py`` asks."""
 
 import argparse
+import os
 import shutil
 from copy import deepcopy
 from dataclasses import asdict
@@ -17,6 +18,7 @@ from vt.analysis.speed.inference_cost import benchmark_inference, describe_bench
 from vt.analysis.tables import print_table
 from vt.checkpoints.files import replacing, write_atomically
 from vt.engine.config_files import leaves, require_file
+from vt.engine.errors import files_of
 from vt.engine.launch import build_runner, is_segmentation
 from vt.errors import UserError
 
@@ -38,6 +40,8 @@ def test(args: argparse.Namespace) -> None:
         runner.test_evaluator.metrics.clear()
     if args.out and args.out_item != 'metrics' and not is_segmentation(cfg):
         runner.test_evaluator.metrics.append(WriteResults(out_file_path=args.out))
+    if args.out and args.out_item != 'metrics' and is_segmentation(cfg):
+        check_maps(runner.test_dataloader.dataset, args.out)
     metrics = runner.test()
     if not is_main_process():
         return
@@ -119,6 +123,26 @@ def place_maps(out: str) -> None:
         with replacing(Path(out, file.name)) as part:
             file.replace(part)
     _unfinished(out).rmdir()
+
+
+def check_maps(dataset: Dataset, out: str) -> None:
+    """Refuse predicted maps that would be one file, since MMSegmentation names them by the images' names alone.
+
+    Raises:
+        UserError: two images, in two folders or of two suffixes, have one name; a map would take the place of a file.
+    """
+    if not hasattr(dataset, 'get_data_info'):
+        return
+    files = [files_of(dataset, index) for index in range(len(dataset))]
+    read = {os.path.realpath(file) for each in files for file in each}
+    owners: dict[str, str] = {}
+    for image in (each[0] for each in files if each):
+        path = Path(out, f'{Path(image).stem}.png')
+        if owners.setdefault(path.name.casefold(), image) != image:
+            other = owners[path.name.casefold()]
+            raise UserError(f'the maps of {other} and {image} would both be {path}: rename one, or take --show-dir')
+        if os.path.realpath(path) in read:
+            raise UserError(f'{path} is read, and would be written over: give another folder for the maps')
 
 
 def use_tta(cfg: Config) -> None:

@@ -5,12 +5,14 @@ path, so the libraries' pipelines load it by their own steps; one that a row onl
 """
 
 import os
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mmengine.fileio import BaseStorageBackend, register_backend
 
 from vt.errors import MissingFileError, UserError
+from vt.picture_bounds import check_picture_size
 from vt.untrusted_text import printable
 
 if TYPE_CHECKING:
@@ -102,12 +104,13 @@ class Column:
         """The encoded picture of a row.
 
         Raises:
-            UserError: the row has none.
+            UserError: the row has none, or one that is too large.
         """
         value = self.rows[row][self.name]
         content = value['bytes'] if isinstance(value, dict) else value
         if not content:
             raise UserError(f'{self.address}/{row} holds no picture')
+        check_picture_size(BytesIO(content), f'{self.address}/{row}')
         return content
 
 

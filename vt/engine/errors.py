@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from vt.errors import UserError
+from vt.untrusted_text import printable
 
 # What the system says of a file, and what to do about it.
 SYSTEM = {
@@ -53,17 +54,16 @@ def naming_sample(dataset: Any, index: int) -> Iterator[None]:
     except SampleError:
         raise
     except Exception as error:
-        raise SampleError(
-            f'{_name_of(dataset, index)} cannot be loaded: {describe(error) or in_one_line(error)}'
-        ) from error
+        name = ' or '.join(files_of(dataset, index)) or f'sample {index} of {type(dataset).__name__}'
+        raise SampleError(f'{name} cannot be loaded: {describe(error) or in_one_line(error)}') from error
 
 
-def _name_of(dataset: Any, index: int) -> str:
-    files = []
+def files_of(dataset: Any, index: int) -> list[str]:
+    """The files of a sample, as far as its data set says."""
     with suppress(Exception):  # the annotation itself is broken, or there is none
         info = dataset.get_data_info(index)
-        files = [str(info[key]) for key in FILES if info.get(key)]
-    return ' or '.join(files) or f'sample {index} of {type(dataset).__name__}'
+        return [str(info[key]) for key in FILES if info.get(key)]
+    return []
 
 
 def in_one_line(error: BaseException) -> str:
@@ -112,6 +112,11 @@ def one_line_errors(where: str, traceback: bool = False) -> Iterator[None]:
         _leave(where, error, traceback)
 
 
+def traceback_of(error: BaseException) -> str:
+    """A traceback whose lines a terminal shows and doesn't obey, whatever names of files the error repeats."""
+    return '\n'.join(map(printable, ''.join(tracebacks.format_exception(error)).split('\n')))
+
+
 def _was_interrupted(error: BaseException | None) -> bool:
     """Whether Ctrl-C is what a library turned into an error of its own, as mmengine does while it formats a config."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
@@ -129,10 +134,10 @@ def _leave(where: str, error: Exception, traceback: bool) -> None:
 
         get_error_handler().record_exception(error)
     if line is None or traceback:
-        tracebacks.print_exception(error)
+        print(traceback_of(error), file=sys.stderr)
     if line is not None:
         hint = f'the whole traceback: {log}' if log else '--traceback shows where'
-        print(f'error: {_rank()}{where}: {line} ({hint})', file=sys.stderr)
+        print(printable(f'error: {_rank()}{where}: {line} ({hint})'), file=sys.stderr)
     if _has_peers():
         # An end in good order would wait for processes that wait for this one.
         logging.shutdown()
@@ -174,7 +179,6 @@ def _log(error: Exception) -> str | None:
 
     handlers = MMLogger.get_current_instance().handlers
     files = [handler for handler in handlers if isinstance(handler, logging.FileHandler)]
-    text = ''.join(tracebacks.format_exception(error))
     for handler in files:
-        handler.emit(logging.LogRecord('mmengine', logging.ERROR, __file__, 0, text, None, None))
+        handler.emit(logging.LogRecord('mmengine', logging.ERROR, __file__, 0, traceback_of(error), None, None))
     return os.path.relpath(files[0].baseFilename) if files else None

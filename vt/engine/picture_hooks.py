@@ -18,6 +18,8 @@ from vt.checkpoints.files import replacing
 from vt.errors import UserError
 from vt.registry import HOOKS
 
+from .output_places import distinct_places
+
 
 @HOOKS.register_module()
 class PictureHook(Hook):
@@ -40,6 +42,10 @@ class PictureHook(Hook):
         self.interval = interval
         self.options = options
 
+    def before_test(self, runner: Runner) -> None:
+        """Give each image of the test set the place of its picture, in all processes the same."""
+        self.places = places_of(runner.test_dataloader.dataset) if self.enable else {}
+
     def after_test_iter(
         self, runner: Runner, batch_idx: int, data_batch: dict, outputs: Sequence[BaseDataElement]
     ) -> None:
@@ -47,8 +53,9 @@ class PictureHook(Hook):
             return
         loader, is_bgr = runner.test_dataloader, reads_bgr(runner.cfg)
         for index, (image, sample) in enumerate(zip(data_batch['inputs'], outputs)):
-            image_path = sample.get('img_path') or f'{batch_idx * loader.batch_size + index}.png'
-            out_file = self.out_dir / place_of(image_path, loader.dataset)
+            image_path = sample.get('img_path') or ''
+            number = f'{batch_idx * loader.batch_size + index}.png'
+            out_file = self.out_dir / self.places.get(image_path, number)
             if out_file.exists() and Path(image_path).exists() and out_file.samefile(image_path):
                 raise UserError(f'{image_path} would be written over: give another folder for the pictures')
             image = as_strip(image)
@@ -87,16 +94,22 @@ def as_strip(image: Tensor) -> Tensor:
     return torch.cat(clip.unbind(1), dim=-1) if clip.ndim == 4 else clip
 
 
-def place_of(image_path: str, dataset: Any) -> Path:
-    """Where below a folder of pictures an image's picture belongs: as the image lies below its data set's folder.
+def places_of(dataset: Any) -> dict[str, Path]:
+    """Where below a folder of pictures each image's picture belongs: as the image lies below its data set's folder.
 
-    The whole path is kept where the image is not below the folder that the data set names.
+    The whole path is kept where the image is not below the folder that the data set names. See
+    :func:`vt.engine.output_places.distinct_places`.
     """
-    path, folder = Path(image_path), getattr(dataset, 'data_prefix', {}).get('img_path')
-    if folder and path.is_relative_to(folder):
-        path = path.relative_to(folder)
-    path = Path(*(part for part in path.parts if part not in (path.anchor, '..')))
-    return path if path.suffix == '.png' else path.with_name(f'{path.name}.png')
+    if not hasattr(dataset, 'get_data_info'):
+        return {}
+    folder = getattr(dataset, 'data_prefix', {}).get('img_path')
+    infos = (dataset.get_data_info(index) for index in range(len(dataset)))
+    paths = [info['img_path'] for info in infos if info.get('img_path')]
+    return distinct_places({path: _below(folder, Path(path)) for path in paths})
+
+
+def _below(folder: str | None, path: Path) -> Path:
+    return path.relative_to(folder) if folder and path.is_relative_to(folder) else path
 
 
 def reads_bgr(cfg: Config) -> bool:

@@ -4,6 +4,7 @@ Letters: h heads, L tokens, H and W size of a map, Q tokens that take, K tokens 
 """
 
 import math
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +13,6 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
-from PIL import Image
 from torch import Tensor, nn
 
 from vt.analysis.attention.model_and_images import build_test_set, spread_over_classes
@@ -25,8 +25,8 @@ from vt.engine.launch import is_segmentation
 from vt.engine.picture_hooks import reads_bgr
 from vt.errors import MissingFileError, UserError
 from vt.models import Record, record_attention
+from vt.picture_bounds import check_picture_size
 
-MAX_PIXELS = 64_000_000
 THUMBNAIL = 160  # pixels of the longer side
 
 
@@ -183,7 +183,7 @@ def pick_from_test_set(cfg: Config, number: int) -> list[Picture]:
 
 
 def open_picture(path: str, name: str | None = None) -> Picture:
-    """A picture of a user's; one of too many pixels is never unpacked.
+    """A picture of a user's; one that is too large is never unpacked.
 
     Args:
         path: of the file.
@@ -191,21 +191,17 @@ def open_picture(path: str, name: str | None = None) -> Picture:
 
     Raises:
         MissingFileError: there is no such file.
-        UserError: it is none that can be shown.
+        UserError: it is none that can be shown, or too large.
     """
     name = name or path
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         raise MissingFileError(f'there is no picture {name}')
+    if not check_picture_size(path, name):
+        raise UserError(f'{name} is no picture that can be read')
     try:
-        with Image.open(path) as header:
-            num_pixels = math.prod(header.size)
-        pixels = read_picture(path)[..., ::-1] if num_pixels <= MAX_PIXELS else None
-    except Image.DecompressionBombError:
-        pixels = None
-    except (OSError, SyntaxError, UserError) as error:  # what Pillow's and our own readers raise
+        pixels = read_picture(path)[..., ::-1]
+    except UserError as error:  # it names the file as it lies here
         raise UserError(f'{name} is no picture that can be read') from error
-    if pixels is None:
-        raise UserError(f'{name} has more than {MAX_PIXELS // 10**6} million pixels: make it smaller')
     return Picture(Path(name).name, path, _shrink(pixels))
 
 

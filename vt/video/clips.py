@@ -4,6 +4,7 @@ import numpy as np
 from mmcv.transforms import BaseTransform
 
 from vt.errors import FileError, UserError
+from vt.picture_bounds import check_frames
 from vt.registry import TRANSFORMS
 
 from .decoders import open_video, require_decoder
@@ -60,13 +61,14 @@ class LoadClips(BaseTransform):
         """Read the clips.
 
         Raises:
-            FileError: the video can't be read, or is too short; who calls names the file.
+            FileError: the video can't be read, is too short, or its frames are too large; who calls names the file.
         """
         video = open_video(results['img_path'], self.decoder)
         self.check_length(video.num_frames)
         starts = self.choose_starts(video.num_frames)
         offsets = np.arange(self.clip_length) * self.frame_stride
         indices = np.minimum(np.add.outer(starts, offsets), video.num_frames - 1)  # clips, T
+        check_frames(video.size, len(np.unique(indices)))
         frames = video.read(indices.ravel().tolist())
         shape = frames[0].shape[:2]
         return results | dict(frames=frames, num_views=len(starts), img_shape=shape, ori_shape=shape)

@@ -8,6 +8,7 @@ from mmpretrain.datasets import CustomDataset
 
 from vt.errors import FileError, MissingFileError, UserError
 from vt.registry import DATASETS
+from vt.untrusted_text import printable
 
 from .kinetics import files_by_stem, read_kinetics
 
@@ -106,7 +107,7 @@ class VideoDataset(CustomDataset):
         if not there or self.missing == 'refuse':
             remedy = "correct data_root and data_prefix, or leave them out with missing='skip'"
             raise MissingFileError(f'{message}: {remedy}')
-        MMLogger.get_current_instance().warning(f'{message}; they are left out')
+        MMLogger.get_current_instance().warning(printable(f'{message}; they are left out'))
         return there
 
 

@@ -1,9 +1,10 @@
 """Which library reads a video."""
 
+import os
 from importlib import import_module
-from pathlib import Path
 
 from vt.errors import FileError, UserError
+from vt.picture_bounds import check_frames
 
 from .readers import OpenCVVideo, PyAVVideo, TorchCodecVideo
 
@@ -53,11 +54,12 @@ def open_video(path: str, decoder: str = 'opencv') -> Video:
         decoder: ``'opencv'``, ``'pyav'`` or ``'torchcodec'``; see :func:`require_decoder`.
 
     Raises:
-        FileError: the file can't be read, or has no frames; who calls names the file.
+        FileError: the file can't be read, has no frames, or too large ones; who calls names the file.
     """
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         raise FileError('it is not there')
     video = DECODERS[decoder](str(path))
     if video.num_frames <= 0:
         raise FileError('it holds no frames')
+    check_frames(video.size)
     return video

@@ -113,7 +113,8 @@ class PyAVVideo:
             if frame is None or frame.pts != self.times[index]:
                 raise FileError(_undecodable(index, self.num_frames))
             position = index
-            frames[index] = frame.to_ndarray(format='bgr24')
+            height, width = self.size  # of the first frame; others may differ, and OpenCV resizes them so, too
+            frames[index] = frame.to_ndarray(format='bgr24', width=width, height=height)
         return _in_order(frames, indices)
 
     def _from(self, index: int) -> Iterator:

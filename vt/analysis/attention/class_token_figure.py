@@ -67,7 +67,7 @@ def draw_over_time(clips: Sequence[Tensor], maps: Sequence[Tensor], titles: Sequ
         axes = part.subplots(2, columns, squeeze=False)
         seen = interpolate(seen[None, None], (len(frames), *frames.shape[2:]), mode='trilinear')[0, 0]
         seen = ((seen - seen.min()) / (seen.max() - seen.min()).clamp(min=torch.finfo(seen.dtype).tiny)).numpy()
-        part.suptitle(title, x=0.01, horizontalalignment='left', fontsize=9)
+        part.suptitle(title, x=0.01, horizontalalignment='left', fontsize=9, parse_math=False)
         for above, below, frame, bright in zip(*axes, frames, seen):
             pixels = frame.permute(1, 2, 0).numpy()
             above.imshow(pixels)

@@ -197,7 +197,7 @@ def draw_objects(model: nn.Module, dataset: GeneratedImages, indices: Sequence[i
                 cell.add_patch(Rectangle((left - 0.5, top - 0.5), right - left, bottom - top, fill=False, **style))
             cell.set(xticks=[], yticks=[])
             if row is axes[0]:
-                cell.set_title(name, fontsize=7)
+                cell.set_title(name, fontsize=7, parse_math=False)
     return figure
 
 

@@ -75,7 +75,7 @@ def draw_attention(images: Sequence[Tensor], attention: Sequence[Tensor], titles
     for cells, image, maps, title in zip(axes, images, attention, titles):
         pixels = image.permute(1, 2, 0).numpy()
         cells[0].imshow(pixels)
-        cells[0].set_ylabel(title, fontsize=9)
+        cells[0].set_ylabel(title, fontsize=9, parse_math=False)
         for cell, glowing in zip(cells[1:], glow(image, maps.mean(dim=0))):
             cell.imshow(glowing)
     for column, cell in enumerate(axes[0]):

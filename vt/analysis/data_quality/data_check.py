@@ -18,6 +18,7 @@ from vt.datasets.rows import RowsDataset
 from vt.engine.checks.config_walk import accepted_arguments
 from vt.engine.config_files import leaves
 from vt.errors import UserError
+from vt.untrusted_text import check_class_names
 
 from .annotations import find_annotation_problems
 from .samples import Problem, Sample, SampleCheck
@@ -72,6 +73,16 @@ class Source:
             raise UserError(f'the {self.split} split is empty: look at {self.split}_dataloader.dataset in the config')
         return self.dataset
 
+    def check_classes(self) -> None:
+        """Look at the names of the classes, which its folders, annotations or features bring; these are loaded.
+
+        Raises:
+            UserError: they are none, or hold what a terminal would obey.
+        """
+        names = self.dataset.metainfo.get('classes')
+        if names is not None:
+            check_class_names(names, f'the list of classes of {self.name}')
+
     def read(self, indices: Iterable[int], threads: int) -> Iterator[Sample]:
         """What is seen of samples, in their order; the annotations are loaded."""
         with ThreadPoolExecutor(threads) as pool:
@@ -88,9 +99,9 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> None:
         splits: of ``'train'``, ``'val'`` and ``'test'``.
 
     Raises:
-        UserError: a split without images; an image without its mask; a size that differs from the mask's; a label
-            outside the classes; a file that can't be read; a line that doesn't parse. The line names the first file
-            and counts the others.
+        UserError: a split without images; a class whose name can't be shown; an image without its mask; a size that
+            differs from the mask's; a label outside the classes; a file that can't be read; a line that doesn't parse.
+            The line names the first file and counts the others.
         OSError: a folder is missing, or can't be read.
     """
     for source in find_sources(cfg, splits):
@@ -99,6 +110,7 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> None:
         problems, total = source.annotation_problems(), 'lines'
         if not problems:
             number = len(source.load())
+            source.check_classes()
             if source.check.before_run:
                 indices = np.linspace(0, number - 1, min(MOST_SAMPLES, number)).astype(int)
                 seen = source.read(indices, joblib.cpu_count())

@@ -14,6 +14,7 @@ from vt.analysis.data_quality.data_check import Source, find_sources
 from vt.analysis.data_quality.samples import Problem, Sample
 from vt.analysis.data_quality.videos import VideoCheck
 from vt.errors import UserError
+from vt.untrusted_text import printable
 
 SHOWN = 50  # problems on the console; --out has all
 
@@ -49,9 +50,16 @@ def _list_samples(source: Source) -> tuple[list[Problem], list[dict]]:
     try:
         dataset = source.load()
     except (OSError, UserError) as error:
-        folder = str(source.dataset.data_prefix.get('img_path') or source.dataset.data_root)
-        return [Problem('empty', folder, f'gives no samples: {error}')], []
-    return [], [dataset.get_data_info(index) for index in range(len(dataset))]
+        return [Problem('empty', _folder_of(source), f'gives no samples: {error}')], []
+    try:
+        source.check_classes()
+    except UserError as error:
+        problems = [Problem('classes', _folder_of(source), f'has classes that cannot be used: {error}')]
+    return problems, [dataset.get_data_info(index) for index in range(len(dataset))]
+
+
+def _folder_of(source: Source) -> str:
+    return str(source.dataset.data_prefix.get('img_path') or source.dataset.data_root)
 
 
 def _duplicates(split: str, infos: list[dict], samples: list[Sample], digests: dict[str, dict]) -> Iterator[Problem]:
@@ -113,10 +121,10 @@ def print_report(report: dict) -> None:
     console = Console(highlight=False, markup=False, soft_wrap=True)
     problems = report['problems']
     for data_set in report['data_sets']:
-        console.print('; '.join(_describe_data_set(**data_set)))
+        console.print(printable('; '.join(_describe_data_set(**data_set))))
     for problem in problems[:SHOWN]:
         where = Problem(**{name: value for name, value in problem.items() if name != 'split'})
-        console.print(f'{problem["split"]}: {where}')
+        console.print(printable(f'{problem["split"]}: {where}'))
     if len(problems) > SHOWN:
         console.print(f'... and {len(problems) - SHOWN} more; --out FILE has them all')
     counts = ', '.join(f'{number} {kind}' for kind, number in report['counts'].items())

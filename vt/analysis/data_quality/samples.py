@@ -13,6 +13,7 @@ from PIL import Image
 
 from vt.datasets.row_pictures import PREFIX
 from vt.engine.errors import in_one_line
+from vt.picture_bounds import check_picture_size
 
 # Modes, as Pillow names them, that every decoder turns into the right colours.
 GOOD_MODES = ('1', 'L', 'LA', 'P', 'PA', 'RGB', 'RGBA', 'RGBX', 'CMYK', 'YCbCr')
@@ -26,7 +27,7 @@ class Problem:
 
     Attributes:
         kind: ``'missing'``, ``'unreadable'``, ``'mode'``, ``'size'``, ``'label'``, ``'annotation'``, ``'empty'``,
-            ``'duplicate'`` or ``'not read'``.
+            ``'classes'``, ``'duplicate'`` or ``'not read'``.
         file: its path.
         message: what is wrong; a predicate of the file.
         line: of a text file.
@@ -124,6 +125,7 @@ class SampleCheck:
         if self.with_digest:
             content = source.read_bytes() if isinstance(source, Path) else source.getvalue()
             sample.digest = blake2b(content, digest_size=16).hexdigest()
+        check_picture_size(source, path)
         with Image.open(source) as opened:
             sample.mode = opened.mode
             if cv2.__version__ < '5':  # it fills up truncated images without a word
@@ -163,6 +165,7 @@ class SampleCheck:
     def _wrong_mask(mask: str, source: Path | BytesIO, image: str) -> Problem | None:
         if _is_missing(source):
             return Problem('missing', mask, f'is not there: it is the mask of {image}')
+        check_picture_size(source, mask)
         with Image.open(source) as opened:
             if opened.mode not in MASK_MODES:
                 message = f'is of mode {opened.mode}: a mask holds one 8-bit class number a pixel'

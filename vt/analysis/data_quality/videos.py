@@ -1,5 +1,6 @@
 """What is wrong with a video file, read as the pipeline reads it."""
 
+import math
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -10,7 +11,7 @@ from vt.video.decoders import open_video
 
 from .samples import Problem, Sample, wrong_label
 
-READ = 32  # frames held at a time
+READ, READ_PIXELS = 32, 128_000_000  # held at a time: so many frames, if they have no more pixels
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,9 @@ class VideoCheck:
         sample.size, sample.num_frames, sample.fps = video.size, number, video.fps
         if self.whole:
             sample.digest = blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
-            for first in range(0, number, READ):
-                video.read(range(first, min(first + READ, number)))
+            step = max(1, min(READ, READ_PIXELS // math.prod(video.size)))
+            for first in range(0, number, step):
+                video.read(range(first, min(first + step, number)))
         else:
             video.read([0, number - 1])
         self.load_clips.check_length(number)

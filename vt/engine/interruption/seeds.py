@@ -20,7 +20,8 @@ from mmengine.registry import DATASETS as ALL_DATASETS
 from mmengine.runner import Runner
 from torch.utils.data import Dataset, Sampler
 
-from vt.engine.errors import naming_sample
+from vt.engine.errors import files_of, naming_sample
+from vt.picture_bounds import check_picture_size
 from vt.registry import DATA_SAMPLERS, DATASETS, HOOKS
 
 STEP, SAMPLE = 0, 1  # two streams of random numbers
@@ -99,6 +100,8 @@ class SeededDataset(Dataset):
             seed, epoch, position = index.key
             seed_random(seed, SAMPLE, epoch, position)
         with naming_sample(self.dataset, int(index)):
+            for file in files_of(self.dataset, int(index)):
+                check_picture_size(file)
             return self.dataset[int(index)]
 
     def __len__(self) -> int:

@@ -1,0 +1,104 @@
+"""Names of classes and files that a terminal would obey, that are markup, or that are no text."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from apis.small_models import make
+from bad_input.kept_run import FOLDER, SCENES, assert_refused, train
+from bad_input.pictures import RGB, encode
+from forked_tools import run_forked
+from mmengine.dataset import pseudo_collate
+
+from vt.analysis.tables import print_table, to_csv, to_dense_markdown, to_markdown
+from vt.apis import ClassificationInferencer
+from vt.explorer.report import render
+from vt.explorer.views import STYLE, View
+
+RED = '\x1b[31mred\x1b[0m'
+NAMES = [RED, 'two\nlines', 'bell\a', '\x9b31m', '\u202eback', 'x' * 600, os.fsdecode(b'\xff')]
+
+
+def write(path, content=None):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(encode(RGB) if content is None else content)
+
+
+@pytest.mark.parametrize('name', [RED, 'two\nlines', os.fsdecode(b'\xff\xfe'), '\u202eback'])
+def test_a_class_folder_that_a_terminal_would_obey_is_refused_before_a_run(name, kept, tmp_path):
+    for folder in (name, 'dog'):
+        for index in range(2):
+            write(tmp_path / 'data/images' / folder / f'{index}.png')
+    result = train(tmp_path, FOLDER, '--work-dir', kept)
+    assert_refused(result, 'of the list of classes of CustomDataset holds control characters: ', kept)
+    assert name not in result.stderr + result.stdout
+    result = run_forked('check_dataset.py', 'config.py', '--out', 'r.json', cwd=tmp_path)
+    assert result.returncode == 1
+    assert name not in result.stderr + result.stdout
+    assert 'classes' in json.loads((tmp_path / 'r.json').read_text())['counts']
+
+
+@pytest.mark.parametrize('classes', [['a'] * 10 + ['b\x1b[2J'], 'abc', [1, 2, 3], ['a', '']])
+def test_a_list_of_classes_that_is_none_is_refused_before_a_run(classes, kept, tmp_path):
+    for folder in ('images', 'masks'):
+        write(tmp_path / f'data/{folder}/0.png')
+    config = SCENES.replace("classes=tuple('abcdefghijk')", f'classes={classes!r}')
+    result = train(tmp_path, config, '--work-dir', kept)
+    assert_refused(result, 'error: config.py: ', kept)
+    assert '\x1b' not in result.stderr
+
+
+def test_a_bad_file_of_such_a_name_is_named_without_it(kept, tmp_path):
+    for folder in ('cat', 'dog'):
+        for index in range(2):
+            write(tmp_path / 'data/images' / folder / f'{index}.png')
+    write(tmp_path / f'data/images/dog/{RED}.png', b'no picture')
+    write(tmp_path / 'data/images/dog' / os.fsdecode(b'\xff.png'), b'no picture')
+    (tmp_path / 'config.py').write_text(FOLDER)
+    result = run_forked('check_dataset.py', 'config.py', '--out', 'r.json', cwd=tmp_path)
+    assert result.returncode == 1
+    assert '\x1b' not in result.stdout + result.stderr
+    assert '\\x1b[31mred\\x1b[0m.png cannot be read: ' in result.stdout
+    assert '\\udcff.png cannot be read: ' in result.stdout
+    assert '\x1b' not in (tmp_path / 'r.json').read_text()
+    result = train(tmp_path, FOLDER.replace('batch_size=4', 'batch_size=6'), '--work-dir', kept)
+    assert_refused(result, '.png cannot be loaded: ', kept)
+    assert '\x1b' not in result.stderr
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_tables_show_names_and_obey_none(name, capsys):
+    rows = [{'class': name, 'share': '1'}, {'class': '[red]x[/red]', 'share': '2'}]
+    print_table(rows, title=name, notes=[name])
+    texts = [capsys.readouterr().out, to_markdown(rows), to_dense_markdown(rows), to_csv(rows)]
+    assert [len(text.splitlines()) for text in texts[1:]] == [4, 4, 3]
+    for text in texts:
+        text.encode()
+        assert all(line.isprintable() for line in text.splitlines())
+        assert '[red]x[/red]' in text
+
+
+@pytest.mark.parametrize('name', ['$\\frac$', 'from $5 to $6', '[red]', '\\'])
+def test_names_of_classes_are_drawn_as_they_are(name, tmp_path):
+    """Matplotlib takes what is between two dollars for a formula."""
+    _, _, model, _ = make(tmp_path, 'vt-resnet18-half_digits')
+    image = np.zeros((300, 400, 3), np.uint8)
+    drawn = []
+    for names in ([name] * 10, ['x'] * 10):
+        inferencer = ClassificationInferencer(model, classes=names)
+        (prediction,) = inferencer.forward(pseudo_collate([inferencer.pipeline(image)]))
+        drawn.append(inferencer.draw(image, prediction))
+    assert drawn[0].shape == drawn[1].shape
+    assert (drawn[0] != drawn[1]).any()
+
+
+def test_reports_show_names_as_text():
+    evil = '"><script>alert(1)</script>\'&'
+    view = View(evil, evil, evil, rows=[{evil: evil, 'share': evil}])
+    module = (evil, [view], [[view]])
+    page = render('report.html.j2', models=[evil], pictures=[(evil, [(evil, [view], [module])])], style=STYLE)
+    assert '<script>alert' not in page
+    assert evil not in page
+    assert page.count('&lt;script&gt;alert(1)&lt;/script&gt;') > 10
+    assert '%3Cscript%3Ealert' in page  # in the address of the table

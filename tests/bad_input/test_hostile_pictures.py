@@ -1,0 +1,164 @@
+"""Small files that would take gigabytes are named, and the rest goes on, wherever pictures are read."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from apis.small_models import make
+from bad_input.hostile_pictures import REFUSED, UNFOLDING, animation, limited_memory, png, write_all
+from bad_input.kept_run import FOLDER, SCENES, assert_refused, train
+from bad_input.pictures import MASK, RGB, colours, encode
+from forked_tools import run_forked
+from tool_runner import ROOT, assert_one_line
+
+from vt.analysis.pictures import read_picture
+from vt.apis.inferencer_choice import inferencer_of
+from vt.errors import UserError
+from vt.explorer.looking import open_picture
+
+LIMITED = ROOT / 'tests/bad_input/limited_tool.py'
+MEMORY = 1_000_000_000  # bytes
+# Pipelines of files; the first two enlarge a shorter side.
+FILES = """
+pipeline = [dict(type='LoadImageFromFile'), {}, dict(type='PackInputs')]
+dataset = dict(_delete_=True, type='CustomDataset', data_root='data', pipeline=pipeline)
+test_dataloader = dict(dataset=dict(dataset, metainfo=dict(classes=tuple('abcdefghij'))))
+"""
+MASKS = """
+pipeline = [dict(type='LoadImageFromFile'), {}, dict(type='PackSegInputs')]
+dataset = dict(
+    _delete_=True, type='BaseSegDataset', data_root='data', pipeline=pipeline,
+    metainfo=dict(classes=tuple('abcdefghijk'), palette=[[10, 20, 30]] * 11),
+)
+test_dataloader = dict(dataset=dataset)
+"""
+MODELS = {
+    'in memory': ('vt-resnet18-half_digits', ''),
+    'ResizeEdge': ('vt-resnet18-half_digits', FILES.format("dict(type='ResizeEdge', scale=256)")),
+    'ResizeEdge, long': ('vt-resnet18-half_digits', FILES.format("dict(type='ResizeEdge', scale=256, edge='long')")),
+    'Resize': ('vt-fpn_r18_digit-scenes', MASKS.format("dict(type='Resize', scale=(128, 64), keep_ratio=True)")),
+    'ResizeShortestEdge': (
+        'vt-fpn_r18_digit-scenes',
+        MASKS.format("dict(type='ResizeShortestEdge', scale=64, max_size=10**6)"),
+    ),
+}
+
+
+@pytest.fixture(scope='module')
+def models(tmp_path_factory):
+    made = {}
+    for kind, (name, options) in MODELS.items():
+        folder = tmp_path_factory.mktemp('a model')
+        config, checkpoint, *_ = make(folder, name)
+        (folder / 'files.py').write_text(f'_base_ = {str(config)!r}\n{options}')
+        made[kind] = folder / 'files.py', checkpoint
+    return made
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    """Every hostile file, between pictures that are good."""
+    folder = tmp_path_factory.mktemp('hostile')
+    (folder / 'pictures').mkdir()
+    for name in ('a.png', 'm.png', 'z.png'):
+        (folder / 'pictures' / name).write_bytes(encode(RGB))
+    return folder
+
+
+@pytest.fixture(scope='module')
+def hostile(folder):
+    return write_all(folder / 'pictures')
+
+
+@pytest.mark.parametrize('kind', MODELS)
+def test_predict_skips_and_names_each_and_writes_the_others(kind, models, folder, hostile):
+    assert len(hostile) > 35
+    arguments = [*models[kind], 'pictures', 'pictures/a.png', '--out', 'r.csv', '--out-dir', f'drawn {kind}']
+    result = run_forked(LIMITED, 'memory', ROOT / 'tools/predict.py', *arguments, cwd=folder)
+    assert_one_line(result, f'{len(hostile)} of {len(hostile) + 3} files could not be read and were skipped: ')
+    skipped = [line for line in result.stderr.splitlines() if line.startswith('skipped: pictures/')]
+    assert len(skipped) == len(hostile)
+    for path in hostile:
+        assert any(f'pictures/{path.name} ' in line for line in skipped), path
+    predicted = {row['file'] for row in csv.DictReader((folder / 'r.csv').open())}
+    assert predicted == {'pictures/a.png', 'pictures/m.png', 'pictures/z.png'}
+    assert sorted(path.name for path in (folder / f'drawn {kind}').iterdir()) == ['a.png', 'm.png', 'z.png']
+    assert not (folder / 'r.csv.part').exists()
+    assert int((folder / 'peak').read_text()) < 2_500_000, 'KB'
+
+
+@pytest.mark.parametrize('kind', ['in memory', 'ResizeEdge', 'Resize'])
+def test_inferencers_name_the_file_that_is_bad(kind, models, folder, hostile):
+    inferencer = inferencer_of(*models[kind])
+    with limited_memory(MEMORY):
+        for path in hostile:
+            with pytest.raises(UserError, match=path.name) as raised:
+                inferencer([str(folder / 'pictures/a.png'), str(path)])
+            assert '\n' not in str(raised.value)
+        assert inferencer(str(folder / 'pictures/a.png'))
+
+
+def test_the_explorer_opens_none_of_them(folder, hostile):
+    with limited_memory(MEMORY):
+        for path in hostile:
+            with pytest.raises(UserError, match='theirs') as raised:
+                open_picture(str(path), 'theirs.png')
+            assert str(path) not in str(raised.value)
+        assert open_picture(str(folder / 'pictures/a.png')).thumbnail.shape == (40, 50, 3)
+
+
+def test_of_many_frames_the_first_one_is_taken(tmp_path):
+    with limited_memory(MEMORY):
+        for path in animation(tmp_path):
+            assert np.abs(read_picture(path)).max() <= 1
+
+
+def test_the_check_of_a_data_set_lists_each(folder, hostile, tmp_path):
+    """But for those that the data set leaves out by their suffix."""
+    (tmp_path / 'data/images').mkdir(parents=True)
+    (tmp_path / 'data/images/cat').symlink_to(folder / 'pictures')
+    (tmp_path / 'data/images/dog').mkdir()
+    (tmp_path / 'data/images/dog/0.png').write_bytes(encode(colours(20, 20)))
+    (tmp_path / 'config.py').write_text(FOLDER)
+    arguments = ['config.py', '--out', 'report.json']
+    result = run_forked(LIMITED, 'memory', ROOT / 'tools/check_dataset.py', *arguments, cwd=tmp_path)
+    assert result.returncode == 1, result.stderr
+    found = {
+        problem['file'].rpartition('/')[2] for problem in json.loads((tmp_path / 'report.json').read_text())['problems']
+    }
+    read = ('.jpg', '.png', '.ppm', '.bmp', '.tif')
+    assert found == {path.name for path in hostile if path.suffix in read}
+
+
+@pytest.mark.parametrize('kind', ['a long line', 'a bit a pixel, below the limit of OpenCV', 'JPEG', 'BMP of runs'])
+def test_training_ends_in_one_line_that_names_the_file(kind, kept, tmp_path):
+    name, content = UNFOLDING[kind]
+    for good in ('cat/0.png', 'dog/0.png', 'dog/1.png'):
+        (tmp_path / 'data/images' / good).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / 'data/images' / good).write_bytes(encode(RGB))
+    (tmp_path / 'data/images/dog' / name).write_bytes(content())
+    (tmp_path / 'config.py').write_text(FOLDER.replace("type='Resize', scale=32", "type='ResizeEdge', scale=256"))
+    arguments = ['config.py', '--work-dir', kept]
+    result = run_forked(LIMITED, 'memory', ROOT / 'tools/train.py', *arguments, cwd=tmp_path)
+    assert_refused(result, f'data/images/dog/{name} cannot be loaded: ', kept)
+
+
+@pytest.mark.parametrize('which', ['images', 'masks'])
+def test_segmentation_names_the_image_or_the_mask_before_training(which, kept, tmp_path):
+    for name, image in (('images', RGB), ('masks', MASK)):
+        (tmp_path / 'data' / name).mkdir(parents=True)
+        for index in range(2):
+            (tmp_path / f'data/{name}/{index}.png').write_bytes(encode(image))
+    (tmp_path / f'data/{which}/1.png').write_bytes(png(30_000, 30_000, depth=1))
+    message = f'train data: data/{which}/1.png cannot be read: '
+    assert_refused(train(tmp_path, SCENES, '--work-dir', kept), message, kept)
+
+
+def test_what_is_refused_is_not_what_is_large_or_odd(tmp_path):
+    """Pictures of many sizes and shapes that people have."""
+    for height, width in ((1, 1), (1, 100), (5000, 60), (33, 200), (4000, 6000)):
+        path = tmp_path / f'{height}.png'
+        path.write_bytes(png(width, height))
+        assert read_picture(path).shape == (height, width, 3)
+    assert len(UNFOLDING) + len(REFUSED) >= 25
