@@ -50,6 +50,7 @@ def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dic
         iterations=runner.iter,
         batch_size=runner.train_dataloader.batch_size,
         weights=None if sharded else digest_weights(runner.model),
+        run=runner.message_hub.runtime_info.get('run'),
         date=datetime.now(timezone.utc).date().isoformat(),
         **origin,
     )

@@ -1,7 +1,6 @@
 """Train a model from a config, as ``tools/train.py`` asks."""
 
 import argparse
-from pathlib import Path
 
 from mmengine.config import Config
 from mmengine.dist import is_main_process
@@ -9,6 +8,7 @@ from mmengine.dist import is_main_process
 from vt.analysis.data_quality.data_check import check_data
 from vt.analysis.run_record import record_training
 from vt.engine.interruption.resume import enter_resume
+from vt.engine.interruption.run_identity import Run
 from vt.engine.launch import build_runner
 from vt.errors import UserError
 
@@ -19,17 +19,19 @@ from .outputs import write_json
 def train(args: argparse.Namespace) -> None:
     """Train, and write how it was done and how it ended to ``training.json`` in the work directory."""
     cfg = training_config(args)
-    notes = enter_resume(cfg, args.resume)
-    if not (args.skip_data_check or cfg.get('resume')):  # a run that goes on was checked when it began
-        check_data(cfg, ('train', 'val'))
-    runner = build_runner(cfg, amp=args.amp)
-    for note in notes:
-        runner.logger.warning(note)
-    runner.train()
-    if is_main_process():
-        write_json(
-            record_training(runner, args.config, args.cfg_options or {}), Path(runner.work_dir) / 'training.json'
-        )
+    with Run(cfg.work_dir) as run:
+        notes = enter_resume(cfg, args.resume, run)
+        if not (args.skip_data_check or cfg.get('resume')):  # a run that goes on was checked when it began
+            check_data(cfg, ('train', 'val'))
+        runner = build_runner(cfg, amp=args.amp)
+        runner.register_hook(run)
+        for note in notes:
+            runner.logger.warning(note)
+        runner.train()
+        if is_main_process():
+            record = record_training(runner, args.config, args.cfg_options or {})
+            run.before_file(runner, run.work_dir)
+            write_json(record, run.work_dir / 'training.json')
 
 
 def training_config(args: argparse.Namespace) -> Config:
