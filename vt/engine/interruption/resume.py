@@ -28,8 +28,8 @@ RESTARTS = ('TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT')
 def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
     """Enter the checkpoint to go on from, if there is one, and the run that goes on; all processes call this together.
 
-    It is one of the newest run of the folder. For a damaged file the newest whole one of the same folder steps in. A run
-    that torchrun or SLURM restarted goes on from its own last checkpoint, if it had written one.
+    It is one of the newest run of the folder. For a damaged file the newest whole one of the same folder steps in. A
+    run that torchrun or SLURM restarted goes on from its own last checkpoint, if it had written one.
 
     Args:
         cfg: ``resume`` and ``load_from`` are set to what the runner needs.

@@ -26,8 +26,8 @@ FILES_OF_A_RUN = ('*.pth', POINTER, 'training.json')
 class Run(Hook):
     """A training that has its work directory to itself: a context, and a hook of its runner.
 
-    Its id stands in ``last_run`` of the folder, in its checkpoints, in ``training.json``. What an earlier run left stays
-    in its place until the first checkpoint of this one is written; then it is renamed into ``earlier_run_<date>`` below
+    Its id is kept in ``last_run`` of the folder, in its checkpoints and in ``training.json``. What an earlier run left
+    stays in its place until the first checkpoint of this one is written. Then it moves to ``earlier_run_<date>`` below
     the folder. An error before the first iteration leaves the earlier run the newest one.
 
     Raises:
@@ -76,7 +76,7 @@ class Run(Hook):
         """The main process is about to give a checkpoint or a record its name in a folder."""
         if self._is_new:
             self._is_new = False
-            for place in {folder.resolve(), self.work_dir.resolve()}:
+            for place in (self.work_dir, folder):  # often the same
                 self._set_aside(runner, place, unless=lambda path: False)
 
     def _set_aside(self, runner: Runner, folder: Path, unless: Callable[[Path], bool]) -> None:
