@@ -19,6 +19,10 @@ from .outputs import write_json
 def train(args: argparse.Namespace) -> None:
     """Train, and write how it was done and how it ended to ``training.json`` in the work directory."""
     cfg = training_config(args)
+    if args.new_schedule:
+        if not (args.resume or cfg.get('resume')):
+            raise UserError('--new-schedule is for a run that goes on from a checkpoint: add --resume')
+        cfg.new_schedule = True
     with Run(cfg.work_dir) as run:
         notes = enter_resume(cfg, args.resume, run)
         if not (args.skip_data_check or cfg.get('resume')):  # a run that goes on was checked when it began

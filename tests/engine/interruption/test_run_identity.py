@@ -73,7 +73,7 @@ def without_identity(folder):
     """As an earlier version wrote it."""
     for path in folder.glob('*.pth'):
         checkpoint = torch.load(path, weights_only=True)
-        del checkpoint['message_hub']['runtime_info']['run']
+        del checkpoint['message_hub']['runtime_info']['run'], checkpoint['meta']['settings']
         torch.save(checkpoint, path)
     (folder / 'last_run').unlink()
 

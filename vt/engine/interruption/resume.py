@@ -18,6 +18,7 @@ from vt.errors import MissingFileError, UserError
 from vt.registry import HOOKS, LOOPS
 
 from .checkpoint_hook import is_accumulating
+from .resumed_settings import settings_of, settle
 from .run_identity import Run, new_run, read_last_run
 from .seeds import NumberedSampler
 
@@ -126,11 +127,13 @@ class ResumeHook(Hook):
 
     priority = 'LOWEST'
     _resumes = False
+    _settings: dict | None = None
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         epoch, begin = getattr(runner.train_loop, 'start', (None, 0))
         batches = checkpoint['meta']['iter'] - begin if checkpoint['meta']['epoch'] == epoch else 0
         checkpoint['progress'] = dict(batches=batches, of=epoch_length(runner))
+        checkpoint['meta']['settings'] = self._settings
         if 'optimizer' in checkpoint and is_accumulating(runner):
             checkpoint['gradients'] = [parameter.grad for parameter in runner.model.parameters()]
 
@@ -139,9 +142,11 @@ class ResumeHook(Hook):
         if self._resumes:
             self._gradients = checkpoint.get('gradients')
             self._find_place(runner, checkpoint)
+            self._settle(runner, checkpoint)
 
     def before_train(self, runner: Runner) -> None:
         if not self._resumes:
+            self._settings = settings_of(runner)
             return
         self._resumes = False
         restore_seed(runner)
@@ -149,6 +154,15 @@ class ResumeHook(Hook):
             parameter.grad = None if gradient is None else torch.empty_like(parameter).copy_(gradient)
         if not getattr(runner.train_loop, 'begin', 0) and validation_is_due(runner):
             runner.val_loop.run()
+
+    def _settle(self, runner: Runner, checkpoint: dict) -> None:
+        """Decide on settings that differ. Epochs that were trained may have had another length than they have now."""
+        meta, of = checkpoint['meta'], checkpoint.get('progress', {}).get('of')
+        length = of if of and meta['iter'] == meta['epoch'] * of else epoch_length(runner)
+        self._settings = settings_of(runner)
+        kept = settle(runner, checkpoint, length)
+        self._settings |= kept
+        checkpoint['message_hub']['runtime_info']['kept_settings'] = kept
 
     def _find_place(self, runner: Runner, checkpoint: dict) -> None:
         """Enter how much of the epoch is done; where epochs have another length now, it begins anew."""
