@@ -122,6 +122,21 @@ def test_a_new_run_never_mixes_with_the_earlier_one(used, other):
     assert_same_end(used / 'run', other / 'run')
 
 
+def test_weights_of_the_earlier_run_may_be_where_it_began(used):
+    """They move with the others; who goes on needs them no more."""
+    begin = 'load_from=run/epoch_2.pth'
+    second = start(used, options=[begin])
+    wait_for(second, 'Epoch(train) [2][2/5]')
+    kill(second)
+    assert not (used / 'run/epoch_2.pth').exists()
+    result = train(used, '--resume', options=[begin])
+    assert result.returncode == 0, result.stderr
+    assert 'Epoch(train) [1]' not in result.stdout
+    assert_one_line(
+        train(used, options=['load_from=run/none.pth']), 'there is no checkpoint of load_from, run/none.pth'
+    )
+
+
 def test_an_error_before_training_leaves_the_earlier_run_the_newest(used):
     before = files(used / 'run')
     assert train(used, options=['train_dataloader.batch_size=1000']).returncode == 1

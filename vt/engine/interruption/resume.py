@@ -48,9 +48,8 @@ def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
         asked = cfg.get('load_from') or 'auto'
     if was_restarted and any_process(has_own_checkpoint(cfg.work_dir)):
         asked = 'auto'
-    for path, what in ((cfg.get('load_from'), 'of load_from,'), (asked, 'to resume from')):
-        if path and path != 'auto' and '://' not in path and not Path(path).is_file():
-            raise MissingFileError(f'there is no checkpoint {what} {path}')
+    if asked != 'auto':
+        _require(asked, 'to resume from')
     # The main process chooses for all: they may see a file system at other moments.
     choice = [_choose(cfg.work_dir, asked) if is_main_process() else None]
     broadcast_object_list(choice)
@@ -59,7 +58,13 @@ def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
     if asked is not None:
         cfg.resume = checkpoint is not None
         cfg.load_from = checkpoint or cfg.get('load_from')
+    _require(cfg.get('load_from'), 'of load_from,')
     return notes
+
+
+def _require(path: str | None, what: str) -> None:
+    if path and '://' not in path and not Path(path).is_file():
+        raise MissingFileError(f'there is no checkpoint {what} {path}')
 
 
 def has_own_checkpoint(work_dir: str) -> bool:
@@ -73,15 +78,16 @@ def _choose(work_dir: str, asked: str | None) -> tuple[str | None, str | None, l
         return asked, new_run(), []
     damage = None if asked == 'auto' else find_damage(asked)
     folder = Path(work_dir) if asked == 'auto' else Path(asked).parent
+    stranger = None if folder.resolve() == Path(work_dir).resolve() else new_run()  # of an earlier version's file
     if asked != 'auto' and damage is None:
-        is_here = folder.resolve() == Path(work_dir).resolve()
-        return asked, read_run(asked) or (None if is_here else new_run()), []
+        return asked, read_run(asked) or stranger, []
     last_run = read_last_run(folder)
     newest, others = find_newest_checkpoint(folder, last_run)
     damaged = ({} if damage is None else {Path(asked): damage}) | dict(others)
     lines = [f'{path} is damaged: {why}' for path, why in damaged.items()]
     if newest is not None:
-        return str(newest), read_run(newest), [f'{line}. Going on from {newest} instead' for line in lines]
+        notes = [f'{line}. Going on from {newest} instead' for line in lines]
+        return str(newest), last_run or read_run(newest) or stranger, notes
     if lines:
         raise UserError(f'{lines[0]}; {folder} holds no whole checkpoint: leave --resume out to begin anew')
     earlier, _ = find_newest_checkpoint(folder)
