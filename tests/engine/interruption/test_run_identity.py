@@ -11,6 +11,7 @@ import pytest
 import torch
 from engine.interruption.test_preemption import wait_for
 from forked_tools import ForkedTool, run_forked
+from process_groups import start_processes
 from run_comparison import assert_same_end
 from tool_runner import assert_one_line
 
@@ -183,17 +184,37 @@ def test_a_run_of_an_earlier_version_goes_on(used):
     assert not list((used / 'run').glob('earlier_run_*'))
 
 
-def test_two_trainings_of_one_folder(tmp_path):
+def test_a_runner_of_ones_own_mixes_nothing_either(used):
+    (used / 'config.py').write_text(f"""
+_base_ = '{CONFIG}'
+custom_imports = dict(imports=['vt', 'engine.interruption.own_runner'])
+runner_type = 'PlainRunner'
+""")
+    before = files(used / 'run')
+    arguments = ['config.py', '--skip-data-check', '--work-dir', 'run']
+    result = run_forked('train.py', *arguments, cwd=used, options=[*FEW, *OTHER])
+    assert result.returncode == 0, result.stderr
+    (earlier,) = (used / 'run').glob('earlier_run_*')
+    assert files(earlier) == before
+
+
+@pytest.mark.parametrize('count', [1, 2])
+def test_two_trainings_of_one_folder(count, tmp_path):
     """One of two that start together is refused in a line; when the other is killed, the folder is free."""
-    runs = [start(tmp_path, options=LONG) for _ in range(2)]
-    while all(run.process.is_alive() for run in runs):
-        runs[0].process.join(0.05)
-    refused, going = sorted(runs, key=lambda run: run.process.is_alive())
-    name = f'run is in use by another training (process {going.process.pid} on {socket.gethostname()} since '
-    assert_one_line(refused.wait(), name)
-    wait_for(going, 'Epoch(train)')
+    arguments = [CONFIG, '--skip-data-check', '--work-dir', 'run']
+    groups = [start_processes(count, 'train.py', *arguments, cwd=tmp_path, options=[*FEW, *LONG]) for _ in range(2)]
+    while all(group[0].process.is_alive() for group in groups):
+        groups[0][0].process.join(0.05)
+    refused, going = sorted(groups, key=lambda group: group[0].process.is_alive())
+    name = f'run is in use by another training (process {going[0].process.pid} on {socket.gethostname()} since '
+    first, *others = [run.wait() for run in refused]
+    assert_one_line(first, name)
+    for result in others:
+        assert_one_line(result, 'stopped because another process failed')
+    wait_for(going[0], 'Epoch(train)')
     assert_one_line(train(tmp_path, '--resume'), name)
-    kill(going)
+    for run in going:
+        kill(run)
     assert train(tmp_path, '--resume').returncode == 0
 
 
