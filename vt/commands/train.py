@@ -7,7 +7,7 @@ from mmengine.dist import is_main_process
 
 from vt.analysis.data_quality.data_check import check_data
 from vt.analysis.run_record import record_training
-from vt.engine.interruption.resume import enter_resume
+from vt.engine.interruption.resume import ResumeHook, enter_resume
 from vt.engine.interruption.run_identity import Run
 from vt.engine.launch import build_runner
 from vt.errors import UserError
@@ -29,6 +29,8 @@ def train(args: argparse.Namespace) -> None:
             check_data(cfg, ('train', 'val'))
         runner = build_runner(cfg, amp=args.amp)
         runner.register_hook(run)
+        if args.new_schedule and not any(isinstance(hook, ResumeHook) for hook in runner.hooks):
+            raise UserError('--new-schedule needs vt.ResumeHook, which the config turns off (default_hooks.resume)')
         for note in notes:
             runner.logger.warning(note)
         runner.train()

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from forked_tools import run_forked
 from run_comparison import assert_same_end, final_checkpoint
 from tool_runner import assert_one_line
@@ -58,7 +59,7 @@ def test_what_the_checkpoint_brings_is_said_and_recorded(copied, finished):
     options = [f'{LR}=0.5', f'{DECAY}=0.25', 'randomness.seed=5', 'optim_wrapper.clip_grad.max_norm=1.5']
     result = train(copied, '--resume', options=options)
     rows = table(result)
-    had = final_checkpoint(finished / 'run')['meta']['settings']
+    had = json.loads(final_checkpoint(finished / 'run')['meta']['settings'])
     assert rows[LR] == (f'{had[LR]:.6g}', '0.5', f'{had[LR]:.6g}')
     assert rows[DECAY] == (f'{had[DECAY]:.6g}', '0.25', f'{had[DECAY]:.6g}')
     assert rows['randomness.seed'][1:] == ('5', rows['randomness.seed'][0])
@@ -72,7 +73,7 @@ def test_what_the_checkpoint_brings_is_said_and_recorded(copied, finished):
     assert (record['options'][LR], record['options'][DECAY]) == (had[LR], had[DECAY])
     assert record['kept_settings'].keys() == {LR, DECAY, 'randomness.seed'}
     assert str(record['seed']) == rows['randomness.seed'][0]
-    settings = final_checkpoint(copied / 'run')['meta']['settings']
+    settings = json.loads(final_checkpoint(copied / 'run')['meta']['settings'])
     assert (settings[LR], settings['optim_wrapper.clip_grad.max_norm']) == (had[LR], 1.5)
 
 
@@ -121,5 +122,19 @@ def test_what_does_not_fit_is_refused(options, arguments, message, copied):
     assert {path: path.read_bytes() for path in (copied / 'run').glob('*.pth')} == before
 
 
-def test_the_flag_without_a_checkpoint_to_go_on_from(tmp_path):
+@pytest.mark.parametrize('settings', ['[' * 100_000, '{"train_cfg.max_epochs": [', '[1]', torch.ones(2), None])
+def test_settings_that_cannot_be_read_are_left_out(settings, copied):
+    """The learning rates are compared all the same."""
+    path = copied / 'run/epoch_1.pth'
+    checkpoint = torch.load(path, weights_only=True)
+    checkpoint['meta'] = checkpoint['meta'] | dict(settings=settings)
+    torch.save(checkpoint, path)
+    rows = table(train(copied, '--resume', options=[f'{LR}=0.5']))
+    assert rows.keys() == {NEXT, LAST}
+    assert rows[NEXT][0] == rows[NEXT][2] != rows[NEXT][1]
+
+
+def test_the_flag_where_it_has_no_effect(copied, tmp_path):
     assert_one_line(train(tmp_path, '--new-schedule'), 'add --resume')
+    result = train(copied, '--resume', '--new-schedule', options=['default_hooks.resume=None'])
+    assert_one_line(result, '--new-schedule needs vt.ResumeHook')

@@ -1,5 +1,6 @@
 """Going on after an interruption as if there had been none."""
 
+import json
 import os
 from bisect import bisect
 from pathlib import Path
@@ -139,7 +140,7 @@ class ResumeHook(Hook):
         epoch, begin = getattr(runner.train_loop, 'start', (None, 0))
         batches = checkpoint['meta']['iter'] - begin if checkpoint['meta']['epoch'] == epoch else 0
         checkpoint['progress'] = dict(batches=batches, of=epoch_length(runner))
-        checkpoint['meta']['settings'] = self._settings
+        checkpoint['meta']['settings'] = json.dumps(self._settings)
         if 'optimizer' in checkpoint and is_accumulating(runner):
             checkpoint['gradients'] = [parameter.grad for parameter in runner.model.parameters()]
 

@@ -5,6 +5,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -65,7 +66,8 @@ def settle(runner: Runner, checkpoint: dict, length: int) -> dict[str, Any]:
         UserError: the checkpoint's optimizer, or without ``new_schedule`` its schedule, is of another kind.
     """
     is_new, asked, meta = bool(runner.cfg.get('new_schedule')), settings_of(runner), checkpoint['meta']
-    had = dict(meta.get('settings') or asked)
+    written = _written_settings(meta)
+    had = dict(written or asked)
     had[SEED] = None if asked.get(SEED) is None else meta.get('seed')
     keys = sorted(key for key in asked | had if asked.get(key) != had.get(key))
     scheduled = [key for key in keys if SCHEDULE.match(key) and not key.endswith('.type')]
@@ -75,15 +77,24 @@ def settle(runner: Runner, checkpoint: dict, length: int) -> dict[str, Any]:
         raise UserError(f'{FLAG} is for one optimizer, not for several')
     kept = {key: had.get(key) for key in keys if key == SEED or (key in scheduled and not is_new)}
     table = [(key, had.get(key), asked.get(key), (had if key in kept else asked).get(key)) for key in keys]
-    if _has_one_optimizer(runner) and (keys or not meta.get('settings')):
+    if _has_one_optimizer(runner) and (keys or not written):
         rates = _compare_rates(runner, checkpoint, length)
         table += [(*row, row[2 if is_new else 1]) for row in rates]
         scheduled += rates
         if is_new and scheduled:
             _take_config(runner, checkpoint, length)
     if table:
-        _log(runner, table, prevails=bool(scheduled) and not is_new)
+        advice = f'; {FLAG} takes learning rate, decay and schedule of the config' if scheduled and not is_new else ''
+        _log(runner, table, advice, warns=bool(kept or advice))
     return kept
+
+
+def _written_settings(meta: dict) -> dict[str, Any]:
+    """Those that a checkpoint was written with; none of one that earlier versions or others wrote."""
+    with suppress(TypeError, ValueError, RecursionError):
+        written = json.loads(meta['settings']) if 'settings' in meta else None
+        return written if isinstance(written, dict) else {}
+    return {}
 
 
 def _has_one_optimizer(runner: Runner) -> bool:
@@ -109,12 +120,11 @@ def _schedulers_fit(runner: Runner, checkpoint: dict) -> bool:
     ]
 
 
-def _log(runner: Runner, table: list[tuple], prevails: bool) -> None:
+def _log(runner: Runner, table: list[tuple], advice: str, warns: bool) -> None:
     shown = PrettyTable(['setting', 'checkpoint has', 'asked for', 'used'], align='l')
     shown.add_rows([[_show(cell) for cell in row] for row in table[:MOST_ROWS]])
     more = f'\n({len(table) - MOST_ROWS} more differences)' if len(table) > MOST_ROWS else ''
-    advice = f'; {FLAG} takes learning rate, decay and schedule of the config' if prevails else ''
-    log = runner.logger.warning if prevails else runner.logger.info
+    log = runner.logger.warning if warns else runner.logger.info
     log(f'The checkpoint and the config differ{advice}:\n{shown}{more}')
 
 
@@ -128,7 +138,7 @@ def _compare_rates(runner: Runner, checkpoint: dict, length: int) -> list[tuple[
     last = begin, end, len(runner.train_dataloader) if length else 0
     schedulers, old = runner.param_schedulers or [], checkpoint['optimizer']['param_groups'][0]
     asked = _rates(schedulers, runner.optim_wrapper.optimizer.param_groups[0], (0, begin, length), last)
-    had = [old['lr'], 'of other schedulers']
+    had = [old.get('lr'), 'of other schedulers']
     if _schedulers_fit(runner, checkpoint):
         schedulers = [copy.copy(scheduler) for scheduler in schedulers]
         for scheduler, state in zip(schedulers, checkpoint.get('param_schedulers', [])):
@@ -147,7 +157,7 @@ def _rates(schedulers: Sequence, group: dict, *ways: tuple[int, int, int]) -> li
     rates = []
     for way in ways:
         advance(copies, *way)
-        rates.append(optimizer.param_groups[0]['lr'])
+        rates.append(optimizer.param_groups[0].get('lr'))
     return rates
 
 
