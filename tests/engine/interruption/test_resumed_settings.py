@@ -124,13 +124,14 @@ def test_what_does_not_fit_is_refused(options, arguments, message, copied):
 
 @pytest.mark.parametrize('settings', ['[' * 100_000, '{"train_cfg.max_epochs": [', '[1]', torch.ones(2), None])
 def test_settings_that_cannot_be_read_are_left_out(settings, copied):
-    """The learning rates are compared all the same."""
+    """What the optimizer's state tells is compared all the same."""
     path = copied / 'run/epoch_1.pth'
     checkpoint = torch.load(path, weights_only=True)
     checkpoint['meta'] = checkpoint['meta'] | dict(settings=settings)
     torch.save(checkpoint, path)
-    rows = table(train(copied, '--resume', options=[f'{LR}=0.5']))
-    assert rows.keys() == {NEXT, LAST}
+    rows = table(train(copied, '--resume', options=[f'{LR}=0.5', f'{DECAY}=0.25', 'train_cfg.val_interval=1']))
+    assert rows.keys() == {LR, DECAY, NEXT, LAST}
+    assert rows[DECAY] == ('0.05', '0.25', '0.05')
     assert rows[NEXT][0] == rows[NEXT][2] != rows[NEXT][1]
 
 

@@ -67,7 +67,7 @@ def settle(runner: Runner, checkpoint: dict, length: int) -> dict[str, Any]:
     """
     is_new, asked, meta = bool(runner.cfg.get('new_schedule')), settings_of(runner), checkpoint['meta']
     written = _written_settings(meta)
-    had = dict(written or asked)
+    had = dict(written or asked | _optimizer_settings(runner, checkpoint))
     had[SEED] = None if asked.get(SEED) is None else meta.get('seed')
     keys = sorted(key for key in asked | had if asked.get(key) != had.get(key))
     scheduled = [key for key in keys if SCHEDULE.match(key) and not key.endswith('.type')]
@@ -81,7 +81,7 @@ def settle(runner: Runner, checkpoint: dict, length: int) -> dict[str, Any]:
         rates = _compare_rates(runner, checkpoint, length)
         table += [(*row, row[2 if is_new else 1]) for row in rates]
         scheduled += rates
-        if is_new and scheduled:
+        if is_new and (scheduled or not written):
             _take_config(runner, checkpoint, length)
     if table:
         advice = f'; {FLAG} takes learning rate, decay and schedule of the config' if scheduled and not is_new else ''
@@ -99,6 +99,18 @@ def _written_settings(meta: dict) -> dict[str, Any]:
 
 def _has_one_optimizer(runner: Runner) -> bool:
     return isinstance(runner.optim_wrapper, OptimWrapper) and not isinstance(runner.optim_wrapper, OptimWrapperDict)
+
+
+def _optimizer_settings(runner: Runner, checkpoint: dict) -> dict[str, Any]:
+    """What an optimizer's own state tells of its settings."""
+    if not _has_one_optimizer(runner):
+        return {}
+    state = checkpoint['optimizer']
+    group = state.get('base_param_settings') or state['param_groups'][0]
+    group = group | {'lr': group.get('initial_lr', group.get('lr'))}
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in group.items()}
+    given = runner.cfg.optim_wrapper.optimizer
+    return {f'optim_wrapper.optimizer.{name}': plain[name] for name in given if name in plain}
 
 
 def _require_fit(runner: Runner, checkpoint: dict, is_new: bool) -> None:
