@@ -32,6 +32,12 @@ def read_run(path: str | Path) -> str | None:
     return None if isinstance(state, str) else state[1]
 
 
+def run_in(infos: dict | None) -> str | None:
+    """The id of a run in the ``runtime_info`` of mmengine's message hub, if there is one that can be an id."""
+    run = infos.get('run') if isinstance(infos, dict) else None
+    return run if isinstance(run, str) and re.fullmatch(r'[\w-]{1,64}', run) else None
+
+
 def find_newest_checkpoint(folder: str | Path, run: str | None = None) -> tuple[Path | None, list[tuple[Path, str]]]:
     """The newest checkpoint of a work directory that is whole and that training can go on from.
 
@@ -83,7 +89,4 @@ def _read_state(path: str | Path) -> tuple[int, str | None] | str:
         return getattr(error, 'reason', str(error))
     meta, infos = loaded.get('meta'), loaded.get('message_hub', {}).get('runtime_info')
     iteration = meta.get('iter') if isinstance(meta, dict) else None
-    run = infos.get('run') if isinstance(infos, dict) else None
-    if not isinstance(iteration, int):
-        return 'it holds weights alone'
-    return iteration, run if isinstance(run, str) and re.fullmatch(r'[\w-]{1,64}', run) else None
+    return (iteration, run_in(infos)) if isinstance(iteration, int) else 'it holds weights alone'

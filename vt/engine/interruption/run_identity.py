@@ -16,7 +16,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
 from vt.checkpoints.files import POINTER, write_atomically
-from vt.checkpoints.newest import read_run
+from vt.checkpoints.newest import read_run, run_in
 from vt.engine.runner import OwnRunner
 from vt.errors import UserError
 
@@ -63,8 +63,8 @@ class Run(Hook):
             self._write(run)
 
     def before_train(self, runner: Runner) -> None:
-        infos = runner.message_hub.runtime_info
-        self.id = self.id if self._is_new else infos.get('run', self.id)
+        found = None if self._is_new else run_in(runner.message_hub.runtime_info)
+        self.id = found or self.id
         if self.id is not None:
             runner.message_hub.update_info('run', self.id)
         self._has_begun = True
