@@ -15,6 +15,11 @@ def parse_args() -> argparse.Namespace:
         metavar='PATH',
         help='go on from a checkpoint; without a path, from the newest one in the work directory',
     )
+    parser.add_argument(
+        '--new-schedule',
+        action='store_true',
+        help='with --resume: learning rate, decay and schedule of the config, not those of the checkpoint',
+    )
     parser.add_argument('--no-validate', action='store_true', help='do not evaluate during training')
     parser.add_argument('--auto-scale-lr', action='store_true', help="scale the learning rate from the config's batch")
     parser.add_argument('--skip-data-check', action='store_true', help='do not read some of the data first')

@@ -37,18 +37,21 @@ METRICS = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}
 def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dict[str, Any]:
     """Describe a finished run of a config: its origin, ``date`` (UTC), ``options``, ``seed``, ``length``, ``seconds``.
 
-    ``options`` were set in the config beside the seed. ``length`` is such as ``'10 epochs'``; its ``iterations`` had
-    ``batch_size`` images of each process. They took ``seconds``, of which they waited ``data_seconds`` for data, those
-    before an interruption too (None where no timer hook measures it). ``weights`` is a digest of the final weights, the
-    same for runs that repeat each other to the last bit (None where they are sharded). Where a run was validated there
-    are also ``metrics`` of the last validation (not of the best one), ``image_shape`` (channels, height, width) of its
-    first image, and ``flops`` (multiply-adds) and ``parameters`` at that size.
+    ``options`` were set in the config beside the seed. ``kept_settings`` are those that a checkpoint brought in place
+    of the config's, ``options`` among them. ``run`` is the run's id. ``length`` is such as ``'10 epochs'``; its
+    ``iterations`` had ``batch_size`` images of each process. They took ``seconds``, of which they waited
+    ``data_seconds`` for data, those before an interruption too (None where no timer hook measures it). ``weights`` is a
+    digest of the final weights, the same for runs that repeat each other to the last bit (None where they are sharded).
+    Where a run was validated there are also ``metrics`` of the last validation (not of the best one), ``image_shape``
+    (channels, height, width) of its first image, and ``flops`` (multiply-adds) and ``parameters`` at that size.
     """
     origin = describe_origin(next(runner.model.parameters()).device)
+    kept = runner.message_hub.runtime_info.get('kept_settings', {})
     sharded = isinstance(runner.model, FullyShardedDataParallel)
     record = dict(
         config=config,
-        options={key: value for key, value in options.items() if key != 'randomness.seed'},
+        options={key: kept.get(key, value) for key, value in options.items() if key != 'randomness.seed'},
+        kept_settings=kept,
         seed=runner.seed,
         length=_length(runner),
         seconds=_total(runner, 'train/time'),
@@ -56,6 +59,7 @@ def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dic
         iterations=runner.iter,
         batch_size=runner.train_dataloader.batch_size,
         weights=None if sharded else digest_weights(runner.model),
+        run=runner.message_hub.runtime_info.get('run'),
         date=datetime.now(timezone.utc).date().isoformat(),
         **origin,
     )

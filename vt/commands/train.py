@@ -1,7 +1,6 @@
 """Train a model from a config, as ``tools/train.py`` asks."""
 
 import argparse
-from pathlib import Path
 
 from mmengine.config import Config
 from mmengine.dist import is_main_process
@@ -9,7 +8,8 @@ from mmengine.dist import is_main_process
 from vt.analysis.data_quality.data_check import check_data
 from vt.analysis.run_record import record_training
 from vt.engine.config_files import digest_config
-from vt.engine.interruption.resume import enter_resume
+from vt.engine.interruption.resume import ResumeHook, enter_resume
+from vt.engine.interruption.run_identity import Run
 from vt.engine.launch import build_runner
 from vt.errors import UserError
 
@@ -21,16 +21,26 @@ def train(args: argparse.Namespace) -> None:
     """Train, and write how it was done and how it ended to ``training.json`` in the work directory."""
     cfg = training_config(args)
     digest = digest_config(cfg, args.amp)
-    notes = enter_resume(cfg, args.resume)
-    if not (args.skip_data_check or cfg.get('resume')):  # a run that goes on was checked when it began
-        check_data(cfg, ('train', 'val'))
-    runner = build_runner(cfg, amp=args.amp)
-    for note in notes:
-        runner.logger.warning(note)
-    runner.train()
-    if is_main_process():
-        record = record_training(runner, args.config, args.cfg_options or {})
-        write_json(record | dict(digest=digest), Path(runner.work_dir) / 'training.json')
+    if args.new_schedule:
+        if not (args.resume or cfg.get('resume')):
+            raise UserError('--new-schedule is for a run that goes on from a checkpoint: add --resume')
+        cfg.new_schedule = True
+    with Run(cfg.work_dir) as run:
+        notes = enter_resume(cfg, args.resume, run)
+        if not (args.skip_data_check or cfg.get('resume')):  # a run that goes on was checked when it began
+            check_data(cfg, ('train', 'val'))
+        runner = build_runner(cfg, amp=args.amp)
+        runner.register_hook(run)
+        if args.new_schedule and not any(isinstance(hook, ResumeHook) for hook in runner.hooks):
+            raise UserError('--new-schedule needs vt.ResumeHook, which the config turns off (default_hooks.resume)')
+        for note in notes:
+            runner.logger.warning(note)
+        runner.train()
+        if is_main_process():
+            record = record_training(runner, args.config, args.cfg_options or {})
+            run.before_file(runner, run.work_dir)
+            record['digest'] = None if record['kept_settings'] else digest  # of settings that were all used
+            write_json(record, run.work_dir / 'training.json')
 
 
 def training_config(args: argparse.Namespace) -> Config:

@@ -67,6 +67,7 @@ class OwnRunner:
         else:
             with replacing(path) as part:
                 super().save_checkpoint(str(part.parent), part.name, *args, **kwargs)
+                self.call_hook('before_file', folder=path.parent)
 
     def call_hook(self, fn_name: str, **kwargs) -> None:
         """Call all hooks; what they have entered in a checkpoint becomes numbers last."""

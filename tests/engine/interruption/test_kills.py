@@ -27,7 +27,19 @@ def uninterrupted(request, tmp_path_factory):
     return config, folder / 'run', time.monotonic() - begin
 
 
-@pytest.mark.parametrize('kill', [0, *(pytest.param(kill, marks=pytest.mark.slow) for kill in range(1, KILLS))])
+@pytest.fixture(scope='module')
+def earlier(uninterrupted, tmp_path_factory):
+    """The work directory of another finished run, with another seed."""
+    folder = tmp_path_factory.mktemp('earlier')
+    result = run_forked('train.py', uninterrupted[0], *ARGUMENTS, 'run', cwd=folder, options=['randomness.seed=7'])
+    assert result.returncode == 0, result.stderr
+    return folder / 'run'
+
+
+kills = pytest.mark.parametrize('kill', [0, *(pytest.param(kill, marks=pytest.mark.slow) for kill in range(1, KILLS))])
+
+
+@kills
 def test_killed_and_resumed(kill, uninterrupted, tmp_path):
     config, expected, seconds = uninterrupted
     kill_run(config, random.Random(f'{config.stem} {kill}').uniform(0, seconds), tmp_path)
@@ -36,10 +48,27 @@ def test_killed_and_resumed(kill, uninterrupted, tmp_path):
     assert_same_end(tmp_path / 'run', expected)
 
 
+@kills
+def test_second_run_of_a_folder_killed_and_resumed(kill, uninterrupted, earlier, tmp_path):
+    """At any moment after it has taken the folder over; it never goes on from the run before."""
+    config, expected, seconds = uninterrupted
+    shutil.copytree(earlier, tmp_path / 'used')
+    shutil.copytree(tmp_path / 'used', tmp_path / 'run')
+    kill_run(config, random.Random(f'second {config.stem} {kill}').uniform(0, seconds), tmp_path)
+    result = run_forked('train.py', config, *ARGUMENTS, 'run', '--resume', cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert_same_end(tmp_path / 'run', expected)
+    (aside,) = (tmp_path / 'run').glob('earlier_run_*')
+    assert_same_end(aside, earlier)
+
+
 def kill_run(config, moment, folder):
-    """Kill a run some seconds after its start; sooner where it has ended by then."""
+    """Kill a run some seconds after it has the folder; sooner where it has ended by then."""
+    before = read(folder / 'run/last_run')
     while True:
         run = ForkedTool('train.py', config, *ARGUMENTS, 'run', cwd=folder)
+        while before is not None and read(folder / 'run/last_run') == before and run.process.is_alive():
+            time.sleep(0.001)
         time.sleep(moment)
         run.send_signal(signal.SIGKILL)
         result = run.wait()
@@ -47,4 +76,10 @@ def kill_run(config, moment, folder):
             return
         assert result.returncode == 0, result.stderr
         shutil.rmtree(folder / 'run')
+        if before is not None:
+            shutil.copytree(folder / 'used', folder / 'run')
         moment *= 0.7
+
+
+def read(path):
+    return path.read_text() if path.exists() else None

@@ -95,6 +95,12 @@ def test_sharding_trains_saves_and_resumes(name, more, bases, folder, plain):
     assert_same_run(resumed, whole, losses=slice(2, None))
     for part in (lambda checkpoint: checkpoint['state_dict'], lambda checkpoint: checkpoint['optimizer']['state']):
         torch.testing.assert_close(part(resumed[1]), part(whole[1]), rtol=0, atol=0)
+    slower = ['optim_wrapper.optimizer.lr=0.0']
+    _, stopped = train(folder, config, 2, '--resume', folder / name / 'epoch_1.pth', '--new-schedule', options=slower)
+    first = torch.load(folder / name / 'epoch_1.pth', weights_only=False)['state_dict']
+    weights = [key for key in stopped['state_dict'] if key.endswith('weight')]
+    assert all(torch.equal(stopped['state_dict'][key], first[key]) for key in weights)
+    assert {group['lr'] for group in stopped['optimizer']['param_groups']} == {0.0}
 
 
 def test_a_checkpoint_of_fsdp_is_tested_without_it(folder, plain):

@@ -161,5 +161,6 @@ def _name_files(data_batch: Any) -> list[str]:
 
 
 def _last_checkpoint(runner: Runner) -> str:
-    path = find_latest_checkpoint(runner.work_dir) if Path(runner.work_dir, 'last_checkpoint').exists() else None
+    has_saved = runner.message_hub.runtime_info.get('last_ckpt') and Path(runner.work_dir, 'last_checkpoint').exists()
+    path = find_latest_checkpoint(runner.work_dir) if has_saved else None
     return f'{path} (--resume goes on from it)' if path else 'none: it went wrong before the first was written'

@@ -1,5 +1,6 @@
 """Going on after an interruption as if there had been none."""
 
+import json
 import os
 from bisect import bisect
 from pathlib import Path
@@ -12,28 +13,30 @@ from mmengine.runner import EpochBasedTrainLoop as WholeEpochsLoop
 from mmengine.runner import Runner
 from torch.utils.data import BatchSampler
 
-from vt.checkpoints.files import POINTER
-from vt.checkpoints.newest import find_damage, find_newest_checkpoint
+from vt.checkpoints.newest import find_damage, find_newest_checkpoint, read_run
 from vt.engine.processes.distributed import any_process
 from vt.errors import MissingFileError, UserError
 from vt.registry import HOOKS, LOOPS
 
 from .checkpoint_hook import is_accumulating
+from .resumed_settings import settings_of, settle
+from .run_identity import Run, new_run, read_last_run
 from .seeds import NumberedSampler
 
 # Restarts by torchrun and by SLURM run the same command line again.
 RESTARTS = ('TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT')
 
 
-def enter_resume(cfg: Config, asked: str | None) -> list[str]:
-    """Enter the checkpoint to go on from, if there is one; all processes call this together.
+def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
+    """Enter the checkpoint to go on from, if there is one, and the run that goes on; all processes call this together.
 
-    For a damaged file the newest whole one of the same folder steps in. A run that torchrun or SLURM restarted goes on
-    from its own last checkpoint, if it had written one.
+    It is one of the newest run of the folder. For a damaged file the newest whole one of the same folder steps in. A
+    run that torchrun or SLURM restarted goes on from its own last checkpoint, if it had written one.
 
     Args:
         cfg: ``resume`` and ``load_from`` are set to what the runner needs.
         asked: of ``--resume``, a path, an address, ``'auto'`` for the newest one in the work directory, or None.
+        run: which has the work directory.
 
     Returns:
         Lines for the log.
@@ -42,40 +45,56 @@ def enter_resume(cfg: Config, asked: str | None) -> list[str]:
         UserError: a file is not there, or there are damaged ones alone.
     """
     was_restarted = any_process(any(int(os.environ.get(name) or 0) > 0 for name in RESTARTS))
-    if was_restarted and any_process(Path(cfg.work_dir, POINTER).exists()):
-        asked = 'auto'
-    elif asked is None and cfg.get('resume'):
+    if asked is None and cfg.get('resume'):
         asked = cfg.get('load_from') or 'auto'
-    for path, what in ((cfg.get('load_from'), 'of load_from,'), (asked, 'to resume from')):
-        if path and path != 'auto' and '://' not in path and not Path(path).is_file():
-            raise MissingFileError(f'there is no checkpoint {what} {path}')
-    if asked is None:
-        if is_main_process():  # a restart must not go on from the last checkpoint of another run; the files stay
-            Path(cfg.work_dir, POINTER).unlink(missing_ok=True)
-        return []
+    if was_restarted and any_process(has_own_checkpoint(cfg.work_dir)):
+        asked = 'auto'
+    if asked != 'auto':
+        _require(asked, 'to resume from')
     # The main process chooses for all: they may see a file system at other moments.
-    choice = [_choose(cfg.work_dir, None if asked == 'auto' else asked) if is_main_process() else None]
+    choice = [_choose(cfg.work_dir, asked) if is_main_process() else None]
     broadcast_object_list(choice)
-    checkpoint, notes = choice[0]
-    cfg.resume = checkpoint is not None
-    cfg.load_from = checkpoint or cfg.get('load_from')
+    checkpoint, identity, notes = choice[0]
+    run.enter(identity, is_new=checkpoint is None)
+    if asked is not None:
+        cfg.resume = checkpoint is not None
+        cfg.load_from = checkpoint or cfg.get('load_from')
+    _require(cfg.get('load_from'), 'of load_from,')
     return notes
 
 
-def _choose(work_dir: str, asked: str | None) -> tuple[str | None, list[str]]:
-    """A whole checkpoint, and what the log says of those that were passed over; none where there is none."""
-    damage = None if asked is None or '://' in asked else find_damage(asked)
-    if asked is not None and damage is None:
-        return asked, []
-    folder = work_dir if asked is None else os.path.dirname(asked) or '.'
-    newest, others = find_newest_checkpoint(Path(folder))
-    damaged = ({} if asked is None else {Path(asked): damage}) | dict(others)
+def _require(path: str | None, what: str) -> None:
+    if path and '://' not in path and not Path(path).is_file():
+        raise MissingFileError(f'there is no checkpoint {what} {path}')
+
+
+def has_own_checkpoint(work_dir: str) -> bool:
+    """Whether the newest run of a work directory has written a checkpoint, though it may be damaged."""
+    return is_main_process() and any(find_newest_checkpoint(work_dir, read_last_run(work_dir)))
+
+
+def _choose(work_dir: str, asked: str | None) -> tuple[str | None, str | None, list[str]]:
+    """A whole checkpoint, None where there is none; its run; and what the log says of those that were passed over."""
+    if asked is None or '://' in asked:
+        return asked, new_run(), []
+    damage = None if asked == 'auto' else find_damage(asked)
+    folder = Path(work_dir) if asked == 'auto' else Path(asked).parent
+    stranger = None if folder.resolve() == Path(work_dir).resolve() else new_run()  # of an earlier version's file
+    if asked != 'auto' and damage is None:
+        return asked, read_run(asked) or stranger, []
+    last_run = read_last_run(folder)
+    newest, others = find_newest_checkpoint(folder, last_run)
+    damaged = ({} if damage is None else {Path(asked): damage}) | dict(others)
     lines = [f'{path} is damaged: {why}' for path, why in damaged.items()]
     if newest is not None:
-        return str(newest), [f'{line}. Going on from {newest} instead' for line in lines]
+        notes = [f'{line}. Going on from {newest} instead' for line in lines]
+        return str(newest), last_run or read_run(newest) or stranger, notes
     if lines:
         raise UserError(f'{lines[0]}; {folder} holds no whole checkpoint: leave --resume out to begin anew')
-    return None, [f'There is nothing to resume in {folder}: training starts from the beginning']
+    earlier, _ = find_newest_checkpoint(folder)
+    reason = '' if earlier is None else f' of its newest run; an earlier one goes on with --resume {earlier}'
+    note = f'There is nothing to resume in {folder}{reason}: training starts from the beginning'
+    return None, last_run or new_run(), [note]
 
 
 @LOOPS.register_module()
@@ -115,11 +134,13 @@ class ResumeHook(Hook):
 
     priority = 'LOWEST'
     _resumes = False
+    _settings: dict | None = None
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         epoch, begin = getattr(runner.train_loop, 'start', (None, 0))
         batches = checkpoint['meta']['iter'] - begin if checkpoint['meta']['epoch'] == epoch else 0
         checkpoint['progress'] = dict(batches=batches, of=epoch_length(runner))
+        checkpoint['meta']['settings'] = json.dumps(self._settings)
         if 'optimizer' in checkpoint and is_accumulating(runner):
             checkpoint['gradients'] = [parameter.grad for parameter in runner.model.parameters()]
 
@@ -128,9 +149,11 @@ class ResumeHook(Hook):
         if self._resumes:
             self._gradients = checkpoint.get('gradients')
             self._find_place(runner, checkpoint)
+            self._settle(runner, checkpoint)
 
     def before_train(self, runner: Runner) -> None:
         if not self._resumes:
+            self._settings = settings_of(runner)
             return
         self._resumes = False
         restore_seed(runner)
@@ -138,6 +161,15 @@ class ResumeHook(Hook):
             parameter.grad = None if gradient is None else torch.empty_like(parameter).copy_(gradient)
         if not getattr(runner.train_loop, 'begin', 0) and validation_is_due(runner):
             runner.val_loop.run()
+
+    def _settle(self, runner: Runner, checkpoint: dict) -> None:
+        """Decide on settings that differ. Epochs that were trained may have had another length than they have now."""
+        meta, of = checkpoint['meta'], checkpoint.get('progress', {}).get('of')
+        length = of if of and meta['iter'] == meta['epoch'] * of else epoch_length(runner)
+        self._settings = settings_of(runner)
+        kept = settle(runner, checkpoint, length)
+        self._settings |= kept
+        checkpoint['message_hub']['runtime_info']['kept_settings'] = kept
 
     def _find_place(self, runner: Runner, checkpoint: dict) -> None:
         """Enter how much of the epoch is done; where epochs have another length now, it begins anew."""

@@ -1,0 +1,234 @@
+"""A checkpoint belongs to one run, and a work directory to one run at a time."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+import torch
+from engine.interruption.test_preemption import wait_for
+from forked_tools import ForkedTool, run_forked
+from process_groups import start_processes
+from run_comparison import assert_same_end
+from tool_runner import assert_one_line
+
+from vt.checkpoints.newest import read_run
+
+CONFIG = Path(__file__).parent / 'epochs.py'
+FEW = ['train_cfg.max_epochs=2', 'train_dataloader.num_workers=0', 'train_dataloader.persistent_workers=False']
+OTHER = ['randomness.seed=7']
+LONG = ['train_cfg.max_epochs=1000']
+
+
+def train(folder, *arguments, options=(), env=None):
+    arguments = [CONFIG, '--skip-data-check', '--work-dir', 'run', *arguments]
+    return run_forked('train.py', *arguments, cwd=folder, options=[*FEW, *options], env=env)
+
+
+def start(folder, *arguments, options=()):
+    arguments = [CONFIG, '--skip-data-check', '--work-dir', 'run', *arguments]
+    return ForkedTool('train.py', *arguments, cwd=folder, options=[*FEW, *options])
+
+
+def kill(tool):
+    tool.send_signal(signal.SIGKILL)
+    tool.wait()
+
+
+@pytest.fixture(scope='module')
+def finished(tmp_path_factory):
+    """A folder with the work directory of a finished run."""
+    folder = tmp_path_factory.mktemp('finished')
+    result = train(folder)
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+@pytest.fixture(scope='module')
+def other(tmp_path_factory):
+    """The same of a run with another seed, which never met the first one."""
+    folder = tmp_path_factory.mktemp('other')
+    result = train(folder, options=OTHER)
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+@pytest.fixture
+def used(finished, tmp_path):
+    shutil.copytree(finished / 'run', tmp_path / 'run')
+    return tmp_path
+
+
+def files(folder):
+    """Names and contents of a run's files."""
+    return {
+        path.name: path.read_bytes()
+        for path in [*folder.glob('*.pth'), *folder.glob('*.json'), folder / 'last_checkpoint']
+    }
+
+
+def without_identity(folder):
+    """As an earlier version wrote it."""
+    for path in folder.glob('*.pth'):
+        checkpoint = torch.load(path, weights_only=True)
+        del checkpoint['message_hub']['runtime_info']['run'], checkpoint['meta']['settings']
+        torch.save(checkpoint, path)
+    (folder / 'last_run').unlink()
+
+
+def test_the_id_stands_in_every_place(finished):
+    run = (finished / 'run/last_run').read_text()
+    assert json.loads((finished / 'run/training.json').read_text())['run'] == run
+    assert {read_run(path) for path in (finished / 'run').glob('epoch_*.pth')} == {run}
+
+
+@pytest.mark.parametrize('is_old', [False, True])
+@pytest.mark.parametrize('moment', ['Checkpoints will be saved', 'Epoch(train) [1][3/5]'])
+def test_a_run_killed_before_its_first_checkpoint_begins_anew(moment, is_old, used, other):
+    """It does not go on from the earlier run of the folder, whose files are set aside when there is one to mix with."""
+    if is_old:
+        without_identity(used / 'run')
+    before = files(used / 'run')
+    second = start(used, options=OTHER)
+    wait_for(second, moment)
+    kill(second)
+    assert files(used / 'run') == before
+    result = train(used, '--resume', options=OTHER)
+    assert result.returncode == 0, result.stderr
+    (line,) = (line for line in result.stdout.splitlines() if 'There is nothing to resume in run' in line)
+    assert 'of its newest run; an earlier one goes on with --resume run/epoch_2.pth' in line
+    assert 'training starts from the beginning' in line
+    assert_same_end(used / 'run', other / 'run')
+    (earlier,) = (used / 'run').glob('earlier_run_*')
+    assert files(earlier) == before
+    assert f'run held files of an earlier run: they are now in {earlier.relative_to(used)}' in result.stdout
+
+
+def test_a_new_run_never_mixes_with_the_earlier_one(used, other):
+    """Also one that keeps fewer checkpoints, and is killed after its first."""
+    before = files(used / 'run')
+    second = start(used, options=OTHER)
+    wait_for(second, 'Epoch(train) [2][2/5]')
+    kill(second)
+    (earlier,) = (used / 'run').glob('earlier_run_*')
+    assert files(earlier) == before
+    assert {read_run(path) for path in (used / 'run').glob('*.pth')} == {(used / 'run/last_run').read_text()}
+    assert not (used / 'run/training.json').exists()
+    result = train(used, '--resume', options=OTHER)
+    assert result.returncode == 0, result.stderr
+    assert 'Epoch(train) [1]' not in result.stdout
+    assert_same_end(used / 'run', other / 'run')
+
+
+def test_weights_of_the_earlier_run_may_be_where_it_began(used):
+    """They move with the others; who goes on needs them no more."""
+    begin = 'load_from=run/epoch_2.pth'
+    second = start(used, options=[begin])
+    wait_for(second, 'Epoch(train) [2][2/5]')
+    kill(second)
+    assert not (used / 'run/epoch_2.pth').exists()
+    result = train(used, '--resume', options=[begin])
+    assert result.returncode == 0, result.stderr
+    assert 'Epoch(train) [1]' not in result.stdout
+    assert_one_line(
+        train(used, options=['load_from=run/none.pth']), 'there is no checkpoint of load_from, run/none.pth'
+    )
+
+
+def test_an_error_before_training_leaves_the_earlier_run_the_newest(used):
+    before = files(used / 'run')
+    assert train(used, options=['train_dataloader.batch_size=1000']).returncode == 1
+    assert files(used / 'run') == before
+    result = train(used, '--resume', options=['train_cfg.max_epochs=3'])
+    assert result.returncode == 0, result.stderr
+    assert 'Epoch(train) [2]' not in result.stdout
+    assert 'Epoch(train) [3]' in result.stdout
+    assert not list((used / 'run').glob('earlier_run_*'))
+
+
+def test_a_restart_does_not_take_the_run_before(used):
+    """torchrun starts again what failed before it began."""
+    restarts = dict(os.environ, TORCHELASTIC_MAX_RESTARTS='1', TORCHELASTIC_RESTART_COUNT='0')
+    assert train(used, options=['train_dataloader.batch_size=1000'], env=restarts).returncode == 1
+    result = train(used, options=OTHER, env=restarts | dict(TORCHELASTIC_RESTART_COUNT='1'))
+    assert result.returncode == 0, result.stderr
+    assert 'Epoch(train) [1]' in result.stdout
+
+
+def test_an_earlier_run_goes_on_where_a_person_names_its_file(used, finished):
+    """It is the newest run then, and the files of the other are set aside; none of them is removed."""
+    assert train(used, options=OTHER).returncode == 0
+    (earlier,) = (used / 'run').glob('earlier_run_*')
+    before = files(used / 'run')
+    checkpoint = earlier.relative_to(used) / 'epoch_1.pth'
+    more = ['default_hooks.checkpoint.max_keep_ckpts=1']
+    result = train(used, '--resume', checkpoint, options=more)
+    assert result.returncode == 0, result.stderr
+    assert (used / 'run/last_run').read_text() == (finished / 'run/last_run').read_text()
+    (second,) = set((used / 'run').glob('earlier_run_*')) - {earlier}
+    assert files(second) == before
+    assert (earlier / 'epoch_1.pth').exists()
+    assert [path.name for path in (used / 'run').glob('epoch_*.pth')] == ['epoch_2.pth']
+
+
+def test_a_run_of_an_earlier_version_goes_on(used):
+    without_identity(used / 'run')
+    result = train(used, '--resume', options=['train_cfg.max_epochs=3'])
+    assert result.returncode == 0, result.stderr
+    result = train(used, '--resume', options=['train_cfg.max_epochs=4'])
+    assert 'Epoch(train) [3]' not in result.stdout
+    assert 'Epoch(train) [4]' in result.stdout
+    assert not list((used / 'run').glob('earlier_run_*'))
+
+
+def test_a_runner_of_ones_own_mixes_nothing_either(used):
+    (used / 'config.py').write_text(f"""
+_base_ = '{CONFIG}'
+custom_imports = dict(imports=['vt', 'engine.interruption.own_runner'])
+runner_type = 'PlainRunner'
+""")
+    before = files(used / 'run')
+    arguments = ['config.py', '--skip-data-check', '--work-dir', 'run']
+    result = run_forked('train.py', *arguments, cwd=used, options=[*FEW, *OTHER])
+    assert result.returncode == 0, result.stderr
+    (earlier,) = (used / 'run').glob('earlier_run_*')
+    assert files(earlier) == before
+
+
+@pytest.mark.parametrize('count', [1, 2])
+def test_two_trainings_of_one_folder(count, tmp_path):
+    """One of two that start together is refused in a line; when the other is killed, the folder is free."""
+    arguments = [CONFIG, '--skip-data-check', '--work-dir', 'run']
+    groups = [start_processes(count, 'train.py', *arguments, cwd=tmp_path, options=[*FEW, *LONG]) for _ in range(2)]
+    while all(group[0].process.is_alive() for group in groups):
+        groups[0][0].process.join(0.05)
+    refused, going = sorted(groups, key=lambda group: group[0].process.is_alive())
+    name = f'run is in use by another training (process {going[0].process.pid} on {socket.gethostname()} since '
+    first, *others = [run.wait() for run in refused]
+    assert_one_line(first, name)
+    for result in others:
+        assert_one_line(result, 'stopped because another process failed')
+    wait_for(going[0], 'Epoch(train)')
+    assert_one_line(train(tmp_path, '--resume'), name)
+    for run in going:
+        kill(run)
+    assert train(tmp_path, '--resume').returncode == 0
+
+
+def test_workers_that_are_left_behind_do_not_hold_the_folder(tmp_path):
+    options = [*LONG, 'train_dataloader.num_workers=2', 'train_dataloader.persistent_workers=True']
+    run = start(tmp_path, options=options)
+    wait_for(run, 'Epoch(train)')
+    children = Path(f'/proc/{run.process.pid}/task/{run.process.pid}/children').read_text().split()
+    assert len(children) >= 2
+    for child in children:
+        os.kill(int(child), signal.SIGSTOP)
+    kill(run)
+    try:
+        assert train(tmp_path, '--resume').returncode == 0
+    finally:
+        for child in children:
+            os.kill(int(child), signal.SIGKILL)
