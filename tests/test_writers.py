@@ -19,6 +19,7 @@ ALLOWED = {
     'vt/commands/test.py': {'mmengine.dump'},  # to a text
     'vt/checkpoints/publishing.py': {'save'},  # to bytes
     'vt/engine/sweeps.py': {"(run.work_dir / 'sweep.lock').open", 'output.open'},  # a lock, and the output of a run
+    'vt/engine/interruption/run_identity.py': {'(folder / LOCK).open'},  # a lock
     'vt/analysis/survey_twins.py': {'torch.save'},  # a temporary folder
     'vt/analysis/speed/data_loading.py': {'cv2.imwrite', 'cv2.VideoWriter'},  # a temporary folder
     'vt/analysis/speed/kernel_resources.py': {'cubin.write_bytes'},  # a temporary folder
