@@ -72,18 +72,23 @@ def check_name(name: Any, source: str) -> str:
     return name
 
 
-def check_palette(palette: Any, source: str) -> list:
+def check_palette(palette: Any, source: str, number: int | None = None) -> list:
     """Colours of classes that a file brings: a list of red, green and blue, from 0 to 255.
 
+    Args:
+        palette: what the file holds.
+        source: the file and the place in it, for errors.
+        number: how many there must be, or none; None for any.
+
     Raises:
-        UserError: it is something else; ``source`` begins the line.
+        UserError: they are something else.
     """
-    is_list = isinstance(palette, (list, tuple)) and len(palette) <= MAX_CLASSES
-    if not is_list or any(not _is_colour(colour) for colour in palette):
-        raise UserError(f'{source} is {printable(repr(palette)[:200], 80)}, not a list of colours, [red, green, blue]')
+    if not isinstance(palette, (list, tuple)) or len(palette) > MAX_CLASSES:
+        raise UserError(f'{source} is {printable(repr(palette), 80)}, not a list of colours')
+    if palette and number is not None and len(palette) != number:
+        raise UserError(f'{source} holds {len(palette):,} colours for {number:,} classes')
+    for index, colour in enumerate(palette):
+        is_triple = isinstance(colour, (list, tuple)) and len(colour) == 3
+        if not is_triple or not all(type(part) is int and 0 <= part <= 255 for part in colour):
+            raise UserError(f'colour {index} of {source} is {printable(repr(colour), 80)}, not three numbers up to 255')
     return [*palette]
-
-
-def _is_colour(colour: Any) -> bool:
-    is_triple = isinstance(colour, (list, tuple)) and len(colour) == 3
-    return is_triple and all(type(part) is int and 0 <= part <= 255 for part in colour)

@@ -38,6 +38,7 @@ def test_one_data_root_is_every_splits(config, root):
 
 
 CONFIG = """
+_base_ = []
 from functools import partial
 from collections import OrderedDict
 from numpy import arange

@@ -30,6 +30,7 @@ MODULES = (
 )
 # What a saved model leaves out: starting weights and augmentations serve training alone.
 TRAINING = ('init_cfg', 'pretrained', 'train_cfg', 'batch_augments')
+TAUGHT = ('vt.DistilledClassifier', 'vt.TokenLabelClassifier')  # they predict as an ImageClassifier
 # Texts that the libraries' parts take, by argument; their architectures are in tables of the classes.
 RESIZINGS = ('nearest', 'bilinear', 'bicubic', 'area', 'lanczos')
 TEXTS = dict(
@@ -68,11 +69,10 @@ def _without_training(value: Any, scope: str) -> Any:
         return value
     scope = value.get('_scope_', scope)  # mmengine enters it where a config inherits one of another package
     kept = {key: _without_training(item, scope) for key, item in value.items() if key not in TRAINING}
-    simpler = getattr(find_part(value.get('type'), scope), 'predicts_as', None)
-    if simpler is None:
+    if value.get('type') not in TAUGHT:
         return kept
-    arguments, _ = accepted_arguments(find_part(simpler, scope))
-    return dict({key: item for key, item in kept.items() if key in arguments}, type=simpler)
+    arguments, _ = accepted_arguments(find_part('ImageClassifier', scope))
+    return dict({key: item for key, item in kept.items() if key in arguments}, type='ImageClassifier')
 
 
 def check_model(model: Any, scope: str) -> None:

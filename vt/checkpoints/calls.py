@@ -28,8 +28,10 @@ STORAGES['torch.storage.UntypedStorage'] = 1
 DTYPES = {str(dtype): dtype.itemsize for dtype in vars(torch).values() if isinstance(dtype, torch.dtype)}
 TENSORS = {f'torch._utils._rebuild_tensor{version}' for version in ('', '_v2', '_v3')}
 PARAMETER, ENCODE = 'torch._utils._rebuild_parameter', '_codecs.encode'
+TYPED = 'torch._tensor._rebuild_from_type_v2'  # of a function, a class, the function's arguments, and attributes
 DICTS = {'collections.OrderedDict', 'collections.Counter', 'builtins.set'}
-NEEDED = {*TENSORS, PARAMETER, ENCODE, *DICTS, 'torch.Size', 'torch.device', *NAMES, *STORAGES, *DTYPES}
+NEEDED = {*TENSORS, PARAMETER, TYPED, ENCODE, *DICTS, *NAMES, *STORAGES, *DTYPES}
+NEEDED |= {'torch.Tensor', 'torch.Size', 'torch.device'}
 
 
 class RefusedError(UserError):
@@ -79,6 +81,12 @@ def kind_of(value: Any) -> str | None:
     return value.kind if type(value) is Node else None
 
 
+def _is_sharded(make: Any, kind: Any, arguments: Any, state: Any) -> bool:
+    """Whether a tensor that brings attributes is one as FSDP writes it, with switches alone."""
+    is_tensor = type(make) is Name and make in TENSORS and type(kind) is Name and kind == 'torch.Tensor'
+    return is_tensor and kind_of(state) == 'dict' and all(type(value) is bool for value in state.parts[1::2])
+
+
 class Calls:
     """The calls of one file, and what its objects take so far.
 
@@ -109,6 +117,8 @@ class Calls:
             return self.tensor(*parts)
         if name == PARAMETER and is_bare and kind_of(parts[0]) == 'tensor':
             return parts[0]
+        if name == TYPED and len(parts) == 4 and _is_sharded(*parts):
+            return self.call(parts[0], parts[2])
         if name == ENCODE and parts[1:] == ['latin1']:
             return Node('bytes', text=getattr(parts[0], 'text', 0) or len(parts[0]))
         if name in DICTS and [kind_of(part) for part in parts] in ([], ['list'], ['dict']):

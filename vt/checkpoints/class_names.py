@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from vt.errors import UserError
-from vt.untrusted_text import check_class_names, printable
+from vt.untrusted_text import check_class_names, check_palette, printable
 
 
 def check_dataset_meta(meta: Any, path: Path) -> None:
@@ -28,21 +28,10 @@ def check_dataset_meta(meta: Any, path: Path) -> None:
                 raise UserError(f'{source} is a set, which has no order')
             count = len(check_class_names(dataset[names], source))
         if dataset.get(colours) is not None:
-            _check_palette(dataset[colours], f'dataset_meta.{colours} of {path}', count)
+            check_palette(dataset[colours], f'dataset_meta.{colours} of {path}', count)
 
 
 def _dict(value: Any, source: str) -> dict:
     if value is not None and not isinstance(value, dict):
         raise UserError(f'{source} is {printable(repr(value), 80)}, where a dict is needed')
     return value or {}
-
-
-def _check_palette(palette: Any, source: str, count: int | None) -> None:
-    if not isinstance(palette, (list, tuple)):
-        raise UserError(f'{source} is {printable(repr(palette), 80)}, not a list of colours')
-    if palette and count is not None and len(palette) != count:
-        raise UserError(f'{source} holds {len(palette):,} colours for {count:,} classes')
-    for index, colour in enumerate(palette):
-        is_triple = isinstance(colour, (list, tuple)) and len(colour) == 3
-        if not is_triple or not all(type(value) is int and 0 <= value <= 255 for value in colour):
-            raise UserError(f'colour {index} of {source} is {printable(repr(colour), 80)}, not three numbers up to 255')

@@ -21,10 +21,10 @@ from torch import serialization
 from vt.errors import FileError, MissingFileError, UserError
 from vt.untrusted_text import printable
 
+from .archives import check_archive, check_header, check_pickles
 from .calls import RefusedError
 from .class_names import check_dataset_meta
 from .plain import NAMES, Conversion, Foreign, restore_histories
-from .tables import check_archive, check_header, check_pickles
 
 FLAG = '--trust-checkpoint'
 ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # how files of torch.save begin, now and before PyTorch 1.6

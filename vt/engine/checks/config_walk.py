@@ -201,16 +201,14 @@ def check_values(built: Any, part: dict, path: str) -> None:
     """
     if not (inspect.isclass(built) and built.__module__.startswith('vt.')):
         return
-    for name, hint in typing.get_type_hints(built.__init__).items():
-        kinds = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
-        texts = [text for kind in kinds if typing.get_origin(kind) is typing.Literal for text in typing.get_args(kind)]
-        simple = tuple(kind for kind in kinds if typing.get_origin(kind) is not typing.Literal)
-        if name in part and set(simple) <= set(SIMPLE) and part[name] not in texts:
-            value, allowed = part[name], (*simple, int) if float in simple else simple
-            if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in simple):
-                names = ['None' if kind is type(None) else kind.__name__ for kind in simple]
-                words = ' or '.join([*map(repr, texts), *names])
-                raise UserError(f'{path}.{name}={_shortened(value)} must be {"" if texts else "of type "}{words}')
+    for name, kind in typing.get_type_hints(built.__init__).items():
+        kinds = typing.get_args(kind) if isinstance(kind, types.UnionType) else (kind,)
+        if name in part and set(kinds) <= set(SIMPLE):
+            allowed = (*kinds, int) if float in kinds else kinds
+            value = part[name]
+            if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in kinds):
+                words = ' or '.join('None' if kind is type(None) else kind.__name__ for kind in kinds)
+                raise UserError(f'{path}.{name}={_shortened(value)} must be of type {words}')
 
 
 @functools.cache

@@ -4,7 +4,6 @@ Letters: N batch, C channels, D inner channels, h heads, T tokens that attend, S
 """
 
 import math
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -79,19 +78,13 @@ class HeadMixing(nn.Sequential):
     Args:
         num_heads: h.
         convolve: have the convolution.
-        norm: class of the normalisation in :mod:`torch.nn`; none by default.
+        norm: class of the normalisation, ``'BatchNorm2d'`` or ``'InstanceNorm2d'``; none by default.
         gain: a fixed factor on the result.
     """
 
-    def __init__(
-        self,
-        num_heads: int,
-        convolve: bool = True,
-        norm: Literal['BatchNorm2d', 'InstanceNorm2d'] | None = None,
-        gain: float = 1.0,
-    ) -> None:
+    def __init__(self, num_heads: int, convolve: bool = True, norm: str | None = None, gain: float = 1.0) -> None:
         layers = [nn.Conv2d(num_heads, num_heads, 1)] if convolve else []
-        layers += [getattr(nn, norm)(num_heads)] if norm else []
+        layers += [dict(BatchNorm2d=nn.BatchNorm2d, InstanceNorm2d=nn.InstanceNorm2d)[norm](num_heads)] if norm else []
         super().__init__(*layers)
         self.gain = gain
 

@@ -45,8 +45,6 @@ class DistilledClassifier(ImageClassifier):
             :class:`Teacher` raises.
     """
 
-    predicts_as = 'ImageClassifier'  # what a saved model names: the teacher serves training alone
-
     def __init__(
         self,
         teacher: dict,
