@@ -23,6 +23,7 @@ from torch._weights_only_unpickler import _get_allowed_globals
 
 from vt.checkpoints.plain import NAMES, Conversion, Foreign, make_plain, restore_histories
 from vt.checkpoints.reading import load_checkpoint
+from vt.errors import UserError
 
 CLASSIFIER = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 SEGMENTOR = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
@@ -302,3 +303,14 @@ class Unknown:
 
 class Color(enum.IntEnum):
     RED = 3
+
+
+def test_of_tensors_with_attributes_those_of_fsdp_are_read(tmp_path):
+    tensor = torch.arange(3.0)
+    tensor._has_been_cloned = True  # what FSDP leaves on the tensors that it gathers
+    torch.save(dict(state_dict=dict(a=tensor)), tmp_path / 'a.pth')
+    assert torch.equal(load_checkpoint(tmp_path / 'a.pth')['state_dict']['a'], tensor)
+    tensor.note = 'a text'
+    torch.save(dict(state_dict=dict(a=tensor)), tmp_path / 'a.pth')
+    with pytest.raises(UserError, match=r'it calls torch\._tensor\._rebuild_from_type_v2 as no weights need it'):
+        load_checkpoint(tmp_path / 'a.pth')
