@@ -121,23 +121,23 @@ def digest_config(cfg: Config, amp: bool = False) -> str:
     for name, loader in settings.items():
         if name.endswith('_dataloader') and isinstance(loader, dict):
             settings[name] = loader | dict(pin_memory=None)
-    text = json.dumps(_as_data(settings), sort_keys=True)
+    text = json.dumps(as_data(settings), sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _as_data(value: Any) -> Any:
+def as_data(value: Any) -> Any:
     """A value of a config as JSON knows it; classes and functions by their names, other objects as they show."""
     match value:
         case dict():
-            return {key if isinstance(key, str) else repr(key): _as_data(item) for key, item in value.items()}
+            return {key if isinstance(key, str) else repr(key): as_data(item) for key, item in value.items()}
         case list() | tuple():
-            return [_as_data(item) for item in value]
+            return [as_data(item) for item in value]
         case set() | frozenset():
-            return sorted(json.dumps(_as_data(item), sort_keys=True) for item in value)
+            return sorted(json.dumps(as_data(item), sort_keys=True) for item in value)
         case None | bool() | int() | float() | str():
             return value
     if hasattr(value, 'tolist'):  # an array shows a part of itself
-        return _as_data(value.tolist())
+        return as_data(value.tolist())
     name = getattr(value, '__qualname__', None)
     return f'{value.__module__}.{name}' if name else re.sub(r' at 0x[0-9a-f]+', '', repr(value))
 

@@ -13,6 +13,7 @@ from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.runner import Runner
 from prettytable import PrettyTable
 
+from vt.engine.config_files import as_data
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
@@ -35,8 +36,7 @@ def settings_of(runner: Runner) -> dict[str, Any]:
         for name in SPANS
         if hasattr(scheduler, name)
     }
-    written = dict(_flatten(json.loads(json.dumps(asked, default=str, skipkeys=True))))
-    return spans | {PROCESSES: runner.world_size} | written
+    return spans | {PROCESSES: runner.world_size} | dict(_flatten(as_data(asked)))
 
 
 def _flatten(value: Any, key: str = '') -> Iterator[tuple[str, Any]]:
