@@ -161,19 +161,41 @@ def last_rate(schedulers: Sequence[Any], runner: Runner) -> float:
 
     With rates of single parameters it is the one that these are multiples of.
     """
-    optimizer = SimpleNamespace(param_groups=[dict(schedulers[0].optimizer.param_groups[-1])], step=None)
+    copies = [copy.copy(scheduler) for scheduler in schedulers]
+    for scheduler in copies:
+        scheduler.base_values = getattr(scheduler, 'base_values', [])[-1:]
+    way = runner.iter, runner.max_iters - 1, _epoch_length(runner)
+    return float(rates_after(copies, schedulers[0].optimizer.param_groups[-1], way)[0])
+
+
+def rates_after(schedulers: Sequence[Any], group: dict, *ways: tuple[int, int, int]) -> list[float]:
+    """The learning rate after each of some ways, as :func:`advance` takes them, of copies that leave all as it is.
+
+    Args:
+        schedulers: mmengine's.
+        group: of parameters, with its learning rate before the ways.
+        *ways: begin, end and epoch length.
+    """
+    optimizer = SimpleNamespace(param_groups=[dict(group)], step=None, defaults=group)
     copies = [copy.copy(scheduler) for scheduler in schedulers]
     for scheduler in copies:
         scheduler.optimizer = optimizer
-        scheduler.base_values = getattr(scheduler, 'base_values', [])[-1:]
-    length = _epoch_length(runner)
+    rates = []
+    for way in ways:
+        advance(copies, *way)
+        rates.append(optimizer.param_groups[0].get('lr'))
+    return rates
+
+
+def advance(schedulers: Sequence[Any], begin: int, end: int, length: int) -> None:
+    """Step schedulers from one iteration to another as mmengine's hook does; epochs have ``length`` iterations."""
+    ordered = sorted(schedulers, key=lambda scheduler: scheduler.by_epoch)
     with warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # that the optimizer takes no step here
-        for iteration in range(runner.iter + 1, runner.max_iters):
-            for scheduler in copies:
+        warnings.simplefilter('ignore')  # that the optimizer has not stepped
+        for iteration in range(begin + 1, end + 1):
+            for scheduler in ordered:
                 if not scheduler.by_epoch or (length and iteration % length == 0):
                     scheduler.step()
-    return float(optimizer.param_groups[0]['lr'])
 
 
 def _epoch_length(runner: Runner) -> int:

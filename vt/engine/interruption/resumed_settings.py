@@ -3,10 +3,8 @@
 import copy
 import json
 import re
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from types import SimpleNamespace
 from typing import Any
 
 from mmengine.optim import OptimWrapper, OptimWrapperDict
@@ -14,6 +12,7 @@ from mmengine.runner import Runner
 from prettytable import PrettyTable
 
 from vt.engine.config_files import as_data
+from vt.engine.schedules import advance, rates_after
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
@@ -149,28 +148,15 @@ def _compare_rates(runner: Runner, checkpoint: dict, length: int) -> list[tuple[
     begin, end = checkpoint['meta']['iter'], max(checkpoint['meta']['iter'], runner.max_iters - 1)
     last = begin, end, len(runner.train_dataloader) if length else 0
     schedulers, old = runner.param_schedulers or [], checkpoint['optimizer']['param_groups'][0]
-    asked = _rates(schedulers, runner.optim_wrapper.optimizer.param_groups[0], (0, begin, length), last)
+    asked = rates_after(schedulers, runner.optim_wrapper.optimizer.param_groups[0], (0, begin, length), last)
     had = [old.get('lr'), 'of other schedulers']
     if _schedulers_fit(runner, checkpoint):
         schedulers = [copy.copy(scheduler) for scheduler in schedulers]
         for scheduler, state in zip(schedulers, checkpoint.get('param_schedulers', [])):
             scheduler.load_state_dict(state)
-        had = _rates(schedulers, old, (begin, begin, 0), last)
+        had = rates_after(schedulers, old, (begin, begin, 0), last)
     names = ('learning rate, next iteration', 'learning rate, last iteration')
     return list(zip(names, had, asked)) if any(_show(old) != _show(new) for old, new in zip(had, asked)) else []
-
-
-def _rates(schedulers: Sequence, group: dict, *ways: tuple[int, int, int]) -> list[float]:
-    """The learning rate after each of some ways, as :func:`advance` takes them, of copies that leave all as it is."""
-    optimizer = SimpleNamespace(param_groups=[dict(group)], step=None, defaults=group)
-    copies = [copy.copy(scheduler) for scheduler in schedulers]
-    for one in copies:
-        one.optimizer = optimizer
-    rates = []
-    for way in ways:
-        advance(copies, *way)
-        rates.append(optimizer.param_groups[0].get('lr'))
-    return rates
 
 
 def _take_config(runner: Runner, checkpoint: dict, length: int) -> None:
@@ -184,14 +170,3 @@ def _take_config(runner: Runner, checkpoint: dict, length: int) -> None:
     if wrapper.base_param_settings is not None:
         state['base_param_settings'] = wrapper.base_param_settings
     checkpoint['param_schedulers'] = [scheduler.state_dict() for scheduler in schedulers]
-
-
-def advance(schedulers: Sequence, begin: int, end: int, length: int) -> None:
-    """Step schedulers from one iteration to another as mmengine's hook does; epochs have ``length`` iterations."""
-    ordered = sorted(schedulers, key=lambda scheduler: scheduler.by_epoch)
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # that the optimizer has not stepped
-        for iteration in range(begin + 1, end + 1):
-            for scheduler in ordered:
-                if not scheduler.by_epoch or (length and iteration % length == 0):
-                    scheduler.step()
