@@ -30,13 +30,18 @@ STEPS = dict(
     ),
     resize_edge=('ResizeEdge', dict(scale=SIDE, edge=('short', 'long', 'width', 'height'), **RESIZE)),
     resize=('Resize', dict(scale=PAIR, keep_ratio=SWITCH, **RESIZE)),
+    resize_to_multiple=('ResizeToMultiple', dict(size_divisor=SIDE, interpolation=(None, *RESIZINGS))),
     crop=('CenterCrop', dict(crop_size=PAIR)),
+    efficientnet_crop=(
+        'EfficientNetCenterCrop',
+        dict(crop_size=SIDE, efficientnet_style=SWITCH, crop_padding=(*range(129),), **RESIZE),
+    ),
     crops=('vt.ThreeCrops', dict(crop_size=SIDE)),
 )
 PACKS = ('PackInputs', 'PackSegInputs', 'vt.PackClips', 'PackClips')
 MACHINE = ('decoder', 'backend_args', 'file_client_args')  # how files are reached here
 LABELS = ('LoadAnnotations',)
-OF_FRAMES = ('resize_edge', 'resize', 'crop')
+OF_FRAMES = ('resize_edge', 'resize', 'crop', 'efficientnet_crop')
 MOST_PIXELS = 2**26  # of the frames of an input
 
 
@@ -101,7 +106,7 @@ def _pixels(settings: dict[str, Any]) -> int:
     """The most that an input has, of all frames of a video."""
     clips = settings.get('clips', {})
     frames = clips.get('clip_length', 1) * clips.get('num_clips', 1) * (3 if 'crops' in settings else 1)
-    steps = [settings[name] for name in ('crops', 'crop', 'resize', 'resize_edge') if name in settings]
+    steps = [settings[name] for name in ('crops', *reversed(OF_FRAMES)) if name in settings]
     side = next((step.get('crop_size') or step.get('scale') for step in steps), None) or 1
     return max(frames * int(np.max(side)) ** 2, math.prod(settings.get('shape', (1,))))
 

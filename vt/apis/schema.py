@@ -29,12 +29,16 @@ MODULES = (
     'mmseg.models.data_preprocessor',
 )
 # What a saved model leaves out: starting weights and augmentations serve training alone.
-TRAINING = ('init_cfg', 'pretrained', 'train_cfg', 'batch_augments')
+TRAINING = ('init_cfg', 'pretrained', 'train_cfg', 'batch_augments', 'sampler')
 TAUGHT = ('vt.DistilledClassifier', 'vt.TokenLabelClassifier')  # they predict as an ImageClassifier
 # Texts that the libraries' parts take, by argument; their architectures are in tables of the classes.
 RESIZINGS = ('nearest', 'bilinear', 'bicubic', 'area', 'lanczos')
 TEXTS = dict(
     add_extra_convs=('on_input', 'on_lateral', 'on_output'),
+    block=('BASIC', 'BOTTLENECK'),
+    bottleneck_type=('cat', 'add'),
+    fusion_types=('channel_add', 'channel_mul'),
+    graph_conv_type=('mr', 'edge', 'sage', 'gin'),
     input_transform=('resize_concat', 'multiple_select'),
     interpolate_mode=RESIZINGS,
     loss_name=('loss_ce', 'loss_dice', 'loss_focal', 'loss_lovasz', 'loss_tversky', 'loss_boundary'),
@@ -42,9 +46,13 @@ TEXTS = dict(
     order=('conv', 'norm', 'act'),
     out_type=('cls_token', 'avg_featmap', 'featmap', 'raw'),
     padding_mode=('zeros', 'reflect', 'replicate', 'circular'),
+    pooling_type=('att', 'avg'),
+    psa_type=('bi-direction', 'collect', 'distribute'),
     reduction=('none', 'mean', 'sum'),
+    stdc_type=('STDCNet1', 'STDCNet2'),
     style=('pytorch', 'caffe'),
 )
+TEXTS['mode'] += ('gaussian', 'embedded_gaussian', 'dot_product', 'concatenation')
 BESIDE = ('type', '_scope_')  # what builders take out before they call a type
 WORD = re.compile(r'(?!_)[\w+.-]{1,64}')  # a name: no path, no address, no expression, none of mmengine's own keys
 LARGEST, LARGEST_SIDE = 2**17, 4096  # of numbers; of sides of images, to which predicting may pad or cut
@@ -104,9 +112,9 @@ def _check_part(part: dict, place: str, scope: str) -> None:
     if kind is None:
         shown = printable(repr(part['type']), 80)
         raise UserError(f'{place}.type={shown} is no known part: import its package first, if it is yours')
-    arguments, takes_any = accepted_arguments(kind)
-    takes_any &= not _is_library(kind)
-    known = {*arguments, *BESIDE, 'requires_grad'} - {*TRAINING}
+    takes_any = not _is_library(kind) and accepted_arguments(kind)[1]
+    known = {*BESIDE, 'requires_grad', *(name for owner in _owners(kind) for name in _own_arguments(owner))}
+    known -= {*TRAINING}
     for key, value in part.items():
         if key not in known and not (takes_any and WORD.fullmatch(key) and key not in TRAINING):
             name = printable(repr(key), 80)
@@ -126,7 +134,7 @@ def _check_value(value: Any, place: str, owner: tuple[type, str], scope: str) ->
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
             _check_value(item, f'{place}.{index}', owner, scope)
-    elif isinstance(value, str) and value not in _texts(*owner) and not (_is_own(*owner) and WORD.fullmatch(value)):
+    elif isinstance(value, str) and not _may_say(value, *owner):
         known = ', '.join(map(repr, _texts(*owner))) or 'no text'
         raise UserError(f'{place}={printable(repr(value), 80)} is not what a saved model may name here: {known}')
     elif isinstance(value, (int, float)) and not -_largest(place) <= value <= _largest(place):
@@ -136,7 +144,9 @@ def _check_value(value: Any, place: str, owner: tuple[type, str], scope: str) ->
 
 
 def _largest(place: str) -> int:
-    return LARGEST_SIDE if {'data_preprocessor', 'test_cfg'} & {*place.split('.')} else LARGEST
+    *parts, name = place.split('.')
+    is_side = {'data_preprocessor', 'test_cfg'} & {*parts} and name not in ('num_classes', 'subdivision_num_points')
+    return LARGEST_SIDE if is_side else LARGEST
 
 
 def _texts(kind: type, argument: str) -> list[str]:
@@ -147,18 +157,23 @@ def _texts(kind: type, argument: str) -> list[str]:
     return [name for table in tables if isinstance(table, dict) for name in table if isinstance(name, str)]
 
 
-def _is_own(kind: type, argument: str) -> bool:
-    """Whether an argument is one that VT, or the user, wrote: theirs take names, which nothing evaluates."""
-    owners = (owner for owner in inspect.getmro(kind) if argument in _own_arguments(owner))
-    return not _is_library(next(owners, kind))
+def _may_say(text: str, kind: type, argument: str) -> bool:
+    """Whether an argument takes a text; those that VT, or the user, wrote take names, which nothing evaluates."""
+    owners = (owner for owner in _owners(kind) if argument in _own_arguments(owner))
+    is_own = not _is_library(next(owners, kind))
+    return text.lower() in map(str.lower, _texts(kind, argument)) or bool(is_own and WORD.fullmatch(text))
 
 
 def _is_library(kind: Any) -> bool:
     return kind.__module__.partition('.')[0] in LIBRARIES
 
 
-def _own_arguments(owner: type) -> tuple[str, ...]:
-    code = getattr(vars(owner).get('__init__'), '__code__', None)
+def _owners(kind: Any) -> tuple:
+    return inspect.getmro(kind) if inspect.isclass(kind) else (kind,)
+
+
+def _own_arguments(owner: Any) -> tuple[str, ...]:
+    code = getattr(vars(owner).get('__init__') if inspect.isclass(owner) else owner, '__code__', None)
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
 
 
