@@ -200,7 +200,7 @@ def open_picture(path: str, name: str | None = None) -> Picture:
         raise UserError(f'{name} is no picture that can be read')
     try:
         pixels = read_picture(path)[..., ::-1]
-    except UserError as error:  # it names the file as it lies here
+    except UserError as error:  # it names the file as a user knows it
         raise UserError(f'{name} is no picture that can be read') from error
     return Picture(Path(name).name, path, _shrink(pixels))
 
