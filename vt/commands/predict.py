@@ -100,8 +100,8 @@ def read_model(name_or_config: str, options: dict[str, Any] | None) -> Config:
 def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path]:
     """Files that are named, that lie in a folder or below it, or that match a pattern; each with its picture's place.
 
-    The place of one in a folder is its path below the folder, of any other its name; of equal ones the whole path. Each file
-    comes once, whichever way it is given.
+    The place of one in a folder is its path below the folder, of any other its name; of equal ones the whole path. Each
+    file comes once, whichever way it is given.
 
     Raises:
         UserError: a folder or a pattern gives no file of these extensions.
