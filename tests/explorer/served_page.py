@@ -81,7 +81,7 @@ def serve(*arguments, cwd):
         port = free.getsockname()[1]
     tool = ForkedTool('explore.py', *arguments, '--port', port, cwd=cwd)
     try:
-        end = time.monotonic() + 120
+        end = time.monotonic() + 600
         while f'http://127.0.0.1:{port}/' not in tool.stdout:
             assert tool.process.is_alive(), tool.stderr
             assert time.monotonic() < end, tool.stderr

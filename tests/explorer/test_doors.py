@@ -20,7 +20,7 @@ from forked_tools import ForkedTool
 from tool_runner import ROOT
 
 pytest.importorskip('gradio', reason="the page needs Gradio: pip install 'visual-transformers[explorer]'")
-SECONDS = 120  # against a hang
+SECONDS = 600  # until something that does not come is given up; a loaded machine takes its time
 
 
 @pytest.fixture(scope='module')
