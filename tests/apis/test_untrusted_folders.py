@@ -27,7 +27,7 @@ from vt.errors import UserError
 
 HERE = Path(__file__).parent
 MINUTES = float(os.environ.get('VT_FUZZ_MINUTES', 0))
-MEGABYTES = 400  # that reading changed folders may take beyond a harmless one
+MEGABYTES = 1000 if MINUTES else 400  # that reading many, or some, changed folders may take beyond a harmless one
 CODE = "__import__('pathlib').Path('ran.txt').touch()"
 TRAP = f'import pathlib\npathlib.Path("ran.txt").touch()\ndef run(*args, **kwargs):\n    {CODE}\n'
 
