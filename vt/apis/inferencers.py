@@ -119,9 +119,8 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
         visualizer = UniversalVisualizer()
         pixels = mmcv.imresize(pixels, drawn_size(pixels.shape[:2])[::-1])
         resize = READABLE if min(pixels.shape[:2]) < READABLE else None
-        names = self.classes and [
-            name.replace('$', r'\$') for name in self.classes
-        ]  # Matplotlib sets what is between two
+        # Matplotlib sets what stands between two dollar signs as a formula.
+        names = self.classes and [name.replace('$', r'\$') for name in self.classes]
         visualizer.visualize_cls(pixels, prediction, classes=names, draw_gt=False, resize=resize)
         return visualizer.get_image()
 

@@ -6,7 +6,6 @@ the part's own, and a value is a number, a list, a part, or a text that no libra
 
 import inspect
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from mmengine.registry import MODELS as ROOT
@@ -187,12 +186,8 @@ def find_part(name: Any, scope: str) -> Any:
         import_library(prefix)
     if prefix == 'vt':
         import_every_part(scope)
-    registries = [*_child(prefix), *([ROOT] if prefix in (scope, 'mmengine') else [])]
+    registries = [ROOT.children[prefix]] if prefix in ROOT.children else []
+    registries += [ROOT] if prefix in (scope, 'mmengine') else []
     found = next((registry.module_dict[rest] for registry in registries if rest in registry.module_dict), None)
     is_foreign = found is None or found.__module__.partition('.')[0] in (*LIBRARIES, 'vt')
     return None if is_foreign and not getattr(found, '__module__', '').startswith(MODULES) else found
-
-
-def _child(scope: str) -> Iterator[Any]:
-    if scope in ROOT.children:
-        yield ROOT.children[scope]

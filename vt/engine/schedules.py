@@ -99,7 +99,7 @@ def find_misfits(schedulers: Sequence[Any], runner: Runner) -> Iterator[str]:
         schedulers: mmengine's, of one optimizer's learning rate.
         runner: whose loop and schedulers are built.
     """
-    length, total = _epoch_length(runner), runner.max_iters
+    length, total = epoch_length(runner), runner.max_iters
     unit, scale = ('epochs', length) if length else ('iterations', 1)
     ends = []
     for scheduler in schedulers:
@@ -164,7 +164,7 @@ def last_rate(schedulers: Sequence[Any], runner: Runner) -> float:
     copies = [copy.copy(scheduler) for scheduler in schedulers]
     for scheduler in copies:
         scheduler.base_values = getattr(scheduler, 'base_values', [])[-1:]
-    way = runner.iter, runner.max_iters - 1, _epoch_length(runner)
+    way = runner.iter, runner.max_iters - 1, epoch_length(runner)
     return float(rates_after(copies, schedulers[0].optimizer.param_groups[-1], way)[0])
 
 
@@ -198,7 +198,7 @@ def advance(schedulers: Sequence[Any], begin: int, end: int, length: int) -> Non
                     scheduler.step()
 
 
-def _epoch_length(runner: Runner) -> int:
+def epoch_length(runner: Runner) -> int:
     """Iterations of an epoch; 0 in a loop over iterations."""
     return len(runner.train_dataloader) if isinstance(runner.train_loop, EpochBasedTrainLoop) else 0
 

@@ -15,6 +15,7 @@ from torch.utils.data import BatchSampler
 
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint, read_run
 from vt.engine.processes.distributed import any_process
+from vt.engine.schedules import epoch_length
 from vt.errors import MissingFileError, UserError
 from vt.registry import HOOKS, LOOPS
 
@@ -184,11 +185,6 @@ class ResumeHook(Hook):
                 meta['iter'] = meta['epoch'] * length
                 words += f': epoch {meta["epoch"] + 1} begins anew'
             runner.logger.warning(words)
-
-
-def epoch_length(runner: Runner) -> int:
-    """Iterations of an epoch; 0 in a loop over iterations."""
-    return len(runner.train_dataloader) if isinstance(runner.train_loop, WholeEpochsLoop) else 0
 
 
 def restore_seed(runner: Runner) -> None:
