@@ -138,7 +138,7 @@ def benchmark_startup(args: argparse.Namespace) -> None:
 
 
 def benchmark_kernels(args: argparse.Namespace) -> None:
-    """Compile every Triton kernel in each way that a launch can choose; print and write what each takes of a GPU.
+    """Compile every Triton kernel for several GPUs; print and write what each takes of one.
 
     Raises:
         UserError: Triton is not there.
@@ -148,9 +148,9 @@ def benchmark_kernels(args: argparse.Namespace) -> None:
         split(args.page, 'kernels')  # refused before anything is compiled
     if find_spec('triton') is None:
         raise UserError('the kernels need Triton, which is not installed: pip install triton')
-    from vt.analysis.speed.kernel_resources import candidates, cases, measure, table
+    from vt.analysis.speed.kernel_resources import cases, measure, table
 
-    results = [measure(*candidate) for candidate in track(list(candidates(cases())), 'Compiling')]
+    results = [measure(*case) for case in track(cases(), 'Compiling')]
     rows = table(results)
     print_table(rows, 'Triton kernels: registers of a thread / spilled bytes of a thread / kB of shared memory')
     write_measured(args.out, triton=version('triton'), results=results)

@@ -13,38 +13,43 @@ from torch import Tensor
 from vt.errors import UserError
 
 from . import fused, plain, sdpa, triton_path
-from .maps import is_channel_major, num_channels, to_pixels
 from .precision import one_precision
 from .triton_check import is_trusted
 
 _PATHS = {'plain': plain, 'fused': fused, 'sdpa': sdpa, 'triton': triton_path}
-FLASH_CHANNELS = 256  # of a head: the most that flash attention takes
 _forced: str | None = None
 
 
 def current_path(x: Tensor, num_tokens: int = 1, num_heads: int = 1) -> str:
     """Name of the path that computes on ``x``: the forced one, else the fastest that can on its device.
 
-    - ``'triton'``, our own kernels: one head on an NVIDIA GPU, where Triton is there, the sizes suit them and a trial
-      on a small map came out right.
-    - ``'sdpa'``, PyTorch's flash attention: half precision on a GPU otherwise, pixels that lie one by one in memory,
-      heads of up to 256 channels.
+    - ``'triton'``, our own kernels: bf16 or fp16 in channels_last on an NVIDIA GPU, where Triton is there, the sizes
+      suit them and a trial on small maps came out right.
     - ``'fused'``, matrix products and gradients by hand: a CPU, and whatever else.
     - ``'plain'``, the equations: while a tracer follows, who sees only PyTorch's own operators.
+
+    ``'sdpa'``, PyTorch's own attention, is taken where it is forced alone: nothing shows that it is faster anywhere.
 
     Args:
         x: X, a map ``(N, C, H, W)`` or pixels ``(N, P, C)``, in the precision that is computed in.
         num_tokens: L.
         num_heads: heads of the attention.
+
+    Raises:
+        UserError: the kernels are forced on what they don't take.
     """
+    if _forced == 'triton' and not triton_path.supports(x, num_tokens, num_heads):
+        raise UserError(
+            f'the Triton kernels do not take {num_heads} heads and {num_tokens} tokens on {tuple(x.shape)}, {x.dtype}, '
+            f'{x.device.type}: see vt.ops.triton_path.supports, or take another path'
+        )
     if _forced:
         return _forced
     if torch.jit.is_tracing():
         return 'plain'
     if triton_path.supports(x, num_tokens, num_heads) and is_trusted(x, num_tokens):
         return 'triton'
-    half = x.is_cuda and x.dtype.itemsize == 2 and not is_channel_major(to_pixels(x))
-    return 'sdpa' if half and num_channels(x) // num_heads <= FLASH_CHANNELS else 'fused'
+    return 'fused'
 
 
 @contextmanager

@@ -42,11 +42,3 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
 def merge_heads(x: Tensor) -> Tensor:
     """``(..., h, P, C / h)`` to ``(..., P, C)``."""
     return x.transpose(-3, -2).flatten(-2)
-
-
-def new_map(pixels: Tensor) -> Tensor:
-    """An empty dense map in the memory order of ``pixels``."""
-    n, num_pixels, c = pixels.shape
-    if is_channel_major(pixels):
-        return pixels.new_empty(n, c, num_pixels).transpose(1, 2)
-    return pixels.new_empty(n, num_pixels, c)

@@ -1,7 +1,7 @@
 """The precision that autocast asks for, and where it is slow."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch import Tensor
@@ -14,12 +14,26 @@ def one_precision(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
     Autocast leaves float64 alone, and so does this where the first tensor, the map, is in it.
     """
     device = tensors[0].device.type
-    on = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
-    if not on or tensors[0].dtype == torch.float64:
+    if not has_autocast(device) or tensors[0].dtype == torch.float64:
         yield tensors
         return
-    with torch.autocast(device, enabled=False):
+    with without_autocast(device):
         yield tuple(tensor.to(torch.get_autocast_dtype(device)) for tensor in tensors)
+
+
+def has_autocast(device: str) -> bool:
+    """Whether autocast is on for a type of device."""
+    return _can_autocast(device) and torch.is_autocast_enabled(device)
+
+
+def without_autocast(device: str) -> AbstractContextManager:
+    """A context in which autocast is off for a type of device, also one that has none."""
+    return torch.autocast(device, enabled=False) if _can_autocast(device) else nullcontext()
+
+
+@torch.compiler.assume_constant_result  # which a compiler of PyTorch 2.11 cannot look into
+def _can_autocast(device: str) -> bool:
+    return torch.amp.is_autocast_available(device)
 
 
 def trains_in_bfloat16_on_cpu(x: Tensor) -> bool:

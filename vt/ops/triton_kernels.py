@@ -1,48 +1,36 @@
-"""Tokenize and project as Triton kernels: each reads the map once.
+"""Tokenize, project and their gradients as Triton kernels: each reads the map once.
 
-Program ``(n, s)`` takes every S-th block of the pixels of sample n, starting at block s, and gathers in registers, in
-fp32. The splits' results are put together afterwards in a fixed order: there is no atomic sum, so runs repeat exactly.
+Maps are in 16 bits and channels_last, ``(N, P, C)`` in memory. Program ``(n, s)`` takes every S-th block of the pixels
+of sample n, starting at block s, and gathers in registers, in fp32. The splits' results are put together afterwards in
+a fixed order: there is no atomic sum, so runs repeat exactly. Exponentials and logarithms are to the base two.
 
-Exponentials are powers of two: the kernels multiply logits by ``scale * log2(e)``, and the logarithms of the sums of
-exponentials are to the base two.
+Letters: N samples, P pixels, C channels (a power of two), L tokens, S splits; BLOCK_P pixels at a time; BLOCK_L is L
+rounded up to a power of two, the rest masked.
 
-Letters: N samples, P pixels, C channels, L tokens, S splits. Blocks: BLOCK_P pixels at a time; BLOCK_C and BLOCK_L are
-C and L rounded up to powers of two, the rest masked. Maps are dense, ``(N, P, C)`` in memory if PIXEL_MAJOR, else
-``(N, C, P)``; whatever belongs to tokens is contiguous, and read as ``(C, L)``, since a matrix product wants the few
-tokens as its columns. ALIGNMENT divides P. ``query_stride`` is L x C, or 0 where all samples share their queries.
+Shapes: pixels, read and their gradients ``(N, P, C)``; tokens, queries, keys, values ``(N, L, C)``, log sums
+``(N, L)``; what each split gives ``(N, S, L, C)`` and ``(N, S, L)``, and so all gradients of queries, keys and values.
+These, log sums and exact tokens are in fp32. All are contiguous. Tokens are read as ``(C, L)``, since a matrix product
+wants the few tokens as its columns. ``query_stride`` is L x C, or 0 where all samples share their queries.
 """
 
 import triton
 import triton.language as tl
 
 LOG2_E = tl.constexpr(1.4426950408889634)
-UNSPECIALIZED = ('P', 'size_class')  # one machine code for maps of any size; what divides P is in ALIGNMENT
 
 
 @triton.jit
-def map_block(
-    block,
-    channel,
-    P,
-    C: tl.constexpr,
-    BLOCK_P: tl.constexpr,
-    BLOCK_C: tl.constexpr,
-    PIXEL_MAJOR: tl.constexpr,
-    ALIGNMENT: tl.constexpr,
-):
-    """Offsets and mask, both ``(BLOCK_P, BLOCK_C)``, of a block of a sample's pixels, from a channel on."""
-    P = P // ALIGNMENT * ALIGNMENT  # the same number, but now the compiler knows how wide it may read
+def pixel_block(block, P, C: tl.constexpr, BLOCK_P: tl.constexpr):
+    """Offsets, ``(BLOCK_P, C)``, and mask, ``(BLOCK_P, 1)``, of a block of a sample's pixels."""
     pixels = (block * BLOCK_P + tl.arange(0, BLOCK_P))[:, None]
-    channels = channel + tl.arange(0, BLOCK_C)[None, :]
-    offsets = pixels * C + channels if PIXEL_MAJOR else channels * P + pixels
-    return offsets, (pixels < P) & (channels < C)
+    return pixels * C + tl.arange(0, C)[None, :], pixels < P
 
 
 @triton.jit
-def token_block(channel, C: tl.constexpr, L: tl.constexpr, BLOCK_C: tl.constexpr, BLOCK_L: tl.constexpr):
-    """Offsets and mask, both ``(BLOCK_C, BLOCK_L)``, of one sample's tokens, from a channel on."""
-    channels, tokens = channel + tl.arange(0, BLOCK_C)[:, None], tl.arange(0, BLOCK_L)[None, :]
-    return tokens * C + channels, (tokens < L) & (channels < C)
+def token_block(C: tl.constexpr, L: tl.constexpr, BLOCK_L: tl.constexpr):
+    """Offsets, ``(C, BLOCK_L)``, and mask, ``(1, BLOCK_L)``, of one sample's tokens."""
+    tokens = tl.arange(0, BLOCK_L)[None, :]
+    return tokens * C + tl.arange(0, C)[:, None], tokens < L
 
 
 @triton.jit
@@ -53,108 +41,145 @@ def softmax_over_tokens(logits, L: tl.constexpr, BLOCK_L: tl.constexpr):
     return exponentials / tl.sum(exponentials, 1)[:, None]
 
 
-@triton.jit(do_not_specialize=UNSPECIALIZED)
+@triton.jit(do_not_specialize=['P'])
 def tokenize_kernel(
-    pixels,  # N, P, C
-    queries,  # N, L, C or L, C
-    tokens,  # N, S, L, C
-    log_sums,  # N, S, L
-    P,
-    size_class,  # only the autotuner looks at it
-    scale,
-    query_stride,
-    C: tl.constexpr,
-    L: tl.constexpr,
-    PIXEL_MAJOR: tl.constexpr,
-    ALIGNMENT: tl.constexpr,
-    BLOCK_C: tl.constexpr,
-    BLOCK_L: tl.constexpr,
-    BLOCK_P: tl.constexpr,
-):
-    """The tokens of each split's pixels, by online softmax, and the logarithm of its sum of exponentials.
-
-    With one split these are the tokens.
-    """
+    pixels, P, queries, query_stride, split_tokens, split_log_sums,
+    C: tl.constexpr, L: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_P: tl.constexpr
+):  # fmt: skip
+    """The tokens of each split's pixels, by online softmax, and the logarithm of its sum of exponentials."""
     n, s, S = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.num_programs(1)
-    token_offsets, token_mask = token_block(0, C, L, BLOCK_C, BLOCK_L)
+    token_offsets, token_mask = token_block(C, L, BLOCK_L)
     q = tl.load(queries + n * query_stride + token_offsets, mask=token_mask, other=0.0)
     maxima = tl.full([BLOCK_L], float('-inf'), tl.float32)
     sums = tl.zeros([BLOCK_L], tl.float32)
-    gathered = tl.zeros([BLOCK_C, BLOCK_L], tl.float32)
+    gathered = tl.zeros([C, BLOCK_L], tl.float32)
     for block in range(s, tl.cdiv(P, BLOCK_P), S):
-        offsets, mask = map_block(block, 0, P, C, BLOCK_P, BLOCK_C, PIXEL_MAJOR, ALIGNMENT)
+        offsets, mask = pixel_block(block, P, C, BLOCK_P)
         x = tl.load(pixels + n * P * C + offsets, mask=mask, other=0.0)
-        logits = tl.dot(x, q, input_precision='ieee') * (scale * LOG2_E)  # P, L
-        logits = tl.where((block * BLOCK_P + tl.arange(0, BLOCK_P))[:, None] < P, logits, float('-inf'))
+        logits = tl.where(mask, tl.dot(x, q) * LOG2_E, float('-inf'))  # P, L
         new_maxima = tl.maximum(maxima, tl.max(logits, 0))
         shrink = tl.exp2(maxima - new_maxima)
         a = tl.exp2(logits - new_maxima[None, :])  # P, L
         sums = sums * shrink + tl.sum(a, 0)
-        gathered = gathered * shrink[None, :] + tl.dot(tl.trans(x), a.to(x.dtype), input_precision='ieee')
+        gathered = gathered * shrink[None, :] + tl.dot(tl.trans(x), a.to(x.dtype))
         maxima = new_maxima
-    split = n * S + s
-    columns = tl.arange(0, BLOCK_L)
-    sums_or_one = tl.where(sums > 0, sums, 1.0)  # a split may be without pixels: its tokens are 0, its weight 2^-inf
-    tl.store(log_sums + split * L + columns, maxima + tl.log2(sums_or_one), mask=columns < L)
-    tl.store(tokens + split * L * C + token_offsets, gathered / sums_or_one[None, :], mask=token_mask)
+    split, columns = n * S + s, tl.arange(0, BLOCK_L)
+    tl.store(split_log_sums + split * L + columns, maxima + tl.log2(sums), mask=columns < L)
+    tl.store(split_tokens + split * L * C + token_offsets, gathered / sums[None, :], mask=token_mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=['S'])
 def combine_kernel(
-    split_tokens,  # N, S, L, C
-    split_log_sums,  # N, S, L
-    tokens,  # N, L, C
-    log_sums,  # N, L
-    S,
-    C: tl.constexpr,
-    L: tl.constexpr,
-    BLOCK_S: tl.constexpr,
-    BLOCK_C: tl.constexpr,
-):
-    """The tokens of all pixels from those of the splits, each weighted by its share of the sum of exponentials."""
+    split_tokens, split_log_sums, S, tokens, exact_tokens, log_sums,
+    C: tl.constexpr, L: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_C: tl.constexpr
+):  # fmt: skip
+    """The tokens of all pixels: those of the splits, weighted by their sums of exponentials."""
     n, token = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    splits, channels = tl.arange(0, BLOCK_S), tl.program_id(2) * BLOCK_C + tl.arange(0, BLOCK_C)
-    rows = (n * S + splits) * L + token  # S
-    logs = tl.load(split_log_sums + rows, mask=splits < S, other=float('-inf'))
-    largest = tl.max(logs, 0)
-    weights = tl.exp2(logs - largest)
-    total = tl.sum(weights, 0)
-    mask = (splits[:, None] < S) & (channels[None, :] < C)
-    parts = tl.load(split_tokens + rows[:, None] * C + channels[None, :], mask=mask, other=0.0)
+    channels = tl.program_id(2) * BLOCK_C + tl.arange(0, BLOCK_C)
+    maximum, total, gathered = float('-inf'), 0.0, tl.zeros([BLOCK_C], tl.float32)
+    for first in range(0, S, BLOCK_S):
+        splits = first + tl.arange(0, BLOCK_S)
+        rows = (n * S + splits) * L + token
+        logs = tl.load(split_log_sums + rows, mask=splits < S, other=float('-inf'))
+        parts = tl.load(split_tokens + rows[:, None] * C + channels[None, :], mask=(splits < S)[:, None], other=0.0)
+        new_maximum = tl.maximum(maximum, tl.max(logs, 0))
+        shrink, weights = tl.exp2(maximum - new_maximum), tl.exp2(logs - new_maximum)
+        total = total * shrink + tl.sum(weights, 0)
+        gathered = gathered * shrink + tl.sum(parts * weights[:, None], 0)
+        maximum = new_maximum
     row = n * L + token
-    tl.store(tokens + row * C + channels, tl.sum(parts * weights[:, None], 0) / total, mask=channels < C)
-    tl.store(log_sums + row, largest + tl.log2(total), mask=tl.program_id(2) == 0)
+    tl.store(exact_tokens + row * C + channels, gathered / total)
+    tl.store(tokens + row * C + channels, gathered / total)
+    tl.store(log_sums + row, maximum + tl.log2(total), mask=tl.program_id(2) == 0)
 
 
-@triton.jit(do_not_specialize=UNSPECIALIZED)
+@triton.jit(do_not_specialize=['P'])
 def project_kernel(
-    pixels,  # N, P, C
-    keys,  # N, L, C
-    values,  # N, L, C
-    read,  # N, P, C
-    P,
-    size_class,
-    scale,
-    C: tl.constexpr,
-    L: tl.constexpr,
-    RESIDUAL: tl.constexpr,
-    PIXEL_MAJOR: tl.constexpr,
-    ALIGNMENT: tl.constexpr,
-    BLOCK_C: tl.constexpr,
-    BLOCK_L: tl.constexpr,
-    BLOCK_P: tl.constexpr,
-):
+    pixels, P, keys, values, read, RESIDUAL: tl.constexpr,
+    C: tl.constexpr, L: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_P: tl.constexpr
+):  # fmt: skip
     """What each pixel reads from the tokens, A V, and with RESIDUAL the pixel itself added."""
     n, s, S = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.num_programs(1)
-    token_offsets, token_mask = token_block(0, C, L, BLOCK_C, BLOCK_L)
+    token_offsets, token_mask = token_block(C, L, BLOCK_L)
     k = tl.load(keys + n * L * C + token_offsets, mask=token_mask, other=0.0)
     v = tl.load(values + n * L * C + token_offsets, mask=token_mask, other=0.0)
     for block in range(s, tl.cdiv(P, BLOCK_P), S):
-        offsets, mask = map_block(block, 0, P, C, BLOCK_P, BLOCK_C, PIXEL_MAJOR, ALIGNMENT)
+        offsets, mask = pixel_block(block, P, C, BLOCK_P)
         x = tl.load(pixels + n * P * C + offsets, mask=mask, other=0.0)
-        logits = tl.dot(x, k, input_precision='ieee') * (scale * LOG2_E)  # P, L
-        a = softmax_over_tokens(logits, L, BLOCK_L).to(x.dtype)
-        y = tl.dot(a, tl.trans(v), input_precision='ieee')
+        a = softmax_over_tokens(tl.dot(x, k) * LOG2_E, L, BLOCK_L)  # P, L
+        y = tl.dot(a.to(x.dtype), tl.trans(v))
         if RESIDUAL:
             y += x.to(tl.float32)
         tl.store(read + n * P * C + offsets, y, mask=mask)
+
+
+@triton.jit(do_not_specialize=['P'])
+def tokenize_backward_kernel(
+    pixels, P, queries, query_stride, exact_tokens, log_sums, token_gradients, pixel_gradients, query_gradients,
+    OF_PIXELS: tl.constexpr, OF_TOKENS: tl.constexpr,
+    C: tl.constexpr, L: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_P: tl.constexpr
+):  # fmt: skip
+    """With dT the gradient of T = A^T X: dX = A dT + dS Q and dQ = dS^T X, where dS = A (X dT^T - T.dT).
+
+    OF_PIXELS and OF_TOKENS say which of dX and dQ are wanted.
+    """
+    n, s, S = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.num_programs(1)
+    token_offsets, token_mask = token_block(C, L, BLOCK_L)
+    columns = tl.arange(0, BLOCK_L)
+    q = tl.load(queries + n * query_stride + token_offsets, mask=token_mask, other=0.0)
+    dt = tl.load(token_gradients + n * L * C + token_offsets, mask=token_mask, other=0.0)
+    t = tl.load(exact_tokens + n * L * C + token_offsets, mask=token_mask, other=0.0)
+    t_dt = tl.sum(t * dt.to(tl.float32), 0)  # L
+    logs = tl.load(log_sums + n * L + columns, mask=columns < L, other=float('inf'))
+    dq = tl.zeros([C, BLOCK_L], tl.float32)
+    for block in range(s, tl.cdiv(P, BLOCK_P), S):
+        offsets, mask = pixel_block(block, P, C, BLOCK_P)
+        x = tl.load(pixels + n * P * C + offsets, mask=mask, other=0.0)
+        a = tl.where(mask, tl.exp2(tl.dot(x, q) * LOG2_E - logs[None, :]), 0.0)  # P, L
+        ds = (a * (tl.dot(x, dt) - t_dt[None, :])).to(x.dtype)
+        if OF_PIXELS:
+            dx = tl.dot(a.to(x.dtype), tl.trans(dt))
+            dx = tl.dot(ds, tl.trans(q), dx)
+            tl.store(pixel_gradients + n * P * C + offsets, dx, mask=mask)
+        if OF_TOKENS:
+            dq = tl.dot(tl.trans(x), ds, dq)
+    if OF_TOKENS:
+        tl.store(query_gradients + (n * S + s) * L * C + token_offsets, dq, mask=token_mask)
+
+
+@triton.jit(do_not_specialize=['P'])
+def project_backward_kernel(
+    pixels, P, keys, values, read_gradients, pixel_gradients, key_gradients, value_gradients,
+    RESIDUAL: tl.constexpr, OF_PIXELS: tl.constexpr, OF_TOKENS: tl.constexpr,
+    C: tl.constexpr, L: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_P: tl.constexpr
+):  # fmt: skip
+    """With dY the gradient of Y = A V: dX = dS K, dK = dS^T X and dV = A^T dY, where dA = dY V^T and
+    dS = A (dA - sum over L of A dA); with RESIDUAL dX has dY added.
+
+    OF_PIXELS and OF_TOKENS say whether dX, and dK and dV, are wanted.
+    """
+    n, s, S = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.num_programs(1)
+    token_offsets, token_mask = token_block(C, L, BLOCK_L)
+    k = tl.load(keys + n * L * C + token_offsets, mask=token_mask, other=0.0)
+    v = tl.load(values + n * L * C + token_offsets, mask=token_mask, other=0.0)
+    dk = tl.zeros([C, BLOCK_L], tl.float32)
+    dv = tl.zeros([C, BLOCK_L], tl.float32)
+    for block in range(s, tl.cdiv(P, BLOCK_P), S):
+        offsets, mask = pixel_block(block, P, C, BLOCK_P)
+        x = tl.load(pixels + n * P * C + offsets, mask=mask, other=0.0)
+        dy = tl.load(read_gradients + n * P * C + offsets, mask=mask, other=0.0)
+        a = softmax_over_tokens(tl.dot(x, k) * LOG2_E, L, BLOCK_L)  # P, L
+        da = tl.dot(dy, v)  # P, L
+        ds = (a * (da - tl.sum(a * da, 1)[:, None])).to(x.dtype)
+        if OF_PIXELS:
+            dx = tl.dot(ds, tl.trans(k))
+            if RESIDUAL:
+                dx += dy.to(tl.float32)
+            tl.store(pixel_gradients + n * P * C + offsets, dx, mask=mask)
+        if OF_TOKENS:
+            dk = tl.dot(tl.trans(x), ds, dk)
+            dv = tl.dot(tl.trans(dy), a.to(x.dtype), dv)
+    if OF_TOKENS:
+        split = (n * S + s) * L * C
+        tl.store(key_gradients + split + token_offsets, dk, mask=token_mask)
+        tl.store(value_gradients + split + token_offsets, dv, mask=token_mask)

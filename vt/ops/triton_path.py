@@ -1,162 +1,178 @@
 """The path of our own kernels on NVIDIA GPUs: one pass over the map for each operation, written in Triton.
 
-The operations are registered with PyTorch, so that ``torch.compile`` and ``torch.export`` see each as one whole. Triton
-itself is imported when the first of them runs. Letters as in ``plain.py``.
+Triton itself is imported when the first of them runs. Letters as in ``triton_kernels.py``.
 """
 
-from functools import partial
+import os
+from contextlib import nullcontext
+from functools import cache
+from importlib.util import find_spec
+from operator import index
 
 import torch
 from torch import Tensor
 
-from vt.errors import UserError
-
 from . import plain
-from .maps import in_shape_of, new_map, to_pixels
+from .maps import in_shape_of, is_channel_major, num_channels, to_pixels
 from .second_order import differentiable_gradients, of_one_head
-from .triton_sizes import can_run, fits
 
-DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+DTYPES = (torch.bfloat16, torch.float16)
+MIN_CAPABILITY = (8, 0)
+MAX_SUMS = 4096  # C x L, L as a power of two: the gradients' sums stay in a program's registers
+FORWARD = dict(BLOCK_P=32, num_warps=4, num_stages=3)
+BACKWARD = dict(BLOCK_P=16, num_warps=4, num_stages=2)
+COMBINE = dict(BLOCK_C=16, BLOCK_S=64)
+PROGRAMS_PER_PROCESSOR = 2
+INTERPRETED_PROGRAMS = 6
 
 
 def supports(x: Tensor, num_tokens: int, num_heads: int = 1) -> bool:
     """Whether the kernels are for a map, or its pixels, with so many tokens and heads, on its device.
 
-    They want Triton, an NVIDIA GPU of compute capability 8.0 or newer, one head, fp32 (whose products they make
-    exactly), bf16 or fp16, and sizes that they gain something on: up to 256 channels, 16 tokens in 16 bits (32 at 128
-    channels) and 8 in fp32; and, in the default memory format in 16 bits, an even number of pixels.
+    They want Triton, an NVIDIA GPU of compute capability 8.0 or newer, one head, bf16 or fp16, channels_last, and sizes
+    that they gain something on: channels in powers of two, up to 256 with 16 tokens, 128 with 32, 64 with 64.
     """
-    if not can_run(x.device.type, x.device.index) or num_heads != 1 or x.dtype not in DTYPES or x.numel() == 0:
+    if x.dtype not in DTYPES or num_heads != 1 or not _can_run(x.device.type, x.device.index) or x.numel() == 0:
         return False
-    return fits(to_pixels(x), num_tokens)
+    # Numbers from here on, also where a compiler would leave them open.
+    c, num_tokens = index(num_channels(x)), index(num_tokens)
+    fits = c * sizes(c, num_tokens)['BLOCK_L'] <= MAX_SUMS and c >= 16 and c & (c - 1) == 0
+    return fits and not is_channel_major(to_pixels(x))
 
 
 def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
-    """As :func:`vt.ops.plain.tokenize`, for one head.
-
-    Raises:
-        UserError: pixels and queries differ in dtype, or there are several heads.
-    """
-    require_one_head_and_dtype(num_heads, x, queries)
-    return torch.ops.vt.triton_tokenize(to_pixels(x), queries, scale)[0].to(x.dtype)
+    """As :func:`vt.ops.plain.tokenize`, for what :func:`supports` takes; all operands have one dtype."""
+    return _Tokenize.apply(to_pixels(x), queries if scale == 1 else queries * scale)[0]
 
 
-def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
-    """As :func:`vt.ops.plain.project`, for one head; raises as :func:`tokenize` does."""
-    return _project(x, keys, values, scale, residual=False)
+def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, residual: bool = False) -> Tensor:
+    """As :func:`vt.ops.plain.project`, for what :func:`supports` takes; all operands have one dtype."""
+    keys = keys if scale == 1 else keys * scale
+    return in_shape_of(x, _Project.apply(to_pixels(x), keys.squeeze(1), values.squeeze(1), residual))
 
 
 def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, overwrite: bool = False) -> Tensor:
-    """As :func:`vt.ops.plain.project_onto`, for one head; raises as :func:`tokenize` does."""
-    return _project(x, keys, values, scale, residual=True)
+    """As :func:`vt.ops.plain.project_onto`, in the same cases."""
+    return project(x, keys, values, scale, residual=True)
 
 
-def _project(x: Tensor, keys: Tensor, values: Tensor, scale: float, residual: bool) -> Tensor:
-    require_one_head_and_dtype(keys.shape[1], x, keys, values)
-    read = torch.ops.vt.triton_project(to_pixels(x), keys.squeeze(1), values.squeeze(1), scale, residual)
-    return in_shape_of(x, read)
-
-
-def require_one_head_and_dtype(num_heads: int, x: Tensor, *tokens: Tensor) -> None:
-    if num_heads != 1:
-        raise UserError(f'the Triton kernels take one head, not {num_heads}: use the plain path for more')
-    for tensor in tokens:
-        if tensor.dtype != x.dtype:
-            raise UserError(f'pixels are {x.dtype} but the tokens {tensor.dtype}: cast one, or use autocast')
-
-
-@torch.library.custom_op('vt::triton_tokenize', mutates_args=())
-def triton_tokenize(pixels: Tensor, queries: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    """Tokens ``(N, L, C)`` and the base-two logarithms of their sums of exponentials, ``(N, L)``, both in fp32.
+class _Tokenize(torch.autograd.Function):
+    """Pixels ``(N, P, C)`` and queries to tokens ``(N, L, C)``, these in fp32, and their log sums ``(N, L)``.
 
     The backward pass takes a mean over the pixels from the tokens, which the rounding to 16 bits would spoil.
     """
-    from . import triton_launch
 
-    return triton_launch.tokenize(pixels, queries, scale)
+    @staticmethod
+    def forward(pixels: Tensor, queries: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        from .triton_kernels import combine_kernel, tokenize_kernel
 
+        pixels, queries = pixels.contiguous(), queries.contiguous()
+        (n, num_pixels, c), num_tokens, splits = pixels.shape, queries.shape[-2], count_splits(pixels, FORWARD)
+        parts, exact = (pixels.new_empty(n, *some, num_tokens, c, dtype=torch.float32) for some in ((splits,), ()))
+        part_sums, log_sums = (whole.new_empty(whole.shape[:-1]) for whole in (parts, exact))
+        operands = (pixels, num_pixels, queries, queries.stride(0) * (queries.dim() == 3), parts, part_sums)
+        _launch(tokenize_kernel, (n, splits), operands, **FORWARD, **sizes(c, num_tokens))
+        tokens, grid = torch.empty_like(exact, dtype=pixels.dtype), (n, num_tokens, c // COMBINE['BLOCK_C'])
+        operands = (parts, part_sums, splits, tokens, exact, log_sums)
+        _launch(combine_kernel, grid, operands, C=c, L=num_tokens, **COMBINE)
+        return tokens, exact, log_sums
 
-@triton_tokenize.register_fake
-def _(pixels: Tensor, queries: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    (n, _, c), num_tokens = pixels.shape, queries.shape[-2]
-    return tuple(pixels.new_empty(shape, dtype=torch.float32) for shape in ((n, num_tokens, c), (n, num_tokens)))
+    @staticmethod
+    def setup_context(ctx, inputs: tuple, output: tuple[Tensor, Tensor, Tensor]) -> None:
+        ctx.save_for_backward(*inputs, *output[1:])
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.set_materialize_grads(False)
 
+    @staticmethod
+    def backward(ctx, gradient: Tensor | None, *_) -> tuple[Tensor | None, Tensor | None]:
+        if gradient is None:
+            return None, None
+        pixels, queries, exact, log_sums = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return differentiable_gradients(plain.tokenize, (pixels, queries), gradient)
+        from .triton_kernels import tokenize_backward_kernel
 
-@torch.library.custom_op('vt::triton_tokenize_backward', mutates_args=())
-def triton_tokenize_backward(
-    token_gradients: Tensor, pixels: Tensor, queries: Tensor, tokens: Tensor, log_sums: Tensor, scale: float
-) -> tuple[Tensor, Tensor]:
-    """Gradients of pixels and queries."""
-    from . import triton_launch
-
-    return triton_launch.tokenize_backward(token_gradients, pixels, queries, tokens, log_sums, scale)
-
-
-@triton_tokenize_backward.register_fake
-def _(token_gradients, pixels, queries, tokens, log_sums, scale):
-    return new_map(pixels), queries.new_empty(queries.shape)
-
-
-@torch.library.custom_op('vt::triton_project', mutates_args=())
-def triton_project(pixels: Tensor, keys: Tensor, values: Tensor, scale: float, residual: bool) -> Tensor:
-    """What pixels ``(N, P, C)`` read from keys and values ``(N, L, C)``, and with ``residual`` themselves added."""
-    from . import triton_launch
-
-    return triton_launch.project(pixels, keys, values, scale, residual)
-
-
-@triton_project.register_fake
-def _(pixels, keys, values, scale, residual):
-    return new_map(pixels)
-
-
-@torch.library.custom_op('vt::triton_project_backward', mutates_args=())
-def triton_project_backward(
-    read_gradients: Tensor, pixels: Tensor, keys: Tensor, values: Tensor, scale: float, residual: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of pixels, keys and values."""
-    from . import triton_launch
-
-    return triton_launch.project_backward(read_gradients, pixels, keys, values, scale, residual)
+        pixels, queries, gradient = pixels.contiguous(), queries.contiguous(), gradient.contiguous()
+        (n, num_pixels, _), splits = pixels.shape, count_splits(pixels, BACKWARD)
+        wanted = dict(zip(('OF_PIXELS', 'OF_TOKENS'), ctx.needs_input_grad))
+        pixels_grad, parts = torch.empty_like(pixels), exact.new_empty(n, splits, *exact.shape[1:])
+        tokens = (queries, queries.stride(0) * (queries.dim() == 3), exact, log_sums, gradient)
+        operands = (pixels, num_pixels, *tokens, pixels_grad, parts)
+        _launch(tokenize_backward_kernel, (n, splits), operands, **wanted, **BACKWARD, **sizes(*exact.shape[:0:-1]))
+        queries_grad = parts.sum(1 if queries.dim() == 3 else (0, 1)).to(queries.dtype) if wanted['OF_TOKENS'] else None
+        return pixels_grad if wanted['OF_PIXELS'] else None, queries_grad
 
 
-@triton_project_backward.register_fake
-def _(read_gradients, pixels, keys, values, scale, residual):
-    return new_map(pixels), keys.new_empty(keys.shape), values.new_empty(values.shape)
+class _Project(torch.autograd.Function):
+    """Pixels ``(N, P, C)``, keys and values ``(N, L, C)`` to what is read, ``(N, P, C)``."""
+
+    @staticmethod
+    def forward(pixels: Tensor, keys: Tensor, values: Tensor, residual: bool) -> Tensor:
+        from .triton_kernels import project_kernel
+
+        pixels, keys, values = pixels.contiguous(), keys.contiguous(), values.contiguous()
+        read, grid = torch.empty_like(pixels), (pixels.shape[0], count_splits(pixels, FORWARD))
+        operands = (pixels, pixels.shape[1], keys, values, read)
+        _launch(project_kernel, grid, operands, RESIDUAL=residual, **FORWARD, **sizes(*keys.shape[:0:-1]))
+        return read
+
+    @staticmethod
+    def setup_context(ctx, inputs: tuple, output: Tensor) -> None:
+        *tensors, ctx.residual = inputs
+        ctx.save_for_backward(*tensors)
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor | None) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        if gradient is None:
+            return None, None, None, None
+        if torch.is_grad_enabled():
+            function = of_one_head(plain.project_onto if ctx.residual else plain.project)
+            return *differentiable_gradients(function, ctx.saved_tensors, gradient), None
+        from .triton_kernels import project_backward_kernel
+
+        pixels, keys, values, gradient = (tensor.contiguous() for tensor in (*ctx.saved_tensors, gradient))
+        (n, num_pixels, _), splits = pixels.shape, count_splits(pixels, BACKWARD)
+        wanted = dict(OF_PIXELS=ctx.needs_input_grad[0], OF_TOKENS=any(ctx.needs_input_grad[1:]))
+        pixels_grad = torch.empty_like(pixels)
+        parts = pixels.new_empty(2, n, splits, *keys.shape[1:], dtype=torch.float32)  # of keys, of values
+        operands = (pixels, num_pixels, keys, values, gradient, pixels_grad, *parts.unbind())
+        constants = dict(RESIDUAL=ctx.residual, **wanted, **BACKWARD, **sizes(*keys.shape[:0:-1]))
+        _launch(project_backward_kernel, (n, splits), operands, **constants)
+        tokens_grads = parts.sum(2).to(pixels.dtype).unbind() if wanted['OF_TOKENS'] else (None, None)
+        return pixels_grad if wanted['OF_PIXELS'] else None, *tokens_grads, None
 
 
-def _save_tokenize(ctx, inputs, output) -> None:
-    pixels, queries, ctx.scale = inputs
-    ctx.save_for_backward(pixels, queries, *output)
-    ctx.set_materialize_grads(False)
+def _launch(kernel, grid: tuple[int, ...], operands: tuple, **constants) -> None:
+    """Run a kernel on the device of its operands, the first of which is a tensor; a compiler sees to that by itself."""
+    with nullcontext() if torch.compiler.is_compiling() else torch.cuda.device_of(operands[0]):
+        kernel[grid](*operands, **constants)
 
 
-def _tokenize_gradients(ctx, token_gradients: Tensor | None, _) -> tuple:
-    if token_gradients is None:
-        return None, None, None
-    pixels, queries, tokens, log_sums = ctx.saved_tensors
-    if torch.is_grad_enabled():
-        function = partial(plain.tokenize, scale=ctx.scale)
-        return *differentiable_gradients(function, (pixels, queries), token_gradients), None
-    operands = (token_gradients.to(pixels.dtype), pixels, queries, tokens, log_sums)
-    return *torch.ops.vt.triton_tokenize_backward(*operands, ctx.scale), None
+def count_splits(pixels: Tensor, how: dict[str, int]) -> int:
+    """Programs for each sample of pixels ``(N, P, C)``: no more in all than run at once, and none without a block."""
+    most = num_programs(pixels.device.type, pixels.device.index) // pixels.shape[0]
+    return max(1, min(most, -(-pixels.shape[1] // how['BLOCK_P'])))
 
 
-def _save_project(ctx, inputs, output) -> None:
-    *tensors, ctx.scale, ctx.residual = inputs
-    ctx.save_for_backward(*tensors)
-    ctx.set_materialize_grads(False)
+def sizes(c: int, num_tokens: int) -> dict[str, int]:
+    """C, L, and L as a power of two; a matrix product wants 16 of both."""
+    return dict(C=c, L=num_tokens, BLOCK_L=max(16, 1 << (num_tokens - 1).bit_length()))
 
 
-def _project_gradients(ctx, read_gradients: Tensor | None) -> tuple:
-    if read_gradients is None:
-        return None, None, None, None, None
-    if torch.is_grad_enabled():
-        function = partial(of_one_head(plain.project_onto if ctx.residual else plain.project), scale=ctx.scale)
-        return *differentiable_gradients(function, ctx.saved_tensors, read_gradients), None, None
-    gradients = torch.ops.vt.triton_project_backward(read_gradients, *ctx.saved_tensors, ctx.scale, ctx.residual)
-    return *gradients, None, None
+@torch.compiler.assume_constant_result
+@cache
+def num_programs(device: str, index: int | None) -> int:
+    """How many programs of a kernel run on a device at once, about; in the interpreter a few."""
+    if device == 'cuda':
+        return PROGRAMS_PER_PROCESSOR * torch.cuda.get_device_properties(index).multi_processor_count
+    return INTERPRETED_PROGRAMS
 
 
-triton_tokenize.register_autograd(_tokenize_gradients, setup_context=_save_tokenize)
-triton_project.register_autograd(_project_gradients, setup_context=_save_project)
+@torch.compiler.assume_constant_result
+@cache
+def _can_run(device: str, index: int | None) -> bool:
+    if find_spec('triton') is None or os.environ.get('TRITON_INTERPRET') == '1':  # in Python, on any device
+        return find_spec('triton') is not None
+    is_nvidia = device == 'cuda' and torch.version.cuda is not None
+    return is_nvidia and torch.cuda.get_device_capability(index) >= MIN_CAPABILITY

@@ -5,12 +5,12 @@ tokens that are attended to.
 """
 
 import math
-from contextlib import nullcontext
 
 import torch
 from torch import Tensor
 
 from vt.errors import UserError
+from vt.ops.precision import without_autocast
 from vt.registry import MODELS
 
 from ..grid import Size
@@ -45,8 +45,7 @@ def positive_features(q: Tensor, k: Tensor, directions: Tensor) -> tuple[Tensor,
     A factor of each query is left out, which its attention does not see, and factors are moved from keys to queries, so
     that none is too large, and each query meets a one.
     """
-    device = q.device.type
-    with torch.autocast(device, enabled=False) if torch.amp.is_autocast_available(device) else nullcontext():
+    with without_autocast(q.device.type):
         # Exponents have to be as exact as float32 has them.
         q, k = (log_features(x.to(torch.promote_types(x.dtype, directions.dtype)), directions) for x in (q, k))
     largest = k.amax(dim=-2, keepdim=True).detach()
