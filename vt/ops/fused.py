@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from . import compiled, plain
-from .maps import is_channel_major, is_dense, to_pixels
+from .maps import in_shape_of, is_channel_major, is_dense, to_pixels
 from .second_order import differentiable_gradients, of_one_head
 
 MOST_CHUNKS = 16
@@ -167,6 +167,9 @@ def _products(weights: Tensor, rows: Tensor, like: Tensor, onto: Tensor | None) 
     Args:
         onto: what they are added to, in the same shape.
     """
+    if torch.compiler.is_compiling():  # PyTorch 2.11 loses the gradients of what a forward pass writes in place
+        read = weights.to(rows.dtype).transpose(1, 2) @ rows
+        return in_shape_of(like, read if onto is None else to_pixels(onto) + read)
     result = _new_like(like, rows.device)
     if onto is not None and compiled.compiles(to_pixels(onto), to_pixels(result)):
         compiled.add_products(weights.to(rows.dtype), rows, to_pixels(onto), to_pixels(result))
