@@ -21,31 +21,32 @@ import torch
 from torch import Tensor
 
 from . import compiled, plain
-from .maps import in_shape_of, is_channel_major, is_dense, to_pixels
+from .maps import in_shape_of, is_channel_major, is_dense, scaled, to_pixels
 from .second_order import differentiable_gradients, of_one_head
 
-MOST_CHUNKS = 16
+MOST_CHUNKS = 16  # of an image
+GPU_CHUNKS = 128  # of a batch on a GPU, whose processors would wait otherwise
 
 
 def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
     """As :func:`vt.ops.plain.tokenize`."""
     if num_heads > 1:
         return plain.tokenize(x, queries, num_heads, scale)
-    return _Tokenize.apply(x, queries * scale)[0]
+    return _Tokenize.apply(x, scaled(queries, scale))[0]
 
 
 def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """As :func:`vt.ops.plain.project`."""
     if keys.shape[1] > 1:
         return plain.project(x, keys, values, scale)
-    return _Project.apply(x, keys.squeeze(1) * scale, values.squeeze(1), False)[0]
+    return _Project.apply(x, scaled(keys, scale).squeeze(1), values.squeeze(1), False)[0]
 
 
 def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, overwrite: bool = False) -> Tensor:
     """As :func:`vt.ops.plain.project_onto`."""
     if keys.shape[1] > 1:
         return plain.project_onto(x, keys, values, scale)
-    keys, values = keys.squeeze(1) * scale, values.squeeze(1)
+    keys, values = scaled(keys, scale).squeeze(1), values.squeeze(1)
     if not overwrite or torch.is_grad_enabled() or not is_dense(x):
         return _Project.apply(x, keys, values, True)[0]
     _add_products(to_pixels(x), _softmax(_logits(to_pixels(x), keys), dim=1), values)
@@ -154,11 +155,12 @@ def _sum_over_pixels(weights: Tensor, pixels: Tensor) -> Tensor:
 
 
 def _count_chunks(pixels: Tensor) -> int:
-    """In how many chunks to sum over the pixels: samples of a batch are summed side by side anyway."""
+    """In how many chunks to sum over the pixels; on a CPU samples of a batch are summed side by side anyway."""
     samples, num_pixels, _ = pixels.shape
-    if samples > 1 or not isinstance(num_pixels, int):  # a size that is left open, as in an exported program
+    most = MOST_CHUNKS if samples == 1 else GPU_CHUNKS // samples if pixels.is_cuda else 1
+    if most <= 1 or not isinstance(num_pixels, int):  # a size that is left open, as in an exported program
         return 1
-    return max(chunks for chunks in range(1, MOST_CHUNKS + 1) if num_pixels % chunks == 0)
+    return max(chunks for chunks in range(1, min(most, MOST_CHUNKS) + 1) if num_pixels % chunks == 0)
 
 
 def _products(weights: Tensor, rows: Tensor, like: Tensor, onto: Tensor | None) -> Tensor:

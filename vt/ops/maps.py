@@ -42,3 +42,8 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
 def merge_heads(x: Tensor) -> Tensor:
     """``(..., h, P, C / h)`` to ``(..., P, C)``."""
     return x.transpose(-3, -2).flatten(-2)
+
+
+def scaled(x: Tensor, factor: float) -> Tensor:
+    """``x * factor``; by one, ``x`` itself."""
+    return x if factor == 1 else x * factor

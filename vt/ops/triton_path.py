@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from . import plain
-from .maps import in_shape_of, is_channel_major, num_channels, to_pixels
+from .maps import in_shape_of, is_channel_major, num_channels, scaled, to_pixels
 from .second_order import differentiable_gradients, of_one_head
 
 DTYPES = (torch.bfloat16, torch.float16)
@@ -42,13 +42,13 @@ def supports(x: Tensor, num_tokens: int, num_heads: int = 1) -> bool:
 
 def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
     """As :func:`vt.ops.plain.tokenize`, for what :func:`supports` takes; all operands have one dtype."""
-    return _Tokenize.apply(to_pixels(x), queries if scale == 1 else queries * scale)[0]
+    return _Tokenize.apply(to_pixels(x), scaled(queries, scale))[0]
 
 
 def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, residual: bool = False) -> Tensor:
     """As :func:`vt.ops.plain.project`, for what :func:`supports` takes; all operands have one dtype."""
-    keys = keys if scale == 1 else keys * scale
-    return in_shape_of(x, _Project.apply(to_pixels(x), keys.squeeze(1), values.squeeze(1), residual))
+    keys, values = scaled(keys, scale).squeeze(1), values.squeeze(1)
+    return in_shape_of(x, _Project.apply(to_pixels(x), keys, values, residual))
 
 
 def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, overwrite: bool = False) -> Tensor:

@@ -7,7 +7,7 @@ from mmcv.cnn import build_norm_layer
 from mmcv.cnn.bricks import DropPath
 from torch import Tensor, nn
 
-from vt.ops.maps import merge_heads, split_heads
+from vt.ops.maps import merge_heads, scaled, split_heads
 from vt.registry import MODELS
 
 from ..checks import require_divisible
@@ -87,8 +87,9 @@ class TokenTransformer(nn.Module):
 
     def _attention(self, tokens: Tensor) -> Tensor:
         keys = split_heads(self.key(tokens), self.num_heads)  # N, h, L, d/h
-        queries = split_heads(self.query(tokens) * self.scale, self.num_heads)  # N, h, L, d/h
-        return (keys @ queries.transpose(-2, -1)).softmax(dim=-1)  # N, h, L, L
+        queries = split_heads(scaled(self.query(tokens), self.scale), self.num_heads)  # N, h, L, d/h
+        # In the tokens' precision: under autocast a softmax would be cast, and its result cast back for the product.
+        return (keys @ queries.transpose(-2, -1)).softmax(dim=-1, dtype=tokens.dtype)  # N, h, L, L
 
     def _relate(self, tokens: Tensor) -> Tensor:
         return merge_heads(self._attention(tokens) @ split_heads(tokens, self.num_heads))  # N, L, C_T

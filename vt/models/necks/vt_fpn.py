@@ -19,6 +19,7 @@ from ..fusers import Projector
 from ..listeners import has_listeners
 from ..tokenizers import ClusteringTokenizer, FilterTokenizer, PoolingTokenizer
 from ..vt_module import KeepMap
+from .side_by_side import are_published, relate_levels
 
 # The published model: every part as its equation says.
 TOKENIZER = dict(type='vt.FilterTokenizer')
@@ -109,11 +110,17 @@ class VTFPN(FPN):
         """
         if len(inputs) != len(self.in_channels):
             raise UserError(f'VTFPN: {len(inputs)} maps came in, in_channels names {len(self.in_channels)}')
+        maps = inputs[self.start_level : self.start_level + len(self.tokenizers)]
         writing = dict(overwrite=True) if self._owns_laterals(inputs) else {}
-        laterals, tokens = zip(*self._tokenize_levels(inputs[self.start_level :]))
-        lengths = [level.shape[1] for level in tokens]
-        tokens = self.relation(torch.cat(tokens, dim=1)).split(lengths, dim=1)
-        outs = [project(x, level, **writing) for project, x, level in zip(self.projectors, laterals, tokens)]
+        followed = torch.compiler.is_compiling() or torch.jit.is_tracing() or has_torch_function(inputs)
+        if not followed and are_published(self.tokenizers, self.projectors):
+            parts = (self.lateral_convs, self.tokenizers, self.relation, self.projectors)
+            laterals, outs = relate_levels(*parts, maps, **writing)
+        else:
+            laterals, tokens = zip(*self._tokenize_levels(maps))
+            lengths = [level.shape[1] for level in tokens]
+            tokens = self.relation(torch.cat(tokens, dim=1)).split(lengths, dim=1)
+            outs = [project(x, level, **writing) for project, x, level in zip(self.projectors, laterals, tokens)]
         return (*outs, *self._extra_levels(inputs, laterals, outs))
 
     def _owns_laterals(self, inputs: Sequence[Tensor]) -> bool:

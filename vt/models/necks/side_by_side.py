@@ -1,0 +1,144 @@
+"""The levels of VT-FPN side by side: what their parts compute one after the other, in fewer operations.
+
+Each kind of token-side matrix is one batched product over the levels, and under autocast all weights are cast in one
+copy: a GPU is told of a product of a few tokens more slowly than it computes it.
+
+Letters: N batch, K levels, L tokens of a level, C and C_T channels of map and token, g groups.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from mmcv.cnn import ConvModule
+from torch import Tensor, nn
+from torch.nn.functional import conv2d, linear
+
+from vt.ops import project_onto, tokenize
+from vt.ops.maps import to_pixels
+from vt.ops.precision import has_autocast
+
+from ..fusers import Projector
+from ..grouped_linear import GroupedLinear
+from ..listeners import has_listeners
+from ..tokenizers import FilterTokenizer
+
+MATRICES = ('key', 'query', 'value')  # of a projector
+
+
+def are_published(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Module]) -> bool:
+    """Whether the parts of all levels are the published ones, alike, and nobody sees what passes through them."""
+    for part in tokenizers:
+        if type(part) is not FilterTokenizer or part.position_encoder is not None or part.step != 1:
+            return False
+        if type(part.norm) is not nn.Identity or (part.training and part.dropout.p):
+            return False
+    for part in projectors:
+        if type(part) is not Projector or type(part.norm) is not nn.Identity or part.num_heads > 1:
+            return False
+        if part.training and part.drops:
+            return False
+    rows = [[part.value for part in tokenizers]]
+    rows += [[getattr(part, name) for part in projectors] for name in MATRICES]
+    if any(type(matrix) is not GroupedLinear or matrix.step != 1 for row in rows for matrix in row):
+        return False
+    first = (tokenizers[0], projectors[0], *(row[0] for row in rows))
+    same = all(part.weight.shape == first[0].weight.shape for part in tokenizers)
+    same &= all(matrix.weight.shape == row[0].weight.shape for row in rows for matrix in row)
+    same &= len({matrix.groups for matrix in first[3:]}) == 1
+    return same and not has_listeners([*tokenizers, *projectors, *(matrix for row in rows for matrix in row)])
+
+
+def are_linear(convolutions: Sequence[nn.Module]) -> bool:
+    """Whether lateral layers map each pixel linearly and do nothing else, and nobody sees what passes through them."""
+    for layer in convolutions:
+        if (
+            type(layer) is not ConvModule
+            or layer.with_norm
+            or layer.with_activation
+            or type(layer.conv) is not nn.Conv2d
+        ):
+            return False
+        conv = layer.conv
+        if conv.bias is None or (conv.kernel_size, conv.stride, conv.padding, conv.groups) != (
+            (1, 1),
+            (1, 1),
+            (0, 0),
+            1,
+        ):
+            return False
+    return not has_listeners([*convolutions, *(layer.conv for layer in convolutions)])
+
+
+def relate_levels(
+    convolutions: Sequence[nn.Module],
+    tokenizers: Sequence[FilterTokenizer],
+    relation: nn.Module,
+    projectors: Sequence[Projector],
+    inputs: Sequence[Tensor],
+    overwrite: bool = False,
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Lateral maps, and the maps that the tokens of all levels were written into, both ``(N, C, H_i, W_i)``.
+
+    Args:
+        convolutions, tokenizers, projectors: of each level, the last two as :func:`are_published` takes them.
+        relation: of the tokens of all levels.
+        inputs: of each level, ``(N, C_i, H_i, W_i)``.
+        overwrite: as in :func:`vt.ops.plain.project_onto`.
+    """
+    num_levels = len(inputs)
+    parts = [[part.weight for part in tokenizers], [part.value.weight for part in tokenizers]]
+    parts += [[getattr(part, name).weight for part in projectors] for name in MATRICES]
+    of_pixels = are_linear(convolutions)
+    if of_pixels:
+        parts += [[tensor] for convolve in convolutions for tensor in (convolve.conv.weight, convolve.conv.bias)]
+    filters, token_value, key, query, value, *lateral = join(parts)
+
+    filters, laterals, pooled = filters.chunk(num_levels), [], []
+    for level in reversed(range(num_levels)):  # the coarsest first, as in VTFPN
+        x, part = inputs[level], tokenizers[level]
+        x = map_pixels(x, *lateral[2 * level : 2 * level + 2]) if of_pixels else convolutions[level](x)
+        laterals.insert(0, x)
+        pooled.insert(0, tokenize(x, filters[level], part.num_heads, part.scale))  # N, L, C
+    n, num_tokens, _ = pooled[0].shape
+
+    def rows(blocks: Tensor, *order: int) -> Tensor:
+        """``(K g, N L, c)`` to the axes K, g, N, L, c in another order, the last two joined."""
+        return (
+            blocks.view(num_levels, len(blocks) // num_levels, n, num_tokens, blocks.shape[-1])
+            .permute(*order)
+            .flatten(-2)
+        )
+
+    blocks = torch.cat(pooled, dim=-1).view(n * num_tokens, *token_value.shape[:2]).transpose(0, 1)  # K g, N L, C / g
+    tokens = relation(rows(torch.bmm(blocks, token_value), 2, 0, 3, 1, 4).flatten(1, 2))  # N, K L, C_T
+    blocks = tokens.view(n, num_levels, num_tokens, len(key) // num_levels, key.shape[1])  # N, K, L, g, C_T / g
+    blocks = blocks.permute(1, 3, 0, 2, 4).reshape(len(key), n * num_tokens, key.shape[1])  # K g, N L, C_T / g
+    keys = rows(torch.bmm(torch.bmm(blocks, key), query.mT), 0, 2, 3, 1, 4).unsqueeze(2)  # K, N, 1, L, C
+    values = rows(torch.bmm(blocks, value), 0, 2, 3, 1, 4).unsqueeze(2)
+    levels = zip(projectors, laterals, keys.unbind(), values.unbind())
+    return laterals, [project_onto(x, k, v, part.scale, overwrite) for part, x, k, v in levels]
+
+
+def join(parts: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    """Each part's tensors of all levels as one, along their first axis; under autocast in its precision."""
+    device = parts[0][0].device.type
+    if not has_autocast(device) or parts[0][0].dtype == torch.float64:
+        return [torch.cat(part) if len(part) > 1 else part[0] for part in parts]
+    flat = torch.cat([tensor.flatten() for part in parts for tensor in part]).to(torch.get_autocast_dtype(device))
+    chunks = flat.split([sum(tensor.numel() for tensor in part) for part in parts])
+    return [chunk.view(-1, *part[0].shape[1:]) for chunk, part in zip(chunks, parts)]
+
+
+def map_pixels(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """A 1x1 convolution; on a GPU, of a map in channels_last, as a linear map of its pixels.
+
+    That adds the bias without a pass of its own over the map. On a CPU the convolution is up to twice as fast.
+    """
+    if x.is_cuda and x.is_contiguous(memory_format=torch.channels_last):
+        return map_pixels_linearly(x, weight, bias)
+    return conv2d(x, weight, bias)
+
+
+def map_pixels_linearly(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """As :func:`map_pixels`."""
+    return linear(to_pixels(x), weight.flatten(1), bias).transpose(1, 2).unflatten(2, x.shape[2:])
