@@ -81,7 +81,7 @@ def add_trust_argument(parser: argparse.ArgumentParser) -> None:
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of both ``tools/train.py`` and ``tools/test.py``, named as MMPretrain names them."""
     parser.add_argument('--work-dir', help='where logs, checkpoints and results go (default: work_dirs/<config name>)')
-    parser.add_argument('--amp', action='store_true', help='mixed precision (bfloat16 where there is no GPU)')
+    parser.add_argument('--amp', action='store_true', help='mixed precision: bfloat16, or float16 on GPUs without it')
     parser.add_argument('--compile', action='store_true', help='compile the model: minutes at first, pays in long runs')
     parser.add_argument(
         '--cfg-options',

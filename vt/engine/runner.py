@@ -24,6 +24,7 @@ from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
 
 from .folding import FoldNormsHook
+from .mixed_precision import describe_risk, evaluation_dtype, training_dtype
 from .schedules import count_accumulation
 from .speed_settings import SpeedSettings, require_compiler, to_channels_last
 
@@ -144,14 +145,14 @@ class VTRunner(OwnRunner, Runner):
         return loop
 
     def train(self) -> nn.Module:
-        wrapper = self.optim_wrapper if isinstance(self.optim_wrapper, dict) else {}
-        self._log_speed('Amp' in str(wrapper.get('type')), self._tries_convolutions())
+        wrapper = self.optim_wrapper if isinstance(self.optim_wrapper, dict) else self.cfg.get('optim_wrapper') or {}
+        self._log_speed(training_dtype(wrapper), self._tries_convolutions())
         return super().train()
 
     def test(self) -> dict:
         """Test; mmengine compiles the step of training alone."""
         half = bool(self.cfg.get('test_cfg', {}).get('fp16'))
-        self._log_speed(half, trying=False)
+        self._log_speed(evaluation_dtype() if half else None, trying=False)
         if self.cfg.get('compile'):
             options = self.cfg.compile if isinstance(self.cfg.compile, dict) else {}
             self.model.test_step = torch.compile(self.model.test_step, **options)
@@ -164,7 +165,7 @@ class VTRunner(OwnRunner, Runner):
         if not any(isinstance(hook, FoldNormsHook) for hook in self.hooks):  # of a test before
             self.register_hook(FoldNormsHook())
 
-    def _log_speed(self, amp: bool, trying: bool) -> None:
+    def _log_speed(self, amp: str | None, trying: bool) -> None:
         cudnn = torch.cuda.is_available() and (trying or torch.backends.cudnn.benchmark)
         parts = [
             f'channels_last {_on(self.speed.channels_last)}',
@@ -174,10 +175,13 @@ class VTRunner(OwnRunner, Runner):
             f'fold_norms {_on(self.speed.fold_norms)} (in tests)',
             f'compile_tokens {_on(self.speed.compile_tokens)}',
             f'compile_pixels {_on(self.speed.compile_pixels)}',
-            f'AMP {_on(amp)} (--amp)',
+            f'AMP {amp or "off"} (--amp)',
             f'compile {_on(self.cfg.get("compile"))} (--compile)',
         ]
         self.logger.info(f'Speed: {"; ".join(parts)}. Change with --cfg-options speed.NAME=VALUE')
+        risk = describe_risk(self.model) if amp == 'float16' else None
+        if risk:
+            self.logger.warning(risk)
 
     def resume(self, filename: str, *args, **kwargs) -> None:
         """Resume; averages of gradients take the layout of their weights.

@@ -1,25 +1,20 @@
-"""What a run sets for its speed by itself, and the config key ``speed``, which turns each off; mixed precision."""
+"""What a run sets for its speed by itself, and the config key ``speed``, which turns each off."""
 
 import ctypes
 import os
 import platform
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from weakref import WeakSet
 
 import joblib
 import torch
 from mmengine.model import BaseDataPreprocessor
-from mmengine.optim import OptimWrapper
-from mmengine.runner.amp import autocast
 from torch import nn
 
 from vt.errors import UserError
-from vt.registry import OPTIM_WRAPPERS
 
 # Parameters of glibc's mallopt, from malloc.h.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4
@@ -167,20 +162,3 @@ def give_back_freed_memory() -> None:
     if hasattr(libc, 'mallopt'):
         libc.mallopt(M_MMAP_THRESHOLD, SMALL)
         libc.mallopt(M_TRIM_THRESHOLD, SMALL)
-
-
-@OPTIM_WRAPPERS.register_module()
-class CPUAmpOptimWrapper(OptimWrapper):
-    """An optimizer wrapper whose forward pass runs in bfloat16 on the CPU.
-
-    mmengine's ``AmpOptimWrapper`` needs an accelerator. This one takes its arguments, so that one config serves both,
-    and uses neither ``loss_scale``, since bfloat16 has float32's range, nor ``dtype`` and ``use_fsdp``.
-    """
-
-    def __init__(self, loss_scale: Any = None, dtype: Any = None, use_fsdp: bool = False, **kwargs) -> None:
-        super().__init__(**kwargs)
-
-    @contextmanager
-    def optim_context(self, model: nn.Module) -> Iterator[None]:
-        with super().optim_context(model), autocast(device_type='cpu', dtype=torch.bfloat16):
-            yield

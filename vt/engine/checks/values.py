@@ -45,6 +45,10 @@ LEVEL = Kind(_is_level, "'DEBUG', 'INFO', 'WARNING' or 'ERROR'")
 TEXT = Kind(lambda value: isinstance(value, str) and bool(value), 'a text')
 TEXT_OR_NONE = Kind(lambda value: value is None or TEXT.allows(value), 'a text, or None')
 SETTINGS = Kind(lambda value: value is None or isinstance(value, dict), 'a dict of settings, or None')
+HALF = Kind(
+    lambda value: value is None or str(value).removeprefix('torch.') in ('bfloat16', 'float16'),
+    "'bfloat16' or 'float16'",
+)
 PART = Kind(_is_part, "a dict with a 'type'")
 PIPELINE = Kind(lambda value: isinstance(value, (list, tuple)) and bool(value), 'a list of steps, at least one')
 
@@ -67,6 +71,7 @@ VALUES = [
     ('auto_scale_lr.enable', SWITCH),
     ('optim_wrapper', SETTINGS),
     ('optim_wrapper.accumulative_counts', COUNT),
+    ('optim_wrapper.dtype', HALF),
     ('optim_wrapper.optimizer', PART),
     ('optim_wrapper.optimizer.lr', RATE),
     ('optim_wrapper.optimizer.momentum', RATE),
