@@ -21,6 +21,8 @@ def run(command: str, args: argparse.Namespace) -> None:
     It is imported here, for ``--help`` needs no PyTorch. Every checkpoint is read weights-only unless the arguments
     trust it, and an error that a person can mend is one line that begins with the config's path or the function's name.
     """
+    # Forked processes, such as a loader's, ask whether there is a GPU: NVML tells without starting CUDA.
+    os.environ.setdefault('PYTORCH_NVML_BASED_CUDA_CHECK', '1')
     with one_line_errors(getattr(args, 'config', command.split(':')[1]), args.traceback):
         with importing():
             from vt.checkpoints.loading import weights_only

@@ -26,7 +26,7 @@ from vt.registry import HOOKS, RUNNERS
 from .folding import FoldNormsHook
 from .mixed_precision import describe_risk, evaluation_dtype, training_dtype
 from .schedules import count_accumulation
-from .speed_settings import SpeedSettings, require_compiler, to_channels_last
+from .speed_settings import SpeedSettings, copy_without_waiting, require_compiler, to_channels_last
 
 
 def _weights_only(name: str) -> Callable:
@@ -110,6 +110,8 @@ class VTRunner(OwnRunner, Runner):
         self.process_speed = self.speed.set_process()
         deterministic = self.cfg.get('randomness', {}).get('deterministic')
         self.token_library = choose_token_library('blas' if deterministic else self.speed.token_products)
+        if torch.cuda.is_available():
+            torch.set_float32_matmul_precision('highest' if deterministic else self.speed.matmul_precision)
         super().setup_env(env_cfg)
 
     def build_logger(self, *args, **kwargs) -> MMLogger:
@@ -122,6 +124,8 @@ class VTRunner(OwnRunner, Runner):
             model = super().build_model(model)
         if self.speed.channels_last:
             to_channels_last(model)
+        if self.speed.non_blocking:
+            copy_without_waiting(model)
         if self.token_library == 'onednn':
             lay_out_for_onednn(model)
         if self.speed.compile_tokens:
@@ -171,6 +175,7 @@ class VTRunner(OwnRunner, Runner):
             f'channels_last {_on(self.speed.channels_last)}',
             self.process_speed,
             f'cudnn.benchmark {_on(cudnn)}',
+            *(self._describe_gpu() if torch.cuda.is_available() else ()),
             f'token_products {self.token_library}',
             f'fold_norms {_on(self.speed.fold_norms)} (in tests)',
             f'compile_tokens {_on(self.speed.compile_tokens)}',
@@ -182,6 +187,12 @@ class VTRunner(OwnRunner, Runner):
         risk = describe_risk(self.model) if amp == 'float16' else None
         if risk:
             self.logger.warning(risk)
+
+    def _describe_gpu(self) -> list[str]:
+        return [
+            f'matmul_precision {torch.get_float32_matmul_precision()}',
+            f'non_blocking {_on(self.speed.non_blocking)}',
+        ]
 
     def resume(self, filename: str, *args, **kwargs) -> None:
         """Resume; averages of gradients take the layout of their weights.

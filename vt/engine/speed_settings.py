@@ -6,12 +6,15 @@ import platform
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 from weakref import WeakSet
 
 import joblib
 import torch
 from mmengine.model import BaseDataPreprocessor
+from mmengine.structures import BaseDataElement
 from torch import nn
 
 from vt.errors import UserError
@@ -38,6 +41,9 @@ class SpeedSettings:
             ``randomness.deterministic``, in half precision, and compiled.
         cudnn_benchmark: let cuDNN try its convolutions while training, whose images have one size. mmengine's
             ``env_cfg.cudnn_benchmark=True`` does it while testing too.
+        matmul_precision: of float32 matrix products on a GPU, as :func:`torch.set_float32_matmul_precision` takes it:
+            ``'high'`` is TF32, in which cuDNN convolves anyway. With ``randomness.deterministic`` ``'highest'``.
+        non_blocking: copy batches to a GPU without waiting for it, see :func:`copy_without_waiting`.
         compile_tokens: compile the relations of visual tokens alone, see
             :func:`vt.models.token_side.compile_token_side`; what it gains on a GPU is not measured yet.
         compile_pixels: where pixels meet a few tokens, take loops of the compiler, see :mod:`vt.ops.compiled`; on a
@@ -51,6 +57,8 @@ class SpeedSettings:
     token_products: str = 'auto'
     fold_norms: bool = True
     cudnn_benchmark: bool = True
+    matmul_precision: str = 'high'
+    non_blocking: bool = True
     compile_tokens: bool = False
     compile_pixels: bool = False
     compile: bool = False
@@ -97,6 +105,25 @@ def to_channels_last(model: nn.Module) -> None:
         scores = getattr(part, 'conv_seg', None)  # of a segmentation head
         if isinstance(scores, nn.Module):
             _hook_once(scores, _scores_to_contiguous)
+
+
+def copy_without_waiting(model: nn.Module) -> None:
+    """Let a model's data preprocessor start to copy a batch to a GPU, and go on.
+
+    The loader must have put the images in pinned memory, ``pin_memory=True``. It is mmengine's own option
+    ``non_blocking``, which most preprocessors don't hand on. On a CPU it changes nothing.
+    """
+    for part in model.modules():
+        if isinstance(part, BaseDataPreprocessor):
+            part.cast_data = partial(_cast_data, part)
+
+
+def _cast_data(preprocessor: BaseDataPreprocessor, data: Any) -> Any:
+    """As the preprocessor's class does it, which calls this for what a container holds."""
+    if isinstance(data, (torch.Tensor, BaseDataElement)):
+        # The other way, to a CPU, a copy that nobody waits for holds anything.
+        return data.to(preprocessor.device, non_blocking=preprocessor.device.type == 'cuda')
+    return type(preprocessor).cast_data(preprocessor, data)
 
 
 def _hook_once(part: nn.Module, hook: Callable) -> None:

@@ -41,6 +41,7 @@ RATE = Kind(lambda value: _is_number(value) and value >= 0, 'a number of at leas
 SWITCH = Kind(lambda value: isinstance(value, bool), 'True or False')
 SEED = Kind(lambda value: value is None or (type(value) is int and 0 <= value < 2**32), 'from 0 to 2**32 - 1, or None')
 THREADS = Kind(lambda value: value == 'auto' or COUNT.allows(value), "a number of threads, or 'auto'")
+PRECISION = Kind(lambda value: value in ('highest', 'high', 'medium'), "'highest', 'high' or 'medium'")
 LEVEL = Kind(_is_level, "'DEBUG', 'INFO', 'WARNING' or 'ERROR'")
 TEXT = Kind(lambda value: isinstance(value, str) and bool(value), 'a text')
 TEXT_OR_NONE = Kind(lambda value: value is None or TEXT.allows(value), 'a text, or None')
@@ -67,6 +68,7 @@ VALUES = [
     ('randomness.deterministic', SWITCH),
     ('speed', SETTINGS),
     ('speed.threads', THREADS),
+    ('speed.matmul_precision', PRECISION),
     ('auto_scale_lr.base_batch_size', COUNT),
     ('auto_scale_lr.enable', SWITCH),
     ('optim_wrapper', SETTINGS),
