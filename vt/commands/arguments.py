@@ -84,7 +84,9 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of both ``tools/train.py`` and ``tools/test.py``, named as MMPretrain names them."""
     parser.add_argument('--work-dir', help='where logs, checkpoints and results go (default: work_dirs/<config name>)')
     parser.add_argument('--amp', action='store_true', help='mixed precision: bfloat16, or float16 on GPUs without it')
-    parser.add_argument('--compile', action='store_true', help='compile the model: minutes at first, pays in long runs')
+    parser.add_argument(
+        '--compile', action='store_true', help='compile backbone and neck: slow at first, pays in long runs'
+    )
     parser.add_argument(
         '--cfg-options',
         nargs='+',
@@ -109,7 +111,7 @@ def load_config(args: argparse.Namespace) -> Config:
 
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = read_config(args.config, args.cfg_options)
-    if args.compile:
+    if args.compile and not (cfg.get('speed') or {}).get('compile'):  # else it has its options
         cfg.merge_from_dict({'speed.compile': True})
     cfg.launcher = args.launcher
     if args.work_dir is not None:

@@ -25,6 +25,7 @@ from vt.registry import HOOKS, RUNNERS
 
 from .folding import FoldNormsHook
 from .mixed_precision import describe_risk, evaluation_dtype, training_dtype
+from .model_parts import compile_parts
 from .schedules import count_accumulation
 from .speed_settings import SpeedSettings, copy_without_waiting, require_compiler, to_channels_last
 
@@ -102,11 +103,14 @@ class VTRunner(OwnRunner, Runner):
     def setup_env(self, env_cfg: dict) -> None:
         """Set up the process before mmengine does, which sets threads too; nothing is built yet."""
         self.speed = SpeedSettings(**self.cfg.get('speed', {}))
+        if self.speed.compile and self.cfg.get('compile'):
+            raise UserError(
+                'compile is for the training step as a whole, speed.compile (--compile) for backbone and neck: set one '
+                'of them; speed.compile takes the same options, speed=dict(compile=dict(mode=...))'
+            )
         if self.speed.compile or self.speed.compile_tokens or self.speed.compile_pixels:
             require_compiler()
         compile_pixels(self.speed.compile_pixels)
-        if self.speed.compile and not self.cfg.get('compile'):
-            self.cfg.compile = True
         self.process_speed = self.speed.set_process()
         deterministic = self.cfg.get('randomness', {}).get('deterministic')
         self.token_library = choose_token_library('blas' if deterministic else self.speed.token_products)
@@ -119,7 +123,7 @@ class VTRunner(OwnRunner, Runner):
         return super().build_logger(*args, distributed=True, **kwargs)
 
     def build_model(self, model: nn.Module | dict) -> nn.Module:
-        """The model, in channels_last and its token side compiled before it is wrapped for DDP."""
+        """The model, in channels_last, and set to be compiled, before it is wrapped for DDP."""
         with weights_only():  # it may have some of its own to read, such as a teacher's
             model = super().build_model(model)
         if self.speed.channels_last:
@@ -130,7 +134,12 @@ class VTRunner(OwnRunner, Runner):
             lay_out_for_onednn(model)
         if self.speed.compile_tokens:
             compile_token_side(model)
+        self._compile(model)
         return model
+
+    def _compile(self, model: nn.Module) -> None:
+        if self.speed.compile:
+            compile_parts(model, self.speed.compile if isinstance(self.speed.compile, dict) else {})
 
     def register_hooks(self, *args, **kwargs) -> None:
         super().register_hooks(*args, **kwargs)
@@ -150,26 +159,22 @@ class VTRunner(OwnRunner, Runner):
 
     def train(self) -> nn.Module:
         wrapper = self.optim_wrapper if isinstance(self.optim_wrapper, dict) else self.cfg.get('optim_wrapper') or {}
-        self._log_speed(training_dtype(wrapper), self._tries_convolutions())
+        self._log_speed(training_dtype(wrapper), self._tries_convolutions(), bool(self.cfg.get('compile')))
         return super().train()
 
     def test(self) -> dict:
-        """Test; mmengine compiles the step of training alone."""
         half = bool(self.cfg.get('test_cfg', {}).get('fp16'))
-        self._log_speed(evaluation_dtype() if half else None, trying=False)
-        if self.cfg.get('compile'):
-            options = self.cfg.compile if isinstance(self.cfg.compile, dict) else {}
-            self.model.test_step = torch.compile(self.model.test_step, **options)
-            self.logger.info('Model has been "compiled": the first iterations are slow')
-        elif self.speed.fold_norms and not half and not self.deterministic:
+        self._log_speed(evaluation_dtype() if half else None)
+        if self.speed.fold_norms and not half and not self.deterministic:
             self._fold_norms()
         return super().test()
 
     def _fold_norms(self) -> None:
         if not any(isinstance(hook, FoldNormsHook) for hook in self.hooks):  # of a test before
-            self.register_hook(FoldNormsHook())
+            self.register_hook(FoldNormsHook(self._compile))
 
-    def _log_speed(self, amp: str | None, trying: bool) -> None:
+    def _log_speed(self, amp: str | None, trying: bool = False, whole_step: bool = False) -> None:
+        compiled = 'backbone and neck' if self.speed.compile else 'off'
         cudnn = torch.cuda.is_available() and (trying or torch.backends.cudnn.benchmark)
         parts = [
             f'channels_last {_on(self.speed.channels_last)}',
@@ -181,7 +186,7 @@ class VTRunner(OwnRunner, Runner):
             f'compile_tokens {_on(self.speed.compile_tokens)}',
             f'compile_pixels {_on(self.speed.compile_pixels)}',
             f'AMP {amp or "off"} (--amp)',
-            f'compile {_on(self.cfg.get("compile"))} (--compile)',
+            'compile training step (compile)' if whole_step else f'compile {compiled} (--compile)',
         ]
         self.logger.info(f'Speed: {"; ".join(parts)}. Change with --cfg-options speed.NAME=VALUE')
         risk = describe_risk(self.model) if amp == 'float16' else None

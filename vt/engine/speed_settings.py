@@ -38,7 +38,7 @@ class SpeedSettings:
             :func:`vt.ops.token_products.choose_token_library`. With mmengine's ``randomness.deterministic`` the BLAS.
         fold_norms: test a copy of the model whose batch normalisations are part of its convolutions, see
             :class:`vt.engine.folding.FoldNormsHook`. Scores change by rounding alone. The model itself is tested with
-            ``randomness.deterministic``, in half precision, and compiled.
+            ``randomness.deterministic`` and in half precision.
         cudnn_benchmark: let cuDNN try its convolutions while training, whose images have one size. mmengine's
             ``env_cfg.cudnn_benchmark=True`` does it while testing too.
         matmul_precision: of float32 matrix products on a GPU, as :func:`torch.set_float32_matmul_precision` takes it:
@@ -48,7 +48,8 @@ class SpeedSettings:
             :func:`vt.models.token_side.compile_token_side`; what it gains on a GPU is not measured yet.
         compile_pixels: where pixels meet a few tokens, take loops of the compiler, see :mod:`vt.ops.compiled`; on a
             CPU, with a C++ compiler.
-        compile: ``torch.compile`` the steps of training and of testing; mmengine's key ``compile`` takes its options.
+        compile: compile backbone and neck, in training and in tests, see :func:`vt.engine.model_parts.compile_parts`; a
+            dict has options of ``torch.compile``. mmengine's own key ``compile`` compiles the training step as a whole.
     """
 
     channels_last: bool = True
@@ -61,7 +62,7 @@ class SpeedSettings:
     non_blocking: bool = True
     compile_tokens: bool = False
     compile_pixels: bool = False
-    compile: bool = False
+    compile: bool | dict = False
 
     def set_process(self) -> str:
         """Set allocator and threads of this process, and describe them."""

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from mmengine.model import BaseTTAModel, is_model_wrapper
 from mmengine.runner import Runner
 from torch import nn
 
 from vt.analysis.complexity.counting import count_complexity, has_neck, neck_inputs, one_input
+from vt.engine.model_parts import unwrap
 
 from .timing import describe_device, peak_memory, time_alone
 
@@ -51,9 +51,7 @@ def benchmark_inference(runner: Runner) -> Benchmark:
     Wrappers, for distribution or test-time augmentation, are taken off: the model itself is measured. A segmentor's
     scores are those of its head, before they are enlarged to the image's size.
     """
-    model, loader = runner.model, runner.test_dataloader
-    while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
-        model = model.module
+    model, loader = unwrap(runner.model), runner.test_dataloader
     image = one_input(loader.dataset)
     parameter, batch_size = next(model.parameters()), loader.batch_size
     one, batch = (torch.randn(size, *image.shape).to(parameter) for size in (1, batch_size))

@@ -50,6 +50,7 @@ HALF = Kind(
     lambda value: value is None or str(value).removeprefix('torch.') in ('bfloat16', 'float16'),
     "'bfloat16' or 'float16'",
 )
+COMPILE = Kind(lambda value: isinstance(value, (bool, dict)), 'True, False, or a dict of options of torch.compile')
 PART = Kind(_is_part, "a dict with a 'type'")
 PIPELINE = Kind(lambda value: isinstance(value, (list, tuple)) and bool(value), 'a list of steps, at least one')
 
@@ -69,6 +70,7 @@ VALUES = [
     ('speed', SETTINGS),
     ('speed.threads', THREADS),
     ('speed.matmul_precision', PRECISION),
+    ('speed.compile', COMPILE),
     ('auto_scale_lr.base_batch_size', COUNT),
     ('auto_scale_lr.enable', SWITCH),
     ('optim_wrapper', SETTINGS),
