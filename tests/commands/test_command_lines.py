@@ -85,6 +85,7 @@ def test_benchmark_report_and_picture(trained, checkpoint):
     assert result.returncode == 0, result.stderr
     record = json.loads((trained / 'work_dirs/vt-resnet18_digits.benchmark.json').read_text())
     assert record['image_shape'] == [3, 64, 64]
+    assert (record['cuda_graph'] is None) == (not torch.cuda.is_available())
     assert record['batch_size'] == 32
     assert record['flops'] > 1e8
     assert 2.7e6 < record['parameters'] < 3.5e6

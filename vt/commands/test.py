@@ -54,7 +54,8 @@ def test(args: argparse.Namespace) -> None:
         record = dict(config=args.config, checkpoint=args.checkpoint, metrics=metrics, **asdict(result))
         path = f'{runner.work_dir.rstrip("/")}.benchmark.json'
         write_json(record, path)
-        print_table(describe_benchmark(result), title=f'{args.config} on {result.device}')
+        compiled = ', compiled' if result.compiled else ''
+        print_table(describe_benchmark(result), title=f'{args.config} on {result.device}{compiled}')
         print(f'written to {path}')
 
 

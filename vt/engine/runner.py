@@ -23,6 +23,7 @@ from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
 
+from .cuda_graphs import CudaGraphsHook, require_graphs
 from .folding import FoldNormsHook
 from .mixed_precision import describe_risk, evaluation_dtype, training_dtype
 from .model_parts import compile_parts
@@ -108,6 +109,8 @@ class VTRunner(OwnRunner, Runner):
                 'compile is for the training step as a whole, speed.compile (--compile) for backbone and neck: set one '
                 'of them; speed.compile takes the same options, speed=dict(compile=dict(mode=...))'
             )
+        if self.speed.cuda_graphs:
+            require_graphs(compiles=bool(self.speed.compile))
         if self.speed.compile or self.speed.compile_tokens or self.speed.compile_pixels:
             require_compiler()
         compile_pixels(self.speed.compile_pixels)
@@ -158,6 +161,8 @@ class VTRunner(OwnRunner, Runner):
         return loop
 
     def train(self) -> nn.Module:
+        if self.speed.cuda_graphs:
+            raise UserError('speed.cuda_graphs is for tests: leave it out of training')
         wrapper = self.optim_wrapper if isinstance(self.optim_wrapper, dict) else self.cfg.get('optim_wrapper') or {}
         self._log_speed(training_dtype(wrapper), self._tries_convolutions(), bool(self.cfg.get('compile')))
         return super().train()
@@ -166,12 +171,14 @@ class VTRunner(OwnRunner, Runner):
         half = bool(self.cfg.get('test_cfg', {}).get('fp16'))
         self._log_speed(evaluation_dtype() if half else None)
         if self.speed.fold_norms and not half and not self.deterministic:
-            self._fold_norms()
+            self._register_once(FoldNormsHook(self._compile))
+        if self.speed.cuda_graphs:
+            self._register_once(CudaGraphsHook())
         return super().test()
 
-    def _fold_norms(self) -> None:
-        if not any(isinstance(hook, FoldNormsHook) for hook in self.hooks):  # of a test before
-            self.register_hook(FoldNormsHook(self._compile))
+    def _register_once(self, hook: Hook) -> None:
+        if not any(isinstance(other, type(hook)) for other in self.hooks):  # of a test before
+            self.register_hook(hook)
 
     def _log_speed(self, amp: str | None, trying: bool = False, whole_step: bool = False) -> None:
         compiled = 'backbone and neck' if self.speed.compile else 'off'
@@ -197,6 +204,7 @@ class VTRunner(OwnRunner, Runner):
         return [
             f'matmul_precision {torch.get_float32_matmul_precision()}',
             f'non_blocking {_on(self.speed.non_blocking)}',
+            f'cuda_graphs {_on(self.speed.cuda_graphs)} (in tests)',
         ]
 
     def resume(self, filename: str, *args, **kwargs) -> None:

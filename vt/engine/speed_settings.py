@@ -50,6 +50,9 @@ class SpeedSettings:
             CPU, with a C++ compiler.
         compile: compile backbone and neck, in training and in tests, see :func:`vt.engine.model_parts.compile_parts`; a
             dict has options of ``torch.compile``. mmengine's own key ``compile`` compiles the training step as a whole.
+        cuda_graphs: in tests on a GPU, replay backbone and neck as CUDA graphs, see
+            :class:`vt.engine.cuda_graphs.GraphedFeatures`; for test images of one size. What it gains is not measured
+            yet.
     """
 
     channels_last: bool = True
@@ -63,6 +66,7 @@ class SpeedSettings:
     compile_tokens: bool = False
     compile_pixels: bool = False
     compile: bool | dict = False
+    cuda_graphs: bool = False
 
     def set_process(self) -> str:
         """Set allocator and threads of this process, and describe them."""
