@@ -80,7 +80,7 @@ HOOKS = Registry(
 )
 LOOPS = Registry(root.LOOPS, ['vt.engine.interruption.resume'])
 RUNNERS = Registry(root.RUNNERS, ['vt.engine.runner'])
-OPTIM_WRAPPERS = Registry(root.OPTIM_WRAPPERS, ['vt.engine.speed_settings'])
+OPTIM_WRAPPERS = Registry(root.OPTIM_WRAPPERS, ['vt.engine.mixed_precision'])
 PARAM_SCHEDULERS = Registry(root.PARAM_SCHEDULERS, ['vt.engine.schedules'])
 OPTIMIZERS = Registry(root.OPTIMIZERS, ['vt.engine.processes.strategies'])
 MODEL_WRAPPERS = Registry(root.MODEL_WRAPPERS, ['vt.engine.processes.strategies'])

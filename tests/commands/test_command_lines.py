@@ -59,7 +59,7 @@ def test_amp_no_validate_and_auto_scale_lr(tmp_path):
     options = [*FEW, 'train_dataloader.batch_size=8', 'optim_wrapper.accumulative_counts=2']
     result = run('train.py', *arguments, cwd=tmp_path, options=options)
     assert result.returncode == 0, result.stderr
-    assert 'CPUAmpOptimWrapper' in result.stdout or torch.cuda.is_available()
+    assert 'BFloat16AmpOptimWrapper' in result.stdout or torch.cuda.is_available()
     assert 'Epoch(val)' not in result.stdout
     assert (
         'Learning rate scaled from 0.001 to 0.0005: it is for a batch of 32, and a step has 16 images' in result.stdout
@@ -85,6 +85,7 @@ def test_benchmark_report_and_picture(trained, checkpoint):
     assert result.returncode == 0, result.stderr
     record = json.loads((trained / 'work_dirs/vt-resnet18_digits.benchmark.json').read_text())
     assert record['image_shape'] == [3, 64, 64]
+    assert (record['cuda_graph'] is None) == (not torch.cuda.is_available())
     assert record['batch_size'] == 32
     assert record['flops'] > 1e8
     assert 2.7e6 < record['parameters'] < 3.5e6

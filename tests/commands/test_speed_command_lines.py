@@ -1,6 +1,7 @@
 """What the command lines set for speed: the log says it, and each can be turned off."""
 
 import pytest
+import torch
 from forked_tools import run_forked
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 
@@ -36,15 +37,35 @@ def test_settings_turned_off_and_on_again(config, tmp_path, monkeypatch):
     options += ['randomness.deterministic=True']
     line = speed_line(run_forked('train.py', *arguments, '--resume', '--amp', cwd=tmp_path, options=options))
     assert line.startswith('channels_last on; freed memory ')
-    assert 'AMP on' in line
+    assert 'AMP bfloat16' in line
     assert 'token_products blas' in line  # where randomness is deterministic, nothing is measured
-    options = [*SMALL_CLASSIFIER, 'compile.backend=eager', 'test_dataloader.dataset.indices=8']
+    options = [*SMALL_CLASSIFIER, 'speed.compile.backend=eager', 'test_dataloader.dataset.indices=8']
     result = run_forked(
         'test.py', config, 'run/epoch_2.pth', '--tta', '--work-dir', 'run', cwd=tmp_path, options=options
     )
-    assert 'compile on' in speed_line(result)
-    assert 'Model has been "compiled"' in result.stdout
+    assert 'compile backbone and neck (--compile)' in speed_line(result)
     assert 'accuracy/top1' in result.stdout
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason='a GPU has these settings')
+def test_a_cpu_names_no_setting_of_a_gpu(tmp_path):
+    options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=1', 'speed.matmul_precision=highest']
+    line = speed_line(run_forked('train.py', CONFIG, '--no-validate', cwd=tmp_path, options=options))
+    assert 'matmul_precision' not in line
+    assert 'non_blocking' not in line
+    result = run_forked('train.py', CONFIG, cwd=tmp_path, options=['speed.matmul_precision=low'])
+    assert_one_line(result, "speed.matmul_precision='low' must be 'highest', 'high' or 'medium'")
+
+
+@pytest.mark.parametrize('chosen', [None, '0'])
+def test_tools_look_for_a_gpu_without_starting_it(chosen, tmp_path, monkeypatch):
+    name = 'PYTORCH_NVML_BASED_CUDA_CHECK'
+    monkeypatch.delenv(name, raising=False)
+    if chosen:
+        monkeypatch.setenv(name, chosen)
+    (tmp_path / 'config.py').write_text(f"import os\nprint('asked by NVML:', os.environ[{name!r}])\n")
+    result = run_forked('train.py', 'config.py', cwd=tmp_path)
+    assert f'asked by NVML: {chosen or 1}' in result.stdout, result.stderr
 
 
 def test_a_misspelt_setting_is_one_line(tmp_path):

@@ -21,6 +21,8 @@ def run(command: str, args: argparse.Namespace) -> None:
     It is imported here, for ``--help`` needs no PyTorch. Every checkpoint is read weights-only unless the arguments
     trust it, and an error that a person can mend is one line that begins with the config's path or the function's name.
     """
+    # Forked processes, such as a loader's, ask whether there is a GPU: NVML tells without starting CUDA.
+    os.environ.setdefault('PYTORCH_NVML_BASED_CUDA_CHECK', '1')
     with one_line_errors(getattr(args, 'config', command.split(':')[1]), args.traceback):
         with importing():
             from vt.checkpoints.loading import weights_only
@@ -81,8 +83,10 @@ def add_trust_argument(parser: argparse.ArgumentParser) -> None:
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of both ``tools/train.py`` and ``tools/test.py``, named as MMPretrain names them."""
     parser.add_argument('--work-dir', help='where logs, checkpoints and results go (default: work_dirs/<config name>)')
-    parser.add_argument('--amp', action='store_true', help='mixed precision (bfloat16 where there is no GPU)')
-    parser.add_argument('--compile', action='store_true', help='compile the model: minutes at first, pays in long runs')
+    parser.add_argument('--amp', action='store_true', help='mixed precision: bfloat16, or float16 on GPUs without it')
+    parser.add_argument(
+        '--compile', action='store_true', help='compile backbone and neck: slow at first, pays in long runs'
+    )
     parser.add_argument(
         '--cfg-options',
         nargs='+',
@@ -107,7 +111,7 @@ def load_config(args: argparse.Namespace) -> Config:
 
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = read_config(args.config, args.cfg_options)
-    if args.compile:
+    if args.compile and not (cfg.get('speed') or {}).get('compile'):  # else it has its options
         cfg.merge_from_dict({'speed.compile': True})
     cfg.launcher = args.launcher
     if args.work_dir is not None:

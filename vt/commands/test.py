@@ -33,7 +33,7 @@ def test(args: argparse.Namespace) -> None:
     """Evaluate; on request write predictions or metrics, and measure the model."""
     cfg = testing_config(args)
     check_data(cfg, ('test',))
-    runner = build_runner(cfg)
+    runner = build_runner(cfg, amp=args.amp)
     if not is_segmentation(cfg) and not has_labels(runner.test_dataloader.dataset):
         if not (args.out or args.show_dir) or args.out_item == 'metrics':
             raise UserError('the test images have no labels: ask for predictions, --out FILE.pkl or --show-dir FOLDER')
@@ -54,7 +54,8 @@ def test(args: argparse.Namespace) -> None:
         record = dict(config=args.config, checkpoint=args.checkpoint, metrics=metrics, **asdict(result))
         path = f'{runner.work_dir.rstrip("/")}.benchmark.json'
         write_json(record, path)
-        print_table(describe_benchmark(result), title=f'{args.config} on {result.device}')
+        compiled = ', compiled' if result.compiled else ''
+        print_table(describe_benchmark(result), title=f'{args.config} on {result.device}{compiled}')
         print(f'written to {path}')
 
 

@@ -11,6 +11,7 @@ from vt.engine.config_files import digest_config
 from vt.engine.interruption.resume import ResumeHook, enter_resume
 from vt.engine.interruption.run_identity import Run
 from vt.engine.launch import build_runner
+from vt.engine.mixed_precision import choose_dtype
 from vt.errors import UserError
 
 from .arguments import load_config
@@ -20,7 +21,7 @@ from .outputs import write_json
 def train(args: argparse.Namespace) -> None:
     """Train, and write how it was done and how it ended to ``training.json`` in the work directory."""
     cfg = training_config(args)
-    digest = digest_config(cfg, args.amp)
+    digest = digest_config(cfg, choose_dtype(cfg) if args.amp else None)
     if args.new_schedule:
         if not (args.resume or cfg.get('resume')):
             raise UserError('--new-schedule is for a run that goes on from a checkpoint: add --resume')

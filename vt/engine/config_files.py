@@ -106,7 +106,7 @@ def enter_options(cfg: Config, options: dict[str, Any]) -> None:
             raise UserError(f'--cfg-options {key}={value}: the config has no such place ({text})') from error
 
 
-def digest_config(cfg: Config, amp: bool = False) -> str:
+def digest_config(cfg: Config, amp: str | None = None) -> str:
     """A digest of what a run trains: every setting of its config, the same in every process and on every machine.
 
     Left out are the seed and what says where it runs: ``work_dir``, ``launcher``, and whether loaders pin memory, which
@@ -114,9 +114,9 @@ def digest_config(cfg: Config, amp: bool = False) -> str:
 
     Args:
         cfg: as :func:`read_config` gives it.
-        amp: whether it trains in mixed precision.
+        amp: the mixed precision of ``--amp``, see :func:`vt.engine.mixed_precision.choose_dtype`; None without it.
     """
-    settings = cfg.to_dict() | dict(work_dir=None, launcher=None, amp=amp)
+    settings = cfg.to_dict() | dict(work_dir=None, launcher=None, amp=amp or False)
     settings['randomness'] = (settings.get('randomness') or {}) | dict(seed=None)
     for name, loader in settings.items():
         if name.endswith('_dataloader') and isinstance(loader, dict):

@@ -1,6 +1,7 @@
 """Batch normalisations folded into the convolutions before them while a model is tested."""
 
 import copy
+from collections.abc import Callable
 
 from mmcv.cnn import ConvModule, fuse_conv_bn
 from mmengine.hooks import Hook
@@ -18,15 +19,22 @@ class FoldNormsHook(Hook):
 
     In evaluation a normalisation is a factor and a summand for each channel, which a convolution has already.
     Predictions change by rounding alone. A model that is wrapped for several processes stays as it is.
+
+    Args:
+        finish: called with each copy, to compile it for example.
     """
 
     priority = 'LOWEST'  # a copy of what other hooks have put into the model, such as averages of its weights
     model: nn.Module | None = None
 
+    def __init__(self, finish: Callable[[nn.Module], None] = lambda model: None) -> None:
+        self.finish = finish
+
     def before_test_epoch(self, runner: Runner) -> None:
         if not is_model_wrapper(runner.model):
             self.model = runner.model
             runner.model = fold_norms(copy.deepcopy(runner.model))
+            self.finish(runner.model)
 
     def after_test_epoch(self, runner: Runner, metrics: dict | None = None) -> None:
         if self.model is not None:

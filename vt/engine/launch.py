@@ -2,7 +2,6 @@
 
 import os
 
-import torch
 from mmengine.config import Config
 from mmengine.dist import get_world_size
 from mmengine.model import revert_sync_batchnorm
@@ -13,6 +12,7 @@ from torch import nn
 from vt.errors import UserError
 
 from .default_hooks import enter_defaults
+from .mixed_precision import enter_amp
 from .runner import VTRunner
 
 
@@ -24,11 +24,9 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
 
     Args:
         cfg: a config; what every run gets is entered.
-        amp: train in mixed precision: mmengine's dynamic loss scale on an accelerator, bfloat16 on a CPU.
+        amp: mixed precision, see :func:`vt.engine.mixed_precision.choose_dtype`.
     """
-    if amp:
-        cfg.optim_wrapper.type = 'AmpOptimWrapper' if torch.cuda.is_available() else 'vt.CPUAmpOptimWrapper'
-        cfg.optim_wrapper.setdefault('loss_scale', 'dynamic')
+    notes = enter_amp(cfg, amp)
     own_runner = cfg.get('runner_type')
     asks_sync_bn = cfg.get('sync_bn') or 'SyncBN' in str(cfg.model)
     hooks = f'{cfg.get("custom_hooks")} {cfg.get("default_hooks")}'
@@ -40,6 +38,8 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
     runner = RUNNERS.build(cfg) if own_runner else VTRunner.from_cfg(cfg)
     if not isinstance(runner, VTRunner):
         runner.logger.info(f'Speed: no setting is made, since the config names its own runner, {own_runner}')
+    for note in notes:
+        runner.logger.warning(note)
     if asks_sync_bn and get_world_size() == 1:
         runner.logger.info('SyncBN is BN here: there is one process, so its batch is the whole batch.')
     return runner

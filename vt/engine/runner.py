@@ -23,9 +23,12 @@ from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
 
+from .cuda_graphs import CudaGraphsHook, require_graphs
 from .folding import FoldNormsHook
+from .mixed_precision import describe_risk, evaluation_dtype, training_dtype
+from .model_parts import compile_parts
 from .schedules import count_accumulation
-from .speed_settings import SpeedSettings, require_compiler, to_channels_last
+from .speed_settings import SpeedSettings, copy_without_waiting, require_compiler, to_channels_last
 
 
 def _weights_only(name: str) -> Callable:
@@ -101,14 +104,21 @@ class VTRunner(OwnRunner, Runner):
     def setup_env(self, env_cfg: dict) -> None:
         """Set up the process before mmengine does, which sets threads too; nothing is built yet."""
         self.speed = SpeedSettings(**self.cfg.get('speed', {}))
+        if self.speed.compile and self.cfg.get('compile'):
+            raise UserError(
+                'compile is for the training step as a whole, speed.compile (--compile) for backbone and neck: set one '
+                'of them; speed.compile takes the same options, speed=dict(compile=dict(mode=...))'
+            )
+        if self.speed.cuda_graphs:
+            require_graphs(compiles=bool(self.speed.compile))
         if self.speed.compile or self.speed.compile_tokens or self.speed.compile_pixels:
             require_compiler()
         compile_pixels(self.speed.compile_pixels)
-        if self.speed.compile and not self.cfg.get('compile'):
-            self.cfg.compile = True
         self.process_speed = self.speed.set_process()
         deterministic = self.cfg.get('randomness', {}).get('deterministic')
         self.token_library = choose_token_library('blas' if deterministic else self.speed.token_products)
+        if torch.cuda.is_available():
+            torch.set_float32_matmul_precision('highest' if deterministic else self.speed.matmul_precision)
         super().setup_env(env_cfg)
 
     def build_logger(self, *args, **kwargs) -> MMLogger:
@@ -116,16 +126,23 @@ class VTRunner(OwnRunner, Runner):
         return super().build_logger(*args, distributed=True, **kwargs)
 
     def build_model(self, model: nn.Module | dict) -> nn.Module:
-        """The model, in channels_last and its token side compiled before it is wrapped for DDP."""
+        """The model, in channels_last, and set to be compiled, before it is wrapped for DDP."""
         with weights_only():  # it may have some of its own to read, such as a teacher's
             model = super().build_model(model)
         if self.speed.channels_last:
             to_channels_last(model)
+        if self.speed.non_blocking:
+            copy_without_waiting(model)
         if self.token_library == 'onednn':
             lay_out_for_onednn(model)
         if self.speed.compile_tokens:
             compile_token_side(model)
+        self._compile(model)
         return model
+
+    def _compile(self, model: nn.Module) -> None:
+        if self.speed.compile:
+            compile_parts(model, self.speed.compile if isinstance(self.speed.compile, dict) else {})
 
     def register_hooks(self, *args, **kwargs) -> None:
         super().register_hooks(*args, **kwargs)
@@ -144,40 +161,51 @@ class VTRunner(OwnRunner, Runner):
         return loop
 
     def train(self) -> nn.Module:
-        wrapper = self.optim_wrapper if isinstance(self.optim_wrapper, dict) else {}
-        self._log_speed('Amp' in str(wrapper.get('type')), self._tries_convolutions())
+        if self.speed.cuda_graphs:
+            raise UserError('speed.cuda_graphs is for tests: leave it out of training')
+        wrapper = self.optim_wrapper if isinstance(self.optim_wrapper, dict) else self.cfg.get('optim_wrapper') or {}
+        self._log_speed(training_dtype(wrapper), self._tries_convolutions(), bool(self.cfg.get('compile')))
         return super().train()
 
     def test(self) -> dict:
-        """Test; mmengine compiles the step of training alone."""
         half = bool(self.cfg.get('test_cfg', {}).get('fp16'))
-        self._log_speed(half, trying=False)
-        if self.cfg.get('compile'):
-            options = self.cfg.compile if isinstance(self.cfg.compile, dict) else {}
-            self.model.test_step = torch.compile(self.model.test_step, **options)
-            self.logger.info('Model has been "compiled": the first iterations are slow')
-        elif self.speed.fold_norms and not half and not self.deterministic:
-            self._fold_norms()
+        self._log_speed(evaluation_dtype() if half else None)
+        if self.speed.fold_norms and not half and not self.deterministic:
+            self._register_once(FoldNormsHook(self._compile))
+        if self.speed.cuda_graphs:
+            self._register_once(CudaGraphsHook())
         return super().test()
 
-    def _fold_norms(self) -> None:
-        if not any(isinstance(hook, FoldNormsHook) for hook in self.hooks):  # of a test before
-            self.register_hook(FoldNormsHook())
+    def _register_once(self, hook: Hook) -> None:
+        if not any(isinstance(other, type(hook)) for other in self.hooks):  # of a test before
+            self.register_hook(hook)
 
-    def _log_speed(self, amp: bool, trying: bool) -> None:
+    def _log_speed(self, amp: str | None, trying: bool = False, whole_step: bool = False) -> None:
+        compiled = 'backbone and neck' if self.speed.compile else 'off'
         cudnn = torch.cuda.is_available() and (trying or torch.backends.cudnn.benchmark)
         parts = [
             f'channels_last {_on(self.speed.channels_last)}',
             self.process_speed,
             f'cudnn.benchmark {_on(cudnn)}',
+            *(self._describe_gpu() if torch.cuda.is_available() else ()),
             f'token_products {self.token_library}',
             f'fold_norms {_on(self.speed.fold_norms)} (in tests)',
             f'compile_tokens {_on(self.speed.compile_tokens)}',
             f'compile_pixels {_on(self.speed.compile_pixels)}',
-            f'AMP {_on(amp)} (--amp)',
-            f'compile {_on(self.cfg.get("compile"))} (--compile)',
+            f'AMP {amp or "off"} (--amp)',
+            'compile training step (compile)' if whole_step else f'compile {compiled} (--compile)',
         ]
         self.logger.info(f'Speed: {"; ".join(parts)}. Change with --cfg-options speed.NAME=VALUE')
+        risk = describe_risk(self.model) if amp == 'float16' else None
+        if risk:
+            self.logger.warning(risk)
+
+    def _describe_gpu(self) -> list[str]:
+        return [
+            f'matmul_precision {torch.get_float32_matmul_precision()}',
+            f'non_blocking {_on(self.speed.non_blocking)}',
+            f'cuda_graphs {_on(self.speed.cuda_graphs)} (in tests)',
+        ]
 
     def resume(self, filename: str, *args, **kwargs) -> None:
         """Resume; averages of gradients take the layout of their weights.

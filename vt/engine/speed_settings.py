@@ -1,12 +1,12 @@
-"""What a run sets for its speed by itself, and the config key ``speed``, which turns each off; mixed precision."""
+"""What a run sets for its speed by itself, and the config key ``speed``, which turns each off."""
 
 import ctypes
 import os
 import platform
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -14,12 +14,10 @@ from weakref import WeakSet
 import joblib
 import torch
 from mmengine.model import BaseDataPreprocessor
-from mmengine.optim import OptimWrapper
-from mmengine.runner.amp import autocast
+from mmengine.structures import BaseDataElement
 from torch import nn
 
 from vt.errors import UserError
-from vt.registry import OPTIM_WRAPPERS
 
 # Parameters of glibc's mallopt, from malloc.h.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4
@@ -40,14 +38,21 @@ class SpeedSettings:
             :func:`vt.ops.token_products.choose_token_library`. With mmengine's ``randomness.deterministic`` the BLAS.
         fold_norms: test a copy of the model whose batch normalisations are part of its convolutions, see
             :class:`vt.engine.folding.FoldNormsHook`. Scores change by rounding alone. The model itself is tested with
-            ``randomness.deterministic``, in half precision, and compiled.
+            ``randomness.deterministic`` and in half precision.
         cudnn_benchmark: let cuDNN try its convolutions while training, whose images have one size. mmengine's
             ``env_cfg.cudnn_benchmark=True`` does it while testing too.
+        matmul_precision: of float32 matrix products on a GPU, as :func:`torch.set_float32_matmul_precision` takes it:
+            ``'high'`` is TF32, in which cuDNN convolves anyway. With ``randomness.deterministic`` ``'highest'``.
+        non_blocking: copy batches to a GPU without waiting for it, see :func:`copy_without_waiting`.
         compile_tokens: compile the relations of visual tokens alone, see
             :func:`vt.models.token_side.compile_token_side`; what it gains on a GPU is not measured yet.
         compile_pixels: where pixels meet a few tokens, take loops of the compiler, see :mod:`vt.ops.compiled`; on a
             CPU, with a C++ compiler.
-        compile: ``torch.compile`` the steps of training and of testing; mmengine's key ``compile`` takes its options.
+        compile: compile backbone and neck, in training and in tests, see :func:`vt.engine.model_parts.compile_parts`; a
+            dict has options of ``torch.compile``. mmengine's own key ``compile`` compiles the training step as a whole.
+        cuda_graphs: in tests on a GPU, replay backbone and neck as CUDA graphs, see
+            :class:`vt.engine.cuda_graphs.GraphedFeatures`; for test images of one size. What it gains is not measured
+            yet.
     """
 
     channels_last: bool = True
@@ -56,9 +61,12 @@ class SpeedSettings:
     token_products: str = 'auto'
     fold_norms: bool = True
     cudnn_benchmark: bool = True
+    matmul_precision: str = 'high'
+    non_blocking: bool = True
     compile_tokens: bool = False
     compile_pixels: bool = False
-    compile: bool = False
+    compile: bool | dict = False
+    cuda_graphs: bool = False
 
     def set_process(self) -> str:
         """Set allocator and threads of this process, and describe them."""
@@ -102,6 +110,25 @@ def to_channels_last(model: nn.Module) -> None:
         scores = getattr(part, 'conv_seg', None)  # of a segmentation head
         if isinstance(scores, nn.Module):
             _hook_once(scores, _scores_to_contiguous)
+
+
+def copy_without_waiting(model: nn.Module) -> None:
+    """Let a model's data preprocessor start to copy a batch to a GPU, and go on.
+
+    The loader must have put the images in pinned memory, ``pin_memory=True``. It is mmengine's own option
+    ``non_blocking``, which most preprocessors don't hand on. On a CPU it changes nothing.
+    """
+    for part in model.modules():
+        if isinstance(part, BaseDataPreprocessor):
+            part.cast_data = partial(_cast_data, part)
+
+
+def _cast_data(preprocessor: BaseDataPreprocessor, data: Any) -> Any:
+    """As the preprocessor's class does it, which calls this for what a container holds."""
+    if isinstance(data, (torch.Tensor, BaseDataElement)):
+        # The other way, to a CPU, a copy that nobody waits for holds anything.
+        return data.to(preprocessor.device, non_blocking=preprocessor.device.type == 'cuda')
+    return type(preprocessor).cast_data(preprocessor, data)
 
 
 def _hook_once(part: nn.Module, hook: Callable) -> None:
@@ -167,20 +194,3 @@ def give_back_freed_memory() -> None:
     if hasattr(libc, 'mallopt'):
         libc.mallopt(M_MMAP_THRESHOLD, SMALL)
         libc.mallopt(M_TRIM_THRESHOLD, SMALL)
-
-
-@OPTIM_WRAPPERS.register_module()
-class CPUAmpOptimWrapper(OptimWrapper):
-    """An optimizer wrapper whose forward pass runs in bfloat16 on the CPU.
-
-    mmengine's ``AmpOptimWrapper`` needs an accelerator. This one takes its arguments, so that one config serves both,
-    and uses neither ``loss_scale``, since bfloat16 has float32's range, nor ``dtype`` and ``use_fsdp``.
-    """
-
-    def __init__(self, loss_scale: Any = None, dtype: Any = None, use_fsdp: bool = False, **kwargs) -> None:
-        super().__init__(**kwargs)
-
-    @contextmanager
-    def optim_context(self, model: nn.Module) -> Iterator[None]:
-        with super().optim_context(model), autocast(device_type='cpu', dtype=torch.bfloat16):
-            yield

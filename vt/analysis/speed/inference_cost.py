@@ -1,40 +1,53 @@
 """What ``tools/test.py --benchmark`` reports of a model and of its neck."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from mmengine.model import BaseTTAModel, is_model_wrapper
 from mmengine.runner import Runner
 from torch import nn
 
 from vt.analysis.complexity.counting import count_complexity, has_neck, neck_inputs, one_input
+from vt.engine.cuda_graphs import capture
+from vt.engine.model_parts import unwrap
+from vt.engine.runner import VTRunner
 
-from .timing import describe_device, peak_memory, time_alone
+from .timing import Step, describe_device, peak_memory, time_alone
 
 
 @dataclass
-class Cost:
+class Speed:
+    """``latency_median`` and ``latency_95``, the 95th percentile, are seconds of one image; ``throughput`` is images/s,
+    from the median step at the batch size.
+    """
+
+    latency_median: float
+    latency_95: float
+    throughput: float
+
+
+@dataclass
+class Cost(Speed):
     """The cost of a module: multiply-adds of one image or clip, parameters, and what was measured.
 
-    ``latency_median`` and ``latency_95``, the 95th percentile, are seconds of one image; ``throughput``, images/s
-    from the median step, and ``peak_memory``, bytes, are those at the batch size.
+    ``peak_memory``, bytes, is that at the batch size. ``cuda_graph`` is the speed of replaying all that the module
+    launches as one CUDA graph; None on a CPU, and where that can't be captured.
     """
 
     flops: int
     parameters: int
-    latency_median: float
-    latency_95: float
-    throughput: float
     peak_memory: int
+    cuda_graph: Speed | None
 
 
 @dataclass
 class Benchmark(Cost):
     """The cost of one model on one device, and of its neck alone, if it has one with parameters.
 
-    ``image_shape`` is that of an image, ``(3, H, W)``, or of one clip of a video, ``(3, T, H, W)``.
+    ``image_shape`` is that of an image, ``(3, H, W)``, or of one clip of a video, ``(3, T, H, W)``. ``compiled`` says
+    whether the run had ``speed.compile``.
     """
 
     batch_size: int
@@ -42,6 +55,7 @@ class Benchmark(Cost):
     device: str
     dtype: str
     torch: str
+    compiled: bool
     neck: Cost | None
 
 
@@ -51,22 +65,22 @@ def benchmark_inference(runner: Runner) -> Benchmark:
     Wrappers, for distribution or test-time augmentation, are taken off: the model itself is measured. A segmentor's
     scores are those of its head, before they are enlarged to the image's size.
     """
-    model, loader = runner.model, runner.test_dataloader
-    while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
-        model = model.module
+    model, loader = unwrap(runner.model), runner.test_dataloader
     image = one_input(loader.dataset)
     parameter, batch_size = next(model.parameters()), loader.batch_size
     one, batch = (torch.randn(size, *image.shape).to(parameter) for size in (1, batch_size))
     neck = None
     if has_neck(model):
         neck = _measure(model.neck, 'Neck', neck_inputs(model, one), neck_inputs(model, batch), batch_size)
+    whole = _measure(model, 'Model', one, batch, batch_size, mode='tensor')
     return Benchmark(
-        **asdict(_measure(model, 'Model', one, batch, batch_size, mode='tensor')),
+        **vars(whole),
         batch_size=batch_size,
         image_shape=tuple(image.shape),
         device=describe_device(parameter.device),
         dtype=str(parameter.dtype).removeprefix('torch.'),
         torch=torch.__version__,
+        compiled=isinstance(runner, VTRunner) and bool(runner.speed.compile),
         neck=neck,
     )
 
@@ -77,32 +91,46 @@ def _measure(module: nn.Module, title: str, one: Any, batch: Any, batch_size: in
     call = torch.inference_mode()(module.__call__)
     device = next(module.parameters()).device
     complexity = count_complexity(module, one, **options)
-    latency = time_alone(lambda: call(one, **options), device, f'{title}, latency', rounds=100)
-    seconds = time_alone(lambda: call(batch, **options), device, f'{title}, throughput')
+    steps = [partial(call, inputs, **options) for inputs in (one, batch)]
     return Cost(
-        complexity.flops,
-        complexity.parameters,
-        float(np.median(latency)),
-        float(np.percentile(latency, 95)),
-        float(batch_size / np.median(seconds)),
-        peak_memory(lambda: call(batch, **options), device),
+        **vars(_time(*steps, batch_size, device, title)),
+        flops=complexity.flops,
+        parameters=complexity.parameters,
+        peak_memory=peak_memory(steps[1], device),
+        cuda_graph=_time_graphs(*steps, batch_size, device, title) if device.type == 'cuda' else None,
     )
+
+
+def _time(one: Step, batch: Step, batch_size: int, device: torch.device, title: str) -> Speed:
+    latency = time_alone(one, device, f'{title}, latency', rounds=100)
+    seconds = time_alone(batch, device, f'{title}, throughput')
+    return Speed(float(np.median(latency)), float(np.percentile(latency, 95)), float(batch_size / np.median(seconds)))
+
+
+def _time_graphs(one: Step, batch: Step, batch_size: int, device: torch.device, title: str) -> Speed | None:
+    """The speed of two steps as CUDA graphs; None, and a printed reason, where they can't be captured."""
+    try:
+        (replay_one, _), (replay_batch, _) = capture(one), capture(batch)
+    except RuntimeError as error:
+        print(f'{title}: not captured as a CUDA graph ({str(error).strip().splitlines()[0]})')
+        return None
+    return _time(replay_one, replay_batch, batch_size, device, f'{title}, CUDA graph')
 
 
 def describe_benchmark(result: Benchmark) -> list[dict[str, str]]:
     """One benchmark as rows, the whole model and its neck, in the units that people read."""
-    parts = {'whole model': result, 'neck alone': result.neck}
+    costs = {'whole model': result, 'neck alone': result.neck}
+    rows = [(part, cost, speed) for part, cost in costs.items() if cost for speed in (cost, cost.cuda_graph) if speed]
     what = 'images' if len(result.image_shape) == 3 else 'clips'
     return [
         {
-            'part': part,
+            'part': part if speed is cost else f'{part}, CUDA graph',
             'FLOPs (G)': f'{cost.flops / 1e9:.3f}',
             'parameters (M)': f'{cost.parameters / 1e6:.2f}',
-            'latency, median (ms)': f'{cost.latency_median * 1e3:.2f}',
-            'latency, 95 % (ms)': f'{cost.latency_95 * 1e3:.2f}',
-            f'{what}/s at batch {result.batch_size}': f'{cost.throughput:.1f}',
-            'peak memory (MB)': f'{cost.peak_memory / 1e6:.0f}',
+            'latency, median (ms)': f'{speed.latency_median * 1e3:.2f}',
+            'latency, 95 % (ms)': f'{speed.latency_95 * 1e3:.2f}',
+            f'{what}/s at batch {result.batch_size}': f'{speed.throughput:.1f}',
+            'peak memory (MB)': f'{cost.peak_memory / 1e6:.0f}' if speed is cost else '',
         }
-        for part, cost in parts.items()
-        if cost
+        for part, cost, speed in rows
     ]

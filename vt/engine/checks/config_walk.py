@@ -61,7 +61,7 @@ BESIDE = {
     '*_hooks.*': ('priority',),
     '*.policies.*': ('magnitude_key',),
     '*norm_cfg': ('requires_grad',),
-    'optim_wrapper': ('constructor', 'optimizer', 'paramwise_cfg'),
+    'optim_wrapper': ('constructor', 'dtype', 'loss_scale', 'optimizer', 'paramwise_cfg'),  # two are for --amp
     'param_scheduler*': ('convert_to_iter_based',),
     'train_cfg': ('by_epoch', 'max_epochs', 'max_iters'),
 }

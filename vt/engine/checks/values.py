@@ -41,10 +41,16 @@ RATE = Kind(lambda value: _is_number(value) and value >= 0, 'a number of at leas
 SWITCH = Kind(lambda value: isinstance(value, bool), 'True or False')
 SEED = Kind(lambda value: value is None or (type(value) is int and 0 <= value < 2**32), 'from 0 to 2**32 - 1, or None')
 THREADS = Kind(lambda value: value == 'auto' or COUNT.allows(value), "a number of threads, or 'auto'")
+PRECISION = Kind(lambda value: value in ('highest', 'high', 'medium'), "'highest', 'high' or 'medium'")
 LEVEL = Kind(_is_level, "'DEBUG', 'INFO', 'WARNING' or 'ERROR'")
 TEXT = Kind(lambda value: isinstance(value, str) and bool(value), 'a text')
 TEXT_OR_NONE = Kind(lambda value: value is None or TEXT.allows(value), 'a text, or None')
 SETTINGS = Kind(lambda value: value is None or isinstance(value, dict), 'a dict of settings, or None')
+HALF = Kind(
+    lambda value: value is None or str(value).removeprefix('torch.') in ('bfloat16', 'float16'),
+    "'bfloat16' or 'float16'",
+)
+COMPILE = Kind(lambda value: isinstance(value, (bool, dict)), 'True, False, or a dict of options of torch.compile')
 PART = Kind(_is_part, "a dict with a 'type'")
 PIPELINE = Kind(lambda value: isinstance(value, (list, tuple)) and bool(value), 'a list of steps, at least one')
 
@@ -63,10 +69,13 @@ VALUES = [
     ('randomness.deterministic', SWITCH),
     ('speed', SETTINGS),
     ('speed.threads', THREADS),
+    ('speed.matmul_precision', PRECISION),
+    ('speed.compile', COMPILE),
     ('auto_scale_lr.base_batch_size', COUNT),
     ('auto_scale_lr.enable', SWITCH),
     ('optim_wrapper', SETTINGS),
     ('optim_wrapper.accumulative_counts', COUNT),
+    ('optim_wrapper.dtype', HALF),
     ('optim_wrapper.optimizer', PART),
     ('optim_wrapper.optimizer.lr', RATE),
     ('optim_wrapper.optimizer.momentum', RATE),

@@ -12,16 +12,23 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import all_reduce, get_world_size, init_dist, is_distributed
 from mmengine.hooks import Hook
+from mmengine.model import BaseDataPreprocessor
 from mmengine.runner import Runner
 from mmengine.utils.dl_utils import set_multi_processing
-from torch import distributed
+from torch import distributed, nn
 
 from vt.errors import UserError
 from vt.registry import HOOKS
 
 from .process_variables import set_process_variables
+from .sync_batch_norm import CPUSyncBatchNorm
 
 TIMEOUT = 1800  # seconds that a process waits for the others; PyTorch's own
+EQUAL_EVERYWHERE = (
+    nn.SyncBatchNorm,
+    CPUSyncBatchNorm,
+    BaseDataPreprocessor,
+)  # parts whose buffers no process differs in
 
 
 def join_processes(cfg: Config) -> None:
@@ -147,17 +154,38 @@ class SyncBuffersHook(Hook):
     Each process keeps them over its own share of the data, and the main one alone writes checkpoints. mmengine's hook
     of this name averages at the ends of epochs alone. If it were done now and then, a run that stops for a checkpoint
     in between would round differently. A moving average of the weights follows: what it averages is equal everywhere.
+
+    The buffers of one precision are one tensor on their way, and views of it afterwards: a handful of operations,
+    however many layers there are. SyncBN's are equal in all processes and stay at home, as do a data preprocessor's,
+    which are constants.
     """
 
     priority = 'HIGH'  # before EMAHook
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
-        buffers = [buffer for buffer in runner.model.buffers() if buffer.is_floating_point()]
-        if get_world_size() == 1 or not buffers:
+        if get_world_size() == 1:
             return
-        # In float64 the average of equal numbers is that number, for any number of processes.
-        sums = torch.cat([buffer.detach().double().flatten() for buffer in buffers])
-        all_reduce(sums)
-        averages = (sums / get_world_size()).split([buffer.numel() for buffer in buffers])
-        for buffer, average in zip(buffers, averages):
-            buffer.copy_(average.view_as(buffer))
+        for buffers in _differing_buffers(runner.model):
+            together = torch.cat([buffer.detach().flatten() for buffer in buffers])
+            sums = together.double()  # in which the average of equal numbers is that number
+            all_reduce(sums)
+            averages = (sums / get_world_size()).to(together.dtype)
+            for buffer, average in zip(buffers, averages.split([buffer.numel() for buffer in buffers])):
+                if buffer.is_contiguous():
+                    buffer.data = average.view_as(buffer)
+                else:
+                    buffer.copy_(average.view_as(buffer))
+
+
+def _differing_buffers(model: nn.Module) -> list[list[torch.Tensor]]:
+    """The floating-point buffers that may differ between processes, by dtype.
+
+    Those of a multiple of four entries come first: in one tensor they begin at multiples of 16 bytes, as kernels like.
+    """
+    parts = [part for part in model.modules() if not isinstance(part, EQUAL_EVERYWHERE)]
+    buffers = {id(buffer): buffer for part in parts for buffer in part.buffers(recurse=False)}.values()
+    found: dict[torch.dtype, list[torch.Tensor]] = {}
+    for buffer in sorted(buffers, key=lambda buffer: buffer.numel() % 4 > 0):
+        if buffer.is_floating_point():
+            found.setdefault(buffer.dtype, []).append(buffer)
+    return list(found.values())
