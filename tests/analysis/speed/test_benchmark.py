@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from vt.analysis.speed.comparison import Comparison, tabulate
 from vt.analysis.speed.measurement import Measurement, Setting
@@ -33,6 +34,20 @@ def test_a_peer_learns_from_the_cross_entropy():
     workload.step('inference')()
     assert not model.training
     assert model(workload.inputs).shape == (2, 7)
+
+
+@pytest.mark.parametrize(
+    ('source', 'part'), [(PEER, 'whole'), (RESNET, 'whole'), (VT_RESNET, 'whole'), (FPN, 'neck'), (VT_FPN, 'neck')]
+)
+def test_a_training_step_waits_for_no_element(source, part):
+    """On a GPU the host would wait for each element that it reads."""
+    step = Workload(Subject(source).build(SMALL), part, SMALL).step('training')
+    step()
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        step()
+    names = {event.key for event in seen.key_averages()}
+    assert 'aten::convolution' in names
+    assert names.isdisjoint({'aten::_local_scalar_dense', 'aten::nonzero'})
 
 
 def test_a_peer_of_mmpretrain_has_the_classes_asked_for():
