@@ -162,23 +162,6 @@ def benchmark_kernels(args: argparse.Namespace) -> None:
         insert(args.page, 'kernels', to_markdown(rows))
 
 
-def time_kernels(args: argparse.Namespace) -> None:
-    """Time tokenize and project on every path that can compute them, side by side; on a CPU on the smallest map."""
-    check_output(args.out)
-    if args.page:
-        split(args.page, 'kernel times')  # refused before anything is timed
-    from vt.analysis.speed.path_times import SIZES, measure_paths, table
-
-    device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')
-    sizes = SIZES if device.type == 'cuda' else SIZES[:1]
-    results = measure_paths(device, (torch.float32, torch.bfloat16), sizes)
-    rows = table(results)
-    print_table(rows, 'Milliseconds of each path')
-    write_measured(args.out, device, results=results)
-    if args.page:
-        insert(args.page, 'kernel times', to_markdown(rows))
-
-
 def benchmark_products(args: argparse.Namespace) -> None:
     """Time products of tokens and matrices, and of pixels, by each library; print rates and the choice, write them."""
     check_output(args.out)
