@@ -16,9 +16,9 @@ def begin_in_one_scope():
 
 
 LONG = (  # modules, the longest first
+    'test_configs.py',
     'test_gpu_report.py',
     'test_triton.py',
-    'test_configs.py',
     'test_two_machines.py',
     'test_sweep.py',
     'test_equals_one_process.py',

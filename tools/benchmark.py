@@ -35,9 +35,8 @@ def parse_args() -> argparse.Namespace:
         '--dtypes',
         nargs='+',
         choices=['float32', 'tf32', 'bfloat16', 'float16'],
-        default=['float32'],
-        help='tf32: float32 whose products a GPU takes in TensorFloat-32; the lower ones by autocast, as --amp has it; '
-        'weights stay in float32 (default: float32)',
+        help='tf32: float32 with TensorFloat-32 products, as runs have it on a GPU; float32: with exact ones; the '
+        'lower ones by autocast, as --amp has it; weights stay in float32 (default: tf32 on a GPU, float32 on a CPU)',
     )
     how.add_argument('--devices', nargs='+', help='such as cpu cuda (default: the GPU where there is one)')
     how.add_argument(

@@ -1,7 +1,4 @@
-"""What the Triton kernels take of a GPU that need not be here, or their time on one that is.
-
-``python tools/benchmark_kernels.py [--time]``
-"""
+"""What the Triton kernels take of a GPU that need not be here: ``python tools/benchmark_kernels.py``."""
 
 import argparse
 from pathlib import Path
@@ -9,9 +6,8 @@ from pathlib import Path
 
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description='Compile every Triton kernel for several GPUs, of which none need be here; or time it on this one.'
+        description='Compile every Triton kernel for several GPUs, of which none need be here.'
     )
-    parser.add_argument('--time', action='store_true', help='time the kernels, and what could compute in their place')
     parser.add_argument('--out', help='write the figures to this JSON file')
     parser.add_argument('--page', type=Path, help='Markdown page whose marked place takes the table')
     parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
@@ -21,5 +17,4 @@ def parse_args() -> argparse.Namespace:
 if __name__ == '__main__':
     from vt.commands.arguments import run
 
-    args = parse_args()
-    run('benchmarks:time_kernels' if args.time else 'benchmarks:benchmark_kernels', args)
+    run('benchmarks:benchmark_kernels', parse_args())

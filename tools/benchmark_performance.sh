@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measure everything that docs/performance.md shows: benchmark_performance.sh [FOLDER [arguments of benchmark.py ...]]
-# On two cores of a CPU about 40 minutes; for a GPU there is tools/gpu_report.sh. A file that is there is left alone, so
+# On two cores of a CPU about 40 minutes; for a GPU there is tools/gpu_report.py. A file that is there is left alone, so
 # that a stopped run goes on; delete it to measure it anew. FOLDER is docs/benchmarks by default; then:
 #   python tools/report.py performance
 set -euo pipefail

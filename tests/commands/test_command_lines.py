@@ -142,6 +142,7 @@ def test_a_training_step_and_its_memory(tmp_path):
         ([CONFIG, '--sizes', '64x'], '--sizes 64x: give an image as 224 or as 800x1216'),
         ([CONFIG, '--only', 'neck'], 'has no neck to measure'),
         ([CONFIG, '--devices', 'cuda'], '--devices cuda: there is no GPU'),
+        ([CONFIG, '--devices', 'cpu', '--dtypes', 'tf32'], '--dtypes tf32: cpu has no TensorFloat-32; give float32'),
         ([CONFIG, CONFIG], 'two of the models have one name'),
         (['torchvision:resnet19'], 'torchvision:resnet19: Unknown model'),
     ],

@@ -1,43 +1,102 @@
-"""The report of a GPU, in its dry form: everything but the device."""
+"""The report of a GPU: in its dry form everything but the device, and what errors and limits leave of it."""
 
 import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
-from tool_runner import ROOT
+from tool_runner import ROOT, assert_one_line
 
-PARTS = [
-    'kernel-times',
-    'necks_800x1216',
-    'resnet18',
-    'segmentors_800x1216',
-    'training-digits',
-    'training-scenes',
-    'necks_800x1216-compiled',
-    'resnet18-compiled',
-]
+from vt.analysis.speed.gpu_parts import run_until
+from vt.analysis.speed.performance_page import render
+from vt.commands import gpu_report
+from vt.commands.gpu_report import PARTS, GpuReport
+
+
+def call(folder, *arguments):
+    """The script as on a machine where VT is not installed, called from elsewhere."""
+    environment = {key: value for key, value in os.environ.items() if key != 'PYTHONPATH'}
+    command = [sys.executable, ROOT / 'tools/gpu_report.py', 'report', *arguments]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, env=environment | dict(CUDA_VISIBLE_DEVICES='')
+    )
 
 
 @pytest.fixture(scope='module')
-def report(tmp_path_factory):
-    """What the script printed, and its folder, in which the tests' part was there before."""
+def dry(tmp_path_factory):
+    """The folder of a dry report."""
     folder = tmp_path_factory.mktemp('a report')
-    (folder / 'tests_dry.json').write_text('{}')
-    command = ['bash', ROOT / 'tools/gpu_report.sh', '--dry', folder]
-    result = subprocess.run(command, capture_output=True, text=True, env=os.environ | dict(PYTHON=sys.executable))
-    return result, folder
-
-
-def test_every_part_leaves_its_file(report):
-    result, folder = report
+    result = call(folder, '--dry')
     assert result.returncode == 0, result.stdout + result.stderr
-    for part in PARTS:
-        assert json.loads((folder / f'{part}_dry.json').read_text()), part
+    return folder / 'report'
 
 
-def test_what_is_there_is_left_alone(report):
-    result, folder = report
-    assert 'tests: is there' in result.stdout
-    assert (folder / 'tests_dry.json').read_text() == '{}'
+def test_every_part_has_rows_without_errors(dry):
+    measured = json.loads((dry / 'measured.json').read_text())
+    assert measured['dry']
+    assert list(measured['parts']) == list(PARTS)
+    for name, part in measured['parts'].items():
+        assert part['rows'], name
+        assert 'error' not in part, part
+        assert not [row for row in part['rows'] if 'error' in row or 'skipped' in row]
+    assert all(row['repeats'] and max(row['norm'].values()) < 0.02 for row in measured['parts']['kernels']['rows'])
+    assert [row['graphs'] for row in measured['parts']['compiled']['rows']] == [1] * 4
+
+
+def test_the_folder_holds_a_few_files(dry):
+    records = [f'training-{row}.json' for row in ('digits_bf16', 'scenes_bf16')]
+    assert sorted(path.name for path in dry.iterdir()) == ['log.txt', 'measured.json', *records]
+    assert json.loads((dry / records[0]).read_text())['length'] == '1 epochs'
+    assert 'Epoch(val)' in (dry / 'log.txt').read_text()
+
+
+def test_the_page_on_performance_shows_it(dry, tmp_path):
+    for path in (ROOT / 'docs/benchmarks').glob('*_cpu.json'):
+        (tmp_path / path.name).symlink_to(path)
+    (tmp_path / 'some-card').symlink_to(dry)
+    text = render((ROOT / 'docs/performance.template.md').read_text(), tmp_path)
+    section = text[text.index('## On a GPU') : text.index('## How each was measured')]
+    assert 'Not measured' not in section
+    assert 'a dry run in the smallest sizes' in section
+    models = ['fpn_r18', 'vt-fpn_r18', 'resnet50', 'vt-resnet50', 'torchvision:resnet50', 'scenes_bf16', 'tokenize']
+    assert [name for name in models if f'\n| {name}' not in section] == []
+
+
+def test_without_a_gpu_it_says_what_to_do(tmp_path):
+    assert_one_line(call(tmp_path), 'there is no GPU that PyTorch can use; --dry measures in the smallest sizes')
+
+
+def test_a_part_without_time_is_not_begun(tmp_path):
+    result = call(tmp_path, '--dry', '--seconds', '1')
+    assert result.returncode == 0, result.stderr
+    parts = json.loads((tmp_path / 'report/measured.json').read_text())['parts']
+    assert parts['necks']['skipped'] == 'needs 45 s, and 1 s were left'
+    assert not any(part['rows'] for part in parts.values())
+
+
+def test_a_part_that_breaks_breaks_no_other(tmp_path, monkeypatch, capfd):
+    """One ends its process, one hangs, rows of one fail; the next has a process that works."""
+    report = GpuReport(tmp_path, seconds=1e6, dry=True)
+    report.measure('dies', 'breaking_parts:dies', needs=600)
+    with monkeypatch.context() as patch:
+        patch.setattr(gpu_report, 'GRACE', 0)
+        report.measure('hangs', 'breaking_parts:hangs', needs=0)
+    report.measure('fails', 'breaking_parts:fails', needs=600)
+    report.measure('lasts', 'breaking_parts:lasts', needs=0.1)
+    report.end_worker()
+    parts = json.loads((tmp_path / 'measured.json').read_text())['parts']
+    assert [row['name'] for row in parts['dies']['rows']] == ['before']
+    assert parts['dies']['error'].startswith('the process that measured it is gone')
+    assert parts['hangs']['error'].endswith('it took too long')
+    assert parts['fails']['rows'][0]['error'] == 'ZeroDivisionError: division by zero'
+    assert parts['fails']['rows'][1]['number'] == 2
+    assert 'row.update(number=1 / 0)' in (tmp_path / 'log.txt').read_text()  # the traceback
+    assert [row.get('skipped') for row in parts['lasts']['rows']] == [None, 'no time was left']
+    assert report.failed == ['dies', 'hangs', 'fails']
+
+
+def test_a_command_is_stopped_when_time_is_over():
+    begun = run_until(['bash', '-c', 'echo begun; sleep 3600'], time.monotonic() + 1)
+    assert begun == 'begun\n'

@@ -25,7 +25,7 @@ from vt.analysis.speed.data_loading import (
     write_jpegs,
     write_videos,
 )
-from vt.analysis.speed.measurement import BenchmarkRecord, Setting, parse_size
+from vt.analysis.speed.measurement import BenchmarkRecord, Setting, default_dtype, parse_size
 from vt.analysis.speed.scaling import draw_scaling
 from vt.analysis.speed.startup import time_first_iteration, time_process
 from vt.analysis.speed.subject import Subject
@@ -77,16 +77,20 @@ def _read_settings(args: argparse.Namespace) -> list[Setting]:
     """Every combination of what the arguments list.
 
     Raises:
-        UserError: a size that is none, or a device that isn't there.
+        UserError: a size that is none, a device that isn't there, or TensorFloat-32 on a CPU.
     """
     devices = args.devices or ['cuda' if torch.cuda.is_available() else 'cpu']
     for device in devices:
-        if torch.device(device).type == 'cuda' and not torch.cuda.is_available():
+        is_gpu = torch.device(device).type == 'cuda'
+        if is_gpu and not torch.cuda.is_available():
             raise UserError(f'--devices {device}: there is no GPU that PyTorch can use; give cpu')
+        if not is_gpu and 'tf32' in (args.dtypes or ()):
+            raise UserError(f'--dtypes tf32: {device} has no TensorFloat-32; give float32')
+    states = [(device, dtype) for device in devices for dtype in args.dtypes or [default_dtype(device)]]
     sizes = [parse_size(size) for size in args.sizes]
     libraries = list(dict.fromkeys(map(choose_token_library, args.token_products)))
-    sweep = product(devices, args.dtypes, args.memory_formats, args.compile, args.batch_sizes, sizes)
-    settings = [Setting(*values, fuse_conv_bn=args.fuse_conv_bn) for values in sweep]
+    sweep = product(states, args.memory_formats, args.compile, args.batch_sizes, sizes)
+    settings = [Setting(*state, *values, fuse_conv_bn=args.fuse_conv_bn) for state, *values in sweep]
     return [replace(setting, token_products=library) for setting in settings for library in libraries]
 
 
@@ -156,23 +160,6 @@ def benchmark_kernels(args: argparse.Namespace) -> None:
     write_measured(args.out, triton=version('triton'), results=results)
     if args.page:
         insert(args.page, 'kernels', to_markdown(rows))
-
-
-def time_kernels(args: argparse.Namespace) -> None:
-    """Time tokenize and project on every path that can compute them, side by side; on a CPU on the smallest map."""
-    check_output(args.out)
-    if args.page:
-        split(args.page, 'kernel times')  # refused before anything is timed
-    from vt.analysis.speed.path_times import SIZES, measure_paths, table
-
-    device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')
-    sizes = SIZES if device.type == 'cuda' else SIZES[:1]
-    results = measure_paths(device, (torch.float32, torch.bfloat16), sizes)
-    rows = table(results)
-    print_table(rows, 'Milliseconds of each path')
-    write_measured(args.out, device, results=results)
-    if args.page:
-        insert(args.page, 'kernel times', to_markdown(rows))
 
 
 def benchmark_products(args: argparse.Namespace) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from vt.analysis.speed.comparison import Comparison, tabulate
-from vt.analysis.speed.measurement import Measurement, Setting
+from vt.analysis.speed.measurement import Measurement, Setting, default_dtype
 from vt.analysis.speed.model_memory import peak_memories
 from vt.analysis.speed.scaling import draw_scaling, exponent, scaling_lines
 from vt.analysis.speed.subject import Subject
@@ -33,6 +34,20 @@ def test_a_peer_learns_from_the_cross_entropy():
     workload.step('inference')()
     assert not model.training
     assert model(workload.inputs).shape == (2, 7)
+
+
+@pytest.mark.parametrize(
+    ('source', 'part'), [(PEER, 'whole'), (RESNET, 'whole'), (VT_RESNET, 'whole'), (FPN, 'neck'), (VT_FPN, 'neck')]
+)
+def test_a_training_step_waits_for_no_element(source, part):
+    """On a GPU the host would wait for each element that it reads."""
+    step = Workload(Subject(source).build(SMALL), part, SMALL).step('training')
+    step()
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        step()
+    names = {event.key for event in seen.key_averages()}
+    assert 'aten::convolution' in names
+    assert names.isdisjoint({'aten::_local_scalar_dense', 'aten::nonzero'})
 
 
 def test_a_peer_of_mmpretrain_has_the_classes_asked_for():
@@ -78,15 +93,31 @@ def test_parts_run_in_both_kinds(part, dtype):
     assert calls[-1]
 
 
-def test_float32_is_exact_unless_tensor_cores_are_asked_for():
-    for dtype, precision in (('tf32', 'high'), ('float32', 'highest')):
-        setting = replace(SMALL, dtype=dtype)
-        setting.choose_products()
-        assert setting.tensor_dtype == torch.float32
-        assert torch.get_float32_matmul_precision() == precision
-        assert torch.backends.cudnn.allow_tf32 == (dtype == 'tf32')
-        with setting.autocast():
-            assert torch.mm(torch.ones(2, 2), torch.ones(2, 2)).dtype == torch.float32
+@pytest.mark.parametrize(
+    ('device', 'dtype', 'tf32'),
+    [
+        ('cuda', 'tf32', True),
+        ('cuda', 'bfloat16', True),
+        ('cuda', 'float32', False),
+        ('cpu', 'float32', False),
+        ('cpu', 'bfloat16', False),
+    ],
+)
+def test_float32_is_exact_on_a_cpu_and_where_it_is_asked_for(device, dtype, tf32):
+    Setting(device, dtype).choose_products()
+    assert torch.get_float32_matmul_precision() == ('high' if tf32 else 'highest')
+    assert torch.backends.cudnn.allow_tf32 == tf32
+    SMALL.choose_products()
+
+
+def test_tensor_float_32_is_no_autocast():
+    assert Setting(dtype='tf32').tensor_dtype == torch.float32
+    with Setting(dtype='tf32').autocast():
+        assert torch.mm(torch.ones(2, 2), torch.ones(2, 2)).dtype == torch.float32
+
+
+def test_by_default_the_precision_is_that_of_runs():
+    assert [default_dtype(device) for device in ('cuda', 'cuda:1', 'cpu')] == ['tf32', 'tf32', 'float32']
 
 
 def test_folded_normalisation_changes_the_steps_not_the_scores(monkeypatch):

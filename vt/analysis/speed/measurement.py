@@ -29,8 +29,9 @@ class Setting:
 
     Attributes:
         device: as PyTorch names it.
-        dtype: ``'float32'``; ``'tf32'``, the same with a GPU's products in TensorFloat-32; or the lower precision of
-            autocast, as ``--amp`` has it: weights stay in float32.
+        dtype: ``'tf32'``, float32 as runs have it on a GPU, convolutions and matrix products in TensorFloat-32;
+            ``'float32'``, the same with exact products, which is what runs have on a CPU; or the lower precision of
+            autocast, as ``--amp`` has it: weights stay in float32, and what autocast leaves in it is as in ``'tf32'``.
         memory_format: ``'channels_last'`` or ``'contiguous'``, of weights and images.
         compile: ``'off'``, ``TOKENS``, ``PIXELS``, or a mode of ``torch.compile``.
         token_products: ``'blas'`` or ``'onednn'``, see :mod:`vt.ops.token_products`.
@@ -71,8 +72,9 @@ class Setting:
         """Let this process take products of float32 in TensorFloat-32, or not, those of tokens as the setting says."""
         choose_token_library(self.token_products)
         compile_pixels(self.compile == PIXELS)
-        torch.set_float32_matmul_precision('high' if self.dtype == 'tf32' else 'highest')
-        torch.backends.cudnn.allow_tf32 = self.dtype == 'tf32'
+        tf32 = torch.device(self.device).type == 'cuda' and self.dtype != 'float32'
+        torch.set_float32_matmul_precision('high' if tf32 else 'highest')
+        torch.backends.cudnn.allow_tf32 = tf32
 
     def random(self, *shape: int) -> Tensor:
         """Random images, clips or maps; as in a run, 4-D ones alone are in channels_last."""
@@ -143,6 +145,11 @@ class Measurement:
         """How it ran."""
         values = {entry.name: getattr(self, entry.name) for entry in fields(Setting)}
         return Setting(**values | dict(size=tuple(self.size)))
+
+
+def default_dtype(device: str) -> str:
+    """That of runs without ``--amp``: ``'tf32'`` on a GPU, ``'float32'`` on a CPU."""
+    return 'tf32' if torch.device(device).type == 'cuda' else 'float32'
 
 
 def parse_size(text: str) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from .scaling import Line, exponent, scaling_lines
 SCRIPT = 'bash tools/benchmark_performance.sh'
 CPU = 'cpu'
 DEPTHS = (18, 34, 50, 101)
-# Files of one device, docs/benchmarks/<name>_<device>.json, and what each shows.
+# Files of a CPU, docs/benchmarks/<name>_cpu.json, and what each shows.
 NECKS, SEGMENTORS = 'necks_800x1216', 'segmentors_800x1216'
 RESNETS = tuple(f'resnet{depth}' for depth in DEPTHS)
 SCALING = dict(scaling_necks='necks', scaling_resnets='classifiers')
@@ -62,25 +62,16 @@ class Pair:
         return self.ours.peak_memory / self.theirs.peak_memory
 
 
-def devices(folder: Path) -> list[str]:
-    """The devices that a folder has measurements of: the end of their files' names, the CPU first."""
-    stems = [path.stem.removeprefix(f'{NECKS}_') for path in folder.glob(f'{NECKS}_*.json')]
-    return sorted(stems, key=lambda name: (name != CPU, name))
-
-
-def read_device(folder: Path, device: str) -> dict[str, BenchmarkRecord]:
-    """All records of a device, by what they show.
+def read_records(folder: Path) -> dict[str, BenchmarkRecord]:
+    """All records of a CPU that the page needs, by what they show.
 
     Raises:
-        MissingFileError: one that the page needs of a CPU is not there.
+        MissingFileError: one is not there.
     """
-    records = {path.stem.removesuffix(f'_{device}'): path for path in sorted(folder.glob(f'*_{device}.json'))}
-    missing = [name for name in ON_CPU if device == CPU and name not in records]
-    if missing:
-        raise MissingFileError(f'there is no {folder / f"{missing[0]}_{device}.json"}; measure it: {SCRIPT}')
-    # Others in the folder, such as those of the ablations, are not for this page.
-    known = [name for name in records if name in ON_CPU or name.removesuffix('-compiled') in (NECKS, *RESNETS)]
-    return {name: read_record(records[name]) for name in known}
+    paths = {name: folder / f'{name}_{CPU}.json' for name in ON_CPU}
+    if missing := [path for path in paths.values() if not path.is_file()]:
+        raise MissingFileError(f'there is no {missing[0]}; measure it: {SCRIPT}')
+    return {name: read_record(path) for name, path in sorted(paths.items(), key=lambda item: item[1])}
 
 
 def short_name(model: str) -> str:

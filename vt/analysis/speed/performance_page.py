@@ -1,6 +1,5 @@
 """The page on performance: its tables, figures and the numbers in its text, all from measurements."""
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -8,16 +7,13 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined
 from matplotlib.figure import Figure
 
-from vt.analysis.run_record import pick_score
 from vt.analysis.tables import to_markdown
 from vt.checkpoints.files import read_json
 
-from . import path_times, product_times
+from . import gpu_tables, product_times
 from . import performance as data
 from .measurement import BenchmarkRecord, read_record
 from .scaling import draw_lines, exponent
-
-TRAIN, MEASURE = 'train it again', 'measure it again: tools/gpu_report.sh'
 
 # Kept beside the measurements by other tools; the page has a table of each that is there.
 OTHER_TABLES = ('data_loading', 'startup')
@@ -40,12 +36,12 @@ def render(template: str, folder: Path) -> str:
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     environment.filters |= FORMATS
-    cpu = data.read_device(folder, data.CPU)
+    cpu = data.read_records(folder)
     machines = data.machines(folder)
-    gpus = {name: data.read_device(folder, name) for name in data.devices(folder) if name != data.CPU}
     return environment.from_string(template).render(
         cpu=describe_device(cpu),
-        gpus=[describe_device(records) | describe_report(folder, name) for name, records in gpus.items()],
+        gpus=[gpu_tables.read(path) for path in sorted(folder.glob('*/measured.json'))],
+        gpu_script=gpu_tables.SCRIPT,
         script=data.SCRIPT,
         machines=data.machine_rows(machines),
         products=_products(machines),
@@ -57,7 +53,7 @@ def render(template: str, folder: Path) -> str:
 
 def summarise(folder: Path) -> str:
     """The table of the README: each model on the CPU against what it replaces."""
-    return to_markdown(data.summary_rows(data.read_device(folder, data.CPU)))
+    return to_markdown(data.summary_rows(data.read_records(folder)))
 
 
 def compare_machines(folder: Path) -> str:
@@ -88,59 +84,27 @@ def _tables(folders: list[Path], name: str) -> list[dict[str, Any]]:
 
 
 def describe_device(records: dict[str, BenchmarkRecord]) -> dict[str, Any]:
-    """What the template says of a device; a table that its measurements don't give is left out."""
-    some = records[data.NECKS]
-    resnets = [name for name in data.RESNETS if name in records]
-    compiled = {name: record for name, record in records.items() if name.endswith('-compiled')}
-    facts = dict(
+    """What the template says of a CPU."""
+    some, whole = records[data.NECKS], records[data.SEGMENTORS]
+    return dict(
         device=some.device,
         versions=some.versions,
-        threads=some.settings['threads'],
         commands={name: record.command for name, record in records.items()},
         ceilings=data.ceiling_rows(records.values()),
         necks=_pairs(some) | dict(rows=data.compare_rows(some.results)),
-        resnets={name: _pairs(records[name]) for name in resnets},
-        resnet_rows=[row for name in resnets for row in data.compare_rows(records[name].results)],
-        compiled={name: data.compare_rows(record.results) for name, record in compiled.items()},
+        segmentors=_pairs(whole) | dict(rows=data.compare_rows(whole.results)),
+        resnets={name: _pairs(records[name]) for name in data.RESNETS},
+        resnet_rows=[row for name in data.RESNETS for row in data.compare_rows(records[name].results)],
         scaling=_scaling(records, data.SCALING, 'pixels'),
         tokens=_scaling(records, data.TOKENS, 'tokens'),
-    )
-    whole = records.get(data.SEGMENTORS)
-    facts['segmentors'] = whole and _pairs(whole) | dict(rows=data.compare_rows(whole.results))
-    facts['settings'] = data.setting_rows(records) if data.LAYOUT in records else None
-    facts['half'] = data.compare_rows(records[data.HALF].results) if data.HALF in records else None
-    folded = [records[name] for name in data.FOLDED if name in records]
-    facts['folded_rows'] = [row for record in folded for row in data.compare_rows(record.results)]
-    facts['folded'] = {name: _pairs(records[name]) for name in data.FOLDED if name in records}
-    return facts
-
-
-def describe_report(folder: Path, device: str) -> dict[str, Any]:
-    """What ``tools/gpu_report.sh`` left of a device beside its benchmarks; None for what isn't there."""
-    tests, times = (_read(folder / f'{name}_{device}.json') for name in ('tests', 'kernel-times'))
-    trainings = [read_json(path, TRAIN) for path in sorted(folder.glob(f'training-*_{device}.json'))]
-    return dict(
-        tests=tests and Counter(tests.values()),
-        kernel_times=times and path_times.table(times['results']),
-        trainings=[_describe_training(record) for record in trainings] or None,
+        settings=data.setting_rows(records),
+        half=data.compare_rows(records[data.HALF].results),
+        folded_rows=[row for name in data.FOLDED for row in data.compare_rows(records[name].results)],
     )
 
 
 def _read(path: Path) -> Any:
-    return read_json(path, MEASURE, (dict, list)) if path.is_file() else None
-
-
-def _describe_training(record: dict[str, Any]) -> dict[str, str]:
-    metric, score = pick_score(record['metrics'])
-    images = record['iterations'] * record['batch_size']
-    return {
-        'config': Path(record['config']).stem,
-        'length': record['length'],
-        'score (%)': f'{score:.2f} {metric}',
-        'seconds': f'{record["seconds"]:.0f}',
-        'images/s': f'{images / record["seconds"]:.0f}',
-        'waiting for data': f'{100 * record["data_seconds"] / record["seconds"]:.0f} %',
-    }
+    return read_json(path, f'measure it again: {data.SCRIPT}', (dict, list)) if path.is_file() else None
 
 
 def _pairs(record: BenchmarkRecord) -> dict[str, data.Pair]:
@@ -155,7 +119,6 @@ def _scaling(records: dict[str, BenchmarkRecord], names: dict[str, str], x: str)
             exponents={label: exponent(*line) for label, line in data.named_lines(records[name], x).items()},
         )
         for name, what in names.items()
-        if name in records
     }
 
 
@@ -183,7 +146,7 @@ def _describe(value: Any) -> str:
 
 def draw_page_scaling(folder: Path) -> Figure:
     """Time against pixels, of necks and classifiers, and against tokens, on the CPU."""
-    records = data.read_device(folder, data.CPU)
+    records = data.read_records(folder)
     panels = [(x, names, name) for names, x in ((data.SCALING, 'pixels'), (data.TOKENS, 'tokens')) for name in names]
     figure = Figure(figsize=(13, 13), layout='constrained')
     axes = figure.subplots(2, 2)
@@ -195,7 +158,7 @@ def draw_page_scaling(folder: Path) -> Figure:
 
 def draw_memory(folder: Path) -> Figure:
     """Peak memory of a training step, VT beside what it replaces, on the CPU."""
-    records = data.read_device(folder, data.CPU)
+    records = data.read_records(folder)
     pairs = [data.pair(records[name], 'training') for name in (data.NECKS, data.SEGMENTORS, *data.RESNETS)]
     figure = Figure(figsize=(9, 4.5), layout='constrained')
     axes = figure.subplots()

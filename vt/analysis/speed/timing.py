@@ -59,12 +59,12 @@ def time_interleaved(
     """
     repeats = dict.fromkeys(steps, 1)
     for _ in range(warmup):
-        once = {name: _time(step, 1, device) for name, step in steps.items()}
+        once = {name: run_seconds(step, 1, device) for name, step in steps.items()}
     if device.type == 'cuda':
         repeats = {name: max(1, math.ceil(SHORTEST_RUN / value)) for name, value in once.items()}
     a_round = sum(value * repeats[name] for name, value in once.items())
     rounds = max(3, min(rounds, int(seconds / a_round)))
-    timed = {name: lambda name=name: _time(steps[name], repeats[name], device) for name in steps}
+    timed = {name: lambda name=name: run_seconds(steps[name], repeats[name], device) for name in steps}
     return {name: np.array(runs) for name, (_, runs) in median_of_rounds(timed, rounds, title).items()}
 
 
@@ -82,16 +82,18 @@ def time_alone(step: Step, device: torch.device, title: str, rounds: int = 20) -
     return time_interleaved({title: step}, device, title, rounds, seconds=20.0)[title]
 
 
-def _time(step: Step, repeats: int, device: torch.device) -> float:
-    _synchronize(device)
+def run_seconds(step: Step, repeats: int, device: torch.device) -> float:
+    """Seconds of each of ``repeats`` runs in a row; a GPU is synchronised around them."""
+    synchronize(device)
     start = time.perf_counter()
     for _ in range(repeats):
         step()
-    _synchronize(device)
+    synchronize(device)
     return (time.perf_counter() - start) / repeats
 
 
-def _synchronize(device: torch.device) -> None:
+def synchronize(device: torch.device) -> None:
+    """Wait for a GPU; a CPU has done what it was told."""
     if device.type == 'cuda':
         torch.cuda.synchronize(device)
 
@@ -133,7 +135,7 @@ def time_token_side(module: nn.Module, step: Step, device: torch.device, rounds:
         for _ in range(rounds + 2 if parts else 0):
             marks.clear()
             step()
-            _synchronize(device)
+            synchronize(device)
             runs.append(sum(_seconds(start, end) for start, end in zip(marks[::2], marks[1::2])))
     finally:
         for hook in hooks:
