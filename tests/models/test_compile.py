@@ -53,6 +53,24 @@ def test_compiled_in_one_graph(make, memory_format):
             torch.testing.assert_close(a, b)
 
 
+@pytest.mark.parametrize('make', [make_neck, pytest.param(make_backbone, marks=SLOW)])
+def test_compiled_in_one_graph_under_autocast(make):
+    torch.manual_seed(0)
+    model, make_inputs = make()
+    inputs = make_inputs(2, 12, 8)
+    torch._dynamo.reset()
+    compiled = torch.compile(model.eval(), fullgraph=True, backend='aot_eager')
+    weights = list(model.parameters())
+
+    def run(module):
+        with torch.autocast('cpu', torch.bfloat16):
+            outs = module(inputs)
+        return [*outs, *torch.autograd.grad(sum(out.float().square().sum() for out in outs), weights)]
+
+    for own, other in zip(run(compiled), run(model), strict=True):
+        assert (own - other).norm() <= 0.1 * other.norm()
+
+
 @pytest.mark.parametrize('make', MAKERS)
 def test_exported_with_open_sizes(make):
     torch.manual_seed(0)

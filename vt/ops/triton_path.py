@@ -160,8 +160,8 @@ def sizes(c: int, num_tokens: int) -> dict[str, int]:
     return dict(C=c, L=num_tokens, BLOCK_L=max(16, 1 << (num_tokens - 1).bit_length()))
 
 
-@torch.compiler.assume_constant_result
 @cache
+@torch.compiler.assume_constant_result
 def num_programs(device: str, index: int | None) -> int:
     """How many programs of a kernel run on a device at once, about; in the interpreter a few."""
     if device == 'cuda':
@@ -169,8 +169,8 @@ def num_programs(device: str, index: int | None) -> int:
     return INTERPRETED_PROGRAMS
 
 
-@torch.compiler.assume_constant_result
 @cache
+@torch.compiler.assume_constant_result
 def _can_run(device: str, index: int | None) -> bool:
     if find_spec('triton') is None or os.environ.get('TRITON_INTERPRET') == '1':  # in Python, on any device
         return find_spec('triton') is not None
