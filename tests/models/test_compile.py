@@ -65,10 +65,11 @@ def test_compiled_in_one_graph_under_autocast(make):
     def run(module):
         with torch.autocast('cpu', torch.bfloat16):
             outs = module(inputs)
-        return [*outs, *torch.autograd.grad(sum(out.float().square().sum() for out in outs), weights)]
+        gradients = torch.autograd.grad(sum(out.float().square().sum() for out in outs), weights)
+        return [torch.cat([tensor.float().flatten() for tensor in tensors]) for tensors in (outs, gradients)]
 
     for own, other in zip(run(compiled), run(model), strict=True):
-        assert (own - other).norm() <= 0.1 * other.norm()
+        assert (own - other).norm() <= 0.05 * other.norm()
 
 
 @pytest.mark.parametrize('make', MAKERS)

@@ -5,7 +5,7 @@ Every path has these three functions. ``x`` is a map ``(N, C, H, W)`` or its pix
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from torch import Tensor
 from vt.errors import UserError
 
 from . import fused, plain, sdpa, triton_path
-from .precision import one_precision
+from .precision import cast_as_product, has_autocast, without_autocast
 from .triton_check import is_trusted
 
 _PATHS = {'plain': plain, 'fused': fused, 'sdpa': sdpa, 'triton': triton_path}
@@ -71,20 +71,29 @@ def use_path(name: str) -> Iterator[None]:
 
 def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
     """Group pixels into tokens ``(N, L, C)``; see :func:`vt.ops.plain.tokenize`."""
-    with one_precision(x, queries) as (x, queries):
-        path = _PATHS[current_path(x, queries.shape[-2], num_heads)]
-        return path.tokenize(x, queries, num_heads, scale)
+    x, queries = cast_as_product(x, queries)
+    name = current_path(x, queries.shape[-2], num_heads)
+    with _as_cast(name, x):
+        return _PATHS[name].tokenize(x, queries, num_heads, scale)
 
 
 def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """What the pixels read from the tokens; see :func:`vt.ops.plain.project`."""
-    with one_precision(x, keys, values) as (x, keys, values):
-        path = _PATHS[current_path(x, keys.shape[2], keys.shape[1])]
-        return path.project(x, keys, values, scale)
+    x, keys, values = cast_as_product(x, keys, values)
+    name = current_path(x, keys.shape[2], keys.shape[1])
+    with _as_cast(name, x):
+        return _PATHS[name].project(x, keys, values, scale)
 
 
 def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, overwrite: bool = False) -> Tensor:
     """The pixels plus what they read; see :func:`vt.ops.plain.project_onto`."""
-    with one_precision(x, keys, values) as (x, keys, values):
-        path = _PATHS[current_path(x, keys.shape[2], keys.shape[1])]
-        return path.project_onto(x, keys, values, scale, overwrite)
+    x, keys, values = cast_as_product(x, keys, values)
+    name = current_path(x, keys.shape[2], keys.shape[1])
+    with _as_cast(name, x):
+        return _PATHS[name].project_onto(x, keys, values, scale, overwrite)
+
+
+def _as_cast(name: str, x: Tensor) -> AbstractContextManager:
+    """A context in which a path computes in the precision of its operands; the kernels do so by themselves."""
+    device = x.device.type
+    return without_autocast(device) if name != 'triton' and has_autocast(device) else nullcontext()

@@ -1,24 +1,20 @@
 """The precision that autocast asks for, and where it is slow."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
 
 
-@contextmanager
-def one_precision(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Under autocast all tensors in its precision, as a matrix product casts them, and autocast off inside.
+def cast_as_product(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Under autocast all tensors in its precision, as a matrix product casts them; otherwise as they are.
 
     Autocast leaves float64 alone, and so does this where the first tensor, the map, is in it.
     """
     device = tensors[0].device.type
     if not has_autocast(device) or tensors[0].dtype == torch.float64:
-        yield tensors
-        return
-    with without_autocast(device):
-        yield tuple(tensor.to(torch.get_autocast_dtype(device)) for tensor in tensors)
+        return tensors
+    return tuple(tensor.to(torch.get_autocast_dtype(device)) for tensor in tensors)
 
 
 def has_autocast(device: str) -> bool:

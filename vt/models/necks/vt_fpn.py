@@ -16,6 +16,7 @@ from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..fusers import Projector
+from ..grouped_linear import GroupedLinear
 from ..listeners import has_listeners
 from ..tokenizers import ClusteringTokenizer, FilterTokenizer, PoolingTokenizer
 from ..vt_module import KeepMap
@@ -111,9 +112,9 @@ class VTFPN(FPN):
         if len(inputs) != len(self.in_channels):
             raise UserError(f'VTFPN: {len(inputs)} maps came in, in_channels names {len(self.in_channels)}')
         maps = inputs[self.start_level : self.start_level + len(self.tokenizers)]
-        writing = dict(overwrite=True) if self._owns_laterals(inputs) else {}
-        followed = torch.compiler.is_compiling() or torch.jit.is_tracing() or has_torch_function(inputs)
-        if not followed and are_published(self.tokenizers, self.projectors):
+        alone = self._is_alone(inputs)
+        writing = dict(overwrite=True) if alone and self._owns_laterals(inputs) else {}
+        if alone and are_published(self.tokenizers, self.projectors):
             parts = (self.lateral_convs, self.tokenizers, self.relation, self.projectors)
             laterals, outs = relate_levels(*parts, maps, **writing)
         else:
@@ -123,19 +124,26 @@ class VTFPN(FPN):
             outs = [project(x, level, **writing) for project, x, level in zip(self.projectors, laterals, tokens)]
         return (*outs, *self._extra_levels(inputs, laterals, outs))
 
-    def _owns_laterals(self, inputs: Sequence[Tensor]) -> bool:
-        """Whether nobody but this forward pass can see the lateral maps, so that a projector may write into its own.
-
-        That pays on a CPU. It is off with gradients, while something traces or compiles, where a level on top reads a
-        lateral map again, and wherever others come in: their modules, hooks, tensor classes or ``__torch_function__``.
-        """
-        if torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.jit.is_tracing():
+    def _is_alone(self, inputs: Sequence[Tensor]) -> bool:
+        """Whether nobody sees what passes through the levels' parts: no hook, compiler, tracer or tensor class."""
+        if torch.compiler.is_compiling() or torch.jit.is_tracing() or has_torch_function(inputs):
             return False
-        if inputs[0].device.type != 'cpu' or self.add_extra_convs == 'on_lateral' or has_torch_function(inputs):
+        layers = [layer for convolve in self.lateral_convs for layer in convolve.modules()]
+        parts = [*self.tokenizers, *self.projectors]
+        matrices = [part for outer in parts for part in outer.children() if isinstance(part, GroupedLinear)]
+        return not has_listeners([*layers, *parts, *matrices])
+
+    def _owns_laterals(self, inputs: Sequence[Tensor]) -> bool:
+        """Whether a projector may write into its lateral map, which nobody else sees or reads again.
+
+        That pays on a CPU. It is off with gradients, where a level on top reads a lateral map again, and where a part
+        is not one of ours.
+        """
+        if torch.is_grad_enabled() or inputs[0].device.type != 'cpu' or self.add_extra_convs == 'on_lateral':
             return False
         layers = [layer for convolve in self.lateral_convs for layer in convolve.modules()]
         parts = [*layers, *self.tokenizers, *self.projectors]  # all that get or give the map; parts of parts get tokens
-        return all(type(part) in KNOWN_PARTS for part in parts) and not has_listeners(parts)
+        return all(type(part) in KNOWN_PARTS for part in parts)
 
     def _tokenize_levels(self, inputs: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
         """The lateral map ``(N, C, H_i, W_i)`` and the tokens ``(N, L, C_T)`` of each level.
