@@ -6,7 +6,7 @@ from literal_operations import ORDERS, literal_project, literal_tokenize, random
 from torch.nn.functional import conv2d
 from torch.profiler import ProfilerActivity, profile
 
-from vt.ops import current_path, project, project_onto, tokenize, use_path
+from vt.ops import current_path, fused, project, project_onto, tokenize, use_path
 
 PATHS = ['plain', 'fused', 'sdpa']
 # N, P, C, L, heads
@@ -185,6 +185,15 @@ def test_one_image_is_summed_in_chunks():
         with use_path('fused'):
             ours = with_gradients(tokenize, pixels, queries)
         assert_same(ours, with_gradients(literal_tokenize(1, 1.0), pixels, queries))
+
+
+def test_batches_are_summed_in_chunks_too(monkeypatch):
+    """As on a GPU, whose processors would wait otherwise."""
+    pixels, queries = random_pixels(3, 60, 8, 'pixel-major'), torch.randn(3, 8, dtype=torch.float64)
+    monkeypatch.setattr(fused, '_count_chunks', lambda pixels: 4)
+    with use_path('fused'):
+        ours = with_gradients(tokenize, pixels, queries)
+    assert_same(ours, with_gradients(literal_tokenize(1, 1.0), pixels, queries))
 
 
 def test_one_place_chooses():

@@ -157,10 +157,10 @@ def _sum_over_pixels(weights: Tensor, pixels: Tensor) -> Tensor:
 def _count_chunks(pixels: Tensor) -> int:
     """In how many chunks to sum over the pixels; on a CPU samples of a batch are summed side by side anyway."""
     samples, num_pixels, _ = pixels.shape
-    most = MOST_CHUNKS if samples == 1 else GPU_CHUNKS // samples if pixels.is_cuda else 1
-    if most <= 1 or not isinstance(num_pixels, int):  # a size that is left open, as in an exported program
+    if not isinstance(num_pixels, int):  # a size that is left open, as in an exported program
         return 1
-    return max(chunks for chunks in range(1, min(most, MOST_CHUNKS) + 1) if num_pixels % chunks == 0)
+    most = MOST_CHUNKS if samples == 1 else GPU_CHUNKS // samples if pixels.is_cuda else 1
+    return max((chunks for chunks in range(1, min(most, MOST_CHUNKS) + 1) if num_pixels % chunks == 0), default=1)
 
 
 def _products(weights: Tensor, rows: Tensor, like: Tensor, onto: Tensor | None) -> Tensor:

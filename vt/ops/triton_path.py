@@ -22,8 +22,7 @@ MAX_SUMS = 4096  # C x L, L as a power of two: the gradients' sums stay in a pro
 FORWARD = dict(BLOCK_P=32, num_warps=4, num_stages=3)
 BACKWARD = dict(BLOCK_P=16, num_warps=4, num_stages=2)
 COMBINE = dict(BLOCK_C=16, BLOCK_S=64)
-PROGRAMS_PER_PROCESSOR = 2
-INTERPRETED_PROGRAMS = 6
+PROGRAMS_PER_PROCESSOR, INTERPRETED_PROGRAMS = 2, 6
 
 
 def supports(x: Tensor, num_tokens: int, num_heads: int = 1) -> bool:
@@ -174,5 +173,5 @@ def num_programs(device: str, index: int | None) -> int:
 def _can_run(device: str, index: int | None) -> bool:
     if find_spec('triton') is None or os.environ.get('TRITON_INTERPRET') == '1':  # in Python, on any device
         return find_spec('triton') is not None
-    is_nvidia = device == 'cuda' and torch.version.cuda is not None
-    return is_nvidia and torch.cuda.get_device_capability(index) >= MIN_CAPABILITY
+    is_ours = device == 'cuda' and torch.version.cuda is not None
+    return is_ours and torch.cuda.get_device_capability(index) >= MIN_CAPABILITY
