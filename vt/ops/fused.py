@@ -160,7 +160,8 @@ def _count_chunks(pixels: Tensor) -> int:
     if not isinstance(num_pixels, int):  # a size that is left open, as in an exported program
         return 1
     most = MOST_CHUNKS if samples == 1 else GPU_CHUNKS // samples if pixels.is_cuda else 1
-    return max((chunks for chunks in range(1, min(most, MOST_CHUNKS) + 1) if num_pixels % chunks == 0), default=1)
+    most = max(1, min(most, MOST_CHUNKS))
+    return max(chunks for chunks in range(1, most + 1) if num_pixels % chunks == 0)
 
 
 def _products(weights: Tensor, rows: Tensor, like: Tensor, onto: Tensor | None) -> Tensor:
