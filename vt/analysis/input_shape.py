@@ -8,11 +8,11 @@ from mmengine.registry import TRANSFORMS
 from mmpretrain.datasets import CIFAR10
 
 from vt.engine.config_files import leaves
+from vt.engine.counting import one_input
 from vt.errors import UserError
 from vt.video import LoadClips
 
 from .attention.model_and_images import build_test_set
-from .complexity.counting import one_input
 
 LOADING = (LoadImageFromFile, LoadClips)
 PICTURE, CIFAR = (375, 500), (32, 32)  # height and width of an empty picture

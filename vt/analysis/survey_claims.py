@@ -15,11 +15,11 @@ from torch.nn.functional import cosine_similarity
 
 from vt.checkpoints.files import read_json
 from vt.engine.config_files import read_config
+from vt.engine.counting import count_complexity
 
 from .ablation.run_scores import Scores, compare, summarize
 from .ablation.score_tables import read_table
 from .attention.model_and_images import build_test_set, draw_weights, prepare_model
-from .complexity.counting import count_complexity
 
 RECORDS = 'docs/records/survey-claims.json'
 MEASURES = 'docs/benchmarks/survey/claims.json'  # as tools/report.py claims writes them

@@ -18,8 +18,8 @@ from mmengine.registry import DefaultScope
 from vt._libraries import import_library, importing
 from vt.analysis.attention.model_and_images import build_test_set
 from vt.checkpoints.loading import load_checkpoint, load_weights
-from vt.engine.checks.config_walk import check_config
-from vt.engine.checks.num_classes import heads
+from vt.engine.checks.classes import heads
+from vt.engine.checks.config import check_config
 from vt.engine.config_files import DISTRIBUTION, ROOT, read_config
 from vt.engine.launch import build_model
 from vt.errors import UserError

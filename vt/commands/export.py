@@ -12,13 +12,14 @@ from torch.nn.functional import interpolate
 
 from vt.analysis.attention.model_and_images import build_test_set, spread_evenly
 from vt.analysis.pictures import Pictures, Videos
-from vt.analysis.speed.timing import describe_device, time_interleaved
+from vt.analysis.speed.timing import time_interleaved
 from vt.analysis.tables import print_table
 from vt.apis.exporting import SUFFIXES, Network, encode, export_program, largest_difference
 from vt.apis.model_zoo import find_config, get_model, in_scope
 from vt.checkpoints.files import write_atomically
 from vt.engine.config_files import read_config, require_file
 from vt.engine.picture_hooks import reads_bgr
+from vt.engine.run_record import describe_device
 from vt.engine.speed_settings import require_compiler, use_threads
 from vt.errors import UserError
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import platform
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -18,13 +19,12 @@ from torch import nn
 from torch.distributed.fsdp import FullyShardedDataParallel
 
 from vt.checkpoints.files import read_json
-from vt.engine.errors import describe
-from vt.engine.launch import build_model
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-from .complexity.counting import count_complexity, one_input
-from .speed.timing import describe_device
+from .counting import count_complexity, one_input
+from .errors import describe
+from .launch import build_model
 
 # Distributions whose versions decide a result; the onedl-* ones continue OpenMMLab's under the same import names.
 PACKAGES = ('torch', 'torchvision', 'numpy', 'mmengine', 'mmcv', 'mmpretrain', 'mmsegmentation')
@@ -92,6 +92,21 @@ def describe_origin(device: torch.device | str = 'cpu') -> dict[str, Any]:
     """Where numbers come from: ``command`` of this process, name of the ``device``, ``versions`` of the libraries."""
     command = shlex.join(['python', *sys.argv])
     return dict(command=command, device=describe_device(torch.device(device)), versions=_versions())
+
+
+def describe_device(device: torch.device) -> str:
+    """The device's name: a GPU's, or the processor's with the number of threads in use.
+
+    Virtual machines shorten a processor's name; its family and model tell the generation.
+    """
+    if device.type == 'cuda':
+        return torch.cuda.get_device_name(device)
+    text = Path('/proc/cpuinfo').read_text() if Path('/proc/cpuinfo').exists() else ''
+    facts = dict(re.findall(r'^(model name|cpu family|model)\s*: (.+)$', text, re.MULTILINE))
+    name = facts.get('model name') or platform.processor() or 'CPU'
+    if {'cpu family', 'model'} <= facts.keys():
+        name += f' (family {facts["cpu family"]}, model {facts["model"]})'
+    return f'{name}, {torch.get_num_threads()} threads'
 
 
 def _versions() -> dict[str, str]:
