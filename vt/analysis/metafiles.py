@@ -19,8 +19,7 @@ from vt.engine.config_files import read_config
 from vt.engine.counting import count_complexity
 from vt.engine.launch import build_model, is_segmentation
 from vt.engine.run_record import METRICS
-
-from .input_shape import input_shape
+from vt.inference.inputs import input_shape
 
 INDEX, METAFILE = 'model-index.yml', 'metafile.yml'
 NAMED_SIZE = re.compile(r'-(\d+)x(\d+)$')  # the size that a segmentor's name ends with

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from mmengine.config import Config
 
-from vt.analysis.input_shape import input_shape
 from vt.engine.config_files import leaves
 from vt.errors import UserError
+from vt.inference.inputs import input_shape
 from vt.untrusted_text import printable
 
 from .schema import LARGEST_SIDE, RESIZINGS

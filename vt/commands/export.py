@@ -10,18 +10,18 @@ from mmengine.dataset import pseudo_collate
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from vt.analysis.attention.model_and_images import build_test_set, spread_evenly
-from vt.analysis.pictures import Pictures, Videos
 from vt.analysis.speed.timing import time_interleaved
 from vt.analysis.tables import print_table
 from vt.apis.exporting import SUFFIXES, Network, encode, export_program, largest_difference
-from vt.apis.model_zoo import find_config, get_model, in_scope
+from vt.apis.model_zoo import find_config, get_model
 from vt.checkpoints.files import write_atomically
 from vt.engine.config_files import read_config, require_file
 from vt.engine.picture_hooks import reads_bgr
 from vt.engine.run_record import describe_device
 from vt.engine.speed_settings import require_compiler, use_threads
 from vt.errors import UserError
+from vt.inference.inputs import Pictures, Videos
+from vt.inference.test_set import build_test_set, spread_evenly
 
 from .outputs import check_output, write_json, write_measured
 
@@ -81,13 +81,12 @@ def read_inputs(model: Any, files: list[Path]) -> Tensor:
         UserError: a file can't be read.
         OSError: no files are given, and the test set is not here.
     """
-    with in_scope(model.cfg):
-        if files:
-            reader = Videos if getattr(model.backbone, 'num_frames', None) else Pictures
-            samples = [*map(reader(model.cfg), files)]
-        else:
-            dataset = build_test_set(model.cfg)
-            samples = [dataset[index] for index in spread_evenly(dataset, max(BATCHES))]
+    if files:
+        reader = Videos if getattr(model.backbone, 'num_frames', None) else Pictures
+        samples = [*map(reader(model.cfg), files)]
+    else:
+        dataset = build_test_set(model.cfg)
+        samples = [dataset[index] for index in spread_evenly(dataset, max(BATCHES))]
     inputs = [model.data_preprocessor(pseudo_collate([sample]), False)['inputs'] for sample in samples]
     inputs = [one.flatten(0, 1)[:1] if one.ndim == 6 else one for one in inputs]  # the first view of a video
     inputs = torch.cat([one for one in inputs if one.shape == inputs[0].shape])
