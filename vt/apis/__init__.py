@@ -13,17 +13,4 @@ if TYPE_CHECKING:
     from .segmentation import SegmentationInferencer
     from .tokens import Tokens, extract_tokens
 else:
-    __getattr__, __dir__ = import_on_demand(
-        __name__,
-        ClassificationInferencer='vt.apis.inferencers:ClassificationInferencer',
-        SegmentationInferencer='vt.apis.segmentation:SegmentationInferencer',
-        Tokens='vt.apis.tokens:Tokens',
-        VideoInferencer='vt.apis.inferencers:VideoInferencer',
-        extract_tokens='vt.apis.tokens:extract_tokens',
-        find_config='vt.apis.model_zoo:find_config',
-        get_model='vt.apis.model_zoo:get_model',
-        inferencer_of='vt.apis.inferencers:inferencer_of',
-        init_model='vt.apis.model_zoo:init_model',
-        list_models='vt.apis.model_zoo:list_models',
-        register_models='vt.apis.model_zoo:register_models',
-    )
+    __getattr__, __dir__ = import_on_demand(__name__, __file__)
