@@ -2,17 +2,10 @@
 
 from typing import Any
 
-from mmengine.model import BaseTTAModel, is_model_wrapper
 from torch import nn
 
+from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
-
-
-def unwrap(model: nn.Module) -> nn.Module:
-    """A model without wrappers for several processes or for test-time augmentation."""
-    while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
-        model = model.module
-    return model
 
 
 def compile_parts(model: nn.Module, options: dict[str, Any] | None = None) -> None:

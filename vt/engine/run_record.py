@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mmengine.model import is_model_wrapper
 from mmengine.runner import IterBasedTrainLoop, Runner
 from torch import nn
 from torch.distributed.fsdp import FullyShardedDataParallel
 
 from vt.checkpoints.files import read_json
+from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
@@ -122,11 +122,9 @@ def _record_validation(runner: Runner) -> dict[str, Any]:
     metrics = {name[4:]: float(log.current()) for name, log in scalars.items() if name.startswith('val/')}
     metrics = {name: value for name, value in metrics.items() if name not in ('time', 'data_time')}
     image = one_input(runner.val_dataloader.dataset)
-    model = runner.model
-    if isinstance(model, FullyShardedDataParallel):
+    model = unwrap(runner.model)
+    if isinstance(runner.model, FullyShardedDataParallel):
         model = build_model(runner.cfg)  # with any weights: a forward pass of the sharded one would wait for the others
-    elif is_model_wrapper(model):
-        model = model.module
     parameter = next(model.parameters())
     cost = count_complexity(model, torch.zeros(1, *image.shape).to(parameter), mode='tensor')
     return dict(metrics=metrics, image_shape=list(image.shape), flops=cost.flops, parameters=cost.parameters)
