@@ -175,12 +175,21 @@ def pipeline_steps(cfg: Config) -> list[BaseTransform]:
     Raises:
         UserError: it has none.
     """
+    with in_scope(cfg):
+        steps = [TRANSFORMS.build(step) for step in pipeline_of(cfg)]
+    return [step for step in steps if not isinstance(step, LoadAnnotations)]
+
+
+def pipeline_of(cfg: Config) -> list[dict]:
+    """A config's test pipeline as it says it.
+
+    Raises:
+        UserError: it has none.
+    """
     dataset = next(iter(leaves((cfg.get('test_dataloader') or {}).get('dataset'))), {})
     if not dataset.get('pipeline'):
         raise UserError('the config has no test_dataloader with a pipeline to put pictures through')
-    with in_scope(cfg):
-        steps = [TRANSFORMS.build(step) for step in dataset.pipeline]
-    return [step for step in steps if not isinstance(step, LoadAnnotations)]
+    return dataset['pipeline']
 
 
 def seen_by(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
