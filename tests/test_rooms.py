@@ -26,33 +26,40 @@ REPORTS = (
 )
 
 
-def imported_rooms(text, package):
-    """Rooms that some code imports from, anywhere in it.
+def imported(text, package):
+    """Full names of what some code imports, anywhere in it.
 
     Args:
         text: the code.
         package: its package, such as ``'vt.engine.checks'``, from which relative imports start.
     """
-    modules = set()
+    names = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            modules |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             above = package.rsplit('.', node.level - 1)[0] if node.level else ''
             base = '.'.join(filter(None, [above, node.module]))
-            modules |= {f'{base}.{alias.name}' for alias in node.names}
-    return {room for room in ROOMS for module in modules if f'{module}.'.startswith(f'vt.{room}.')}
+            names |= {f'{base}.{alias.name}' for alias in node.names}
+    return names
+
+
+def imported_by(room):
+    """Full names of what the modules of a room import."""
+    paths = (PACKAGE / room).rglob('*.py')
+    found = (imported(path.read_text(), '.'.join(path.parent.relative_to(ROOT).parts)) for path in paths)
+    return set().union(*found)
+
+
+def rooms_of(names):
+    """The rooms of what is imported."""
+    return {room for room in ROOMS for name in names if f'{name}.'.startswith(f'vt.{room}.')}
 
 
 @functools.cache
 def draw_rooms():
     """For each room those that its modules import from."""
-    rooms = {}
-    for room in ROOMS:
-        rooms[room] = set()
-        for path in (PACKAGE / room).rglob('*.py'):
-            rooms[room] |= imported_rooms(path.read_text(), '.'.join(path.parent.relative_to(ROOT).parts)) - {room}
-    return rooms
+    return {room: rooms_of(imported_by(room)) - {room} for room in ROOMS}
 
 
 def reached(room, rooms):
@@ -72,7 +79,7 @@ def test_rooms_stand_on_each_other_without_a_circle():
 def test_modules_beside_the_rooms_import_none():
     """All rooms may stand on them; the package itself names its rooms, and imports them when they are asked for."""
     beside = [path for path in PACKAGE.glob('*.py') if path.name != '__init__.py']
-    assert {path.name: found for path in beside if (found := imported_rooms(path.read_text(), 'vt'))} == {}
+    assert {path.name: found for path in beside if (found := rooms_of(imported(path.read_text(), 'vt')))} == {}
     assert {path.name for path in beside} >= {'errors.py', 'registry.py'}
 
 
@@ -81,6 +88,12 @@ def test_runs_and_predictions_need_no_analysis(room):
     found = reached(room, draw_rooms())
     assert 'checkpoints' in found
     assert not found & {'analysis', 'commands', 'explorer'}
+
+
+def test_the_explorer_needs_of_the_analysis_what_draws_attention_and_tables():
+    names = {name for name in imported_by('explorer') if name.startswith('vt.analysis.')}
+    assert names
+    assert {name for name in names if not name.startswith(('vt.analysis.attention.', 'vt.analysis.tables.'))} == set()
 
 
 def test_no_file_of_the_package_names_what_is_beside_it_in_the_repository():
@@ -102,7 +115,7 @@ def test_no_file_of_the_package_names_what_is_beside_it_in_the_repository():
     ],
 )
 def test_an_import_is_found(code):
-    assert imported_rooms(code, 'vt.engine') == {'models'}
+    assert rooms_of(imported(code, 'vt.engine')) == {'models'}
 
 
 def test_a_circle_is_found():
