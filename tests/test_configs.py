@@ -42,7 +42,7 @@ def take_step(path):
     init_default_scope(cfg.default_scope)
     from mmpretrain.structures import DataSample
     from mmseg.structures import SegDataSample
-    from vt.engine.checks.config_walk import check_config
+    from vt.engine.checks.config import check_config
     from vt.apis.folders import describe
     check_config(cfg)
     assert describe(cfg)['model']  # it can be saved as a folder

@@ -7,7 +7,7 @@ import torch
 from mmengine.config import Config
 from mmpretrain.registry import MODELS
 
-from vt.analysis.complexity.counting import count_complexity
+from vt.engine.counting import count_complexity
 
 CONFIGS = Path(__file__).parents[1] / 'configs/mvit'
 LEAVES = sorted((CONFIGS / 'ablations').glob('*.py'))

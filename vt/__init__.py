@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from . import registry
 from ._libraries import import_on_demand
-from ._public_names import DATASETS, MODELS, VIDEO
 
 __version__ = '0.1.0'
 
@@ -21,10 +20,4 @@ if TYPE_CHECKING:
     from .models import record_attention
     from .video import *  # noqa: F403
 else:
-    __getattr__, __dir__ = import_on_demand(
-        __name__,
-        **{room: f'vt.{room}' for room in ('apis', 'datasets', 'engine', 'models', 'video')},
-        **{name: f'vt.models:{name}' for name in MODELS},
-        **{name: f'vt.datasets:{name}' for name in DATASETS},
-        **{name: f'vt.video:{name}' for name in VIDEO},
-    )
+    __getattr__, __dir__ = import_on_demand(__name__, __file__)

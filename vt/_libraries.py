@@ -4,6 +4,7 @@ Their first import prints which optional packages are absent and warns that mmcv
 of them.
 """
 
+import ast
 import contextlib
 import gc
 import importlib
@@ -12,6 +13,7 @@ import pkgutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 
@@ -42,13 +44,15 @@ def import_library(scope: str) -> None:
     gc.freeze()
 
 
-def import_on_demand(package: str, **places: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """A package's ``__getattr__`` and ``__dir__`` for names that are imported when they are first asked for.
+def import_on_demand(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package whose names are imported when they are first asked for.
+
+    The imports of its ``__init__.py``, which stand under ``if TYPE_CHECKING`` and don't run, say where each name is.
 
     Args:
-        package: its name.
-        **places: for each name ``'module:object'``, or ``'module'`` alone.
+        package, file: its ``__name__`` and ``__file__``.
     """
+    places = exported(package, Path(file).parent)
 
     def __getattr__(name: str) -> Any:
         if name not in places:
@@ -60,3 +64,23 @@ def import_on_demand(package: str, **places: str) -> tuple[Callable[[str], Any],
         return sorted({*vars(sys.modules[package]), *places})
 
     return __getattr__, __dir__
+
+
+def exported(package: str, folder: Path) -> dict[str, str]:
+    """Names that the ``__init__.py`` of a package imports from its own modules, each with its ``'module:name'``.
+
+    The file is read, not run. ``import *`` stands for all that the other package exports. Modules whose names begin
+    with an underscore export nothing.
+    """
+    places = {}
+    for node in ast.walk(ast.parse((folder / '__init__.py').read_text())):
+        if not isinstance(node, ast.ImportFrom) or node.level != 1 or (node.module or '').startswith('_'):
+            continue
+        for alias in node.names:
+            if node.module is None:
+                places[alias.name] = f'{package}.{alias.name}'
+            elif alias.name == '*':
+                places |= exported(f'{package}.{node.module}', folder / node.module)
+            else:
+                places[alias.name] = f'{package}.{node.module}:{alias.name}'
+    return places

@@ -64,7 +64,7 @@ DATA_SAMPLERS = Registry(root.DATA_SAMPLERS, ['vt.engine.interruption.seeds'])
 HOOKS = Registry(
     root.HOOKS,
     [
-        'vt.engine.checks.num_classes',
+        'vt.engine.checks.classes',
         'vt.engine.checks.losses',
         'vt.engine.processes.distributed',
         'vt.engine.runner',

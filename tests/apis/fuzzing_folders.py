@@ -23,7 +23,7 @@ from vt import apis
 from vt._libraries import import_library
 from vt.apis import folders
 from vt.apis.schema import find_part
-from vt.engine.checks.config_walk import accepted_arguments, check_config, registries
+from vt.engine.checks.config import accepted_arguments, check_config, registries
 from vt.errors import UserError
 from vt.registry import import_every_part
 

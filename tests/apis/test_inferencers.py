@@ -6,6 +6,7 @@ import pytest
 import torch
 from apis.small_models import make, write_picture
 from mmengine.dataset import pseudo_collate
+from mmengine.registry import Registry
 from mmseg.apis import MMSegInferencer
 from video.written_videos import write
 
@@ -102,6 +103,24 @@ def test_a_video_is_classified_as_the_sample_that_it_is(video_model, tmp_path):
     assert inferencer.draw(inferencer.pixels(video), expected).shape == (256, 8 * 256, 3)
     longer = write(tmp_path / 'twice.avi', [frame for frame in frames for _ in range(2)], 'FFV1', size=(32, 32))
     assert inferencer([str(video), str(longer)], batch_size=2)[1]['pred_label'] in range(8)
+
+
+@pytest.mark.parametrize('kind', ['classifier', 'segmentor', 'video_model'])
+def test_a_model_is_resolved_read_and_built_once(kind, request, monkeypatch):
+    config, checkpoint = request.getfixturevalue(kind)[:2]
+    calls = []
+
+    def count(owner, name):
+        own = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *args, **options: calls.append((name, args)) or own(*args, **options))
+
+    for name in ('read_config', 'load_checkpoint', 'build_model'):
+        count(apis.model_zoo, name)
+    count(Registry, 'build')
+    model = apis.inferencer_of(config, checkpoint).model
+    built = [args[1]['type'] for name, args in calls if name == 'build']
+    assert built.count(model.cfg.model.backbone.type) == 1
+    assert [name for name, _ in calls if name != 'build'] == ['read_config', 'load_checkpoint', 'build_model']
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from bad_input.fuzzing_annotations import ODD, WRITTEN, annotated, annotations, 
 from hypothesis import HealthCheck, Phase, given, settings
 from mmengine.config import Config
 
-from vt.engine.checks.config_walk import check_config
+from vt.engine.checks.config import check_config
 from vt.engine.errors import describe
 
 MINUTES = float(os.environ.get('VT_FUZZ_MINUTES', 0))

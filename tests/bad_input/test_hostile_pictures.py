@@ -12,10 +12,10 @@ from bad_input.pictures import MASK, RGB, colours, encode
 from forked_tools import run_forked
 from tool_runner import ROOT, assert_one_line
 
-from vt.analysis.pictures import read_picture
-from vt.apis.inferencer_choice import inferencer_of
+from vt.apis.inferencers import inferencer_of
 from vt.errors import UserError
 from vt.explorer.looking import open_picture
+from vt.inference.inputs import read_picture
 
 LIMITED = ROOT / 'tests/bad_input/limited_tool.py'
 MEMORY = 1_000_000_000  # bytes

@@ -13,9 +13,10 @@ from tool_runner import ROOT, assert_one_line
 
 from vt import record_attention
 from vt.analysis.attention.locality import measure_locality
-from vt.analysis.attention.model_and_images import prepare_model, spread_evenly
 from vt.analysis.attention.token_attention import measure_tokenizers
+from vt.apis import get_model
 from vt.engine.launch import build_model
+from vt.inference.test_set import spread_evenly
 
 CLASSIFIER = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 SEGMENTOR = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
@@ -201,13 +202,13 @@ def test_mmpretrains_own_config_by_its_name(tmp_path):
 
 def test_what_cannot_be_measured_is_named(folder, classifier, segmentor, vit):
     with pytest.raises(ValueError, match=r"pth is not the model's: backbone\.layer4\.0\S+ is \("):
-        prepare_model(Config.fromfile(CLASSIFIER), str(classifier[1]))
+        get_model(Config.fromfile(CLASSIFIER), str(classifier[1]))
     weights = torch.load(vit[1])['state_dict']
     torch.save(
         {key: value for key, value in weights.items() if 'backbone.layers.1.' not in key}, folder / 'partial.pth'
     )
     with pytest.raises(ValueError, match=r"partial\.pth is not the model's: .+ it lacks backbone\S+ and 11 more"):
-        prepare_model(Config.fromfile(vit[0]), str(folder / 'partial.pth'))
+        get_model(Config.fromfile(vit[0]), str(folder / 'partial.pth'))
     with pytest.raises(ValueError, match='the model has no tokenizer that attends'):
         measure_tokenizers(*vit[2:], [0], [0])
     with pytest.raises(ValueError, match='the classes of the data set are 0 to 10'):

@@ -10,11 +10,11 @@ from forked_tools import run_forked
 from mmengine.config import Config
 from tool_runner import ROOT, assert_one_line
 
-from vt.analysis.attention.model_and_images import prepare_model
 from vt.analysis.attention.token_figure import look, name_tokenizer
-from vt.analysis.pictures import Pictures
+from vt.apis import get_model
 from vt.engine.launch import build_model
 from vt.engine.picture_hooks import places_of, reads_bgr
+from vt.inference.inputs import Pictures
 
 DIGITS = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 SCENES = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
@@ -132,7 +132,7 @@ def test_pictures_have_the_order_of_channels_that_the_network_expects(animals, d
     photo = write(tmp_path / 'photo.png')
     for config, checkpoint in (animals, digits, scenes):
         cfg = Config.fromfile(config)
-        model = prepare_model(cfg, str(checkpoint))
+        model = get_model(cfg, str(checkpoint))
         is_bgr = reads_bgr(cfg)
         sample = Pictures(cfg)(photo)
         assert sample['inputs'].flatten(1).float().mean(dim=1).tolist() == list(RED if is_bgr else RED[::-1])

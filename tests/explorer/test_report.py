@@ -22,6 +22,7 @@ from vt.commands.explore import serve
 from vt.errors import UserError
 from vt.explorer.looking import look_at, open_picture, pick_from_test_set
 from vt.explorer.views import describe_module, draw_token
+from vt.inference.test_set import build_test_set
 
 VIT = 'deit-mini_digits'
 
@@ -94,8 +95,7 @@ def test_levels_of_a_segmentor_and_their_measures(segmentor):
     assert list(look.modules) == [f'neck.tokenizers.{level}' for level in range(4)]
     assert look.overlay.shape == (128, 128, 3)
     assert sum(each['share'] for each in look.predictions) == pytest.approx(1)
-    with apis.model_zoo.in_scope(inferencer.model.cfg):
-        dataset = apis.model_zoo.build_test_set(inferencer.model.cfg)
+    dataset = build_test_set(inferencer.model.cfg)
     measured = measure_tokenizers(inferencer.model, dataset, [0], [0])
     for name, module in look.modules.items():
         assert module.relation.shape == (1, 12, 12)

@@ -13,7 +13,7 @@ from mmpretrain.models.backbones import MViT as MMPretrainMViT
 from mmpretrain.registry import MODELS
 from mmseg.models.necks import FPN
 
-from vt.analysis.complexity.counting import Complexity, count_complexity
+from vt.engine.counting import Complexity, count_complexity
 from vt.errors import UserError
 from vt.models import MViT, TokenBackbone, record_attention
 from vt.models.backbones.public_names import to_own_names

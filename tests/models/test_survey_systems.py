@@ -16,8 +16,8 @@ from mmpretrain.structures import DataSample
 from mmseg.registry import MODELS as SEGMENTORS
 from tool_runner import ROOT
 
-from vt.analysis.complexity.counting import count_complexity
 from vt.analysis.survey_twins import measure_difference
+from vt.engine.counting import count_complexity
 from vt.errors import UserError
 from vt.models import record_attention
 

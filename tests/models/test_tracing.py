@@ -13,7 +13,7 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch.export import Dim
 
-from vt.analysis.complexity.counting import count_complexity
+from vt.engine.counting import count_complexity
 from vt.models import VTFPN, VTResNet
 
 CONFIGS = Path(__file__).parents[2] / 'configs'

@@ -15,7 +15,7 @@ from torch import nn
 
 import vt
 from vt.analysis.complexity.complexity_tables import count_config
-from vt.analysis.complexity.counting import count_complexity
+from vt.engine.counting import count_complexity
 from vt.errors import UserError
 from vt.models import VTBackbone, VTModule, VTResNet
 from vt.models.backbones.map_scale import predict_rms

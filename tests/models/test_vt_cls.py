@@ -9,7 +9,7 @@ from literal_equations import filter_tokenizer, pixels
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 
-from vt.analysis.complexity.counting import count_complexity
+from vt.engine.counting import count_complexity
 from vt.models import TokenEncoder
 
 CONFIGS = Path(__file__).parents[2] / 'configs/vt_cls'

@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 
 import vt
-from vt.analysis.complexity.counting import count_complexity
+from vt.engine.counting import count_complexity
 from vt.models import DynamicTokenizer, FilterTokenizer, PositionEncoder, Projector, ValueTransformer, VTModule
 from vt.ops import use_path
 

@@ -14,13 +14,12 @@ import yaml
 from mmengine.registry import init_default_scope
 from rich.progress import track
 
-from vt.analysis.run_record import METRICS
 from vt.checkpoints.files import read_json, write_atomically
 from vt.engine.config_files import read_config
+from vt.engine.counting import count_complexity
 from vt.engine.launch import build_model, is_segmentation
-
-from .complexity.counting import count_complexity
-from .input_shape import input_shape
+from vt.engine.run_record import METRICS
+from vt.inference.inputs import input_shape
 
 INDEX, METAFILE = 'model-index.yml', 'metafile.yml'
 NAMED_SIZE = re.compile(r'-(\d+)x(\d+)$')  # the size that a segmentor's name ends with

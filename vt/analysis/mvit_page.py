@@ -10,8 +10,8 @@ from mmengine.registry import DefaultScope
 from mmpretrain.registry import MODELS
 
 from vt.checkpoints.files import read_json
+from vt.engine.counting import Complexity, count_complexity
 
-from .complexity.counting import Complexity, count_complexity
 from .speed.measurement import KINDS, describe_size, read_record
 from .tables import insert, to_markdown
 

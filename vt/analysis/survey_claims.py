@@ -13,13 +13,15 @@ from mmpretrain.registry import MODELS as CLASSIFIERS
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
+from vt.apis import get_model
 from vt.checkpoints.files import read_json
 from vt.engine.config_files import read_config
+from vt.engine.counting import count_complexity
+from vt.engine.launch import draw_weights
+from vt.inference.test_set import build_test_set
 
 from .ablation.run_scores import Scores, compare, summarize
 from .ablation.score_tables import read_table
-from .attention.model_and_images import build_test_set, draw_weights, prepare_model
-from .complexity.counting import count_complexity
 
 RECORDS = 'docs/records/survey-claims.json'
 MEASURES = 'docs/benchmarks/survey/claims.json'  # as tools/report.py claims writes them
@@ -113,7 +115,7 @@ def measure_tokens(root: Path, runs: Path) -> dict[str, list[dict[str, float]]]:
 
 def _cosines(config: Path, checkpoint: Path) -> dict[str, float]:
     cfg = read_config(str(config))
-    model = prepare_model(cfg, str(checkpoint))
+    model = get_model(cfg, str(checkpoint))
     first, second = model.backbone.stages[0].class_tokens[0]
     dataset = build_test_set(cfg)
     batch = model.data_preprocessor(pseudo_collate([dataset[index] for index in range(len(dataset))]), False)

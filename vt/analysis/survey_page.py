@@ -8,9 +8,9 @@ from mmengine.config import Config
 from mmpretrain.registry import MODELS as CLASSIFIERS
 
 from vt.checkpoints.files import read_json
+from vt.engine.counting import count_complexity
 
 from .complexity.complexity_tables import count_config
-from .complexity.counting import count_complexity
 from .speed.measurement import Measurement, read_record
 from .survey_claims import describe_claims
 from .survey_components import describe_choices, describe_systems, read_systems

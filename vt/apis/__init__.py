@@ -8,23 +8,9 @@ __all__ = ['ClassificationInferencer', 'SegmentationInferencer', 'Tokens', 'Vide
 __all__ += ['find_config', 'get_model', 'inferencer_of', 'init_model', 'list_models', 'register_models']
 
 if TYPE_CHECKING:
-    from .inferencer_choice import inferencer_of
-    from .inferencers import ClassificationInferencer, VideoInferencer
+    from .inferencers import ClassificationInferencer, VideoInferencer, inferencer_of
     from .model_zoo import find_config, get_model, init_model, list_models, register_models
     from .segmentation import SegmentationInferencer
     from .tokens import Tokens, extract_tokens
 else:
-    __getattr__, __dir__ = import_on_demand(
-        __name__,
-        ClassificationInferencer='vt.apis.inferencers:ClassificationInferencer',
-        SegmentationInferencer='vt.apis.segmentation:SegmentationInferencer',
-        Tokens='vt.apis.tokens:Tokens',
-        VideoInferencer='vt.apis.inferencers:VideoInferencer',
-        extract_tokens='vt.apis.tokens:extract_tokens',
-        find_config='vt.apis.model_zoo:find_config',
-        get_model='vt.apis.model_zoo:get_model',
-        inferencer_of='vt.apis.inferencer_choice:inferencer_of',
-        init_model='vt.apis.model_zoo:init_model',
-        list_models='vt.apis.model_zoo:list_models',
-        register_models='vt.apis.model_zoo:register_models',
-    )
+    __getattr__, __dir__ = import_on_demand(__name__, __file__)

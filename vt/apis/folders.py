@@ -15,7 +15,6 @@ import mmengine
 import torch
 from mmengine.config import Config
 from mmengine.model import BaseModel
-from mmengine.registry import DefaultScope
 from safetensors import safe_open
 
 import vt
@@ -25,6 +24,7 @@ from vt.checkpoints.publishing import as_safetensors
 from vt.checkpoints.weights import unwrap
 from vt.engine.config_files import DISTRIBUTION
 from vt.errors import FileError, MissingFileError, UserError
+from vt.inference.test_set import in_scope
 from vt.untrusted_text import check_class_names, check_palette, printable
 
 from .build_budget import Budget
@@ -75,7 +75,7 @@ def describe(cfg: Config) -> dict[str, Any]:
     model = cfg.model.to_dict()
     if 'data_preprocessor' in cfg:
         model.setdefault('data_preprocessor', cfg.data_preprocessor.to_dict())  # as mmengine's runner does
-    with DefaultScope.overwrite_default_scope(scope):
+    with in_scope(cfg):
         return dict(scope=scope, model=describe_model(model, scope), inputs=describe_inputs(cfg))
 
 
@@ -165,7 +165,7 @@ def building(cfg: Config) -> Iterator[None]:
     Raises:
         UserError: a saved model asks for more, or can't be built.
     """
-    with DefaultScope.overwrite_default_scope(cfg.get('default_scope', 'mmpretrain')), weights_only():
+    with in_scope(cfg), weights_only():
         if 'saved_in' not in cfg:
             yield
             return

@@ -5,9 +5,8 @@ learned from images in memory, such as the embedded digits, a picture takes thei
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from copy import deepcopy
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mmcv
 import numpy as np
@@ -18,14 +17,16 @@ from mmengine.model import BaseModel
 from mmengine.structures import BaseDataElement
 from mmpretrain.apis import ImageClassificationInferencer
 from mmpretrain.visualization import UniversalVisualizer
-from torch import nn
 
-from vt.analysis.pictures import Pictures, Videos, read_picture
+from vt.engine.launch import is_segmentation
 from vt.engine.picture_hooks import as_strip, reads_bgr
+from vt.inference.inputs import Pictures, Videos, read_picture
 from vt.picture_bounds import drawn_size
 
-from .folders import building
-from .model_zoo import Source, enter_weights, find_weights, in_scope, model_config
+from .model_zoo import Source, resolve_model
+
+if TYPE_CHECKING:
+    from .segmentation import SegmentationInferencer
 
 Picture = str | PathLike | np.ndarray
 READABLE = 256  # pixels of the shorter side
@@ -35,10 +36,6 @@ class SampleInferencer:
     """What the inferencers share: samples of inputs, in batches, and an input as it is drawn upon."""
 
     make_samples: Callable[[Config], Callable[[Any], dict]] = Pictures
-
-    def _init_pipeline(self, cfg: Config) -> Callable[[Any], dict]:
-        with in_scope(cfg):
-            return self.make_samples(cfg)
 
     def preprocess(self, inputs: Iterable[Picture], batch_size: int = 1) -> Iterator[dict]:
         """Batches for the model.
@@ -70,13 +67,6 @@ def in_batches(samples: Iterable[dict], batch_size: int) -> Iterator[list[dict]]
         yield batch
 
 
-def given(model: Source | nn.Module, pretrained: str | PathLike | bool | None) -> tuple[Config, str | None]:
-    """The config of what an inferencer is given, and the checkpoint to load, None for a network that has its own."""
-    if isinstance(model, nn.Module):
-        return deepcopy(model.cfg), None
-    return model_config(model), find_weights(model, pretrained)
-
-
 class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
     """MMPretrain's inferencer of images: ``inferencer(picture)`` gives the class, its name and all scores.
 
@@ -97,14 +87,10 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
         device: str | torch.device | None = None,
         classes: list[str] | None = None,
     ) -> None:
-        cfg, checkpoint = given(model, pretrained)
-        with building(cfg):
-            super().__init__(cfg, pretrained=False, device=device)
-        if isinstance(model, nn.Module):
-            self.model = model.to(device) if device else model
-            self.model.eval()
-        else:
-            enter_weights(self.model, cfg, checkpoint)
+        self.model = resolve_model(model, pretrained, device)  # MMPretrain's own __init__ would build it once more
+        self.config = self.model.cfg
+        self.pipeline = self.make_samples(self.config)
+        self.visualizer = None
         self.classes = classes or self.model.dataset_meta.get('classes')
 
     def describe(self, prediction: BaseDataElement) -> dict[str, Any]:
@@ -144,3 +130,18 @@ class VideoInferencer(ClassificationInferencer):
         """
         if show or options.get('show_dir'):
             raise NotImplementedError('of videos use draw(pixels(video), prediction)')
+
+
+def inferencer_of(
+    model: Source | BaseModel,
+    pretrained: str | PathLike | bool | None = True,
+    device: str | torch.device | None = None,
+) -> 'ClassificationInferencer | SegmentationInferencer':
+    """The inferencer that a model needs; arguments as of :class:`ClassificationInferencer`."""
+    model = resolve_model(model, pretrained, device)
+    if is_segmentation(model.cfg):
+        from .segmentation import SegmentationInferencer  # it imports MMSegmentation
+
+        return SegmentationInferencer(model)
+    num_frames = (model.cfg.model.get('backbone') or {}).get('num_frames')
+    return (VideoInferencer if num_frames else ClassificationInferencer)(model)

@@ -13,16 +13,16 @@ import torch
 from mmengine.config import Config
 from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.model import BaseModel
-from mmengine.registry import DefaultScope
+from torch import nn
 
 from vt._libraries import import_library, importing
-from vt.analysis.attention.model_and_images import build_test_set
 from vt.checkpoints.loading import load_checkpoint, load_weights
-from vt.engine.checks.config_walk import check_config
-from vt.engine.checks.num_classes import heads
-from vt.engine.config_files import DISTRIBUTION, ROOT, read_config
+from vt.engine.checks.classes import heads
+from vt.engine.checks.config import check_config
+from vt.engine.config_files import DISTRIBUTION, ROOT, enter_options, read_config
 from vt.engine.launch import build_model
 from vt.errors import UserError
+from vt.inference.test_set import build_test_set
 from vt.untrusted_text import check_class_names
 
 from .folders import WEIGHTS, building, read_folder, require
@@ -85,13 +85,16 @@ def get_model(
     Raises:
         UserError: no such model or option; a checkpoint of another model, or none; no weights are published.
     """
-    cfg = model_config(name_or_config, **overrides)
-    checkpoint = find_weights(name_or_config, pretrained)
-    if checkpoint is not None:
-        load_checkpoint(checkpoint, map_location='meta')  # before the time that building takes
+    cfg = resolve_config(name_or_config)
+    cfg.merge_from_dict(dict(model=overrides))
+    check_config(Config(dict(model=cfg.model.to_dict(), default_scope=cfg.get('default_scope', 'mmpretrain'))))
+    checkpoint = resolve_weights(name_or_config, pretrained)
+    loaded = {} if checkpoint is None else load_checkpoint(checkpoint, map_location='cpu')  # before building takes time
     with building(cfg):
         model = build_model(cfg)
-    enter_weights(model, cfg, checkpoint)
+    if loaded:
+        load_weights(model, loaded, name=checkpoint)
+    model.cfg, model.dataset_meta = cfg, _dataset_meta(model, cfg, checkpoint, loaded)
     return model.to(device or 'cpu').eval()
 
 
@@ -102,19 +105,28 @@ def init_model(
     return get_model(config, checkpoint, device)
 
 
-def model_config(name_or_config: Source, **overrides: Any) -> Config:
-    """The config of a model with other options of it, checked; of a config that is given a copy."""
-    if isinstance(name_or_config, Config):
-        cfg = deepcopy(name_or_config)
-        import_library(cfg.get('default_scope', 'mmpretrain'))
-    elif str(name_or_config).endswith('.py'):
-        cfg = read_config(str(name_or_config), quietly=True)
-    elif is_folder(name_or_config):
-        cfg = read_folder(name_or_config)
-    else:
-        cfg = read_config(str(find_config(str(name_or_config))), quietly=True)
-    cfg.merge_from_dict(dict(model=overrides))
-    check_config(Config(dict(model=cfg.model.to_dict(), default_scope=cfg.get('default_scope', 'mmpretrain'))))
+def resolve_model(
+    model: Source | BaseModel, pretrained: str | PathLike | bool | None, device: str | torch.device | None
+) -> BaseModel:
+    """A network as it is given, for evaluation, or the one that :func:`get_model` builds."""
+    if not isinstance(model, nn.Module):
+        return get_model(model, pretrained, device)
+    return (model.to(device) if device else model).eval()
+
+
+def resolve_config(name_or_config: Source, options: dict[str, Any] | None = None, quietly: bool = True) -> Config:
+    """The config of a model's name, a config's path or a saved model's folder; of a config that is given a copy.
+
+    Args:
+        name_or_config: as of :func:`get_model`.
+        options, quietly: as of :func:`vt.engine.config_files.read_config`.
+    """
+    if not isinstance(name_or_config, Config) and not is_folder(name_or_config):
+        name = str(name_or_config)
+        return read_config(name if name.endswith('.py') else str(find_config(name)), options, quietly)
+    cfg = deepcopy(name_or_config) if isinstance(name_or_config, Config) else read_folder(name_or_config)
+    import_library(cfg.get('default_scope', 'mmpretrain'))
+    enter_options(cfg, options or {})
     return cfg
 
 
@@ -125,7 +137,7 @@ def is_folder(name_or_config: Source) -> bool:
     return str(name_or_config).lower() not in map(str.lower, _configs())
 
 
-def find_weights(name_or_config: Source, pretrained: str | PathLike | bool | None) -> str | None:
+def resolve_weights(name_or_config: Source, pretrained: str | PathLike | bool | None) -> str | None:
     """The checkpoint that ``pretrained`` stands for; None for none.
 
     Raises:
@@ -152,18 +164,11 @@ def _published() -> dict[str, str]:
     return {model['Name'].lower(): model['Weights'] for model in models if model.get('Weights')}
 
 
-def in_scope(cfg: Config) -> Any:
-    """A context in which types without a prefix are those of a config's library."""
-    return DefaultScope.overwrite_default_scope(cfg.get('default_scope', 'mmpretrain'))
-
-
-def enter_weights(model: BaseModel, cfg: Config, checkpoint: str | None) -> None:
-    """Load a checkpoint, if there is one, and leave the config and the data set's classes with the model."""
-    loaded = {} if checkpoint is None else load_checkpoint(checkpoint, map_location='cpu')
-    if loaded:
-        load_weights(model, loaded, name=checkpoint)
+def _dataset_meta(model: BaseModel, cfg: Config, checkpoint: str | None, loaded: dict) -> dict[str, Any]:
+    """Names and colours of a model's classes: of its test set, whose files needn't be here, or of its weights."""
+    has_test_set = cfg.get('test_dataloader') and 'saved_in' not in cfg
+    meta = dict(build_test_set(cfg, lazy_init=True).metainfo) if has_test_set else {}
     number = next((own for _, own in heads(model)), None)
-    meta = _describe_classes(cfg)
     if number not in (None, len(meta.get('classes') or ())):
         meta = {}  # the names are of the data set, the head has other classes
     own = (loaded.get('meta') or {}).get('dataset_meta') or {}
@@ -171,15 +176,7 @@ def enter_weights(model: BaseModel, cfg: Config, checkpoint: str | None) -> None
         if brought.get('classes'):
             check_class_names(brought['classes'], f'dataset_meta.classes of {source}', number)
         meta |= brought
-    model.cfg, model.dataset_meta = cfg, {key: meta[key] for key in ('classes', 'palette') if meta.get(key)}
-
-
-def _describe_classes(cfg: Config) -> dict:
-    """What a config's test set says of itself; its files needn't be here."""
-    if not cfg.get('test_dataloader') or 'saved_in' in cfg:
-        return {}
-    with in_scope(cfg):
-        return dict(build_test_set(cfg, lazy_init=True).metainfo)
+    return {key: meta[key] for key in ('classes', 'palette') if meta.get(key)}
 
 
 @functools.cache  # MMPretrain refuses to know a name twice

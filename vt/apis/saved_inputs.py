@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from mmengine.config import Config
 
-from vt.analysis.input_shape import input_shape
-from vt.engine.config_files import leaves
 from vt.errors import UserError
+from vt.inference.inputs import input_shape, pipeline_of
 from vt.untrusted_text import printable
 
 from .schema import LARGEST_SIDE, RESIZINGS
@@ -51,12 +50,9 @@ def describe_inputs(cfg: Config) -> dict[str, Any]:
     Raises:
         UserError: there is no test pipeline, or it has a step or an argument that a saved model can't hold.
     """
-    dataset = next(iter(leaves((cfg.get('test_dataloader') or {}).get('dataset'))), {})
-    if not dataset.get('pipeline'):
-        raise UserError('the config has no test_dataloader with a pipeline, which says how pictures become inputs')
     names = {kind.rpartition('.')[2]: name for name, (kind, _) in STEPS.items()}
     settings = {}
-    for step in _flat(dataset.pipeline):
+    for step in _flat(pipeline_of(cfg)):
         kind = str(step['type']).rpartition('.')[2]
         if kind in names and names[kind] not in settings:
             settings[names[kind]] = {key: value for key, value in step.items() if key not in ('type', *MACHINE)}

@@ -11,7 +11,7 @@ from typing import Any
 from mmengine.registry import MODELS as ROOT
 
 from vt._libraries import import_library
-from vt.engine.checks.config_walk import accepted_arguments
+from vt.engine.checks.config import accepted_arguments
 from vt.errors import UserError
 from vt.registry import import_every_part
 from vt.untrusted_text import printable

@@ -1,5 +1,7 @@
 """Maps of labels of pictures: MMSegmentation's inferencer for models of VT."""
 
+from collections.abc import Callable
+from copy import deepcopy
 from os import PathLike
 from typing import Any
 
@@ -12,14 +14,13 @@ from mmengine.structures import BaseDataElement, PixelData
 from mmseg.apis import MMSegInferencer
 from mmseg.structures import SegDataSample
 from mmseg.visualization import SegLocalVisualizer
-from torch import nn
 from torch.nn.functional import interpolate
 
+from vt.inference.test_set import in_scope
 from vt.picture_bounds import check_scores, drawn_size
 
-from .folders import building
-from .inferencers import SampleInferencer, given
-from .model_zoo import Source, enter_weights
+from .inferencers import SampleInferencer
+from .model_zoo import Source, resolve_model
 
 SEGMENTS = dict(type='SegLocalVisualizer', alpha=0.6)
 
@@ -40,21 +41,22 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
         classes: list[str] | None = None,
         show_progress: bool = False,
     ) -> None:
-        cfg, self.checkpoint = given(model, pretrained)
-        self.given = model if isinstance(model, nn.Module) else None
+        self.model = resolve_model(model, pretrained, device)
+        cfg = deepcopy(self.model.cfg)
         cfg.visualizer = SEGMENTS
-        with building(cfg):
-            super().__init__(cfg, device=str(device or 'cpu'), show_progress=show_progress)
-        if self.given is not None:
-            self.model = self.given.to(device) if device else self.given
+        with in_scope(cfg):
+            super().__init__(cfg, device='cpu', show_progress=show_progress)
         meta = self.model.dataset_meta
         meta['classes'] = classes or meta.get('classes') or [*map(str, range(self.model.decode_head.num_classes))]
         if len(meta.get('palette', ())) < len(meta['classes']):
             meta['palette'] = distinct_colours(len(meta['classes']))
         self.classes = meta['classes']
 
-    def _load_weights_to_model(self, model: nn.Module, checkpoint: dict | None, cfg: Config) -> None:
-        enter_weights(model, cfg, self.checkpoint)
+    def _init_model(self, cfg: Config, weights: str | None, device: str) -> BaseModel:
+        return self.model  # it is there
+
+    def _init_pipeline(self, cfg: Config) -> Callable[[Any], dict]:
+        return self.make_samples(cfg)
 
     def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
         """Predictions of a batch.

@@ -10,11 +10,9 @@ from mmengine.dataset import pseudo_collate
 from mmengine.model import BaseModel
 from torch import Tensor
 
-from vt.analysis.pictures import Pictures
 from vt.errors import UserError
+from vt.inference.inputs import Pictures
 from vt.models import record_attention
-
-from .model_zoo import in_scope
 
 
 @dataclass
@@ -47,8 +45,7 @@ def extract_tokens(model: BaseModel, images: Tensor | Sequence[str | PathLike | 
         UserError: a picture can't be read; no part of the model attends.
     """
     if not isinstance(images, Tensor):
-        with in_scope(model.cfg):
-            samples = [*map(Pictures(model.cfg), images)]
+        samples = [*map(Pictures(model.cfg), images)]
         images = model.data_preprocessor(pseudo_collate(samples), False)['inputs']
     training = model.training
     model.eval()

@@ -106,7 +106,7 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
 
 def load_config(args: argparse.Namespace) -> Config:
     """Read a config, enter ``--cfg-options`` and the common arguments, check it, and meet the other processes."""
-    from vt.engine.checks.config_walk import check_config  # it imports PyTorch, and --help needs none
+    from vt.engine.checks.config import check_config  # it imports PyTorch, and --help needs none
     from vt.engine.processes.distributed import join_processes
 
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))

@@ -17,30 +17,26 @@ from vt.analysis.attention.class_token_figure import (
     name_attention,
 )
 from vt.analysis.attention.locality import describe_locality, draw_locality, measure_locality
-from vt.analysis.attention.model_and_images import (
-    build_test_set,
-    describe_image,
-    prepare_model,
-    spread_evenly,
-    spread_over_classes,
-)
 from vt.analysis.attention.object_attention import describe_objects, draw_objects, measure_objects
 from vt.analysis.attention.reach import draw_reaches, measure_reaches
 from vt.analysis.attention.token_attention import measure_tokenizers, print_tokenizers
 from vt.analysis.attention.token_figure import draw_attention, look, name_tokenizer
 from vt.analysis.figures import save_figure
-from vt.analysis.pictures import Pictures, read_picture
 from vt.analysis.tables import print_table
+from vt.apis import get_model
 from vt.datasets import DigitScenes
 from vt.engine.config_files import read_config, require_file
-from vt.engine.launch import is_segmentation
+from vt.engine.launch import draw_weights, is_segmentation
 from vt.engine.picture_hooks import reads_bgr
 from vt.errors import UserError
+from vt.inference.inputs import Pictures, read_picture
+from vt.inference.test_set import build_test_set, describe_image, spread_evenly, spread_over_classes
 
 from .outputs import check_output, check_picture, write_measured
 
 MMPRETRAIN = 'mmpretrain::'
 DRAWN = 4  # images of a figure
+SEED = 0  # of weights that no checkpoint sets
 SIZE = 224  # of an image for which no config has another one
 
 
@@ -76,7 +72,7 @@ def report_objects(args: argparse.Namespace) -> None:
     names = args.parts or list(after)
     if unknown := set(names) - set(after):
         raise UserError(f'--parts {" ".join(sorted(unknown))}: the model has {", ".join(after)}')
-    before = measure_objects(prepare_model(_read(args), None), dataset, indices)
+    before = measure_objects(_build(_read(args), None), dataset, indices)
     print_table(describe_objects(before, after), title=f'{Path(args.config).stem}, {len(indices)} test images')
     if args.plot:
         save_figure(draw_objects(model, dataset, indices[:DRAWN], names), args.plot)
@@ -93,7 +89,7 @@ def report_reach(args: argparse.Namespace) -> None:
     reaches = []
     for path in args.configs:
         cfg = read_config(path, args.cfg_options)
-        model = prepare_model(cfg, None)
+        model = _build(cfg, None)
         size = cfg.model.backbone.get('image_size', SIZE)
         shown = mmcv.imresize(image, (size, size))
         inputs = model.data_preprocessor(dict(inputs=[torch.from_numpy(shown).movedim(-1, 0)]), False)['inputs']
@@ -110,7 +106,7 @@ def show_tokens(args: argparse.Namespace) -> None:
     work_dir = Path(cfg.get('work_dir') or Path('work_dirs', Path(args.config).stem))
     out = args.out or (work_dir if work_dir.is_dir() else Path()) / 'tokens.png'
     check_picture(out, args.config, args.checkpoint, *args.pictures)
-    model = prepare_model(cfg, args.checkpoint)
+    model = _build(cfg, args.checkpoint)
     if has_pooling_attention(model):
         find, look_at, draw = name_attention, look_over_time, draw_over_time
     else:
@@ -132,8 +128,17 @@ def _prepare(args: argparse.Namespace, out: str | None) -> tuple[nn.Module, Data
     """The model, the test set and indices of its images, once it is sure that what is measured can be written."""
     check_output(out, args.config, args.checkpoint)
     cfg = _read(args)
-    model, dataset = prepare_model(cfg, args.checkpoint), build_test_set(cfg)
+    model, dataset = _build(cfg, args.checkpoint), build_test_set(cfg)
     return model, dataset, spread_evenly(dataset, args.images)
+
+
+def _build(cfg: Config, checkpoint: str | None) -> nn.Module:
+    """The model of a config for evaluation, on the GPU where there is one; without a checkpoint always the same one."""
+    torch.manual_seed(SEED)
+    model = get_model(cfg, checkpoint)
+    if not checkpoint:
+        draw_weights(model)
+    return model.to('cuda' if torch.cuda.is_available() else 'cpu')
 
 
 def _read(args: argparse.Namespace) -> Config:

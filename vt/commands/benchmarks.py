@@ -14,7 +14,6 @@ import torch
 from rich.progress import track
 
 from vt.analysis.figures import save_figure
-from vt.analysis.run_record import describe_origin
 from vt.analysis.speed.comparison import Comparison
 from vt.analysis.speed.data_loading import (
     build_loader,
@@ -32,6 +31,7 @@ from vt.analysis.speed.subject import Subject
 from vt.analysis.speed.timing import median_of_rounds
 from vt.analysis.tables import insert, print_table, split, to_markdown
 from vt.engine.config_files import ROOT, read_config, require_file
+from vt.engine.run_record import describe_origin
 from vt.engine.speed_settings import keep_freed_memory, require_compiler, use_threads
 from vt.errors import UserError
 from vt.ops.token_products import choose_token_library

@@ -2,15 +2,21 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
 
 import joblib
+from rich.console import Console
 
-from vt.analysis.data_quality.dataset_report import print_report, read_data
-from vt.engine.checks.config_walk import check_config
+from vt.engine.checks.config import check_config
+from vt.engine.checks.data_report import read_data
+from vt.engine.checks.samples import Problem
 from vt.engine.config_files import read_config
 from vt.errors import UserError
+from vt.untrusted_text import printable
 
 from .outputs import check_output, write_json
+
+SHOWN = 50  # problems on the console; --out has all
 
 
 def check_dataset(args: argparse.Namespace) -> None:
@@ -30,3 +36,45 @@ def check_dataset(args: argparse.Namespace) -> None:
         write_json(report, args.out)
     if report['problems']:
         sys.exit(1)
+
+
+def print_report(report: dict) -> None:
+    """Print data sets, the first problems and how many there are of each kind."""
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    problems = report['problems']
+    for data_set in report['data_sets']:
+        console.print(printable('; '.join(_describe_data_set(**data_set))))
+    for problem in problems[:SHOWN]:
+        where = Problem(**{name: value for name, value in problem.items() if name != 'split'})
+        console.print(printable(f'{problem["split"]}: {where}'))
+    if len(problems) > SHOWN:
+        console.print(f'... and {len(problems) - SHOWN} more; --out FILE has them all')
+    counts = ', '.join(f'{number} {kind}' for kind, number in report['counts'].items())
+    console.print(f'{len(problems)} problems: {counts}' if counts else 'No problem found.')
+
+
+def _describe_data_set(
+    split: str,
+    type: str,
+    samples: int,
+    files: bool,
+    smallest: list,
+    largest: list,
+    modes: dict,
+    videos: dict | None,
+    classes: dict,
+) -> Iterator[str]:
+    yield f'{split}: {type}, {samples:,} samples'
+    if not files:
+        yield 'made in memory: no files to read'
+    if smallest:
+        small, large = ('x'.join(map(str, size)) for size in (smallest, largest))
+        yield f'{small} pixels' if small == large else f'{small} to {large} pixels'
+    yield from (f'{number:,} {mode}' for mode, number in modes.items())
+    if videos and videos['most_frames']:
+        yield f'{videos["fewest_frames"]} to {videos["most_frames"]} frames'
+        yield from (f'{number:,} at {fps} frames/s' for fps, number in videos['fps'].items())
+        yield f'{videos["shorter_than_span"]:,} shorter than a clip, which spans {videos["span"]}'
+    if classes:
+        fewest, most = min(classes, key=classes.__getitem__), max(classes, key=classes.__getitem__)
+        yield f'{len(classes)} classes, from {classes[fewest]:,} ({fewest}) to {classes[most]:,} ({most})'

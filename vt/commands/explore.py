@@ -8,11 +8,10 @@ from pathlib import Path
 
 from mmengine.config import Config
 
-from vt.apis.inferencer_choice import inferencer_of
-from vt.apis.inferencers import VideoInferencer
-from vt.apis.model_zoo import find_config
+from vt.apis.inferencers import VideoInferencer, inferencer_of
+from vt.apis.model_zoo import resolve_config
 from vt.checkpoints.files import write_atomically
-from vt.engine.config_files import read_config, require_file
+from vt.engine.config_files import require_file
 from vt.engine.errors import describe
 from vt.errors import UserError
 from vt.explorer.looking import Picture, open_picture, pick_from_test_set
@@ -35,7 +34,7 @@ def explore(args: argparse.Namespace) -> None:
     pictures = [open_picture(path) for path in args.pictures]
     models: Models = {}
     for config, checkpoint in chosen:
-        cfg = _read(config, args.cfg_options)
+        cfg = resolve_config(config, args.cfg_options, quietly=False)
         require_file(checkpoint, 'checkpoint')
         inferencer = inferencer_of(cfg, checkpoint, args.device)
         if isinstance(inferencer, VideoInferencer):
@@ -48,10 +47,6 @@ def explore(args: argparse.Namespace) -> None:
         print(f'written to {args.html}')
     else:
         serve(models, pictures + _from_test_set(first.model.cfg, args.images), args.port)
-
-
-def _read(config: str, options: dict | None) -> Config:
-    return read_config(config if config.endswith('.py') else str(find_config(config)), options)
 
 
 def _from_test_set(cfg: Config, number: int) -> list[Picture]:

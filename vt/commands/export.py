@@ -10,17 +10,18 @@ from mmengine.dataset import pseudo_collate
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from vt.analysis.attention.model_and_images import build_test_set, spread_evenly
-from vt.analysis.pictures import Pictures, Videos
-from vt.analysis.speed.timing import describe_device, time_interleaved
+from vt.analysis.speed.timing import time_interleaved
 from vt.analysis.tables import print_table
 from vt.apis.exporting import SUFFIXES, Network, encode, export_program, largest_difference
-from vt.apis.model_zoo import find_config, get_model, in_scope
+from vt.apis.model_zoo import get_model, resolve_config
 from vt.checkpoints.files import write_atomically
-from vt.engine.config_files import read_config, require_file
+from vt.engine.config_files import require_file
 from vt.engine.picture_hooks import reads_bgr
+from vt.engine.run_record import describe_device
 from vt.engine.speed_settings import require_compiler, use_threads
 from vt.errors import UserError
+from vt.inference.inputs import Pictures, Videos
+from vt.inference.test_set import build_test_set, spread_evenly
 
 from .outputs import check_output, write_json, write_measured
 
@@ -39,8 +40,7 @@ def export(args: argparse.Namespace) -> None:
     if 'aot' in args.formats:
         require_compiler()
     use_threads()
-    path = args.config if args.config.endswith('.py') else str(find_config(args.config))
-    cfg = read_config(path, args.cfg_options)
+    cfg, name = resolve_config(args.config, args.cfg_options, quietly=False), Path(args.config).stem
     require_file(args.checkpoint, 'checkpoint')
     model = get_model(cfg, args.checkpoint)
     network, images = Network(model), read_inputs(model, args.inputs)
@@ -51,10 +51,10 @@ def export(args: argparse.Namespace) -> None:
     cases = [images[:batch] for batch in BATCHES] + (others if program.open_size else [])
     runs, rows, refused = {}, [], []
     for kind in args.formats:
-        file = args.out_dir / f'{Path(path).stem}{SUFFIXES[kind]}'
+        file = args.out_dir / f'{name}{SUFFIXES[kind]}'
         content, run = encode(kind, network, program, images[:2])
         differences = {describe_size(case): largest_difference(run, network, case) for case in cases}
-        worst = max(differences, key=differences.get)
+        worst = max(differences, key=differences.__getitem__)
         rows.append(dict(format=kind, file=file.name, difference=differences[worst], at=worst))
         if differences[worst] <= args.tolerance:
             runs[kind] = run
@@ -62,10 +62,10 @@ def export(args: argparse.Namespace) -> None:
         else:
             refused.append(f'{kind} by {differences[worst]:.2g} at {worst}')
     if runs:
-        write_json(describe_inputs(model, images, program.open_size), args.out_dir / f'{Path(path).stem}.json')
+        write_json(describe_inputs(model, images, program.open_size), args.out_dir / f'{name}.json')
     if args.benchmark:
         enter_times(rows, runs, network, images[: args.benchmark_batch])
-    print_table([describe_row(row) for row in rows], title=f'{Path(path).stem}, compared with the model itself')
+    print_table([describe_row(row) for row in rows], title=f'{name}, compared with the model itself')
     sizes = dict(size=describe_size(images[:1]), open_size=program.open_size, reason=program.reason)
     write_measured(args.out, config=args.config, **sizes, batch=args.benchmark_batch, results=rows)
     if refused:
@@ -80,13 +80,12 @@ def read_inputs(model: Any, files: list[Path]) -> Tensor:
         UserError: a file can't be read.
         OSError: no files are given, and the test set is not here.
     """
-    with in_scope(model.cfg):
-        if files:
-            reader = Videos if getattr(model.backbone, 'num_frames', None) else Pictures
-            samples = [*map(reader(model.cfg), files)]
-        else:
-            dataset = build_test_set(model.cfg)
-            samples = [dataset[index] for index in spread_evenly(dataset, max(BATCHES))]
+    if files:
+        reader = Videos if getattr(model.backbone, 'num_frames', None) else Pictures
+        samples = [*map(reader(model.cfg), files)]
+    else:
+        dataset = build_test_set(model.cfg)
+        samples = [dataset[index] for index in spread_evenly(dataset, max(BATCHES))]
     inputs = [model.data_preprocessor(pseudo_collate([sample]), False)['inputs'] for sample in samples]
     inputs = [one.flatten(0, 1)[:1] if one.ndim == 6 else one for one in inputs]  # the first view of a video
     inputs = torch.cat([one for one in inputs if one.shape == inputs[0].shape])

@@ -8,7 +8,7 @@ from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS
 
 from vt.checkpoints.files import write_atomically
-from vt.engine.checks.config_walk import check_config
+from vt.engine.checks.config import check_config
 from vt.engine.config_files import read_config
 from vt.engine.launch import build_model
 from vt.errors import UserError

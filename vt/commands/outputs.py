@@ -7,8 +7,8 @@ from typing import Any
 import mmengine
 import torch
 
-from vt.analysis.run_record import describe_origin
 from vt.checkpoints.files import write_atomically
+from vt.engine.run_record import describe_origin
 from vt.errors import MissingFileError, UserError
 
 

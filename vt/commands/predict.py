@@ -13,7 +13,6 @@ import cv2
 import mmcv
 import numpy as np
 import torch
-from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.structures import BaseDataElement
 from rich.color import Color
@@ -23,11 +22,10 @@ from rich.style import Style
 from rich.text import Text
 
 from vt.analysis.tables import print_table
-from vt.apis.inferencer_choice import inferencer_of
-from vt.apis.inferencers import VideoInferencer, in_batches
-from vt.apis.model_zoo import find_config, find_weights, is_folder, model_config
+from vt.apis.inferencers import VideoInferencer, in_batches, inferencer_of
+from vt.apis.model_zoo import resolve_config, resolve_weights
 from vt.checkpoints.files import write_atomically
-from vt.engine.config_files import enter_options, read_config, require_file
+from vt.engine.config_files import require_file
 from vt.engine.errors import describe, in_one_line
 from vt.engine.launch import is_segmentation
 from vt.engine.output_places import distinct_places
@@ -54,8 +52,8 @@ def predict(args: argparse.Namespace) -> None:
         raise UserError(f'--out {args.out}: results are written as .json or .csv')
     if args.batch_size < 1 or args.top_k < 1:
         raise UserError(f'--batch-size {args.batch_size} and --top-k {args.top_k} must be at least 1')
-    cfg = read_model(args.config, args.cfg_options)
-    checkpoint = find_weights(args.config, args.checkpoint)
+    cfg = resolve_config(args.config, args.cfg_options, quietly=False)
+    checkpoint = resolve_weights(args.config, args.checkpoint)
     require_file(checkpoint, 'checkpoint')
     device = args.device or ('cuda' if torch.cuda.is_available() else 'cpu')
     inferencer = inferencer_of(cfg, checkpoint, device)
@@ -85,16 +83,6 @@ def predict(args: argparse.Namespace) -> None:
         for written in filter(None, (args.out, args.out_dir)):
             print(f'written to {written}')
     report_skipped(skipped, len(files))
-
-
-def read_model(name_or_config: str, options: dict[str, Any] | None) -> Config:
-    """The config that is named: by its path, a model's name, or the folder of a saved model."""
-    if not is_folder(name_or_config):
-        path = name_or_config if name_or_config.endswith('.py') else str(find_config(name_or_config))
-        return read_config(path, options)
-    cfg = model_config(name_or_config)
-    enter_options(cfg, options or {})
-    return cfg
 
 
 def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path]:

@@ -11,11 +11,11 @@ from vt.analysis.ablation.run_scores import arrange, gather, read_records, read_
 from vt.analysis.attention import attention_page
 from vt.analysis.complexity.complexity_tables import all_tables
 from vt.analysis.figures import save_figure
-from vt.analysis.run_record import describe_run, read_each
 from vt.analysis.speed import performance_page
 from vt.analysis.tables import insert, print_table, to_markdown, write_csv
 from vt.checkpoints.files import write_atomically
 from vt.engine.config_files import ROOT, announce
+from vt.engine.run_record import describe_run, read_each
 from vt.errors import UserError
 
 from .outputs import write_json, write_measured

@@ -3,12 +3,11 @@
 import argparse
 
 from matplotlib.figure import Figure
-from mmengine.registry import init_default_scope
 
-from vt.analysis.attention.model_and_images import build_test_set, name_class, spread_over_classes
 from vt.analysis.figures import save_figure
 from vt.engine.config_files import read_config
 from vt.engine.picture_hooks import as_strip, reads_bgr
+from vt.inference.test_set import build_test_set, name_class, spread_over_classes
 
 from .outputs import check_picture
 
@@ -21,7 +20,6 @@ def show_samples(args: argparse.Namespace) -> None:
     panels = figure.subplots(*size, squeeze=False)
     for path, row in zip(args.configs, panels):
         cfg = read_config(path)
-        init_default_scope(cfg.default_scope)
         dataset, is_bgr = build_test_set(cfg), reads_bgr(cfg)
         for axes, index in zip(row, spread_over_classes(dataset, args.images)):
             sample = dataset[index]

@@ -9,7 +9,7 @@ import joblib
 import torch
 from rich.console import Console
 
-from vt.engine.checks.config_walk import check_config
+from vt.engine.checks.config import check_config
 from vt.engine.config_files import digest_config, read_config
 from vt.engine.sweeps import Executor, SweepRun, enter_sweep, make_executor, plan, settle, train_as_array, train_here
 from vt.errors import UserError

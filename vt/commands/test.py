@@ -13,10 +13,10 @@ from mmengine.dist import is_main_process
 from mmengine.evaluator import DumpResults
 from torch.utils.data import Dataset
 
-from vt.analysis.data_quality.data_check import check_data
 from vt.analysis.speed.inference_cost import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
 from vt.checkpoints.files import replacing, write_atomically
+from vt.engine.checks.data import check_data
 from vt.engine.config_files import leaves, require_file
 from vt.engine.errors import files_of
 from vt.engine.launch import build_runner, is_segmentation

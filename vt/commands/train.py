@@ -5,13 +5,13 @@ import argparse
 from mmengine.config import Config
 from mmengine.dist import is_main_process
 
-from vt.analysis.data_quality.data_check import check_data
-from vt.analysis.run_record import record_training
+from vt.engine.checks.data import check_data
 from vt.engine.config_files import digest_config
 from vt.engine.interruption.resume import ResumeHook, enter_resume
 from vt.engine.interruption.run_identity import Run
 from vt.engine.launch import build_runner
 from vt.engine.mixed_precision import choose_dtype
+from vt.engine.run_record import record_training
 from vt.errors import UserError
 
 from .arguments import load_config

@@ -32,17 +32,4 @@ if TYPE_CHECKING:
     from .sort_of_clevr import SortOfCLEVR
     from .twin_digits import TwinDigits
 else:
-    __getattr__, __dir__ = import_on_demand(
-        __name__,
-        PSVRT='vt.datasets.same_different:PSVRT',
-        SVRT='vt.datasets.same_different:SVRT',
-        Digits='vt.datasets.digits:Digits',
-        HuggingFaceDataset='vt.datasets.hugging_face:HuggingFaceDataset',
-        MovingDigits='vt.datasets.moving_digits:MovingDigits',
-        Pathfinder='vt.datasets.pathfinder:Pathfinder',
-        SortOfCLEVR='vt.datasets.sort_of_clevr:SortOfCLEVR',
-        TwinDigits='vt.datasets.twin_digits:TwinDigits',
-        HuggingFaceSegDataset='vt.datasets.hugging_face_masks:HuggingFaceSegDataset',
-        DigitScenes='vt.datasets.digit_scenes:DigitScenes',
-        RelationalDigitScenes='vt.datasets.digit_scenes:RelationalDigitScenes',
-    )
+    __getattr__, __dir__ = import_on_demand(__name__, __file__)

@@ -12,9 +12,8 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch import Tensor, nn
 
+from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
-
-from .model_parts import unwrap
 
 MOST_SHAPES = 4  # of the images of a test; its last batch has one of its own
 WARM_UP = 3  # calls before the capture, in which libraries choose their kernels

@@ -1,9 +1,11 @@
 """Build a runner from a config, on GPUs or on a CPU."""
 
+import logging
 import os
 
 from mmengine.config import Config
 from mmengine.dist import get_world_size
+from mmengine.logging import MMLogger
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, RUNNERS, init_default_scope
 from mmengine.runner import Runner
@@ -51,6 +53,17 @@ def build_model(cfg: Config) -> nn.Module:
     if 'data_preprocessor' in cfg:
         cfg.model.setdefault('data_preprocessor', cfg.data_preprocessor)  # as mmengine's runner does
     return revert_sync_batchnorm(MODELS.build(cfg.model))
+
+
+def draw_weights(model: nn.Module) -> None:
+    """Draw a model's weights as its config says, without MMEngine's line for each tensor."""
+    logger = MMLogger.get_current_instance()
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        model.init_weights()
+    finally:
+        logger.setLevel(level)
 
 
 def is_segmentation(cfg: Config) -> bool:

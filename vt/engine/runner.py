@@ -26,9 +26,8 @@ from vt.registry import HOOKS, RUNNERS
 from .cuda_graphs import CudaGraphsHook, require_graphs
 from .folding import FoldNormsHook
 from .mixed_precision import describe_risk, evaluation_dtype, training_dtype
-from .model_parts import compile_parts
 from .schedules import count_accumulation
-from .speed_settings import SpeedSettings, copy_without_waiting, require_compiler, to_channels_last
+from .speed_settings import SpeedSettings, compile_parts, copy_without_waiting, require_compiler, to_channels_last
 
 
 def _weights_only(name: str) -> Callable:

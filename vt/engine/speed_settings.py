@@ -17,6 +17,7 @@ from mmengine.model import BaseDataPreprocessor
 from mmengine.structures import BaseDataElement
 from torch import nn
 
+from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
 
 # Parameters of glibc's mallopt, from malloc.h.
@@ -48,8 +49,8 @@ class SpeedSettings:
             :func:`vt.models.token_side.compile_token_side`; what it gains on a GPU is not measured yet.
         compile_pixels: where pixels meet a few tokens, take loops of the compiler, see :mod:`vt.ops.compiled`; on a
             CPU, with a C++ compiler.
-        compile: compile backbone and neck, in training and in tests, see :func:`vt.engine.model_parts.compile_parts`; a
-            dict has options of ``torch.compile``. mmengine's own key ``compile`` compiles the training step as a whole.
+        compile: compile backbone and neck, in training and in tests, see :func:`compile_parts`; a dict has options of
+            ``torch.compile``. mmengine's own key ``compile`` compiles the training step as a whole.
         cuda_graphs: in tests on a GPU, replay backbone and neck as CUDA graphs, see
             :class:`vt.engine.cuda_graphs.GraphedFeatures`; for test images of one size. What it gains is not measured
             yet.
@@ -92,6 +93,27 @@ def require_compiler() -> None:
             f'compile needs a C++ compiler on a CPU, and there is no {compiler}: install it, name another one in the '
             'environment variable CXX, or leave --compile out'
         )
+
+
+def compile_parts(model: nn.Module, options: dict[str, Any] | None = None) -> None:
+    """Compile a model's backbone and neck in place, each at its next call; names and weights stay as they are.
+
+    The rest of a step, such as the loss, the optimizer and what is written to the log, breaks graphs and stays eager.
+    A neck without parameters, such as an average over pixels, does too. A copy of the model is not compiled.
+
+    Args:
+        model: may be wrapped.
+        options: of :func:`torch.compile`.
+
+    Raises:
+        UserError: the model has no backbone.
+    """
+    model = unwrap(model)
+    if not isinstance(getattr(model, 'backbone', None), nn.Module):
+        raise UserError(f'speed.compile is for a backbone and a neck, {type(model).__name__} has none: leave it out')
+    for part in (model.backbone, getattr(model, 'neck', None)):
+        if part is not None and any(True for _ in part.parameters()):
+            part.compile(**options or {})
 
 
 def to_channels_last(model: nn.Module) -> None:

@@ -15,15 +15,13 @@ from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 
-from vt.analysis.attention.model_and_images import build_test_set, spread_over_classes
 from vt.analysis.attention.token_attention import measure_records, tokenizers_by_owner
-from vt.analysis.attention.token_figure import seen_by
-from vt.analysis.pictures import read_picture
 from vt.apis import ClassificationInferencer, SegmentationInferencer
-from vt.apis.model_zoo import in_scope
 from vt.engine.launch import is_segmentation
 from vt.engine.picture_hooks import reads_bgr
 from vt.errors import MissingFileError, UserError
+from vt.inference.inputs import read_picture, seen_by
+from vt.inference.test_set import build_test_set, spread_over_classes
 from vt.models import Record, record_attention
 from vt.picture_bounds import check_picture_size
 
@@ -167,9 +165,8 @@ def pick_from_test_set(cfg: Config, number: int) -> list[Picture]:
     Raises:
         UserError: there is no test set, or its pictures are not here.
     """
-    with in_scope(cfg):
-        dataset = build_test_set(cfg)
-        samples = [dataset[index] for index in spread_over_classes(dataset, number)]
+    dataset = build_test_set(cfg)
+    samples = [dataset[index] for index in spread_over_classes(dataset, number)]
     pictures = []
     for index, sample in enumerate(samples, 1):
         image, annotation = sample['inputs'], sample['data_samples']

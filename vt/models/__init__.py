@@ -152,4 +152,4 @@ __all__ = [
 if TYPE_CHECKING:
     from .necks.vt_fpn import VTFPN
 else:
-    __getattr__, __dir__ = import_on_demand(__name__, VTFPN='vt.models.necks.vt_fpn:VTFPN')  # it imports MMSegmentation
+    __getattr__, __dir__ = import_on_demand(__name__, __file__)  # it imports MMSegmentation

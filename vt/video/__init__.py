@@ -18,14 +18,4 @@ if TYPE_CHECKING:
     from .frames import PackClips, SameForAllFrames, ThreeCrops
     from .views import ClipPreprocessor, VideoClassifier
 else:
-    __getattr__, __dir__ = import_on_demand(
-        __name__,
-        ClipPreprocessor='vt.video.views:ClipPreprocessor',
-        LoadClips='vt.video.clips:LoadClips',
-        PackClips='vt.video.frames:PackClips',
-        SameForAllFrames='vt.video.frames:SameForAllFrames',
-        ThreeCrops='vt.video.frames:ThreeCrops',
-        VideoClassifier='vt.video.views:VideoClassifier',
-        VideoDataset='vt.video.dataset:VideoDataset',
-        open_video='vt.video.decoders:open_video',
-    )
+    __getattr__, __dir__ = import_on_demand(__name__, __file__)

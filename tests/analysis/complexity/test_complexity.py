@@ -11,8 +11,8 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from vt.analysis.complexity import complexity_tables as tables
 from vt.analysis.complexity.complexity_tables import count_config
-from vt.analysis.complexity.counting import count_by_module, count_complexity, neck_inputs
 from vt.analysis.paper import ABLATIONS, DETECTRON2_CLASSES, SEGMENTATION, load_tables
+from vt.engine.counting import count_by_module, count_complexity, neck_inputs
 from vt.engine.launch import build_model
 from vt.models import TokenTransformer
 from vt.models.token_side import lay_out_for_onednn

@@ -7,13 +7,13 @@ import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from vt.analysis.complexity.counting import count_complexity
 from vt.analysis.speed.ceilings import CeilingMeter, Ceilings
 from vt.analysis.speed.measurement import Setting
 from vt.analysis.speed.roofline import Operator, bound_seconds, matrix_operators
 from vt.analysis.speed.subject import Subject
 from vt.analysis.speed.timing import time_interleaved
 from vt.analysis.speed.workload import Workload
+from vt.engine.counting import count_complexity
 
 CONFIGS = Path(__file__).parents[3] / 'configs'
 CEILINGS = Ceilings(matmul=1e9, convolution1x1=1e9, convolution3x3=2e9, copy=1e8)

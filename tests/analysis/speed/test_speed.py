@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import torch
 
-from vt.analysis.speed.timing import describe_device, time_interleaved
+from vt.analysis.speed.timing import time_interleaved
+from vt.engine.run_record import describe_device
 
 CPU = torch.device('cpu')
 

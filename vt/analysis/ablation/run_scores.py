@@ -15,8 +15,8 @@ from scipy.stats import t as student_t
 from scipy.stats import ttest_ind
 
 from vt.analysis.paper import ABLATIONS
-from vt.analysis.run_record import check_record, pick_score
 from vt.checkpoints.files import read_json
+from vt.engine.run_record import check_record, pick_score
 from vt.errors import UserError
 
 VARIANTS = {name for table in ABLATIONS.values() for name in table.variants.values() if name}

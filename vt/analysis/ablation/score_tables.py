@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from vt.analysis.run_record import check_record
 from vt.analysis.tables import insert, to_markdown
 from vt.checkpoints.files import read_json, write_atomically
+from vt.engine.run_record import check_record
 from vt.errors import UserError
 
 from .run_scores import Scores, compare, read_records, summarize

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vt.analysis.run_record import check_record, pick_score
+from vt.engine.run_record import check_record, pick_score
 from vt.errors import MissingFileError
 
 from . import score_tables

@@ -15,8 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.data import Dataset
 
 from vt.errors import UserError
-
-from .model_and_images import preprocessed
+from vt.inference.test_set import preprocessed
 
 
 class RecordScaledDotProduct(TorchFunctionMode):

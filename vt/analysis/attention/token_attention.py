@@ -13,9 +13,9 @@ from torch.utils.data import Dataset
 
 from vt.analysis.tables import print_table
 from vt.errors import UserError
+from vt.inference.test_set import preprocessed
 from vt.models import AttentionTokenizer, Record, record_attention
 
-from .model_and_images import preprocessed
 from .token_measures import measure_tokens
 
 

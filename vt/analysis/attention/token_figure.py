@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from matplotlib import colormaps
 from matplotlib.figure import Figure
-from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
-from torch.nn.functional import interpolate, pad
+from torch.nn.functional import interpolate
 
 from vt.errors import UserError
+from vt.inference.inputs import seen_by
 from vt.models import AttentionTokenizer, record_attention
 
 CELL = 1.25  # inches
@@ -48,15 +48,6 @@ def look(model: nn.Module, tokenizer: str, sample: dict, is_bgr: bool) -> tuple[
     with record_attention(model) as records:
         model(inputs, mode='tensor')
     return image, records[tokenizer].attention[0].cpu()
-
-
-def seen_by(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
-    """A sample's padded image, RGB in 0 to 1, ``(3, height, width)``, and what the network gets, ``(1, 3, ...)``."""
-    batch = pseudo_collate([sample])
-    image = batch['inputs'][0].float() / 255  # 3, height, width
-    inputs = model.data_preprocessor(batch, False)['inputs']
-    bottom, right = inputs.shape[-2] - image.shape[-2], inputs.shape[-1] - image.shape[-1]
-    return pad(image.flip(0) if is_bgr else image, (0, right, 0, bottom)), inputs
 
 
 def draw_attention(images: Sequence[Tensor], attention: Sequence[Tensor], titles: Sequence[str]) -> Figure:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-IGNORED_LABEL = 255  # pixels that nobody labelled
+from vt.inference.test_set import IGNORED_LABEL
 
 
 def attention_entropy(attention: Tensor) -> Tensor:

@@ -10,9 +10,8 @@ from mmengine.config import Config
 from torch import nn
 
 from vt.analysis.paper import ABLATIONS, DETECTRON2_CLASSES, SEGMENTATION, load_tables
+from vt.engine.counting import Complexity, count_by_module, count_complexity, has_neck, neck_inputs
 from vt.engine.launch import build_model
-
-from .counting import Complexity, count_by_module, count_complexity, has_neck, neck_inputs
 
 IMAGE_SIZE = (224, 224)
 RECIPE = '8xb32-90e_in1k'

@@ -25,10 +25,10 @@ import torch
 from torch import Tensor, nn
 
 from vt import ops
-from vt.analysis.run_record import describe_origin
 from vt.checkpoints.files import read_json, write_atomically
 from vt.engine.config_files import PACKAGE, ROOT
 from vt.engine.errors import in_one_line
+from vt.engine.run_record import describe_origin
 
 from .ceilings import CeilingMeter
 from .gpu_timing import capture, list_kernels, time_cold, time_launch, time_row

@@ -6,8 +6,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from vt.analysis.run_record import pick_score
 from vt.checkpoints.files import read_json
+from vt.engine.run_record import pick_score
 
 from .ceilings import TITLES
 from .performance import Rows, milliseconds, short_name

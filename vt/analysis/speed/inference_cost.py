@@ -9,12 +9,13 @@ import torch
 from mmengine.runner import Runner
 from torch import nn
 
-from vt.analysis.complexity.counting import count_complexity, has_neck, neck_inputs, one_input
+from vt.checkpoints.weights import unwrap
+from vt.engine.counting import count_complexity, has_neck, neck_inputs, one_input
 from vt.engine.cuda_graphs import capture
-from vt.engine.model_parts import unwrap
+from vt.engine.run_record import describe_device
 from vt.engine.runner import VTRunner
 
-from .timing import Step, describe_device, peak_memory, time_alone
+from .timing import Step, peak_memory, time_alone
 
 
 @dataclass

@@ -6,8 +6,6 @@ to none; medians and ratios are reported.
 
 import gc
 import math
-import platform
-import re
 import resource
 import statistics
 import time
@@ -24,21 +22,6 @@ from vt.models.token_side import token_side
 Step = Callable[[], object]
 SHORTEST_RUN = 0.01  # seconds on a GPU
 STATUS, MARKS = Path('/proc/self/status'), Path('/proc/self/clear_refs')
-
-
-def describe_device(device: torch.device) -> str:
-    """The device's name: a GPU's, or the processor's with the number of threads in use.
-
-    Virtual machines shorten a processor's name; its family and model tell the generation.
-    """
-    if device.type == 'cuda':
-        return torch.cuda.get_device_name(device)
-    text = Path('/proc/cpuinfo').read_text() if Path('/proc/cpuinfo').exists() else ''
-    facts = dict(re.findall(r'^(model name|cpu family|model)\s*: (.+)$', text, re.MULTILINE))
-    name = facts.get('model name') or platform.processor() or 'CPU'
-    if {'cpu family', 'model'} <= facts.keys():
-        name += f' (family {facts["cpu family"]}, model {facts["model"]})'
-    return f'{name}, {torch.get_num_threads()} threads'
 
 
 def time_interleaved(

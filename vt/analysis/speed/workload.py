@@ -14,7 +14,7 @@ from mmpretrain.structures import DataSample
 from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
-from vt.analysis.complexity.counting import Complexity, count_complexity, has_neck
+from vt.engine.counting import Complexity, count_complexity, has_neck
 from vt.errors import UserError
 from vt.models.token_side import compile_token_side
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import torch
 from mmengine.dist import all_gather_object, all_reduce
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner, find_latest_checkpoint
 from torch import nn
 
+from vt.checkpoints.weights import unwrap
 from vt.engine.processes.distributed import Agreement
 from vt.errors import UserError
 from vt.registry import HOOKS
@@ -127,8 +127,7 @@ def why_not_save(runner: Runner) -> str | None:
         hook.settle(runner)
         if hook.in_row:
             return 'the loss is not finite'
-    model = runner.model.module if is_model_wrapper(runner.model) else runner.model
-    name = find_non_finite(model)
+    name = find_non_finite(unwrap(runner.model))
     bad = torch.tensor(int(name is not None))
     all_reduce(bad, 'max')
     return f'the weight {name or "of another process"} is not finite' if bad else None

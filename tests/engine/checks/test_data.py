@@ -8,8 +8,7 @@ import pytest
 from mmengine.config import Config
 from PIL import Image
 
-from vt.analysis.data_quality import data_check
-from vt.analysis.data_quality.data_check import check_data
+from vt.engine.checks.data import check_data
 
 CONFIGS = Path(__file__).parents[3] / 'configs'
 # Config, then an image of its train split and the image's mask.
@@ -137,7 +136,7 @@ def test_labels_that_test_time_augmentation_loads(data):
 def test_the_check_is_bounded(data, monkeypatch):
     """Before a run only so many samples of a split are read, the first and the last among them."""
     root, cfg = data
-    monkeypatch.setattr(data_check, 'MOST_SAMPLES', 2)
+    monkeypatch.setattr('vt.engine.checks.data.MOST_SAMPLES', 2)
     write(root / 'masks/b.png', np.full((40, 50), 7, np.uint8))
     check_data(cfg, ('train',))
     write(root / 'masks/c.png', np.full((40, 50), 7, np.uint8))

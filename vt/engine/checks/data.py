@@ -15,14 +15,13 @@ from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS, TRANSFORMS
 
 from vt.datasets.rows import RowsDataset
-from vt.engine.checks.config_walk import accepted_arguments
 from vt.engine.config_files import leaves
 from vt.errors import UserError
 from vt.untrusted_text import check_class_names
 
 from .annotations import find_annotation_problems
-from .samples import Problem, Sample, SampleCheck
-from .videos import VideoCheck
+from .config import accepted_arguments
+from .samples import Problem, Sample, SampleCheck, VideoCheck
 
 MOST_SAMPLES = 256  # of a split that are read before a run
 

@@ -10,7 +10,7 @@ from mmengine.hooks import CheckpointHook, LoggerHook
 from tool_runner import ROOT
 
 from vt._libraries import import_library
-from vt.engine.checks.config_walk import check_config
+from vt.engine.checks.config import check_config
 from vt.engine.config_files import read_config
 from vt.errors import UserError
 

@@ -6,7 +6,7 @@ from mmengine.registry import init_default_scope
 from mmpretrain.registry import MODELS
 from torch import nn
 
-from vt.engine.checks.num_classes import check_num_classes
+from vt.engine.checks.classes import check_num_classes
 from vt.errors import UserError
 
 

@@ -17,8 +17,9 @@ from torch import nn
 from torch._dynamo import register_backend  # documented there, and nowhere else
 from torch.nn.modules.batchnorm import _NormBase
 
-from vt.engine.model_parts import compile_parts, unwrap
+from vt.checkpoints.weights import unwrap
 from vt.engine.runner import VTRunner
+from vt.engine.speed_settings import compile_parts
 from vt.errors import UserError
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'

@@ -2,6 +2,7 @@
 
 import hashlib
 import platform
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -12,19 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mmengine.model import is_model_wrapper
 from mmengine.runner import IterBasedTrainLoop, Runner
 from torch import nn
 from torch.distributed.fsdp import FullyShardedDataParallel
 
 from vt.checkpoints.files import read_json
-from vt.engine.errors import describe
-from vt.engine.launch import build_model
+from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-from .complexity.counting import count_complexity, one_input
-from .speed.timing import describe_device
+from .counting import count_complexity, one_input
+from .errors import describe
+from .launch import build_model
 
 # Distributions whose versions decide a result; the onedl-* ones continue OpenMMLab's under the same import names.
 PACKAGES = ('torch', 'torchvision', 'numpy', 'mmengine', 'mmcv', 'mmpretrain', 'mmsegmentation')
@@ -94,6 +94,21 @@ def describe_origin(device: torch.device | str = 'cpu') -> dict[str, Any]:
     return dict(command=command, device=describe_device(torch.device(device)), versions=_versions())
 
 
+def describe_device(device: torch.device) -> str:
+    """The device's name: a GPU's, or the processor's with the number of threads in use.
+
+    Virtual machines shorten a processor's name; its family and model tell the generation.
+    """
+    if device.type == 'cuda':
+        return torch.cuda.get_device_name(device)
+    text = Path('/proc/cpuinfo').read_text() if Path('/proc/cpuinfo').exists() else ''
+    facts = dict(re.findall(r'^(model name|cpu family|model)\s*: (.+)$', text, re.MULTILINE))
+    name = facts.get('model name') or platform.processor() or 'CPU'
+    if {'cpu family', 'model'} <= facts.keys():
+        name += f' (family {facts["cpu family"]}, model {facts["model"]})'
+    return f'{name}, {torch.get_num_threads()} threads'
+
+
 def _versions() -> dict[str, str]:
     found = dict(python=platform.python_version())
     for name in [name for package in PACKAGES for name in (package, f'onedl-{package}')]:
@@ -107,11 +122,9 @@ def _record_validation(runner: Runner) -> dict[str, Any]:
     metrics = {name[4:]: float(log.current()) for name, log in scalars.items() if name.startswith('val/')}
     metrics = {name: value for name, value in metrics.items() if name not in ('time', 'data_time')}
     image = one_input(runner.val_dataloader.dataset)
-    model = runner.model
-    if isinstance(model, FullyShardedDataParallel):
+    model = unwrap(runner.model)
+    if isinstance(runner.model, FullyShardedDataParallel):
         model = build_model(runner.cfg)  # with any weights: a forward pass of the sharded one would wait for the others
-    elif is_model_wrapper(model):
-        model = model.module
     parameter = next(model.parameters())
     cost = count_complexity(model, torch.zeros(1, *image.shape).to(parameter), mode='tensor')
     return dict(metrics=metrics, image_shape=list(image.shape), flops=cost.flops, parameters=cost.parameters)

@@ -7,16 +7,12 @@ from typing import Any
 
 import numpy as np
 from mmengine.config import Config
-from rich.console import Console
 from rich.progress import track
 
-from vt.analysis.data_quality.data_check import Source, find_sources
-from vt.analysis.data_quality.samples import Problem, Sample
-from vt.analysis.data_quality.videos import VideoCheck
 from vt.errors import UserError
-from vt.untrusted_text import printable
 
-SHOWN = 50  # problems on the console; --out has all
+from .data import Source, find_sources
+from .samples import Problem, Sample, VideoCheck
 
 
 def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> dict:
@@ -114,45 +110,3 @@ def _count_classes(source: Source, infos: list[dict], samples: list[Sample]) -> 
     names = source.dataset.metainfo.get('classes')
     named = enumerate(names) if names is not None else ((label, label) for label in sorted(counts))
     return {str(name): counts[label] for label, name in named}
-
-
-def print_report(report: dict) -> None:
-    """Print data sets, the first problems and how many there are of each kind."""
-    console = Console(highlight=False, markup=False, soft_wrap=True)
-    problems = report['problems']
-    for data_set in report['data_sets']:
-        console.print(printable('; '.join(_describe_data_set(**data_set))))
-    for problem in problems[:SHOWN]:
-        where = Problem(**{name: value for name, value in problem.items() if name != 'split'})
-        console.print(printable(f'{problem["split"]}: {where}'))
-    if len(problems) > SHOWN:
-        console.print(f'... and {len(problems) - SHOWN} more; --out FILE has them all')
-    counts = ', '.join(f'{number} {kind}' for kind, number in report['counts'].items())
-    console.print(f'{len(problems)} problems: {counts}' if counts else 'No problem found.')
-
-
-def _describe_data_set(
-    split: str,
-    type: str,
-    samples: int,
-    files: bool,
-    smallest: list,
-    largest: list,
-    modes: dict,
-    videos: dict | None,
-    classes: dict,
-) -> Iterator[str]:
-    yield f'{split}: {type}, {samples:,} samples'
-    if not files:
-        yield 'made in memory: no files to read'
-    if smallest:
-        small, large = ('x'.join(map(str, size)) for size in (smallest, largest))
-        yield f'{small} pixels' if small == large else f'{small} to {large} pixels'
-    yield from (f'{number:,} {mode}' for mode, number in modes.items())
-    if videos and videos['most_frames']:
-        yield f'{videos["fewest_frames"]} to {videos["most_frames"]} frames'
-        yield from (f'{number:,} at {fps} frames/s' for fps, number in videos['fps'].items())
-        yield f'{videos["shorter_than_span"]:,} shorter than a clip, which spans {videos["span"]}'
-    if classes:
-        fewest, most = min(classes, key=classes.get), max(classes, key=classes.get)
-        yield f'{len(classes)} classes, from {classes[fewest]:,} ({fewest}) to {classes[most]:,} ({most})'

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 from torch import nn
 from torch.utils.data import Dataset
@@ -38,7 +37,7 @@ def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
     Raises:
         UserError: they differ.
     """
-    while is_model_wrapper(model) or hasattr(model, 'module'):  # for distribution, or test-time augmentation
+    while hasattr(model, 'module'):  # for distribution, or test-time augmentation
         model = model.module
     while hasattr(dataset, 'dataset'):  # a wrapper's name tells nothing
         dataset = dataset.dataset

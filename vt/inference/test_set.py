@@ -1,54 +1,26 @@
-"""A trained model and the images of its test set that it is shown; a user's own: :mod:`vt.analysis.pictures`."""
+"""The test set of a config, and what of it a model is shown; images of a user's own: :mod:`vt.inference.inputs`."""
 
-import logging
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
-from mmengine.logging import MMLogger
-from mmengine.registry import DATASETS
+from mmengine.registry import DATASETS, DefaultScope
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, pad
 from torch.utils.data import Dataset
 
-from vt.checkpoints.loading import load_weights
-from vt.engine.launch import build_model
 from vt.errors import UserError
 
-from .token_measures import IGNORED_LABEL
-
-SEED = 0  # of weights that no checkpoint sets
+IGNORED_LABEL = 255  # pixels that nobody labelled
 
 
-def prepare_model(cfg: Config, checkpoint: str | None) -> nn.Module:
-    """The model of a config for evaluation, on the GPU where there is one; without a checkpoint always the same one.
-
-    Raises:
-        UserError: the checkpoint is not the model's.
-    """
-    torch.manual_seed(SEED)
-    model = build_model(cfg)
-    if checkpoint:
-        load_weights(model, checkpoint)
-    else:
-        draw_weights(model)
-    model.to('cuda' if torch.cuda.is_available() else 'cpu')
-    model.eval()
-    return model
-
-
-def draw_weights(model: nn.Module) -> None:
-    """Draw a model's weights as its config says, without MMEngine's line for each tensor."""
-    logger = MMLogger.get_current_instance()
-    level = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        model.init_weights()
-    finally:
-        logger.setLevel(level)
+def in_scope(cfg: Config) -> AbstractContextManager:
+    """A context in which types without a prefix are those of a config's library."""
+    return DefaultScope.overwrite_default_scope(cfg.get('default_scope') or 'mmpretrain')
 
 
 def build_test_set(cfg: Config, **options) -> Dataset:
@@ -61,7 +33,8 @@ def build_test_set(cfg: Config, **options) -> Dataset:
         raise UserError('the config has no test_dataloader, whose images and pipeline are needed')
     if 'saved_in' in cfg:
         raise UserError('a saved model brings no test set: give pictures, or the config that it was trained by')
-    return DATASETS.build(dict(cfg.test_dataloader.dataset, **options))
+    with in_scope(cfg):
+        return DATASETS.build(dict(cfg.test_dataloader.dataset, **options))
 
 
 def spread_evenly(dataset: Dataset, number: int) -> list[int]:

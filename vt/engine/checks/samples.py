@@ -1,5 +1,6 @@
-"""What is wrong with an image and its mask, read as the pipeline reads them."""
+"""What is wrong with an image and its mask, or with a video, read as the pipeline reads them."""
 
+import math
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from io import BytesIO
@@ -14,11 +15,14 @@ from PIL import Image
 from vt.datasets.row_pictures import PREFIX
 from vt.engine.errors import in_one_line
 from vt.picture_bounds import check_picture_size
+from vt.video.clips import LoadClips
+from vt.video.decoders import open_video
 
 # Modes, as Pillow names them, that every decoder turns into the right colours.
 GOOD_MODES = ('1', 'L', 'LA', 'P', 'PA', 'RGB', 'RGBA', 'RGBX', 'CMYK', 'YCbCr')
 SIXTEEN_BIT = ('I;16', 'I;16B', 'I;16L', 'I;16N')
 MASK_MODES = ('1', 'L', 'P')
+READ, READ_PIXELS = 32, 128_000_000  # held at a time: so many frames, if they have no more pixels
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ class SampleCheck:
             self._look_at_image(info, sample)
         if self.load_mask is not None and info.get('seg_map_path'):
             self._look_at_mask(info, sample)
-        elif (problem := wrong_label(info, self.num_classes, self.name)) is not None:
+        elif (problem := _wrong_label(info, self.num_classes, self.name)) is not None:
             sample.problems.append(problem)
         return sample
 
@@ -188,7 +192,54 @@ class SampleCheck:
             sample.problems.append(Problem('label', mask, message))
 
 
-def wrong_label(info: dict, num_classes: int | None, name: str) -> Problem | None:
+@dataclass(frozen=True)
+class VideoCheck:
+    """A check of the videos of one data set.
+
+    Args:
+        load_clips: the pipeline's step that reads them.
+        num_classes: labels are below it; None where it is not known.
+        name: of the data set.
+        whole: decode every frame, and note a digest of each file; otherwise the first and the last frame alone.
+    """
+
+    load_clips: LoadClips
+    num_classes: int | None
+    name: str
+    whole: bool = False
+    reads_files: bool = True
+    before_run: bool = True
+
+    def __call__(self, info: dict) -> Sample:
+        """Look at one sample, given what the data set says about it."""
+        sample, path = Sample(), info['img_path']
+        problem = _wrong_label(info, self.num_classes, self.name)
+        if problem is not None:
+            sample.problems.append(problem)
+        if not Path(path).is_file():
+            sample.problems.append(Problem('missing', path, 'is not there'))
+            return sample
+        try:
+            self._look_at_frames(path, sample)
+        except Exception as error:  # a decoder's, of any type
+            sample.problems.append(Problem('unreadable', path, f'cannot be read: {in_one_line(error)}'))
+        return sample
+
+    def _look_at_frames(self, path: str, sample: Sample) -> None:
+        video = open_video(path, self.load_clips.decoder)
+        number = video.num_frames
+        sample.size, sample.num_frames, sample.fps = video.size, number, video.fps
+        if self.whole:
+            sample.digest = blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+            step = max(1, min(READ, READ_PIXELS // math.prod(video.size)))
+            for first in range(0, number, step):
+                video.read(range(first, min(first + step, number)))
+        else:
+            video.read([0, number - 1])
+        self.load_clips.check_length(number)
+
+
+def _wrong_label(info: dict, num_classes: int | None, name: str) -> Problem | None:
     """What is wrong with the label of a sample of a data set of a name, if it has one."""
     label = info.get('gt_label')
     if num_classes is None or not isinstance(label, (int, np.integer)) or 0 <= label < num_classes:

@@ -13,17 +13,26 @@ from typing import Any
 import cv2
 import mmcv
 import numpy as np
-from mmcv.transforms import LoadImageFromFile
+from mmcv.transforms import BaseTransform, LoadAnnotations, LoadImageFromFile
 from mmengine.config import Config
-from mmengine.dataset import Compose
+from mmengine.dataset import Compose, pseudo_collate
+from mmengine.registry import TRANSFORMS
+from mmpretrain.datasets import CIFAR10
+from torch import Tensor, nn
+from torch.nn.functional import pad
 
+from vt.engine.config_files import leaves
+from vt.engine.counting import one_input
 from vt.engine.errors import describe, in_one_line
 from vt.engine.picture_hooks import reads_bgr
 from vt.errors import MissingFileError, UserError
 from vt.picture_bounds import check_frames, check_picture_size
 from vt.video import LoadClips, open_video
 
-from .input_shape import input_shape, pipeline_steps
+from .test_set import build_test_set, in_scope
+
+LOADING = (LoadImageFromFile, LoadClips)
+PICTURE, CIFAR = (375, 500), (32, 32)  # height and width of an empty picture
 
 
 def naming_file(make_sample: Callable[[Any, Any], dict]) -> Callable[[Any, Any], dict]:
@@ -129,3 +138,64 @@ def read_picture(path: str | Path) -> np.ndarray:
     if image is None:
         raise UserError(f'{path} is no picture that can be read')
     return image
+
+
+def input_shape(cfg: Config) -> tuple[int, ...]:
+    """``(3, H, W)`` of an image, or ``(3, T, H, W)`` of one clip.
+
+    It is what the test pipeline makes of a picture or video. A segmentor takes any size: it is that of its training.
+
+    Raises:
+        UserError: the config has no test set, or one whose pipeline can't be told.
+    """
+    if 'input_shape' in cfg:  # a saved model says it
+        return tuple(cfg.input_shape)
+    preprocessor = cfg.model.get('data_preprocessor') or {}
+    if preprocessor.get('size'):
+        return 3, *preprocessor['size']
+    steps = pipeline_steps(cfg)
+    rest = Compose([step for step in steps if not isinstance(step, LOADING)])
+    loader = next((step for step in steps if isinstance(step, LOADING)), None)
+    dataset = None if loader else build_test_set(cfg, lazy_init=True)
+    if dataset is not None and not isinstance(dataset, CIFAR10):
+        dataset.full_init()  # it is made in memory
+        return tuple(one_input(dataset).shape)
+    size = PICTURE if loader else CIFAR
+    image = np.zeros((*size, 3), np.uint8)
+    sample = dict(img=image, img_path='', img_shape=size, ori_shape=size)
+    if isinstance(loader, LoadClips):
+        sample |= dict(frames=[image] * loader.clip_length, num_views=1)
+    inputs = rest(sample)['inputs']
+    return tuple((inputs[0] if inputs.ndim == 5 else inputs).shape)
+
+
+def pipeline_steps(cfg: Config) -> list[BaseTransform]:
+    """The steps of a config's test pipeline, but for those that load labels; the data needn't be here.
+
+    Raises:
+        UserError: it has none.
+    """
+    with in_scope(cfg):
+        steps = [TRANSFORMS.build(step) for step in pipeline_of(cfg)]
+    return [step for step in steps if not isinstance(step, LoadAnnotations)]
+
+
+def pipeline_of(cfg: Config) -> list[dict]:
+    """A config's test pipeline as it says it.
+
+    Raises:
+        UserError: it has none.
+    """
+    dataset = next(iter(leaves((cfg.get('test_dataloader') or {}).get('dataset'))), {})
+    if not dataset.get('pipeline'):
+        raise UserError('the config has no test_dataloader with a pipeline to put pictures through')
+    return dataset['pipeline']
+
+
+def seen_by(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
+    """A sample's padded image, RGB in 0 to 1, ``(3, height, width)``, and what the network gets, ``(1, 3, ...)``."""
+    batch = pseudo_collate([sample])
+    image = batch['inputs'][0].float() / 255  # 3, height, width
+    inputs = model.data_preprocessor(batch, False)['inputs']
+    bottom, right = inputs.shape[-2] - image.shape[-2], inputs.shape[-1] - image.shape[-1]
+    return pad(image.flip(0) if is_bgr else image, (0, right, 0, bottom)), inputs
