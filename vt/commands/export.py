@@ -54,7 +54,7 @@ def export(args: argparse.Namespace) -> None:
         file = args.out_dir / f'{Path(path).stem}{SUFFIXES[kind]}'
         content, run = encode(kind, network, program, images[:2])
         differences = {describe_size(case): largest_difference(run, network, case) for case in cases}
-        worst = max(differences, key=differences.get)
+        worst = max(differences, key=differences.__getitem__)
         rows.append(dict(format=kind, file=file.name, difference=differences[worst], at=worst))
         if differences[worst] <= args.tolerance:
             runs[kind] = run

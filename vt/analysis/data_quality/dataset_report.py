@@ -154,5 +154,5 @@ def _describe_data_set(
         yield from (f'{number:,} at {fps} frames/s' for fps, number in videos['fps'].items())
         yield f'{videos["shorter_than_span"]:,} shorter than a clip, which spans {videos["span"]}'
     if classes:
-        fewest, most = min(classes, key=classes.get), max(classes, key=classes.get)
+        fewest, most = min(classes, key=classes.__getitem__), max(classes, key=classes.__getitem__)
         yield f'{len(classes)} classes, from {classes[fewest]:,} ({fewest}) to {classes[most]:,} ({most})'
