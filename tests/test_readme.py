@@ -10,9 +10,13 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from mmengine.config import Config
-from mmpretrain.registry import MODELS
+import torch
+import torchvision
+from mmpretrain.registry import MODELS as CLASSIFIERS
+from mmseg.registry import MODELS as SEGMENTORS
 from tool_runner import ROOT
+
+from vt import apis
 
 README = (ROOT / 'README.md').read_text()
 BLOCKS = {kind: re.findall(rf'```{kind}\n(.*?)```', README, re.DOTALL) for kind in ('bash', 'python')}
@@ -26,17 +30,27 @@ SMALL = {
         "train_dataloader['dataset']['indices'], val_dataloader['dataset']['indices'] = 64, 16\n"
         "train_pipeline[0]['scale'] = test_pipeline[0]['scale'] = train_pipeline[2]['crop_size'] = 32\n"
     ),
+    'configs/_base_/datasets/digit-scenes.py': (
+        "train_dataloader.update(batch_size=2)\nval_dataloader['dataset']['num_scenes'] = 2\n"
+    ),
+    'configs/vt_fpn/vt-fpn_r18_digit-scenes.py': 'train_cfg = dict(max_iters=2, val_interval=2)\n',
     'configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py': (
         'train_dataloader = dict(batch_size=2, num_workers=0)\nval_dataloader = test_dataloader = dict(num_workers=0)\n'
         'train_cfg = dict(max_epochs=1)\n'
     ),
     'tools/environment.sh': f'install_vt() {{ :; }}\npython="{sys.executable}"\n',
 }
+# The last iteration that the README names, and that of the small run.
+ITERATIONS = ('iter_1200', 'iter_2')
 
 
 @pytest.fixture(scope='module')
 def clone(tmp_path_factory):
-    """The tree with small data, and a folder of images as the README names one."""
+    """The tree with small data, and what the README expects to be there.
+
+    That is a folder of images, public weights where PyTorch keeps those that it fetched, and the model that the quick
+    start trains, here untrained.
+    """
     folder = tmp_path_factory.mktemp('clone') / 'vt'
     shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
     for name, text in SMALL.items():
@@ -46,12 +60,20 @@ def clone(tmp_path_factory):
     for name in ('train/cat', 'train/dog', 'val/cat', 'val/dog'):
         (folder / 'my images' / name).mkdir(parents=True)
         cv2.imwrite(str(folder / 'my images' / name / 'a.png'), generator.integers(0, 256, (40, 50, 3), np.uint8))
+    weights = folder / '.cache/torch/hub/checkpoints'
+    weights.mkdir(parents=True)
+    name = Path(torchvision.models.ResNet18_Weights.IMAGENET1K_V1.url).name
+    torch.save(torchvision.models.resnet18().state_dict(), weights / name)
+    (folder / 'work_dirs/vt-resnet18_digits').mkdir(parents=True)
+    model = apis.get_model('vt-resnet18_digits')
+    torch.save(dict(state_dict=model.state_dict()), folder / 'work_dirs/vt-resnet18_digits/epoch_15.pth')
     return folder
 
 
 def run_block(block, folder):
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ['PATH']])
     env = dict(os.environ, PATH=path, PYTHONPATH=str(folder), CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1')
+    env |= dict(TORCH_HOME=str(folder / '.cache/torch'))
     result = subprocess.run(
         ['bash', '-euo', 'pipefail', '-c', block], cwd=folder, env=env, capture_output=True, text=True
     )
@@ -59,46 +81,62 @@ def run_block(block, folder):
     return result.stdout
 
 
+def find_block(words):
+    (block,) = (block for block in BLOCKS['bash'] if words in block)
+    return block
+
+
 @pytest.mark.slow
-def test_the_quick_start_ends_in_a_table_and_a_picture(clone):
-    (block,) = (block for block in BLOCKS['bash'] if 'quickstart' in block)
-    output = run_block(block, clone)
+def test_the_quick_start_ends_in_a_table_and_a_figure(clone):
+    shutil.rmtree(clone / 'work_dirs')
+    output = run_block(find_block('quickstart'), clone)
     assert all(name in output for name in ('resnet18_digits', 'vt-resnet18_digits', 'images/s', 'Time of each step'))
     height, width = cv2.imread(str(clone / 'work_dirs/vt-resnet18_digits/tokens.png')).shape[:2]
     assert width > height > 300
-    shutil.rmtree(clone / 'work_dirs')
 
 
-TRAINING = [block for block in BLOCKS['bash'] if 'tools/train.py' in block]
+# Words of each task's block, and what it leaves in ``work_dirs``.
+TASKS = {
+    'data_root="my images" model.head.num_classes=2\n': 'vt-resnet18_1xb32-90e_image-folder/epoch_1.pth',
+    'init_cfg': 'fine-tuned/epoch_1.pth',
+    'digit-scenes': 'overlays',
+    'predict.py': 'predictions.json',
+    'explore.py': 'report.html',
+}
+SLOW = ('init_cfg', 'digit-scenes', 'explore.py')
 
 
 @pytest.mark.parametrize(
-    'block', [pytest.param(block, marks=[pytest.mark.slow] if 'dist_train' in block else []) for block in TRAINING]
+    'words', [pytest.param(words, marks=[pytest.mark.slow] if words in SLOW else []) for words in TASKS]
 )
-def test_commands_run(block, clone):
-    run_block(block, clone)
-    assert list((clone / 'work_dirs').glob('*/epoch_*.pth'))
-    shutil.rmtree(clone / 'work_dirs')
+def test_each_task_leaves_its_result(words, clone):
+    block = next(block for block in BLOCKS['bash'] if words in block)
+    output = run_block(block.replace(*ITERATIONS), clone)
+    result = clone / 'work_dirs' / TASKS[words]
+    assert any(result.rglob('*.png')) if result.name == 'overlays' else result.stat().st_size > 1000
+    if words == 'init_cfg':
+        assert re.search(r'torchvision://resnet18: \d+ tensors loaded', output)
 
 
 def test_no_other_command_is_there():
-    others = [block for block in BLOCKS['bash'] if not any(word in block for word in ('quickstart', 'tools/train.py'))]
-    assert len(others) == len(INSTALLING)
-    assert all(any(word in block for word in INSTALLING) for block in others)
+    others = [block for block in BLOCKS['bash'] if not any(words in block for words in ('quickstart', *TASKS))]
+    assert [next(words for words in INSTALLING if words in block) for block in others] == list(INSTALLING)
     assert 'bash tests/run.sh' in (ROOT / '.ci/run').read_text()
 
 
 def test_python_blocks_run_one_after_the_other():
-    by_name, model, reading, ablation = BLOCKS['python']
+    in_python, in_configs = BLOCKS['python']
     names = {}
-    exec(by_name, names)
+    exec(in_python, names)
     assert 'vt-resnet18_8xb32-90e_in1k' in names['names']
-    assert names['tokens'].shape == (2, 16, 1024)
-    exec(model, names)
-    exec(reading, names)
-    record = names['records']['backbone.layer4.0.tokenizer']
-    assert record.attention.shape == (2, 1, 16, 14, 14)
-    assert record.output.shape == (2, 16, 1024)
-    path = ROOT / 'configs/ablations/table3_tokenizer/vt-resnet18_pooling_8xb32-90e_in1k.py'
-    assert ablation in path.read_text()
-    assert type(MODELS.build(Config.fromfile(path).model.backbone).layer4[0].tokenizer).__name__ == 'PoolingTokenizer'
+    assert names['made'].tokens['backbone.layer4.0.tokenizer'].shape == (2, 16, 1024)
+    assert names['made'].attention['backbone.layer4.0.tokenizer'].shape == (2, 1, 16, 14, 14)
+    exec(in_configs, names)
+    backbone = CLASSIFIERS.build(names['backbone'])
+    assert [tuple(each.shape) for each in backbone(torch.rand(1, 3, 64, 64))]
+    maps = [torch.rand(1, 256 * 2**level, 16 >> level, 16 >> level) for level in range(4)]
+    assert [each.shape[1] for each in SEGMENTORS.build(names['neck'])(maps)] == [256] * 4
+
+
+def test_it_is_short():
+    assert len(README.splitlines()) <= 180

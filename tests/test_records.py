@@ -5,12 +5,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections import defaultdict
 
 import pytest
 from tool_runner import ROOT
 
-from vt.analysis import where_page
 from vt.analysis.ablation import score_tables
 from vt.analysis.attention import attention_page
 
@@ -57,51 +55,3 @@ def test_pages_and_headers_are_those_of_the_records(tmp_path):
         score_tables.write_page(copy, RECORDS)
         attention_page.write_page(copy, ROOT / 'docs/attention')
         assert copy.read_text() == page.read_text(), page
-
-
-def test_every_system_of_the_survey_learns_the_digits():
-    records = json.loads((RECORDS / 'survey.json').read_text())
-    assert len({record['label'] for record in records}) == 35
-    assert min(record['metrics']['accuracy/top1'] for record in records) >= 95
-
-
-def read_scores(table):
-    """Scores of a table's rows, of each seed."""
-    scores = defaultdict(list)
-    for record in json.loads((RECORDS / f'{table}.json').read_text()):
-        scores[record['label']].append(record['metrics']['accuracy/top1'])
-    return scores
-
-
-def read_means(table):
-    """Mean scores of a table's rows."""
-    return {label: sum(own) / len(own) for label, own in read_scores(table).items()}
-
-
-def test_vt_behind_other_backbones_learns_the_digits():
-    means = read_means('vt-anywhere')
-    assert len(means) == 4
-    assert min(means.values()) >= 98
-
-
-@pytest.mark.skipif(not (RECORDS / 'moving-digits.json').is_file(), reason='the moving digits are not trained yet')
-def test_order_tells_mvit_the_motion_and_its_loss_loses_it():
-    means = read_means('moving-digits') | read_means('moving-digits-shuffled')
-    motion, twin = 'mvit-tiny_moving-digits', 'mvit-tiny_moving-digits-twin'
-    assert means[motion] >= 95
-    assert means[f'{motion}_shuffled'] <= 12.5 + 5  # chance, and a little
-    assert means[f'{twin}_shuffled'] >= 0.9 * means[twin]
-
-
-def test_tokens_win_where_outlines_are_compared():
-    """At no more FLOPs, by an interval that is clear of zero, which is bold."""
-    curves = where_page.read_curves(json.loads((RECORDS / 'sample-efficiency.json').read_text()))
-    recommended = curves['vt-resnet18-norm-half']
-    assert recommended[4096].flops <= curves['resnet18-half'][4096].flops
-    changes = {row['network']: row for row in where_page.tabulate_changes(curves)}['vt-resnet18-norm-half']
-    assert all(changes[f'{number} images'].startswith('**+') for number in ('4,096', '65,536'))
-    scores = read_scores('relations-svrt-7')
-    learned = {label: sum(each > 85 for each in own) for label, own in scores.items()}
-    assert learned['vt-resnet18-norm-half_svrt-7'] == 3 > learned['resnet18-half_svrt-7']
-    means = read_means('relations-svrt-7')
-    assert means['vt-resnet18-norm-half_svrt-7'] > means['resnet18-half_svrt-7'] + 10

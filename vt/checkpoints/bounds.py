@@ -46,7 +46,7 @@ class Scan(Calls):
                 is_long = type(argument) is str and len(argument) > LONG
                 self.stack.append(Node('text', text=len(argument)) if is_long else CONSTANTS.get(instruction, argument))
             elif instruction == 'GLOBAL':
-                self.stack.append(name := Name(argument.replace(' ', '.').replace('__builtin__.', 'builtins.')))
+                self.stack.append(name := Name(str(argument).replace(' ', '.').replace('__builtin__.', 'builtins.')))
                 asked |= {str(name)} - NEEDED
                 self.spend(NAMED)
             elif instruction != 'STOP':

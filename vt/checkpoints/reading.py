@@ -79,8 +79,9 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
         return dict(state_dict={key[9:]: state[key] for key in state if key.startswith('backbone.')})
     if not (texts or is_trusted.get()):
         for holder in (loaded.get('meta'), loaded.get('message_hub', {}).get('runtime_info')):
-            for text in ('config', 'cfg') if isinstance(holder, dict) else ():
-                holder.pop(text, None)
+            if isinstance(holder, dict):
+                for text in ('config', 'cfg'):
+                    holder.pop(text, None)
     return loaded
 
 

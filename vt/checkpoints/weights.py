@@ -79,7 +79,7 @@ def state_of(checkpoint: dict, name: str = 'the checkpoint') -> dict[str, Tensor
 def unwrap(model: nn.Module) -> nn.Module:
     """The model itself, below wrappers for distribution or test-time augmentation."""
     while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
-        model = model.module
+        model = model.get_submodule('module')
     return model
 
 

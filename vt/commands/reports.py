@@ -170,7 +170,6 @@ def report_performance(args: argparse.Namespace) -> None:
     write_atomically(args.page, text)
     if args.readme:
         insert(args.readme, 'performance', performance_page.summarise(args.data))
-        insert(args.readme, 'processors', performance_page.compare_machines(args.data))
     print(f'written to {args.page} and {figures}')
 
 

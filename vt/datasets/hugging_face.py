@@ -55,7 +55,7 @@ class HuggingFaceDataset(RowsDataset, BaseDataset):
         """One dict a row, in their order."""
         rows = self.open()
         self.images = self.column(rows, self.image)
-        infos = [dict(img_path=place) for place in self.images.places()]
+        infos: list[dict] = [dict(img_path=place) for place in self.images.places()]
         labels = [] if self.label is None else self._labels(rows)
         for info, label in zip(infos, labels):
             info['gt_label'] = label

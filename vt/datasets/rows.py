@@ -53,7 +53,8 @@ class RowsDataset:
         if given and names and len(given) != len(names):
             numbers = f'has {len(names)} classes, the config names {len(given)}'
             raise UserError(f'{self.address} {numbers}: leave classes out, or name as many')
-        self.names = [*(given or names)] if given or names else None
+        names = given or names
+        self.names = [*names] if names else None
 
     @property
     def metainfo(self) -> dict[str, Any]:

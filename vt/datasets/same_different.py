@@ -112,7 +112,7 @@ def place_outlines(rng: np.random.Generator, outlines: Sequence[np.ndarray]) -> 
                 break
         else:
             return None
-        taken |= cv2.dilate(own, np.ones((2 * MARGIN + 1,) * 2, np.uint8))
+        cv2.bitwise_or(taken, cv2.dilate(own, np.ones((2 * MARGIN + 1,) * 2, np.uint8)), dst=taken)
         placed.append(points)
     return placed
 

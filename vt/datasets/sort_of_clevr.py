@@ -86,8 +86,8 @@ class SortOfCLEVR(GeneratedImages):
             for x, y in rng.integers((HALF, STRIP + HALF), SIZE - HALF, size=(16, 2)).tolist():
                 if all((x - left) ** 2 + (y - top) ** 2 > (3 * HALF) ** 2 for left, top in centres):
                     centres.append([x, y])
-        centres = np.array(centres[: len(COLOURS)])
-        return centres, shapes, asked, question, ANSWERS.index(self._answer(centres, shapes, asked, question))
+        found = np.array(centres[: len(COLOURS)])
+        return found, shapes, asked, question, ANSWERS.index(self._answer(found, shapes, asked, question))
 
     def _answer(self, centres: np.ndarray, shapes: np.ndarray, asked: int, question: int) -> str:
         name = QUESTIONS[self.kind][question]

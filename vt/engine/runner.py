@@ -33,7 +33,7 @@ from .speed_settings import SpeedSettings, compile_parts, copy_without_waiting, 
 def _weights_only(name: str) -> Callable:
     """mmengine's method of a name, in which no code of a checkpoint runs, whichever part of the run reads it."""
 
-    def method(self: Runner, *args, **kwargs) -> Any:
+    def method(self: 'OwnRunner', *args, **kwargs) -> Any:
         with weights_only():
             return getattr(super(OwnRunner, self), name)(*args, **kwargs)
 
@@ -56,7 +56,7 @@ class OwnRunner:
 
     def __init__(self, *args, auto_scale_lr: dict | None = None, optim_wrapper: Any = None, **kwargs) -> None:
         self.scaling = count_accumulation(auto_scale_lr, optim_wrapper)
-        super().__init__(*args, auto_scale_lr=self.scaling, optim_wrapper=optim_wrapper, **kwargs)
+        super().__init__(*args, **dict(kwargs, auto_scale_lr=self.scaling, optim_wrapper=optim_wrapper))
 
     def save_checkpoint(self, out_dir: str, filename: str, *args, **kwargs) -> None:
         """Save; at every moment either the old file or the new one is there, whole. All processes call it."""

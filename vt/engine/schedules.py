@@ -209,7 +209,7 @@ def count_accumulation(auto_scale_lr: dict | None, optim_wrapper: Any) -> dict |
     A step of the optimizer has as many of these batches as ``accumulative_counts`` says.
     """
     accumulated = optim_wrapper.get('accumulative_counts', 1) if isinstance(optim_wrapper, dict) else 1
-    if not (auto_scale_lr or {}).get('base_batch_size') or accumulated == 1:
+    if not auto_scale_lr or not auto_scale_lr.get('base_batch_size') or accumulated == 1:
         return auto_scale_lr
     return dict(auto_scale_lr, base_batch_size=auto_scale_lr['base_batch_size'] / accumulated)
 

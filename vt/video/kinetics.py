@@ -65,10 +65,12 @@ def _check_row(row: dict[str, str | None], needed: tuple[str, ...], classes: tup
     if absent:
         return f'has no {absent[0]}'
     for name in ('time_start', 'time_end'):
-        if not row[name].replace('.', '', 1).isdecimal():
-            return f'has {name}={row[name][:40]!r}: seconds are needed'
-    if classes is not None and row.get('label') and row['label'] not in classes:
-        return f'has the label {row["label"][:80]!r}, which is none of the {len(classes)} classes'
+        seconds = row[name] or ''
+        if not seconds.replace('.', '', 1).isdecimal():
+            return f'has {name}={seconds[:40]!r}: seconds are needed'
+    label = row.get('label')
+    if classes is not None and label and label not in classes:
+        return f'has the label {label[:80]!r}, which is none of the {len(classes)} classes'
     return None
 
 

@@ -10,7 +10,6 @@ import pytest
 from vt.analysis.speed import performance
 from vt.analysis.speed.measurement import BenchmarkRecord, Measurement, read_record
 from vt.analysis.speed.performance_page import (
-    compare_machines,
     draw_memory,
     draw_page_scaling,
     read_rows,
@@ -242,4 +241,3 @@ def test_the_committed_page_is_that_of_the_committed_measurements():
 def test_the_readme_has_the_summary_of_the_committed_measurements():
     readme = (DOCS.parent / 'README.md').read_text()
     assert summarise(DOCS / 'benchmarks') in readme
-    assert compare_machines(DOCS / 'benchmarks') in readme

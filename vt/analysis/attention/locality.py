@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import torch
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
@@ -169,6 +170,6 @@ def draw_locality(locality: Locality, title: str) -> Figure:
     axes.axhline(100 * uniform, color='grey', linestyle='--', label='uniform attention')
     axes.set(xlabel='layer', ylabel='attention on the 3x3 patches around (%)', title=title)
     axes.set_ylim(bottom=0)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(fontsize=9)
     return figure

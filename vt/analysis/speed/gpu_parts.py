@@ -299,8 +299,15 @@ def run_until(command: list[str], until: float) -> str:
     places = [str(PACKAGE.parent), os.environ.get('PYTHONPATH', '')]
     environment = os.environ | dict(PYTHON=sys.executable, PYTHONPATH=os.pathsep.join(filter(None, places)))
     environment['SHUTDOWN_TIMEOUT'] = '5'  # of torchrun
-    options = dict(cwd=ROOT, env=environment, text=True, start_new_session=True)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options) as process:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=ROOT,
+        env=environment,
+        text=True,
+        start_new_session=True,
+    ) as process:
         for number, seconds in ((signal.SIGTERM, until - time.monotonic()), (signal.SIGKILL, 8)):
             try:
                 return process.communicate(timeout=max(0, seconds))[0][-4000:]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import triton
+from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, CompiledKernel
 
@@ -67,7 +68,7 @@ def registers_and_spills(compiled: CompiledKernel) -> tuple[int, int]:
     with tempfile.TemporaryDirectory() as folder:
         cubin = Path(folder, 'kernel.cubin')
         cubin.write_bytes(compiled.asm['cubin'])
-        command = [triton.knobs.nvidia.cuobjdump.path, '--dump-resource-usage', str(cubin)]
+        command = [knobs.nvidia.cuobjdump.path, '--dump-resource-usage', str(cubin)]
         report = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return tuple(int(re.search(rf'{name}:(\d+)', report)[1]) for name in ('REG', 'STACK'))
 

@@ -56,11 +56,6 @@ def summarise(folder: Path) -> str:
     return to_markdown(data.summary_rows(data.read_records(folder)))
 
 
-def compare_machines(folder: Path) -> str:
-    """The README's table of processors side by side."""
-    return to_markdown(data.machine_rows(data.machines(folder)))
-
-
 def _products(folders: list[Path]) -> list[dict[str, Any]]:
     """What ``tools/benchmark_products.py`` found on each machine."""
     found = [_read(folder / f'products_{data.CPU}.json') for folder in folders]

@@ -57,8 +57,9 @@ def heads(model: nn.Module) -> Iterator[tuple[str, int]]:
         head = getattr(model, name, None)
         parts = enumerate(head) if isinstance(head, nn.ModuleList) else [(None, head)]
         for index, part in parts:
-            if isinstance(getattr(part, 'num_classes', None), int):
-                yield f'model.{name}' if index is None else f'model.{name}.{index}', part.num_classes
+            number = getattr(part, 'num_classes', None)
+            if isinstance(number, int):
+                yield f'model.{name}' if index is None else f'model.{name}.{index}', number
 
 
 def _labels(dataset: Dataset) -> list[int]:

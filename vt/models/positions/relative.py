@@ -31,6 +31,7 @@ class RelativePositionBias(nn.Module):
     """
 
     takes_class_tokens = False
+    index: Tensor
 
     def __init__(self, num_heads: int, window: tuple[int, int]) -> None:
         super().__init__()
@@ -83,6 +84,8 @@ class ContinuousPositionBias(RelativePositionBias):
         trained_window: side of the square window that the MLP was trained with, where this one is another; its offsets
             then keep their values, and longer ones lie outside.
     """
+
+    coordinates: Tensor
 
     def __init__(
         self, num_heads: int, window: tuple[int, int], hidden_channels: int = 512, trained_window: int | None = None
