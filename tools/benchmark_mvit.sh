@@ -20,10 +20,10 @@ measure() { # measure NAME SIZE BATCH MODEL ...: the first model is ours
 
 options=("$@")
 measure video 16x224x224 1 configs/mvit/mvit-base-16x4_k400.py torchvision:mvit_v1_b
-measure video-v2 16x224x224 1 configs/mvit/mvitv2-small-16x4_k400.py torchvision:mvit_v2_s
+measure video-v2 16x224x224 1 configs/mvitv2/mvitv2-small-16x4_k400.py torchvision:mvit_v2_s
 measure video-vit 16x224x224 1 configs/mvit/mvit-base-16x4_k400.py configs/mvit/vit-base-16x4_k400.py
-measure image-v2 224 8 configs/survey/mvitv2-tiny_16xb64-300e_in1k.py mmpretrain:mvitv2-tiny_3rdparty_in1k timm:mvitv2_tiny
-measure image-vit 224 8 configs/mvit/mvit-base16_in1k.py configs/survey/vit-base_16xb64-300e_in1k.py
+measure image-v2 224 8 configs/mvitv2/mvitv2-tiny_16xb64-300e_in1k.py mmpretrain:mvitv2-tiny_3rdparty_in1k timm:mvitv2_tiny
+measure image-vit 224 8 configs/mvit/mvit-base16_in1k.py configs/vit/vit-base_16xb64-300e_in1k.py
 
 load() { # load NAME [ARGUMENT ...]: clips of synthetic videos, batches of 8
     local out="docs/benchmarks/video_$1_cpu.json"

@@ -21,6 +21,6 @@ SYSTEMS
         [ -e "$out" ] && { echo "$out is there"; continue; }
         echo "$out"
         # shellcheck disable=SC2086 # several names
-        "$python" tools/benchmark.py "configs/survey/${name}_16xb64-300e_in1k.py" $twins --sizes "$size" \
+        "$python" tools/benchmark.py configs/*/"${name}_16xb64-300e_in1k.py" $twins --sizes "$size" \
             --batch-sizes 8 --only whole --seconds 45 --out "$out" "$@" </dev/null
     done

@@ -44,7 +44,6 @@ def parse_args() -> argparse.Namespace:
     pages_of = ((survey, 'survey.md'), (claims, 'survey.md'), (mvit, 'mvit.md'), (export, 'export.md'))
     for command, page in pages_of:
         command.add_argument('--page', type=Path, default=DOCS / page, help='Markdown page whose marks take them')
-    commands.add_parser('metafiles', help='write the index of all models: model-index.yml and metafiles')
     for command in commands.choices.values():
         command.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     return parser.parse_args()

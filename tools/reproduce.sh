@@ -106,18 +106,18 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             for rate in 0.006 0.024; do start_scenes vt-fpn-norm $rate; done
             ;;
         survey) # two learn from a table before
-            each 0 configs/survey/vit-base_digits.py \
-                $(find configs/survey -maxdepth 1 -name '*_digits.py' | grep -v -e vit-base -e _twin- -e _label-file_ | sort) |
+            each 0 configs/vit/vit-base_digits.py \
+                $(grep -l recipes/tokens_digits configs/*/*_digits.py | grep -v -e vit-base) |
                 sed "s/$/ $bfloat16/; /distilled\|lv-vit/s#\$# model.teacher_checkpoint=$resnet18#"
             ;;
         survey-swaps) # each swap behind its base; CaiT with six of its 24 blocks
-            each '0 1 2' configs/survey/{swin-tiny,ablations/swin-tiny_lepe,pvt-small,ablations/pvt-small_peg}_digits.py \
-                configs/survey/{deit-small,ablations/deit-small_tokenlearner,cait-s24,ablations/cait-s24_vt-tokens}_digits.py \
-                configs/survey/{vit-tokenlearner,ablations/vit-tokenlearner_fuser}_digits.py |
+            each '0 1 2' configs/{swin/swin-tiny,swin/ablations/swin-tiny_lepe,pvt/pvt-small,pvt/ablations/pvt-small_peg}_digits.py \
+                configs/{deit/deit-small,deit/ablations/deit-small_tokenlearner,cait/cait-s24,cait/ablations/cait-s24_vt-tokens}_digits.py \
+                configs/tokenlearner/{vit-tokenlearner,ablations/vit-tokenlearner_fuser}_digits.py |
                 sed "s/$/ $bfloat16 ${five_epochs[*]}/; /cait/s/$/ model.backbone.stages.0.depth=6/"
             ;;
         survey-teacher) each 0 configs/baselines/resnet18-half_digits.py ;;
-        survey-claims) each '0 1 2' configs/survey/claims/*_digits.py ;; # two of them learn from survey-teacher's
+        survey-claims) each '0 1 2' configs/{deit/ablations/deit-mini*,cait/ablations/vit-deep*}_digits.py ;; # two of them learn from survey-teacher's
         moving-digits) each '0 1 2' configs/mvit/{mvit,vit}-tiny_moving-digits{,-twin}.py ;;
         moving-digits-shuffled) # their weights, at a rate of zero, tested on frames in another order: table 9 of MViT
             for model in {mvit,vit}-tiny_moving-digits{,-twin}; do

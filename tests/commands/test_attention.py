@@ -234,7 +234,7 @@ def test_a_wrong_file_is_one_line(arguments, message, tmp_path):
 
 
 def test_a_strip_of_reaches_is_drawn(tmp_path):
-    arguments = [ROOT / 'configs/survey/claims/deit-mini_digits.py', ROOT / 'configs/survey/swin-tiny_digits.py']
+    arguments = [ROOT / 'configs/deit/ablations/deit-mini_digits.py', ROOT / 'configs/swin/swin-tiny_digits.py']
     result = run_forked('attention.py', 'reach', *arguments, '--stage', '1', '--out', 'reach.png', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert cv2.imread(tmp_path / 'reach.png').shape[1] > 400  # three cells

@@ -15,6 +15,7 @@ from tool_runner import ROOT
 from vt.analysis.speed.measurement import BenchmarkRecord, Measurement
 from vt.analysis.survey_components import COMPONENTS, describe_choices, describe_systems, read_systems
 from vt.analysis.survey_page import describe_machines, describe_speeds
+from vt.apis import find_config
 
 PAGE = ROOT / 'docs/survey.md'
 
@@ -49,7 +50,7 @@ def test_an_attention_of_ones_own_trains_in_twenty_lines(tmp_path, monkeypatch):
     part, config = (block.split('```')[0] for block in PAGE.read_text().split('```python\n')[-2:])
     assert len([line for line in (part + config).splitlines() if line]) <= 20
     (tmp_path / 'row_attention.py').write_text(part)
-    base = str(ROOT / 'configs/survey/swin-tiny_digits.py')
+    base = str(ROOT / 'configs/swin/swin-tiny_digits.py')
     (tmp_path / 'rows_digits.py').write_text(config.replace('swin-tiny_digits.py', base))
     monkeypatch.setenv('PYTHONPATH', str(tmp_path))
     monkeypatch.setattr(sys, 'path', [str(tmp_path), *sys.path])
@@ -64,7 +65,7 @@ def test_every_system_chooses_in_every_component():
     assert len(systems) == 35
     rows = describe_systems(ROOT)
     assert [row['system'] for row in rows] == [
-        f'[{s["title"]}](../configs/_base_/survey/{n}.py)' for n, s in systems.items()
+        f'[{s["title"]}](../configs/_base_/models/{n}.py)' for n, s in systems.items()
     ]
     assert all(cell for row in rows for cell in row.values())
     choices = describe_choices(ROOT)
@@ -80,7 +81,7 @@ def test_the_table_names_the_norms_that_a_system_has():
         LayerNorm='LN', LayerNorm2d='LN', BatchNorm='BN', BatchNorm2d='BN', BatchNorm1d='BN', InstanceNorm2d='IN'
     )
     for (name, system), row in zip(read_systems().items(), describe_systems(ROOT), strict=True):
-        config = Config.fromfile(ROOT / f'configs/survey/{name}_16xb64-300e_in1k.py').model.backbone
+        config = Config.fromfile(find_config(f'{name}_16xb64-300e_in1k')).model.backbone
         with torch.device('cpu' if system.get('backbone_of') == 'MMPretrain' else 'meta'):
             parts = [type(part).__name__ for part in MODELS.build(config).modules()]
         told = set(re.findall(r'\b[A-Z]N\b', row['normalisation']))

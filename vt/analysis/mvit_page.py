@@ -9,13 +9,13 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmpretrain.registry import MODELS
 
+from vt.apis.model_zoo import find_config
 from vt.checkpoints.files import read_json
 
 from .complexity.counting import Complexity, count_complexity
 from .speed.measurement import KINDS, describe_size, read_record
 from .tables import insert, to_markdown
 
-CONFIG = 'configs/mvit/{}.py'
 PUBLISHED = Path(__file__).with_name('mvit_models.json')
 # As tools/benchmark_mvit.sh writes them.
 SPEEDS = 'docs/benchmarks/mvit'
@@ -39,7 +39,7 @@ def describe(root: Path, models: dict[str, dict], names: tuple[str, ...]) -> lis
     """A row a model: its entries ``names``, the last with a link to its config, its cost and what was published."""
     rows = []
     for name, model in models.items():
-        path = CONFIG.format(name)
+        path = find_config(Path(name).name).relative_to(root).as_posix()
         cost = count_config(root / path, model.get('frames'), model.get('size', 224))
         parameters, flops, top1 = ('' if value is None else str(value) for value in model['published'])
         *first, linked = (model[key] for key in names)

@@ -13,8 +13,9 @@ from mmpretrain.registry import MODELS as CLASSIFIERS
 from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
+from vt.apis.model_zoo import find_config
 from vt.checkpoints.files import read_json
-from vt.engine.config_files import read_config
+from vt.engine.config_files import ROOT, read_config
 
 from .ablation.run_scores import Scores, compare, summarize
 from .ablation.score_tables import read_table
@@ -23,8 +24,7 @@ from .complexity.counting import count_complexity
 
 RECORDS = 'docs/records/survey-claims.json'
 MEASURES = 'docs/benchmarks/survey/claims.json'  # as tools/report.py claims writes them
-LEAF = 'configs/survey/claims/{}.py'
-SYSTEM = 'configs/survey/{}_16xb64-300e_in1k.py'
+SYSTEM = '{}_16xb64-300e_in1k'
 SIZES = (224, 448, 896)
 COSTS = ('deit-small', 'pvt-small', 'pvtv2-b2', 'pvtv2-b2-li', 'mvitv2-tiny', 'swin-tiny')
 TOKENS = ('deit-mini_two-tokens_digits', 'deit-mini_hard_digits')
@@ -37,7 +37,7 @@ VERDICTS = {True: 'holds', False: 'does not hold here'}
 
 def measure_costs(root: Path) -> dict[str, dict[int, int]]:
     """Multiply-adds of systems' backbones by the height and width of an image, ``pvtv2-b2`` without pooling, too."""
-    backbones = {name: Config.fromfile(root / SYSTEM.format(name)).model.backbone for name in COSTS}
+    backbones = {name: Config.fromfile(find_config(SYSTEM.format(name))).model.backbone for name in COSTS}
     costs = {name: {size: _count(backbone, size) for size in SIZES} for name, backbone in backbones.items()}
     unpooled = backbones['pvtv2-b2']
     for stage in unpooled.stages:
@@ -59,7 +59,7 @@ def measure_places(root: Path, seeds: Sequence[int] = (0, 1, 2)) -> dict[str, li
     An image is of one colour, so that its border alone differs from the rest. A linear map is fitted from the tokens
     behind the third stage to their row and column; of other images it explains this share of the variance (R^2).
     """
-    backbone = Config.fromfile(root / SYSTEM.format('pvtv2-b2')).model.backbone
+    backbone = Config.fromfile(find_config(SYSTEM.format('pvtv2-b2'))).model.backbone
     shares: dict[str, list[float]] = dict(zeros=[], circular=[])
     for seed in seeds:
         torch.manual_seed(seed)
@@ -107,7 +107,7 @@ def measure_tokens(root: Path, runs: Path) -> dict[str, list[dict[str, float]]]:
     found = {}
     for label in TOKENS:
         folders = sorted(runs.glob(f'{label}_seed-*'))
-        found[label] = [_cosines(root / LEAF.format(label), folder / LAST) for folder in folders]
+        found[label] = [_cosines(find_config(label), folder / LAST) for folder in folders]
     return {label: cosines for label, cosines in found.items() if cosines}
 
 
@@ -121,6 +121,10 @@ def _cosines(config: Path, checkpoint: Path) -> dict[str, float]:
     return dict(learned=cosine_similarity(first, second, dim=0).item(), outputs=outputs.mean().item())
 
 
+def _link(name: str) -> str:
+    return f'../{find_config(name).relative_to(ROOT).as_posix()}'
+
+
 def describe_claims(root: Path) -> list[dict[str, str]]:
     """A row a claim: where it stands, how it is tested, what came out, and whether it holds here."""
     measured = read_json(root / MEASURES, 'measure it: tools/report.py claims')
@@ -129,28 +133,28 @@ def describe_claims(root: Path) -> list[dict[str, str]]:
         (
             'two class tokens of one target become the same, cosine 0.999',
             'DeiT, section 4',
-            f'[small DeiT](../{LEAF.format(TOKENS[0])}) on the digits, the tokens as learned and as they leave',
+            f'[small DeiT]({_link(TOKENS[0])}) on the digits, the tokens as learned and as they leave',
             *_tell_cosines(measured['tokens'], scores, TOKENS[0], lambda cosine: cosine['outputs'] > ALIKE),
         ),
         (
             'class and distillation token stay apart, 0.06 as learned, 0.93 as they leave',
             'DeiT, section 4',
-            f'[the same with a ResNet as teacher](../{LEAF.format(TOKENS[1])})',
+            f'[the same with a ResNet as teacher]({_link(TOKENS[1])})',
             *_tell_cosines(measured['tokens'], scores, TOKENS[1], lambda cosine: max(cosine.values()) < ALIKE),
         ),
         (
             'hard distillation is better than soft, and either than none',
             'DeiT, table 3',
-            f"small DeiT with the teacher's [decisions](../{LEAF.format('deit-mini_hard_digits')}), "
-            f'[probabilities](../{LEAF.format("deit-mini_soft_digits")}), '
-            f'[neither](../{LEAF.format("deit-mini_digits")})',
+            f"small DeiT with the teacher's [decisions]({_link('deit-mini_hard_digits')}), "
+            f'[probabilities]({_link("deit-mini_soft_digits")}), '
+            f'[neither]({_link("deit-mini_digits")})',
             *_tell_scores(scores, 'deit-mini_hard_digits', 'deit-mini_soft_digits', 'deit-mini_digits'),
         ),
         (
             'LayerScale trains deep networks that suffer without it',
             'CaiT, section 2',
-            f'36 narrow blocks on the digits [with](../{LEAF.format("vit-deep_layer-scale_digits")}) and '
-            f'[without](../{LEAF.format("vit-deep_digits")})',
+            f'36 narrow blocks on the digits [with]({_link("vit-deep_layer-scale_digits")}) and '
+            f'[without]({_link("vit-deep_digits")})',
             *_tell_scores(scores, 'vit-deep_layer-scale_digits', 'vit-deep_digits'),
         ),
         (

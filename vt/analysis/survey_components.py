@@ -112,7 +112,7 @@ def _find_choices(root: Path) -> list[tuple[str, dict, dict[str, list[str]]]]:
     """Of each system its name, what is known of it, and its parts by component, each once, with links to their code."""
     found = []
     for name, system in read_systems().items():
-        config = Config.fromfile(root / f'configs/_base_/survey/{name}.py').system
+        config = Config.fromfile(root / f'configs/_base_/models/{name}.py').system
         told = system.get('components', {})  # where the config's parts don't show it
         choices = {
             component: told[component]
@@ -125,7 +125,7 @@ def _find_choices(root: Path) -> list[tuple[str, dict, dict[str, list[str]]]]:
 
 
 def _link(name: str, system: dict) -> str:
-    return f'[{system["title"]}](../configs/_base_/survey/{name}.py)'
+    return f'[{system["title"]}](../configs/_base_/models/{name}.py)'
 
 
 def _stages(config: Config) -> list[dict]:

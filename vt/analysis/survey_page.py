@@ -7,6 +7,7 @@ import torch
 from mmengine.config import Config
 from mmpretrain.registry import MODELS as CLASSIFIERS
 
+from vt.apis.model_zoo import find_config
 from vt.checkpoints.files import read_json
 
 from .complexity.complexity_tables import count_config
@@ -16,7 +17,7 @@ from .survey_claims import describe_claims
 from .survey_components import describe_choices, describe_systems, read_systems
 from .tables import insert, to_dense_markdown, to_markdown
 
-CONFIG = 'configs/survey/{}_16xb64-300e_in1k.py'
+CONFIG = '{}_16xb64-300e_in1k'
 DENSE = '{}_4xb4-160k_ade20k-512x512'
 EQUATIONS = '[literal equations](../tests/{}.py), 1e-09'
 SPEEDS = 'docs/benchmarks/survey/{}_cpu.json'  # as tools/benchmark_survey.sh writes them
@@ -30,7 +31,7 @@ def measure_twins(root: Path) -> dict[str, float]:
 
     return {
         name: measure_difference(
-            Config.fromfile(root / CONFIG.format(name)), system['twin'], system.get('image_size', 224)
+            Config.fromfile(find_config(CONFIG.format(name))), system['twin'], system.get('image_size', 224)
         )
         for name, system in read_systems().items()
         if 'twin' in system
@@ -40,10 +41,11 @@ def measure_twins(root: Path) -> dict[str, float]:
 def describe_costs(root: Path) -> list[dict[str, str]]:
     """A row a system: parameters and FLOPs beside the published ones, and what validates it."""
     rows = []
-    path, advice = root / DIFFERENCES, 'measure it: tools/report.py survey --twins'
-    differences = read_json(path, advice, keys=['differences'])['differences'] if path.is_file() else {}
+    measured, advice = root / DIFFERENCES, 'measure it: tools/report.py survey --twins'
+    differences = read_json(measured, advice, keys=['differences'])['differences'] if measured.is_file() else {}
     for name, system in read_systems().items():
-        config = Config.fromfile(root / CONFIG.format(name))
+        path = find_config(CONFIG.format(name))
+        config = Config.fromfile(path)
         config.model.train_cfg = None  # no mixing of images, which is logged
         size = system.get('image_size', 224)
         with torch.device('cpu' if system.get('backbone_of') == 'MMPretrain' else 'meta'):
@@ -53,7 +55,7 @@ def describe_costs(root: Path) -> list[dict[str, str]]:
         parameters, flops, top1 = system['published']
         rows.append(
             {
-                'system': f'[{system["title"]}](../{CONFIG.format(name)})',
+                'system': f'[{system["title"]}](../{path.relative_to(root).as_posix()})',
                 'M parameters': f'{cost.parameters / 1e6:.2f}',
                 'published': '-' if parameters is None else f'{parameters}',
                 'G FLOPs': f'{cost.flops / 1e9:.2f}',
@@ -77,11 +79,12 @@ def _validation(system: dict, difference: float | None) -> str:
 def describe_segmentors(root: Path) -> list[dict[str, str]]:
     """A row a system with a neck for dense prediction: FLOPs and parameters."""
     rows = []
-    for path in sorted((root / 'configs/survey').glob(DENSE.format('*') + '.py')):
+    patterns = [f'*/{name}_{DENSE.format("*")}.py' for name in sorted(read_systems())]
+    for path in (path for pattern in patterns for path in sorted((root / 'configs').glob(pattern))):
         cost, neck = count_config(path, (512, 512))
         rows.append(
             {
-                'config': f'[`{path.stem.removesuffix(DENSE.format(""))}`](../configs/survey/{path.name})',
+                'config': f'[`{path.stem.removesuffix(DENSE.format(""))}`](../{path.relative_to(root).as_posix()})',
                 'G FLOPs': f'{cost.flops / 1e9:.2f}',
                 "the neck's": f'{neck.flops / 1e9:.2f}',
                 'M parameters': f'{cost.parameters / 1e6:.2f}',
@@ -96,7 +99,7 @@ def describe_speeds(root: Path) -> list[dict[str, str]]:
     for name, system in read_systems().items():
         path = root / SPEEDS.format(name)
         if path.exists():
-            own, *twins = Path(CONFIG.format(name)).stem, *_twins(system)
+            own, *twins = CONFIG.format(name), *_twins(system)
             rows.append({'system': system['title']} | _speed_cells(read_record(path).results, own, twins))
     return rows
 

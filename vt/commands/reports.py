@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from vt.analysis import export_page, metafiles, mvit_page, survey_claims, survey_page, where_page
+from vt.analysis import export_page, mvit_page, survey_claims, survey_page, where_page
 from vt.analysis.ablation import ablation_tables, score_tables, sweep_report
 from vt.analysis.ablation.run_scores import arrange, gather, read_records, read_run
 from vt.analysis.attention import attention_page
@@ -89,13 +89,12 @@ def report_sweep(args: argparse.Namespace) -> None:
 
 
 def report_pages(args: argparse.Namespace) -> None:
-    """Write every score in README, ``docs``, metafiles and headers of configs from the records of ``reproduce.sh``."""
+    """Write every score in README, ``docs`` and headers of configs from the records of ``reproduce.sh``."""
     for page in (ROOT / 'README.md', *sorted((ROOT / 'docs').glob('*.md'))):
         score_tables.write_page(page, RECORDS)
         attention_page.write_page(page, ROOT / 'docs/attention')
     where_page.write_page(ROOT / 'docs/where.md', RECORDS, ROOT / 'docs/where')
     score_tables.write_headers(ROOT, RECORDS)
-    metafiles.write_scores(ROOT)
     tables = [RECORDS / f'{table}.json' for table in ABLATIONS]
     speeds = [ROOT / f'docs/benchmarks/{name}_cpu.json' for name in ('ablations', 'scenes')]
     tasks = _compare_with_paper(read_records([path for path in tables if path.is_file()]))
@@ -198,12 +197,6 @@ def report_claims(args: argparse.Namespace) -> None:
     write_measured(ROOT / survey_claims.MEASURES, **measured)
     survey_page.write_claims(args.page, ROOT)
     print(f'written to {args.page}')
-
-
-def report_metafiles(args: argparse.Namespace) -> None:
-    """Write ``model-index.yml`` and the metafiles of all configs: what each model costs, and scores where there are."""
-    announce(f'configs of {ROOT / "configs"}')
-    print(f'{metafiles.write_metafiles(ROOT)} models written to {metafiles.INDEX} and the metafiles that it names')
 
 
 def report_export(args: argparse.Namespace) -> None:
