@@ -78,10 +78,10 @@ def make_metafile(folder: str, paths: list[Path], scores: dict[str, dict], known
         scores: as :func:`read_scores` gives them.
         known: models' entries by their configs' paths, whose FLOPs are not counted again.
     """
-    title, (paper, url, _) = PAPERS[folder]['title'], PAPERS[folder]['paper']
+    name, (paper, url, _) = folder.replace('_', '-'), PAPERS[folder]['paper']
     collection = {
-        'Name': title,
-        'Metadata': {'Architecture': [title]},
+        'Name': name,  # mim search --model NAME
+        'Metadata': {'Architecture': [PAPERS[folder]['title']]},
         'Paper': {'Title': paper, 'URL': url},
         'README': f'configs/{folder}/README.md',
     }
@@ -93,7 +93,7 @@ def make_metafile(folder: str, paths: list[Path], scores: dict[str, dict], known
         models.append(
             {
                 'Name': path.stem,
-                'In Collection': title,
+                'In Collection': name,
                 'Config': config,
                 'Metadata': entry['Metadata'],
                 'Results': [result | {'Metrics': scores.get(config, {})}],
