@@ -13,7 +13,7 @@ from vt.analysis import metafiles
 
 FEW = ('vt-resnet18_digits', 'vt-fpn_r18_digit-scenes', 'mvit-tiny_moving-digits', 'vt-cls_r18_1xb128-90e_cifar10')
 FEW += ('vt-resnet18_8xb256-400e-distill_in1k', 'vt-fpn_r50_4xb8-90k_coco-stuff164k-800x1216')
-AGAIN = 'python tools/report.py metafiles writes them again'
+AGAIN = 'python tools/analysis/report.py metafiles writes them again'
 
 
 @pytest.fixture(scope='module')
