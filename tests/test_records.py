@@ -1,8 +1,7 @@
-"""The records in docs/records: short runs are repeated to the last bit, and the pages are what the records say."""
+"""The records in docs/records: short runs are repeated to the last bit, and what the records show holds."""
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -10,9 +9,7 @@ from collections import defaultdict
 import pytest
 from tool_runner import ROOT
 
-from vt.analysis import where_page
-from vt.analysis.ablation import score_tables
-from vt.analysis.attention import attention_page
+from docs.reports import where
 
 RECORDS = ROOT / 'docs/records'
 SHORT = json.loads((RECORDS / 'repeat.json').read_text())
@@ -43,20 +40,6 @@ def test_a_short_run_repeats_its_record(record, tmp_path):
     assert score == pytest.approx(recorded, abs=10)
     if (found['device'], found['versions']) == (record['device'], record['versions']):
         assert (score, found['weights']) == (recorded, record['weights'])
-
-
-def test_pages_and_headers_are_those_of_the_records(tmp_path):
-    """Nothing changes where they are written again."""
-    shutil.copytree(ROOT / 'configs', tmp_path / 'configs')
-    score_tables.write_headers(tmp_path, RECORDS)
-    for path in (tmp_path / 'configs').rglob('*.py'):
-        assert path.read_text() == (ROOT / path.relative_to(tmp_path)).read_text(), path
-    for page in (ROOT / 'README.md', *(ROOT / 'docs').glob('*.md')):
-        copy = tmp_path / page.name
-        shutil.copy(page, copy)
-        score_tables.write_page(copy, RECORDS)
-        attention_page.write_page(copy, ROOT / 'docs/attention')
-        assert copy.read_text() == page.read_text(), page
 
 
 def test_every_system_of_the_survey_learns_the_digits():
@@ -95,10 +78,10 @@ def test_order_tells_mvit_the_motion_and_its_loss_loses_it():
 
 def test_tokens_win_where_outlines_are_compared():
     """At no more FLOPs, by an interval that is clear of zero, which is bold."""
-    curves = where_page.read_curves(json.loads((RECORDS / 'sample-efficiency.json').read_text()))
+    curves = where.read_curves(json.loads((RECORDS / 'sample-efficiency.json').read_text()))
     recommended = curves['vt-resnet18-norm-half']
     assert recommended[4096].flops <= curves['resnet18-half'][4096].flops
-    changes = {row['network']: row for row in where_page.tabulate_changes(curves)}['vt-resnet18-norm-half']
+    changes = {row['network']: row for row in where.tabulate_changes(curves)}['vt-resnet18-norm-half']
     assert all(changes[f'{number} images'].startswith('**+') for number in ('4,096', '65,536'))
     scores = read_scores('relations-svrt-7')
     learned = {label: sum(each > 85 for each in own) for label, own in scores.items()}

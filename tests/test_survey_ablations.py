@@ -21,7 +21,7 @@ from vt.models import (
     TokenizerEmbed,
 )
 
-SYSTEMS = json.loads((ROOT / 'vt/analysis/survey_systems.json').read_text())['systems']
+SYSTEMS = json.loads((ROOT / 'docs/reports/survey_systems.json').read_text())['systems']
 # Of each the part that is gone, how many there are of the new one, and what the blocks see at 224x224.
 SWAPS = {
     'swin-tiny_lepe_digits': (RelativePositionBias, OnMap, 12, None),

@@ -14,12 +14,13 @@ import torch
 import yaml
 from mmengine.registry import DefaultScope
 
-from vt.analysis.ablation.score_tables import AS_IT_IS
 from vt.analysis.complexity.counting import count_complexity
 from vt.analysis.input_shape import input_shape
 from vt.checkpoints.files import read_json
 from vt.engine.config_files import ROOT, read_config
 from vt.engine.launch import build_model, is_segmentation
+
+from .scores import AS_IT_IS
 
 INDEX, METAFILE = 'model-index.yml', 'metafile.yml'
 CUT_SHORT = 'repeat'  # the records whose runs are too short for a score

@@ -13,10 +13,10 @@ import pandas as pd
 import yaml
 from rich.progress import track
 
-from vt.analysis.survey_components import read_systems
 from vt.checkpoints.files import write_atomically
 from vt.engine.config_files import ROOT, announce, read_config
 
+from .components import read_systems
 from .metafiles import INDEX, METAFILE, PAPERS, leaf_configs, make_metafile, read_metafiles, read_scores
 
 BASE = re.compile(r"'((?:\.\./)+_base_/models/([\w-]+)\.py)'")

@@ -16,13 +16,13 @@ from mmpretrain.structures import DataSample
 from mmseg.registry import MODELS as SEGMENTORS
 from tool_runner import ROOT
 
+from docs.reports.twins import measure_difference
 from vt.analysis.complexity.counting import count_complexity
-from vt.analysis.survey_twins import measure_difference
 from vt.apis import find_config
 from vt.errors import UserError
 from vt.models import record_attention
 
-SYSTEMS = json.loads((ROOT / 'vt/analysis/survey_systems.json').read_text())['systems']
+SYSTEMS = json.loads((ROOT / 'docs/reports/survey_systems.json').read_text())['systems']
 TWINS = {name: system['twin'] for name, system in SYSTEMS.items() if 'twin' in system}
 OWN = [name for name, system in SYSTEMS.items() if 'backbone_of' not in system]
 OURS = [*OWN, 'hrformer-small']  # MViT has tests of its own
