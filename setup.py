@@ -23,7 +23,7 @@ class BuildWithConfigs(build_py):
         if self.editable_mode:
             return
         place = Path(self.build_lib, 'vt/.mim')
-        ignore = shutil.ignore_patterns('__pycache__')
+        ignore = shutil.ignore_patterns('__pycache__', 'benchmark')  # what only this repository's pages need
         for folder in ('configs', 'tools'):
             shutil.copytree(ROOT / folder, place / folder, ignore=ignore, dirs_exist_ok=True)
         shutil.copy(ROOT / 'model-index.yml', place)
@@ -54,7 +54,6 @@ setup(
     cmdclass=dict(build_py=BuildWithConfigs),
     package_data={
         'vt': ['py.typed'],
-        'vt.analysis': ['mvit_models.json', 'paper_tables.json', 'survey_systems.json'],
         'vt.explorer': ['*.j2', '*.css'],
     },
     python_requires='>=3.10',

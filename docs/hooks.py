@@ -76,7 +76,8 @@ def show(place: Path) -> str:
 def describe_tools() -> str:
     """A page with what each tool says of itself: ``--help``, or the comment at the head of a script."""
     parts = ['# Every tool\n\nAs `--help` says it, or the first lines of a script: [examples](commands.md).']
-    for path in sorted((ROOT / 'tools').iterdir()):
+    tools = ROOT / 'tools'
+    for path in [*sorted(tools.iterdir()), *sorted((tools / 'analysis').iterdir())]:
         if path.suffix == '.py':
             text = read_help(path)
             commands = re.search(r'\{([\w,]+)\}\s+\.\.\.', text)
@@ -87,14 +88,14 @@ def describe_tools() -> str:
             texts = ['\n'.join(line.removeprefix('#').removeprefix(' ') for line in lines[:last])]
         else:
             continue
-        parts.append(f'## tools/{path.name}\n' + '\n'.join(f'```text\n{text.strip()}\n```' for text in texts))
+        parts.append(f'## {path.relative_to(ROOT)}\n' + '\n'.join(f'```text\n{text.strip()}\n```' for text in texts))
     return '\n\n'.join(parts)
 
 
 def read_help(path: Path, *command: str) -> str:
     """What a tool prints with ``--help``; it is read in this process, for that needs none of the libraries."""
     text, arguments, columns = io.StringIO(), sys.argv, os.environ.get('COLUMNS')
-    sys.argv, os.environ['COLUMNS'] = [f'tools/{path.name}', *command, '--help'], COLUMNS
+    sys.argv, os.environ['COLUMNS'] = [str(path.relative_to(ROOT)), *command, '--help'], COLUMNS
     try:
         with contextlib.redirect_stdout(text), contextlib.suppress(SystemExit):
             runpy.run_path(str(path), run_name='__main__')

@@ -1,21 +1,20 @@
 """Small backbones of the survey's systems, and their comparison with equations, outputs and gradients."""
 
 from functools import cache
-from pathlib import Path
 
 import literal_survey as literal
 import torch
 from mmengine.config import Config
 
+from vt.apis import find_config
 from vt.registry import MODELS
 
-CONFIGS = Path(__file__).parents[1] / 'configs/survey'
 BATCH_NORMS = (torch.nn.BatchNorm2d, torch.nn.BatchNorm1d)
 
 
 @cache
 def read(name):
-    return Config.fromfile(CONFIGS / f'{name}_16xb64-300e_in1k.py').model
+    return Config.fromfile(find_config(f'{name}_16xb64-300e_in1k')).model
 
 
 def shrink(stage, widths, keep_depth):

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from mmengine.config import Config
 
-from vt.analysis.complexity.complexity_tables import classifier_config
-from vt.analysis.paper import ABLATIONS
+from docs.reports.complexity import classifier_config
+from docs.reports.paper import ABLATIONS
 
 CONFIGS = Path(__file__).parents[1] / 'configs'
 LEAVES = sorted((CONFIGS / 'ablations').glob('*/*.py'))
@@ -39,7 +39,7 @@ def test_a_variant_is_the_same_change_everywhere(table, variant):
     leaves = list((CONFIGS / 'ablations' / table).glob(f'*_{variant}_*.py'))
     tasks = {leaf.stem.split('_', 2)[2] for leaf in leaves}
     assert tasks == {'8xb32-90e_in1k', 'twin-digits'}
-    assert {classifier_config(CONFIGS, f'VT-R{depth}', variant, table) for depth in (18, 34)} <= set(leaves)
+    assert {classifier_config(f'VT-R{depth}', variant, table) for depth in (18, 34)} <= set(leaves)
     assert len({tuple(settings(leaf)[1:]) for leaf in leaves}) == 1
 
 

@@ -13,17 +13,18 @@ from PIL import Image
 
 ROOT = Path(__file__).parents[1]
 CONFIGS = sorted(path for path in (ROOT / 'configs').rglob('*.py') if '_base_' not in path.parts)
+OWN = 'vt_', 'ablations', 'baselines', 'sample_efficiency'  # folders, by how they begin
+SMALL = 'swin-tiny_digits', 'deit-small_digits', 'vit-tiny_digits', 'mvit-tiny'  # other papers' models
 
 
 def is_deep(path):
     """Whether a config's network is too large to take a step every time.
 
-    That is 101 layers, a segmentor on another data set, or a system of the survey or a multiscale transformer, which
-    are built small elsewhere.
+    That is 101 layers, a segmentor on another data set, or another paper's model, which are built small elsewhere.
     """
     again = any(data in path.stem for data in ('lip', 'cityscapes', 'ade20k')) and 'vt-fpn_r50' not in path.stem
-    is_large = 'survey' in path.parts and path.stem not in ('swin-tiny_digits', 'deit-small_digits')
-    is_large |= 'mvit' in path.relative_to(ROOT / 'configs').parts and 'mvit-tiny' not in path.stem
+    is_published = not path.relative_to(ROOT / 'configs').parts[0].startswith(OWN)
+    is_large = is_published and not path.stem.startswith(SMALL)
     return 'r101' in path.stem or 'resnet101' in path.stem or again or is_large
 
 

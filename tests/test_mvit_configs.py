@@ -7,6 +7,7 @@ import torch
 from mmengine.config import Config
 from mmpretrain.registry import MODELS
 
+from vt.apis import find_config
 from vt.engine.counting import count_complexity
 
 CONFIGS = Path(__file__).parents[1] / 'configs/mvit'
@@ -33,7 +34,7 @@ def build(path):
 
 @pytest.mark.parametrize('name', PARAMETERS)
 def test_a_config_is_the_published_model(name):
-    cfg, model = build(CONFIGS / f'{name}.py')
+    cfg, model = build(find_config(name))
     assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(PARAMETERS[name], rel=0.01)
     head = cfg.model.head
     assert head.in_channels == model[0].stages[-1].out_channels

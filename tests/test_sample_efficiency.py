@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from vt.analysis.complexity.complexity_tables import count_config
+from docs.reports.complexity import count_config
 
 CONFIGS = sorted(Path(__file__).parents[1].glob('configs/sample_efficiency/*.py'))
 

@@ -61,10 +61,15 @@ def test_every_public_name_is_on_its_page(room, site):
 
 def test_every_tool_is_there_with_its_arguments(site):
     text = (site / 'tools.html').read_text()
-    tools = sorted(path.name for path in (ROOT / 'tools').iterdir() if path.suffix in ('.py', '.sh'))
-    assert re.findall(r'<h2 id="[^"]*">tools/([\w.]+)', text) == tools
+    tools = [
+        str(path.relative_to(ROOT))
+        for folder in ('tools', 'tools/analysis')
+        for path in sorted((ROOT / folder).iterdir())
+        if path.suffix in ('.py', '.sh')
+    ]
+    assert re.findall(r'<h2 id="[^"]*">(tools/[\w./]+)', text) == tools
     env = dict(os.environ, COLUMNS='88')
-    command = [sys.executable, ROOT / 'tools/report.py', 'ablation', '--help']
+    command = [sys.executable, ROOT / 'tools/analysis/report.py', 'scores', '--help']
     printed = subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
     shown = html.unescape(re.sub(r'<[^>]+>', '', text))
     assert printed.split('positional arguments')[1].strip() in shown

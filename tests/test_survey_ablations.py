@@ -11,6 +11,7 @@ from mmengine.config import Config
 from mmpretrain.registry import MODELS
 from tool_runner import ROOT
 
+from vt.apis import find_config
 from vt.models import (
     AbsolutePosition,
     ClassAttention,
@@ -20,8 +21,7 @@ from vt.models import (
     TokenizerEmbed,
 )
 
-SYSTEMS = json.loads((ROOT / 'vt/analysis/survey_systems.json').read_text())['systems']
-ABLATIONS = sorted((ROOT / 'configs/survey/ablations').glob('*.py'))
+SYSTEMS = json.loads((ROOT / 'docs/reports/survey_systems.json').read_text())['systems']
 # Of each the part that is gone, how many there are of the new one, and what the blocks see at 224x224.
 SWAPS = {
     'swin-tiny_lepe_digits': (RelativePositionBias, OnMap, 12, None),
@@ -33,7 +33,9 @@ SWAPS = {
 
 
 def test_a_system_is_a_short_config_and_a_part_a_short_file():
-    systems = [*(ROOT / 'configs/_base_/survey').glob('*.py'), *(ROOT / 'configs/survey').rglob('*.py')]
+    bases = [ROOT / f'configs/_base_/models/{system}.py' for system in SYSTEMS]
+    folders = {find_config(f'{system}_16xb64-300e_in1k').parent for system in SYSTEMS}
+    systems = [*bases, *(path for folder in folders for path in folder.rglob('*.py'))]
     assert max(len(path.read_text().splitlines()) for path in systems) <= 60
     assert max(len(path.read_text().splitlines()) for path in find_parts(SYSTEMS)) <= 200
 
@@ -47,7 +49,7 @@ def find_parts(systems) -> set[Path]:
     """The files of this project that define what the systems are made of."""
     files = set()
     for system in systems:
-        cfg = Config.fromfile(ROOT / f'configs/survey/{system}_16xb64-300e_in1k.py')
+        cfg = Config.fromfile(find_config(f'{system}_16xb64-300e_in1k'))
         with torch.device('cpu' if cfg.model.backbone.type == 'TNT' else 'meta'):
             classes = {each for part in MODELS.build(cfg.model).modules() for each in type(part).__mro__}
         files |= {inspect.getfile(each) for each in classes if each.__module__.startswith('vt.')}
@@ -66,10 +68,11 @@ def count_code(path: Path) -> int:
     return sum(bool(line.strip()) and not line.strip().startswith('#') for at, line in lines if at not in docstrings)
 
 
-@pytest.mark.parametrize('path', ABLATIONS, ids=lambda path: path.stem)
-def test_a_swap_is_ten_lines_and_one_part(path):
+@pytest.mark.parametrize('name', SWAPS)
+def test_a_swap_is_ten_lines_and_one_part(name):
+    path = find_config(name)
     assert len(path.read_text().splitlines()) <= 10
-    gone, new, number, tokens = SWAPS[path.stem]
+    gone, new, number, tokens = SWAPS[name]
     config = Config.fromfile(path).model.backbone.to_dict()
     with torch.device('meta'):
         backbone = MODELS.build(config)
@@ -82,7 +85,3 @@ def test_a_swap_is_ten_lines_and_one_part(path):
             stage.blocks[0].register_forward_pre_hook(lambda block, args: seen.append(args[0].shape[1]))
         backbone(torch.zeros(1, 3, config['image_size'], config['image_size']))
     assert tokens is None or seen == tokens
-
-
-def test_all_of_them_are_known():
-    assert {path.stem for path in ABLATIONS} == set(SWAPS)

@@ -106,18 +106,18 @@ runs() { # runs TABLE: its runs in the order of its rows, one in a line: SEED RO
             for rate in 0.006 0.024; do start_scenes vt-fpn-norm $rate; done
             ;;
         survey) # two learn from a table before
-            each 0 configs/survey/vit-base_digits.py \
-                $(find configs/survey -maxdepth 1 -name '*_digits.py' | grep -v -e vit-base -e _twin- -e _label-file_ | sort) |
+            each 0 configs/vit/vit-base_digits.py \
+                $(grep -l recipes/tokens_digits configs/*/*_digits.py | grep -v -e vit-base) |
                 sed "s/$/ $bfloat16/; /distilled\|lv-vit/s#\$# model.teacher_checkpoint=$resnet18#"
             ;;
         survey-swaps) # each swap behind its base; CaiT with six of its 24 blocks
-            each '0 1 2' configs/survey/{swin-tiny,ablations/swin-tiny_lepe,pvt-small,ablations/pvt-small_peg}_digits.py \
-                configs/survey/{deit-small,ablations/deit-small_tokenlearner,cait-s24,ablations/cait-s24_vt-tokens}_digits.py \
-                configs/survey/{vit-tokenlearner,ablations/vit-tokenlearner_fuser}_digits.py |
+            each '0 1 2' configs/{swin/swin-tiny,swin/ablations/swin-tiny_lepe,pvt/pvt-small,pvt/ablations/pvt-small_peg}_digits.py \
+                configs/{deit/deit-small,deit/ablations/deit-small_tokenlearner,cait/cait-s24,cait/ablations/cait-s24_vt-tokens}_digits.py \
+                configs/tokenlearner/{vit-tokenlearner,ablations/vit-tokenlearner_fuser}_digits.py |
                 sed "s/$/ $bfloat16 ${five_epochs[*]}/; /cait/s/$/ model.backbone.stages.0.depth=6/"
             ;;
         survey-teacher) each 0 configs/baselines/resnet18-half_digits.py ;;
-        survey-claims) each '0 1 2' configs/survey/claims/*_digits.py ;; # two of them learn from survey-teacher's
+        survey-claims) each '0 1 2' configs/{deit/ablations/deit-mini*,cait/ablations/vit-deep*}_digits.py ;; # two of them learn from survey-teacher's
         moving-digits) each '0 1 2' configs/mvit/{mvit,vit}-tiny_moving-digits{,-twin}.py ;;
         moving-digits-shuffled) # their weights, at a rate of zero, tested on frames in another order: table 9 of MViT
             for model in {mvit,vit}-tiny_moving-digits{,-twin}; do
@@ -282,34 +282,34 @@ measure() { # measure TABLE: where the attention of its models goes, and picture
     case "$1" in
         digits)
             config=configs/vit/vit-tiny_digits.py
-            "$python" tools/attention.py locality $config "work_dirs/reproduce/$1/vit-tiny_digits_seed-0/epoch_15.pth" \
+            "$python" tools/analysis/attention.py locality $config "work_dirs/reproduce/$1/vit-tiny_digits_seed-0/epoch_15.pth" \
                 --images 360 --out docs/attention/vit-tiny_digits.json --plot docs/attention/vit-tiny_digits.png
             config=configs/vt_resnet/vt-resnet18_digits.py
-            "$python" tools/show_tokens.py $config "work_dirs/reproduce/$1/vt-resnet18_digits_seed-0/epoch_15.pth" \
+            "$python" tools/analysis/show_tokens.py $config "work_dirs/reproduce/$1/vt-resnet18_digits_seed-0/epoch_15.pth" \
                 --out docs/tokens.jpg
             ;;
         scenes)
             model=vt-fpn_r18_digit-scenes
             config=configs/vt_fpn/$model.py
             for seed in 0 1 2; do
-                "$python" tools/attention.py tokens $config "work_dirs/reproduce/$1/${model}_seed-$seed/iter_1200.pth" \
+                "$python" tools/analysis/attention.py tokens $config "work_dirs/reproduce/$1/${model}_seed-$seed/iter_1200.pth" \
                     --images 256 --out "docs/attention/${model}_seed-$seed.json"
             done
-            "$python" tools/show_tokens.py $config "work_dirs/reproduce/$1/${model}_seed-0/iter_1200.pth" \
+            "$python" tools/analysis/show_tokens.py $config "work_dirs/reproduce/$1/${model}_seed-0/iter_1200.pth" \
                 --out docs/tokens_vt-fpn.jpg
             ;;
         sample-efficiency) # those that have attention
             for config in configs/sample_efficiency/{mvit,pvtv2,swin,vit,vt-*}_*.py; do
                 model=$(basename "${config%%_2560*}")
-                "$python" tools/attention.py objects "$config" \
+                "$python" tools/analysis/attention.py objects "$config" \
                     "work_dirs/reproduce/$1/${model}_16384_seed-0/iter_2560.pth" \
                     --out "docs/attention/objects_$model.json" --plot "docs/where/objects_$model.jpg"
             done
             ;;
-        survey-claims) "$python" tools/report.py claims ;;
+        survey-claims) "$python" -m docs.reports claims ;;
         moving-digits)
             model=mvit-tiny_moving-digits
-            "$python" tools/show_tokens.py configs/mvit/$model.py "work_dirs/reproduce/$1/${model}_seed-0/epoch_6.pth" \
+            "$python" tools/analysis/show_tokens.py configs/mvit/$model.py "work_dirs/reproduce/$1/${model}_seed-0/epoch_6.pth" \
                 --images 3 --module -1 --out docs/tokens_mvit.jpg
             ;;
     esac
@@ -319,13 +319,13 @@ measure() { # measure TABLE: where the attention of its models goes, and picture
 for table in "$@"; do
     runs "$table" >/dev/null # an unknown name is one before hours of training
 done
-install_vt ''
+install_vt '[docs]'
 for table in "$@"; do
     # Seed by seed, so that a stop leaves all rows of fewer seeds.
     runs "$table" | sort --stable --key 1,1n |
         xargs --max-procs "$(env --unset OMP_NUM_THREADS nproc)" --max-lines=1 bash -c "train $table \"\$@\"" train
     runs "$table" | while read -r seed row _; do printf '%s\0' "work_dirs/reproduce/$table/${row}_seed-$seed"; done |
-        xargs --null "$python" tools/report.py scores --out "docs/records/$table.json"
+        xargs --null "$python" tools/analysis/report.py scores --out "docs/records/$table.json"
     measure "$table"
-    "$python" tools/report.py pages
+    "$python" -m docs.reports
 done

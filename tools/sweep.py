@@ -6,7 +6,7 @@ import argparse
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description='Train a config with every combination of settings and seeds. Called again it goes on; '
-        'tools/report.py sweep lays the runs side by side.'
+        'tools/analysis/report.py sweep lays the runs side by side.'
     )
     parser.add_argument('config', help='path of the config')
     parser.add_argument(

@@ -1,7 +1,7 @@
 # A small MViT on the moving digits: which digit moves first, and where does each go?
 # Top-1 100.00, 100.00, 100.00 % (seeds 0, 1, 2), 1.1 min: AMD EPYC, 1 threads, torch 2.14.1.
 # python tools/train.py configs/mvit/mvit-tiny_moving-digits.py
-_base_ = ['../_base_/mvit/moving-digits.py', '../_base_/datasets/moving-digits.py']
+_base_ = ['../_base_/recipes/mvit_moving-digits.py', '../_base_/datasets/moving-digits.py']
 
 # Three scales of 4x8x8, 4x4x4 and 4x2x2 cubes.
 model = dict(backbone=dict(arch=dict(channels=32, depths=(1, 2, 2)), key_value_stride=4))

@@ -15,7 +15,9 @@ from vt.errors import UserError
 
 def test_every_config_has_one_name_and_is_found_by_it():
     paths = [path for path in (ROOT / 'configs').rglob('*.py') if '_base_' not in path.parts]
-    assert apis.list_models() == sorted(path.stem for path in paths)
+    assert apis.list_models(ablations=True) == sorted(path.stem for path in paths)
+    assert apis.list_models() == sorted(path.stem for path in paths if 'ablations' not in path.parts)
+    assert 'swin-tiny_lepe_digits' in set(apis.list_models('swin', ablations=True)) - set(apis.list_models('swin'))
     assert {apis.find_config(path.stem.upper()) for path in paths} == set(paths)
     assert apis.list_models('vt-resnet*_digits') == apis.list_models('VT-ResNet*_digits')
     assert 'vt-resnet18_digits' in apis.list_models('vt-resnet18')
@@ -73,7 +75,7 @@ from vt import apis
 apis.list_models()
 assert mmpretrain.list_models('vt-') == []
 apis.register_models(); apis.register_models()
-assert mmpretrain.list_models('vt-resnet') == apis.list_models('vt-resnet')
+assert mmpretrain.list_models('vt-resnet') == apis.list_models('vt-resnet', ablations=True)
 model = mmpretrain.get_model('vt-resnet18_8xb32-90e_in1k', head=dict(num_classes=10))
 assert type(model.backbone) is vt.VTResNet
 config, checkpoint = sys.argv[1:]

@@ -215,10 +215,10 @@ def test_the_tools_end_in_one_line(tool, hostile, marker, tmp_path):
 
 
 def test_show_tokens_ends_in_one_line_and_the_flag_trusts(hostile, marker, tmp_path):
-    result = run_forked('show_tokens.py', CONFIG, hostile, cwd=tmp_path)
+    result = run_forked('analysis/show_tokens.py', CONFIG, hostile, cwd=tmp_path)
     assert_one_line(result, 'hostile.pth is not loaded: it asks for builtins.exec')
     assert not marker.exists()
-    result = run_forked('show_tokens.py', CONFIG, hostile, '--trust-checkpoint', cwd=tmp_path)
+    result = run_forked('analysis/show_tokens.py', CONFIG, hostile, '--trust-checkpoint', cwd=tmp_path)
     assert_one_line(result, "hostile.pth is not the model's")
     assert result.stderr.count('warning: --trust-checkpoint: code in checkpoints runs') == 1
     assert marker.exists()

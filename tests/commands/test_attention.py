@@ -1,4 +1,4 @@
-"""``tools/attention.py`` as a user calls it, on small models with arbitrary weights and the embedded data."""
+"""``tools/analysis/attention.py`` as a user calls it, on small models with arbitrary weights and the embedded data."""
 
 import json
 
@@ -76,7 +76,7 @@ def records_of(model, dataset, indices):
 def test_tokens_of_a_classifier(folder, classifier):
     config, checkpoint, model, dataset = classifier
     result = run_forked(
-        'attention.py', 'tokens', config, checkpoint, '--images', '3', '--out', 'tokens.json', cwd=folder
+        'analysis/attention.py', 'tokens', config, checkpoint, '--images', '3', '--out', 'tokens.json', cwd=folder
     )
     assert result.returncode == 0, result.stderr
     record = json.loads((folder / 'tokens.json').read_text())
@@ -102,7 +102,7 @@ def test_tokens_of_a_classifier(folder, classifier):
 def test_tokens_of_a_segmentor(folder, segmentor):
     config, checkpoint, model, dataset = segmentor
     arguments = [config, checkpoint, '--images', '2', '--background', '0', '3', '--out', 'levels.json']
-    result = run_forked('attention.py', 'tokens', *arguments, cwd=folder)
+    result = run_forked('analysis/attention.py', 'tokens', *arguments, cwd=folder)
     assert result.returncode == 0, result.stderr
     assert 'left out' not in result.stdout
     rows = json.loads((folder / 'levels.json').read_text())['tokenizers']
@@ -134,7 +134,7 @@ def test_a_graph_convolution_has_no_reach(folder, classifier):
     config.write_text(f'_base_ = {str(classifier[0])!r}\nmodel = dict(backbone=dict(relation={relation}))\n')
     torch.save(build_model(Config.fromfile(config)).state_dict(), folder / 'graph.pth')
     arguments = [config, 'graph.pth', '--images', '1', '--out', 'graph.json']
-    result = run_forked('attention.py', 'tokens', *arguments, cwd=folder)
+    result = run_forked('analysis/attention.py', 'tokens', *arguments, cwd=folder)
     assert result.returncode == 0, result.stderr
     for row in json.loads((folder / 'graph.json').read_text())['tokenizers'].values():
         assert row['reach'] is row['shift'] is row['to_others'] is None
@@ -144,7 +144,7 @@ def test_a_graph_convolution_has_no_reach(folder, classifier):
 def test_locality_of_a_vit(folder, vit):
     config, checkpoint, model, dataset = vit
     arguments = [config, checkpoint, '--images', '2', '--out', 'locality.json', '--plot', 'locality.png']
-    result = run_forked('attention.py', 'locality', *arguments, cwd=folder)
+    result = run_forked('analysis/attention.py', 'locality', *arguments, cwd=folder)
     assert result.returncode == 0, result.stderr
     assert 'vit-tiny_digits (vit-tiny_digits.pth), 2 test images' in result.stdout
     record = json.loads((folder / 'locality.json').read_text())
@@ -175,7 +175,7 @@ def test_locality_of_a_vit(folder, vit):
 def test_locality_without_a_checkpoint_says_so(tmp_path):
     options = ['test_dataloader.dataset.indices=2', 'model.backbone.arch.num_layers=2']
     arguments = ['locality', VIT, '--out', 'a.json']
-    results = [run_forked('attention.py', *arguments, cwd=tmp_path, options=options) for _ in range(2)]
+    results = [run_forked('analysis/attention.py', *arguments, cwd=tmp_path, options=options) for _ in range(2)]
     assert results[0].returncode == 0, results[0].stderr
     assert 'vit-tiny_digits (random weights, as initialised), 2 test images' in results[0].stdout
     assert json.loads((tmp_path / 'a.json').read_text())['checkpoint'] is None
@@ -193,10 +193,10 @@ def test_mmpretrains_own_config_by_its_name(tmp_path):
         f'test_dataloader = dict(dataset=dict(_delete_=True, **{digits.to_dict()}))\n'
         'model = dict(backbone=dict(img_size=64))\n'
     )
-    result = run_forked('attention.py', 'locality', config, '--images', '1', cwd=tmp_path)
+    result = run_forked('analysis/attention.py', 'locality', config, '--images', '1', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert len([line for line in result.stdout.splitlines() if line.split()[:1] == ['12']]) == 1  # twelve layers
-    result = run_forked('attention.py', 'locality', 'mmpretrain::deit/deit-tiny_4xb256_in1k.py', cwd=tmp_path)
+    result = run_forked('analysis/attention.py', 'locality', 'mmpretrain::deit/deit-tiny_4xb256_in1k.py', cwd=tmp_path)
     assert_one_line(result, 'there is no data/imagenet')
 
 
@@ -231,16 +231,18 @@ def test_what_cannot_be_measured_is_named(folder, classifier, segmentor, vit):
     ],
 )
 def test_a_wrong_file_is_one_line(arguments, message, tmp_path):
-    assert_one_line(run_forked('attention.py', *arguments, cwd=tmp_path), message)
+    assert_one_line(run_forked('analysis/attention.py', *arguments, cwd=tmp_path), message)
 
 
 def test_a_strip_of_reaches_is_drawn(tmp_path):
-    arguments = [ROOT / 'configs/survey/claims/deit-mini_digits.py', ROOT / 'configs/survey/swin-tiny_digits.py']
-    result = run_forked('attention.py', 'reach', *arguments, '--stage', '1', '--out', 'reach.png', cwd=tmp_path)
+    arguments = [ROOT / 'configs/deit/ablations/deit-mini_digits.py', ROOT / 'configs/swin/swin-tiny_digits.py']
+    result = run_forked(
+        'analysis/attention.py', 'reach', *arguments, '--stage', '1', '--out', 'reach.png', cwd=tmp_path
+    )
     assert result.returncode == 0, result.stderr
     assert cv2.imread(tmp_path / 'reach.png').shape[1] > 400  # three cells
     assert_one_line(
-        run_forked('attention.py', 'reach', VIT, '--out', 'reach.png', cwd=tmp_path),
+        run_forked('analysis/attention.py', 'reach', VIT, '--out', 'reach.png', cwd=tmp_path),
         'VisionTransformer has no stages of blocks',
     )
 
@@ -252,7 +254,7 @@ def test_no_input_is_written_over(option, file, vit, tmp_path):
     link = tmp_path / 'link.png'
     link.symlink_to(paths[file])
     before = paths[file].read_bytes()
-    result = run_forked('attention.py', 'locality', *paths.values(), option, link, cwd=tmp_path)
+    result = run_forked('analysis/attention.py', 'locality', *paths.values(), option, link, cwd=tmp_path)
     assert_one_line(result, f'{link} is read, and would be written over')
     assert paths[file].read_bytes() == before
 
@@ -265,7 +267,7 @@ def test_what_is_taken_for_objects_is_measured_before_and_after(folder):
     model = build_model(Config.fromfile(config))
     torch.save(dict(state_dict=model.state_dict()), folder / 'objects.pth')
     outs = ['--out', 'objects.json', '--plot', 'objects.png', '--images', '3']
-    result = run_forked('attention.py', 'objects', config.name, 'objects.pth', *outs, cwd=folder)
+    result = run_forked('analysis/attention.py', 'objects', config.name, 'objects.pth', *outs, cwd=folder)
     assert result.returncode == 0, result.stderr
     assert ' -> ' in result.stdout
     written = json.loads((folder / 'objects.json').read_text())
@@ -273,5 +275,7 @@ def test_what_is_taken_for_objects_is_measured_before_and_after(folder):
     assert list(written['before']) == list(written['after']) == ['layer4.0']
     assert written['before'] != written['after']
     assert cv2.imread(str(folder / 'objects.png')) is not None
-    result = run_forked('attention.py', 'objects', config.name, 'objects.pth', '--parts', 'layer3.0', cwd=folder)
+    result = run_forked(
+        'analysis/attention.py', 'objects', config.name, 'objects.pth', '--parts', 'layer3.0', cwd=folder
+    )
     assert_one_line(result, '--parts layer3.0: the model has layer4.0')

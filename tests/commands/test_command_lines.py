@@ -92,7 +92,7 @@ def test_benchmark_report_and_picture(trained, checkpoint):
     assert 0 < record['latency_median'] <= record['latency_95']
     assert record['peak_memory'] > 4 * record['parameters']
     assert 'images/s at batch 32' in result.stdout
-    result = run('report.py', 'runs', 'work_dirs/vt-resnet18_digits', cwd=trained)
+    result = run('analysis/report.py', 'runs', 'work_dirs/vt-resnet18_digits', cwd=trained)
     assert result.returncode == 0, result.stderr
     assert 'vt-resnet18_digits' in result.stdout
     assert 'Running' not in result.stderr  # it reads data alone
@@ -102,7 +102,7 @@ def test_benchmark_report_and_picture(trained, checkpoint):
         f'_base_ = {str(CONFIG)!r}\nmodel = dict(backbone=dict(num_tokens=4, token_channels=64),'
         'head=dict(in_channels=64))\n'
     )
-    result = run('show_tokens.py', small_config, checkpoint, '--out', picture, '--images', '3', cwd=trained)
+    result = run('analysis/show_tokens.py', small_config, checkpoint, '--out', picture, '--images', '3', cwd=trained)
     assert result.returncode == 0, result.stderr
     assert f'Running {small_config} and the configs it inherits: a config is Python' in result.stderr
     height, width = cv2.imread(str(picture)).shape[:2]
@@ -222,8 +222,8 @@ def test_a_wrong_setting_is_one_line(option, message, tmp_path):
         ('test.py', [CONFIG, 'nowhere.pth'], 'there is no checkpoint nowhere.pth'),
         ('train.py', [CONFIG, '--resume', 'nowhere.pth'], 'there is no checkpoint to resume from nowhere.pth'),
         ('test.py', [CONFIG, 'any.pth', '--out-item', 'metrics'], '--out-item metrics needs --out FILE'),
-        ('report.py', ['runs', 'work_dirs/none'], 'there is no work_dirs/none/training.json'),
-        ('show_tokens.py', [CONFIG, 'nowhere.pth'], 'there is no checkpoint nowhere.pth'),
+        ('analysis/report.py', ['runs', 'work_dirs/none'], 'there is no work_dirs/none/training.json'),
+        ('analysis/show_tokens.py', [CONFIG, 'nowhere.pth'], 'there is no checkpoint nowhere.pth'),
         ('benchmark.py', ['nowhere.py'], 'there is no config nowhere.py'),
     ],
 )

@@ -9,8 +9,8 @@ import time
 import pytest
 from tool_runner import ROOT, assert_one_line
 
+from docs.reports.performance import render
 from vt.analysis.speed.gpu_parts import run_until
-from vt.analysis.speed.performance_page import render
 from vt.commands import gpu_report
 from vt.commands.gpu_report import PARTS, GpuReport
 
@@ -56,7 +56,7 @@ def test_the_page_on_performance_shows_it(dry, tmp_path):
     for path in (ROOT / 'docs/benchmarks').glob('*_cpu.json'):
         (tmp_path / path.name).symlink_to(path)
     (tmp_path / 'some-card').symlink_to(dry)
-    text = render((ROOT / 'docs/performance.template.md').read_text(), tmp_path)
+    text = render(tmp_path)
     section = text[text.index('## On a GPU') : text.index('## How each was measured')]
     assert 'Not measured' not in section
     assert 'a dry run in the smallest sizes' in section

@@ -27,7 +27,7 @@ TEACHER = """
 
 
 def write_config(path, base, teacher=''):
-    path.write_text(f'_base_ = {str(ROOT / "configs/survey" / base)!r}\n{SMALL.format(teacher=teacher)}')
+    path.write_text(f'_base_ = {str(ROOT / "configs/lv_vit" / base)!r}\n{SMALL.format(teacher=teacher)}')
     return path
 
 
@@ -37,7 +37,7 @@ def test_a_student_learns_from_a_file_of_its_teacher(tmp_path):
     torch.manual_seed(0)
     teacher = MODELS.build(cfg.model.teacher)
     torch.save(teacher.state_dict(), tmp_path / 'teacher.pth')
-    result = run_forked('label_maps.py', config, 'maps.pth', '--batch-size', '16', cwd=tmp_path)
+    result = run_forked('analysis/label_maps.py', config, 'maps.pth', '--batch-size', '16', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert 'written to maps.pth: 40 images, 10x2x2' in result.stdout
     maps = torch.load(tmp_path / 'maps.pth')
@@ -53,5 +53,7 @@ def test_a_student_learns_from_a_file_of_its_teacher(tmp_path):
     result = run_forked('train.py', student, '--work-dir', 'run', cwd=tmp_path, options=['model.label_file=maps.pth'])
     assert result.returncode == 0, result.stderr
     assert 'loss_patches' in result.stdout
-    other = ROOT / 'configs/survey/claims/deit-mini_digits.py'
-    assert_one_line(run_forked('label_maps.py', other, 'more.pth', cwd=tmp_path), 'no vt.TokenLabelClassifier with a')
+    other = ROOT / 'configs/deit/ablations/deit-mini_digits.py'
+    assert_one_line(
+        run_forked('analysis/label_maps.py', other, 'more.pth', cwd=tmp_path), 'no vt.TokenLabelClassifier with a'
+    )

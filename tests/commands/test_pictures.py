@@ -74,7 +74,7 @@ def test_tokens_on_a_users_pictures_of_any_size(digits, tmp_path):
     """The picture that stands where its output once stood is left as it is."""
     photo, small = write(tmp_path / 'photo.png', size=(150, 210)), write(tmp_path / 'small.jpg', (9,), size=(5, 7))
     clear, before = write(tmp_path / 'clear.png', (*RED, 128)), photo.read_bytes()
-    result = run_forked('show_tokens.py', *digits, photo, small, clear, '--out', 'out.svg', cwd=tmp_path)
+    result = run_forked('analysis/show_tokens.py', *digits, photo, small, clear, '--out', 'out.svg', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     text = (tmp_path / 'out.svg').read_text()
     assert all(f'{path.name}, seen as ' in text for path in (photo, small, clear))
@@ -84,11 +84,11 @@ def test_tokens_on_a_users_pictures_of_any_size(digits, tmp_path):
 
 def test_the_picture_of_tokens_goes_to_the_work_directory_or_here(scenes, tmp_path):
     photo = write(tmp_path / 'photo.png', size=(50, 30))
-    result = run_forked('show_tokens.py', *scenes, photo, cwd=tmp_path)
+    result = run_forked('analysis/show_tokens.py', *scenes, photo, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[-1] == 'written to tokens.png'
     (tmp_path / 'work_dirs/scenes').mkdir(parents=True)
-    result = run_forked('show_tokens.py', *scenes, '--images', '2', cwd=tmp_path)
+    result = run_forked('analysis/show_tokens.py', *scenes, '--images', '2', cwd=tmp_path)
     assert result.stdout.splitlines()[-1] == 'written to work_dirs/scenes/tokens.png'
     drawn = [cv2.imread(str(tmp_path / path)).shape[0] for path in ('tokens.png', 'work_dirs/scenes/tokens.png')]
     assert drawn[0] < drawn[1]  # one row, two rows
@@ -100,7 +100,7 @@ def test_own_pictures_need_no_test_set(animals, tmp_path):
     names = "test_dataloader = dict(dataset=dict(metainfo=dict(classes=('cat', 'dog'))))"
     config.write_text(f'_base_ = {str(animals[0])!r}\n{names}\n')
     photo = write(tmp_path / 'photo.png')
-    result = run_forked('show_tokens.py', config, animals[1], photo, '--out', 'out.svg', cwd=tmp_path)
+    result = run_forked('analysis/show_tokens.py', config, animals[1], photo, '--out', 'out.svg', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert 'photo.png, seen as cat' in (text := (tmp_path / 'out.svg').read_text()) or 'photo.png, seen as dog' in text
 
@@ -111,7 +111,7 @@ def test_own_pictures_need_no_test_set(animals, tmp_path):
 def test_what_is_no_picture_is_one_line(content, message, digits, tmp_path):
     if content is not None:
         (tmp_path / 'some.png').write_bytes(content)
-    result = run_forked('show_tokens.py', *digits, write(tmp_path / 'good.png'), 'some.png', cwd=tmp_path)
+    result = run_forked('analysis/show_tokens.py', *digits, write(tmp_path / 'good.png'), 'some.png', cwd=tmp_path)
     assert_one_line(result, message)
     assert_one_line(result, 'some.png')
     assert not (tmp_path / 'tokens.png').exists()
@@ -123,7 +123,7 @@ def test_no_input_is_written_over(which, digits, tmp_path):
     paths = dict(zip(('config', 'checkpoint', 'picture', 'default'), (*digits, picture, picture)))
     before = paths[which].read_bytes()
     out = () if which == 'default' else ('--out', tmp_path / '..' / tmp_path.name / paths[which])
-    result = run_forked('show_tokens.py', *digits, 'tokens.png', *out, cwd=tmp_path)
+    result = run_forked('analysis/show_tokens.py', *digits, 'tokens.png', *out, cwd=tmp_path)
     assert_one_line(result, f'{paths[which].name} is read, and would be written over: give another file to write')
     assert paths[which].read_bytes() == before
 
@@ -264,8 +264,8 @@ def test_the_libraries_own_tools_show_the_data(library, tool, config, options, t
 
 def test_samples_of_data_sets_are_drawn_a_row_each(tmp_path):
     configs = [ROOT / f'configs/baselines/resnet18-half_{task}.py' for task in ('psvrt', 'twin-digits')]
-    result = run_forked('show_samples.py', *configs, '--out', 'out.png', '--images', '3', cwd=tmp_path)
+    result = run_forked('analysis/show_samples.py', *configs, '--out', 'out.png', '--images', '3', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert cv2.imread(str(tmp_path / 'out.png')).shape == (280, 360, 3)
-    result = run_forked('show_samples.py', configs[0], '--out', 'nowhere/out.png', cwd=tmp_path)
+    result = run_forked('analysis/show_samples.py', configs[0], '--out', 'nowhere/out.png', cwd=tmp_path)
     assert_one_line(result, 'there is no folder nowhere to write out.png into')

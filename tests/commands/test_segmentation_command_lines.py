@@ -63,7 +63,7 @@ def test_test_writes_predicted_maps_overlays_and_the_necks_cost(trained, checkpo
     assert 0 < record['neck']['parameters'] < record['parameters']
     assert 0 < record['neck']['latency_median'] <= record['neck']['latency_95']
     assert 'neck alone' in result.stdout
-    result = run('report.py', 'runs', 'work_dirs/vt-fpn_r18_digit-scenes', cwd=trained)
+    result = run('analysis/report.py', 'runs', 'work_dirs/vt-fpn_r18_digit-scenes', cwd=trained)
     assert result.returncode == 0, result.stderr
     assert f'{record["metrics"]["mIoU"]:.2f} mIoU' in result.stdout
 
@@ -89,7 +89,7 @@ def test_test_time_augmentation_and_metrics(trained, checkpoint):
 def test_picture_of_the_tokens(trained, checkpoint):
     config = trained / 'small.py'
     config.write_text(f'_base_ = {str(CONFIG)!r}\nmodel = dict(neck=dict(token_channels=64))\n')
-    result = run('show_tokens.py', config, checkpoint, '--images', '2', cwd=trained)
+    result = run('analysis/show_tokens.py', config, checkpoint, '--images', '2', cwd=trained)
     assert result.returncode == 0, result.stderr
     assert cv2.imread(str(trained / 'tokens.png')).shape[1] > 300
 
@@ -108,19 +108,6 @@ def test_segmentors_and_their_necks_side_by_side(tmp_path):
     assert all(len(entry['seconds']) == 3 and entry['dtype'] == 'bfloat16' for entry in results)
     *_, neck, vt_neck = results
     assert vt_neck['flops'] < neck['flops'] / 2  # at this small size tokens weigh more
-
-
-def test_complexity_beside_the_papers(tmp_path):
-    result = run('report.py', 'complexity', cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    rows = [line.split() for line in result.stdout.splitlines() if 'FPN / VT-FPN' in line]
-    assert [row[-1] for row in rows] == ['6.48x', '6.40x']
-    assert all(float(row[-3].rstrip('x')) > float(row[-1].rstrip('x')) for row in rows)  # ours / the paper's
-    for table in range(1, 11):
-        assert f'Table {table}: ' in result.stdout
-    assert "the paper's tables disagree" in result.stdout  # on VT-R34's parameters
-    row = next(line for line in result.stdout.splitlines() if 'MViT-B, 32x3' in line)
-    assert row.split()[-5:] == ['36.61', '36.6', '169.96', '170', '80.2']
 
 
 def test_wrong_labels_are_one_line_before_training(tmp_path):

@@ -55,7 +55,7 @@ def test_a_failed_run_is_named_and_the_report_has_the_others(tmp_path):
     assert 'num_tokens=4, seed 0: finished' in result.stdout
     (record,) = records(tmp_path / FOLDER).values()
     assert record['options']['model.backbone.num_tokens'] == 4
-    result = run_forked('report.py', 'sweep', FOLDER, '--out', 'report', cwd=tmp_path)
+    result = run_forked('analysis/report.py', 'sweep', FOLDER, '--out', 'report', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert 'Not finished: num_tokens=-3_seed-0.' in result.stdout
     assert 'num_tokens=4' in (tmp_path / 'report/sweep.md').read_text()
@@ -91,7 +91,7 @@ def test_what_was_trained_with_other_settings_does_not_count(tmp_path):
     assert len({record['weights'] for record in after.values()}) == 2
     third = run_forked('sweep.py', 'c.py', *options, cwd=tmp_path)
     assert '1 runs in work_dirs/sweeps/c, 1 of them finished before' in third.stdout
-    report = run_forked('report.py', 'sweep', 'work_dirs/sweeps/c', cwd=tmp_path).stdout
+    report = run_forked('analysis/report.py', 'sweep', 'work_dirs/sweeps/c', cwd=tmp_path).stdout
     assert all(f'c ({record["digest"][:8]})' in report for record in after.values())
 
 
@@ -129,7 +129,7 @@ def test_a_killed_sweep_goes_on(tmp_path):
     result = run_forked('sweep.py', *arguments, cwd=tmp_path)
     assert '6 runs in' in result.stdout
     assert '6 of them finished before' in result.stdout
-    result = run_forked('report.py', 'sweep', FOLDER, cwd=tmp_path)
+    result = run_forked('analysis/report.py', 'sweep', FOLDER, cwd=tmp_path)
     assert result.stdout.count('num_tokens=') == 3
 
 
@@ -149,7 +149,7 @@ def test_a_persons_mistake_is_one_line_and_nothing_is_trained(arguments, message
 
 
 def test_a_folder_without_runs_is_one_line(tmp_path):
-    assert_one_line(run_forked('report.py', 'sweep', tmp_path, cwd=tmp_path), 'there is no finished run in')
+    assert_one_line(run_forked('analysis/report.py', 'sweep', tmp_path, cwd=tmp_path), 'there is no finished run in')
 
 
 def test_the_front_is_what_nothing_else_is_better_than():

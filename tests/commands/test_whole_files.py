@@ -67,22 +67,22 @@ def write(path, content):
 
 
 @pytest.mark.parametrize('kind', DAMAGES)
-@pytest.mark.parametrize('command', ['runs', 'scores', 'sweep', 'ablation'])
+@pytest.mark.parametrize('command', ['runs', 'scores', 'sweep'])
 def test_a_damaged_record_is_named_and_the_others_are_reported(command, kind, runs):
     damaged = runs / 'plain_seed-1/training.json'
     write(damaged, DAMAGES[kind](damaged.read_text()))
     folders = sorted(path.name for path in runs.iterdir())
-    result = run_forked('report.py', command, *(['.'] if command == 'sweep' else folders), cwd=runs)
+    result = run_forked('analysis/report.py', command, *(['.'] if command == 'sweep' else folders), cwd=runs)
     assert_one_line(result, 'plain_seed-1')
     assert '\x1b' not in result.stderr
-    rows = dict(runs='resnet18-half_digits', scores='wide', sweep='wide', ablation='not told apart')
+    rows = dict(runs='resnet18-half_digits', scores='wide', sweep='wide')
     assert rows[command] in result.stdout
 
 
 def test_all_damaged_or_missing_runs_are_named(runs):
     for name in ('plain_seed-0', 'plain_seed-1', 'wide_seed-0', 'wide_seed-1'):
         (runs / name / 'training.json').write_text('{')
-    result = run_forked('report.py', 'runs', *sorted(runs.iterdir()), runs / 'none', cwd=runs)
+    result = run_forked('analysis/report.py', 'runs', *sorted(runs.iterdir()), runs / 'none', cwd=runs)
     for name in ('plain_seed-0', 'plain_seed-1', 'wide_seed-0', 'wide_seed-1', 'none'):
         assert_one_line(result, f'{name}/training.json')
 
@@ -91,7 +91,7 @@ def test_all_damaged_or_missing_runs_are_named(runs):
 def test_a_damaged_benchmark_is_named(kind, runs):
     text = json.dumps(dict(config='a', metrics={'accuracy/top1': 1.0}, flops=1, parameters=1, throughput=2.0))
     write(runs / 'plain_seed-1.benchmark.json', DAMAGES[kind](text))
-    result = run_forked('report.py', 'runs', 'plain_seed-0', 'plain_seed-1', cwd=runs)
+    result = run_forked('analysis/report.py', 'runs', 'plain_seed-0', 'plain_seed-1', cwd=runs)
     if kind == 'another dict':
         assert result.returncode == 0  # it adds nothing
     else:
@@ -194,6 +194,6 @@ def test_no_space_for_a_report_is_one_line(runs):
         os.symlink('/dev/full', runs / 'out' / name)
         command = ['scores', *sorted(path for path in runs.iterdir() if '_seed-' in path.name), '--out', f'out/{name}']
         command = command if name == 'records.json' else ['sweep', '.', '--out', 'out']
-        assert_one_line(run_forked('report.py', *command, cwd=runs), 'no space is left to write')
+        assert_one_line(run_forked('analysis/report.py', *command, cwd=runs), 'no space is left to write')
         os.unlink(runs / 'out' / name)
     assert not list((runs / 'out').glob('.*'))

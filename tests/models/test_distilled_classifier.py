@@ -19,7 +19,7 @@ from mmpretrain.registry import MODELS as CLASSIFIERS
 from mmpretrain.structures import DataSample
 from torch.testing import assert_close
 
-from vt.analysis.complexity.complexity_tables import count_config
+from docs.reports.complexity import count_config
 from vt.models import DistilledClassifier, DropoutLinearClsHead
 from vt.models.classifiers.distilled import distillation_loss
 

@@ -1,4 +1,4 @@
-"""The parts of published systems, small but as ``configs/survey`` has them, against literal equations, in float64.
+"""The parts of published systems, small but as their configs has them, against literal equations, in float64.
 
 Outputs and gradients, of networks and of single stages of them, over grids that are not square, one window, one sample.
 """

@@ -1,4 +1,4 @@
-"""The survey's second half, small but as ``configs/survey`` has it, against literal equations, in float64."""
+"""The survey's second half, small but as their configs has it, against literal equations, in float64."""
 
 import functools
 import pickle

@@ -16,16 +16,20 @@ from mmpretrain.structures import DataSample
 from mmseg.registry import MODELS as SEGMENTORS
 from tool_runner import ROOT
 
-from vt.analysis.survey_twins import measure_difference
+from docs.reports.twins import measure_difference
+from vt.apis import find_config
 from vt.engine.counting import count_complexity
 from vt.errors import UserError
 from vt.models import record_attention
 
-SYSTEMS = json.loads((ROOT / 'vt/analysis/survey_systems.json').read_text())['systems']
+SYSTEMS = json.loads((ROOT / 'docs/reports/survey_systems.json').read_text())['systems']
 TWINS = {name: system['twin'] for name, system in SYSTEMS.items() if 'twin' in system}
 OWN = [name for name, system in SYSTEMS.items() if 'backbone_of' not in system]
 OURS = [*OWN, 'hrformer-small']  # MViT has tests of its own
-CLASSIFIERS = [path for path in sorted((ROOT / 'configs/survey').rglob('*.py')) if 'ade20k' not in path.stem]
+FOLDERS = {find_config(f'{name}_16xb64-300e_in1k').parent for name in SYSTEMS}
+OTHERS = 'ade20k', 'vit-tiny', 'k400'
+CLASSIFIERS = [path for folder in sorted(FOLDERS) for path in sorted(folder.rglob('*.py'))]
+CLASSIFIERS = [path for path in CLASSIFIERS if not any(part in path.stem for part in OTHERS)]
 SLOW = pytest.mark.slow
 SMALL = {
     'swin-tiny': 56,
@@ -40,7 +44,7 @@ SMALL = {
 
 @cache
 def read_config(name: str, task: str = '16xb64-300e_in1k') -> Config:
-    return Config.fromfile(ROOT / f'configs/survey/{name}_{task}.py')
+    return Config.fromfile(find_config(f'{name}_{task}'))
 
 
 def build(config: dict) -> torch.nn.Module:
@@ -192,7 +196,7 @@ def test_another_input_size_and_maps_of_every_stage(name):
 @pytest.mark.parametrize('neck', ['fpn', 'vt-fpn'])
 @pytest.mark.parametrize('name', ['swin-tiny', 'pvtv2-b2'])
 def test_a_segmentor_takes_the_maps_of_every_stage(name, neck):
-    cfg = Config.fromfile(ROOT / f'configs/survey/{name}_{neck}_4xb4-160k_ade20k-512x512.py')
+    cfg = Config.fromfile(find_config(f'{name}_{neck}_4xb4-160k_ade20k-512x512'))
     for stage in cfg.model.backbone.stages:
         stage.depth = min(2, stage.depth)
     with DefaultScope.overwrite_default_scope('mmseg'):

@@ -14,7 +14,7 @@ from tool_runner import ROOT
 from torch import nn
 
 import vt
-from vt.analysis.complexity.complexity_tables import count_config
+from docs.reports.complexity import count_config
 from vt.engine.counting import count_complexity
 from vt.errors import UserError
 from vt.models import VTBackbone, VTModule, VTResNet

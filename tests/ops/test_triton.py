@@ -78,9 +78,9 @@ def resources(tmp_path, monkeypatch):
     """The module that compiles kernels, with an empty cache of compiled ones."""
     pytest.importorskip('triton')
     monkeypatch.setenv('TRITON_CACHE_DIR', str(tmp_path))
-    from vt.analysis.speed import kernel_resources
+    import kernels
 
-    return kernel_resources
+    return kernels
 
 
 def assert_light(row, resources):

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from data_loading import loading_config
 from forked_tools import run_forked
 from tool_runner import assert_one_line
 
-from vt.analysis.speed.data_loading import loading_config
 from vt.analysis.speed.measurement import Setting, parse_size
 from vt.analysis.speed.subject import Subject
 from vt.analysis.speed.workload import Workload
@@ -38,7 +38,7 @@ def test_a_model_steps_on_clips():
 
 def test_loading_of_synthetic_videos_is_timed(tmp_path):
     arguments = ['--synthetic', '2', '--decoders', 'opencv', '--workers', '0', '--batches', '1', '--rounds', '1']
-    result = run_forked('benchmark_data.py', CONFIG, *arguments, '--out', 'data.json', cwd=tmp_path)
+    result = run_forked('benchmark/data_loading.py', CONFIG, *arguments, '--out', 'data.json', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     record = json.loads((tmp_path / 'data.json').read_text())
     (row,) = record['results']
@@ -63,4 +63,4 @@ def test_loading_alone_leaves_the_transforms_out():
     ],
 )
 def test_what_cannot_be_loaded_is_one_line(arguments, message, tmp_path):
-    assert_one_line(run_forked('benchmark_data.py', *arguments, cwd=tmp_path), message)
+    assert_one_line(run_forked('benchmark/data_loading.py', *arguments, cwd=tmp_path), message)

@@ -1,4 +1,4 @@
-"""Tables of measured numbers: printed, as Markdown, as comma-separated values, and put into a page."""
+"""Tables of measured numbers: printed, as Markdown, and as comma-separated values."""
 
 import csv
 import io
@@ -13,7 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 from vt.checkpoints.files import write_atomically
-from vt.errors import UserError
 from vt.untrusted_text import printable
 
 WIDTH = 180  # wide enough for every table, also where the output is no terminal
@@ -45,12 +44,6 @@ def to_markdown(rows: list[dict[str, str]]) -> str:
     return table.get_string()
 
 
-def to_dense_markdown(rows: list[dict[str, str]]) -> str:
-    """A table of Markdown whose cells are as long as they are: for long ones, such as lists of links."""
-    lines = [[*rows[0]], [':---'] * len(rows[0]), *([*map(printable, row.values())] for row in rows)]
-    return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
-
-
 def to_csv(rows: list[dict[str, str]]) -> str:
     """The same as comma-separated values."""
     text = io.StringIO(newline='')
@@ -68,23 +61,3 @@ def printable_cells(row: dict[str, Any]) -> dict[str, Any]:
 def write_csv(rows: list[dict[str, str]], path: Path) -> None:
     """Write :func:`to_csv`."""
     write_atomically(path, to_csv(rows))
-
-
-def insert(page: Path, name: str, text: str) -> None:
-    """Put generated text between the page's lines ``<!-- name -->`` and ``<!-- end of name -->``.
-
-    Raises:
-        UserError: the page lacks one of the two lines.
-    """
-    head, tail = split(page, name)
-    write_atomically(page, head + text.rstrip() + '\n' + tail)
-
-
-def split(page: Path, name: str) -> tuple[str, str]:
-    """A page up to and from where generated text of this name stands, both with its line; raises as :func:`insert`."""
-    begin, end = f'<!-- {name} -->\n', f'<!-- end of {name} -->\n'
-    content = page.read_text()
-    if begin not in content or end not in content:
-        raise UserError(f'{page} needs the lines {begin.strip()} and {end.strip()} around what is generated')
-    head, rest = content.split(begin, 1)
-    return head + begin, end + rest.split(end, 1)[1]

@@ -38,13 +38,15 @@ def _configs() -> dict[str, Path]:
     return {path.stem: path for path in sorted(paths) if '_base_' not in path.parts}
 
 
-def list_models(pattern: str | None = None) -> list[str]:
+def list_models(pattern: str | None = None, ablations: bool = False) -> list[str]:
     """Names of models, in order.
 
     Args:
         pattern: with wildcards, such as ``'vt-resnet*in1k'``; a name that begins with it will do. None for all.
+        ablations: whether to name those too that stand in a folder ``ablations``.
     """
-    return sorted(name for name in _configs() if pattern is None or fnmatchcase(name.lower(), f'{pattern.lower()}*'))
+    names = [name for name, path in _configs().items() if ablations or 'ablations' not in path.relative_to(ROOT).parts]
+    return sorted(name for name in names if pattern is None or fnmatchcase(name.lower(), f'{pattern.lower()}*'))
 
 
 def find_config(name: str) -> Path:
@@ -61,7 +63,9 @@ def find_config(name: str) -> Path:
         return by_name[name.lower()]
     near = difflib.get_close_matches(name.lower(), by_name, n=3, cutoff=0.5)
     advice = f'did you mean {" or ".join(by_name[other].stem for other in near)}?' if near else 'none is like it'
-    raise UserError(f'there is no model {name!r}: {advice} vt.apis.list_models() names all {len(by_name)}')
+    raise UserError(
+        f'there is no model {name!r}: {advice} vt.apis.list_models(ablations=True) names all {len(by_name)}'
+    )
 
 
 def get_model(

@@ -1,4 +1,4 @@
-"""Where attention goes, in numbers and as a picture, as ``tools/attention.py`` and ``tools/show_tokens.py`` ask."""
+"""Where attention goes, as ``attention.py`` and ``show_tokens.py`` of ``tools/analysis`` ask."""
 
 import argparse
 from pathlib import Path

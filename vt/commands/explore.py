@@ -38,7 +38,7 @@ def explore(args: argparse.Namespace) -> None:
         require_file(checkpoint, 'checkpoint')
         inferencer = inferencer_of(cfg, checkpoint, args.device)
         if isinstance(inferencer, VideoInferencer):
-            raise UserError(f'{config} is a model of videos, whose frames tools/show_tokens.py draws')
+            raise UserError(f'{config} is a model of videos, whose frames tools/analysis/show_tokens.py draws')
         name = Path(config).stem
         models[name if name not in models else f'{name} ({Path(checkpoint).name})'] = inferencer
     first = next(iter(models.values()))

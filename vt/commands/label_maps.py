@@ -1,4 +1,4 @@
-"""Label maps of a teacher as a file, as ``tools/label_maps.py`` asks."""
+"""Label maps of a teacher as a file, as ``tools/analysis/label_maps.py`` asks."""
 
 import argparse
 import io

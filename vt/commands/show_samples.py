@@ -1,4 +1,4 @@
-"""What data look like, as ``tools/show_samples.py`` asks."""
+"""What data look like, as ``tools/analysis/show_samples.py`` asks."""
 
 import argparse
 

@@ -51,7 +51,7 @@ def sweep(args: argparse.Namespace) -> None:
         failures = train_here(waiting, executor, most, torch.cuda.device_count(), tell)
     elif waiting:
         failures = train_as_array(waiting, executor, tell)
-    print(f'python tools/report.py sweep {folder}')
+    print(f'python tools/analysis/report.py sweep {folder}')
     if failures:
         raise UserError(f'{len(failures)} of {len(runs)} runs failed, see output.txt of each: {"; ".join(failures)}')
 

@@ -1,10 +1,10 @@
-"""Tables of scores from records: their rows, their places on pages, and the lines above configs."""
+"""Tables of scores from records: their rows, and where they are from."""
 
 import json
 
 import pytest
 
-from vt.analysis.ablation.score_tables import describe, describe_origin, label_records, write_headers, write_page
+from vt.analysis.ablation.score_tables import describe, describe_origin, label_records
 
 ORIGIN = dict(date='2026-01-02', device='A CPU, 1 threads', versions=dict(torch='2.0'), length='10 epochs')
 
@@ -78,43 +78,3 @@ def test_work_directories_name_the_rows(tmp_path):
     (tmp_path / 'c_seed-0').mkdir()
     with pytest.raises(FileNotFoundError, match='train it first'):
         label_records([tmp_path / 'c_seed-0'])
-
-
-def test_tables_go_between_their_marks(tmp_path):
-    (tmp_path / 'runs.json').write_text(json.dumps(RECORDS))
-    (tmp_path / 'more.json').write_text(json.dumps([record('other', 0, 10.0)]))
-    page = tmp_path / 'page.md'
-    marks = ['scores runs more', 'scores runs: plain, norm']
-    page.write_text(''.join(f'<!-- {mark} -->\nold\n<!-- end of {mark} -->\n' for mark in marks))
-    write_page(page, tmp_path)
-    every, some = page.read_text().split('<!-- scores runs: plain, norm -->')
-    assert 'old' not in every + some
-    assert '| other ' in every
-    assert '| other ' not in some
-    assert '2.0 hours of training iterations. Again: `bash tools/reproduce.sh runs`.' in some
-    page.write_text('<!-- scores runs none -->\nold\n<!-- end of scores runs none -->\n')
-    write_page(page, tmp_path)
-    assert 'Not trained yet: `bash tools/reproduce.sh none`.' in page.read_text()
-    assert 'old' not in page.read_text()
-
-
-def test_scores_stand_above_the_configs_that_were_trained_as_they_are(tmp_path):
-    (tmp_path / 'records').mkdir()
-    changed = record('norm', 0, 50.0, options=[('lr', 1)])
-    maps = [record('maps', seed, score, metric='mIoU') for seed, score in ((0, 40.0), (1, 41.5))]
-    maps[0]['device'] = 'A CPU (family 26, model 2), 1 threads'
-    learner = record('learner', 0, 95.0, options=[('optim_wrapper.type', 'half'), ('model.teacher_checkpoint', 'file')])
-    halves = record('plain', 0, 10.0, options=[('optim_wrapper.type', 'half')])
-    (tmp_path / 'records/runs.json').write_text(json.dumps([*RECORDS[:2], changed, *maps, learner, halves]))
-    (tmp_path / 'configs/room').mkdir(parents=True)
-    lines = dict(plain='# Top-1 not measured yet.', norm='# Top-1 1.00', maps='# mIoU 2.00', learner='# Top-1 1.00')
-    for name, line in lines.items():
-        (tmp_path / f'configs/room/{name}.py').write_text(f'# What.\n{line}\n# A command.\nmodel = {{}}\n')
-    write_headers(tmp_path, tmp_path / 'records')
-    lines = {path.stem: path.read_text().splitlines()[1] for path in (tmp_path / 'configs/room').iterdir()}
-    assert lines == {
-        'plain': '# Top-1 90.00, 91.00 % (seeds 0, 1), 30.0 min: A CPU, 1 threads, torch 2.0.',
-        'maps': '# mIoU 40.00, 41.50 % (seeds 0, 1), 30.0 min: A CPU, 1 threads, torch 2.0.',
-        'norm': '# Top-1 1.00',
-        'learner': '# Top-1 95.00 % (seeds 0), 30.0 min, bfloat16: A CPU, 1 threads, torch 2.0.',
-    }

@@ -113,7 +113,7 @@ def build(**backbone):
 def test_modules_and_blocks_are_found_and_others_refused():
     vt = build(type='vt.VTResNet', depth=18, num_tokens=4, token_channels=32, num_modules=3)
     assert list(find_parts(vt)) == ['layer4.0', 'layer4.1']  # the last one's tokens go to the head, it writes no map
-    swin = Config.fromfile(ROOT / 'configs/survey/swin-tiny_digits.py').model.backbone
+    swin = Config.fromfile(ROOT / 'configs/swin/swin-tiny_digits.py').model.backbone
     assert 'stages.0.blocks.1.attention' in find_parts(build(**swin))
     images = PSVRT(split='test', num_images=2, pipeline=[dict(type='mmpretrain.PackInputs')])
     for values in measure_objects(vt, images, [0, 1]).values():

@@ -4,22 +4,17 @@ A run is the record that ``tools/train.py`` leaves of it. Runs of one config wit
 """
 
 import json
-import warnings
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import t as student_t
-from scipy.stats import ttest_ind
 
-from vt.analysis.paper import ABLATIONS
 from vt.checkpoints.files import read_json
 from vt.engine.run_record import check_record, pick_score
 from vt.errors import UserError
 
-VARIANTS = {name for table in ABLATIONS.values() for name in table.variants.values() if name}
 CONFIDENCE = 0.95
 IDENTITY, COSTS = ('config', 'length', 'seed', 'options'), ('metrics', 'flops', 'parameters')  # of a record
 
@@ -122,30 +117,6 @@ def arrange(records: Iterable[dict]) -> list[dict]:
     return sorted(records, key=lambda record: (record['config'], record['length'], record['seed']))
 
 
-def gather(records: Iterable[dict]) -> dict[str, list[Scores]]:
-    """Scores of each task's configs.
-
-    Raises:
-        UserError: runs of a config differ in more than their seeds.
-    """
-    by_config = defaultdict(list)
-    for record in records:
-        by_config[Path(record['config']).stem, record['length']].append(record)
-    tasks = defaultdict(list)
-    for (stem, length), runs in by_config.items():
-        if any(run['options'] != runs[0]['options'] for run in runs):
-            raise UserError(f'{stem}, {length}: the runs differ in their --cfg-options; give those of one setting')
-        scores = _summarize(stem, length, runs)
-        tasks[scores.task].append(scores)
-    return dict(tasks)
-
-
-def _summarize(stem: str, length: str, runs: list[dict]) -> Scores:
-    model, *rest = stem.split('_')
-    variant = next((part for part in rest if part in VARIANTS), None)
-    return summarize(runs, model, variant, '_'.join(part for part in rest if part != variant), length)
-
-
 def summarize(runs: Sequence[dict], model: str, variant: str | None, data: str, length: str) -> Scores:
     """Scores of the records of several seeds, which share all else."""
     scored = [pick_score(run['metrics']) for run in runs]
@@ -166,17 +137,6 @@ def compare(scores: Scores, reference: Scores, task: list[Scores]) -> Change:
     """The difference of two means, with Student's interval from the spread pooled over all configs of the task."""
     points = scores.mean - reference.mean
     return Change(points, _margin(1 / len(scores.scores) + 1 / len(reference.scores), task))
-
-
-def compare_two(scores: Scores, reference: Scores) -> Change:
-    """The difference of two means, with Welch's interval: the two may spread differently, no other counts."""
-    points = scores.mean - reference.mean
-    if min(len(scores.scores), len(reference.scores)) < 2:
-        return Change(points, float('nan'))
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore', RuntimeWarning)  # of scores that are all equal
-        interval = ttest_ind(scores.scores, reference.scores, equal_var=False).confidence_interval(CONFIDENCE)
-    return Change(points, (interval.high - interval.low) / 2)
 
 
 def mean_margin(scores: Scores, task: list[Scores]) -> float:

@@ -1,38 +1,16 @@
-"""Scores of trained runs as tables: one after each mark of a page, and one line above each config that was trained.
+"""Scores of trained runs as tables, a row for the seeds of each, compared with the first."""
 
-A page names its tables, ``<!-- scores TABLE TABLE: LABEL, LABEL -->``, where each TABLE is a file of records in
-``docs/records`` and a LABEL one of their rows; all of them where none is named. The first is what the others are
-compared with.
-"""
-
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from vt.analysis.tables import insert, to_markdown
-from vt.checkpoints.files import read_json, write_atomically
 from vt.engine.run_record import check_record
 from vt.errors import UserError
 
 from .run_scores import Scores, compare, read_records, summarize
 
 ORIGIN = ('date', 'device', 'versions', 'seconds')  # of a record, beside its scores
-MARK = re.compile(r'<!-- (scores ([\w -]+?)(?:: (.+?))?) -->')
-HEADER = re.compile(r'^# (?:Top-1|mIoU) .*\n', re.MULTILINE)
-# Options that leave a config what it is: the precision of its steps, who takes them, where its teacher's weights are.
-PRECISION = 'optim_wrapper.type'
-AS_IT_IS = {PRECISION, 'optim_wrapper.optimizer.fused', 'model.teacher_checkpoint'}
-
-
-def read_table(path: Path) -> list[dict]:
-    """The records of a table, a run each, with the ``label`` of its row.
-
-    Raises:
-        MissingFileError: there is none.
-    """
-    return read_json(path, f'train it: bash tools/reproduce.sh {path.stem}', list)
 
 
 def label_records(work_dirs: Sequence[Path]) -> list[dict]:
@@ -55,7 +33,7 @@ def describe(records: Sequence[dict], labels: Sequence[str] = ()) -> list[dict[s
     """A row for each label: scores of its seeds, their mean, and the change against the first label's.
 
     Args:
-        records: as :func:`read_table` gives them.
+        records: a run each, with the ``label`` of its row.
         labels: rows to show, in their order; all, in the records' order, by default.
 
     Raises:
@@ -105,48 +83,3 @@ def describe_origin(records: Sequence[dict]) -> str:
     hours = sum(run['seconds'] for run in records) / 3600
     period = dates[0] if len(dates) == 1 else f'{dates[0]} to {dates[-1]}'
     return f'Seeds {seeds}; {period}, {devices}, torch {versions}, {hours:.1f} hours of training iterations.'
-
-
-def describe_source(records: Sequence[dict], tables: str) -> str:
-    """Where tables are from, and the command that trains them again."""
-    return f'{describe_origin(records)} Again: `bash tools/reproduce.sh {tables}`.'
-
-
-def write_page(page: Path, folder: Path) -> None:
-    """Write a page's tables of scores, from the records in ``folder``; a sentence where there are none."""
-    for mark, tables, labels in MARK.findall(page.read_text()):
-        if missing := [table for table in tables.split() if not (folder / f'{table}.json').is_file()]:
-            insert(page, mark, f'Not trained yet: `bash tools/reproduce.sh {" ".join(missing)}`.')
-            continue
-        records = [run for table in tables.split() for run in read_table(folder / f'{table}.json')]
-        rows = describe(records, [label.strip() for label in labels.split(',')] if labels else ())
-        shown = [run for run in records if run['label'] in {row['run'] for row in rows}]
-        insert(page, mark, f'{to_markdown(rows)}\n\n{describe_source(shown, tables)}')
-
-
-def write_headers(root: Path, folder: Path) -> None:
-    """Write the scores of configs that were trained as they stand into their headers' line for it.
-
-    Those in another precision count where there are no others. A config whose header has such a line,
-    ``# Top-1 ...`` or ``# mIoU ...``, but no records keeps it.
-    """
-    tables = (read_table(path) for path in sorted(folder.glob('*.json')))
-    runs = [run for table in tables for run in table if run['options'].keys() <= AS_IT_IS]
-    for config in dict.fromkeys(run['config'] for run in runs):
-        own = [run for run in runs if run['config'] == config]
-        records = [*{run['seed']: run for run in [run for run in own if not run['options']] or own}.values()]
-        text = (root / config).read_text()
-        if HEADER.search(text):
-            line = _header(summarize_row(records, records[0]['label']), records)
-            write_atomically(root / config, HEADER.sub(lambda _, line=line: line, text, count=1))
-
-
-def _header(scores: Scores, records: Sequence[dict]) -> str:
-    each = ', '.join(f'{score:.2f}' for score in scores.scores)
-    seeds = ', '.join(map(str, scores.seeds))
-    minutes = np.median([run['seconds'] for run in records]) / 60
-    metric = scores.metric.capitalize() if scores.metric.islower() else scores.metric
-    device = re.sub(r' \(family .*?\)', '', records[0]['device'])  # a line has 120 columns; the record has all of it
-    torch = records[0]['versions']['torch']
-    precision = ', bfloat16' if any(PRECISION in run['options'] for run in records) else ''
-    return f'# {metric} {each} % (seeds {seeds}), {minutes:.1f} min{precision}: {device}, torch {torch}.\n'

@@ -11,7 +11,6 @@ from mmengine.model import BaseModel
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from vt.analysis.complexity.complexity_tables import set_num_classes
 from vt.engine.config_files import read_config
 from vt.engine.launch import build_model
 from vt.engine.speed_settings import to_channels_last
@@ -27,6 +26,11 @@ LIBRARIES = {
     'timm': ('timm', 'create_model', "pip install 'timm>=1,<2'"),
     'mmpretrain': ('mmpretrain', 'get_model', 'pip install onedl-mmpretrain'),
 }
+
+
+def set_num_classes(cfg: Config, num_classes: int) -> None:
+    """Give the head of a classifier or segmentor another number of classes."""
+    cfg.model['decode_head' if 'decode_head' in cfg.model else 'head'].num_classes = num_classes
 
 
 @dataclass(frozen=True)

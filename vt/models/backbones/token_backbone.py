@@ -26,7 +26,7 @@ INIT = (dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0),)
 
 @MODELS.register_module()
 class TokenBackbone(BaseBackbone):
-    """A vision transformer of the parts that a config names; the survey's systems are in ``configs/survey``.
+    """A vision transformer of the parts that a config names; published ones are in ``configs/_base_/models``.
 
     Args:
         stages: options of each :class:`Stage`.

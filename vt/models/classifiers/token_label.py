@@ -123,7 +123,7 @@ class TokenLabelClassifier(DistilledClassifier):
             if max(numbers) >= (length := len(self.label_maps[0])):
                 raise UserError(
                     f'TokenLabelClassifier: label_file has {length} label maps, and image {max(numbers)} is asked for; '
-                    'write it of the same images: tools/label_maps.py'
+                    'write it of the same images: tools/analysis/label_maps.py'
                 )
             maps = self.label_maps[0][numbers].to(labels)
         else:
@@ -132,7 +132,7 @@ class TokenLabelClassifier(DistilledClassifier):
 
 
 def read_label_maps(path: str, num_classes: int) -> Tensor:
-    """Probabilities ``(images, K, h, w)`` of a file of ``tools/label_maps.py``; what is read of it is what is used."""
+    """Probabilities ``(images, K, h, w)`` of a file of ``label_maps.py``; what is read of it is what is used."""
     if not Path(path).is_file():
         raise MissingFileError(f'there is no {path}: set model.label_file to the label maps, or give model.teacher')
     with weights_only():

@@ -1,0 +1,28 @@
+# What backbones of token parts have in common on the embedded digits, at 64x64.
+_base_ = [
+    '../datasets/digits.py',
+    '../schedules/adamw_bs32-15e.py',
+    '../default_runtime.py',
+]
+
+model = dict(
+    type='ImageClassifier',
+    backbone=dict(image_size=64),
+    head=dict(
+        type='LinearClsHead',
+        num_classes=10,
+        in_channels=384,
+        loss=dict(type='CrossEntropyLoss', loss_weight=1.0),
+        topk=(1,),
+    ),
+)
+
+# A position starts at 0.02, a patch at 0.6: at the common rate the places stay unseen for many epochs.
+optim_wrapper = dict(
+    optimizer=dict(lr=3e-4),
+    clip_grad=dict(max_norm=1.0),
+    paramwise_cfg=dict(
+        custom_keys={'position.vectors': dict(lr_mult=20.0, decay_mult=0.0)},
+        bypass_duplicate=True,  # what several parts share is one parameter
+    ),
+)

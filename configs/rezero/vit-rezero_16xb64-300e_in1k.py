@@ -1,0 +1,5 @@
+# ViT-S with ReZero on ImageNet-1k with DeiT's recipe.
+# python tools/train.py configs/rezero/vit-rezero_16xb64-300e_in1k.py
+_base_ = ['../_base_/recipes/tokens_in1k.py', '../_base_/models/vit-rezero.py']
+
+model = _base_.system

@@ -1,8 +1,0 @@
-# CaiT-S24 with 16 of VT's tokens, which see each other, in the place of class attention, on the embedded digits.
-# Top-1 not measured yet.
-# python tools/train.py configs/survey/ablations/cait-s24_vt-tokens_digits.py
-_base_ = '../cait-s24_digits.py'
-
-tokens = dict(type='vt.TokenizerEmbed', tokenizer=dict(type='vt.FilterTokenizer', num_tokens=16))
-second = dict(channels=384, depth=2, embed=tokens, norm=True)
-model = dict(backbone=dict(out_type='average', stages=[_base_.system.backbone.stages[0], second]))

@@ -1,8 +1,0 @@
-# Swin-T with LePE, a depthwise convolution of the values, in the place of relative biases, on the embedded digits.
-# Top-1 not measured yet.
-# python tools/train.py configs/survey/ablations/swin-tiny_lepe_digits.py
-_base_ = '../swin-tiny_digits.py'
-
-windows = [dict(type='vt.Windows', window=7, shift=shift) for shift in (0, 3)]
-attention = [dict(windows=each, local=dict(type='vt.OnMap')) for each in windows]
-model = dict(backbone=dict(every_stage=dict(attention=attention)))

@@ -1,5 +1,0 @@
-# CaiT-S24 on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/survey/cait-s24_16xb64-300e_in1k.py
-_base_ = ['../_base_/survey/_in1k.py', '../_base_/survey/cait-s24.py']
-
-model = _base_.system

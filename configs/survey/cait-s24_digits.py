@@ -1,6 +1,0 @@
-# CaiT-S24 on the embedded digits.
-# Top-1 99.44 % (seeds 0), 8.0 min, bfloat16: AMD EPYC, 1 threads, torch 2.14.1.
-# python tools/train.py configs/survey/cait-s24_digits.py
-_base_ = ['../_base_/survey/_digits.py', '../_base_/survey/cait-s24.py']
-
-model = _base_.system

@@ -1,5 +1,0 @@
-# CeiT-S on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/survey/ceit-small_16xb64-300e_in1k.py
-_base_ = ['../_base_/survey/_in1k.py', '../_base_/survey/ceit-small.py']
-
-model = _base_.system

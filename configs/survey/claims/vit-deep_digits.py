@@ -1,7 +1,0 @@
-# A ViT of 36 narrow blocks on the embedded digits: too deep to train well without LayerScale (CaiT, section 2)?
-# Top-1 95.28, 87.22, 79.44 % (seeds 0, 1, 2), 1.9 min: AMD EPYC, 1 threads, torch 2.14.1.
-# python tools/train.py configs/survey/claims/vit-deep_digits.py
-_base_ = 'deit-mini_digits.py'
-
-deep = dict(channels=64, num_heads=4, depth=36)
-model = dict(backbone=dict(stages=[_base_.stage | deep]), head=dict(in_channels=64))

@@ -1,5 +1,0 @@
-# CPVT-S-GAP on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/survey/cpvt-small-gap_16xb64-300e_in1k.py
-_base_ = ['../_base_/survey/_in1k.py', '../_base_/survey/cpvt-small-gap.py']
-
-model = _base_.system

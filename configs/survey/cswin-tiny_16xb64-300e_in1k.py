@@ -1,5 +1,0 @@
-# CSWin-T on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/survey/cswin-tiny_16xb64-300e_in1k.py
-_base_ = ['../_base_/survey/_in1k.py', '../_base_/survey/cswin-tiny.py']
-
-model = _base_.system

@@ -1,6 +1,0 @@
-# CSWin-T on the embedded digits.
-# Top-1 99.17 % (seeds 0), 10.3 min, bfloat16: AMD EPYC, 1 threads, torch 2.14.1.
-# python tools/train.py configs/survey/cswin-tiny_digits.py
-_base_ = ['../_base_/survey/_digits.py', '../_base_/survey/cswin-tiny.py']
-
-model = _base_.system

@@ -1,6 +1,0 @@
-# CSWin-T on the twin digits.
-# Top-1 not measured yet.
-# python tools/train.py configs/survey/cswin-tiny_twin-digits.py
-_base_ = ['../_base_/survey/_twin-digits.py', '../_base_/survey/cswin-tiny.py']
-
-model = _base_.system

@@ -1,6 +1,0 @@
-# DeepViT-S on the twin digits.
-# Top-1 not measured yet.
-# python tools/train.py configs/survey/deepvit-small_twin-digits.py
-_base_ = ['../_base_/survey/_twin-digits.py', '../_base_/survey/deepvit-small.py']
-
-model = _base_.system

@@ -1,5 +1,0 @@
-# DeiT-S on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/survey/deit-small_16xb64-300e_in1k.py
-_base_ = ['../_base_/survey/_in1k.py', '../_base_/survey/deit-small.py']
-
-model = _base_.system

@@ -1,5 +1,0 @@
-# GG-T on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/survey/gg-tiny_16xb64-300e_in1k.py
-_base_ = ['../_base_/survey/_in1k.py', '../_base_/survey/gg-tiny.py']
-
-model = _base_.system

@@ -1,6 +1,0 @@
-# HRFormer-S on the twin digits, at 56x56.
-# Top-1 not measured yet.
-# python tools/train.py configs/survey/hrformer-small_twin-digits.py
-_base_ = ['../_base_/survey/_twin-digits_56x56.py', '../_base_/survey/hrformer-small.py']
-
-model = _base_.system

@@ -1,5 +1,0 @@
-# HSwin-T on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/survey/hswin-tiny_16xb64-300e_in1k.py
-_base_ = ['../_base_/survey/_in1k.py', '../_base_/survey/hswin-tiny.py']
-
-model = _base_.system

@@ -1,6 +1,0 @@
-# HSwin-T on the twin digits, at 56x56.
-# Top-1 not measured yet.
-# python tools/train.py configs/survey/hswin-tiny_twin-digits.py
-_base_ = ['../_base_/survey/_twin-digits_56x56.py', '../_base_/survey/hswin-tiny.py']
-
-model = _base_.system

@@ -1,6 +1,0 @@
-# LocalViT-S on the twin digits.
-# Top-1 not measured yet.
-# python tools/train.py configs/survey/localvit-small_twin-digits.py
-_base_ = ['../_base_/survey/_twin-digits.py', '../_base_/survey/localvit-small.py']
-
-model = _base_.system

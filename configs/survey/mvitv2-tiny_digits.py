@@ -1,6 +1,0 @@
-# MViTv2-T on the embedded digits.
-# Top-1 99.72 % (seeds 0), 10.6 min, bfloat16: AMD EPYC, 1 threads, torch 2.14.1.
-# python tools/train.py configs/survey/mvitv2-tiny_digits.py
-_base_ = ['../_base_/survey/_digits.py', '../_base_/survey/mvitv2-tiny.py']
-
-model = _base_.system

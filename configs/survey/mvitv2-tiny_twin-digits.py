@@ -1,6 +1,0 @@
-# MViTv2-T on the twin digits.
-# Top-1 not measured yet.
-# python tools/train.py configs/survey/mvitv2-tiny_twin-digits.py
-_base_ = ['../_base_/survey/_twin-digits.py', '../_base_/survey/mvitv2-tiny.py']
-
-model = _base_.system

@@ -1,5 +1,0 @@
-# P2T-S on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/survey/p2t-small_16xb64-300e_in1k.py
-_base_ = ['../_base_/survey/_in1k.py', '../_base_/survey/p2t-small.py']
-
-model = _base_.system

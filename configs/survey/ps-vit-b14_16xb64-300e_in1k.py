@@ -1,5 +1,0 @@
-# PS-ViT-B/14 on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/survey/ps-vit-b14_16xb64-300e_in1k.py
-_base_ = ['../_base_/survey/_in1k.py', '../_base_/survey/ps-vit-b14.py']
-
-model = _base_.system

@@ -1,6 +1,0 @@
-# PS-ViT-B/14 on the embedded digits.
-# Top-1 99.17 % (seeds 0), 8.7 min, bfloat16: AMD EPYC, 1 threads, torch 2.14.1.
-# python tools/train.py configs/survey/ps-vit-b14_digits.py
-_base_ = ['../_base_/survey/_digits.py', '../_base_/survey/ps-vit-b14.py']
-
-model = _base_.system

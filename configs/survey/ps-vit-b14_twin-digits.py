@@ -1,6 +1,0 @@
-# PS-ViT-B/14 on the twin digits.
-# Top-1 not measured yet.
-# python tools/train.py configs/survey/ps-vit-b14_twin-digits.py
-_base_ = ['../_base_/survey/_twin-digits.py', '../_base_/survey/ps-vit-b14.py']
-
-model = _base_.system

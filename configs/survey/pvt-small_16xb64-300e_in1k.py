@@ -1,8 +1,0 @@
-# PVT-S on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/survey/pvt-small_16xb64-300e_in1k.py
-_base_ = ['../_base_/survey/_in1k.py', '../_base_/survey/pvt-small.py']
-
-model = _base_.system
-
-# Its authors decay positions.
-optim_wrapper = dict(paramwise_cfg=dict(custom_keys={'position.vectors': dict(decay_mult=1.0)}))

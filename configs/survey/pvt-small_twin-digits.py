@@ -1,6 +1,0 @@
-# PVT-S on the twin digits.
-# Top-1 not measured yet.
-# python tools/train.py configs/survey/pvt-small_twin-digits.py
-_base_ = ['../_base_/survey/_twin-digits.py', '../_base_/survey/pvt-small.py']
-
-model = _base_.system

@@ -1,6 +1,0 @@
-# Shuffle-T on the embedded digits, at 56x56.
-# Top-1 98.89 % (seeds 0), 5.7 min, bfloat16: AMD EPYC, 1 threads, torch 2.14.1.
-# python tools/train.py configs/survey/shuffle-tiny_digits.py
-_base_ = ['../_base_/survey/_digits_56x56.py', '../_base_/survey/shuffle-tiny.py']
-
-model = _base_.system

@@ -1,6 +1,0 @@
-# Swin v2-T on the embedded digits.
-# Top-1 97.50 % (seeds 0), 5.7 min, bfloat16: AMD EPYC, 1 threads, torch 2.14.1.
-# python tools/train.py configs/survey/swinv2-tiny_digits.py
-_base_ = ['../_base_/survey/_digits.py', '../_base_/survey/swinv2-tiny.py']
-
-model = _base_.system

@@ -1,6 +1,0 @@
-# Swin v2-T on the twin digits.
-# Top-1 not measured yet.
-# python tools/train.py configs/survey/swinv2-tiny_twin-digits.py
-_base_ = ['../_base_/survey/_twin-digits.py', '../_base_/survey/swinv2-tiny.py']
-
-model = _base_.system

@@ -1,5 +1,0 @@
-# T2T-ViT_t-14 on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/survey/t2t-vit-t-14_16xb64-300e_in1k.py
-_base_ = ['../_base_/survey/_in1k.py', '../_base_/survey/t2t-vit-t-14.py']
-
-model = _base_.system

@@ -1,6 +1,0 @@
-# T2T-ViT_t-14 on the twin digits.
-# Top-1 not measured yet.
-# python tools/train.py configs/survey/t2t-vit-t-14_twin-digits.py
-_base_ = ['../_base_/survey/_twin-digits.py', '../_base_/survey/t2t-vit-t-14.py']
-
-model = _base_.system

@@ -1,6 +1,0 @@
-# Twins-PCPVT-S on the embedded digits.
-# Top-1 99.72 % (seeds 0), 4.9 min, bfloat16: AMD EPYC, 1 threads, torch 2.14.1.
-# python tools/train.py configs/survey/twins-pcpvt-small_digits.py
-_base_ = ['../_base_/survey/_digits.py', '../_base_/survey/twins-pcpvt-small.py']
-
-model = _base_.system

@@ -1,6 +1,0 @@
-# Twins-PCPVT-S on the twin digits.
-# Top-1 not measured yet.
-# python tools/train.py configs/survey/twins-pcpvt-small_twin-digits.py
-_base_ = ['../_base_/survey/_twin-digits.py', '../_base_/survey/twins-pcpvt-small.py']
-
-model = _base_.system

@@ -1,5 +1,0 @@
-# ViT-B/16 on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/survey/vit-base_16xb64-300e_in1k.py
-_base_ = ['../_base_/survey/_in1k.py', '../_base_/survey/vit-base.py']
-
-model = _base_.system

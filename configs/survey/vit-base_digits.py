@@ -1,6 +1,0 @@
-# ViT-B/16 on the embedded digits.
-# Top-1 97.22 % (seeds 0), 15.1 min, bfloat16: AMD EPYC, 1 threads, torch 2.14.1.
-# python tools/train.py configs/survey/vit-base_digits.py
-_base_ = ['../_base_/survey/_digits.py', '../_base_/survey/vit-base.py']
-
-model = _base_.system

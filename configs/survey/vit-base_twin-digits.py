@@ -1,6 +1,0 @@
-# ViT-B/16 on the twin digits.
-# Top-1 not measured yet.
-# python tools/train.py configs/survey/vit-base_twin-digits.py
-_base_ = ['../_base_/survey/_twin-digits.py', '../_base_/survey/vit-base.py']
-
-model = _base_.system

@@ -1,6 +1,0 @@
-# ViT-S with early convolutions on the twin digits.
-# Top-1 not measured yet.
-# python tools/train.py configs/survey/vit-early-conv_twin-digits.py
-_base_ = ['../_base_/survey/_twin-digits.py', '../_base_/survey/vit-early-conv.py']
-
-model = _base_.system

@@ -1,5 +1,0 @@
-# ViT-S with ReZero on ImageNet-1k with DeiT's recipe.
-# python tools/train.py configs/survey/vit-rezero_16xb64-300e_in1k.py
-_base_ = ['../_base_/survey/_in1k.py', '../_base_/survey/vit-rezero.py']
-
-model = _base_.system

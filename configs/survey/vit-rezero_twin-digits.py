@@ -1,6 +1,0 @@
-# ViT-S with ReZero on the twin digits.
-# Top-1 not measured yet.
-# python tools/train.py configs/survey/vit-rezero_twin-digits.py
-_base_ = ['../_base_/survey/_twin-digits.py', '../_base_/survey/vit-rezero.py']
-
-model = _base_.system

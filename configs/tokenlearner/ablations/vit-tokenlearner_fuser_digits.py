@@ -1,0 +1,8 @@
+# ViT-S whose last six blocks work on eight tokens of TokenLearner, which TokenFuser writes back; the embedded digits.
+# Top-1 not measured yet.
+# python tools/train.py configs/tokenlearner/ablations/vit-tokenlearner_fuser_digits.py
+_base_ = '../vit-tokenlearner_digits.py'
+
+parts = dict(tokenizer=dict(type='vt.TokenLearner'), fuser=dict(type='vt.TokenFuser'))
+fused = dict(type='vt.TokenizedBlock', channels=384, num_heads=6, depth=6, norm=True, **parts)
+model = dict(backbone=dict(stages=[_base_.system.backbone.stages[0], fused]))

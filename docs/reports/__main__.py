@@ -1,0 +1,107 @@
+"""Write every page of this repository: ``python -m docs.reports``; ``--help`` names what else there is."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from vt.analysis.ablation.run_scores import arrange, read_run
+from vt.analysis.figures import save_figure
+from vt.analysis.tables import print_table
+from vt.checkpoints.files import write_atomically
+from vt.commands.outputs import write_measured
+from vt.engine.errors import one_line_errors
+from vt.engine.run_record import read_each
+from vt.errors import UserError
+
+from . import ablations, claims, complexity, performance, survey, where
+from .markdown import BENCHMARKS, ROOT
+from .pages import render
+
+
+def write_pages(args: argparse.Namespace) -> None:
+    """Write README, docs, headers of configs and scores of metafiles from the records and measurements in ``docs``."""
+    for path, text in render().items():
+        write_atomically(ROOT / path, text)
+    for path, figure in (where.draw() | performance.draw(BENCHMARKS)).items():
+        save_figure(figure, ROOT / path, dpi=80)
+    save_figure(ablations.draw(ablations.read_compared()), ROOT / 'docs/ablations/changes.png')
+
+
+def write_performance(args: argparse.Namespace) -> None:
+    """Write the page on performance of other measurements, and its figures into a folder of its name."""
+    write_atomically(args.page, performance.render(args.data))
+    for name, figure in performance.draw(args.data).items():
+        figures = args.page.with_suffix('')
+        figures.mkdir(exist_ok=True)
+        save_figure(figure, figures / Path(name).name, dpi=80)
+
+
+def print_ablations(args: argparse.Namespace) -> None:
+    """Accuracy, FLOPs, parameters and speed of finished runs beside the paper's tables; write them on request.
+
+    Raises:
+        UserError: no two runs belong to one of the paper's tables; or, at the end, a run that can't be read.
+    """
+    found, unread = read_each(read_run, args.runs)
+    if found:
+        tasks = ablations.compare_all(arrange(record for records in found for record in records))
+        tables = ablations.tabulate(tasks, args.speed)
+        for title, rows in (item for task in tables.values() for item in task.items()):
+            print_table(rows, title)
+        if args.out:
+            args.out.mkdir(parents=True, exist_ok=True)
+            write_atomically(args.out / 'tables.md', '\n'.join(map(ablations.to_markdown, tables.values())))
+            write_atomically(args.out / 'tables.csv', ablations.to_csv(tables))
+            save_figure(ablations.draw(tasks), args.out / 'changes.png')
+    if unread:
+        raise UserError('; '.join(unread))
+
+
+def print_complexity(args: argparse.Namespace) -> None:
+    """FLOPs and parameters of our models beside the paper's tables 1 to 10."""
+    for title, rows, notes in complexity.all_tables():
+        print_table(rows, title, notes)
+
+
+def measure_claims(args: argparse.Namespace) -> None:
+    """Measure what structure, and what runs there are, say to the survey's claims."""
+    measured = dict(costs=claims.measure_costs(), places=claims.measure_places())
+    write_measured(claims.MEASURES, **measured, tokens=claims.measure_tokens(args.runs))
+
+
+def measure_twins(args: argparse.Namespace) -> None:
+    """Compare the survey's systems that timm has with timm's."""
+    write_measured(survey.DIFFERENCES, differences=survey.measure_twins())
+
+
+def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog='python -m docs.reports', description=write_pages.__doc__)
+    parser.set_defaults(function=write_pages)
+    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    commands = parser.add_subparsers(title='in place of that')
+
+    def add(name: str, function) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=function.__doc__.split('\n')[0], description=function.__doc__)
+        command.set_defaults(function=function)
+        return command
+
+    page = add('performance', write_performance)
+    page.add_argument('--data', type=Path, required=True, help='folder of the measurements')
+    page.add_argument('--page', type=Path, required=True, help='Markdown page to write')
+    ablation = add('ablation', print_ablations)
+    ablation.add_argument('runs', nargs='+', type=Path, help='work directories of trained models, or files of records')
+    ablation.add_argument('--speed', nargs='+', type=Path, default=[], help='files of tools/benchmark.py --out')
+    ablation.add_argument('--out', type=Path, help='directory for the tables (.md, .csv) and the picture')
+    add('complexity', print_complexity)
+    runs = ROOT / 'work_dirs/reproduce/survey-claims'
+    add('claims', measure_claims).add_argument(
+        '--runs', type=Path, default=runs, help=f'trained runs (default: {runs})'
+    )
+    add('twins', measure_twins)
+    return parser.parse_args(arguments)
+
+
+if __name__ == '__main__':
+    args = parse_args()
+    with one_line_errors('reports', args.traceback):
+        args.function(args)

@@ -1,0 +1,149 @@
+"""The index of all models, as OpenMMLab's tools read it: a metafile beside the configs of each folder.
+
+Parameters and FLOPs are counted, scores come from the records of trained runs, papers from ``model_pages.yml``,
+everything else from the configs.
+"""
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+import yaml
+from mmengine.registry import DefaultScope
+
+from vt.checkpoints.files import read_json
+from vt.engine.config_files import ROOT, read_config
+from vt.engine.counting import count_complexity
+from vt.engine.launch import build_model, is_segmentation
+from vt.inference.inputs import input_shape
+
+from .scores import AS_IT_IS
+
+INDEX, METAFILE = 'model-index.yml', 'metafile.yml'
+CUT_SHORT = 'repeat'  # the records whose runs are too short for a score
+PAPERS = yaml.safe_load(Path(__file__).with_name('model_pages.yml').read_text())  # by the folders of configs
+NAMED_SIZE = re.compile(r'-(\d+)x(\d+)$')  # the size that a segmentor's name ends with
+# What the last part of a config's name begins with.
+DATASETS = {
+    'in1k': 'ImageNet-1k',
+    'cifar100': 'CIFAR-100',
+    'cifar10': 'CIFAR-10',
+    'image-folder': 'a folder of images',
+    'hugging-face': 'a data set of Hugging Face',
+    'digits': 'Digits',
+    'five-digits': 'Digits, five classes',
+    'twin-digits': 'Twin digits',
+    'digit-scenes': 'Digit scenes',
+    'relational-scenes': 'Relational digit scenes',
+    'moving-digits': 'Moving digits',
+    'svrt-1': 'SVRT, problem 1',
+    'svrt-7': 'SVRT, problem 7',
+    'psvrt': 'PSVRT',
+    'sort-of-clevr': 'Sort-of-CLEVR',
+    'sort-of-clevr-twin': 'Sort-of-CLEVR with twins',
+    'pathfinder-short': 'Pathfinder, short paths',
+    'pathfinder-long': 'Pathfinder, long paths',
+    'k400': 'Kinetics-400',
+    'k600': 'Kinetics-600',
+    'ade20k': 'ADE20K',
+    'cityscapes': 'Cityscapes',
+    'coco-stuff164k': 'COCO-Stuff 164k',
+    'lip': 'LIP',
+}
+METRIC_NAMES = {'accuracy/top1': 'Top 1 Accuracy', 'mIoU': 'mIoU'}
+
+
+def leaf_configs() -> dict[str, list[Path]]:
+    """The configs that train a model, by their folder below ``configs``."""
+    folders = defaultdict(list)
+    for path in sorted((ROOT / 'configs').rglob('*.py')):
+        if '_base_' not in path.parts:
+            folders[path.relative_to(ROOT / 'configs').parts[0]].append(path)
+    return folders
+
+
+def read_metafiles() -> dict[str, dict]:
+    """The metafiles as they are, by their folder below ``configs``."""
+    return {path.parent.name: yaml.safe_load(path.read_text()) for path in (ROOT / 'configs').glob(f'*/{METAFILE}')}
+
+
+def make_metafile(folder: str, paths: list[Path], scores: dict[str, dict], known: dict[str, dict]) -> dict[str, Any]:
+    """A folder's metafile: the collection with its paper, and the models.
+
+    Args:
+        folder: below ``configs``.
+        paths: its configs.
+        scores: as :func:`read_scores` gives them.
+        known: models' entries by their configs' paths, whose FLOPs are not counted again.
+    """
+    name, (paper, url, _) = folder.replace('_', '-'), PAPERS[folder]['paper']
+    collection = {
+        'Name': name,  # mim search --model NAME
+        'Metadata': {'Architecture': [PAPERS[folder]['title']]},
+        'Paper': {'Title': paper, 'URL': url},
+        'README': f'configs/{folder}/README.md',
+    }
+    models = []
+    for path in paths:
+        config = path.relative_to(ROOT).as_posix()
+        entry = known.get(config) or describe(path)
+        (result,) = entry['Results']
+        models.append(
+            {
+                'Name': path.stem,
+                'In Collection': name,
+                'Config': config,
+                'Metadata': entry['Metadata'],
+                'Results': [result | {'Metrics': scores.get(config, {})}],
+            }
+        )
+    return dict(Collections=[collection], Models=models)
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """What is counted of a model: its input, FLOPs and parameters, beside its task and data set.
+
+    Nothing is computed for it, and no data set is needed.
+    """
+    cfg = read_config(str(path), quietly=True)
+    size = NAMED_SIZE.search(path.stem)
+    segments = is_segmentation(cfg)
+    with DefaultScope.overwrite_default_scope(cfg.get('default_scope', 'mmpretrain')):
+        shape = (3, *map(int, size.groups())) if size and segments else input_shape(cfg)
+        cost = count_complexity(build_model(cfg).to('meta'), torch.empty(1, *shape, device='meta'), mode='tensor')
+    task = (
+        'Video Classification' if len(shape) == 4 else 'Semantic Segmentation' if segments else 'Image Classification'
+    )
+    last = path.stem.rpartition('_')[2]
+    dataset = next(DATASETS[key] for key in sorted(DATASETS, key=len, reverse=True) if last.startswith(key))
+    return {
+        'Metadata': {
+            'Training Data': dataset,
+            'Input': 'x'.join(map(str, shape)),
+            'FLOPs': cost.flops,
+            'Parameters': cost.parameters,
+        },
+        'Results': [{'Task': task, 'Dataset': dataset}],
+    }
+
+
+def read_scores(records: Path) -> dict[str, dict[str, float]]:
+    """Metrics of the configs that were trained as they are: the median over seeds, in percent.
+
+    Runs in another precision count where there are no others.
+    """
+    tables = [
+        read_json(path, 'train it again', list) for path in sorted(records.glob('*.json')) if path.stem != CUT_SHORT
+    ]
+    runs = defaultdict(list)
+    for run in (run for table in tables for run in table if run['options'].keys() <= AS_IT_IS):
+        runs[run['config']].append(run)
+    scores: dict[str, dict[str, float]] = {}
+    for config, own in runs.items():
+        own = {run['seed']: run for run in [run for run in own if not run['options']] or own}.values()
+        names = dict.fromkeys(name for run in own for name in run['metrics'] if name in METRIC_NAMES)
+        scores[config] = {METRIC_NAMES[name]: round(median(run['metrics'][name] for run in own), 2) for name in names}
+    return scores

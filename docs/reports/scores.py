@@ -1,0 +1,82 @@
+"""Scores of trained runs: one table after each mark of a page, and one line above each config that was trained.
+
+A page names its tables, ``<!-- scores TABLE TABLE: LABEL, LABEL -->``, where each TABLE is a file of records in
+``docs/records`` and a LABEL one of their rows; all of them where none is named. The first is what the others are
+compared with.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from vt.analysis.ablation.run_scores import Scores
+from vt.analysis.ablation.score_tables import describe, describe_origin, summarize_row
+from vt.checkpoints.files import read_json
+
+from .markdown import RECORDS, ROOT, insert, table
+
+MARK = re.compile(r'<!-- (scores ([\w -]+?)(?:: (.+?))?) -->')
+HEADER = re.compile(r'^# (?:Top-1|mIoU) .*\n', re.MULTILINE)
+# Options that leave a config what it is: the precision of its steps, who takes them, where its teacher's weights are.
+PRECISION = 'optim_wrapper.type'
+AS_IT_IS = {PRECISION, 'optim_wrapper.optimizer.fused', 'model.teacher_checkpoint'}
+AGAIN = 'bash tools/reproduce.sh'
+
+
+def read_table(path: Path) -> list[dict]:
+    """The records of a table, a run each, with the ``label`` of its row.
+
+    Raises:
+        MissingFileError: there is none.
+    """
+    return read_json(path, f'train it: {AGAIN} {path.stem}', list)
+
+
+def describe_source(records: Sequence[dict], tables: str) -> str:
+    """Where tables are from, and the command that trains them again."""
+    return f'{describe_origin(records)} Again: `{AGAIN} {tables}`.'
+
+
+def render(page: str, folder: Path = RECORDS) -> str:
+    """A page with its tables of scores, from the records in ``folder``; a sentence where there are none."""
+    for mark, tables, labels in MARK.findall(page):
+        if missing := [name for name in tables.split() if not (folder / f'{name}.json').is_file()]:
+            page = insert(page, mark, f'Not trained yet: `{AGAIN} {" ".join(missing)}`.')
+            continue
+        records = [run for name in tables.split() for run in read_table(folder / f'{name}.json')]
+        rows = describe(records, [label.strip() for label in labels.split(',')] if labels else ())
+        shown = [run for run in records if run['label'] in {row['run'] for row in rows}]
+        page = insert(page, mark, f'{table(rows)}\n\n{describe_source(shown, tables)}')
+    return page
+
+
+def render_headers(folder: Path = RECORDS, root: Path = ROOT) -> dict[str, str]:
+    """The texts of configs that were trained as they stand, with their scores in their headers' line for it.
+
+    Those in another precision count where there are no others. A config whose header has no such line, ``# Top-1 ...``
+    or ``# mIoU ...``, is left out.
+    """
+    tables = (read_table(path) for path in sorted(folder.glob('*.json')))
+    runs = [run for records in tables for run in records if run['options'].keys() <= AS_IT_IS]
+    texts = {}
+    for config in dict.fromkeys(run['config'] for run in runs):
+        own = [run for run in runs if run['config'] == config]
+        records = [*{run['seed']: run for run in [run for run in own if not run['options']] or own}.values()]
+        text = (root / config).read_text()
+        if HEADER.search(text):
+            line = _header(summarize_row(records, records[0]['label']), records)
+            texts[config] = HEADER.sub(lambda _, line=line: line, text, count=1)
+    return texts
+
+
+def _header(scores: Scores, records: Sequence[dict]) -> str:
+    each = ', '.join(f'{score:.2f}' for score in scores.scores)
+    seeds = ', '.join(map(str, scores.seeds))
+    minutes = np.median([run['seconds'] for run in records]) / 60
+    metric = scores.metric.capitalize() if scores.metric.islower() else scores.metric
+    device = re.sub(r' \(family .*?\)', '', records[0]['device'])  # a line has 120 columns; the record has all of it
+    torch = records[0]['versions']['torch']
+    precision = ', bfloat16' if any(PRECISION in run['options'] for run in records) else ''
+    return f'# {metric} {each} % (seeds {seeds}), {minutes:.1f} min{precision}: {device}, torch {torch}.\n'

@@ -1,0 +1,202 @@
+"""The pictures and tables of the page on where transformers belong: scores by number of images and by place, attention.
+
+A record's row is named after what was varied: ``NETWORK_IMAGES`` in the sample-efficiency table, a place or a number in
+the tables of places.
+"""
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy.stats import ttest_ind
+
+from vt.analysis.ablation import sweep_report
+from vt.analysis.ablation.run_scores import CONFIDENCE, Change, Scores, compare, mean_margin
+from vt.analysis.ablation.score_tables import summarize_row
+from vt.analysis.attention.object_attention import describe_objects
+from vt.checkpoints.files import read_json
+
+from .markdown import RECORDS, ROOT, Rows, insert, table
+from .scores import describe_source, read_table
+
+CURVES = 'sample-efficiency'
+REFERENCE = 'resnet18-half'
+PLACES = ('where-twin-digits', 'where-digit-scenes', 'where-sort-of-clevr', 'where-svrt-1')
+
+# What the paper says, as two rows of a table of places, and what the first is of the other.
+FINDINGS = {
+    "modules in stage 5 beat ResNet's (table 2)": ('stage-5', 'none', 'better'),
+    'late (title): stage 5 beats stage 4': ('stage-5', 'stage-4', 'better'),
+    'and stage 3': ('stage-5', 'stage-3', 'better'),
+    'in the place of stage 5: behind it is no better (section 4.1)': ('after-5', 'stage-5', 'no better'),
+    '32 tokens are no better than 16 (table 6)': ('32-tokens', 'stage-5', 'no better'),
+    'nor are 64': ('64-tokens', 'stage-5', 'no better'),
+}
+VERDICTS = {
+    'better': {'better': 'holds', 'worse': 'does not hold', 'not told apart': 'this scale cannot tell'},
+    'no better': {'better': 'does not hold', 'worse': 'holds', 'not told apart': 'no gain seen'},
+}
+
+# By network, then by the number of different images.
+Curves = dict[str, dict[int, Scores]]
+
+
+def read_curves(records: Sequence[dict]) -> Curves:
+    """Scores of each network, from few images to many."""
+    curves: Curves = {}
+    for label in dict.fromkeys(run['label'] for run in records):
+        network, images = label.rsplit('_', 1)
+        curves.setdefault(network, {})[int(images)] = summarize_row(records, label)
+    return {network: dict(sorted(scores.items())) for network, scores in curves.items()}
+
+
+def tabulate_scores(curves: Curves) -> Rows:
+    """A row a network, a column a number of images: the mean and half its 95 % interval, from its own seeds' spread.
+
+    A spread pooled over all would be too small: networks at chance have none. A network that was not trained on so many
+    images has a dash.
+    """
+    rows = []
+    for network, scores in curves.items():
+        first = next(iter(scores.values()))
+        row = {'network': network, 'MFLOPs': f'{first.flops / 1e6:.1f}', 'M params': f'{first.parameters / 1e6:.2f}'}
+        told = {images: f'{each.mean:.2f}{_plus_minus(mean_margin(each, [each]))}' for images, each in scores.items()}
+        rows.append(row | _cells(curves, told))
+    return rows
+
+
+def tabulate_seeds(curves: Curves) -> Rows:
+    """The scores themselves, of seed 0, 1 and so on: some learn the task and some don't, which a mean does not tell."""
+    rows = []
+    for network, scores in curves.items():
+        told = {images: ', '.join(f'{each:.0f}' for each in score.scores) for images, score in scores.items()}
+        rows.append({'network': network} | _cells(curves, told))
+    return rows
+
+
+def compare_two(scores: Scores, reference: Scores) -> Change:
+    """The difference of two means, with Welch's interval: the two may spread differently, no other counts."""
+    points = scores.mean - reference.mean
+    if min(len(scores.scores), len(reference.scores)) < 2:
+        return Change(points, float('nan'))
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', RuntimeWarning)  # of scores that are all equal
+        interval = ttest_ind(scores.scores, reference.scores, equal_var=False).confidence_interval(CONFIDENCE)
+    return Change(points, (interval.high - interval.low) / 2)
+
+
+def tabulate_changes(curves: Curves) -> Rows:
+    """The same as differences from ResNet-18's mean, with Welch's 95 % interval; bold where clear of zero.
+
+    Welch's, since a network at chance has no spread and one that learns now and then has much.
+    """
+    rows = []
+    for network, scores in curves.items():
+        if network == REFERENCE:
+            continue
+        told = {}
+        for images, score in scores.items():
+            change = compare_two(score, curves[REFERENCE][images])
+            text = f'{change.points:+.2f}{_plus_minus(change.margin)}'
+            told[images] = text if change.verdict == 'not told apart' else f'**{text}**'
+        rows.append({'network': network} | _cells(curves, told))
+    return rows
+
+
+def _cells(curves: Curves, told: dict[int, str]) -> dict[str, str]:
+    """A column a number of images, with a dash where there is nothing to tell."""
+    return {f'{images:,} images': told.get(images, '-') for images in _numbers(curves)}
+
+
+def _numbers(curves: Curves) -> list[int]:
+    """Every number of images that a network was trained on."""
+    return sorted({images for scores in curves.values() for images in scores})
+
+
+def _plus_minus(margin: float) -> str:
+    """Nothing where there is one seed of each."""
+    return '' if np.isnan(margin) else f' ± {margin:.2f}'
+
+
+def draw_curves(curves: Curves) -> Figure:
+    """Mean scores with their 95 % intervals against the number of different images, and each seed as a cross."""
+    figure = Figure(figsize=(7, 5), layout='constrained')
+    axes = figure.subplots()
+    for index, (network, scores) in enumerate(curves.items()):
+        numbers = np.array([*scores]) * 1.02 ** (index - len(curves) / 2)  # beside each other, so that bars are seen
+        means = [score.mean for score in scores.values()]
+        margins = [mean_margin(score, [score]) for score in scores.values()]
+        style = '-' if network.startswith('vt-') else '--' if network == REFERENCE else ':'
+        bars = axes.errorbar(numbers, means, yerr=margins, fmt=f'{style}o', markersize=4, capsize=3, label=network)
+        for number, score in zip(numbers, scores.values()):
+            axes.plot([number] * len(score.scores), score.scores, 'x', markersize=5, color=bars[0].get_color())
+    axes.set_xscale('log', base=2)
+    axes.set_xticks(_numbers(curves), [f'{number:,}' for number in _numbers(curves)])
+    axes.set(xlabel='different images, the same number of iterations', ylabel='top-1, %', ylim=(40, 100))
+    axes.legend(fontsize='small')
+    return figure
+
+
+def tabulate_findings(tables: dict[str, Sequence[dict]]) -> Rows:
+    """A row for each of :data:`FINDINGS`, a column a table of places: the difference, FLOPs, and whether it holds.
+
+    Args:
+        tables: records by the table's name.
+    """
+    rows = [{"the paper's finding": finding} for finding in FINDINGS]
+    for name, records in tables.items():
+        scores = {label: summarize_row(records, label) for label in dict.fromkeys(run['label'] for run in records)}
+        for row, (placed, other, expected) in zip(rows, FINDINGS.values()):
+            change = compare(scores[placed], scores[other], [*scores.values()])
+            flops, verdict = scores[placed].flops / scores[other].flops, VERDICTS[expected][change.verdict]
+            told = f'{change.points:+.2f} ± {change.margin:.2f} at {flops:.2f}x the FLOPs: {verdict}'
+            row[name.removeprefix('where-')] = told
+    return rows
+
+
+def tabulate_objects(files: Sequence[Path]) -> Rows:
+    """A row for each part of each network: what it takes for related objects, before and after training.
+
+    Args:
+        files: as ``tools/analysis/attention.py objects --out`` writes them, named ``objects_NETWORK.json``.
+    """
+    rows = []
+    for path in files:
+        measured = read_json(path, 'measure it: tools/analysis/attention.py objects')
+        network = path.stem.removeprefix('objects_')
+        rows += [{'network': network} | row for row in describe_objects(measured['before'], measured['after'])]
+    return rows
+
+
+def render(page: str) -> str:
+    """The page with its tables."""
+    files = sorted((ROOT / 'docs/attention').glob('objects_*.json'))
+    shown = [f'![Where {file.stem} looks](where/{file.stem}.jpg)' for file in files]
+    page = insert(page, 'objects', '\n\n'.join([table(tabulate_objects(files)), *shown]))
+    tables = {name: read_table(RECORDS / f'{name}.json') for name in PLACES}
+    for name, records in tables.items():
+        origin, picture = describe_source(records, name), f'![Scores against what they cost](where/{name}.png)'
+        rows = sweep_report.tabulate(records)
+        page = insert(page, f'places {name}', f'{table(rows)}\n\n{origin}\n\n{picture}')
+    page = insert(page, 'findings', table(tabulate_findings(tables)))
+    records = read_table(RECORDS / f'{CURVES}.json')
+    curves = read_curves(records)
+    parts = [
+        table(tabulate_scores(curves)),
+        'Differences from ResNet-18 of half the width; bold where the interval is clear of zero:',
+        table(tabulate_changes(curves)),
+        'Each seed:',
+        table(tabulate_seeds(curves)),
+        describe_source(records, CURVES),
+        f'![Scores against the number of images](where/{CURVES}.png)',
+    ]
+    return insert(page, 'curves', '\n\n'.join(parts))
+
+
+def draw() -> dict[str, Figure]:
+    """The page's figures, by their paths."""
+    figures = {name: sweep_report.draw(read_table(RECORDS / f'{name}.json')) for name in PLACES}
+    figures[CURVES] = draw_curves(read_curves(read_table(RECORDS / f'{CURVES}.json')))
+    return {f'docs/where/{name}.png': figure for name, figure in figures.items()}

@@ -1,0 +1,172 @@
+"""Runs beside the paper's ablations: what is read, how changes are judged, what the tables hold."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_ind
+
+from docs.reports.ablations import compare_with_paper, describe, draw, gather
+from docs.reports.markdown import insert
+from docs.reports.paper import ABLATIONS, load_tables
+from vt.analysis.ablation.run_scores import Scores, compare, read_records
+from vt.errors import UserError
+
+
+def record(config, seed, score, metric='accuracy/top1', length='10 epochs'):
+    costs = dict(flops=77_400_000, parameters=2_620_000)
+    return dict(config=f'configs/{config}.py', options={}, seed=seed, length=length, metrics={metric: score}, **costs)
+
+
+def write(folder, *records):
+    paths = []
+    for index, content in enumerate(records):
+        path = folder / f'run{index}'
+        path.mkdir()
+        (path / 'training.json').write_text(json.dumps(content))
+        paths.append(path)
+    return paths
+
+
+RUNS = [
+    record('vt_resnet/vt-resnet18-half_digits', 0, 90.0),
+    record('vt_resnet/vt-resnet18-half_digits', 1, 91.0),
+    record('ablations/table3_tokenizer/vt-resnet18-half_pooling_digits', 0, 85.0),
+    record('ablations/table3_tokenizer/vt-resnet18-half_pooling_digits', 1, 86.5),
+    record('baselines/resnet18-half_digits', 0, 90.2),
+    record('ablations/table6_token_count/vt-resnet18-half_32-tokens_twin-digits', 0, 50.0),
+]
+
+
+def test_runs_of_one_config_are_one_row(tmp_path):
+    tasks = gather(read_records(write(tmp_path, *RUNS)))
+    assert set(tasks) == {'digits, 10 epochs', 'twin-digits, 10 epochs'}
+    by_name = {scores.config: scores for scores in tasks['digits, 10 epochs']}
+    assert set(by_name) == {'vt-resnet18-half_digits', 'vt-resnet18-half_pooling_digits', 'resnet18-half_digits'}
+    pooling = by_name['vt-resnet18-half_pooling_digits']
+    assert (pooling.variant, pooling.seeds, pooling.mean) == ('pooling', (0, 1), 85.75)
+    assert pooling.spread == pytest.approx(1.5 / math.sqrt(2))
+    assert math.isnan(by_name['resnet18-half_digits'].spread)
+
+
+def test_records_in_a_file_are_the_runs_themselves(tmp_path):
+    runs = write(tmp_path, *RUNS)
+    file = tmp_path / 'results.json'
+    file.write_text(json.dumps(read_records(runs)))
+    assert read_records([file]) == read_records(runs)
+
+
+def test_a_table_needs_two_rows_and_the_papers_stand_beside(tmp_path):
+    tasks = gather(read_records(write(tmp_path, *RUNS)))
+    assert compare_with_paper(tasks['twin-digits, 10 epochs']) == {}
+    tables = compare_with_paper(tasks['digits, 10 epochs'])
+    assert set(tables) == {2, 3}
+    pooling, model = tables[3]
+    assert (pooling.label, pooling.paper.score) == ('tokenizer: pooling', 70.6)
+    assert pooling.paper_change == pytest.approx(70.6 - 72.0)
+    assert model.change is None
+    baseline, vt = tables[2]
+    assert (baseline.paper.score, vt.paper.score, baseline.change.points) == (69.9, 72.0, pytest.approx(-0.3))
+
+
+def test_segmentors_stand_beside_table_9(tmp_path):
+    runs = [record(f'{name}_r18_relational-scenes', 0, 50.0 + len(name), 'mIoU') for name in ('fpn', 'vt-fpn')]
+    (task,) = gather(read_records(write(tmp_path, *runs))).values()
+    ((number, rows),) = compare_with_paper(task).items()
+    assert (number, [row.paper.score for row in rows]) == (9, [40.78, 41.0])
+
+
+def scores(values, variant=None):
+    return Scores(
+        'vt-resnet18', variant, 'digits', '10 epochs', tuple(range(len(values))), tuple(values), 'top-1', 1, 1
+    )
+
+
+def test_the_interval_is_students():
+    """With two configs the pooled interval is the one of the two-sample t-test."""
+    rng = np.random.default_rng(0)
+    ours, reference = scores(rng.normal(90, 1, 5), 'pooling'), scores(rng.normal(92, 1, 4))
+    change = compare(ours, reference, [ours, reference])
+    interval = ttest_ind(ours.scores, reference.scores).confidence_interval(0.95)
+    assert change.points - change.margin == pytest.approx(interval.low)
+    assert change.points + change.margin == pytest.approx(interval.high)
+
+
+@pytest.mark.parametrize(
+    ('values', 'verdict'),
+    [([80.0, 81.0], 'worse'), ([99.0, 98.0], 'better'), ([90.4, 91.4], 'not told apart')],
+)
+def test_verdicts(values, verdict):
+    reference = scores([90.0, 91.0])
+    variant = scores(values, 'pooling')
+    assert compare(variant, reference, [reference, variant]).verdict == verdict
+
+
+def test_one_seed_tells_nothing_apart():
+    change = compare(scores([10.0], 'pooling'), scores([90.0]), [scores([10.0]), scores([90.0])])
+    assert change.points == -80
+    assert change.verdict == 'not told apart'
+
+
+def test_rows_hold_scores_costs_and_speed(tmp_path):
+    tables = compare_with_paper(gather(read_records(write(tmp_path, *RUNS)))['digits, 10 epochs'])
+    speeds = {
+        'vt-resnet18-half_digits': dict(inference=2.0, training=6.0),
+        'vt-resnet18-half_pooling_digits': dict(inference=1.0, training=8.0),
+    }
+    pooling, model = describe(tables[3], speeds)
+    assert pooling['top-1 (%), seeds'] == '85.75 ± 1.06 (2)'
+    assert pooling['speed, inference / training'] == '2.00x / 0.75x'
+    assert model['MFLOPs'] == '77.4'
+    assert model["paper's MFLOPs"] == '1579'
+
+
+def test_the_picture_has_a_row_for_each_change(tmp_path):
+    tables = compare_with_paper(gather(read_records(write(tmp_path, *RUNS)))['digits, 10 epochs'])
+    (axes,) = draw({'digits': tables}).axes
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels == ['resnet18-half  (table 2)', 'tokenizer: pooling  (table 3)']
+
+
+def test_every_ablation_of_the_paper_has_its_default_and_its_rows():
+    for ablation in ABLATIONS.values():
+        values = {row[ablation.column] for row in load_tables()[ablation.key]}
+        assert values == set(ablation.variants)
+        assert ablation.variants[ablation.default] is None
+
+
+def test_generated_text_goes_between_its_marks():
+    page = 'before\n<!-- digits -->\nold\n<!-- end of digits -->\nafter\n'
+    written = insert(insert(page, 'digits', 'new\n'), 'digits', 'newer\n')
+    assert written == 'before\n<!-- digits -->\nnewer\n<!-- end of digits -->\nafter\n'
+    with pytest.raises(ValueError, match='needs the lines <!-- other -->'):
+        insert(page, 'other', '')
+
+
+@pytest.mark.parametrize(
+    ('records', 'error', 'message'),
+    [
+        (
+            [record('a_digits', 0, 1.0), record('a_digits', 0, 2.0)],
+            ValueError,
+            'a_digits.py, 10 epochs, seed 0: the run comes twice',
+        ),
+        ([record('a_digits', 0, 1.0) | dict(metrics={})], ValueError, 'the run has no score'),
+    ],
+)
+def test_what_is_wrong_with_runs_is_one_line(tmp_path, records, error, message):
+    with pytest.raises(error, match=message):
+        read_records(write(tmp_path, *records))
+
+
+def test_runs_of_different_options_are_no_seeds_of_one_row(tmp_path):
+    runs = [record('a_digits', 0, 1.0), record('a_digits', 0, 2.0) | dict(options={'model.step': 0.1})]
+    records = read_records(write(tmp_path, *runs))
+    with pytest.raises(UserError, match='a_digits, 10 epochs: the runs differ in their --cfg-options'):
+        gather(records)
+
+
+def test_an_unfinished_run_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match='train it first'):
+        read_records([tmp_path])

@@ -1,0 +1,189 @@
+"""Sizes and costs against the paper's table 8 and the ResNets' known ones, at 224x224."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import MODELS, init_default_scope
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from docs.reports import complexity as tables
+from docs.reports.complexity import count_config
+from docs.reports.paper import ABLATIONS, DETECTRON2_CLASSES, SEGMENTATION, load_tables
+from vt.engine.counting import count_by_module, count_complexity, neck_inputs
+from vt.engine.launch import build_model
+from vt.models import TokenTransformer
+from vt.models.token_side import lay_out_for_onednn
+from vt.ops.token_products import choose_token_library, token_library
+
+CONFIGS = Path(__file__).parents[2] / 'configs'
+
+
+def complexity(name):
+    init_default_scope('mmpretrain')
+    model = MODELS.build(Config.fromfile(CONFIGS / f'{name}_8xb32-90e_in1k.py').model)
+    return count_complexity(model, torch.randn(1, 3, 224, 224), mode='tensor')
+
+
+# GFLOPs at most; million parameters at least and at most. VT-R34's parameters: table 2. FLOPs of VT-R50 and R101: 1 %
+# over table 8.
+@pytest.mark.parametrize(
+    ('depth', 'flops', 'fewest', 'most'),
+    [(18, 1.569, 0, 11.7), (34, 3.236, 0, 21.8), (50, 3.446, 16, 21.4), (101, 7.200, 35, 41.5)],
+)
+def test_vt_resnets_stay_within_the_papers_budget(depth, flops, fewest, most):
+    cost = complexity(f'vt_resnet/vt-resnet{depth}')
+    assert cost.flops / 1e9 <= flops
+    assert fewest <= cost.parameters / 1e6 <= most
+
+
+@pytest.mark.parametrize(('depth', 'flops', 'parameters'), [
+    (18, 1.814, 11.69), (34, 3.664, 21.80), (50, 4.089, 25.56), (101, 7.802, 44.55),
+])  # fmt: skip
+def test_resnets_cost_what_the_paper_says(depth, flops, parameters):
+    cost = complexity(f'baselines/resnet{depth}')
+    assert cost.flops / 1e9 == pytest.approx(flops, abs=1e-3)
+    assert cost.parameters / 1e6 == pytest.approx(parameters, abs=5e-3)
+
+
+@pytest.mark.parametrize('depth', [18, 34, 50, 101])
+def test_what_is_recommended_costs_what_the_literal_one_does(depth):
+    literal, recommended = complexity(f'vt_resnet/vt-resnet{depth}'), complexity(f'vt_resnet/vt-resnet{depth}-norm')
+    assert (recommended.flops, recommended.parameters) == (literal.flops, literal.parameters)
+
+
+@pytest.mark.parametrize(('depth', 'flops', 'parameters'), [(50, 3.564, 25.31), (101, 7.276, 44.31)])
+def test_ungrouped_twins(depth, flops, parameters):
+    cost = complexity(f'vt_resnet/vt-resnet{depth}-ungrouped')
+    assert cost.flops / 1e9 == pytest.approx(flops, abs=1e-3)
+    assert cost.parameters / 1e6 == pytest.approx(parameters, abs=5e-3)
+
+
+# Depth, recipe and GFLOPs of the whole with FPN; 54 classes, ResNet of style caffe.
+@pytest.mark.parametrize(
+    ('depth', 'table', 'whole'), [(50, 9, 159.1), (101, 9, 231.1), (50, 10, 37.4), (101, 10, 54.4)]
+)
+def test_fpn_costs_what_the_paper_says_and_vt_fpn_no_more_than_the_papers(depth, table, whole):
+    _, size, recipe = SEGMENTATION[table]
+    fpn, neck = count_config(CONFIGS / f'baselines/fpn_r{depth}_{recipe}.py', size, DETECTRON2_CLASSES)
+    vt_fpn, vt_neck = count_config(CONFIGS / f'vt_fpn/vt-fpn_r{depth}_{recipe}.py', size, DETECTRON2_CLASSES)
+    assert fpn.flops / 1e9 == pytest.approx(whole, abs=0.05)
+    assert neck.flops / 1e9 == pytest.approx({9: 55.10, 10: 12.89}[table], abs=0.005)
+    assert vt_neck.flops / 1e9 <= {9: 8.3, 10: 1.95}[table]
+    assert fpn.flops - vt_fpn.flops == neck.flops - vt_neck.flops
+
+
+class Attention(nn.Module):
+    def forward(self, q, k, v):
+        return scaled_dot_product_attention(q, k, v)
+
+
+def test_fused_attention_is_counted_as_multiply_adds():
+    q, k, v = torch.randn(2, 3, 5, 8), torch.randn(2, 3, 7, 8), torch.randn(2, 3, 7, 8)
+    assert count_complexity(Attention(), q, k, v).flops == 2 * 3 * (5 * 7 * 8 + 5 * 7 * 8)
+
+
+def test_pytorchs_own_attention_layer_is_counted_whole():
+    layer = nn.MultiheadAttention(8, 2, batch_first=True)
+    x = torch.randn(1, 5, 8)
+    assert count_complexity(layer, x, x, x).flops == 4 * 5 * 8 * 8 + 2 * 5 * 5 * 8
+
+
+def test_counting_leaves_the_model_in_its_mode():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Dropout()).train()
+    cost = count_complexity(model, torch.randn(2, 3))
+    assert (cost.flops, cost.parameters) == (24, 16)
+    assert model.training
+    assert model[1].training
+
+
+def test_products_by_onednn_are_counted():
+    model = TokenTransformer(1024)
+    tokens = torch.randn(1, 64, 1024)  # (N, L, C)
+    found = count_complexity(model, tokens)
+    lay_out_for_onednn(model)
+    choose_token_library('onednn')
+    try:
+        assert count_complexity(model, tokens) == found
+        assert token_library() == 'onednn'
+    finally:
+        choose_token_library('blas')
+    assert found.flops >= 64 * 1024**2
+
+
+def test_counting_without_computing_agrees_with_a_real_forward_pass():
+    path = CONFIGS / 'vt_fpn/vt-fpn_r18_digit-scenes.py'
+    model = build_model(Config.fromfile(path))
+    image = torch.randn(1, 3, 96, 64)
+    whole, neck = count_config(path, (96, 64))
+    assert whole == count_complexity(model, image, mode='tensor')
+    assert neck == count_complexity(model.neck, neck_inputs(model, image))
+
+
+def ours_and_papers(cell):
+    """Both numbers of a cell such as ``'1532 / 1579 (-3.0 %)'`` or ``'5.09x / 6.1x'``."""
+    ours, _, paper, *_ = cell.replace('x', '').split()
+    return float(ours), float(paper)
+
+
+def test_our_classifiers_beside_the_papers():
+    rows = tables.compare_advanced_recipe()
+    assert [row['model'] for row in rows] == [
+        row['model'].split()[0] for row in load_tables()['table8_advanced_recipe']
+    ]
+    for row in rows:
+        ours, paper = ours_and_papers(row['GFLOPs, ours / paper'])
+        assert ours == pytest.approx(paper, rel=0.025)
+
+
+@pytest.mark.parametrize('table', ABLATIONS)
+def test_every_variant_of_an_ablation_stands_beside_the_papers(table):
+    rows = tables.compare_ablation(table)
+    papers = load_tables()[ABLATIONS[table].key]
+    assert len(rows) == len(papers)
+    for row, paper in zip(rows, papers):
+        assert (row['model'], row[ABLATIONS[table].column]) == (paper['model'], str(paper[ABLATIONS[table].column]))
+        ours, papers_own = ours_and_papers(row['MFLOPs, ours / paper'])
+        assert papers_own == paper['mflops']
+        assert ours == pytest.approx(paper['mflops'], rel=0.07)
+
+
+def test_changes_that_the_paper_states_are_ours_too():
+    """More tokens: the structure is the same in all. What costs nothing in the paper costs nothing in ours."""
+    changes = {
+        (row['model'], row['tokens']): ours_and_papers(row['change of MFLOPs, ours / paper'])
+        for row in tables.compare_ablation(6)
+    }
+    for tokens in ('32', '64'):
+        ours, paper = changes['VT-R18', tokens]
+        assert ours == pytest.approx(paper, rel=0.05)
+    relation = {row['relation']: row for row in tables.compare_ablation(5) if row['model'] == 'VT-R34'}
+    none, graph = (ours_and_papers(relation[name]['MFLOPs, ours / paper'])[0] for name in ('none', 'graph_conv'))
+    assert graph == pytest.approx(none, rel=1e-3)
+
+
+def test_two_groups_in_the_transformer_give_the_papers_difference(tmp_path):
+    """What the note of table 5 says."""
+    base = CONFIGS / 'vt_resnet/vt-resnet18_8xb32-90e_in1k.py'
+    config = tmp_path / 'grouped.py'
+    config.write_text(f'_base_ = {str(base)!r}\nmodel = dict(backbone=dict(relation=dict(groups=2)))\n')
+    grouped, _ = tables.count_config(config, (224, 224))
+    none, _ = tables.count_config(tables.classifier_config('VT-R18', 'no-relation', 'table5_relation'), (224, 224))
+    assert (grouped.flops - none.flops) / 1e6 == pytest.approx(1579 - 1528, rel=0.05)
+    assert (grouped.parameters - none.parameters) / 1e6 == pytest.approx(11.6 - 8.5, abs=0.1)
+
+
+def test_stage_5_is_most_of_what_vt_saves():
+    for row in tables.compare_reductions():
+        whole, _ = ours_and_papers(row['FLOPs, ours / paper'])
+        stage, _ = ours_and_papers(row['FLOPs of stage 5, ours / paper'])
+        assert 1 < whole < 1.25 < stage
+
+
+def test_flops_of_the_modules_add_up():
+    model = build_model(Config.fromfile(CONFIGS / 'vt_resnet/vt-resnet18_digits.py')).to('meta')
+    image = torch.empty(1, 3, 64, 64, device='meta')
+    by_module = count_by_module(model, image, mode='tensor')
+    assert by_module['backbone'] + by_module['head'] == count_complexity(model, image, mode='tensor').flops

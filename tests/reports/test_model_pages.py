@@ -1,0 +1,84 @@
+"""Pages and metafiles of the folders of configs: what is counted and recorded, and what OpenMMLab's own tools read."""
+
+import re
+from contextlib import redirect_stdout
+from io import StringIO
+
+import pytest
+import timm
+import torch
+from mmpretrain.apis import ModelHub
+from tool_runner import ROOT
+from vt.engine.checks.config_walk import check_config
+
+from docs.reports import metafiles, model_pages
+from vt.engine.config_files import read_config
+from vt.engine.launch import build_model
+
+FEW = ('vt-resnet18_digits', 'vt-fpn_r18_digit-scenes', 'mvit-tiny_moving-digits', 'vt-cls_r18_1xb128-90e_cifar10')
+FEW += ('vt-resnet18_8xb256-400e-distill_in1k', 'vt-fpn_r50_4xb8-90k_coco-stuff164k-800x1216')
+PAGES = sorted((ROOT / 'configs').rglob('README.md'))
+LINK = re.compile(r'\]\((?!http)([^)#]+)\)')
+OPTION = re.compile(r'(model\.backbone\.init_cfg\.\w+)=(\S+)')
+
+
+@pytest.fixture(scope='module')
+def entries():
+    return {entry['Name']: entry for metafile in metafiles.read_metafiles().values() for entry in metafile['Models']}
+
+
+def test_no_page_or_metafile_is_left_over():
+    """What stands in them is compared with all other pages."""
+    committed = {*PAGES, *(ROOT / 'configs').rglob('metafile.yml'), ROOT / 'model-index.yml'}
+    assert committed == set(model_pages.render())
+
+
+@pytest.mark.parametrize('name', FEW)
+def test_entries_are_what_is_counted(name, entries):
+    assert metafiles.describe(ROOT / entries[name]['Config'])['Metadata'] == entries[name]['Metadata']
+
+
+def test_flops_have_attention_and_the_papers_size(entries):
+    assert entries['vt-resnet18_8xb32-90e_in1k']['Metadata']['FLOPs'] == pytest.approx(1.532e9, rel=1e-3)  # design
+    assert entries['mvit-base-16x4_k400']['Metadata']['FLOPs'] == pytest.approx(70.5e9, rel=0.01)  # published
+    assert entries['vt-fpn_r50_4xb8-90k_coco-stuff164k-800x1216']['Metadata']['Input'] == '3x800x1216'
+    assert entries['swin-tiny_digits']['Results'][0]['Metrics'] == {'Top 1 Accuracy': 98.89}  # its header's
+
+
+def test_every_folder_has_a_paper_and_no_page_a_dead_link():
+    assert metafiles.PAPERS.keys() == metafiles.leaf_configs().keys()
+    for metafile in metafiles.read_metafiles().values():
+        (collection,) = metafile['Collections']
+        assert collection['Paper']['URL'].startswith('https://')
+    dead = [
+        (page, link) for page in PAGES for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()
+    ]
+    assert dead == []
+
+
+def test_a_backbone_starts_from_timms_weights_as_its_page_says(tmp_path):
+    page = (ROOT / 'configs/swin/README.md').read_text()
+    (name,) = re.findall(r"timm\.create_model\('(\w+)', pretrained=True\)", page)
+    options = dict(OPTION.findall(page))
+    assert options['model.backbone.init_cfg.checkpoint'] == f'{name}.pth'
+    public = timm.create_model(name)
+    torch.save(public.state_dict(), tmp_path / f'{name}.pth')
+    options['model.backbone.init_cfg.checkpoint'] = str(tmp_path / f'{name}.pth')
+    cfg = read_config(str(ROOT / 'configs/swin/swin-tiny_16xb64-300e_in1k.py'), options, quietly=True)
+    check_config(cfg, options)
+    model = build_model(cfg)
+    model.init_weights()
+    assert torch.equal(model.backbone.stages[0].embed.projection.weight, public.patch_embed.proj.weight)
+
+
+def test_the_librarys_reader_finds_no_fault():
+    from modelindex.load_model_index import load
+
+    index = load(str(ROOT / metafiles.INDEX))
+    index.build_models_with_collections()
+    with redirect_stdout(StringIO()):
+        assert not index.check()
+    models = {model.name: model for model in index.models}
+    assert models.keys() >= set(FEW)
+    assert models['swin-tiny_digits'].full_model.paper['Title'].startswith('Swin Transformer: Hierarchical')
+    assert not any(ModelHub.has(name) for name in FEW)  # until it is told

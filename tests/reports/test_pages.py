@@ -1,0 +1,73 @@
+"""The pages of this repository are what one command writes of its records and measurements."""
+
+import json
+
+import pytest
+from tool_runner import ROOT
+
+from docs.reports import ablations
+from docs.reports.__main__ import parse_args
+from docs.reports.pages import render
+from vt.errors import UserError
+
+RECORDS = [ROOT / f'docs/records/{name}.json' for name in ablations.TABLES]
+
+
+def run(*arguments):
+    args = parse_args([*map(str, arguments)])
+    args.function(args)
+
+
+def test_the_committed_pages_are_what_is_written():
+    stale = [path for path, text in render().items() if (ROOT / path).read_bytes().decode() != text]
+    assert stale == [], 'python -m docs.reports writes them again'
+
+
+def test_runs_of_ones_own_stand_beside_the_papers(tmp_path, capsys):
+    run('ablation', *RECORDS, '--out', tmp_path / 'out')
+    printed = capsys.readouterr().out
+    for number in (2, 3, 4, 5, 6, 7):
+        assert f'Table {number} on twin-digits, 3 epochs: ' in printed
+    assert 'Table 2 on digits, 10 epochs: ' in printed
+    assert 'Table 9 on r18_relational-scenes, 2,400 iterations: ' in printed
+    assert {path.name for path in (tmp_path / 'out').iterdir()} == {'tables.md', 'tables.csv', 'changes.png'}
+
+
+def test_the_committed_runs_can_be_repeated():
+    """Each tells its config, its seed, its versions and its command; no ablation has fewer than three seeds."""
+    every = {path: json.loads(path.read_text()) for path in (ROOT / 'docs/records').glob('*.json')}
+    for record in (record for records in every.values() for record in records):
+        assert (ROOT / record['config']).is_file()
+        assert f'randomness.seed={record["seed"]}' in record['command']
+        assert record['versions']['torch']
+    seeds = {}
+    for record in (record for path in RECORDS for record in every[path]):
+        seeds.setdefault(record['config'], set()).add(record['seed'])
+    assert min(len(found) for found in seeds.values()) >= 3
+
+
+@pytest.mark.parametrize('damage', ['{', '{"config": 3}'])
+def test_a_run_of_ones_own_that_cannot_be_read_is_named_at_the_end(damage, tmp_path, capsys):
+    (tmp_path / 'training.json').write_text(damage)
+    with pytest.raises(UserError, match=r'training\.json'):
+        run('ablation', *RECORDS, tmp_path)
+    assert 'Table 2 on digits, 10 epochs: ' in capsys.readouterr().out
+
+
+def test_runs_that_share_no_table_are_one_line(tmp_path):
+    costs = dict(metrics={'accuracy/top1': 1.0}, flops=1, parameters=1)
+    record = dict(config='configs/x_digits.py', seed=0, length='1 epochs', options={}) | costs
+    (tmp_path / 'training.json').write_text(json.dumps(record))
+    with pytest.raises(UserError, match='no two of these runs stand in one table'):
+        run('ablation', tmp_path)
+
+
+def test_complexity_beside_the_papers(capsys):
+    run('complexity')
+    printed = capsys.readouterr().out
+    rows = [line.split() for line in printed.splitlines() if 'FPN / VT-FPN' in line]
+    assert [row[-1] for row in rows] == ['6.48x', '6.40x']
+    assert all(float(row[-3].rstrip('x')) > float(row[-1].rstrip('x')) for row in rows)  # ours / the paper's
+    for number in range(1, 11):
+        assert f'Table {number}: ' in printed
+    assert "the paper's tables disagree" in printed  # on VT-R34's parameters

@@ -1,0 +1,231 @@
+"""The page on performance: pairs, tables and text say what the measurements say."""
+
+import json
+import re
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from docs.reports import performance
+from docs.reports.markdown import milliseconds, short_name, table
+from docs.reports.performance import draw_memory, draw_scaling, read_rows, render
+from vt.analysis.speed.measurement import BenchmarkRecord, Measurement, read_record
+
+DOCS = Path(__file__).parents[2] / 'docs'
+FPN, VT_FPN = 'fpn_r50_4xb8-90k_coco-stuff164k-800x1216', 'vt-fpn_r50_4xb8-90k_coco-stuff164k-800x1216'
+CEILING = dict(dtype='float32', matmul=1.9e11, convolution1x1=2e11, convolution3x3=2.1e11, copy=3.3e10)
+
+
+def measurement(model, seconds, flops, kind='inference', part='neck', **others):
+    values = dict(
+        device='cpu',
+        dtype='float32',
+        memory_format='channels_last',
+        compile='off',
+        batch_size=1,
+        size=(800, 1216),
+        tokens=None,
+        parameters=10,
+        peak_memory=None,
+        bound_seconds=seconds / 2,
+    )
+    return Measurement(model=model, part=part, kind=kind, seconds=[seconds] * 3, flops=flops, **values | others)
+
+
+# Seconds and bytes of a model of 6 GFLOPs and of one of 1 GFLOPs.
+COSTS = dict(inference=((4.0, 1.0), (10**8, 5 * 10**7)), training=((12.0, 4.0), (3 * 10**8, 15 * 10**7)))
+
+
+def twins(theirs, ours, part='neck', **others):
+    """Four times as fast in inference, three times in training."""
+    return [
+        measurement(model, time, flops, kind, part, peak_memory=memory, **others)
+        for kind, (times, memories) in COSTS.items()
+        for model, time, memory, flops in zip((theirs, ours), times, memories, (6 * 10**9, 10**9))
+    ]
+
+
+def record(results, keeps_freed_memory=True):
+    settings = dict(threads=2, keeps_freed_memory=keeps_freed_memory)
+    versions = dict(python='3.11', torch='2.14.1')
+    return BenchmarkRecord(
+        'python tools/benchmark.py', {}, 'Some CPU, 2 threads', versions, settings, [CEILING], results
+    )
+
+
+def all_records():
+    records = {
+        performance.NECKS: record(twins(FPN, VT_FPN)),
+        performance.SEGMENTORS: record(twins(FPN, VT_FPN, 'whole')),
+        performance.LAYOUT: record(twins(FPN, VT_FPN, memory_format='contiguous')),
+        performance.ALLOCATOR: record(twins(FPN, VT_FPN), keeps_freed_memory=False),
+    }
+    records[performance.HALF] = record(twins(FPN, VT_FPN, dtype='bfloat16'))
+    for name in performance.FOLDED:
+        records[name] = record(twins(FPN, VT_FPN, 'whole', fuse_conv_bn=True)[:2])
+    for name in performance.RESNETS:
+        names = (f'{name}_8xb32-90e_in1k', f'vt-{name}_8xb32-90e_in1k')
+        records[name] = record(
+            [*twins(*names, 'whole'), measurement(f'torchvision:{name}', 4.0, 6 * 10**9, part='whole')]
+        )
+    for name in performance.SCALING:
+        results = [
+            m
+            for s in (10, 20)
+            for m in (
+                measurement(FPN, s**2, 5, size=(s, s)),
+                measurement(VT_FPN, s**2, 5, size=(s, s), token_side_seconds=[7.0, 7.0]),
+            )
+        ]
+        records[name] = record(results)
+    for name in performance.TOKENS:
+        results = [measurement(FPN, 1.0, 5), *(measurement(VT_FPN, n, 5, tokens=n) for n in (8, 16, 32))]
+        records[name] = record(results)
+    return records
+
+
+def write(folder, records, device='cpu'):
+    for name, content in records.items():
+        (folder / f'{name}_{device}.json').write_text(json.dumps(asdict(content)))
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write(tmp_path, all_records())
+
+
+def page(folder):
+    return render(folder)
+
+
+def test_what_is_written_is_read(tmp_path):
+    content = record(twins(FPN, VT_FPN))
+    (read,) = (read_record(path) for path in write(tmp_path, {'necks': content}).iterdir())
+    assert [m.median for m in read.results] == [m.median for m in content.results]
+    assert read.results[0].setting == content.results[0].setting
+    (tmp_path / 'other.json').write_text('{"results": [{"model": "a"}]}')
+    with pytest.raises(ValueError, match=r'other\.json is not what tools/benchmark\.py --out writes'):
+        read_record(tmp_path / 'other.json')
+    with pytest.raises(FileNotFoundError, match=r'there is no .*none\.json; write it first'):
+        read_record(tmp_path / 'none.json')
+
+
+def test_a_pair_is_the_first_two_models_of_one_setting():
+    found = performance.pair(record(twins(FPN, VT_FPN)), 'inference')
+    assert (found.theirs.model, found.ours.model) == (FPN, VT_FPN)
+    assert (found.faster, found.fewer, found.memory) == (4, 6, 0.5)
+    assert found.delivered == pytest.approx(4 / 6)
+
+
+def test_rows_have_columns_for_what_differs_and_the_first_of_each_setting_as_reference():
+    results = [*twins(FPN, VT_FPN), *(replace(m, batch_size=8, seconds=[2.0]) for m in twins(FPN, VT_FPN))]
+    rows = performance.compare_rows(results)
+    assert [(row['model'], row['kind'], row['batch'], row['faster']) for row in rows] == [
+        ('fpn_r50', 'inference', '1', '1.00x'),
+        ('vt-fpn_r50', 'inference', '1', '4.00x'),
+        ('fpn_r50', 'inference', '8', '1.00x'),
+        ('vt-fpn_r50', 'inference', '8', '1.00x'),
+        ('fpn_r50', 'training', '1', '1.00x'),
+        ('vt-fpn_r50', 'training', '1', '3.00x'),
+        ('fpn_r50', 'training', '8', '1.00x'),
+        ('vt-fpn_r50', 'training', '8', '1.00x'),
+    ]
+    assert (rows[1]['fewer'], rows[1]["of the FLOPs' ratio"], rows[1]['of the roofline']) == ('6.00x', '67 %', '50 %')
+    assert (rows[5]['ms'], rows[5]['peak memory (MB)']) == ('4,000', '150')
+    assert 'size' not in rows[0]
+
+
+@pytest.mark.parametrize(
+    ('seconds', 'text'), [(1.2345, '1,234'), (0.12345, '123'), (0.0012345, '1.23'), (1e-5, '0.0100')]
+)
+def test_times_have_three_digits(seconds, text):
+    assert milliseconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ('model', 'name'),
+    [(VT_FPN, 'vt-fpn_r50'), ('resnet18_8xb32-90e_in1k', 'resnet18'), ('timm:resnet18', 'timm:resnet18')],
+)
+def test_names_end_where_the_recipe_begins(model, name):
+    assert short_name(model) == name
+
+
+def test_the_page_says_what_was_measured(folder):
+    text = re.sub(' +', ' ', page(folder))
+    assert 'The **VT-FPN neck** runs 4.00x as fast as FPN in inference and 3.00x in a training step' in text
+    assert '6.00x fewer FLOPs (800x1216, batch 1)' in text
+    assert "50 % of FPN's for the neck in inference, 50 % in a training step" in text
+    assert 'vt-fpn_r50: exponent 1.00' in text
+    assert 'vt-fpn_r50: token side: exponent 0.00' in text
+    assert '| float32 | 190 (190 to 190) |' in text
+    assert '| training | channels_last | default | 12,000 | 4,000 | 3.00x |' in text
+    assert '| vt-fpn_r50: token side | 7,000 | 7,000 | 0.00 |' in text
+    assert '| ms | 10x10 | 20x20 | exponent |' in text
+    assert 'torchvision:resnet101' in text
+    assert 'Not measured yet' in text
+    assert '## Data loading' not in text
+    assert '{{' not in text
+
+
+def test_the_summary_has_a_row_a_pair(folder):
+    rows = [
+        re.sub(' +', ' ', row) for row in table(performance.summary_rows(performance.read_records(folder))).splitlines()
+    ]
+    assert rows[2] == '| vt-fpn_r50 neck, fpn_r50 | 1 x 800x1216 | 6.00x | 1,000 | 4.00x | 4,000 | 3.00x |'
+    assert len(rows) == 2 + 2 + len(performance.RESNETS)
+
+
+def test_machines_stand_side_by_side(folder):
+    (folder / 'other').mkdir()
+    slower = [replace(m, token_products='onednn') for m in twins(FPN, VT_FPN)]
+    other = record(slower)
+    other.device = 'Other CPU, 2 threads'
+    write(folder / 'other', {'necks_800x1216': other, performance.SYSTEMS: other, performance.SMALL: other})
+    (what, *rows) = performance.machine_rows(performance.machines(folder))
+    assert what == {'': 'matrix product (GFLOP/s)', 'Some CPU, 2 threads': '190', 'Other CPU, 2 threads': '190'}
+    table = {row['']: (row['Some CPU, 2 threads'], row['Other CPU, 2 threads']) for row in rows}
+    assert table['token products by'] == ('BLAS', 'oneDNN')
+    assert table['vt-fpn_r50 neck: inference, training'] == ('4.00x, 3.00x', '4.00x, 3.00x')
+    assert table['vt-resnet18: inference, training'] == ('4.00x, 3.00x', '')
+    trial = dict(size=[8, 8, 8], lead=2.1, chosen_from=1.5, seconds=0.02, chosen='onednn')
+    products = [dict(size=[8, 8, 8], kind='inference', blas=100.0, onednn=210.0)]
+    pixels = [dict(size=[6, 8], logits=0.003, convolution=0.004, sums=0.002, onto=0.005, read=0.001)]
+    text = json.dumps(dict(device='Other CPU', trial=trial, products=products, pixels=pixels))
+    (folder / 'other/products_cpu.json').write_text(text)
+    text = re.sub(' +', ' ', page(folder))
+    assert 'The trial took 20 ms: oneDNN 2.10x as fast as the BLAS, so that\noneDNN is chosen' in text
+    assert '| 8x8x8 | inference | 100 | 210 |' in text
+    assert '| 6x8 | 3.00 | 4.00 | 2.00 | 5.00 | 1.00 |' in text
+    assert 'Small images, Other CPU, 2 threads' in text
+    assert "as one system (ADE20K's 150 classes, 512x512, Other CPU, 2 threads)" in text
+
+
+def test_other_tables_have_their_sections(folder):
+    (folder / 'data_loading_cpu.json').write_text(json.dumps([dict(workers=2, images_per_second=123.456, runs=[1, 2])]))
+    text = re.sub(' +', ' ', page(folder))
+    assert '| images per second |' in text
+    assert '123.5 |' in text
+
+
+def test_rows_of_other_tools_keep_their_columns(tmp_path):
+    path = tmp_path / 'startup_cpu.json'
+    assert read_rows(path) is None
+    path.write_text(json.dumps(dict(results=[dict(what='import vt', seconds=1.23456), dict(what='train', cold=True)])))
+    assert read_rows(path) == [
+        {'what': 'import vt', 'seconds': '1.235', 'cold': ''},
+        {'what': 'train', 'seconds': '', 'cold': 'True'},
+    ]
+
+
+def test_figures_have_a_line_and_a_bar_for_each(folder):
+    assert [len(axes.lines) for axes in draw_scaling(folder).axes] == [3, 3, 1, 1]
+    (axes,) = draw_memory(folder).axes
+    assert len(axes.patches) == 2 * (2 + len(performance.RESNETS))
+
+
+def test_a_missing_measurement_is_named_with_the_command(folder):
+    (folder / 'tokens_necks_cpu.json').unlink()
+    with pytest.raises(FileNotFoundError, match=r'there is no .*tokens_necks_cpu\.json; measure it: bash tools/'):
+        page(folder)

@@ -1,0 +1,53 @@
+"""Scores on pages and above configs, from records of trained runs."""
+
+import json
+from pathlib import Path
+
+from docs.reports.scores import render, render_headers
+
+ORIGIN = dict(date='2026-01-02', device='A CPU, 1 threads', versions=dict(torch='2.0'), length='10 epochs')
+
+
+def record(label, seed, score, options=(), metric='accuracy/top1'):
+    costs = dict(seconds=1800.0, flops=77_400_000, parameters=2_620_000)
+    config = dict(label=label, config=f'configs/room/{label}.py', options=dict(options), seed=seed)
+    return config | costs | ORIGIN | dict(metrics={metric: score})
+
+
+RECORDS = [record('plain', 1, 91.0), record('plain', 0, 90.0), record('norm', 0, 93.0), record('norm', 1, 92.0)]
+
+
+def test_tables_go_between_their_marks(tmp_path):
+    (tmp_path / 'runs.json').write_text(json.dumps(RECORDS))
+    (tmp_path / 'more.json').write_text(json.dumps([record('other', 0, 10.0)]))
+    marks = ['scores runs more', 'scores runs: plain, norm']
+    page = ''.join(f'<!-- {mark} -->\nold\n<!-- end of {mark} -->\n' for mark in marks)
+    every, some = render(page, tmp_path).split('<!-- scores runs: plain, norm -->')
+    assert 'old' not in every + some
+    assert '| other ' in every
+    assert '| other ' not in some
+    assert '2.0 hours of training iterations. Again: `bash tools/reproduce.sh runs`.' in some
+    missing = render('<!-- scores runs none -->\nold\n<!-- end of scores runs none -->\n', tmp_path)
+    assert 'Not trained yet: `bash tools/reproduce.sh none`.' in missing
+    assert 'old' not in missing
+
+
+def test_scores_stand_above_the_configs_that_were_trained_as_they_are(tmp_path):
+    (tmp_path / 'records').mkdir()
+    changed = record('norm', 0, 50.0, options=[('lr', 1)])
+    maps = [record('maps', seed, score, metric='mIoU') for seed, score in ((0, 40.0), (1, 41.5))]
+    maps[0]['device'] = 'A CPU (family 26, model 2), 1 threads'
+    learner = record('learner', 0, 95.0, options=[('optim_wrapper.type', 'half'), ('model.teacher_checkpoint', 'file')])
+    halves = record('plain', 0, 10.0, options=[('optim_wrapper.type', 'half')])
+    (tmp_path / 'records/runs.json').write_text(json.dumps([*RECORDS[:2], changed, *maps, learner, halves]))
+    (tmp_path / 'configs/room').mkdir(parents=True)
+    lines = dict(plain='# Top-1 not measured yet.', norm='# Top-1 1.00', maps='# mIoU 2.00', learner='# Top-1 1.00')
+    for name, line in lines.items():
+        (tmp_path / f'configs/room/{name}.py').write_text(f'# What.\n{line}\n# A command.\nmodel = {{}}\n')
+    texts = render_headers(tmp_path / 'records', tmp_path)
+    lines = {Path(path).stem: text.splitlines()[1] for path, text in texts.items()}
+    assert lines == {
+        'plain': '# Top-1 90.00, 91.00 % (seeds 0, 1), 30.0 min: A CPU, 1 threads, torch 2.0.',
+        'maps': '# mIoU 40.00, 41.50 % (seeds 0, 1), 30.0 min: A CPU, 1 threads, torch 2.0.',
+        'learner': '# Top-1 95.00 % (seeds 0), 30.0 min, bfloat16: A CPU, 1 threads, torch 2.0.',
+    }

@@ -1,0 +1,87 @@
+"""The page on the survey's systems: its tables are those of the configs, and its example runs."""
+
+import json
+import re
+import sys
+from dataclasses import fields
+
+import pytest
+import torch
+from forked_tools import run_forked
+from mmengine.config import Config
+from mmpretrain.registry import MODELS
+from tool_runner import ROOT
+
+from docs.reports.complexity import count_config, read_costs
+from docs.reports.components import COMPONENTS, describe_choices, describe_systems, read_systems
+from docs.reports.markdown import config_path
+from docs.reports.survey import CONFIG, describe_machines, describe_speeds
+from vt.analysis.speed.measurement import BenchmarkRecord, Measurement
+from vt.apis import find_config
+
+PAGE = ROOT / 'docs/survey.md'
+
+
+@pytest.mark.parametrize('name', ['swin-tiny', 'tnt-small', 'deit-small'])
+def test_costs_are_what_is_counted(name):
+    path = config_path(CONFIG.format(name))
+    cost, _ = count_config(ROOT / path, (224, 224))
+    assert (cost.flops, cost.parameters) == (read_costs()[path]['FLOPs'], read_costs()[path]['Parameters'])
+
+
+def test_speeds_are_ratios_to_the_public_twins(tmp_path):
+    models = ('swin-tiny_16xb64-300e_in1k', 'timm:swin_tiny_patch4_window7_224', 'mmpretrain:swin-tiny_16xb64_in1k')
+    entry = dict.fromkeys([field.name for field in fields(Measurement)]) | dict(part='whole')
+    results = [
+        entry | dict(model=model, kind=kind, seconds=[9.0, seconds, 0.1], peak_memory=memory)
+        for kind, factor in dict(inference=1, training=3).items()
+        for model, seconds, memory in zip(models, (factor, factor * 1.5, factor * 2.0), (100, 200, 400))
+    ]
+    origin = dict(device='A CPU, 2 threads', versions=dict(torch='2.0'))
+    record = dict.fromkeys([field.name for field in fields(BenchmarkRecord)]) | dict(results=results) | origin
+    (tmp_path / 'swin-tiny_cpu.json').write_text(json.dumps(record))
+    (row,) = describe_speeds(tmp_path)
+    ratios = ['1.50x', '0.50x', '2.00x', '0.25x']
+    assert list(row.values()) == ['Swin-T', '1000', *ratios, '3000', *ratios]
+    assert describe_machines(tmp_path) == 'A CPU, 2 threads, torch 2.0'
+
+
+def test_an_attention_of_ones_own_trains_in_twenty_lines(tmp_path, monkeypatch):
+    part, config = (block.split('```')[0] for block in PAGE.read_text().split('```python\n')[-2:])
+    assert len([line for line in (part + config).splitlines() if line]) <= 20
+    (tmp_path / 'row_attention.py').write_text(part)
+    base = str(ROOT / 'configs/swin/swin-tiny_digits.py')
+    (tmp_path / 'rows_digits.py').write_text(config.replace('swin-tiny_digits.py', base))
+    monkeypatch.setenv('PYTHONPATH', str(tmp_path))
+    monkeypatch.setattr(sys, 'path', [str(tmp_path), *sys.path])
+    options = ['train_cfg.max_epochs=1', 'train_dataloader.dataset.indices=32', 'val_dataloader.dataset.indices=8']
+    result = run_forked('train.py', 'rows_digits.py', '--work-dir', 'run', cwd=tmp_path, options=options)
+    assert result.returncode == 0, result.stderr
+    assert 'accuracy/top1' in result.stdout
+
+
+def test_every_system_chooses_in_every_component():
+    systems = read_systems()
+    rows = describe_systems(ROOT)
+    assert [row['system'] for row in rows] == [
+        f'[{s["title"]}](../configs/_base_/models/{n}.py)' for n, s in systems.items()
+    ]
+    assert all(cell for row in rows for cell in row.values())
+    choices = describe_choices()
+    for component in COMPONENTS:
+        taken = [row for row in choices if row['component'] == component]
+        assert sum(int(row['number']) for row in taken) >= len(systems)
+    swin = rows[[*systems].index('swin-tiny')]
+    assert re.sub(r'\(.*?\)', '', swin['attention']) == '[windows]; [shifted windows]'
+
+
+def test_the_table_names_the_norms_that_a_system_has():
+    short = dict(
+        LayerNorm='LN', LayerNorm2d='LN', BatchNorm='BN', BatchNorm2d='BN', BatchNorm1d='BN', InstanceNorm2d='IN'
+    )
+    for (name, system), row in zip(read_systems().items(), describe_systems(), strict=True):
+        config = Config.fromfile(find_config(f'{name}_16xb64-300e_in1k')).model.backbone
+        with torch.device('cpu' if system.get('backbone_of') == 'MMPretrain' else 'meta'):
+            parts = [type(part).__name__ for part in MODELS.build(config).modules()]
+        told = set(re.findall(r'\b[A-Z]N\b', row['normalisation']))
+        assert told == {short[part] for part in parts if part in short}, name

@@ -1,0 +1,120 @@
+"""The curves and pictures of the page on where transformers belong, from records of their runs."""
+
+import json
+
+import numpy as np
+
+from docs.reports import where
+
+ORIGIN = dict(date='2026-01-02', device='A CPU, 1 threads', versions=dict(torch='2.0'), length='2,560 iterations')
+COSTS = dict(seconds=100.0, iterations=2560, batch_size=32, flops=80_000_000, parameters=2_000_000)
+SCORES = {
+    'resnet18-half_1024': (50.0, 51.0, 52.0),
+    'resnet18-half_4096': (60.0, 61.0, 62.0),
+    'vt_4096': (70.0, 71.0, 72.0),
+    'vt_1024': (50.0, 52.0, 51.0),
+}
+
+
+PLACED = dict.fromkeys(['stage-4', 'after-5', '4-tokens', '32-tokens'], (70.0, 71.0))
+PLACED |= {'none': (60.0, 61.0), 'stage-5': (70.5, 71.0), 'stage-3': (80.0, 81.0), '64-tokens': (60.0, 61.0)}
+
+
+def records(table=SCORES):
+    return [
+        dict(label=label, config=f'configs/{label}.py', options={}, seed=seed, metrics={'accuracy/top1': score})
+        | COSTS
+        | ORIGIN
+        for label, scores in table.items()
+        for seed, score in enumerate(scores)
+    ]
+
+
+def test_curves_go_from_few_images_to_many():
+    curves = where.read_curves(records())
+    assert [(network, [*scores]) for network, scores in curves.items()] == [
+        ('resnet18-half', [1024, 4096]),
+        ('vt', [1024, 4096]),
+    ]
+    assert curves['vt'][4096].mean == 71.0
+
+
+def test_intervals_are_students_from_the_own_spread():
+    row = where.tabulate_scores(where.read_curves(records()))[1]
+    margin = 4.3027 * np.sqrt(1 / 3)  # 2 degrees of freedom, a variance of 1, three seeds
+    assert row['1,024 images'] == f'51.00 ± {margin:.2f}'
+
+
+def test_a_network_at_chance_narrows_no_interval_of_another():
+    chance = SCORES | {'vit_1024': (50.0, 50.0, 50.0), 'vit_4096': (50.0, 50.0, 50.0)}
+    before, after = (where.read_curves(records(table)) for table in (SCORES, chance))
+    assert where.tabulate_scores(after)[:2] == where.tabulate_scores(before)
+    assert where.tabulate_changes(after)[:1] == where.tabulate_changes(before)
+
+
+def test_a_difference_clear_of_zero_is_bold():
+    (row,) = where.tabulate_changes(where.read_curves(records()))
+    margin = 2.7764 * np.sqrt(2 / 3)  # 4 degrees of freedom, for the variances are equal
+    assert row == {
+        'network': 'vt',
+        '1,024 images': f'+0.00 ± {margin:.2f}',
+        '4,096 images': f'**+10.00 ± {margin:.2f}**',
+    }
+
+
+def test_each_seed_is_told_and_drawn():
+    curves = where.read_curves(records())
+    assert where.tabulate_seeds(curves)[0] == {
+        'network': 'resnet18-half',
+        '1,024 images': '50, 51, 52',
+        '4,096 images': '60, 61, 62',
+    }
+    drawn = [line.get_ydata() for line in where.draw_curves(curves).axes[0].lines]
+    assert any(np.array_equal(found, SCORES['resnet18-half_4096']) for found in drawn)
+
+
+def test_the_interval_of_a_difference_is_welchs():
+    table = {'resnet18-half_1024': (50.0, 54.0, 58.0), 'vt_1024': (60.0, 60.0, 60.0)}
+    (row,) = where.tabulate_changes(where.read_curves(records(table)))
+    margin = 4.3027 * np.sqrt(16 / 3)  # ResNet's 2 degrees of freedom alone, for the other has no spread
+    assert row['1,024 images'] == f'+6.00 ± {margin:.2f}'
+
+
+def test_a_network_without_a_number_of_images_has_a_dash():
+    few = {label: scores for label, scores in SCORES.items() if label != 'vt_1024'}
+    curves = where.read_curves(records(few))
+    assert where.tabulate_scores(curves)[1]['1,024 images'] == '-'
+    assert where.tabulate_changes(curves)[0]['1,024 images'] == '-'
+    assert len(where.draw_curves(curves).axes[0].get_xticks()) == 2
+
+
+def test_one_seed_has_no_interval():
+    curves = where.read_curves([record for record in records() if record['seed'] == 0])
+    assert where.tabulate_scores(curves)[0]['1,024 images'] == '50.00'
+    assert where.tabulate_changes(curves)[0]['4,096 images'] == '+10.00'
+
+
+def test_a_finding_holds_where_its_interval_is_clear_of_zero():
+    rows = where.tabulate_findings({'where-twin-digits': records(PLACED)})
+    found = {row["the paper's finding"]: row['twin-digits'] for row in rows}
+    assert len(found) == len(where.FINDINGS)
+    first = next(iter(where.FINDINGS))
+    assert found[first].startswith('+10.25 ± ')
+    assert found[first].endswith(' at 1.00x the FLOPs: holds')
+    assert found['and stage 3'].endswith(': does not hold')
+    assert found['late (title): stage 5 beats stage 4'].endswith(': this scale cannot tell')
+    assert found['32 tokens are no better than 16 (table 6)'].endswith(': no gain seen')
+    assert found['nor are 64'].endswith(': holds')
+
+
+def test_attention_on_objects_is_a_row_a_part(tmp_path):
+    start = dict(spread=1.0, reach=20.0, elsewhere=0.9, related=1.0, others=None)
+    measured = dict(before={'layer4.0': start}, after={'layer4.0': start | dict(related=2.5)})
+    (tmp_path / 'objects_vt.json').write_text(json.dumps(measured))
+    (row,) = where.tabulate_objects([tmp_path / 'objects_vt.json'])
+    assert (row['network'], row['part'], row['on related'], row['on others']) == (
+        'vt',
+        'layer4.0',
+        '1.00x -> 2.50x',
+        '- -> -',
+    )

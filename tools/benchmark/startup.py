@@ -1,0 +1,80 @@
+"""Time until work begins, in fresh processes: ``python tools/benchmark/startup.py CONFIG [CONFIG ...]``."""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+from vt.analysis.speed.timing import median_of_rounds
+from vt.analysis.tables import print_table
+from vt.commands.outputs import check_output, write_measured
+from vt.engine.config_files import ROOT, require_file
+from vt.engine.errors import one_line_errors
+
+TRAIN = str(ROOT / 'tools' / 'train.py')
+
+
+def time_process(*arguments: str) -> float:
+    """Seconds that Python takes with these arguments, from its start to its end."""
+    start = time.perf_counter()
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+    return time.perf_counter() - start
+
+
+def time_first_iteration(tool: str, config: str) -> float:
+    """Seconds from calling ``tools/train.py`` to the end of the first training iteration; the run is ended then.
+
+    Raises:
+        RuntimeError: the run ended before that; the line gives its reason.
+    """
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile('w+') as errors:
+        options = ['--cfg-options', 'default_hooks.logger.interval=1']
+        command = [sys.executable, '-u', tool, config, '--work-dir', folder, *options]
+        start = time.perf_counter()
+        # A session of its own, so that it is ended with the processes that load its data.
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True)
+        try:
+            for line in process.stdout:
+                if 'Epoch(train)' in line or 'Iter(train)' in line:
+                    return time.perf_counter() - start
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+        errors.seek(0)
+        raise RuntimeError(f'no iteration began: {(errors.read().splitlines() or ["no reason given"])[-1]}')
+
+
+def main(args: argparse.Namespace) -> None:
+    """Time fresh processes in turn, A B C A B C ...; print medians, and write every run to a file."""
+    for config in args.configs:
+        require_file(config, 'config')
+    check_output(args.out, *args.configs)
+    commands = {'import torch': ['-c', 'import torch'], 'import vt': ['-c', 'import vt']}
+    commands['tools/train.py --help'] = [TRAIN, '--help']
+    steps = {name: partial(time_process, *command) for name, command in commands.items()}
+    for config in args.configs:
+        steps[f'first iteration of {Path(config).stem}'] = partial(time_first_iteration, TRAIN, config)
+    measured = median_of_rounds(steps, args.rounds, 'Starting')
+    print_table([{'what': name, 'seconds': f'{median:.2f}'} for name, (median, _) in measured.items()], 'Start-up')
+    results = [dict(what=name, seconds=median, runs=runs) for name, (median, runs) in measured.items()]
+    write_measured(args.out, results=results)
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description='Time imports, --help, and the way to the first training iteration.')
+    parser.add_argument('configs', nargs='*', help='paths of configs whose data are here; each is started and ended')
+    parser.add_argument('--rounds', type=int, default=5, help='runs of each (default: 5)')
+    parser.add_argument('--out', help='write the figures to this JSON file')
+    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    return parser.parse_args()
+
+
+if __name__ == '__main__':
+    args = parse_args()
+    with one_line_errors('startup', args.traceback):
+        main(args)

@@ -1,1 +1,0 @@
-"""Multiply-adds and parameters, and the paper's tables of them."""
