@@ -27,6 +27,17 @@ def write_pages(args: argparse.Namespace) -> None:
     save_figure(ablations.draw(ablations.read_compared()), ROOT / 'docs/ablations/changes.png')
 
 
+def train_tables(args: argparse.Namespace) -> None:
+    """Train tables again, write their records, measure what the pages show of their models, and write the pages.
+
+    A finished run is left alone, an interrupted one goes on.
+    """
+    from .train import train  # it needs submitit, which no page does
+
+    train(args)
+    write_pages(args)
+
+
 def write_performance(args: argparse.Namespace) -> None:
     """Write the page on performance of other measurements, and its figures into a folder of its name."""
     write_atomically(args.page, performance.render(args.data))
@@ -85,6 +96,10 @@ def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         command.set_defaults(function=function)
         return command
 
+    tables = add('train', train_tables)
+    tables.add_argument('tables', nargs='*', help='names in docs/reports/runs (default: all)')
+    tables.add_argument('--jobs', type=int, help='runs at a time (default: as many as GPUs, or cores, are there)')
+    tables.set_defaults(executor='local')
     page = add('performance', write_performance)
     page.add_argument('--data', type=Path, required=True, help='folder of the measurements')
     page.add_argument('--page', type=Path, required=True, help='Markdown page to write')

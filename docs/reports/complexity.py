@@ -1,7 +1,7 @@
 """FLOPs and parameters of our models beside the paper's tables 1 to 10."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -21,40 +21,6 @@ CONFIGS = ROOT / 'configs'
 IMAGE_SIZE = (224, 224)
 RECIPE = '8xb32-90e_in1k'
 
-# What must be known to read a table: why a number differs from the paper's by much, or can't match. A line each.
-NOTES = {
-    1: [
-        "Stage 5 of R34: the paper says 5.0x, the FLOPs of its table 8 leave 3.0x. R50's and R101's are the same, but "
-        'the paper says 6.1x and 6.9x.',
-        'Two groups in the matrices of VT-R50 and VT-R101 leave fewer parameters than the paper has; see table 8.',
-    ],
-    2: ["VT-R34's parameters: 21.8 M here, 19.2 M in table 8; the paper's tables disagree."],
-    3: [
-        "Pooling: the paper's change grows from 29 M to 53 M with the modules, as if each had it; section 5.1 says "
-        'the first. W_A and its average cost 2 x 196 x 256 x 16, or 1.6 M.',
-        'Clustering: the paper states no number of rounds (ours: 5); its change is +1 M in VT-R18, -69 M in VT-R34.',
-    ],
-    4: [
-        'Leaving out W_{T->R}, 1024 x 256 for 16 tokens, saves 4.2 M a module; the paper saves 15 M in VT-R18 and adds '
-        '70 M in VT-R34.',
-    ],
-    5: [
-        'A transformer with d = C_T / 2 costs 51 M and has 3.1 M parameters a module; the paper counts half of both, '
-        'as two groups would give.',
-    ],
-    6: ['In VT-R34 the paper counts more for the tokens of a third module than equations 1 to 4 cost.'],
-    7: [
-        'The paper projects the pixels and states no widths. Ours moves W_Q to the tokens, which is exact: a projector '
-        'costs little, so leaving it out saves little.',
-    ],
-    8: [
-        "VT-R34's parameters: 19.2 M here, 21.8 M in table 2; the paper's tables disagree.",
-        'VT-R50 and VT-R101 have two groups in their matrices to meet the FLOPs; without: 25.3 M, 44.3 M parameters.',
-    ],
-    9: ["Counted with detectron2's 54 merged classes and ResNets of style caffe, which the paper's FLOPs fit."],
-    10: ["Counted with 54 classes, which the paper's FLOPs fit, though LIP has 20."],
-}
-
 
 def all_tables() -> Iterator[tuple[str, Rows, list[str]]]:
     """Title, rows and notes of the tables 1 to 10."""
@@ -67,7 +33,7 @@ def all_tables() -> Iterator[tuple[str, Rows, list[str]]]:
     for table, (_, (height, width), _) in SEGMENTATION.items():
         makers[table] = (f'segmentors at {height}x{width}', partial(compare_segmentors, table=table))
     for table, (title, compare) in makers.items():
-        yield f'Table {table}: {title}', compare(), NOTES.get(table, [])
+        yield f'Table {table}: {title}', compare(), load_tables()['notes'][f'{table}']
 
 
 @cache
@@ -75,6 +41,19 @@ def read_costs() -> dict[str, dict[str, int]]:
     """``FLOPs`` and ``Parameters`` of every model by its config's path, as counted into the metafiles."""
     files = [yaml.load(path.read_text(), yaml.CSafeLoader) for path in CONFIGS.rglob('metafile.yml')]
     return {model['Config']: model['Metadata'] for file in files for model in file['Models']}
+
+
+def describe_cost(path: str, published: Sequence[float | None], empty: str = '') -> dict[str, str]:
+    """Cells of a config's cost, beside what was published: million parameters, billion FLOPs, top-1 in percent."""
+    cost = read_costs()[path]
+    parameters, flops, top1 = (empty if value is None else str(value) for value in published)
+    return {
+        'M parameters': f'{cost["Parameters"] / 1e6:.2f}',
+        'published': parameters,
+        'G FLOPs': f'{cost["FLOPs"] / 1e9:.2f}',
+        'published ': flops,
+        'top-1, published': top1,
+    }
 
 
 @cache  # the tables share their models

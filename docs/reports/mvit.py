@@ -6,7 +6,7 @@ from pathlib import Path
 from vt.analysis.speed.measurement import KINDS, describe_size, read_record
 from vt.checkpoints.files import read_json
 
-from .complexity import read_costs
+from .complexity import describe_cost
 from .markdown import BENCHMARKS, Rows, config_path, insert, table
 
 PUBLISHED = Path(__file__).with_name('mvit_models.json')
@@ -18,18 +18,9 @@ def describe(models: dict[str, dict], names: tuple[str, ...]) -> Rows:
     rows = []
     for name, model in models.items():
         path = config_path(Path(name).name)
-        parameters, flops, top1 = ('' if value is None else str(value) for value in model['published'])
         *first, linked = (model[key] for key in names)
-        rows.append(
-            dict(zip(names, [*first, f'[{linked}](../{path})']))
-            | {
-                'M parameters': f'{read_costs()[path]["Parameters"] / 1e6:.2f}',
-                'published': parameters,
-                'G FLOPs': f'{read_costs()[path]["FLOPs"] / 1e9:.2f}',
-                'published ': flops,
-                'top-1, published': top1,
-            }
-        )
+        cells = dict(zip(names, [*first, f'[{linked}](../{path})']))
+        rows.append(cells | describe_cost(path, model['published']))
     return rows
 
 

@@ -22,7 +22,7 @@ HEADER = re.compile(r'^# (?:Top-1|mIoU) .*\n', re.MULTILINE)
 # Options that leave a config what it is: the precision of its steps, who takes them, where its teacher's weights are.
 PRECISION = 'optim_wrapper.type'
 AS_IT_IS = {PRECISION, 'optim_wrapper.optimizer.fused', 'model.teacher_checkpoint'}
-AGAIN = 'bash tools/reproduce.sh'
+AGAIN = 'python -m docs.reports train'
 
 
 def read_table(path: Path) -> list[dict]:

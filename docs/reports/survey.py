@@ -10,7 +10,7 @@ from vt.apis import list_models
 from vt.checkpoints.files import read_json
 
 from .claims import describe_claims
-from .complexity import count_config, read_costs
+from .complexity import count_config, describe_cost
 from .components import describe_choices, describe_systems, read_systems
 from .markdown import BENCHMARKS, ROOT, Rows, config_path, insert, table
 
@@ -53,18 +53,9 @@ def describe_costs() -> Rows:
     rows = []
     for name, system in read_systems().items():
         path = config_path(CONFIG.format(name))
-        parameters, flops, top1 = ('-' if value is None else f'{value}' for value in system['published'])
+        validation = {'validated by': _validation(system, differences.get(name)), 'note': system.get('why', '')}
         rows.append(
-            {
-                'system': f'[{system["title"]}](../{path})',
-                'M parameters': f'{read_costs()[path]["Parameters"] / 1e6:.2f}',
-                'published': parameters,
-                'G FLOPs': f'{read_costs()[path]["FLOPs"] / 1e9:.2f}',
-                'published ': flops,
-                'top-1, published': top1,
-                'validated by': _validation(system, differences.get(name)),
-                'note': system.get('why', ''),
-            }
+            {'system': f'[{system["title"]}](../{path})'} | describe_cost(path, system['published'], '-') | validation
         )
     return rows
 

@@ -26,9 +26,9 @@ def test_tables_go_between_their_marks(tmp_path):
     assert 'old' not in every + some
     assert '| other ' in every
     assert '| other ' not in some
-    assert '2.0 hours of training iterations. Again: `bash tools/reproduce.sh runs`.' in some
+    assert '2.0 hours of training iterations. Again: `python -m docs.reports train runs`.' in some
     missing = render('<!-- scores runs none -->\nold\n<!-- end of scores runs none -->\n', tmp_path)
-    assert 'Not trained yet: `bash tools/reproduce.sh none`.' in missing
+    assert 'Not trained yet: `python -m docs.reports train none`.' in missing
     assert 'old' not in missing
 
 

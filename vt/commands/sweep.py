@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,14 +31,38 @@ def sweep(args: argparse.Namespace) -> None:
         raise UserError(f'--jobs {args.jobs}: give 1 or more')
     folder = Path(args.work_dir or f'work_dirs/sweeps/{Path(args.config).stem}')
     runs = plan(args.config, args.settings, _read_seeds(args.seeds), folder)
-    digests = {run.settings: '' for run in runs}
-    for settings in digests:
-        options = parse_options(settings)
-        cfg = read_config(args.config, options)
-        check_config(cfg, options)
-        digests[settings] = digest_config(cfg)
+    digests = read_digests(runs)
     enter_sweep(folder, args.config)
-    runs = [settle(replace(run, digest=digests[run.settings]), print) for run in runs]
+    try:
+        train_all(runs, digests, folder, args)
+    finally:
+        print(f'python tools/analysis/report.py sweep {folder}')
+
+
+def read_digests(runs: Sequence[SweepRun]) -> dict[tuple, str]:
+    """Digests of the runs' settings by config and settings.
+
+    Raises:
+        UserError: a key or a value that a config doesn't take.
+    """
+    digests = {(run.config, run.settings): '' for run in runs}
+    for config, settings in digests:
+        options = parse_options(settings)
+        cfg = read_config(config, options)
+        check_config(cfg, options)
+        digests[config, settings] = digest_config(cfg)
+    return digests
+
+
+def train_all(
+    runs: Sequence[SweepRun], digests: dict[tuple, str], folder: Path, args: argparse.Namespace
+) -> list[SweepRun]:
+    """Train what is not finished of some runs; returns them with their folders.
+
+    Raises:
+        UserError: runs that failed, at the end.
+    """
+    runs = [settle(replace(run, digest=digests[run.config, run.settings]), print) for run in runs]
     waiting = [run for run in runs if not run.is_finished]
     print(f'{len(runs)} runs in {folder}, {len(runs) - len(waiting)} of them finished before')
     console = Console(highlight=False, soft_wrap=True)
@@ -51,9 +76,9 @@ def sweep(args: argparse.Namespace) -> None:
         failures = train_here(waiting, executor, most, torch.cuda.device_count(), tell)
     elif waiting:
         failures = train_as_array(waiting, executor, tell)
-    print(f'python tools/analysis/report.py sweep {folder}')
     if failures:
         raise UserError(f'{len(failures)} of {len(runs)} runs failed, see output.txt of each: {"; ".join(failures)}')
+    return runs
 
 
 def _read_seeds(text: str) -> list[int]:
