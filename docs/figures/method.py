@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 import vt
 from vt import apis
+from vt.analysis.figures import save_figure
 
 OUT = Path(__file__).with_suffix('.jpg')
 CONFIG, INDEX, TOKENS = 'vt-fpn_r18_digit-scenes', 2, 4
@@ -68,7 +69,7 @@ def draw(image: np.ndarray, made: apis.Tokens) -> Figure:
 def main(checkpoint: str = f'work_dirs/{CONFIG}/iter_1200.pth') -> None:
     model = apis.get_model(CONFIG, checkpoint)
     image = vt.DigitScenes('test', num_scenes=INDEX + 1)[INDEX]['img']  # BGR
-    draw(image[..., ::-1], apis.extract_tokens(model, [image])).savefig(OUT, dpi=110, pil_kwargs=dict(quality=88))
+    save_figure(draw(image[..., ::-1], apis.extract_tokens(model, [image])), OUT, dpi=110)
     print(f'written to {OUT}')
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
+from vt.checkpoints.files import write_atomically
+
 ROOT = Path(__file__).parents[2]
 OUT = ROOT / 'docs/figures/rooms.svg'
 BASE = 'vt/*.py'  # the modules beside the packages: errors, registry, limits of what is read
@@ -122,5 +124,5 @@ def name(room: str) -> str:
 
 
 if __name__ == '__main__':
-    OUT.write_text(draw(read_rooms()))
+    write_atomically(OUT, draw(read_rooms()))
     print(f'written to {OUT}')
