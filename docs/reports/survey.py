@@ -56,7 +56,7 @@ def describe_costs() -> Rows:
         parameters, flops, top1 = ('-' if value is None else f'{value}' for value in system['published'])
         rows.append(
             {
-                'system': f'[{system["title"]}](../{path})',
+                'system': f'[{system["title"]}](../{Path(path).parent.as_posix()}/README.md)',
                 'M parameters': f'{read_costs()[path]["Parameters"] / 1e6:.2f}',
                 'published': parameters,
                 'G FLOPs': f'{read_costs()[path]["FLOPs"] / 1e9:.2f}',
