@@ -55,7 +55,9 @@ def describe_costs() -> Rows:
         path = config_path(CONFIG.format(name))
         validation = {'validated by': _validation(system, differences.get(name)), 'note': system.get('why', '')}
         rows.append(
-            {'system': f'[{system["title"]}](../{path})'} | describe_cost(path, system['published'], '-') | validation
+            {'system': f'[{system["title"]}](../{Path(path).parent.as_posix()}/README.md)'}
+            | describe_cost(path, system['published'], '-')
+            | validation
         )
     return rows
 
