@@ -1,6 +1,6 @@
 """All pages: what stands in each, from the records and measurements in ``docs``."""
 
-from . import ablations, measured, model_pages, mvit, performance, scores, survey, where
+from . import ablations, measured, model_pages, mvit, performance, rooms, scores, survey, where
 from .markdown import BENCHMARKS, ROOT
 
 # What takes the text of a page and gives it with its generated places written.
@@ -24,6 +24,7 @@ def render() -> dict[str, str]:
     paths = ['README.md', *(str(path.relative_to(ROOT)) for path in sorted((ROOT / 'docs').glob('*.md')))]
     texts = {path: measured.render_attention(scores.render((ROOT / path).read_text())) for path in paths}
     texts |= {path: function(texts[path]) for path, function in PAGES.items()}
+    texts[rooms.PATH] = rooms.draw(rooms.read_rooms())
     texts['docs/performance.md'] = performance.render(BENCHMARKS)
     texts |= {path.relative_to(ROOT).as_posix(): text for path, text in model_pages.render().items()}
     return texts | ablations.render(texts['docs/ablations.md']) | scores.render_headers()

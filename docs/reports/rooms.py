@@ -1,7 +1,7 @@
-"""Draw the packages of ``vt`` and their imports: ``python docs/figures/rooms.py`` writes ``docs/figures/rooms.svg``.
+"""The packages of ``vt`` and their imports as a figure, ``docs/figures/rooms.svg``.
 
 A package stands one row above the highest one that it imports. An arrow is an import; those that follow from others are
-left out. The script stops where packages import each other in a circle.
+left out. Packages that import each other in a circle are an error.
 """
 
 import ast
@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
-from vt.checkpoints.files import write_atomically
+from .markdown import ROOT
 
-ROOT = Path(__file__).parents[2]
-OUT = ROOT / 'docs/figures/rooms.svg'
+PATH = 'docs/figures/rooms.svg'
 BASE = 'vt/*.py'  # the modules beside the packages: errors, registry, limits of what is read
 WHAT = {
     BASE: 'errors, registry, limits',
@@ -121,8 +120,3 @@ def draw(rooms: dict[str, set[str]]) -> str:
 def name(room: str) -> str:
     """What stands in a room's box."""
     return room if '/' in room else f'vt/{room}'
-
-
-if __name__ == '__main__':
-    write_atomically(OUT, draw(read_rooms()))
-    print(f'written to {OUT}')
