@@ -62,7 +62,7 @@ def test_an_attention_of_ones_own_trains_in_twenty_lines(tmp_path, monkeypatch):
 
 def test_every_system_chooses_in_every_component():
     systems = read_systems()
-    rows = describe_systems(ROOT)
+    rows = describe_systems()
     assert [row['system'] for row in rows] == [
         f'[{s["title"]}](../configs/_base_/models/{n}.py)' for n, s in systems.items()
     ]
