@@ -75,7 +75,7 @@ def records_of(model, dataset, indices):
 def test_tokens_of_a_classifier(folder, classifier):
     config, checkpoint, model, dataset = classifier
     result = run_forked(
-        'attention.py', 'tokens', config, checkpoint, '--images', '3', '--out', 'tokens.json', cwd=folder
+        'analysis/attention.py', 'tokens', config, checkpoint, '--images', '3', '--out', 'tokens.json', cwd=folder
     )
     assert result.returncode == 0, result.stderr
     record = json.loads((folder / 'tokens.json').read_text())
