@@ -12,18 +12,6 @@ PACKAGE = ROOT / 'vt'
 ROOMS = sorted(path.parent.name for path in PACKAGE.glob('*/__init__.py'))
 OF_REPOSITORY = re.compile(r'\b(docs|tests)/|README|[\'"](docs|tests)[\'"]')
 CARDS = ('vt/apis/hub.py', 'vt/datasets/local_files.py')  # the README.md of a model or a data set of Hugging Face
-# They write this repository's own pages, and move out of the package.
-REPORTS = (
-    'vt/analysis/ablation/score_tables.py',
-    'vt/analysis/metafiles.py',
-    'vt/analysis/mvit_page.py',
-    'vt/analysis/speed/gpu_tables.py',
-    'vt/analysis/speed/performance.py',
-    'vt/analysis/speed/performance_page.py',
-    'vt/analysis/survey_claims.py',
-    'vt/analysis/survey_page.py',
-    'vt/commands/reports.py',
-)
 
 
 def imported(text, package):
@@ -99,8 +87,7 @@ def test_the_explorer_needs_of_the_analysis_what_draws_attention_and_tables():
 def test_no_file_of_the_package_names_what_is_beside_it_in_the_repository():
     kept = [path for path in PACKAGE.rglob('*') if path.suffix in ('.py', '.json', '.j2', '.css')]
     names = {str(path.relative_to(ROOT)) for path in kept if OF_REPOSITORY.search(path.read_text())}
-    assert names - {*REPORTS, *CARDS} == set()
-    assert {*CARDS} <= names
+    assert names == {*CARDS}
 
 
 @pytest.mark.parametrize(
