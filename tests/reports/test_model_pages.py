@@ -9,9 +9,9 @@ import timm
 import torch
 from mmpretrain.apis import ModelHub
 from tool_runner import ROOT
-from vt.engine.checks.config import check_config
 
 from docs.reports import metafiles, model_pages
+from vt.engine.checks.config import check_config
 from vt.engine.config_files import read_config
 from vt.engine.launch import build_model
 
