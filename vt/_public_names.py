@@ -64,6 +64,7 @@ MODELS = (
     'TokenLabelClassifier',
     'TokenLabelHead',
     'TokenLearner',
+    'TokenPart',
     'TokenPooling',
     'TokenTransformer',
     'TokenizedBlock',

@@ -37,7 +37,7 @@ from .embeddings import (
 )
 from .feed_forward import FeedForward, SqueezeExcite
 from .fusers import Projector, TokenFuser
-from .grid import OnMap
+from .grid import OnMap, TokenPart
 from .heads import DistillationTokenHead, DropoutLinearClsHead, TokenLabelHead
 from .messengers import MessengerBias, MessengerBlock, MessengerEmbed, MessengerMerging, MessengerWindows
 from .multiscale_block import MultiscaleBlock
@@ -135,6 +135,7 @@ __all__ = [
     'TokenLabelClassifier',
     'TokenLabelHead',
     'TokenLearner',
+    'TokenPart',
     'TokenPooling',
     'TokenTransformer',
     'TokenizedBlock',

@@ -11,11 +11,11 @@ from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..checks import require_divisible
-from ..grid import Size, to_map, to_tokens
+from ..grid import Size, TokenPart, to_map, to_tokens
 
 
 @MODELS.register_module()
-class HadamardAttention(nn.Module):
+class HadamardAttention(TokenPart):
     """``sum over the k x k neighbours of (S_c softmax(f(Q * K)) + B_c) V``, projected (ELSA, sections 3.2 and 3.3).
 
     ``Q * K`` is Hadamard's product: f, two convolutions, makes a token's map of it. S and B are the ghost head, a

@@ -6,6 +6,7 @@ import torch
 from mmengine.logging import print_log
 from torch import Tensor, nn
 
+from vt.checkpoints.old_names import to_new_names
 from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import state_of
 from vt.errors import UserError
@@ -73,6 +74,7 @@ def load_public_weights(
     held = state_of(load_checkpoint(checkpoint, map_location), checkpoint)
     prefix = complete_prefix(held, prefix)
     own = backbone.state_dict()
+    to_new_names(held)
     state = {name.removeprefix(prefix): tensor for name, tensor in held.items() if name.startswith(prefix)}
     if family and len(own.keys() & state.keys()) < len(own) / 2:
         held = state = to_own_names(state, family, [len(stage.blocks) for stage in backbone.stages])

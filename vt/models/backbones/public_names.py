@@ -16,8 +16,8 @@ Rules = tuple[tuple[str, str], ...]
 BLOCK: Rules = (
     (r'\.norm1\.', '.attention.norm.'),
     (r'\.norm2\.', '.feed_forward.norm.'),
-    (r'\.mlp\.fc1', '.feed_forward.part.enter'),
-    (r'\.mlp\.fc2', '.feed_forward.part.leave'),
+    (r'\.mlp\.fc1', '.feed_forward.part.fc1'),
+    (r'\.mlp\.fc2', '.feed_forward.part.fc2'),
     (r'\.mlp\.dwconv', '.feed_forward.part.local.module.conv'),
     (r'\.attn\.sr', '.attention.part.reduce.convolution'),
     (r'\.attn\.norm', '.attention.part.reduce.norm'),
@@ -97,8 +97,8 @@ PUBLIC_NAMES: dict[str, Rules] = {
         (r'\.ln1', '.attention.norm'),
         (r'\.ln2', '.feed_forward.norm'),
         (r'\.attn\.', '.attention.part.'),
-        (r'\.ffn\.layers\.0\.0', '.feed_forward.part.enter'),
-        (r'\.ffn\.layers\.1', '.feed_forward.part.leave'),
+        (r'\.ffn\.layers\.0\.0', '.feed_forward.part.fc1'),
+        (r'\.ffn\.layers\.1', '.feed_forward.part.fc2'),
     ),
     'mvit': (  # torchvision's, MMPretrain's and timm's
         (r'^(conv_proj|patch_embed\.proj(ection)?)\.', 'stages.0.embed.projection.'),

@@ -12,11 +12,12 @@ from mmcv.cnn import build_norm_layer
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor, nn
 
+from vt.checkpoints.old_names import load_old_names
 from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..grid import Size, split_class_tokens, to_map
-from .class_tokens import check_class_tokens
+from .contract import check_contract
 from .pretrained import load_public_weights
 from .public_names import PUBLIC_NAMES
 from .stage import NORM, Stage
@@ -96,7 +97,7 @@ class TokenBackbone(BaseBackbone):
             stage = Stage(in_channels, size, drop_paths=rates, **options)
             in_channels, size = stage.out_channels, stage.out_size
             self.stages.append(stage)
-        check_class_tokens(self.stages, out_type)
+        check_contract(self.stages, out_type)
         self.public_names = public_names
         self.out_type = out_type
         self.out_indices = sorted(index % len(stages) for index in out_indices)
@@ -107,6 +108,7 @@ class TokenBackbone(BaseBackbone):
             if norm_outputs and isinstance(self.stages[index].norm, nn.Identity):
                 norm_cfg = stages[index].get('norm_cfg', NORM)
                 self.out_norms[str(index)] = build_norm_layer(norm_cfg, self.stages[index].out_channels)[1]
+        load_old_names(self)
         self._freeze()
 
     def init_weights(self) -> None:
@@ -125,7 +127,7 @@ class TokenBackbone(BaseBackbone):
         """
         size, outs = tuple(x.shape[2:]), []
         for index, stage in enumerate(self.stages):
-            if stage.embed is not None and index and not stage.embeds_tokens:
+            if index and not stage.embed.takes_tokens:
                 x = to_map(split_class_tokens(x, size)[1], size)
             classes = [] if self.out_type == 'layers' else None
             x, size = stage(x, size, self.with_cp, classes)
