@@ -232,13 +232,13 @@ variant() { # variant ROW OPTION ...
 
 places() { # places SEEDS CONFIG RESNET RATE MAP [AFTER]: VT modules at each stage of ResNet-18 (stage 3 is its layer2),
     # how many, of how many tokens; MAP are options where a convolutional stage comes last, AFTER where modules follow it
-    local backbone=model.backbone number
+    local backbone=model.backbone anywhere=model.backbone.type=vt.VTResNetAnywhere number
     row "$1" none "$3" $lr=$4
-    row "$1" stage-3 "$2" "$backbone.places=[layer2]" $5
-    row "$1" stage-4 "$2" "$backbone.places=[layer3]" $5
+    row "$1" stage-3 "$2" $anywhere "$backbone.places=[layer2]" $5
+    row "$1" stage-4 "$2" $anywhere "$backbone.places=[layer3]" $5
     row "$1" stage-5 "$2"
-    row "$1" stages-4-and-5 "$2" "$backbone.places=[layer3,layer4]"
-    row "$1" after-5 "$2" "$backbone.places=[after_layer4]" ${6:-}
+    row "$1" stages-4-and-5 "$2" $anywhere "$backbone.places=[layer3,layer4]"
+    row "$1" after-5 "$2" $anywhere "$backbone.places=[after_layer4]" ${6:-}
     for number in 1 3 4; do row "$1" "$number-modules" "$2" $backbone.num_modules=$number; done
     for number in 4 8 32 64; do row "$1" "$number-tokens" "$2" $backbone.num_tokens=$number; done
 }

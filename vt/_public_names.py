@@ -74,6 +74,7 @@ MODELS = (
     'VTFPN',
     'VTModule',
     'VTResNet',
+    'VTResNetAnywhere',
     'ValueTransformer',
     'Windows',
     'record_attention',

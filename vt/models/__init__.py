@@ -22,7 +22,7 @@ from .attentions import (
     ValueTransformer,
     Windows,
 )
-from .backbones import HRFormer, MViT, TokenBackbone, VTBackbone, VTResNet
+from .backbones import HRFormer, MViT, TokenBackbone, VTBackbone, VTResNet, VTResNetAnywhere
 from .block import Block
 from .classifiers import DistilledClassifier, TokenLabelClassifier
 from .embeddings import (
@@ -144,6 +144,7 @@ __all__ = [
     'VTBackbone',
     'VTModule',
     'VTResNet',
+    'VTResNetAnywhere',
     'ValueTransformer',
     'Windows',
     'record_attention',
