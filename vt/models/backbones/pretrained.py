@@ -12,7 +12,7 @@ from vt.checkpoints.weights import state_of
 from vt.errors import UserError
 
 from ..positions import AbsolutePosition, DecomposedRelativePosition, RelativePositionBias, SeparatePosition
-from .public_names import to_own_names
+from .checkpoint_format import to_own_names
 
 # What is resized where the grid or the window is another one.
 POSITIONS = (AbsolutePosition, DecomposedRelativePosition, RelativePositionBias, SeparatePosition)
@@ -61,7 +61,7 @@ def load_public_weights(
     Args:
         backbone: a :class:`vt.models.TokenBackbone`.
         checkpoint: path or address of the file.
-        family: the system's table in :mod:`vt.models.backbones.public_names`; None where there is none.
+        family: the system's table in :mod:`vt.models.backbones.checkpoint_format`; None where there is none.
         prefix: prefix of the backbone's names; found by itself if None.
         map_location: device to load to.
 

@@ -17,9 +17,9 @@ from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..grid import Size, split_class_tokens, to_map
+from .checkpoint_format import CHECKPOINT_FORMATS
 from .contract import check_contract
 from .pretrained import load_public_weights
-from .public_names import PUBLIC_NAMES
 from .stage import NORM, Stage
 
 INIT = (dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0),)
@@ -44,8 +44,8 @@ class TokenBackbone(BaseBackbone):
         drop_path_rate: stochastic depth of the last block; rates grow linearly from 0.
         frozen_stages: the stages up to this one are not trained; -1 for none.
         with_cp: recompute blocks in the backward pass to save memory; batch normalisations see each batch twice then.
-        public_names: key of :data:`vt.models.backbones.public_names.PUBLIC_NAMES`, where the system's public
-            checkpoints have a table; ``init_cfg=dict(type='Pretrained', checkpoint=...)`` then takes them.
+        checkpoint_format: key of :data:`vt.models.backbones.checkpoint_format.CHECKPOINT_FORMATS`, where the model's
+            public checkpoints have a table; ``init_cfg=dict(type='Pretrained', checkpoint=...)`` then takes them.
         init_cfg: as in mmengine; by default matrices are drawn with a standard deviation of 0.02.
 
     Raises:
@@ -74,14 +74,16 @@ class TokenBackbone(BaseBackbone):
         drop_path_rate: float = 0.0,
         frozen_stages: int = -1,
         with_cp: bool = False,
-        public_names: str | None = None,
+        checkpoint_format: str | None = None,
         init_cfg: dict | Sequence[dict] = INIT,
     ) -> None:
         super().__init__(list(init_cfg) if isinstance(init_cfg, Sequence) else init_cfg)
         if out_type not in self.OUTPUTS:
             raise UserError(f'TokenBackbone: out_type={out_type!r} is not one of {", ".join(self.OUTPUTS)}')
-        if public_names is not None and public_names not in PUBLIC_NAMES:
-            raise UserError(f'TokenBackbone: public_names={public_names!r} is not one of {", ".join(PUBLIC_NAMES)}')
+        if checkpoint_format is not None and checkpoint_format not in CHECKPOINT_FORMATS:
+            raise UserError(
+                f'TokenBackbone: checkpoint_format={checkpoint_format!r} is not one of {", ".join(CHECKPOINT_FORMATS)}'
+            )
         if wrong := [index for index in out_indices if not -len(stages) <= index < len(stages)]:
             raise UserError(f'TokenBackbone: out_indices={wrong} of {len(stages)} stages; they begin at 0')
         if frozen_stages >= len(stages):
@@ -98,7 +100,7 @@ class TokenBackbone(BaseBackbone):
             in_channels, size = stage.out_channels, stage.out_size
             self.stages.append(stage)
         check_contract(self.stages, out_type)
-        self.public_names = public_names
+        self.checkpoint_format = checkpoint_format
         self.out_type = out_type
         self.out_indices = sorted(index % len(stages) for index in out_indices)
         self.with_cp = with_cp
@@ -115,7 +117,7 @@ class TokenBackbone(BaseBackbone):
         """Draw the weights, or load them."""
         if isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained':
             options = {key: value for key, value in self.init_cfg.items() if key != 'type'}
-            load_public_weights(self, family=self.public_names, **options)
+            load_public_weights(self, family=self.checkpoint_format, **options)
             self.is_init = True
         else:
             super().init_weights()
