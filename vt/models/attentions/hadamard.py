@@ -75,7 +75,7 @@ class HadamardAttention(TokenPart):
         maps, v = self._project(x, size)
         around = pad(v, [self.kernel_size // 2] * 4).unflatten(1, (self.num_heads, -1))  # N, h, C / h, H + k - 1, ...
         read = 0.0 if self.ghost_shift is None else self._shifted(v)
-        for place, weights in enumerate(maps.unbind(2)):  # neighbour by neighbour: nothing is written down k * k times
+        for place, weights in enumerate(maps.unbind(2)):  # neighbour by neighbour: nothing is materialised k * k times
             i, j = divmod(place, self.kernel_size)
             seen = around[..., i : i + size[0], j : j + size[1]]
             if self.ghost_scale is not None:

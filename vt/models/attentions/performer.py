@@ -53,7 +53,7 @@ def positive_features(q: Tensor, k: Tensor, directions: Tensor) -> tuple[Tensor,
 
 
 def feature_maps(q: Tensor, k: Tensor) -> Tensor:
-    """The maps of features ``(..., T, m)`` and ``(..., S, m)``, written down, ``(..., T, S)``."""
+    """The attention weights of features ``(..., T, m)`` and ``(..., S, m)``, materialised, ``(..., T, S)``."""
     products = q @ k.transpose(-2, -1)
     return products / products.sum(dim=-1, keepdim=True)
 
