@@ -122,5 +122,5 @@ def block(
         passed = pool(passed, size, kernel, query['stride'], 'max')
     x = passed + pooling_attention(normed, size, under(w, 'attention.part'), query=query, **attention)
     normed = layer_norm(x, under(w, 'feed_forward.norm'), eps=1e-6)
-    hidden = gelu(linear(normed, under(w, 'feed_forward.part.enter')))
-    return passing(x, normed, 'feed_forward') + linear(hidden, under(w, 'feed_forward.part.leave'))
+    hidden = gelu(linear(normed, under(w, 'feed_forward.part.fc1')))
+    return passing(x, normed, 'feed_forward') + linear(hidden, under(w, 'feed_forward.part.fc2'))

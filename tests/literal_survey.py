@@ -156,8 +156,8 @@ def self_attention(x: Tensor, w: Weights, heads: int) -> Tensor:
 
 
 def mlp(x: Tensor, w: Weights, act: Callable = gelu, ratio: int = 4) -> Tensor:
-    assert len(w['enter.weight']) == ratio * x.shape[-1]
-    return linear(act(linear(x, under(w, 'enter'))), under(w, 'leave'))
+    assert len(w['fc1.weight']) == ratio * x.shape[-1]
+    return linear(act(linear(x, under(w, 'fc1'))), under(w, 'fc2'))
 
 
 def branches(w: Weights) -> tuple[Weights, Weights, Weights, Weights]:
@@ -176,7 +176,7 @@ def plain_block(x: Tensor, w: Weights, heads: int, eps: float) -> Tensor:
 # Windows: tokens that see each other, wherever they stand.
 
 
-def windows(size: Size, window: Size, spread: bool = False, shift: Size = (0, 0)) -> list[list[tuple[int, int]]]:
+def windows(size: Size, window: Size, dilated: bool = False, shift: Size = (0, 0)) -> list[list[tuple[int, int]]]:
     """Of each window the places in the grid, row by row; those outside of the grid are padding.
 
     Side by side, window (a, b) holds the rows a * h to a * h + h - 1. Spread, it holds every n-th row from the a-th on,
@@ -190,7 +190,7 @@ def windows(size: Size, window: Size, spread: bool = False, shift: Size = (0, 0)
             for i in range(window[0]):
                 for j in range(window[1]):
                     row, column = (
-                        (i * numbers[0] + a, j * numbers[1] + b) if spread else (a * window[0] + i, b * window[1] + j)
+                        (i * numbers[0] + a, j * numbers[1] + b) if dilated else (a * window[0] + i, b * window[1] + j)
                     )
                     places.append(
                         ((row + shift[0]) % (numbers[0] * window[0]), (column + shift[1]) % (numbers[1] * window[1]))
@@ -206,14 +206,14 @@ def wrapped(places: list[tuple[int, int]], window: Size) -> Tensor:
     return ((inside[:, None] - inside) != (outside[:, None] - outside)).any(dim=-1)
 
 
-def in_windows(x: Tensor, window: Size, relate: Callable, spread: bool = False, shift: Size = (0, 0)) -> Tensor:
+def in_windows(x: Tensor, window: Size, relate: Callable, dilated: bool = False, shift: Size = (0, 0)) -> Tensor:
     """A map ``(N, H, W, C)`` through ``relate(tokens of a window (N, T, C), B)``, and back to the map.
 
     Zeros stand below and right of it where the windows are larger; what they come to is cut off.
     """
     n, rows, columns, _ = x.shape
     results, order = [], {}
-    for places in windows((rows, columns), window, spread, shift):
+    for places in windows((rows, columns), window, dilated, shift):
         tokens = []
         for row, column in places:
             order[row, column] = len(order)
@@ -233,7 +233,7 @@ def relative_bias(table: Tensor, window: Size) -> Tensor:
 
 
 def window_attention(
-    x: Tensor, w: Weights, heads: int, window: Size, spread: bool = False, shift: Size = (0, 0), bias: bool = True
+    x: Tensor, w: Weights, heads: int, window: Size, dilated: bool = False, shift: Size = (0, 0), bias: bool = True
 ) -> tuple[Tensor, Tensor]:
     """Attention in windows with relative positions, not yet projected, and V; each a map ``(N, H, W, C)``."""
     table = relative_bias(w['bias.table'], window)
@@ -242,7 +242,7 @@ def window_attention(
         q, k, v = linear(tokens, under(w, 'qkv'), bias).chunk(3, dim=-1)
         return torch.cat([attend(q, k, v, heads, table if hidden is None else table + hidden), v], dim=-1)
 
-    return in_windows(x, window, relate, spread, shift).chunk(2, dim=-1)
+    return in_windows(x, window, relate, dilated, shift).chunk(2, dim=-1)
 
 
 # Swin: windows, every other time shifted by half of one.
@@ -467,10 +467,10 @@ def cswin(
 
 def local_feed_forward(x: Tensor, w: Weights, size: Size, training: bool) -> Tensor:
     classes, x = apart(x, size)
-    assert len(w['enter.weight']) == 4 * x.shape[-1]
-    x = gelu(batch_norm(linear(x, under(w, 'enter')), under(w, 'enter_norm'), training))
+    assert len(w['fc1.weight']) == 4 * x.shape[-1]
+    x = gelu(batch_norm(linear(x, under(w, 'fc1')), under(w, 'fc1_norm'), training))
     x = gelu(batch_norm(depthwise(x, under(w, 'local.module.conv')), under(w, 'local.module.bn'), training))
-    x = batch_norm(linear(x, under(w, 'leave')), under(w, 'leave_norm'), training)
+    x = batch_norm(linear(x, under(w, 'fc2')), under(w, 'fc2_norm'), training)
     return torch.cat([classes, tokens_of(x)], dim=1)
 
 
@@ -535,9 +535,9 @@ def pyramid_attention(x: Tensor, w: Weights, heads: int, size: Size, stage: int,
 
 def inverted_residual(x: Tensor, w: Weights, ratio: int) -> Tensor:
     """On a map."""
-    assert len(w['enter.weight']) == ratio * x.shape[-1]
-    x = hard_swish(depthwise(hard_swish(linear(x, under(w, 'enter'))), under(w, 'local.module.conv')))
-    return linear(x, under(w, 'leave'))
+    assert len(w['fc1.weight']) == ratio * x.shape[-1]
+    x = hard_swish(depthwise(hard_swish(linear(x, under(w, 'fc1'))), under(w, 'local.module.conv')))
+    return linear(x, under(w, 'fc2'))
 
 
 def p2t(
@@ -557,7 +557,7 @@ def p2t(
     return tokens_of(x)
 
 
-# Shuffle: windows and spread ones in turn, a convolution of a window's width, batch normalisation.
+# Shuffle: windows and dilated ones in turn, a convolution of a window's width, batch normalisation.
 
 
 def shuffle(
@@ -577,7 +577,7 @@ def shuffle(
         for index, block in enumerate(every(w_s, 'blocks')):
             norm1, attention, norm3, feed_forward = branches(block)
             normed = batch_norm(x, norm1, training)
-            read, _ = window_attention(normed, attention, h, (7, 7), spread=index % 2 == 1, bias=False)
+            read, _ = window_attention(normed, attention, h, (7, 7), dilated=index % 2 == 1, bias=False)
             x = x + linear(read, under(attention, 'proj'))
             normed = batch_norm(x, under(block, 'between.norm'), training)
             x = x + depthwise(normed, under(block, 'between.part.module.conv'), 7)
@@ -585,7 +585,7 @@ def shuffle(
     return tokens_of(x)
 
 
-# GG: a glance in windows spread over the grid, a gaze by a convolution of the values.
+# GG: a glance in dilated windows all over the grid, a gaze by a convolution of the values.
 
 
 def gg(
@@ -600,7 +600,7 @@ def gg(
         x = patches_or_merged(x, under(w_s, 'embed'), stage == 0)
         for block in every(w_s, 'blocks'):
             norm1, attention, norm2, feed_forward = branches(block)
-            glance, v = window_attention(layer_norm(x, norm1, 1e-5), attention, h, window, spread=True)
+            glance, v = window_attention(layer_norm(x, norm1, 1e-5), attention, h, window, dilated=True)
             gaze = depthwise(v, under(attention, 'local.module.conv'), side=(9, 5, 3, 3)[stage])
             x = x + linear(glance + gaze, under(attention, 'proj'))
             x = x + mlp(layer_norm(x, norm2, 1e-5), feed_forward)
@@ -620,13 +620,13 @@ def squeeze_excite(x: Tensor, w: Weights) -> Tensor:
 
 def squeezed_feed_forward(x: Tensor, w: Weights, training: bool) -> Tensor:
     """On a map; no matrix has a bias but those of the squeeze."""
-    assert len(w['enter.weight']) == 4 * x.shape[-1]
-    x = linear(x, under(w, 'enter'), bias=False)
-    x = hard_swish(batch_norm(x, under(w, 'enter_norm'), training))
+    assert len(w['fc1.weight']) == 4 * x.shape[-1]
+    x = linear(x, under(w, 'fc1'), bias=False)
+    x = hard_swish(batch_norm(x, under(w, 'fc1_norm'), training))
     x = depthwise(x, under(w, 'local.module.conv'), bias=False)
     x = hard_swish(batch_norm(x, under(w, 'local.module.bn'), training))
-    x = linear(squeeze_excite(x, under(w, 'squeeze')), under(w, 'leave'), bias=False)
-    return batch_norm(x, under(w, 'leave_norm'), training)
+    x = linear(squeeze_excite(x, under(w, 'squeeze')), under(w, 'fc2'), bias=False)
+    return batch_norm(x, under(w, 'fc2_norm'), training)
 
 
 def localvit(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) -> Tensor:

@@ -483,12 +483,12 @@ def resolution_block(x: Tensor, w: Weights, heads: int, training: bool) -> Tenso
     window = tuple(min(7, side) for side in x.shape[1:3])
     read, _ = window_attention(layer_norm(x, norm1, 1e-6), attention, heads, window)
     x = x + linear(read, under(attention, 'proj'))
-    y = linear(layer_norm(x, norm2, 1e-6), under(feed_forward, 'enter'))
-    y = gelu(batch_norm(y, under(feed_forward, 'enter_norm'), training))
+    y = linear(layer_norm(x, norm2, 1e-6), under(feed_forward, 'fc1'))
+    y = gelu(batch_norm(y, under(feed_forward, 'fc1_norm'), training))
     y = depthwise(y, under(feed_forward, 'local.module.conv'))
     y = gelu(batch_norm(y, under(feed_forward, 'local.module.bn'), training))
-    y = linear(y, under(feed_forward, 'leave'))
-    return x + gelu(batch_norm(y, under(feed_forward, 'leave_norm'), training))
+    y = linear(y, under(feed_forward, 'fc2'))
+    return x + gelu(batch_norm(y, under(feed_forward, 'fc2_norm'), training))
 
 
 def exchanged(maps: list[Tensor], w: Weights, training: bool) -> list[Tensor]:

@@ -51,7 +51,7 @@ WORDS = {
         ]
     ),
     'vt.Windows': lambda c: (
-        ('spread ' if c.get('spread') else 'shifted ' if c.get('shift') else '')
+        ('dilated ' if c.get('dilated') else 'shifted ' if c.get('shift') else '')
         + ('stripes' if None in _sides(c['window']) else 'windows')
     ),
     'vt.StridedReduction': lambda c: (

@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmpretrain.registry import MODELS as CLASSIFIERS
 from torch import Tensor, nn
 
-from vt.models.backbones.public_names import to_own_names
+from vt.models.backbones.checkpoint_format import to_own_names
 
 # TNT's, whose backbone is MMPretrain's.
 TNT = (
@@ -66,7 +66,7 @@ def _load(config: Config, state: dict[str, Tensor]) -> nn.Module:
             parts['backbone']['init_cfg'] = dict(type='Pretrained', checkpoint=str(path))
             model = CLASSIFIERS.build(dict(type='ImageClassifier', **parts))
             model.backbone.init_weights()
-        renamed = to_own_names(state, model.backbone.public_names)
+        renamed = to_own_names(state, model.backbone.checkpoint_format)
     heads = {key.removeprefix('head.'): value for key, value in renamed.items() if key.startswith('head.')}
     model.head.load_state_dict(heads)
     model.eval()

@@ -16,7 +16,7 @@ from mmseg.models.necks import FPN
 from vt.engine.counting import Complexity, count_complexity
 from vt.errors import UserError
 from vt.models import MViT, TokenBackbone, record_attention
-from vt.models.backbones.public_names import to_own_names
+from vt.models.backbones.checkpoint_format import to_own_names
 from vt.models.necks.vt_fpn import VTFPN
 
 SLOW = pytest.mark.slow

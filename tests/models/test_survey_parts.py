@@ -178,10 +178,10 @@ def test_full_size(name):
     assert [block.attention.drop_path.drop_prob for block in blocks] == pytest.approx(rates)
     rates = [0] * len(blocks) if name == 'localvit-small' else rates
     assert [block.feed_forward.drop_path.drop_prob for block in blocks] == pytest.approx(rates)
-    assert not any(block.between.drop_path.drop_prob for block in blocks if block.between)
+    assert not any(block.between.drop_path.drop_prob for block in blocks if hasattr(block.between, 'drop_path'))
 
 
-# Windows, stripes and spread windows by themselves: height and width, spread, shift, the grid in training, another.
+# Windows, stripes and dilated windows by themselves: height and width, dilated, shift, the grid in training, another.
 WINDOWS = [
     (7, False, 0, (14, 21), (10, 17)),
     (7, False, 3, (14, 7), (9, 30)),
@@ -196,36 +196,36 @@ WINDOWS = [
 ]
 
 
-def windows_of(window, spread, shift, built, size):
+def windows_of(window, dilated, shift, built, size):
     """The part, and where in the grid the tokens of each window stand."""
-    part = Windows(window, spread=spread, shift=shift, size=built)
+    part = Windows(window, dilated=dilated, shift=shift, size=built)
     sides = window if isinstance(window, tuple) else (window, window)
     sides = tuple(min(side, longest) if side else whole for side, longest, whole in zip(sides, built, size))
     shift = tuple(0 if side == whole else shift for side, whole in zip(sides, built))
-    return part, sides, literal.windows(size, sides, spread, shift), any(shift)
+    return part, sides, literal.windows(size, sides, dilated, shift), any(shift)
 
 
 @pytest.mark.parametrize('grid', ['in training', 'another'])
-@pytest.mark.parametrize(('window', 'spread', 'shift', 'size', 'other'), WINDOWS)
+@pytest.mark.parametrize(('window', 'dilated', 'shift', 'size', 'other'), WINDOWS)
 class TestWindows:
-    def test_every_token_is_in_one_window(self, window, spread, shift, size, other, grid):
+    def test_every_token_is_in_one_window(self, window, dilated, shift, size, other, grid):
         rows, columns = size if grid == 'in training' else other
-        part, _, expected, _ = windows_of(window, spread, shift, size, (rows, columns))
-        found = part.index_map((rows, columns))
+        part, _, expected, _ = windows_of(window, dilated, shift, size, (rows, columns))
+        found = part.partition(torch.arange(1, rows * columns + 1)[None, :, None], (rows, columns))[..., 0] - 1
         assert found[found >= 0].sort().values.tolist() == list(range(rows * columns))
         numbers = [[i * columns + j if i < rows and j < columns else -1 for i, j in places] for places in expected]
         assert found.tolist() == numbers
         assert grid == 'another' or (found >= 0).all()
 
-    def test_merging_undoes_splitting(self, window, spread, shift, size, other, grid):
+    def test_reverse_undoes_partition(self, window, dilated, shift, size, other, grid):
         size, built = (size if grid == 'in training' else other), size
-        part = Windows(window, spread=spread, shift=shift, size=built)
+        part = Windows(window, dilated=dilated, shift=shift, size=built)
         x = torch.randn(2, size[0] * size[1], 3)
-        assert torch.equal(part.merge(part.split(x, size), size), x)
+        assert torch.equal(part.reverse(part.partition(x, size), size), x)
 
-    def test_what_a_shift_brings_together_stays_apart(self, window, spread, shift, size, other, grid):
+    def test_what_a_shift_brings_together_stays_apart(self, window, dilated, shift, size, other, grid):
         size, built = (size if grid == 'in training' else other), size
-        part, sides, expected, is_shifted = windows_of(window, spread, shift, built, size)
+        part, sides, expected, is_shifted = windows_of(window, dilated, shift, built, size)
         mask = part.mask_of(size)
         if not is_shifted:
             assert mask is None
@@ -243,10 +243,10 @@ class TestWindows:
         ((None, 2), (5, 7), r'window=\(5, 2\) does not divide the grid of 5x7 tokens'),
     ],
 )
-@pytest.mark.parametrize('spread', [False, True])
-def test_a_window_that_does_not_divide_the_grid_is_one_clear_line(window, size, message, spread):
+@pytest.mark.parametrize('dilated', [False, True])
+def test_a_window_that_does_not_divide_the_grid_is_one_clear_line(window, size, message, dilated):
     with pytest.raises(UserError, match=message) as error:
-        Windows(window, spread=spread, size=size)
+        Windows(window, dilated=dilated, size=size)
     assert '\n' not in str(error.value)
 
 

@@ -1,6 +1,7 @@
 """The survey's second half, small but as their configs has it, against literal equations, in float64."""
 
 import functools
+import math
 import pickle
 
 import literal_survey_second as literal
@@ -108,8 +109,9 @@ def test_shuffled_messengers(windows, region):
 def test_messengers_windows_hold_every_token_once():
     windows = MessengerWindows(7, size=(14, 7))
     for size in [(14, 7), (10, 9)]:
-        numbers = windows.index_map(size)
-        places = size[0] * size[1]
+        places, number = size[0] * size[1], math.prod(-(-side // 7) for side in size)
+        numbers = torch.arange(1, 1 + places + number).roll(-places)  # the messengers' follow the grid's
+        numbers = windows.partition(numbers[None, :, None], size)[..., 0] - 1
         assert numbers[:, 0].tolist() == [places + window for window in range(len(numbers))]
         assert numbers[numbers >= 0].sort().values.tolist() == list(range(places + len(numbers)))
 
@@ -268,7 +270,7 @@ def test_many_features_come_near_to_attention_and_are_finite_for_large_logits():
     torch.manual_seed(0)
     part = PerformerAttention(8, 2, num_features=20000).requires_grad_(False)
     x = torch.randn(1, 6, 8)
-    q, k, _ = part._project(x, (2, 3))
+    q, k, _ = part.project(x, (2, 3))
     torch.testing.assert_close(part.attention(x, (2, 3)), softmax(q @ k.mT / 2, dim=-1), atol=0.02, rtol=0)
     few = PerformerAttention(8, 2, num_features=4).float()
     assert few(100 * x.float(), (2, 3)).isfinite().all()
@@ -326,8 +328,8 @@ def test_normalised_sums_are_torchs_first_transformer():
     names = {
         'self_attn.in_proj_': 'attention.part.qkv.',
         'self_attn.out_proj.': 'attention.part.proj.',
-        'linear1.': 'feed_forward.part.enter.',
-        'linear2.': 'feed_forward.part.leave.',
+        'linear1.': 'feed_forward.part.fc1.',
+        'linear2.': 'feed_forward.part.fc2.',
         'norm1.': 'attention_norm.',
         'norm2.': 'feed_forward_norm.',
     }
@@ -381,6 +383,9 @@ def test_waves_of_a_finer_grid_pass_through_those_of_training():
     torch.testing.assert_close(middles, coarse[1:])
 
 
+PARTS = dict(attention=dict(type='vt.Attention'), feed_forward=dict(type='vt.FeedForward'))
+
+
 @pytest.mark.parametrize(
     ('build_part', 'words'),
     [
@@ -398,8 +403,8 @@ def test_waves_of_a_finer_grid_pass_through_those_of_training():
         (lambda: TokenFuser(8, 4), 'in_channels=8 and token_channels=4 differ'),
         (lambda: build('vit-rezero', 32, layer_scale=1.0), 'rezero and layer_scale together'),
         (
-            lambda: PostNormBlock(8, (2, 2), 2, {}, {}, between=dict(type='vt.OnMap'), norm_cfg=dict(type='LN')),
-            'norms the sums, and between',
+            lambda: PostNormBlock(8, (2, 2), 2, **PARTS, between=dict(type='vt.OnMap'), norm_cfg=dict(type='LN')),
+            'PostNormBlock: between has no place in it',
         ),
     ],
 )

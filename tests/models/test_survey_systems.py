@@ -249,13 +249,25 @@ def stage(**options) -> dict:
             'windows and reduce together',
         ),
         (dict(attention=dict(local_in_windows=True)), 'local_in_windows without windows'),
-        (dict(attention=dict(type='vt.ClassAttention')), 'has 0 class tokens, and ClassAttention wants one'),
+        (dict(attention=dict(type='vt.ClassAttention')), 'has 0 class tokens, and ClassAttention wants 1'),
         (
             dict(class_tokens=1, conditional=dict(type='vt.ConditionalPosition'), attention={}),
             'ConditionalPosition has no',
         ),
         (dict(feed_forward=dict(class_tokens='lost')), "class_tokens='lost' is not one of fed, passed, dropped"),
         (dict(between=dict(type='vt.OnMap', combine='less')), "combine='less' is not one of plain, add, gate"),
+        (
+            dict(class_tokens=1, attention=dict(type='vt.ClassAttention'), between=dict(type='vt.OnMap')),
+            'Block: between has no place in it',
+        ),
+        (dict(type='vt.NormalCell', groups=1, between=dict(type='vt.OnMap')), 'NormalCell: between has no place in it'),
+        (dict(feed_forward=dict(fc1_act_cfg=dict(type='ReLU'))), 'fc1_act_cfg without local'),
+        (
+            dict(attention=dict(windows=dict(type='vt.Windows', window=4), local_in_windows=True)),
+            'local_in_windows without local',
+        ),
+        (dict(conditional_blocks=2), 'conditional_blocks without conditional'),
+        (dict(position=dict(type='torch.nn.Identity')), 'Identity is no vt.models.TokenPart'),
         (dict(embed=None), 'channels=16 without embed, but 3 come in'),
         (
             dict(class_tokens=1, attention={}, feed_forward=dict(squeeze=dict(type='vt.SqueezeExcite'))),
@@ -287,7 +299,7 @@ def test_what_does_not_fit_is_refused_when_built(options, words):
     [
         (dict(out_indices=(1,)), r'out_indices=\[1\] of 1 stages'),
         (dict(frozen_stages=1), 'frozen_stages=1 of 1 stages'),
-        (dict(public_names='swim'), "public_names='swim' is not one of .*swin"),
+        (dict(checkpoint_format='swim'), "checkpoint_format='swim' is not one of .*swin"),
     ],
 )
 def test_wrong_options_of_the_backbone_are_refused_when_built(options, words):

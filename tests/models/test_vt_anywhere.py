@@ -17,7 +17,7 @@ import vt
 from docs.reports.complexity import count_config
 from vt.engine.counting import count_complexity
 from vt.errors import UserError
-from vt.models import VTBackbone, VTModule, VTResNet
+from vt.models import VTBackbone, VTModule, VTResNetAnywhere
 from vt.models.backbones.map_scale import predict_rms
 from vt.models.backbones.vt_stage import MAP_RMS, VTStage
 
@@ -287,7 +287,7 @@ PLACES = [
 def test_modules_stand_at_any_stage_of_a_resnet(places):
     torch.manual_seed(0)
     options = dict(out_type='featmap', out_indices=(0, 1, 2, 3), strides=(1, 2, 2, 2), zero_init_residual=False)
-    model = VTResNet(18, **SMALL, places=places, num_modules=3, **options)
+    model = VTResNetAnywhere(18, **SMALL, places=places, num_modules=3, **options)
     model.init_weights()
     assert sum(len(part) for part in model.modules() if isinstance(part, VTStage)) == 3 * len(places)
     maps = model(torch.randn(2, 3, 64, 64))
@@ -300,14 +300,14 @@ def test_modules_stand_at_any_stage_of_a_resnet(places):
     ]
     sum(x.square().sum() for x in maps).backward()
     assert all(parameter.grad.abs().sum() > 0 for parameter in model.parameters())
-    copy = VTResNet(18, **SMALL, places=places, num_modules=3, **options)
+    copy = VTResNetAnywhere(18, **SMALL, places=places, num_modules=3, **options)
     copy.load_state_dict(model.state_dict())
 
 
 @pytest.mark.parametrize('places', PLACES[:-1])
 def test_modules_read_a_small_map_wherever_they_stand(places):
     torch.manual_seed(0)
-    model = VTResNet(18, places=places, out_type='featmap')
+    model = VTResNetAnywhere(18, places=places, out_type='featmap')
     model.init_weights()
     found = []
     for part in model.modules():
@@ -321,10 +321,10 @@ def test_modules_read_a_small_map_wherever_they_stand(places):
 def test_tokens_come_from_the_modules_at_the_end():
     images = torch.randn(2, 3, 64, 64)
     for places in (('layer4',), ('after_layer4',), ('layer3', 'layer4')):
-        (tokens,) = VTResNet(18, **SMALL, places=places)(images)
+        (tokens,) = VTResNetAnywhere(18, **SMALL, places=places)(images)
         assert tokens.shape == (2, 4, 32)
     with pytest.raises(UserError, match=r"out_type='tokens', but of places=\('layer3',\) none comes last"):
-        VTResNet(18, **SMALL, places=('layer3',))
+        VTResNetAnywhere(18, **SMALL, places=('layer3',))
 
 
 @pytest.mark.parametrize('places', [('after_layer4',), ('after_layer3',), ('layer3',), ('layer2', 'layer4')])
@@ -333,13 +333,13 @@ def test_a_resnets_weights_fill_the_other_stages(tmp_path, places):
     source = ResNet(18)
     torch.save(source.state_dict(), tmp_path / 'weights.pth')
     init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth'))
-    model = VTResNet(18, **SMALL, places=places, out_type='featmap', init_cfg=init_cfg)
+    model = VTResNetAnywhere(18, **SMALL, places=places, out_type='featmap', init_cfg=init_cfg)
     model.init_weights()
     theirs, own = source.state_dict(), model.state_dict()
     new = [name for name in own if name not in theirs]
     assert all(name.startswith(tuple(f'{stage}.' for stage in model.vt_stages.values())) for name in new)
     assert torch.equal(own['layer1.1.conv2.weight'], theirs['layer1.1.conv2.weight'])
-    again = VTResNet(18, **SMALL, places=places, out_type='featmap', init_cfg=init_cfg)
+    again = VTResNetAnywhere(18, **SMALL, places=places, out_type='featmap', init_cfg=init_cfg)
     torch.save({f'backbone.{name}': tensor for name, tensor in own.items()}, tmp_path / 'weights.pth')
     again.init_weights()  # what was trained here is loaded as it is
     assert all(torch.equal(tensor, own[name]) for name, tensor in again.state_dict().items())
@@ -352,16 +352,16 @@ def test_a_scaled_stage_leaves_the_stage_behind_it_as_it_was():
     source.init_weights()
     source(images)  # running statistics
     source.eval()
-    model = VTResNet(18, **SMALL, places=('after_layer2',), out_type='featmap', projector=None)
+    model = VTResNetAnywhere(18, **SMALL, places=('after_layer2',), out_type='featmap', projector=None)
     model.load_state_dict(source.state_dict(), strict=False)
-    model._start('after_layer2')
+    model.start('after_layer2')
     assert predict_rms(list(model.layer2)[:-1]) == pytest.approx(MAP_RMS)
     torch.testing.assert_close(model.eval()(images)[-1], source(images)[-1], rtol=1e-2, atol=1e-3)
 
 
 @pytest.mark.parametrize(('places', 'frozen_stages'), [(('layer3',), 3), (('after_layer2',), 2), (('layer4',), 4)])
 def test_frozen_stages_hold_their_modules(places, frozen_stages):
-    model = VTResNet(18, **SMALL, places=places, out_type='featmap', frozen_stages=frozen_stages).train()
+    model = VTResNetAnywhere(18, **SMALL, places=places, out_type='featmap', frozen_stages=frozen_stages).train()
     for name, parameter in model.named_parameters():
         stage = int(name[5]) if name.startswith('layer') else 0
         assert parameter.requires_grad == (stage > frozen_stages), name
@@ -375,7 +375,7 @@ def test_frozen_stages_hold_their_modules(places, frozen_stages):
 )
 def test_layer_wise_rates_count_every_block_and_module(depth, places):
     """One after the other, in the order of the network; their number is told without the backbone's own names."""
-    model = VTResNet(depth, **SMALL, places=places, out_type='featmap')
+    model = VTResNetAnywhere(depth, **SMALL, places=places, out_type='featmap')
     found = {name: model.get_layer_depth(f'backbone.{name}', 'backbone.') for name, _ in model.named_parameters()}
     blocks = [part for part in model.modules() if isinstance(part, (BasicBlock, Bottleneck, VTModule))]
     (number,) = {number for _, number in found.values()}
@@ -403,7 +403,7 @@ def test_layer_wise_rates_count_every_block_and_module(depth, places):
 )
 def test_wrong_places_are_one_clear_line(options, message):
     with pytest.raises(UserError, match=message):
-        VTResNet(18, **SMALL, **options)
+        VTResNetAnywhere(18, **SMALL, **options)
 
 
 def test_vt_stage_is_a_list_of_modules():

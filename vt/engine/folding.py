@@ -11,7 +11,7 @@ from mmengine.runner import Runner
 from torch import nn
 
 # Backbones of which each normalisation stands behind the convolution whose output it takes.
-BACKBONES = ('ResNet', 'ResNetV1c', 'ResNetV1d', 'VTResNet')
+BACKBONES = ('ResNet', 'ResNetV1c', 'ResNetV1d', 'VTResNet', 'VTResNetAnywhere')
 
 
 class FoldNormsHook(Hook):

@@ -22,7 +22,7 @@ from .attentions import (
     ValueTransformer,
     Windows,
 )
-from .backbones import HRFormer, MViT, TokenBackbone, VTBackbone, VTResNet
+from .backbones import HRFormer, MViT, TokenBackbone, VTBackbone, VTResNet, VTResNetAnywhere
 from .block import Block
 from .classifiers import DistilledClassifier, TokenLabelClassifier
 from .embeddings import (
@@ -37,7 +37,7 @@ from .embeddings import (
 )
 from .feed_forward import FeedForward, SqueezeExcite
 from .fusers import Projector, TokenFuser
-from .grid import OnMap
+from .grid import OnMap, TokenPart
 from .heads import DistillationTokenHead, DropoutLinearClsHead, TokenLabelHead
 from .messengers import MessengerBias, MessengerBlock, MessengerEmbed, MessengerMerging, MessengerWindows
 from .multiscale_block import MultiscaleBlock
@@ -135,6 +135,7 @@ __all__ = [
     'TokenLabelClassifier',
     'TokenLabelHead',
     'TokenLearner',
+    'TokenPart',
     'TokenPooling',
     'TokenTransformer',
     'TokenizedBlock',
@@ -143,6 +144,7 @@ __all__ = [
     'VTBackbone',
     'VTModule',
     'VTResNet',
+    'VTResNetAnywhere',
     'ValueTransformer',
     'Windows',
     'record_attention',

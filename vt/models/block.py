@@ -9,9 +9,11 @@ from mmpretrain.models.utils import LayerScale
 from torch import Tensor, cat, nn
 
 from vt.errors import UserError
+from vt.ops.maps import scaled
 from vt.registry import MODELS
 
-from .grid import Size
+from .checks import build_part, refuse_together
+from .grid import Size, TokenPart, Unchanged
 from .rezero import ReZero
 
 
@@ -49,16 +51,22 @@ class Branch(nn.Module):
         self.drop_path = DropPath(drop_path)
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
-        return self.of_normed(self.norm(x), size)
+        return self.residual_branch(self.norm(x), size)
 
-    def of_normed(self, x: Tensor, size: Size) -> Tensor:
+    def residual_branch(self, x: Tensor, size: Size) -> Tensor:
         """What is added, of an input that is normalised already."""
-        added = self.scale(self.post_norm(self.part(x, size)))
-        return self.drop_path(added if self.gain == 1 else self.gain * added)
+        return self.drop_path(scaled(self.scale(self.post_norm(self.part(x, size))), self.gain))
+
+
+class Residual(Branch):
+    """``x + branch(x)``."""
+
+    def forward(self, x: Tensor, size: Size) -> Tensor:
+        return x + super().forward(x, size)
 
 
 @MODELS.register_module()
-class Block(nn.Module):
+class Block(TokenPart):
     """``x + attention(norm(x))``, then ``x + feed_forward(norm(x))``.
 
     Where the attention is one of the class token alone, that token is all that changes (CaiT, section 3).
@@ -72,7 +80,12 @@ class Block(nn.Module):
         feed_forward_branch: what :class:`Branch` has otherwise for the feed-forward.
         rezero: have one learned factor of both branches, zero at the start (:class:`vt.models.rezero.ReZero`).
         **branch: options of every :class:`Branch`.
+
+    Raises:
+        UserError: ``rezero`` and ``layer_scale`` together; ``between`` where it has no place.
     """
+
+    takes_between = True
 
     def __init__(
         self,
@@ -88,19 +101,19 @@ class Block(nn.Module):
     ) -> None:
         super().__init__()
         options = dict(channels=channels) | branch
-        attend = MODELS.build(attention, default_args=dict(channels=channels, num_heads=num_heads, size=size))
-        feed = MODELS.build(feed_forward, default_args=dict(channels=channels))
+        attend = build_part(attention, channels=channels, num_heads=num_heads, size=size)
+        feed = build_part(feed_forward, channels=channels)
+        self.class_token_only = attend.updates_class_tokens_alone
+        if between and (self.class_token_only or not self.takes_between):
+            raise UserError(f'{type(self).__name__}: between has no place in it; leave it out')
+        refuse_together('Block', 'layer_scale', branch.get('layer_scale') is not None, rezero=rezero)
         self.attention = Branch(attend, **options)
-        self.between = None
+        self.between = Unchanged()
         if between:
-            part = MODELS.build(between, default_args=dict(channels=channels))
-            self.between = Branch(part, **options | dict(drop_path=0.0))
+            self.between = Residual(build_part(between, channels=channels), **options | dict(drop_path=0.0))
         self.feed_forward = Branch(feed, **options | (feed_forward_branch or {}))
-        if rezero and branch.get('layer_scale') is not None:
-            raise UserError('Block: rezero and layer_scale together; leave out one of the two')
         if rezero:
             self.attention.scale = self.feed_forward.scale = ReZero()
-        self.class_alone = getattr(attend, 'updates_class_tokens_alone', False)
         self.out_channels = channels
 
     def out_size(self, size: Size) -> Size:
@@ -109,10 +122,9 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P, C)``."""
-        if self.class_alone:
-            first = x[:, :1] + self.attention(x, size)
-            return cat([first + self.feed_forward(first, size), x[:, 1:]], dim=1)
-        x = x + self.attention(x, size)
-        if self.between is not None:
-            x = x + self.between(x, size)
-        return x + self.feed_forward(x, size)
+        if self.class_token_only:
+            first = x[:, :1] + self.attention(x, size)  # N, 1, C
+            return cat([first + self.feed_forward(first, size), x[:, 1:]], dim=1)  # N, 1 + P, C
+        x = x + self.attention(x, size)  # N, K + P, C
+        x = self.between(x, size)  # N, K + P, C
+        return x + self.feed_forward(x, size)  # N, K + P, C

@@ -1,6 +1,11 @@
 """Checks that the parts share: a wrong size in a config is one clear line when the model is built."""
 
+from typing import Any
+
 from vt.errors import UserError
+from vt.registry import MODELS
+
+from .grid import Size, TokenPart, Unchanged
 
 
 def require_divisible(part: str, name: str, value: int, divisor_name: str, divisor: int) -> None:
@@ -11,3 +16,42 @@ def require_divisible(part: str, name: str, value: int, divisor_name: str, divis
         raise UserError(
             f'{part}: {name}={value} is not divisible by {divisor_name}={divisor}; change one of the two in the config'
         )
+
+
+def require_grid(part: str, smallest_side: int, size: Size) -> None:
+    """Raise ``UserError`` where a grid, if it is known, is too small for reduced keys."""
+    if 0 < min(size) < smallest_side:
+        grid = 'x'.join(map(str, size))
+        raise UserError(f'{part}: reduce needs a grid of {smallest_side} tokens on a side, and the grid has {grid}')
+
+
+def refuse_together(part: str, name: str, option: Any, **others: Any) -> None:
+    """Raise ``UserError`` where one option is set and another one, too, that does not go with it."""
+    for other, value in others.items():
+        if option and value:
+            raise UserError(f'{part}: {other} and {name} together; leave out one of the two')
+
+
+def require_with(part: str, name: str, option: Any, **others: Any) -> None:
+    """Raise ``UserError`` where an option is set without others, without which it has no effect."""
+    for other, value in others.items():
+        if option and not value:
+            raise UserError(f'{part}: {name} without {other}; give {other}, or leave it out')
+
+
+def build_part(config: dict, **defaults: Any) -> TokenPart:
+    """The token part of a config.
+
+    Raises:
+        UserError: the class is none, so that what it asks for is not known.
+    """
+    part = MODELS.build(config, default_args=defaults)
+    if not isinstance(part, TokenPart):
+        name = type(part).__name__
+        raise UserError(f'{name} is no vt.models.TokenPart: derive it from this class, which says what a part asks for')
+    return part
+
+
+def optional_part(config: dict | None, **defaults: Any) -> TokenPart:
+    """As :func:`build_part`; without a config one that does nothing."""
+    return build_part(config, **defaults) if config else Unchanged()

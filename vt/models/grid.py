@@ -1,7 +1,18 @@
-"""The contract of token parts: tokens ``(N, K + P, C)`` with the size of their grid, whose P tokens fill it.
+"""The contract of a token part: it is called with tokens ``(N, K + P, C)`` and the size of their grid. ::
 
-The size is ``(H, W)`` of an image, P = H * W, or ``(T, H, W)`` of a video, P = T * H * W. The K class tokens come
-first; a part that needs a map sees the grid's tokens alone. Letters: N batch, C channels.
+    image (N, 3, 224, 224)
+      |  embed(map), or embed(x, size) of one that takes tokens
+      v
+    x  (N, K + P, C)  =  [ K class tokens | P tokens of the grid, row by row ]    size = (H, W),    P = H * W
+      |                                                                               or (T, H, W), P = T * H * W
+      |  position(x, size)                     -> (N, K + P, C)
+      |  block(x, size): attention(x, size),   -> (N, K + P, C)
+      |                  feed_forward(x, size)
+      v
+    class tokens  x[:, :K]      map  to_map(x[:, K:], size)  (N, C, H, W)
+
+A part that needs a map sees the grid's tokens alone. What else a part asks for stands in :class:`TokenPart`, and is
+checked when the backbone is built. Letters: N batch, C channels.
 """
 
 import math
@@ -31,8 +42,37 @@ def to_tokens(x: Tensor) -> Tensor:
     return x.flatten(2).transpose(1, 2)
 
 
+class TokenPart(nn.Module):
+    """A part of a backbone of tokens, and what it asks of the tokens; a subclass overrides what differs.
+
+    Attributes:
+        takes_class_tokens: there may be class tokens before the grid's.
+        num_class_tokens_needed: there must be so many; None for any number.
+        updates_class_tokens_alone: of an attention, its result is of the class tokens alone, ``(N, K, C)``.
+        takes_tokens: of an embedding, it is called with the tokens of the stage before and their size, not with a map.
+        gives_messengers: of an embedding, messengers stand where class tokens do (:mod:`vt.models.messengers`).
+        needs_messengers: they must be there.
+        smallest_side: of a reduction of keys, the shortest side of a grid that it can be called with.
+    """
+
+    takes_class_tokens: bool = True
+    num_class_tokens_needed: int | None = None
+    updates_class_tokens_alone: bool = False
+    takes_tokens: bool = False
+    gives_messengers: bool = False
+    needs_messengers: bool = False
+    smallest_side: int = 0
+
+
+class Unchanged(TokenPart):
+    """Stands where a part is left out: gives the tokens as they came."""
+
+    def forward(self, x: Tensor, size: Size) -> Tensor:
+        return x
+
+
 @MODELS.register_module()
-class OnMap(nn.Module):
+class OnMap(TokenPart):
     """A module on maps as a token part: the grid's tokens are seen as a map; class tokens stay as they are.
 
     Its default, a depthwise 3x3 convolution, is the positional encoding of CPVT with ``combine='add'``, ResT's pixel

@@ -15,9 +15,9 @@ from vt.registry import MODELS
 
 from .attentions.windows import Windows
 from .block import Block
-from .checks import require_divisible
+from .checks import build_part, require_divisible
 from .embeddings.patches import PatchMerging
-from .grid import Size, split_class_tokens, to_map
+from .grid import Size, TokenPart, split_class_tokens, to_map
 from .positions.relative import RelativePositionBias
 
 
@@ -27,7 +27,7 @@ def count_windows(size: Size, window: int) -> Size:
 
 
 @MODELS.register_module()
-class MessengerEmbed(nn.Module):
+class MessengerEmbed(TokenPart):
     """An embedding's tokens, and a learned messenger before them for each window.
 
     Args:
@@ -42,7 +42,7 @@ class MessengerEmbed(nn.Module):
 
     def __init__(self, in_channels: int, channels: int, embed: dict, window: int = 7, region: int = 4) -> None:
         super().__init__()
-        self.embed = MODELS.build(embed, default_args=dict(in_channels=in_channels, channels=channels))
+        self.embed = build_part(embed, in_channels=in_channels, channels=channels)
         self.window = window
         self.messengers = nn.Parameter(torch.zeros(1, region, region, channels))
         nn.init.trunc_normal_(self.messengers, std=0.02)
@@ -104,21 +104,15 @@ class MessengerWindows(Windows):
         if any(whole > window and whole % window for whole in size):
             raise UserError(f'MessengerWindows: window={window} does not divide the grid of {size[0]}x{size[1]} tokens')
 
-    def split(self, x: Tensor, size: Size) -> Tensor:
+    def partition(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N * K, 1 + T, C)``."""
         messengers, x = split_class_tokens(x, size)
-        return torch.cat([messengers.reshape(-1, 1, x.shape[-1]), super().split(x, size)], dim=1)
+        return torch.cat([messengers.reshape(-1, 1, x.shape[-1]), super().partition(x, size)], dim=1)
 
-    def merge(self, x: Tensor, size: Size) -> Tensor:
+    def reverse(self, x: Tensor, size: Size) -> Tensor:
         """``(N * K, 1 + T, C)`` to ``(N, K + P, C)``."""
-        tokens = super().merge(x[:, 1:], size)
+        tokens = super().reverse(x[:, 1:], size)
         return torch.cat([x[:, 0].reshape(tokens.shape[0], -1, x.shape[-1]), tokens], dim=1)
-
-    def index_map(self, size: Size) -> Tensor:
-        """As of other windows; the messengers' numbers follow the grid's."""
-        numbers = torch.arange(1, 1 + size[0] * size[1] + math.prod(count_windows(size, self.window[0])))
-        numbers = numbers.roll(-size[0] * size[1])
-        return self.split(numbers[None, :, None], size)[..., 0] - 1
 
 
 @MODELS.register_module()
@@ -136,7 +130,7 @@ class MessengerBias(RelativePositionBias):
         for number in (self.to_messenger, self.from_messenger):
             nn.init.trunc_normal_(number, std=0.02)
 
-    def forward(self, window: tuple[int, int] | None = None) -> Tensor:
+    def forward(self, window: tuple[int, int]) -> Tensor:
         """The bias of each pair of tokens, the messenger first, ``(a, 1 + T, 1 + T)``."""
         bias = super().forward(window)
         rows = torch.cat([self.to_messenger.expand(-1, bias.shape[1], -1), bias], dim=2)
@@ -157,6 +151,8 @@ class MessengerBlock(Block):
     Raises:
         UserError: other windows; ``region^2`` does not divide C.
     """
+
+    takes_between = False
 
     def __init__(self, channels: int, *args, region: int, **kwargs) -> None:
         super().__init__(channels, *args, **kwargs)

@@ -10,7 +10,8 @@ from vt.errors import UserError
 from vt.registry import MODELS
 
 from .block import Branch
-from .grid import Size, split_class_tokens, to_map, to_tokens
+from .checks import build_part
+from .grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
 from .token_pooling import TokenPooling
 
 SKIPS = ('normalised', 'raw', 'none')
@@ -18,7 +19,7 @@ HALVES = ('feed_forward', 'attention')
 
 
 @MODELS.register_module()
-class MultiscaleBlock(nn.Module):
+class MultiscaleBlock(TokenPart):
     """``X' = P(X) + attention(norm(X))``, then ``X' + feed_forward(norm(X'))``.
 
     P is a maximum, by the stride by which the attention pools its queries. The half that grows the channels has a
@@ -58,10 +59,8 @@ class MultiscaleBlock(nn.Module):
                 raise UserError(f'MultiscaleBlock: {name}={value!r} is not one of {", ".join(known)}')
         self.out_channels = out_channels or channels
         inner = self.out_channels if grow_in == 'attention' else channels
-        attend = MODELS.build(
-            attention, default_args=dict(channels=channels, num_heads=num_heads, size=size, out_channels=inner)
-        )
-        feed = MODELS.build(feed_forward, default_args=dict(channels=inner, out_channels=self.out_channels))
+        attend = build_part(attention, channels=channels, num_heads=num_heads, size=size, out_channels=inner)
+        feed = build_part(feed_forward, channels=inner, out_channels=self.out_channels)
         self.attention = Branch(attend, channels, **branch)
         self.feed_forward = Branch(feed, inner, **branch)
         self.pool_skip = TokenPooling(attend.pool_query.stride, 's+1', 'max')
@@ -100,7 +99,7 @@ class MultiscaleBlock(nn.Module):
         """What passes a half by, and what it adds."""
         half = getattr(self, name)
         normed = half.norm(x)
-        added = half.of_normed(normed, size)
+        added = half.residual_branch(normed, size)
         if not self.grows[name]:
             return x, added
         return self.project(normed if self.skip == 'normalised' else x) if self.project is not None else None, added

@@ -28,6 +28,7 @@ class NormalCell(Block):
     """
 
     takes_class_tokens = False
+    takes_between = False
 
     def __init__(self, channels: int, *args, groups: int, local_ratio: int = 3, **kwargs) -> None:
         super().__init__(channels, *args, **kwargs)

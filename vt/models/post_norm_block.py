@@ -27,12 +27,13 @@ class PostNormBlock(Block):
         UserError: a part between the two, ``post_norm`` too, or an attention of the class token alone.
     """
 
+    takes_between = False
+
     def __init__(self, channels: int, *args, norm_cfg: dict, **kwargs) -> None:
-        for option in ('between', 'post_norm'):
-            if kwargs.get(option):
-                raise UserError(f'PostNormBlock: it norms the sums, and {option} has no place in it; leave out one')
+        if kwargs.get('post_norm'):
+            raise UserError('PostNormBlock: it norms the sums, and post_norm has no place in it; leave it out')
         super().__init__(channels, *args, norm_cfg=None, **kwargs)
-        if self.class_alone:
+        if self.class_token_only:
             raise UserError('PostNormBlock: its attention is of all tokens; ClassAttention wants type=vt.Block')
         self.attention_norm, self.feed_forward_norm = (build_norm_layer(norm_cfg, channels)[1] for _ in range(2))
 

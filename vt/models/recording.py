@@ -8,7 +8,7 @@
     records['layer4.0.tokenizer'].output     # (N, L, C_T): the tokens it made
 
 Nothing is stored, and nothing computed, outside the ``with`` block: a recorder is a set of forward hooks, which ask the
-parts for the maps that the fast paths never write down. Inside it the plain path computes.
+parts for the attention weights, which the fast paths never materialise. Inside it the plain path computes.
 """
 
 import inspect

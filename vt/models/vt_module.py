@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from vt.registry import MODELS
 
 
-class KeepMap(nn.Module):
+class NoProjector(nn.Module):
     """Stands where a module has no projector: the map stays as it is."""
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ class VTModule(nn.Module):
         self.relation = (
             MODELS.build(relation, default_args=dict(token_channels=token_channels)) if relation else nn.Identity()
         )
-        self.projector = MODELS.build(projector, default_args=widths) if projector else KeepMap()
+        self.projector = MODELS.build(projector, default_args=widths) if projector else NoProjector()
 
     def forward(self, x: Tensor, tokens: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Refine a map and its tokens.

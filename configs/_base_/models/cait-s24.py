@@ -2,7 +2,7 @@
 system = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        public_names='cait',
+        checkpoint_format='cait',
         out_type='class_tokens',
         every_stage=dict(
             layer_scale=1e-5,

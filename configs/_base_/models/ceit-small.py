@@ -23,7 +23,7 @@ system = dict(
                 feed_forward=dict(
                     local=dict(type='vt.OnMap', module=dict(norm_cfg=dict(type='BN'), bias=True)),
                     norm_cfg=batch_norm,
-                    enter_act_cfg=dict(type='GELU'),
+                    fc1_act_cfg=dict(type='GELU'),
                     class_tokens='passed',
                 ),
             ),

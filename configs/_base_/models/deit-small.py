@@ -2,7 +2,7 @@
 system = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        public_names='vit',
+        checkpoint_format='vit',
         out_type='class_tokens',
         drop_path_rate=0.1,
         stages=[

@@ -1,10 +1,10 @@
-# GG-T (Yu et al., NeurIPS 2021), after the paper: attention in windows spread over the grid, a depthwise convolution of
-# the values beside it.
+# GG-T (Yu et al., NeurIPS 2021), after the paper: attention in dilated windows all over the grid, a depthwise
+# convolution of the values beside it.
 merging = dict(type='vt.PatchMerging')
 glances = [
     dict(
         bias=dict(type='vt.RelativePositionBias'),
-        windows=dict(type='vt.Windows', window=7, spread=True),
+        windows=dict(type='vt.Windows', window=7, dilated=True),
         local=dict(type='vt.OnMap', module=dict(kernel_size=side)),
     )
     for side in (9, 5, 3, 3)

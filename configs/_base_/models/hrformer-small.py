@@ -12,9 +12,9 @@ system = dict(
             ),
             feed_forward=dict(
                 norm_cfg=dict(type='vt.TokenBatchNorm'),
-                enter_act_cfg=gelu,
+                fc1_act_cfg=gelu,
                 local=dict(type='vt.OnMap', module=dict(norm_cfg=dict(type='BN'), bias=True)),
-                leave_act_cfg=gelu,
+                fc2_act_cfg=gelu,
             ),
         ),
         stages=[

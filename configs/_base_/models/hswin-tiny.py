@@ -8,4 +8,4 @@ stages = _base_.system.backbone.stages
 for stage in stages:
     stage['attention'] = [*(windows * 3)[: stage['depth'] - 1], pooled]
 
-system = dict(backbone=dict(public_names=None, stages=stages))
+system = dict(backbone=dict(checkpoint_format=None, stages=stages))

@@ -18,7 +18,7 @@ system = dict(
                 feed_forward=dict(
                     bias=False,
                     norm_cfg=batch_norm,
-                    enter_act_cfg=hardswish,
+                    fc1_act_cfg=hardswish,
                     local=dict(type='vt.OnMap', module=dict(norm_cfg=dict(type='BN'))),
                     act_cfg=hardswish,
                     squeeze=dict(

@@ -14,7 +14,7 @@ system = dict(
         drop_path_rate=0.1,
         every_stage=dict(
             tied='attention.part.reduce.convolutions',
-            feed_forward=dict(local=dict(type='vt.OnMap'), act_cfg=hardswish, enter_act_cfg=hardswish),
+            feed_forward=dict(local=dict(type='vt.OnMap'), act_cfg=hardswish, fc1_act_cfg=hardswish),
         ),
         stages=[
             dict(channels=64, num_heads=1, depth=2, embed=first, attention=pyramids[0], feed_forward=dict(ratio=8)),

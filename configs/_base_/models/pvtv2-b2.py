@@ -7,7 +7,7 @@ embed = dict(type='vt.PatchEmbed', kernel_size=3, stride=2, padding=1, norm_cfg=
 system = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        public_names='pvtv2',
+        checkpoint_format='pvtv2',
         drop_path_rate=0.1,
         every_stage=dict(
             norm=True,

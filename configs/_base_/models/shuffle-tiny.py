@@ -1,4 +1,4 @@
-# Shuffle-T (Huang et al., 2021): windows and spread-out windows in turn, a convolution of a window's width between
+# Shuffle-T (Huang et al., 2021): windows and dilated windows in turn, a convolution of a window's width between
 # attention and feed-forward, batch normalisation.
 norm = dict(type='BN')
 relu = dict(type='ReLU6')
@@ -28,9 +28,9 @@ attention = [
     dict(
         qkv_bias=False,
         bias=dict(type='vt.RelativePositionBias'),
-        windows=dict(type='vt.Windows', window=7, spread=spread),
+        windows=dict(type='vt.Windows', window=7, dilated=dilated),
     )
-    for spread in (False, True)
+    for dilated in (False, True)
 ]
 
 system = dict(

@@ -9,7 +9,7 @@ merging = dict(type='vt.PatchMerging')
 system = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        public_names='swin',
+        checkpoint_format='swin',
         drop_path_rate=0.2,
         every_stage=dict(
             norm_cfg=dict(type='LN'),

@@ -9,7 +9,7 @@ merging = dict(type='vt.PatchMerging', use_post_norm=True)
 system = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        public_names='swinv2',
+        checkpoint_format='swinv2',
         drop_path_rate=0.2,
         every_stage=dict(
             norm_cfg=dict(type='LN'),

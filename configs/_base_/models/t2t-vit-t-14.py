@@ -3,7 +3,7 @@
 system = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        public_names='t2t',
+        checkpoint_format='t2t',
         out_type='class_tokens',
         drop_path_rate=0.1,
         stages=[

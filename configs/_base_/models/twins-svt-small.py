@@ -6,7 +6,7 @@ embed = dict(type='vt.PatchEmbed', kernel_size=2, norm_cfg=dict(type='LN'))
 system = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        public_names='twins',
+        checkpoint_format='twins',
         drop_path_rate=0.2,
         every_stage=dict(
             conditional=dict(type='vt.ConditionalPosition'),

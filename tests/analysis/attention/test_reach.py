@@ -23,7 +23,7 @@ def windows(**options):
         (lambda: Attention(8, 2, SIZE), 1, EVERYTHING),
         (lambda: windows(window=4), 0, (ROWS < 4) & (COLUMNS >= 4)),
         (lambda: windows(window=4, shift=2), 0, (ROWS >= 2) & (ROWS < 6) & (COLUMNS >= 2) & (COLUMNS < 6)),
-        (lambda: windows(window=4, spread=True), 0, (ROWS % 2 == 1) & (COLUMNS % 2 == 1)),
+        (lambda: windows(window=4, dilated=True), 0, (ROWS % 2 == 1) & (COLUMNS % 2 == 1)),
         (lambda: windows(window=(None, 2)), 0, (COLUMNS == 4) | (COLUMNS == 5)),
         (lambda: SparseAttention(8, 2, SIZE, near=1), 1, NEAR),
         (lambda: SparseAttention(8, 2, SIZE, stride=3), 0, ((ROWS - 3) % 3 == 0) & ((COLUMNS - 5) % 3 == 0)),

@@ -20,7 +20,7 @@ from torch.nn.functional import adaptive_avg_pool2d, interpolate
 from vt.datasets.generated import Box, GeneratedImages
 from vt.errors import UserError
 from vt.models import VTModule
-from vt.models.vt_module import KeepMap
+from vt.models.vt_module import NoProjector
 
 from .reach import grids, influences, recorded_inputs
 
@@ -54,7 +54,7 @@ def find_parts(model: nn.Module) -> dict[str, nn.Module]:
     """
     parts = {}
     for name, part in model.backbone.named_modules():
-        if isinstance(part, VTModule) and not isinstance(part.projector, KeepMap):
+        if isinstance(part, VTModule) and not isinstance(part.projector, NoProjector):
             parts[name] = part
         elif hasattr(part, 'attention') and isinstance(getattr(part.attention, 'part', None), nn.Module):
             parts[f'{name}.attention'] = part.attention.part

@@ -11,11 +11,11 @@ from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..checks import require_divisible
-from ..grid import Size, to_map, to_tokens
+from ..grid import Size, TokenPart, to_map, to_tokens
 
 
 @MODELS.register_module()
-class HadamardAttention(nn.Module):
+class HadamardAttention(TokenPart):
     """``sum over the k x k neighbours of (S_c softmax(f(Q * K)) + B_c) V``, projected (ELSA, sections 3.2 and 3.3).
 
     ``Q * K`` is Hadamard's product: f, two convolutions, makes a token's map of it. S and B are the ghost head, a
@@ -75,7 +75,7 @@ class HadamardAttention(nn.Module):
         maps, v = self._project(x, size)
         around = pad(v, [self.kernel_size // 2] * 4).unflatten(1, (self.num_heads, -1))  # N, h, C / h, H + k - 1, ...
         read = 0.0 if self.ghost_shift is None else self._shifted(v)
-        for place, weights in enumerate(maps.unbind(2)):  # neighbour by neighbour: nothing is written down k * k times
+        for place, weights in enumerate(maps.unbind(2)):  # neighbour by neighbour: nothing is materialised k * k times
             i, j = divmod(place, self.kernel_size)
             seen = around[..., i : i + size[0], j : j + size[1]]
             if self.ghost_scale is not None:

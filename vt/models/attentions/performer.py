@@ -13,7 +13,6 @@ from vt.errors import UserError
 from vt.ops.precision import without_autocast
 from vt.registry import MODELS
 
-from ..grid import Size
 from .multi_head import Attention
 
 
@@ -54,7 +53,7 @@ def positive_features(q: Tensor, k: Tensor, directions: Tensor) -> tuple[Tensor,
 
 
 def feature_maps(q: Tensor, k: Tensor) -> Tensor:
-    """The maps of features ``(..., T, m)`` and ``(..., S, m)``, written down, ``(..., T, S)``."""
+    """The attention weights of features ``(..., T, m)`` and ``(..., S, m)``, materialised, ``(..., T, S)``."""
     products = q @ k.transpose(-2, -1)
     return products / products.sum(dim=-1, keepdim=True)
 
@@ -97,8 +96,8 @@ class PerformerAttention(Attention):
         root = self.scale**0.5
         return positive_features(root * q, root * k, self.directions)
 
-    def _read(self, q: Tensor, k: Tensor, v: Tensor, size: Size) -> Tensor:
+    def read(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         return linear_attention(*self._features(q, k), v)
 
-    def _maps(self, q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
+    def maps(self, q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
         return feature_maps(*self._features(q, k))

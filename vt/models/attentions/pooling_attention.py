@@ -16,13 +16,13 @@ from vt.ops.maps import merge_heads, split_heads
 from vt.registry import MODELS
 
 from ..checks import require_divisible
-from ..grid import Size
+from ..grid import Size, TokenPart
 from ..positions.decomposed import DecomposedRelativePosition
 from ..token_pooling import TokenPooling
 
 
 @MODELS.register_module()
-class PoolingAttention(nn.Module):
+class PoolingAttention(TokenPart):
     """``softmax(P(Q) P(K)^T / sqrt(d) + B) P(V)``, projected; class tokens are not pooled.
 
     Args:

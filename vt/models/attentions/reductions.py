@@ -9,11 +9,11 @@ from torch.nn.functional import adaptive_avg_pool2d
 
 from vt.registry import MODELS
 
-from ..grid import Size, to_map, to_tokens
+from ..grid import Size, TokenPart, to_map, to_tokens
 
 
 @MODELS.register_module()
-class StridedReduction(nn.Module):
+class StridedReduction(TokenPart):
     """One token for ``ratio x ratio``, by a strided convolution and LayerNorm (PVT, section 3.3; ResT: depthwise).
 
     Args:
@@ -38,7 +38,7 @@ class StridedReduction(nn.Module):
 
 
 @MODELS.register_module()
-class PoolingReduction(nn.Module):
+class PoolingReduction(TokenPart):
     """Averages over a fixed grid, a 1x1 convolution, LayerNorm and GELU (PVTv2's linear attention, section 3.1).
 
     Args:
@@ -63,7 +63,7 @@ class PoolingReduction(nn.Module):
 
 
 @MODELS.register_module()
-class PyramidReduction(nn.Module):
+class PyramidReduction(TokenPart):
     """Averages over grids of several sizes, each with what a depthwise 3x3 convolution adds (P2T, section 3.2).
 
     Args:

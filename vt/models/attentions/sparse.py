@@ -1,4 +1,4 @@
-"""Attention to near tokens and to far ones on a coarser grid: who sees whom as a mask.
+"""Attention to near tokens and to far ones on a coarser grid, by an attention mask.
 
 Letters: N batch, K class tokens, P = H * W tokens of the grid, h heads.
 """
@@ -11,6 +11,7 @@ from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..grid import Size
+from .masks import sum_masks
 from .multi_head import Attention
 
 
@@ -61,9 +62,9 @@ class SparseAttention(Attention):
         far = apart % self.stride == 0 if self.stride else torch.zeros_like(near)
         return near.all(dim=-1) | far.all(dim=-1)
 
-    def _mask(self, q: Tensor, size: Size) -> Tensor:
+    def mask(self, q: Tensor, size: Size) -> Tensor:
         hidden = self.hidden if tuple(size) == self.size else ~self.seen(size, q.device)
         num_class_tokens = q.shape[2] - hidden.shape[0]
         hidden = pad(hidden, (num_class_tokens, 0, num_class_tokens, 0))
         mask = torch.zeros(hidden.shape, dtype=q.dtype, device=q.device).masked_fill(hidden, float('-inf'))
-        return mask[None, None] if self.bias is None else mask + self._bias(size)
+        return sum_masks(mask[None, None], self.bias(size))

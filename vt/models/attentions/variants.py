@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
 from vt.errors import UserError
+from vt.ops.maps import split_heads
 from vt.registry import MODELS
 
 from ..checks import require_divisible
-from ..grid import Size
+from ..grid import Size, TokenPart
 from .multi_head import Attention
 
 
@@ -33,18 +34,17 @@ class CosineAttention(Attention):
         inner = self.qkv.out_features // 3
         self.query_bias, self.value_bias = (nn.Parameter(torch.zeros(inner)) if qkv_bias else None for _ in range(2))
 
-    def _qkv(self, x: Tensor) -> Tensor:
-        if self.query_bias is None:
-            return self.qkv(x)
-        biases = self.query_bias, torch.zeros_like(self.query_bias), self.value_bias
-        return linear(x, self.qkv.weight, torch.cat(biases))
-
-    def _compared(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def project(self, x: Tensor, size: Size) -> tuple[Tensor, ...]:
+        bias = None
+        if self.query_bias is not None:
+            bias = torch.cat([self.query_bias, torch.zeros_like(self.query_bias), self.value_bias])  # 3 D
+        qkv = linear(self.windows.partition(x, size), self.qkv.weight, bias).chunk(3, dim=-1)
+        q, k, v = (split_heads(part, self.num_heads) for part in qkv)  # W, h, T, d
         return normalize(q, dim=-1) * self.log_scale.clamp(max=math.log(100)).exp(), normalize(k, dim=-1), v
 
 
 @MODELS.register_module()
-class ParallelAttention(nn.Module):
+class ParallelAttention(TokenPart):
     """Attentions beside each other, each with its share of the channels, projected together (CSWin, section 3.2).
 
     Args:

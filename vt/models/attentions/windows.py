@@ -1,4 +1,4 @@
-"""Who sees whom: the grid cut into windows, whose tokens see each other alone.
+"""The grid cut into windows: tokens of one window attend to each other alone.
 
 Letters: N batch, H and W size of the grid, W_n windows of T tokens, C channels.
 """
@@ -12,16 +12,32 @@ from torch.nn.functional import pad
 from vt.errors import UserError
 from vt.registry import MODELS
 
-from ..grid import Size
+from ..grid import Size, TokenPart
+
+
+class WholeGrid(nn.Module):
+    """The grid as one window: stands in an attention without windows."""
+
+    def sides(self, size: Size) -> Size:
+        return size
+
+    def partition(self, x: Tensor, size: Size) -> Tensor:
+        return x
+
+    def reverse(self, x: Tensor, size: Size) -> Tensor:
+        return x
+
+    def mask_of(self, size: Size) -> None:
+        return None
 
 
 @MODELS.register_module()
-class Windows(nn.Module):
-    """Windows of neighbouring tokens (Swin), stripes (CSWin), or tokens spread over the grid (Shuffle, GG).
+class Windows(TokenPart):
+    """Windows of neighbouring tokens (Swin), stripes (CSWin), or dilated ones, all over the grid (Shuffle, GG).
 
     Args:
         window: height and width in tokens, one number for both; None is the grid's whole side, and so is a longer one.
-        spread: a window's tokens stand as far apart as the grid allows, instead of side by side.
+        dilated: a window's tokens stand as far apart as the grid allows, instead of side by side.
         shift: rows and columns by which the grid is rolled first. Tokens that were no neighbours before don't see each
             other (Swin, section 3.2).
         size: of the grid in training; others are padded with zeros to whole windows.
@@ -33,7 +49,7 @@ class Windows(nn.Module):
     takes_class_tokens = False
 
     def __init__(
-        self, window: int | tuple[int | None, int | None], spread: bool = False, shift: int = 0, size: Size = (0, 0)
+        self, window: int | tuple[int | None, int | None], dilated: bool = False, shift: int = 0, size: Size = (0, 0)
     ) -> None:
         super().__init__()
         window = (window, window) if isinstance(window, int) or window is None else window
@@ -43,7 +59,7 @@ class Windows(nn.Module):
         self.whole = tuple(side is None for side in window)
         if any(whole % side for side, whole in zip(self.window, size)):
             raise UserError(f'Windows: window={self.window} does not divide the grid of {size[0]}x{size[1]} tokens')
-        self.spread = spread
+        self.dilated = dilated
         # Along a side of the grid that is one window there is nothing to shift.
         self.shift = tuple(0 if side == whole else shift for side, whole in zip(self.window, size))
         if any(not 0 <= rows < (whole or math.inf) for rows, whole in zip(self.shift, size)):
@@ -58,7 +74,7 @@ class Windows(nn.Module):
         """Height and width of a window on a grid of this size."""
         return tuple(side if is_whole else own for own, side, is_whole in zip(self.window, size, self.whole))
 
-    def split(self, x: Tensor, size: Size) -> Tensor:
+    def partition(self, x: Tensor, size: Size) -> Tensor:
         """The grid's tokens ``(N, P, C)`` as windows, ``(N * W_n, T, C)``."""
         (height, width), (rows, columns) = self.sides(size), size
         x = x.unflatten(1, size)
@@ -66,30 +82,22 @@ class Windows(nn.Module):
             x = pad(x, (0, 0, 0, -columns % width, 0, -rows % height))
         if any(self.shift):
             x = x.roll([-rows for rows in self.shift], dims=(1, 2))
-        if self.spread:
+        if self.dilated:
             x = x.unflatten(2, (width, -1)).unflatten(1, (height, -1)).permute(0, 2, 4, 1, 3, 5)
         else:
             x = x.unflatten(2, (-1, width)).unflatten(1, (-1, height)).permute(0, 1, 3, 2, 4, 5)
         return x.reshape(-1, height * width, x.shape[-1])
 
-    def merge(self, x: Tensor, size: Size) -> Tensor:
+    def reverse(self, x: Tensor, size: Size) -> Tensor:
         """Windows ``(N * W_n, T, C)`` back to the grid's tokens ``(N, P, C)``."""
         sides = self.sides(size)
         rows, columns = (-(-whole // side) for whole, side in zip(size, sides))  # of windows
         x = x.reshape(-1, rows, columns, *sides, x.shape[-1])
-        x = x.permute(0, 3, 1, 4, 2, 5) if self.spread else x.permute(0, 1, 3, 2, 4, 5)
+        x = x.permute(0, 3, 1, 4, 2, 5) if self.dilated else x.permute(0, 1, 3, 2, 4, 5)
         x = x.flatten(3, 4).flatten(1, 2)
         if any(self.shift):
             x = x.roll(self.shift, dims=(1, 2))
         return x[:, : size[0], : size[1]].flatten(1, 2)
-
-    def index_map(self, size: Size) -> Tensor:
-        """Which token of the grid stands where, ``(W_n, T)``: a row holds those that see each other.
-
-        Padding is -1; the regions that a shift keeps apart are not told.
-        """
-        numbers = torch.arange(1, size[0] * size[1] + 1)[None, :, None]
-        return self.split(numbers, size)[..., 0] - 1
 
     def regions(self, size: Size) -> Tensor:
         """For a shift: 0 where two tokens of a window may see each other, minus infinity elsewhere, (W_n, 1, T, T)."""
@@ -99,7 +107,7 @@ class Windows(nn.Module):
         device = None if self.mask is None else self.mask.device
         rows, columns = (torch.arange(whole, device=device) < shift for whole, shift in zip(padded, self.shift))
         labels = (2 * rows[:, None] + columns).flatten()
-        windows = self.split(labels[None, :, None], tuple(padded))[..., 0]  # W_n, T
+        windows = self.partition(labels[None, :, None], tuple(padded))[..., 0]  # W_n, T
         apart = windows[:, None, :, None] != windows[:, None, None, :]
         return torch.zeros(apart.shape, device=device).masked_fill(apart, float('-inf'))
 
@@ -110,4 +118,4 @@ class Windows(nn.Module):
         return self.regions(size).to(self.mask)
 
     def extra_repr(self) -> str:
-        return f'{self.window}, spread={self.spread}, shift={self.shift}'
+        return f'{self.window}, dilated={self.dilated}, shift={self.shift}'

@@ -5,5 +5,6 @@ from .mvit import MViT
 from .token_backbone import TokenBackbone
 from .vt_backbone import VTBackbone
 from .vt_resnet import VTResNet
+from .vt_resnet_anywhere import VTResNetAnywhere
 
-__all__ = ['HRFormer', 'MViT', 'TokenBackbone', 'VTBackbone', 'VTResNet']
+__all__ = ['HRFormer', 'MViT', 'TokenBackbone', 'VTBackbone', 'VTResNet', 'VTResNetAnywhere']

@@ -11,11 +11,13 @@ from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from vt.checkpoints.old_names import load_old_names
 from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..embeddings.bottleneck import Bottleneck
-from ..grid import Size
+from ..grid import Size, TokenPart
+from .contract import check_part
 from .parallel_resolutions import BN, ParallelResolutions
 
 INIT = (
@@ -92,6 +94,10 @@ class HRFormer(BaseBackbone):
         self.out_indices = sorted(index % len(before) for index in out_indices or range(len(before)))
         self.frozen_stages = frozen_stages
         self.with_cp = with_cp
+        for part in self.modules():
+            if isinstance(part, TokenPart):
+                check_part(part, 'HRFormer: a branch has', 0, has_messengers=False)
+        load_old_names(self)
         self._freeze()
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:

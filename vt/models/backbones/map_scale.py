@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 import torch
+from mmengine.logging import print_log
 from torch import Tensor, nn
 
 
@@ -47,6 +48,14 @@ def scale_output(stage: Sequence[nn.Module], factor: float, readers: Iterable[nn
         if getattr(norm, 'running_var', None) is not None:
             norm.running_mean.mul_(factor)
             norm.running_var.add_(norm.eps).mul_(factor**2).sub_(norm.eps).clamp_(min=0)
+
+
+def scale_stage(name: str, stage: Iterable[nn.Module], rms: float, readers: Iterable[nn.Module] = ()) -> None:
+    """Give a stage's map a root mean square, see :func:`scale_output`, and say so in the log."""
+    blocks = list(stage)
+    found = predict_rms(blocks)
+    scale_output(blocks, rms / found, readers)
+    print_log(f'{name}: its map is scaled from {found:.2f} to {rms:.2f} (root mean square)', 'current')
 
 
 def _shortcut_norm(stage: Sequence[nn.Module]) -> nn.Module:

@@ -9,8 +9,7 @@ from mmcv.cnn import ConvModule
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
-from vt.registry import MODELS
-
+from ..checks import build_part
 from ..grid import Size, to_map, to_tokens
 from .stage import NORM, PARTS
 
@@ -41,7 +40,7 @@ class ParallelResolutions(nn.Module):
         for width, heads, size in zip(channels, num_heads, sizes):
             own = dict(type='vt.Block', channels=width, num_heads=heads, size=size, norm_cfg=NORM) | block
             own |= {part: dict(type=name) | own.get(part, {}) for part, name in PARTS.items()}
-            self.branches.append(nn.ModuleList(MODELS.build(own | dict(drop_path=rate)) for rate in drop_paths))
+            self.branches.append(nn.ModuleList(build_part(own | dict(drop_path=rate)) for rate in drop_paths))
         self.exchange = nn.ModuleList(
             nn.ModuleList(_exchange(source, target, channels) for source in range(len(channels)))
             for target in range(len(channels))

@@ -6,12 +6,13 @@ import torch
 from mmengine.logging import print_log
 from torch import Tensor, nn
 
+from vt.checkpoints.old_names import to_new_names
 from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import state_of
 from vt.errors import UserError
 
 from ..positions import AbsolutePosition, DecomposedRelativePosition, RelativePositionBias, SeparatePosition
-from .public_names import to_own_names
+from .checkpoint_format import to_own_names
 
 # What is resized where the grid or the window is another one.
 POSITIONS = (AbsolutePosition, DecomposedRelativePosition, RelativePositionBias, SeparatePosition)
@@ -60,7 +61,7 @@ def load_public_weights(
     Args:
         backbone: a :class:`vt.models.TokenBackbone`.
         checkpoint: path or address of the file.
-        family: the system's table in :mod:`vt.models.backbones.public_names`; None where there is none.
+        family: the system's table in :mod:`vt.models.backbones.checkpoint_format`; None where there is none.
         prefix: prefix of the backbone's names; found by itself if None.
         map_location: device to load to.
 
@@ -73,6 +74,7 @@ def load_public_weights(
     held = state_of(load_checkpoint(checkpoint, map_location), checkpoint)
     prefix = complete_prefix(held, prefix)
     own = backbone.state_dict()
+    to_new_names(held)
     state = {name.removeprefix(prefix): tensor for name, tensor in held.items() if name.startswith(prefix)}
     if family and len(own.keys() & state.keys()) < len(own) / 2:
         held = state = to_own_names(state, family, [len(stage.blocks) for stage in backbone.stages])

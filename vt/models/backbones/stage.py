@@ -13,12 +13,21 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from vt.errors import UserError
-from vt.registry import MODELS
 
-from ..grid import Size
+from ..checks import build_part, optional_part, require_with
+from ..grid import Size, TokenPart
 
 NORM = dict(type='LN', eps=1e-6)
 PARTS = dict(attention='vt.Attention', feed_forward='vt.FeedForward')  # where a config names no type
+
+
+class SameTokens(TokenPart):
+    """Stands where a stage has no embedding: it goes on with the tokens of the stage before."""
+
+    takes_tokens = True
+
+    def forward(self, x: Tensor, size: Size) -> tuple[Tensor, Size]:
+        return x, size
 
 
 class Stage(nn.Module):
@@ -34,7 +43,7 @@ class Stage(nn.Module):
         class_tokens: K, learned tokens before the grid's.
         position: config of what tells all tokens their places, before the first block.
         conditional: config of a token part that does so behind a block, such as CPVT's.
-        conditional_blocks: how many of the first blocks have one behind them.
+        conditional_blocks: how many of the first blocks have one behind them; 1 by default.
         drop_path: stochastic depth of all blocks, in the place of ``drop_paths``.
         tied: a part of every block, by its name in it, of which the stage has one (P2T's convolutions).
         norm: normalise what leaves the stage; or a config of another normalisation than the blocks'.
@@ -54,7 +63,7 @@ class Stage(nn.Module):
         class_tokens: int = 0,
         position: dict | None = None,
         conditional: dict | None = None,
-        conditional_blocks: int = 1,
+        conditional_blocks: int | None = None,
         drop_path: float | None = None,
         tied: str | None = None,
         norm: bool | dict = False,
@@ -63,14 +72,14 @@ class Stage(nn.Module):
     ) -> None:
         super().__init__()
         widths = dict(in_channels=in_channels, channels=channels)
-        self.embed = MODELS.build(embed, default_args=widths) if embed else None
-        self.embeds_tokens = getattr(self.embed, 'takes_tokens', False)  # those of the stage before, instead of a map
+        self.embed = build_part(embed, **widths) if embed else SameTokens()
         self.size = _grid(self.embed, in_channels, size) if embed else size
         if not embed and channels != in_channels:
             raise UserError(f'Stage: channels={channels} without embed, but {in_channels} come in; give an embed')
         self.class_tokens = nn.Parameter(torch.zeros(1, class_tokens, channels)) if class_tokens else None
+        require_with('Stage', 'conditional_blocks', conditional_blocks, conditional=conditional)
         places = dict(channels=channels, size=self.size, num_class_tokens=class_tokens)
-        self.position = MODELS.build(position, default_args=places) if position else None
+        self.position = optional_part(position, **places)
         self.blocks = nn.ModuleList()
         self.out_channels, self.out_size = channels, self.size
         block = dict(type='vt.Block', norm_cfg=norm_cfg) | block
@@ -78,7 +87,7 @@ class Stage(nn.Module):
             own = {key: value[index % len(value)] if isinstance(value, list) else value for key, value in block.items()}
             own |= {part: dict(type=name) | own.get(part, {}) for part, name in PARTS.items()}
             grown = dict(channels=self.out_channels, size=self.out_size)
-            self.blocks.append(MODELS.build(own | grown | dict(drop_path=rate if drop_path is None else drop_path)))
+            self.blocks.append(build_part(own | grown | dict(drop_path=rate if drop_path is None else drop_path)))
             self.out_channels = self.blocks[-1].out_channels
             self.out_size = self.blocks[-1].out_size(self.out_size)
         if tied:
@@ -86,8 +95,8 @@ class Stage(nn.Module):
             for each in self.blocks[1:]:
                 setattr(each.get_submodule(owner), name, self.blocks[0].get_submodule(tied))
         self.conditional = nn.ModuleList(
-            MODELS.build(conditional, default_args=dict(channels=channels))
-            for _ in range(min(conditional_blocks, depth) if conditional else 0)
+            optional_part(conditional if index < (conditional_blocks or 1) else None, channels=channels)
+            for index in range(depth)
         )
         last = norm if isinstance(norm, dict) else norm_cfg
         self.norm = build_norm_layer(last, self.out_channels)[1] if norm else nn.Identity()
@@ -101,17 +110,14 @@ class Stage(nn.Module):
 
         ``classes`` takes the class token ``(N, C)`` of each block.
         """
-        if self.embed is not None:
-            x, size = self.embed(x, size) if self.embeds_tokens else self.embed(x)
+        x, size = self.embed(x, size) if self.embed.takes_tokens else self.embed(x)  # N, P, C
         if self.class_tokens is not None:
-            x = torch.cat([self.class_tokens.expand(x.shape[0], -1, -1), x], dim=1)
-        if self.position is not None:
-            x = self.position(x, size)
-        for index, block in enumerate(self.blocks):
+            x = torch.cat([self.class_tokens.expand(x.shape[0], -1, -1), x], dim=1)  # N, K + P, C
+        x = self.position(x, size)  # N, K + P, C
+        for block, conditional in zip(self.blocks, self.conditional):
             x = checkpoint(block, x, size, use_reentrant=False) if with_cp and x.requires_grad else block(x, size)
             size = block.out_size(size)
-            if index < len(self.conditional):
-                x = self.conditional[index](x, size)
+            x = conditional(x, size)  # N, K + P, C
             if classes is not None:
                 classes.append(x[:, 0])
         return self.norm(x), size

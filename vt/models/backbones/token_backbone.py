@@ -12,13 +12,14 @@ from mmcv.cnn import build_norm_layer
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor, nn
 
+from vt.checkpoints.old_names import load_old_names
 from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..grid import Size, split_class_tokens, to_map
-from .class_tokens import check_class_tokens
+from .checkpoint_format import CHECKPOINT_FORMATS
+from .contract import check_contract
 from .pretrained import load_public_weights
-from .public_names import PUBLIC_NAMES
 from .stage import NORM, Stage
 
 INIT = (dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0),)
@@ -43,8 +44,8 @@ class TokenBackbone(BaseBackbone):
         drop_path_rate: stochastic depth of the last block; rates grow linearly from 0.
         frozen_stages: the stages up to this one are not trained; -1 for none.
         with_cp: recompute blocks in the backward pass to save memory; batch normalisations see each batch twice then.
-        public_names: key of :data:`vt.models.backbones.public_names.PUBLIC_NAMES`, where the system's public
-            checkpoints have a table; ``init_cfg=dict(type='Pretrained', checkpoint=...)`` then takes them.
+        checkpoint_format: key of :data:`vt.models.backbones.checkpoint_format.CHECKPOINT_FORMATS`, where the model's
+            public checkpoints have a table; ``init_cfg=dict(type='Pretrained', checkpoint=...)`` then takes them.
         init_cfg: as in mmengine; by default matrices are drawn with a standard deviation of 0.02.
 
     Raises:
@@ -73,14 +74,16 @@ class TokenBackbone(BaseBackbone):
         drop_path_rate: float = 0.0,
         frozen_stages: int = -1,
         with_cp: bool = False,
-        public_names: str | None = None,
+        checkpoint_format: str | None = None,
         init_cfg: dict | Sequence[dict] = INIT,
     ) -> None:
         super().__init__(list(init_cfg) if isinstance(init_cfg, Sequence) else init_cfg)
         if out_type not in self.OUTPUTS:
             raise UserError(f'TokenBackbone: out_type={out_type!r} is not one of {", ".join(self.OUTPUTS)}')
-        if public_names is not None and public_names not in PUBLIC_NAMES:
-            raise UserError(f'TokenBackbone: public_names={public_names!r} is not one of {", ".join(PUBLIC_NAMES)}')
+        if checkpoint_format is not None and checkpoint_format not in CHECKPOINT_FORMATS:
+            raise UserError(
+                f'TokenBackbone: checkpoint_format={checkpoint_format!r} is not one of {", ".join(CHECKPOINT_FORMATS)}'
+            )
         if wrong := [index for index in out_indices if not -len(stages) <= index < len(stages)]:
             raise UserError(f'TokenBackbone: out_indices={wrong} of {len(stages)} stages; they begin at 0')
         if frozen_stages >= len(stages):
@@ -96,8 +99,8 @@ class TokenBackbone(BaseBackbone):
             stage = Stage(in_channels, size, drop_paths=rates, **options)
             in_channels, size = stage.out_channels, stage.out_size
             self.stages.append(stage)
-        check_class_tokens(self.stages, out_type)
-        self.public_names = public_names
+        check_contract(self.stages, out_type)
+        self.checkpoint_format = checkpoint_format
         self.out_type = out_type
         self.out_indices = sorted(index % len(stages) for index in out_indices)
         self.with_cp = with_cp
@@ -107,13 +110,14 @@ class TokenBackbone(BaseBackbone):
             if norm_outputs and isinstance(self.stages[index].norm, nn.Identity):
                 norm_cfg = stages[index].get('norm_cfg', NORM)
                 self.out_norms[str(index)] = build_norm_layer(norm_cfg, self.stages[index].out_channels)[1]
+        load_old_names(self)
         self._freeze()
 
     def init_weights(self) -> None:
         """Draw the weights, or load them."""
         if isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained':
             options = {key: value for key, value in self.init_cfg.items() if key != 'type'}
-            load_public_weights(self, family=self.public_names, **options)
+            load_public_weights(self, family=self.checkpoint_format, **options)
             self.is_init = True
         else:
             super().init_weights()
@@ -125,7 +129,7 @@ class TokenBackbone(BaseBackbone):
         """
         size, outs = tuple(x.shape[2:]), []
         for index, stage in enumerate(self.stages):
-            if stage.embed is not None and index and not stage.embeds_tokens:
+            if index and not stage.embed.takes_tokens:
                 x = to_map(split_class_tokens(x, size)[1], size)
             classes = [] if self.out_type == 'layers' else None
             x, size = stage(x, size, self.with_cp, classes)

@@ -19,7 +19,7 @@ from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELA
 NORM = dict(type='GN', num_groups=1)
 
 
-class PassOn(nn.Module):
+class Identity(nn.Module):
     """Stands for a part that is left out: what comes in goes out, several inputs as a tuple."""
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
@@ -184,7 +184,7 @@ def _leave_out(backbone: nn.Module, name: str) -> None:
     except AttributeError:
         parts = ', '.join(name for name, _ in backbone.named_children())
         raise UserError(f'VTBackbone: drop={name!r} is no part of the backbone, which has {parts}') from None
-    setattr(backbone.get_submodule(owner), child, PassOn())
+    setattr(backbone.get_submodule(owner), child, Identity())
 
 
 def _depths(backbone: nn.Module) -> dict[str, int]:

@@ -6,11 +6,11 @@ from torch import Tensor, nn
 
 from vt.registry import MODELS
 
-from ..grid import Size, to_tokens
+from ..grid import Size, TokenPart, to_tokens
 
 
 @MODELS.register_module()
-class CubeEmbed(nn.Module):
+class CubeEmbed(TokenPart):
     """A strided convolution over time, height and width; cubes may overlap (MViT, section 3.2).
 
     Args:

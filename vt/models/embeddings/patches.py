@@ -10,11 +10,11 @@ from torch.nn.functional import pad, pixel_unshuffle
 
 from vt.registry import MODELS
 
-from ..grid import Size, to_tokens
+from ..grid import Size, TokenPart, to_tokens
 
 
 @MODELS.register_module()
-class PatchEmbed(transformer.PatchEmbed):
+class PatchEmbed(TokenPart, transformer.PatchEmbed):
     """mmcv's: a strided convolution, with a normalisation on request.
 
     Args:
@@ -29,7 +29,7 @@ class PatchEmbed(transformer.PatchEmbed):
 
 
 @MODELS.register_module()
-class PatchMerging(utils.PatchMerging):
+class PatchMerging(TokenPart, utils.PatchMerging):
     """MMPretrain's: the channels of 2x2 neighbours together, normalised and multiplied by a matrix (Swin, section 3.1).
 
     A grid of an odd side is padded with zeros. The neighbours are gathered without MMPretrain's unfolding, which takes

@@ -11,12 +11,12 @@ from torch.nn.functional import grid_sample, linear
 from vt.registry import MODELS
 
 from ..block import Block
-from ..grid import Size, to_tokens
+from ..grid import Size, TokenPart, to_tokens
 from .bottleneck import Bottleneck
 
 
 @MODELS.register_module()
-class ProgressiveSampling(nn.Module):
+class ProgressiveSampling(TokenPart):
     """Points on a map, a block on what is there, and from its tokens where the points go next (section 3.2).
 
     Round t samples the map at the points, bilinearly, adds their places and the tokens of the round before, and passes

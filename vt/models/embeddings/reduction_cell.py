@@ -11,11 +11,11 @@ from vt.registry import MODELS
 
 from ..attentions.token_performer import TokenPerformer
 from ..checks import require_divisible
-from ..grid import Size, to_tokens
+from ..grid import Size, TokenPart, to_tokens
 
 
 @MODELS.register_module()
-class ReductionCell(nn.Module):
+class ReductionCell(TokenPart):
     """Dilated convolutions side by side, ``attention(norm(x)) + convolutions(map)``, a feed-forward (section 3.2).
 
     Args:

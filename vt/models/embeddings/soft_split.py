@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from vt.ops.attend import attend
 from vt.registry import MODELS
 
-from ..grid import Size, to_map
+from ..grid import Size, TokenPart, to_map
 
 SPLITS = ((7, 4, 2), (3, 2, 1), (3, 2, 1))  # kernel, stride and padding of each
 
@@ -48,7 +48,7 @@ class NarrowingTransformer(nn.Module):
 
 
 @MODELS.register_module()
-class SoftSplit(nn.Module):
+class SoftSplit(TokenPart):
     """Windows of 7x7 pixels, 3x3 tokens and 3x3 tokens; what lies under one is a token, and a matrix ends it.
 
     Args:

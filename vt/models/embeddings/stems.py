@@ -5,12 +5,12 @@ from torch import Tensor, nn
 
 from vt.registry import MODELS
 
-from ..grid import Size, to_tokens
+from ..grid import Size, TokenPart, to_tokens
 from .patches import PatchEmbed
 
 
 @MODELS.register_module()
-class ConvolutionalEmbed(nn.Module):
+class ConvolutionalEmbed(TokenPart):
     """Convolutions with their normalisation and activation, a pooling on request, then a token a patch.
 
     Args:

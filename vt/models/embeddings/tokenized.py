@@ -3,16 +3,16 @@
 Letters: N batch, C channels, H and W map size, L tokens.
 """
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from vt.registry import MODELS
 
-from ..grid import Size
+from ..grid import Size, TokenPart
 from ..tokenizers.pooling import nearest_square
 
 
 @MODELS.register_module()
-class TokenizerEmbed(nn.Module):
+class TokenizerEmbed(TokenPart):
     """A tokenizer's tokens, as many for a map of any size, such as TokenLearner's or VT's between two stages.
 
     They stand nowhere; their grid is the one of L places that is nearest to a square.

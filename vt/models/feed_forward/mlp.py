@@ -10,14 +10,15 @@ from torch import Tensor, nn
 from vt.errors import UserError
 from vt.registry import MODELS
 
-from ..grid import Size, split_class_tokens
+from ..checks import optional_part, require_with
+from ..grid import Size, TokenPart, split_class_tokens
 
 CLASS_TOKENS = dict(fed=None, passed=torch.clone, dropped=torch.zeros_like)  # what comes of them
 
 
 @MODELS.register_module()
-class FeedForward(nn.Module):
-    """``act(x W_1 + b_1) W_2 + b_2``; with a local part, ``act(local(enter_act(x W_1 + b_1))) W_2 + b_2``.
+class FeedForward(TokenPart):
+    """``act(x W_1 + b_1) W_2 + b_2``; with a local part, ``act(local(fc1_act(x W_1 + b_1))) W_2 + b_2``.
 
     PVTv2 (section 3.1) has the local part alone; CeiT's locally enhanced feed-forward (section 3.2) and LocalViT's
     inverted residual (section 3.2) have a normalisation behind every layer, too, and leave class tokens out.
@@ -27,8 +28,8 @@ class FeedForward(nn.Module):
         ratio: M / C.
         act_cfg: activation.
         local: config of a token part between the matrices, such as :class:`vt.models.OnMap`.
-        enter_act_cfg: activation before the local part; none by default.
-        leave_act_cfg: activation of the result (HRFormer); none by default.
+        fc1_act_cfg: activation before the local part; none by default.
+        fc2_act_cfg: activation of the result (HRFormer); none by default.
         squeeze: config of a token part behind the second activation, such as :class:`vt.models.SqueezeExcite`.
         norm_cfg: normalisation behind each matrix, of tokens; none by default.
         bias: of the matrices.
@@ -42,27 +43,27 @@ class FeedForward(nn.Module):
         ratio: float = 4.0,
         act_cfg: dict | None = None,
         local: dict | None = None,
-        enter_act_cfg: dict | None = None,
+        fc1_act_cfg: dict | None = None,
         squeeze: dict | None = None,
         norm_cfg: dict | None = None,
         bias: bool = True,
         class_tokens: str = 'fed',
         out_channels: int | None = None,
-        leave_act_cfg: dict | None = None,
+        fc2_act_cfg: dict | None = None,
     ) -> None:
         super().__init__()
         hidden = int(channels * ratio)
-        act_cfg = act_cfg or dict(type='GELU')
-        self.enter = nn.Linear(channels, hidden, bias=bias)
-        self.enter_norm = _norm(norm_cfg, hidden)
-        self.enter_act = build_activation_layer(enter_act_cfg) if local and enter_act_cfg else nn.Identity()
-        self.local = MODELS.build(local, default_args=dict(channels=hidden)) if local else None
-        self.act = build_activation_layer(act_cfg)
-        self.squeeze = MODELS.build(squeeze, default_args=dict(channels=hidden)) if squeeze else None
+        self.fc1 = nn.Linear(channels, hidden, bias=bias)
+        self.fc1_norm = _norm(norm_cfg, hidden)
+        self.fc1_act = build_activation_layer(fc1_act_cfg) if fc1_act_cfg else nn.Identity()
+        self.local = optional_part(local, channels=hidden)
+        self.act = build_activation_layer(act_cfg or dict(type='GELU'))
+        self.squeeze = optional_part(squeeze, channels=hidden)
         out_channels = out_channels or channels
-        self.leave = nn.Linear(hidden, out_channels, bias=bias)
-        self.leave_norm = _norm(norm_cfg, out_channels)
-        self.leave_act = build_activation_layer(leave_act_cfg) if leave_act_cfg else nn.Identity()
+        self.fc2 = nn.Linear(hidden, out_channels, bias=bias)
+        self.fc2_norm = _norm(norm_cfg, out_channels)
+        self.fc2_act = build_activation_layer(fc2_act_cfg) if fc2_act_cfg else nn.Identity()
+        require_with('FeedForward', 'fc1_act_cfg', fc1_act_cfg, local=local)
         if class_tokens not in CLASS_TOKENS:
             raise UserError(f'FeedForward: class_tokens={class_tokens!r} is not one of {", ".join(CLASS_TOKENS)}')
         if class_tokens != 'fed' and out_channels != channels:
@@ -81,10 +82,9 @@ class FeedForward(nn.Module):
         return torch.cat([self.class_result(classes), self._feed(tokens, size)], dim=1)
 
     def _feed(self, x: Tensor, size: Size) -> Tensor:
-        x = self.enter_act(self.enter_norm(self.enter(x)))
-        x = self.act(x if self.local is None else self.local(x, size))
-        x = x if self.squeeze is None else self.squeeze(x, size)
-        return self.leave_act(self.leave_norm(self.leave(x)))
+        x = self.fc1_act(self.fc1_norm(self.fc1(x)))  # N, K + P, M
+        x = self.squeeze(self.act(self.local(x, size)), size)  # N, K + P, M
+        return self.fc2_act(self.fc2_norm(self.fc2(x)))  # N, K + P, out_channels
 
 
 def _norm(config: dict | None, channels: int) -> nn.Module:

@@ -5,11 +5,11 @@ from torch import Tensor
 
 from vt.registry import MODELS
 
-from ..grid import Size, to_map, to_tokens
+from ..grid import Size, TokenPart, to_map, to_tokens
 
 
 @MODELS.register_module()
-class SqueezeExcite(SELayer):
+class SqueezeExcite(TokenPart, SELayer):
     """MMPretrain's squeeze and excitation, on tokens of a grid.
 
     Args:

@@ -19,7 +19,7 @@ from ..fusers import Projector
 from ..grouped_linear import GroupedLinear
 from ..listeners import has_listeners
 from ..tokenizers import ClusteringTokenizer, FilterTokenizer, PoolingTokenizer
-from ..vt_module import KeepMap
+from ..vt_module import NoProjector
 from .side_by_side import are_published, relate_levels
 
 # The published model: every part as its equation says.
@@ -98,7 +98,9 @@ class VTFPN(FPN):
         self.tokenizers = nn.ModuleList(MODELS.build(tokenizer) for _ in range(num_levels))
         self.relation = MODELS.build(relation) if relation else nn.Identity()
         projector = projector and PROJECTOR | shared | widths | projector
-        self.projectors = nn.ModuleList(MODELS.build(projector) if projector else KeepMap() for _ in range(num_levels))
+        self.projectors = nn.ModuleList(
+            MODELS.build(projector) if projector else NoProjector() for _ in range(num_levels)
+        )
 
     def forward(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Maps of a backbone to maps of one width.

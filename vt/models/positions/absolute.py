@@ -12,13 +12,13 @@ from torch.nn.functional import interpolate
 from vt.errors import UserError
 from vt.registry import MODELS
 
-from ..grid import Size, split_class_tokens, to_map, to_tokens
+from ..grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
 
 RESIZES = dict(bicubic=dict(mode='bicubic', antialias=True), bilinear=dict(mode='bilinear'))
 
 
 @MODELS.register_module()
-class AbsolutePosition(nn.Module):
+class AbsolutePosition(TokenPart):
     """``x + E``: a vector for each place and class token; for another grid the places' are resized.
 
     Args:

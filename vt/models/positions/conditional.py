@@ -4,9 +4,11 @@ from mmpretrain.models.utils import ConditionalPositionEncoding
 
 from vt.registry import MODELS
 
+from ..grid import TokenPart
+
 
 @MODELS.register_module()
-class ConditionalPosition(ConditionalPositionEncoding):
+class ConditionalPosition(TokenPart, ConditionalPositionEncoding):
     """MMPretrain's: ``x`` plus its depthwise 3x3 convolution (CPVT, section 3.2); for tokens of the grid alone.
 
     Args:

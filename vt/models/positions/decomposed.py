@@ -59,7 +59,7 @@ class DecomposedRelativePosition(nn.Module):
         """Queries and keys with further channels, one a row, column and frame of the keys' grid, and scaled logits.
 
         There a query has its biases and a key a one where it stands: their product is the logits with the bias, and no
-        map of all pairs is written down, nor a gradient of one.
+        map of all pairs is materialised, nor a gradient of one.
         """
         biases, classes = self(queries, query_size, key_size), keys.shape[2] - math.prod(key_size)
         spare = -(queries.shape[-1] + sum(key_size)) % 8  # kernels of GPUs want whole eights

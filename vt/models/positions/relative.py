@@ -13,6 +13,8 @@ from torch.nn.functional import interpolate
 from vt.errors import UserError
 from vt.registry import MODELS
 
+from ..grid import TokenPart
+
 
 def relative_index(window: tuple[int, int]) -> Tensor:
     """Row of a table of ``(2 h - 1) (2 w - 1)`` offsets for each pair of tokens, ``(T, T)``."""
@@ -21,8 +23,15 @@ def relative_index(window: tuple[int, int]) -> Tensor:
     return offsets[..., 0] * (2 * window[1] - 1) + offsets[..., 1]
 
 
+class NoBias(nn.Module):
+    """Stands in an attention without a bias: there is nothing to add."""
+
+    def forward(self, window: Sequence[int]) -> None:
+        return None
+
+
 @MODELS.register_module()
-class RelativePositionBias(nn.Module):
+class RelativePositionBias(TokenPart):
     """A learned number for each head and offset (Swin, equation 4).
 
     Args:
@@ -46,9 +55,8 @@ class RelativePositionBias(nn.Module):
             return self.table
         return _resize(self.table, [2 * side - 1 for side in self.window], window)
 
-    def forward(self, window: tuple[int, int] | None = None) -> Tensor:
-        """The bias of each pair of a window's tokens, ``(a, T, T)``; its own window's by default."""
-        window = window or self.window
+    def forward(self, window: tuple[int, int]) -> Tensor:
+        """The bias of each pair of a window's tokens, ``(a, T, T)``."""
         own = tuple(window) == tuple(self.window)
         index = self.index if own else relative_index(window).to(self.index.device)
         return self.offsets(window)[index.flatten()].T.reshape(-1, *index.shape)

@@ -12,12 +12,12 @@ from torch.nn.functional import interpolate
 
 from vt.registry import MODELS
 
-from ..grid import Size
+from ..grid import Size, TokenPart
 from .absolute import resize_positions, square_grid
 
 
 @MODELS.register_module()
-class SeparatePosition(nn.Module):
+class SeparatePosition(TokenPart):
     """``x + E_space + E_time``: a vector for each place of a frame and one for each frame; class tokens have their own.
 
     Other grids take resized vectors, bicubically in space and linearly in time. An image has no time.

@@ -6,17 +6,17 @@ Letters: N batch, K class tokens, P places, C channels.
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vt.registry import MODELS
 
 from ..checks import require_divisible
-from ..grid import Size
+from ..grid import Size, TokenPart
 from .absolute import resize_positions
 
 
 @MODELS.register_module()
-class SinusoidalPosition(nn.Module):
+class SinusoidalPosition(TokenPart):
     """``x + E`` with nothing to learn: waves over the numbers of the tokens, class tokens first, row by row.
 
     Sines in the even channels, cosines in the odd ones (Vaswani et al., 2017, section 3.5; T2T-ViT). Of another grid

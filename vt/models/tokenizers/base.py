@@ -82,7 +82,7 @@ class AttentionTokenizer(Tokenizer):
         num_heads: slices of the channels that attend on their own, each with its slice of the filters.
         scale_logits: divide the logits by the square root of ``C / num_heads``.
         position_encoder: config of an encoder that adds to each token where it looks, called with ``(tokens, maps)``;
-            none by default. With it the attention maps are written down, once.
+            none by default. With it the attention weights are materialised, once.
 
     Raises:
         UserError: ``num_heads`` or ``groups`` do not divide the channels.

@@ -16,8 +16,8 @@ Rules = tuple[tuple[str, str], ...]
 BLOCK: Rules = (
     (r'\.norm1\.', '.attention.norm.'),
     (r'\.norm2\.', '.feed_forward.norm.'),
-    (r'\.mlp\.fc1', '.feed_forward.part.enter'),
-    (r'\.mlp\.fc2', '.feed_forward.part.leave'),
+    (r'\.mlp\.fc1', '.feed_forward.part.fc1'),
+    (r'\.mlp\.fc2', '.feed_forward.part.fc2'),
     (r'\.mlp\.dwconv', '.feed_forward.part.local.module.conv'),
     (r'\.attn\.sr', '.attention.part.reduce.convolution'),
     (r'\.attn\.norm', '.attention.part.reduce.norm'),
@@ -43,7 +43,7 @@ SWIN: Rules = (
     (r'^norm\.', 'stages.3.norm.'),
     (r'\.attn\.relative_position_bias_table', '.attention.part.bias.table'),
 )
-PUBLIC_NAMES: dict[str, Rules] = {
+CHECKPOINT_FORMATS: dict[str, Rules] = {
     'vit': ((r'^cls_token', 'stages.0.class_tokens'), *PLAIN, *BLOCK),
     'cait': (
         (r'^cls_token', 'stages.1.class_tokens'),
@@ -97,8 +97,8 @@ PUBLIC_NAMES: dict[str, Rules] = {
         (r'\.ln1', '.attention.norm'),
         (r'\.ln2', '.feed_forward.norm'),
         (r'\.attn\.', '.attention.part.'),
-        (r'\.ffn\.layers\.0\.0', '.feed_forward.part.enter'),
-        (r'\.ffn\.layers\.1', '.feed_forward.part.leave'),
+        (r'\.ffn\.layers\.0\.0', '.feed_forward.part.fc1'),
+        (r'\.ffn\.layers\.1', '.feed_forward.part.fc2'),
     ),
     'mvit': (  # torchvision's, MMPretrain's and timm's
         (r'^(conv_proj|patch_embed\.proj(ection)?)\.', 'stages.0.embed.projection.'),
@@ -140,7 +140,7 @@ def to_own_names(state: dict[str, Tensor], family: str, depths: Sequence[int] = 
 
     Args:
         state: the checkpoint's tensors by name.
-        family: a key of :data:`PUBLIC_NAMES`.
+        family: a key of :data:`CHECKPOINT_FORMATS`.
         depths: how many blocks each stage has.
     """
     if 'dist_token' in state:  # a distilled DeiT has its two class tokens apart
@@ -152,7 +152,7 @@ def to_own_names(state: dict[str, Tensor], family: str, depths: Sequence[int] = 
     for name, tensor in state.items():
         if family in NUMBERED_THROUGH:
             name = re.sub(r'^blocks\.(\d+)\.', lambda found: dict(enumerate(places)).get(int(found[1]), found[0]), name)
-        for pattern, replacement in PUBLIC_NAMES[family]:
+        for pattern, replacement in CHECKPOINT_FORMATS[family]:
             name = re.sub(pattern, replacement, name)
         renamed[name] = _neighbours_in_order(tensor) if NEIGHBOURS.get(family, NONE).match(name) else tensor
     return renamed

@@ -1,0 +1,181 @@
+"""VT modules at any stages of a ResNet, in a stage's place or behind it: docs/where.md studies where they help."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import torch
+from mmcv.cnn import build_conv_layer, build_norm_layer
+from mmcv.cnn.bricks import DropPath
+from torch import nn
+
+from vt.errors import UserError
+from vt.registry import MODELS
+
+from .map_scale import scale_stage
+from .vt_resnet import NUM_MODULES, VTResNet, check_options
+from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELATION, VTStage
+
+LAYERS = ('layer1', 'layer2', 'layer3', 'layer4')  # ResNet's names for its stages 2 to 5
+PLACES = (*LAYERS, *(f'after_{layer}' for layer in LAYERS))
+
+
+@MODELS.register_module()
+class VTResNetAnywhere(VTResNet):
+    """A VT-ResNet whose modules stand at other stages than the last.
+
+    In the place of an earlier stage they stand on the map that the stage would make: a 1x1 convolution and a
+    normalisation, as of ResNet's shortcuts, give it the stage's width and stride. Behind a stage they follow its blocks
+    and count as one more of them. In ``layer4``, behind other modules, they stand on a normalised map. The stage below
+    modules, wherever they stand, is scaled as in :class:`VTResNet`.
+
+    Args:
+        depth, others: as in :class:`VTResNet`.
+        places: where modules stand, any of ``'layer1'`` to ``'layer4'``, in the place of that stage, and
+            ``'after_layer1'`` to ``'after_layer4'``, behind it.
+        num_modules: how many stand in each.
+        out_type: ``'tokens'`` needs modules at the end; ``'featmap'`` also where a convolutional stage comes last.
+
+    Raises:
+        UserError: as in :class:`VTResNet`; an unknown place; tokens asked for where a convolutional stage comes last.
+    """
+
+    def __init__(
+        self,
+        depth: int,
+        places: Sequence[str] = ('layer4',),
+        num_tokens: int = 16,
+        token_channels: int = 1024,
+        groups: int = 1,
+        step: float = 1.0,
+        tokenizer: dict = FIRST_TOKENIZER,
+        later_tokenizer: dict = LATER_TOKENIZER,
+        relation: dict | None = RELATION,
+        projector: dict | None = PROJECTOR,
+        out_type: str = 'tokens',
+        out_indices: Sequence[int] = (3,),
+        num_modules: int | None = None,
+        frozen_stages: int = -1,
+        drop_path_rate: float = 0.0,
+        with_cp: bool = False,
+        strides: Sequence[int] = (1, 2, 2, 2),
+        dilations: Sequence[int] = (1, 1, 1, 1),
+        **resnet,
+    ) -> None:
+        check_options('VTResNetAnywhere', depth, num_modules, out_type, out_indices)
+        _check_places(depth, places, out_type)
+        out_indices = (3,) if out_type == 'tokens' else tuple(sorted(set(out_indices)))
+        number = 3 if 'layer4' in places else 4  # of convolutional stages
+        stages = dict(num_stages=number, strides=(*strides, 2)[:number], dilations=(*dilations, 1)[:number])
+        stages |= dict(out_indices=sorted({*out_indices, number - 1} - {number}))
+        super(VTResNet, self).__init__(
+            depth, frozen_stages=min(frozen_stages, number), with_cp=with_cp, **stages, **resnet
+        )
+        self.out_type, self.token_channels, self.out_indices = out_type, token_channels, out_indices
+        self.vt_stages = {}
+        options = dict(num_tokens=num_tokens, token_channels=token_channels, groups=groups, step=step, with_cp=with_cp)
+        options |= dict(tokenizer=tokenizer, later_tokenizer=later_tokenizer, relation=relation, projector=projector)
+        self._place_modules(places, num_modules or NUM_MODULES[depth], drop_path_rate, options, set(out_indices))
+        self.frozen_stages = frozen_stages
+        self._freeze_stages()
+
+    def _place_modules(
+        self, places: Sequence[str], num_modules: int, drop_path_rate: float, options: dict, read: set[int]
+    ) -> None:
+        """Put a stage of modules at each place, in the order of the network."""
+        widths = [getattr(self, layer)[-1].out_channels for layer in self.res_layers]
+        in_channels, numbers = self.stem_channels, []  # of blocks or modules, up to each place
+        ordered = sorted(places, key=lambda place: (place[-6:], place.startswith('after')))
+        last = ordered[-1] if ordered and ordered[-1].endswith('layer4') else None
+        for layer, blocks in zip(LAYERS, (*self.stage_blocks, 0)):
+            own = [place for place in ordered if place.endswith(layer)]
+            numbers += [(layer, blocks)] * (layer not in own)  # ResNet's own
+            numbers += [(place, 0 if place == 'layer4' and 3 not in read else num_modules) for place in own]
+        rates = torch.linspace(0, drop_path_rate, sum(number for _, number in numbers)).tolist()
+        for place, number in numbers:
+            own_rates, rates = rates[:number], rates[number:]
+            if place not in places:
+                for block, rate in zip(getattr(self, place, ()), own_rates):
+                    block.drop_path = DropPath(rate) if rate else nn.Identity()
+                continue
+            index = int(place[-1]) - 1
+            channels = widths[min(index, len(widths) - 1)]
+            stage = VTStage(channels, own_rates, out_type=self.out_type if place == last else 'featmap', **options)
+            self._insert(place, stage, widths[index - 1] if index else in_channels, channels)
+
+    def _insert(self, place: str, stage: VTStage, in_channels: int, channels: int) -> None:
+        layer = place[-6:]
+        if place == 'layer4':
+            follows = {'layer3', 'after_layer3'} & set(self.vt_stages)  # other modules, which make the map larger
+            self.layer4 = nn.Sequential(build_norm_layer(self.norm_cfg, channels)[1], stage) if follows else stage
+            self.res_layers.append(layer)
+            self.vt_stages[place] = layer
+        elif place.startswith('after'):
+            blocks = getattr(self, layer)
+            blocks.append(stage)
+            self.vt_stages[place] = f'{layer}.{len(blocks) - 1}'
+        else:
+            stride = self.strides[int(layer[-1]) - 1]
+            convolve = build_conv_layer(self.conv_cfg, in_channels, channels, 1, stride=stride, bias=False)
+            setattr(self, layer, nn.Sequential(convolve, build_norm_layer(self.norm_cfg, channels)[1], stage))
+            self.vt_stages[place] = layer
+
+    def start(self, position: str) -> None:
+        layer = getattr(self, position[-6:])
+        if position in LAYERS and isinstance(layer, nn.Sequential):
+            nn.init.constant_(layer[-2].weight, MAP_RMS)  # its own normalisation
+            return
+        blocks = list(self.layer3) if position == 'layer4' else list(layer)[:-1]
+        stage = int(position[-1]) + (position != 'layer4')
+        scale_stage(f'stage {stage}', blocks, MAP_RMS, self._readers(position))
+
+    def _readers(self, place: str) -> Iterator[nn.Module]:
+        """The normalisations behind the convolutions that read the map of modules which follow a stage."""
+        following = dict(pairwise(LAYERS)).get(place[-6:])
+        if following in self.res_layers and following not in self.vt_stages:
+            block = getattr(self, following)[0]
+            yield block.norm1
+            if block.downsample is not None:
+                yield block.downsample[-1]
+
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """As in :class:`VTResNet`; what a module's place has before it counts as the first module."""
+        layers = [name for layer in self.res_layers for name in _layers_of(layer, getattr(self, layer))]
+        num_layers = len(layers) + 2
+        if not param_name.startswith(prefix):
+            return num_layers - 1, num_layers
+        name = param_name.removeprefix(prefix)
+        own = [index for index, layer in enumerate(layers, 1) if name.startswith(f'{layer}.')]
+        stage = [index for index, layer in enumerate(layers, 1) if layer.split('.')[0] == name.split('.')[0]]
+        return next(iter(own or stage), 0), num_layers
+
+
+def _layers_of(name: str, stage: nn.Module) -> list[str]:
+    """Names of a stage's blocks and modules, in their order."""
+    names = []
+    for index, part in enumerate(stage):
+        if isinstance(part, VTStage):
+            names += _layers_of(f'{name}.{index}', part)
+        elif any(part.children()):  # no convolution or normalisation before modules
+            names.append(f'{name}.{index}')
+    return names
+
+
+def _check_places(depth: int, places: Sequence[str], out_type: str) -> None:
+    unknown = [place for place in places if place not in PLACES]
+    if unknown or isinstance(places, str) or len(set(places)) < len(places):
+        raise UserError(f'VTResNetAnywhere: places={places!r} must be a list of some of {", ".join(PLACES)}, each once')
+    if 'after_layer1' in places and depth in (18, 34):
+        raise UserError(
+            f'VTResNetAnywhere: stage 2 of depth {depth} has no shortcut to scale: use '
+            "'layer2' instead of 'after_layer1'"
+        )
+    for layer in LAYERS:
+        if {layer, f'after_{layer}'} <= set(places):
+            raise UserError(
+                f'VTResNetAnywhere: places={places!r} has {layer} and after_{layer}; set num_modules for more modules'
+            )
+    if out_type == 'tokens' and not {'layer4', 'after_layer4'} & set(places):
+        raise UserError(
+            f"VTResNetAnywhere: out_type='tokens', but of places={tuple(places)} none comes last; set "
+            "out_type='featmap' and a neck for maps, such as GlobalAveragePooling"
+        )
