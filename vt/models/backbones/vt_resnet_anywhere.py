@@ -1,4 +1,4 @@
-"""VT modules at any stages of a ResNet, in a stage's place or behind it: docs/where.md studies where they help."""
+"""VT modules at any stages of a ResNet, in a stage's place or behind it."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
