@@ -37,6 +37,8 @@ def test_public_names_have_types():
 
 
 def test_a_wrong_use_is_refused(tmp_path):
+    """By the type checker's own rules: a user's project has not ours."""
+    (tmp_path / 'ty.toml').write_text('')
     wrong = tmp_path / 'wrong.py'
     wrong.write_text(
         'import vt\nfrom vt import apis\nvt.VTResNt\nvt.VTFPN()\nnames: int = apis.list_models()\n'

@@ -24,10 +24,10 @@ def relative_index(window: tuple[int, int]) -> Tensor:
 
 
 class NoBias(nn.Module):
-    """Stands in an attention without a bias: there is nothing to add."""
+    """Stands in an attention without a bias."""
 
     def forward(self, window: Sequence[int]) -> None:
-        return None
+        """There is nothing to add."""
 
 
 @MODELS.register_module()
@@ -57,8 +57,7 @@ class RelativePositionBias(TokenPart):
 
     def forward(self, window: tuple[int, int]) -> Tensor:
         """The bias of each pair of a window's tokens, ``(a, T, T)``."""
-        own = tuple(window) == tuple(self.window)
-        index = self.index if own else relative_index(window).to(self.index.device)
+        index = self.index if tuple(window) == tuple(self.window) else relative_index(window).to(self.index.device)
         return self.offsets(window)[index.flatten()].T.reshape(-1, *index.shape)
 
     def resized(self, table: Tensor, name: str = 'table') -> Tensor:
