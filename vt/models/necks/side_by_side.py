@@ -36,34 +36,27 @@ def are_published(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Modul
             return False
         if part.training and part.drops:
             return False
-    rows = [[part.value for part in tokenizers]]
-    rows += [[getattr(part, name) for part in projectors] for name in MATRICES]
-    if any(type(matrix) is not GroupedLinear or matrix.step != 1 for row in rows for matrix in row):
+    rows = weighted_parts(tokenizers, projectors)
+    if any(type(matrix) is not GroupedLinear or matrix.step != 1 for row in rows[1:] for matrix in row):
         return False
-    first = (tokenizers[0], projectors[0], *(row[0] for row in rows))
-    same = all(part.weight.shape == first[0].weight.shape for part in tokenizers)
-    same &= all(matrix.weight.shape == row[0].weight.shape for row in rows for matrix in row)
-    same &= len({matrix.groups for matrix in first[3:]}) == 1
-    return same
+    alike = all(part.weight.shape == row[0].weight.shape for row in rows for part in row)
+    return alike and len({row[0].groups for row in rows[2:]}) == 1
+
+
+def weighted_parts(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Module]) -> list[list[nn.Module]]:
+    """The tokenizers, whose weights are filters, and their matrices; then the projectors' matrices; a level each."""
+    rows = [list(tokenizers), [part.value for part in tokenizers]]
+    return rows + [[getattr(part, name) for part in projectors] for name in MATRICES]
 
 
 def are_linear(convolutions: Sequence[nn.Module]) -> bool:
     """Whether lateral layers map each pixel linearly, with a bias, and do nothing else."""
     for layer in convolutions:
-        if (
-            type(layer) is not ConvModule
-            or layer.with_norm
-            or layer.with_activation
-            or type(layer.conv) is not nn.Conv2d
-        ):
+        if type(layer) is not ConvModule or layer.with_norm or layer.with_activation:
             return False
         conv = layer.conv
-        if conv.bias is None or (conv.kernel_size, conv.stride, conv.padding, conv.groups) != (
-            (1, 1),
-            (1, 1),
-            (0, 0),
-            1,
-        ):
+        shape = (conv.kernel_size, conv.stride, conv.padding, conv.groups)
+        if type(conv) is not nn.Conv2d or conv.bias is None or shape != ((1, 1), (1, 1), (0, 0), 1):
             return False
     return True
 
@@ -85,8 +78,7 @@ def relate_levels(
         overwrite: as in :func:`vt.ops.plain.project_onto`.
     """
     num_levels = len(inputs)
-    parts = [[part.weight for part in tokenizers], [part.value.weight for part in tokenizers]]
-    parts += [[getattr(part, name).weight for part in projectors] for name in MATRICES]
+    parts = [[part.weight for part in row] for row in weighted_parts(tokenizers, projectors)]
     of_pixels = are_linear(convolutions)
     if of_pixels:
         parts += [[tensor] for convolve in convolutions for tensor in (convolve.conv.weight, convolve.conv.bias)]
