@@ -15,7 +15,7 @@ from vt.engine.cuda_graphs import capture
 from vt.engine.run_record import describe_device
 from vt.engine.runner import VTRunner
 
-from .timing import Step, peak_memory, time_alone
+from .timing import Step, peak_memory, time_interleaved
 
 
 @dataclass
@@ -95,16 +95,17 @@ def _measure(module: nn.Module, title: str, one: Any, batch: Any, batch_size: in
     steps = [partial(call, inputs, **options) for inputs in (one, batch)]
     return Cost(
         **vars(_time(*steps, batch_size, device, title)),
-        flops=complexity.flops,
-        parameters=complexity.parameters,
+        **vars(complexity),
         peak_memory=peak_memory(steps[1], device),
         cuda_graph=_time_graphs(*steps, batch_size, device, title) if device.type == 'cuda' else None,
     )
 
 
 def _time(one: Step, batch: Step, batch_size: int, device: torch.device, title: str) -> Speed:
-    latency = time_alone(one, device, f'{title}, latency', rounds=100)
-    seconds = time_alone(batch, device, f'{title}, throughput')
+    latency, seconds = (
+        time_interleaved({what: step}, device, f'{title}, {what}', rounds, seconds=20.0)[what]
+        for what, step, rounds in (('latency', one, 100), ('throughput', batch, 20))
+    )
     return Speed(float(np.median(latency)), float(np.percentile(latency, 95)), float(batch_size / np.median(seconds)))
 
 

@@ -1,4 +1,4 @@
-"""Peak memory of a step, the model's own included and nothing else's."""
+"""Peak memory of a step: the model's own, without that of libraries and other models."""
 
 import gc
 from concurrent.futures import ProcessPoolExecutor
@@ -18,10 +18,8 @@ from .workload import Workload
 def peak_memories(subject: Subject, part: str, setting: Setting, kinds: tuple[str, ...]) -> dict[str, int]:
     """Bytes at the peak of a step of each kind: weights, inputs, activations, gradients, the optimizer's state.
 
-    On a CPU a process's resident memory holds much that a model doesn't need: libraries, and what was freed and not
-    given back. So each model has a process of its own there, whose allocator gives back at once what is freed, and
-    which has made such steps before; what it has when the model is gone is taken off. That is what a step needs; an
-    allocator that keeps freed memory may hold more. On a GPU it is what PyTorch allocates.
+    On a GPU it is what PyTorch allocates. On a CPU each model has a process of its own, whose allocator gives freed
+    memory back at once and which has taken such steps before; the resident memory without the model is taken off.
 
     Raises:
         UserError: there is neither a GPU nor Linux.
