@@ -6,21 +6,23 @@ from pathlib import Path
 import mmcv
 import mmpretrain
 import torch
+from matplotlib.figure import Figure
 from mmengine.config import Config
 from torch import nn
 from torch.utils.data import Dataset
 
-from vt.analysis.attention.class_token_figure import (
-    draw_over_time,
-    has_pooling_attention,
-    look_over_time,
-    name_attention,
-)
 from vt.analysis.attention.locality import describe_locality, draw_locality, measure_locality
 from vt.analysis.attention.object_attention import describe_objects, draw_objects, measure_objects
 from vt.analysis.attention.reach import draw_reaches, measure_reaches
 from vt.analysis.attention.token_attention import measure_tokenizers, print_tokenizers
-from vt.analysis.attention.token_figure import draw_attention, look, name_tokenizer
+from vt.analysis.attention.token_figure import (
+    draw_attention,
+    draw_over_time,
+    has_pooling_attention,
+    look,
+    look_over_time,
+    name_part,
+)
 from vt.analysis.figures import save_figure
 from vt.analysis.tables import print_table
 from vt.apis import get_model
@@ -42,32 +44,28 @@ SIZE = 224  # of an image for which no config has another one
 
 def report_tokens(args: argparse.Namespace) -> None:
     """Entropy, gain on the foreground and reach of a trained model's visual tokens; write them on request."""
-    model, dataset, indices = _prepare(args, args.out)
+    model, dataset, indices, source = _prepare(args)
     rows = measure_tokenizers(model, dataset, indices, args.background)
     print_tokenizers(rows, Path(args.config).stem, len(indices))
-    source = dict(config=args.config, checkpoint=args.checkpoint, background=args.background)
-    write_measured(args.out, **source, tokenizers=rows)
+    del source['images']  # each row has its own
+    write_measured(args.out, **source, background=args.background, tokenizers=rows)
 
 
 def report_locality(args: argparse.Namespace) -> None:
     """How local a ViT's attention is by depth; draw and write it on request."""
-    check_picture(args.plot, args.config, args.checkpoint)
-    model, dataset, indices = _prepare(args, args.out)
+    model, dataset, indices, source = _prepare(args)
     locality = measure_locality(model, dataset, indices)
     weights = Path(args.checkpoint).name if args.checkpoint else 'random weights, as initialised'
     title = f'{Path(args.config).stem} ({weights}), {len(indices)} test images'
     print_table(describe_locality(locality), title=title)
     if args.plot:
-        save_figure(draw_locality(locality, title), args.plot, dpi=150)
-        print(f'written to {args.plot}')
-    source = dict(config=args.config, checkpoint=args.checkpoint, images=len(indices))
+        _write(draw_locality(locality, title), args.plot, dpi=150)
     write_measured(args.out, **source, **locality.shares())
 
 
 def report_objects(args: argparse.Namespace) -> None:
     """What each part of a model takes for the objects that have to be compared, before and after it was trained."""
-    check_picture(args.plot, args.config, args.checkpoint)
-    model, dataset, indices = _prepare(args, args.out)
+    model, dataset, indices, source = _prepare(args)
     after = measure_objects(model, dataset, indices)
     names = args.parts or list(after)
     if unknown := set(names) - set(after):
@@ -75,9 +73,7 @@ def report_objects(args: argparse.Namespace) -> None:
     before = measure_objects(_build(_read(args), None), dataset, indices)
     print_table(describe_objects(before, after), title=f'{Path(args.config).stem}, {len(indices)} test images')
     if args.plot:
-        save_figure(draw_objects(model, dataset, indices[:DRAWN], names), args.plot)
-        print(f'written to {args.plot}')
-    source = dict(config=args.config, checkpoint=args.checkpoint, images=len(indices))
+        _write(draw_objects(model, dataset, indices[:DRAWN], names), args.plot)
     write_measured(args.out, **source, before=before, after=after)
 
 
@@ -96,8 +92,7 @@ def report_reach(args: argparse.Namespace) -> None:
         name = Path(path).stem.split('_')[0]
         reaches += measure_reaches(model.backbone, inputs, name, args.stage - 1, args.place)
     shown = torch.from_numpy(mmcv.imresize(image, (SIZE, SIZE))).movedim(-1, 0) / 255
-    save_figure(draw_reaches(shown, reaches), args.out)
-    print(f'written to {args.out}')
+    _write(draw_reaches(shown, reaches), args.out)
 
 
 def show_tokens(args: argparse.Namespace) -> None:
@@ -107,29 +102,29 @@ def show_tokens(args: argparse.Namespace) -> None:
     out = args.out or (work_dir if work_dir.is_dir() else Path()) / 'tokens.png'
     check_picture(out, args.config, args.checkpoint, *args.pictures)
     model = _build(cfg, args.checkpoint)
-    if has_pooling_attention(model):
-        find, look_at, draw = name_attention, look_over_time, draw_over_time
-    else:
-        find, look_at, draw = name_tokenizer, look, draw_attention
-    part = find(model, args.module)
-    is_bgr = reads_bgr(cfg)
+    pools, part, is_bgr = has_pooling_attention(model), name_part(model, args.module), reads_bgr(cfg)
+    look_at, draw = (look_over_time, draw_over_time) if pools else (look, draw_attention)
     dataset = build_test_set(cfg, **dict(lazy_init=True) if args.pictures else {})  # its files needn't be here
-    if args.pictures:
-        samples = [*map(Pictures(cfg), args.pictures)]
-    else:
-        samples = [dataset[index] for index in spread_over_classes(dataset, args.images)]
+    samples = [*map(Pictures(cfg), args.pictures)] if args.pictures else []
+    samples = samples or [dataset[index] for index in spread_over_classes(dataset, args.images)]
     images, attention = zip(*(look_at(model, part, sample, is_bgr) for sample in samples))
     titles = [describe_image(model, None if is_segmentation(cfg) else dataset, sample) for sample in samples]
-    save_figure(draw(images, attention, titles), out)
-    print(f'written to {out}')
+    _write(draw(images, attention, titles), out)
 
 
-def _prepare(args: argparse.Namespace, out: str | None) -> tuple[nn.Module, Dataset, list[int]]:
-    """The model, the test set and indices of its images, once it is sure that what is measured can be written."""
-    check_output(out, args.config, args.checkpoint)
+def _prepare(args: argparse.Namespace) -> tuple[nn.Module, Dataset, list[int], dict]:
+    """The model, the test set, indices of its images, and what the JSON says of them, once both outputs are checked."""
+    check_picture(getattr(args, 'plot', None), args.config, args.checkpoint)
+    check_output(args.out, args.config, args.checkpoint)
     cfg = _read(args)
     model, dataset = _build(cfg, args.checkpoint), build_test_set(cfg)
-    return model, dataset, spread_evenly(dataset, args.images)
+    indices = spread_evenly(dataset, args.images)
+    return model, dataset, indices, dict(config=args.config, checkpoint=args.checkpoint, images=len(indices))
+
+
+def _write(figure: Figure, out: str | Path, dpi: int = 100) -> None:
+    save_figure(figure, out, dpi)
+    print(f'written to {out}')
 
 
 def _build(cfg: Config, checkpoint: str | None) -> nn.Module:

@@ -6,7 +6,6 @@ One measure for visual tokens and for every attention of the survey's parts, by 
 Letters: H and W of a grid, P = H * W places of it, R of them on an object, B boxes.
 """
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -17,12 +16,14 @@ from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, interpolate
 
+from vt.analysis.figures import image_cells
 from vt.datasets.generated import Box, GeneratedImages
 from vt.errors import UserError
 from vt.models import VTModule
 from vt.models.vt_module import NoProjector
 
 from .reach import grids, influences, recorded_inputs
+from .token_attention import finite
 
 CELL = 2.0  # inches
 
@@ -85,16 +86,18 @@ def measure_objects(
     parts = find_parts(model)
     found: dict[str, list[ObjectAttention]] = {name: [] for name in parts}
     for index in indices:
-        info = dataset.get_data_info(index)
-        frame = info['img'].shape[:2]
-        inputs = model.data_preprocessor(pseudo_collate([dataset[index]]), False)['inputs']
-        for name, args in recorded_inputs(model, parts, inputs).items():
+        info, inputs = _run(model, parts, dataset, index)
+        for name, args in inputs.items():
+            frame = info['img'].shape[:2]
             found[name].append(measure_part(added_by(parts[name]), args, frame, info['related'], info['others']))
-    means = {name: torch.tensor(images, dtype=torch.float64).nanmean(dim=0).tolist() for name, images in found.items()}
-    return {
-        name: {key: None if math.isnan(value) else value for key, value in zip(ObjectAttention._fields, values)}
-        for name, values in means.items()
-    }
+    means = {name: torch.tensor(images, dtype=torch.float64).nanmean(dim=0) for name, images in found.items()}
+    return {name: dict(zip(ObjectAttention._fields, finite(values))) for name, values in means.items()}
+
+
+def _run(model: nn.Module, parts: dict[str, nn.Module], dataset: GeneratedImages, index: int) -> tuple[dict, dict]:
+    """What a data set knows of an image, and what comes to each part of a model that sees it."""
+    inputs = model.data_preprocessor(pseudo_collate([dataset[index]]), False)['inputs']
+    return dataset.get_data_info(index), recorded_inputs(model, parts, inputs)
 
 
 def added_by(part: nn.Module) -> Callable:
@@ -116,8 +119,8 @@ def measure_part(
     """
     size, out_size = grids(part, args)
     own, here = cover(related, frame, size), cover(related, frame, out_size)  # B, P; B, P'
-    elsewhere_boxes = cover(others, frame, size)
-    centres, out_centres = (place_centres(frame, each) for each in (size, out_size))
+    bystanders = cover(others, frame, size)
+    distances = torch.cdist(place_centres(frame, out_size), place_centres(frame, size))  # P', P
     measured = []
     for index, covered in enumerate(own):
         (rows,) = here[index].nonzero(as_tuple=True)
@@ -125,16 +128,15 @@ def measure_part(
         taken = influences(part, args, rows.tolist()).double()
         taken = taken / taken.sum(dim=1, keepdim=True)  # R, P
         spread = weights @ torch.special.entr(taken).sum(dim=1).exp() / len(covered)
-        reach = weights @ (taken * torch.cdist(out_centres[rows], centres)).sum(dim=1)
-        mean = weights @ taken  # P
-        outside = 1 - covered
+        reach = weights @ (taken * distances[rows]).sum(dim=1)
+        mean, outside = weights @ taken, 1 - covered  # P
         elsewhere = mean @ outside
+        partners = torch.cat([own[:index], own[index + 1 :]])
         gains = [
-            [float((mean @ box / elsewhere) / (box.sum() / outside.sum())) for box in boxes]
-            for boxes in ([box for other, box in enumerate(own) if other != index], elsewhere_boxes)
+            ((boxes @ mean / elsewhere) / (boxes.sum(dim=1) / outside.sum())).mean() for boxes in (partners, bystanders)
         ]
-        measured.append([float(spread), float(reach), float(elsewhere), *(_mean(values) for values in gains)])
-    return ObjectAttention(*torch.tensor(measured, dtype=torch.float64).nanmean(dim=0).tolist())
+        measured.append(torch.stack([spread, reach, elsewhere, *gains]))
+    return ObjectAttention(*torch.stack(measured).nanmean(dim=0).tolist())
 
 
 def cover(boxes: Sequence[Box], frame: tuple[int, int], size: tuple[int, int]) -> Tensor:
@@ -153,18 +155,19 @@ def place_centres(frame: tuple[int, int], size: tuple[int, int]) -> Tensor:
 
 def describe_objects(before: dict[str, dict], after: dict[str, dict] | None) -> list[dict[str, str]]:
     """A row a part, for people to read; with a trained model's beside those of its start."""
+    columns = {
+        'spread (%)': ('spread', 100, '.0f', ''),
+        'reach (px)': ('reach', 1, '.1f', ''),
+        'elsewhere (%)': ('elsewhere', 100, '.0f', ''),
+        'on related': ('related', 1, '.2f', 'x'),
+        'on others': ('others', 1, '.2f', 'x'),
+    }
     rows = []
     for name in before:
         row = {'part': name}
-        for key, title, form in (
-            ('spread', 'spread (%)', lambda value: f'{100 * value:.0f}'),
-            ('reach', 'reach (px)', lambda value: f'{value:.1f}'),
-            ('elsewhere', 'elsewhere (%)', lambda value: f'{100 * value:.0f}'),
-            ('related', 'on related', lambda value: f'{value:.2f}x'),
-            ('others', 'on others', lambda value: f'{value:.2f}x'),
-        ):
+        for title, (key, factor, form, unit) in columns.items():
             values = [each[name][key] for each in (before, after) if each]
-            row[title] = ' -> '.join('-' if value is None else form(value) for value in values)
+            row[title] = ' -> '.join('-' if value is None else f'{factor * value:{form}}{unit}' for value in values)
         rows.append(row)
     return rows
 
@@ -179,12 +182,12 @@ def draw_objects(model: nn.Module, dataset: GeneratedImages, indices: Sequence[i
     """
     parts = {name: part for name, part in find_parts(model).items() if name in names}
     figure = Figure(figsize=(CELL * len(parts), CELL * len(indices) + 0.3), layout='constrained')
-    axes = figure.subplots(len(indices), len(parts), squeeze=False)
+    axes = image_cells(figure, len(indices), len(parts))
     for row, index in zip(axes, indices):
-        info = dataset.get_data_info(index)
+        info, inputs = _run(model, parts, dataset, index)
         frame = info['img'].shape[:2]
-        inputs = model.data_preprocessor(pseudo_collate([dataset[index]]), False)['inputs']
-        for cell, (name, args) in zip(row, recorded_inputs(model, parts, inputs).items()):
+        colours = ['white', *['lime'] * (len(info['related']) - 1), *['grey'] * len(info['others'])]
+        for cell, (name, args) in zip(row, inputs.items()):
             size, out_size = grids(parts[name], args)
             weights = cover(info['related'][:1], frame, out_size)[0]
             rows = weights.nonzero()[:, 0].tolist()
@@ -192,14 +195,9 @@ def draw_objects(model: nn.Module, dataset: GeneratedImages, indices: Sequence[i
             shown = interpolate((taken / taken.max())[None, None], frame, mode='nearest')[0, 0]
             cell.imshow(info['img'][..., ::-1], alpha=0.9)  # from BGR
             cell.imshow(shown, cmap='inferno', alpha=0.65, vmin=0, vmax=1)
-            for number, (left, top, right, bottom) in enumerate((*info['related'], *info['others'])):
-                style = dict(edgecolor='white' if number == 0 else 'lime' if number < len(info['related']) else 'grey')
-                cell.add_patch(Rectangle((left - 0.5, top - 0.5), right - left, bottom - top, fill=False, **style))
-            cell.set(xticks=[], yticks=[])
-            if row is axes[0]:
-                cell.set_title(name, fontsize=7, parse_math=False)
+            for colour, (left, top, right, bottom) in zip(colours, (*info['related'], *info['others'])):
+                sides = right - left, bottom - top
+                cell.add_patch(Rectangle((left - 0.5, top - 0.5), *sides, fill=False, edgecolor=colour))
+    for cell, name in zip(axes[0], parts):
+        cell.set_title(name, fontsize=7, parse_math=False)
     return figure
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else math.nan

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
+from vt.analysis.figures import image_cells
 from vt.errors import UserError
 
 CELL = 1.5  # inches
@@ -76,20 +77,16 @@ def measure_reach(
     Returns:
         ``(H, W)``, in parts of the largest; and the row and column of the token.
     """
-    part = part.double()
-    args = (x.double(), size)
+    part, args = part.double(), (x.double(), size)
     out_size = grids(part, args)[1]
     with torch.no_grad():
         is_of_classes = part(*args).shape[1] < math.prod(out_size)
-    cell = tuple(min(side - 1, int(share * side)) for share, side in zip(place, out_size))
-    index = None if is_of_classes else cell[0] * out_size[1] + cell[1]
-    strengths = influences(part, args, [index])[0].unflatten(0, size)
+    row, column = (min(side - 1, int(share * side)) for share, side in zip(place, out_size))
+    strengths = influences(part, args, [None if is_of_classes else row * out_size[1] + column])[0].unflatten(0, size)
     part.float()
     strengths = strengths / strengths.max()
-    shown = (
-        None if is_of_classes else tuple(int((own + 0.5) * all_ / out) for own, all_, out in zip(cell, size, out_size))
-    )
-    return strengths.where(strengths > NONE, 0).float(), shown
+    shown = tuple(int((own + 0.5) * side / out) for own, side, out in zip((row, column), size, out_size))
+    return strengths.where(strengths > NONE, 0).float(), None if is_of_classes else shown
 
 
 @torch.enable_grad()
@@ -123,17 +120,16 @@ def grids(part: Callable, args: tuple) -> tuple[tuple[int, int], tuple[int, int]
     return size, part.out_size(size) if hasattr(part, 'out_size') else size
 
 
+@torch.no_grad()
 def recorded_inputs(model: nn.Module, parts: dict, images: Tensor) -> dict:
     """What comes to each part of a model in a forward pass, by the parts' keys."""
     inputs: dict = {}
-
-    def record(key) -> Callable:
-        return lambda part, args: inputs.update({key: args})
-
-    hooks = [part.register_forward_pre_hook(record(key)) for key, part in parts.items()]
+    hooks = [
+        part.register_forward_pre_hook(lambda _, args, key=key: inputs.update({key: args}))
+        for key, part in parts.items()
+    ]
     try:
-        with torch.no_grad():
-            model(images)
+        model(images)
     finally:
         for hook in hooks:
             hook.remove()
@@ -152,22 +148,17 @@ def draw_reaches(image: Tensor, reaches: Sequence[Reach]) -> Figure:
         image: RGB in 0 to 1, ``(3, height, width)``.
         reaches: as :func:`measure_reaches` gives them.
     """
-    rows = -(-len(reaches) // COLUMNS)
-    columns = min(COLUMNS, len(reaches))
+    rows, columns = -(-len(reaches) // COLUMNS), min(COLUMNS, len(reaches))
     figure = Figure(figsize=(CELL * columns, (CELL + 0.35) * rows), layout='constrained')
-    axes = figure.subplots(rows, columns, squeeze=False)
     pixels, sides = image.permute(1, 2, 0).numpy(), image.shape[1:]
-    for cell, reach in zip(axes.flat, reaches):
+    for cell, reach in zip(image_cells(figure, rows, columns).flat, reaches):
         strengths = interpolate(reach.strengths[None, None], sides, mode='nearest')[0, 0].numpy()
         cell.imshow(pixels * (0.15 + 0.85 * (strengths > 0))[..., None])
         cell.imshow(strengths, cmap='inferno', alpha=0.7 * strengths**0.5, vmin=0, vmax=1)
         cell.set_title(reach.title, fontsize=7)
         if reach.place is not None:
-            scales = [side / own for side, own in zip(sides, reach.strengths.shape)]
-            row, column = ((own + 0.5) * scale for own, scale in zip(reach.place, scales))
+            row, column = (
+                (own + 0.5) * side / cells for own, side, cells in zip(reach.place, sides, reach.strengths.shape)
+            )
             cell.plot(column, row, marker='s', markersize=3, color='white', markeredgecolor='black')
-    for cell in axes.flat:
-        cell.set(xticks=[], yticks=[])
-        cell.spines[:].set_visible(False)
-        cell.axis('on' if cell.images else 'off')
     return figure
