@@ -15,8 +15,8 @@ from vt.engine.config_files import require_file
 from vt.engine.errors import describe
 from vt.errors import UserError
 from vt.explorer.looking import Picture, open_picture, pick_from_test_set
-from vt.explorer.report import Models, write_report
 from vt.explorer.uploads import ending_in_order, upload_folder
+from vt.explorer.views import Models, write_report
 
 from .outputs import check_output
 
