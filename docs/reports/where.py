@@ -12,10 +12,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import ttest_ind
 
+from tools.analysis.influence import describe_objects
 from vt.analysis.ablation import sweep_report
 from vt.analysis.ablation.run_scores import CONFIDENCE, Change, Scores, compare, mean_margin
 from vt.analysis.ablation.score_tables import summarize_row
-from vt.analysis.attention.object_attention import describe_objects
 from vt.checkpoints.files import read_json
 
 from .markdown import RECORDS, ROOT, Rows, insert, table

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
+from influence import draw_reaches, measure_reach, measure_reaches
 
-from vt.analysis.attention.reach import draw_reaches, measure_reach, measure_reaches
 from vt.errors import UserError
 from vt.models import Attention, ClassAttention, HadamardAttention, PoolingAttention, SparseAttention, TokenBackbone
 
