@@ -43,7 +43,7 @@ def report_tokens(args: argparse.Namespace) -> None:
 
 
 def show_tokens(args: argparse.Namespace) -> None:
-    """Draw where the tokens of one tokenizer look, on given pictures or a few test images; of MViT the class token."""
+    """Draw where the tokens of one tokenizer look, on given images or a few test images; of MViT the class token."""
     cfg = read(args)
     work_dir = Path(cfg.get('work_dir') or Path('work_dirs', Path(args.config).stem))
     out = args.out or (work_dir if work_dir.is_dir() else Path()) / 'tokens.png'

@@ -1,4 +1,4 @@
-"""A page, or a report, of what models make of pictures, as ``tools/explore.py`` asks."""
+"""A page, or a report, of what models make of images, as ``tools/explore.py`` asks."""
 
 import argparse
 import os
@@ -50,7 +50,7 @@ def explore(args: argparse.Namespace) -> None:
 
 
 def _from_test_set(cfg: Config, number: int) -> list[Picture]:
-    """Pictures of the test set where they are here."""
+    """Images of the test set where they are here."""
     try:
         return pick_from_test_set(cfg, number)
     except Exception as error:

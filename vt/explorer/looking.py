@@ -30,7 +30,7 @@ THUMBNAIL = 160  # pixels of the longer side
 
 @dataclass
 class Picture:
-    """A picture to look at.
+    """An image to look at.
 
     Attributes:
         caption: its class, or its file's name.
@@ -78,12 +78,12 @@ class Module:
 
 @dataclass
 class Look:
-    """What a model made of one picture.
+    """What a model made of one image.
 
     Attributes:
         image: as the network sees it, RGB in 0 to 1, ``(3, height, width)``.
         predictions: names with their score, or share of the pixels, highest first.
-        overlay: the picture with its segments over it, RGB, ``(height, width, 3)`` uint8; None of a classifier.
+        overlay: the image with its segments over it, RGB, ``(height, width, 3)`` uint8; None of a classifier.
         modules: by name, in the order of the network.
     """
 
@@ -164,10 +164,10 @@ def _as_module(record: Record, part: nn.Module) -> Module:
 
 
 def pick_from_test_set(cfg: Config, number: int) -> list[Picture]:
-    """Some pictures of a config's test set, spread over its classes.
+    """Some images of a config's test set, spread over its classes.
 
     Raises:
-        UserError: there is no test set, or its pictures are not here.
+        UserError: there is no test set, or its images are not here.
     """
     dataset = build_test_set(cfg)
     samples = [dataset[index] for index in spread_over_classes(dataset, number)]
@@ -184,7 +184,7 @@ def pick_from_test_set(cfg: Config, number: int) -> list[Picture]:
 
 
 def open_picture(path: str, name: str | None = None) -> Picture:
-    """A picture of a user's; one that is too large is never unpacked.
+    """An image of a user's; one that is too large is never unpacked.
 
     Args:
         path: of the file.

@@ -68,10 +68,10 @@ class Panel:
         self.picture.select(self.click, inputs, [self.column, self.row, *drawn], **options)
 
     def show(self, source: str | np.ndarray, *chosen: Any) -> list[Any]:
-        """Look at a picture; what was chosen stays, where the model has it.
+        """Look at an image; what was chosen stays, where the model has it.
 
         Raises:
-            UserError: the picture can't be read.
+            UserError: the image can't be read.
         """
         look = look_at(self.inferencer, source)
         return [look, *self.settle(look, *chosen)]
@@ -124,7 +124,7 @@ class Panel:
 
 
 def build_page(models: Models, pictures: Sequence[Picture]) -> gr.Blocks:
-    """The page of some models, by their names, with pictures at hand."""
+    """The page of some models, by their names, with images at hand."""
     with gr.Blocks(title='Visual tokens', analytics_enabled=False, delete_cache=(KEEP, KEEP)) as page:
         gr.Markdown('# Visual tokens')
         known = gr.State(list(pictures))

@@ -35,7 +35,7 @@ Models = dict[str, ClassificationInferencer | SegmentationInferencer]
 
 @dataclass
 class View:
-    """A picture or a table, with what it shows.
+    """An image or a table, with what it shows.
 
     Attributes:
         title, text: what is seen, in a few words and in a sentence.
@@ -65,7 +65,7 @@ class View:
 
 
 def describe_prediction(look: Look, pixel: tuple[int, int]) -> list[View]:
-    """The picture with a chosen pixel, and the classes of highest scores, or the segments and their shares."""
+    """The image with a chosen pixel, and the classes of highest scores, or the segments and their shares."""
     kind = 'score' if 'score' in look.predictions[0] else 'share'
     rows = [{'class': each['name'], f'{kind} (%)': f'{100 * each[kind]:.2f}'} for each in look.predictions[:TOP]]
     text = 'Classes, highest first.' if look.overlay is None else 'Share of the pixels, largest first.'
@@ -84,10 +84,10 @@ def describe_module(look: Look, name: str, head: int, pixel: tuple[int, int] | N
     """Where a module's tokens look, what a pixel reads of them, how they relate, and their measures.
 
     Args:
-        look: of a picture.
+        look: of an image.
         name: of the module.
         head: 1 for the first one; 0 for the mean over heads, also where a part has not so many.
-        pixel: column and row of the picture as the network sees it.
+        pixel: column and row of the image as the network sees it.
     """
     module, views = look.modules[name], []
     if module.maps is not None:

@@ -1,4 +1,4 @@
-"""The reach of attentions whose equations say who sees whom."""
+"""The reach of attentions whose equations say what their pattern is."""
 
 import pytest
 import torch
