@@ -1,16 +1,11 @@
 """Who may ask the page for something, and how much may be uploaded: middleware of its server."""
 
-from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
-from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
 HOSTS = ('127.0.0.1', 'localhost')
 
 
@@ -25,11 +20,11 @@ class SameOrigin:
         port: of the page.
     """
 
-    def __init__(self, app: App, port: int) -> None:
+    def __init__(self, app: ASGIApp, port: int) -> None:
         self.app = app
         self.origins = {f'http://{host}:{port}' for host in HOSTS}
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 403, or hand it on."""
         if scope['type'] == 'lifespan' or self._is_own(scope):
             await self.app(scope, receive, send)
@@ -38,7 +33,7 @@ class SameOrigin:
         else:
             await PlainTextResponse('This page answers to itself alone.', 403)(scope, receive, send)
 
-    def _is_own(self, scope: Message) -> bool:
+    def _is_own(self, scope: Scope) -> bool:
         headers = Headers(scope=scope)
         origin, site = headers.get('origin'), headers.get('sec-fetch-site', 'none')
         if origin is not None:  # a page on a port that leads here, as by ssh -L, has that port as its host
@@ -57,11 +52,11 @@ class UploadLimit:
         files: how many; one request may have 1,000 more.
     """
 
-    def __init__(self, app: App, folder: Path, most: int, files: int) -> None:
+    def __init__(self, app: ASGIApp, folder: Path, most: int, files: int) -> None:
         self.app, self.folder, self.most, self.files = app, folder, most, files
         self.begun: dict[int, int] = {}  # bytes of the uploads that go on, by their numbers
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 413, or hand it on."""
         if scope['type'] != 'http' or not scope['path'].rstrip('/').endswith('/upload'):
             await self.app(scope, receive, send)
