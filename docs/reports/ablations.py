@@ -82,7 +82,7 @@ def compare_with_paper(task: list[Scores]) -> dict[int, list[Comparison]]:
     model = 'VT-R34' if any('resnet34' in scores.model for scores in task) else 'VT-R18'
     tables = [_compare_twins(task, model)]
     for number, ablation in ABLATIONS.items():
-        papers = {row[ablation.column]: row for row in ablation.rows(model)}
+        papers = {row['value']: row for row in ablation.rows(model)}
         rows = [
             (f'{ablation.column}: {value}', name, _paper_row(row))
             for value, name in ablation.variants.items()

@@ -15,7 +15,7 @@ from vt.errors import UserError
 ROOT = Path(__file__).parents[2]
 RECORDS, BENCHMARKS = ROOT / 'docs/records', ROOT / 'docs/benchmarks'
 Rows = list[dict[str, str]]
-SCALES = dict(G=1e-9, M=1e-6, k=1e-3, p=100)
+SCALES = dict(G=1e-9, M=1e-6, m=1e3, p=100)
 ONE = re.compile(r'\b1 (thread|core|epoch|worker|row)s\b')
 
 

@@ -11,7 +11,7 @@ from vt.analysis.speed.measurement import Measurement, describe_size, read_recor
 
 from .markdown import short_name
 
-FIRST = ('short', 'median', 'flops', 'peak_memory', 'bound_seconds', 'share')
+FIRST = ['model', 'short', 'median', 'rate', 'peak_memory', 'bound_seconds', 'share']
 
 
 def read_speeds(paths: Iterable[Path]) -> pd.DataFrame:
@@ -28,10 +28,11 @@ def read_speeds(paths: Iterable[Path]) -> pd.DataFrame:
     frame = frame.astype(dict.fromkeys(('flops', 'peak_memory', 'bound_seconds', 'median', 'spread'), float))
     frame['file'] = [path.stem.removesuffix('_cpu') for path in frame['path']]
     frame['share'] = frame['bound_seconds'] / frame['median']
+    frame['rate'] = frame['batch_size'] / frame['median']
     groups = frame.groupby(['path', 'kind', 'setting'], sort=False)
-    frame = frame.join(groups[[*FIRST]].transform('first').add_prefix('first_'))
+    frame = frame.join(groups[FIRST].transform('first').add_prefix('first_'))
     frame['faster'] = frame['first_median'] / frame['median']
-    frame['fewer'] = frame['first_flops'] / frame['flops']
+    frame['fewer'] = groups['flops'].transform('first') / frame['flops']
     frame['delivered'] = frame['faster'] / frame['fewer']
     frame['memory'] = frame['peak_memory'] / frame['first_peak_memory']
     return frame
@@ -56,7 +57,13 @@ def read_pairs(frame: pd.DataFrame) -> pd.DataFrame:
     return first.groupby(['path', 'kind'], sort=False).nth(1)
 
 
-def by_kind(pairs: pd.DataFrame) -> list[dict]:
-    """The same as a row a file, ``inference`` and ``training``, where these were measured."""
-    files = pairs.groupby('path', sort=False)
-    return [{row['kind']: row for row in rows.to_dict('records')} for _, rows in files]
+def by_kind(frame: pd.DataFrame, *keys: str) -> list[dict[str, dict]]:
+    """A row for each file, or for each of other ``keys``: its measurements by ``inference`` and ``training``."""
+    groups = frame.groupby([*(keys or ['path'])], sort=False)
+    return [{row['kind']: row for row in rows.to_dict('records')} for _, rows in groups]
+
+
+def first_beside_others(frame: pd.DataFrame) -> pd.DataFrame:
+    """All but each file's first model: ``lead`` is that one's speed over theirs, ``needs`` its memory over theirs."""
+    others = frame[frame['model'] != frame['first_model']]
+    return others.assign(lead=1 / others['faster'], needs=1 / others['memory'])
