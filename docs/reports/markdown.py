@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -55,16 +56,22 @@ def _cell(form: str, row: dict) -> str | None:
         return None
 
 
-def table(rows: pd.DataFrame | list[dict], forms: dict[str, str] | None = None, dense: bool = False) -> str:
+def table(
+    rows: pd.DataFrame | list[dict],
+    forms: dict[str, str] | None = None,
+    dense: bool = False,
+    right: Sequence[str] | None = None,
+) -> str:
     """Rows of text as a table of Markdown, others as :func:`cells` formats them; empty where a row lacks a column.
 
-    ``dense`` tables are without padding, for long cells.
+    Columns ``right`` are aligned to that side, by default all but the first; ``dense`` tables are without padding, for
+    long cells.
     """
     frame = pd.DataFrame(cells(rows, forms) if forms else rows).fillna('').map(count_one)
     if dense:
         lines = [[*frame], [':---'] * frame.shape[1], *frame.to_numpy().tolist()]
         return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
-    align = ['left', *['right'] * (frame.shape[1] - 1)]
+    align = ['right' if name in (frame.columns[1:] if right is None else right) else 'left' for name in frame]
     return frame.to_markdown(index=False, disable_numparse=True, colalign=align)
 
 

@@ -6,7 +6,7 @@ compared with.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ from vt.analysis.ablation.run_scores import Scores
 from vt.analysis.ablation.score_tables import describe, describe_origin, summarize_row
 from vt.checkpoints.files import read_json
 
-from .markdown import RECORDS, ROOT, insert, table
+from .markdown import RECORDS, ROOT, count_one, insert, table
 
 MARK = re.compile(r'<!-- (scores ([\w -]+?)(?:: (.+?))?) -->')
 HEADER = re.compile(r'^# (?:Top-1|mIoU) .*\n', re.MULTILINE)
@@ -52,18 +52,23 @@ def render(page: str, folder: Path = RECORDS) -> str:
     return page
 
 
+def runs_as_they_are(paths: Iterable[Path]) -> dict[str, list[dict]]:
+    """By their configs, runs of configs as they stand, one a seed; those in another precision where no others are."""
+    runs = [run for path in paths for run in read_table(path) if run['options'].keys() <= AS_IT_IS]
+    found = {}
+    for config in dict.fromkeys(run['config'] for run in runs):
+        own = [run for run in runs if run['config'] == config]
+        found[config] = [*{run['seed']: run for run in [run for run in own if not run['options']] or own}.values()]
+    return found
+
+
 def render_headers(folder: Path = RECORDS, root: Path = ROOT) -> dict[str, str]:
     """The texts of configs that were trained as they stand, with their scores in their headers' line for it.
 
-    Those in another precision count where there are no others. A config whose header has no such line, ``# Top-1 ...``
-    or ``# mIoU ...``, is left out.
+    A config whose header has no such line, ``# Top-1 ...`` or ``# mIoU ...``, is left out.
     """
-    tables = (read_table(path) for path in sorted(folder.glob('*.json')))
-    runs = [run for records in tables for run in records if run['options'].keys() <= AS_IT_IS]
     texts = {}
-    for config in dict.fromkeys(run['config'] for run in runs):
-        own = [run for run in runs if run['config'] == config]
-        records = [*{run['seed']: run for run in [run for run in own if not run['options']] or own}.values()]
+    for config, records in runs_as_they_are(sorted(folder.glob('*.json'))).items():
         text = (root / config).read_text()
         if HEADER.search(text):
             line = _header(summarize_row(records, records[0]['label']), records)
@@ -79,4 +84,4 @@ def _header(scores: Scores, records: Sequence[dict]) -> str:
     device = re.sub(r' \(family .*?\)', '', records[0]['device'])  # a line has 120 columns; the record has all of it
     torch = records[0]['versions']['torch']
     precision = ', bfloat16' if any(PRECISION in run['options'] for run in records) else ''
-    return f'# {metric} {each} % (seeds {seeds}), {minutes:.1f} min{precision}: {device}, torch {torch}.\n'
+    return count_one(f'# {metric} {each} % (seeds {seeds}), {minutes:.1f} min{precision}: {device}, torch {torch}.\n')

@@ -47,7 +47,7 @@ def test_scores_stand_above_the_configs_that_were_trained_as_they_are(tmp_path):
     texts = render_headers(tmp_path / 'records', tmp_path)
     lines = {Path(path).stem: text.splitlines()[1] for path, text in texts.items()}
     assert lines == {
-        'plain': '# Top-1 90.00, 91.00 % (seeds 0, 1), 30.0 min: A CPU, 1 threads, torch 2.0.',
-        'maps': '# mIoU 40.00, 41.50 % (seeds 0, 1), 30.0 min: A CPU, 1 threads, torch 2.0.',
-        'learner': '# Top-1 95.00 % (seeds 0), 30.0 min, bfloat16: A CPU, 1 threads, torch 2.0.',
+        'plain': '# Top-1 90.00, 91.00 % (seeds 0, 1), 30.0 min: A CPU, 1 thread, torch 2.0.',
+        'maps': '# mIoU 40.00, 41.50 % (seeds 0, 1), 30.0 min: A CPU, 1 thread, torch 2.0.',
+        'learner': '# Top-1 95.00 % (seeds 0), 30.0 min, bfloat16: A CPU, 1 thread, torch 2.0.',
     }
