@@ -52,7 +52,7 @@ def cells(rows: pd.DataFrame | list[dict], forms: dict[str, str], missing: str =
 def _cell(form: str, row: dict) -> str | None:
     try:
         return CellFormatter().format(form, **row)
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, AttributeError):
         return None
 
 
@@ -119,3 +119,8 @@ def milliseconds(seconds: float) -> str:
     """Seconds as milliseconds of at least three digits."""
     value = 1e3 * seconds
     return f'{value:,.{max(0, 2 - math.floor(math.log10(value)))}f}'
+
+
+def plus_minus(margin: float) -> str:
+    """A margin behind a mean; nothing where there is none, as of one seed."""
+    return '' if math.isnan(margin) else f' ± {margin:.2f}'
