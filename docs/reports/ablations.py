@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from matplotlib.figure import Figure
 from vt.analysis.ablation.run_scores import Scores, compare, read_records, summarize
 from vt.errors import UserError
 
-from .markdown import BENCHMARKS, RECORDS, Rows, cells, insert, plus_minus, table
+from .markdown import BENCHMARKS, RECORDS, Rows, cells, plus_minus, table
 from .paper import ABLATIONS, load_tables
 from .speeds import read_speeds
 
@@ -169,17 +170,19 @@ def read_compared() -> ComparedTasks:
     return compare_all(read_records([RECORDS / f'{name}.json' for name in TABLES]))
 
 
-def render(page: str) -> dict[str, str]:
-    """The page with its tables, and the files beside it that hold them alone."""
-    tasks = tabulate(read_compared(), [BENCHMARKS / f'{name}_cpu.json' for name in ('ablations', 'scenes')])
-    texts = {task: to_markdown(tables) for task, tables in tasks.items()}
-    for task, text in texts.items():
-        page = insert(page, f'ablation {task}', text)
-    return {
-        'docs/ablations.md': page,
-        'docs/ablations/tables.md': '\n\n'.join(texts.values()) + '\n',
-        'docs/ablations/tables.csv': to_csv(tasks),
-    }
+@cache
+def read_tables() -> dict[str, dict[str, Rows]]:
+    """The tables of the recorded runs, by task and title."""
+    return tabulate(read_compared(), [BENCHMARKS / f'{name}_cpu.json' for name in ('ablations', 'scenes')])
+
+
+def render() -> dict[str, str]:
+    """The files beside the page that hold its tables alone."""
+    tables = '\n\n'.join(map(to_markdown, read_tables().values())) + '\n'
+    return {'docs/ablations/tables.md': tables, 'docs/ablations/tables.csv': to_csv(read_tables())}
+
+
+PLACES = {'ablation': lambda task: to_markdown(read_tables()[task])}
 
 
 def draw(tasks: ComparedTasks) -> Figure:

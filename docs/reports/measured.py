@@ -1,12 +1,9 @@
 """Tables of what the tools measured and wrote: exported models, attention, kernels."""
 
-import re
-
 from vt.checkpoints.files import read_json
 
-from .markdown import BENCHMARKS, ROOT, Rows, cells, insert, table
+from .markdown import BENCHMARKS, ROOT, cells, table
 
-ATTENTION = re.compile(r'<!-- (attention ([\w-]+)) -->')  # the seeds' files are docs/attention/MODEL_seed-SEED.json
 EXPORTS = {
     'model': '{config}',
     'size': '{shape}',
@@ -30,40 +27,35 @@ TOKENIZERS = {
 }
 
 
-def render_exports(page: str) -> str:
-    """The page of exported models with its table, of what ``tools/export.py --out`` wrote."""
+def show_exports() -> str:
+    """The table of exported models, of what ``tools/export.py --out`` wrote."""
     rows = []
     for path in sorted((BENCHMARKS / 'export').glob('*.json')):
         record = read_json(path, 'measure it: tools/export.py --benchmark --out', keys=['results', 'config', 'size'])
         shape = f'{record["size"].partition(" x ")[2]}, {"open" if record["open_size"] else "fixed"}'
         rows += [record | row | dict(shape=shape, faster=row['eager'] / row['seconds']) for row in record['results']]
-    return insert(page, 'exported models', table(rows, EXPORTS))
+    return table(rows, EXPORTS)
 
 
-def render_attention(page: str) -> str:
-    """A page with its tables of what ``tools/analysis/attention.py tokens --out`` measured of a model's seeds."""
-    for mark, model in ATTENTION.findall(page):
-        paths = sorted((ROOT / 'docs/attention').glob(f'{model}_seed-*.json'))
-        seeds = [read_json(path, 'measure it')['tokenizers'] for path in paths]
-        page = insert(page, mark, table(describe_attention(seeds)))
-    return page
-
-
-def describe_attention(seeds: list[dict]) -> Rows:
-    """A row for each tokenizer, with what every seed's model measured."""
+def show_attention(model: str) -> str:
+    """A row for each tokenizer, with what ``tools/analysis/attention.py tokens --out`` measured of a model's seeds."""
     forms = {title: form[0] if isinstance(form, list) else form for title, form in TOKENIZERS.items()}
-    told = [cells([dict(name=name) | found for name, found in seed.items()], forms) for seed in seeds]
-    return [
+    told = []
+    for path in sorted((ROOT / 'docs/attention').glob(f'{model}_seed-*.json')):
+        seed = read_json(path, 'measure it')['tokenizers']
+        told.append(cells([dict(name=name) | found for name, found in seed.items()], forms))
+    rows = [
         {
-            title: ', '.join(row[title] for row in rows) if isinstance(form, list) else rows[0][title]
+            title: ', '.join(row[title] for row in seeds) if isinstance(form, list) else seeds[0][title]
             for title, form in TOKENIZERS.items()
         }
-        for rows in zip(*told)
+        for seeds in zip(*told)
     ]
+    return table(rows)
 
 
-def render_kernels(page: str) -> str:
-    """The page of kernels with its table, of what ``tools/benchmark/kernels.py --out`` wrote.
+def show_kernels() -> str:
+    """The table of kernels, of what ``tools/benchmark/kernels.py --out`` wrote.
 
     For each architecture it has registers, spilled bytes and kB of shared memory.
     """
@@ -72,4 +64,7 @@ def render_kernels(page: str) -> str:
         what = {name: str(result[name]) for name in ('kernel', 'C', 'L', 'block')}
         taken = f'{result["registers"]} / {result["spilled_bytes"]} / {result["shared_bytes"] / 1024:.0f}'
         rows.setdefault(tuple(what.values()), what)[f'sm_{result["sm"]}'] = taken
-    return insert(page, 'kernels', table([*rows.values()]))
+    return table([*rows.values()])
+
+
+PLACES = {'exported models': show_exports, 'attention': show_attention, 'kernels': show_kernels}

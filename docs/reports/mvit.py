@@ -7,7 +7,7 @@ import pandas as pd
 from vt.checkpoints.files import read_json
 
 from .complexity import COST, read_costs
-from .markdown import BENCHMARKS, Rows, cells, config_path, insert, table
+from .markdown import BENCHMARKS, Rows, cells, config_path, table
 from .speeds import by_kind, first_beside_others, read_speeds
 
 PUBLISHED = Path(__file__).with_name('mvit_models.json')
@@ -25,10 +25,11 @@ SPEEDS = {
 }
 
 
-def describe(models: dict[str, dict], columns: dict[str, str]) -> Rows:
-    """A row a model: these columns, its cost and what was published."""
-    paths = {name: config_path(Path(name).name) for name in models}
-    rows = [model | dict(path=paths[name], cost=read_costs()[paths[name]]) for name, model in models.items()]
+def describe(models: str, columns: dict[str, str]) -> Rows:
+    """A row a model of :data:`PUBLISHED`: these columns, its cost and what was published."""
+    found = read_json(PUBLISHED, 'restore it')[models]
+    paths = {name: config_path(Path(name).name) for name in found}
+    rows = [model | dict(path=paths[name], cost=read_costs()[paths[name]]) for name, model in found.items()]
     return cells(rows, columns | COST)
 
 
@@ -49,12 +50,11 @@ def describe_decoders(folder: Path) -> pd.DataFrame:
     return pivot.map('{:.3g}'.format).rename_axis(columns=None).reset_index()
 
 
-def render(page: str) -> str:
-    """The page with its tables."""
-    published = read_json(PUBLISHED, 'restore it')
-    link = '](../{path})'
-    page = insert(page, 'mvit models', table(describe(published['models'], {'title': '[{title}' + link})))
-    ablations = describe(published['ablations'], {'table': '{table}', 'change': '[{change}' + link})
-    page = insert(page, 'mvit ablations', table(ablations))
-    page = insert(page, 'mvit speed', table(describe_speeds(BENCHMARKS / 'mvit')))
-    return insert(page, 'decoders', table(describe_decoders(BENCHMARKS)))
+MODELS = {'title': '[{title}](../{path})'}
+ABLATIONS = {'table': '{table}', 'change': '[{change}](../{path})'}
+PLACES = {
+    'mvit models': lambda: table(describe('models', MODELS)),
+    'mvit ablations': lambda: table(describe('ablations', ABLATIONS)),
+    'mvit speed': lambda: table(describe_speeds(BENCHMARKS / 'mvit')),
+    'decoders': lambda: table(describe_decoders(BENCHMARKS)),
+}

@@ -17,7 +17,7 @@ from vt.checkpoints.files import read_json
 from vt.errors import MissingFileError
 
 from . import gpu_tables
-from .markdown import BENCHMARKS, ROOT, Rows, cells, fill, insert, milliseconds, short_name, table
+from .markdown import BENCHMARKS, ROOT, Rows, cells, fill, milliseconds, short_name, table
 from .speeds import by_kind, read_pairs, read_speeds
 
 SCRIPT = 'bash tools/benchmark/performance.sh'
@@ -187,9 +187,8 @@ def render(folder: Path) -> str:
     )
 
 
-def render_readme(readme: str) -> str:
-    """The README with its table: each model on the CPU against what it replaces."""
-    return insert(readme, 'performance', table(summarize(read_all(BENCHMARKS))))
+# The README's table: each model on the CPU against what it replaces.
+PLACES = {'performance': lambda: table(summarize(read_all(BENCHMARKS)))}
 
 
 def _tables(folders: list[Path], name: str) -> list[dict[str, Any]]:

@@ -15,9 +15,8 @@ from vt.analysis.ablation.run_scores import Scores
 from vt.analysis.ablation.score_tables import describe, describe_origin, summarize_row
 from vt.checkpoints.files import read_json
 
-from .markdown import RECORDS, ROOT, count_one, insert, table
+from .markdown import RECORDS, ROOT, count_one, table
 
-MARK = re.compile(r'<!-- (scores ([\w -]+?)(?:: (.+?))?) -->')
 HEADER = re.compile(r'^# (?:Top-1|mIoU) .*\n', re.MULTILINE)
 # Options that leave a config what it is: the precision of its steps, who takes them, where its teacher's weights are.
 PRECISION = 'optim_wrapper.type'
@@ -39,17 +38,18 @@ def describe_source(records: Sequence[dict], tables: str) -> str:
     return f'{describe_origin(records)} Again: `{AGAIN} {tables}`.'
 
 
-def render(page: str, folder: Path = RECORDS) -> str:
-    """A page with its tables of scores, from the records in ``folder``; a sentence where there are none."""
-    for mark, tables, labels in MARK.findall(page):
-        if missing := [name for name in tables.split() if not (folder / f'{name}.json').is_file()]:
-            page = insert(page, mark, f'Not trained yet: `{AGAIN} {" ".join(missing)}`.')
-            continue
-        records = [run for name in tables.split() for run in read_table(folder / f'{name}.json')]
-        rows = describe(records, [label.strip() for label in labels.split(',')] if labels else ())
-        shown = [run for run in records if run['label'] in {row['run'] for row in rows}]
-        page = insert(page, mark, f'{table(rows)}\n\n{describe_source(shown, tables)}')
-    return page
+def show_scores(rows: str, folder: Path = RECORDS) -> str:
+    """A table of scores, of ``TABLE TABLE: LABEL, LABEL`` in a folder of records; a sentence where there are none."""
+    tables, _, labels = rows.partition(': ')
+    if missing := [name for name in tables.split() if not (folder / f'{name}.json').is_file()]:
+        return f'Not trained yet: `{AGAIN} {" ".join(missing)}`.'
+    records = [run for name in tables.split() for run in read_table(folder / f'{name}.json')]
+    described = describe(records, labels.split(', ') if labels else ())
+    shown = [run for run in records if run['label'] in {row['run'] for row in described}]
+    return f'{table(described)}\n\n{describe_source(shown, tables)}'
+
+
+PLACES = {'scores': show_scores}
 
 
 def runs_as_they_are(paths: Iterable[Path]) -> dict[str, list[dict]]:

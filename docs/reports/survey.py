@@ -10,7 +10,7 @@ from vt.checkpoints.files import read_json
 from .claims import describe_claims
 from .complexity import COST, count_config, read_costs
 from .components import describe_choices, describe_systems, read_systems
-from .markdown import BENCHMARKS, ROOT, Rows, cells, config_path, insert, table
+from .markdown import BENCHMARKS, ROOT, Rows, cells, config_path, table
 from .speeds import first_beside_others, read_speeds
 
 CONFIG = '{}_16xb64-300e_in1k'
@@ -24,17 +24,6 @@ SEGMENTORS = {
     "the neck's": '{neck.flops:G.2f}',
     'M parameters': '{cost.parameters:M.2f}',
 }
-
-
-def render(page: str) -> str:
-    """The page with its tables."""
-    speeds, machines = describe_speeds(SPEEDS)
-    page = insert(page, 'survey speed', f'{table(speeds)}\n\nMeasured on {machines}.')
-    page = insert(page, 'survey choices', table(describe_choices(), dense=True))
-    page = insert(page, 'survey components', table(describe_systems(), dense=True))
-    page = insert(page, 'survey costs', table(describe_costs()))
-    page = insert(page, 'survey segmentors', table(describe_segmentors()))
-    return insert(page, 'survey claims', table(describe_claims(), dense=True))
 
 
 def measure_twins() -> dict[str, float]:
@@ -76,7 +65,7 @@ def describe_segmentors() -> Rows:
     return cells(rows, SEGMENTORS)
 
 
-def describe_speeds(folder: Path) -> tuple[Rows, str]:
+def describe_speeds(folder: Path = SPEEDS) -> str:
     """A row a system that was measured beside its public twins, how many times faster and smaller, and the machines."""
     paths = {name: folder / f'{name}_cpu.json' for name in read_systems()}
     speeds = read_speeds([path for path in paths.values() if path.exists()])
@@ -93,4 +82,14 @@ def describe_speeds(folder: Path) -> tuple[Rows, str]:
         for library in ('timm', 'mmpretrain'):
             forms[f'faster than {library}, {kind}'] = f'{{{library}_{kind}[lead]:.2f}}x'
             forms[f'memory of {library}, {kind}'] = f'{{{library}_{kind}[needs]:.2f}}x'
-    return cells(rows, forms, missing='-'), ' and '.join(sorted(machines))
+    return f'{table(cells(rows, forms, missing="-"))}\n\nMeasured on {" and ".join(sorted(machines))}.'
+
+
+PLACES = {
+    'survey speed': describe_speeds,
+    'survey choices': lambda: table(describe_choices(), dense=True),
+    'survey components': lambda: table(describe_systems(), dense=True),
+    'survey costs': lambda: table(describe_costs()),
+    'survey segmentors': lambda: table(describe_segmentors()),
+    'survey claims': lambda: table(describe_claims(), dense=True),
+}

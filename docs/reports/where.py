@@ -18,12 +18,12 @@ from vt.analysis.ablation.score_tables import summarize_row
 from vt.analysis.attention.object_attention import describe_objects
 from vt.checkpoints.files import read_json
 
-from .markdown import RECORDS, ROOT, Rows, insert, plus_minus, table
+from .markdown import RECORDS, ROOT, Rows, plus_minus, table
 from .scores import describe_source, read_table
 
 CURVES = 'sample-efficiency'
 REFERENCE = 'resnet18-half'
-PLACES = ('where-twin-digits', 'where-digit-scenes', 'where-sort-of-clevr', 'where-svrt-1')
+TABLES = ('where-twin-digits', 'where-digit-scenes', 'where-sort-of-clevr', 'where-svrt-1')
 
 # What the paper says, as two rows of a table of places, and what the first is of the other.
 FINDINGS = {
@@ -149,17 +149,22 @@ def tabulate_objects(files: Sequence[Path]) -> Rows:
     return rows
 
 
-def render(page: str) -> str:
-    """The page with its tables."""
+def show_objects() -> str:
+    """The table of attention on objects, and the pictures of it."""
     files = sorted((ROOT / 'docs/attention').glob('objects_*.json'))
     shown = [f'![Where {file.stem} looks](where/{file.stem}.jpg)' for file in files]
-    page = insert(page, 'objects', '\n\n'.join([table(tabulate_objects(files)), *shown]))
-    tables = {name: read_table(RECORDS / f'{name}.json') for name in PLACES}
-    for name, records in tables.items():
-        origin, picture = describe_source(records, name), f'![Scores against what they cost](where/{name}.png)'
-        rows = sweep_report.tabulate(records)
-        page = insert(page, f'places {name}', f'{table(rows)}\n\n{origin}\n\n{picture}')
-    page = insert(page, 'findings', table(tabulate_findings(tables)))
+    return '\n\n'.join([table(tabulate_objects(files)), *shown])
+
+
+def show_places(name: str) -> str:
+    """A table of places and its picture."""
+    records = read_table(RECORDS / f'{name}.json')
+    rows, origin = sweep_report.tabulate(records), describe_source(records, name)
+    return f'{table(rows)}\n\n{origin}\n\n![Scores against what they cost](where/{name}.png)'
+
+
+def show_curves() -> str:
+    """The tables of scores by number of images, and their picture."""
     records = read_table(RECORDS / f'{CURVES}.json')
     curves = read_curves(records)
     parts = [
@@ -171,11 +176,19 @@ def render(page: str) -> str:
         describe_source(records, CURVES),
         f'![Scores against the number of images](where/{CURVES}.png)',
     ]
-    return insert(page, 'curves', '\n\n'.join(parts))
+    return '\n\n'.join(parts)
+
+
+PLACES = {
+    'objects': show_objects,
+    'places': show_places,
+    'findings': lambda: table(tabulate_findings({name: read_table(RECORDS / f'{name}.json') for name in TABLES})),
+    'curves': show_curves,
+}
 
 
 def draw() -> dict[str, Figure]:
     """The page's figures, by their paths."""
-    figures = {name: sweep_report.draw(read_table(RECORDS / f'{name}.json')) for name in PLACES}
+    figures = {name: sweep_report.draw(read_table(RECORDS / f'{name}.json')) for name in TABLES}
     figures[CURVES] = draw_curves(read_curves(read_table(RECORDS / f'{CURVES}.json')))
     return {f'docs/where/{name}.png': figure for name, figure in figures.items()}
