@@ -176,12 +176,6 @@ def read_tables() -> dict[str, dict[str, Rows]]:
     return tabulate(read_compared(), [BENCHMARKS / f'{name}_cpu.json' for name in ('ablations', 'scenes')])
 
 
-def render() -> dict[str, str]:
-    """The files beside the page that hold its tables alone."""
-    tables = '\n\n'.join(map(to_markdown, read_tables().values())) + '\n'
-    return {'docs/ablations/tables.md': tables, 'docs/ablations/tables.csv': to_csv(read_tables())}
-
-
 PLACES = {'ablation': lambda task: to_markdown(read_tables()[task])}
 
 

@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 
 import torch
-import yaml
 from mmengine.config import Config
 from torch import nn
 
@@ -20,7 +19,7 @@ from .paper import ABLATIONS, DETECTRON2_CLASSES, SEGMENTATION, load_tables
 CONFIGS = ROOT / 'configs'
 IMAGE_SIZE = (224, 224)
 RECIPE = '8xb32-90e_in1k'
-# Columns of a row with its ``cost``, an entry of ``read_costs()``, and its ``published`` parameters, FLOPs and top-1.
+# Columns of a row with its ``cost``, a model's metadata, and its ``published`` parameters, FLOPs and top-1.
 COST = {
     'M parameters': '{cost[Parameters]:M.2f}',
     'published': '{published[0]}',
@@ -40,13 +39,6 @@ def all_tables() -> Iterator[tuple[str, Rows, list[str]]]:
         tables[number] = (f'segmentors at {height}x{width}', compare_segmentors(number))
     for number, (title, rows) in tables.items():
         yield f'Table {number}: {title}', rows, load_tables()['notes'][f'{number}']
-
-
-@cache
-def read_costs() -> dict[str, dict[str, int]]:
-    """``FLOPs`` and ``Parameters`` of every model by its config's path, as counted into the metafiles."""
-    files = [yaml.load(path.read_text(), yaml.CSafeLoader) for path in CONFIGS.rglob('metafile.yml')]
-    return {model['Config']: model['Metadata'] for file in files for model in file['Models']}
 
 
 @cache  # the tables share their models

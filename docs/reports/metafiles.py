@@ -6,6 +6,7 @@ everything else from the configs.
 
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -38,9 +39,11 @@ def leaf_configs() -> dict[str, list[Path]]:
     return folders
 
 
-def read_metafiles() -> dict[str, dict]:
-    """The metafiles as they are, by their folder below ``configs``."""
-    return {path.parent.name: yaml.safe_load(path.read_text()) for path in (ROOT / 'configs').glob(f'*/{METAFILE}')}
+@cache
+def read_models() -> dict[str, dict]:
+    """The models of all metafiles as they are, by their configs' paths."""
+    files = [yaml.load(path.read_text(), yaml.CSafeLoader) for path in (ROOT / 'configs').glob(f'*/{METAFILE}')]
+    return {model['Config']: model for file in files for model in file['Models']}
 
 
 def make_metafile(folder: str, paths: list[Path], scores: dict[str, dict], known: dict[str, dict]) -> dict[str, Any]:

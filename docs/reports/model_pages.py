@@ -13,7 +13,7 @@ from vt.engine.config_files import ROOT, read_config
 from . import markdown
 from .components import read_systems
 from .markdown import RECORDS
-from .metafiles import INDEX, METAFILE, PAPERS, leaf_configs, make_metafile, read_metafiles, read_scores
+from .metafiles import INDEX, METAFILE, PAPERS, leaf_configs, make_metafile, read_models, read_scores
 
 BASE = re.compile(r"'((?:\.\./)+_base_/models/([\w-]+)\.py)'")
 EMBEDDED = ('_digits', 'scenes', 'moving-digits', 'svrt-1')  # how configs end whose data comes with the package
@@ -45,8 +45,7 @@ def render(known: dict[str, dict] | None = None) -> dict[Path, str]:
         known: models' entries of metafiles by their configs' paths, whose FLOPs are not counted again; those of all
             metafiles by default.
     """
-    if known is None:
-        known = {entry['Config']: entry for metafile in read_metafiles().values() for entry in metafile['Models']}
+    known = read_models() if known is None else known
     scores, folders, texts = read_scores(RECORDS), leaf_configs(), {}
     for folder, paths in track(folders.items(), 'configs', transient=True):
         metafile = make_metafile(folder, paths, scores, known)

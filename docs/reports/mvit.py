@@ -6,8 +6,9 @@ import pandas as pd
 
 from vt.checkpoints.files import read_json
 
-from .complexity import COST, read_costs
+from .complexity import COST
 from .markdown import BENCHMARKS, Rows, cells, config_path, table
+from .metafiles import read_models
 from .speeds import by_kind, first_beside_others, read_speeds
 
 PUBLISHED = Path(__file__).with_name('mvit_models.json')
@@ -29,7 +30,7 @@ def describe(models: str, columns: dict[str, str]) -> Rows:
     """A row a model of :data:`PUBLISHED`: these columns, its cost and what was published."""
     found = read_json(PUBLISHED, 'restore it')[models]
     paths = {name: config_path(Path(name).name) for name in found}
-    rows = [model | dict(path=paths[name], cost=read_costs()[paths[name]]) for name, model in found.items()]
+    rows = [model | dict(path=paths[name], cost=read_models()[paths[name]]['Metadata']) for name, model in found.items()]
     return cells(rows, columns | COST)
 
 

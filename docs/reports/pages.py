@@ -26,7 +26,7 @@ def render() -> dict[str, str]:
     texts[rooms.PATH] = rooms.draw(rooms.read_rooms())
     texts['docs/performance.md'] = performance.render(BENCHMARKS)
     texts |= {path.relative_to(ROOT).as_posix(): text for path, text in model_pages.render().items()}
-    return texts | ablations.render() | scores.render_headers()
+    return texts | scores.render_headers()
 
 
 def fill_places(page: str) -> str:

@@ -8,9 +8,10 @@ from vt.apis import list_models
 from vt.checkpoints.files import read_json
 
 from .claims import describe_claims
-from .complexity import COST, count_config, read_costs
+from .complexity import COST, count_config
 from .components import describe_choices, describe_systems, read_systems
 from .markdown import BENCHMARKS, ROOT, Rows, cells, config_path, table
+from .metafiles import read_models
 from .speeds import first_beside_others, read_speeds
 
 CONFIG = '{}_16xb64-300e_in1k'
@@ -49,7 +50,7 @@ def describe_costs() -> Rows:
         if 'twin' in system:
             difference = differences['differences'][name]
             validated = f"timm's `{system['twin']}`, {f'{difference:.0e}' if difference else 'the same'}"
-        more = dict(folder=Path(path).parent.as_posix(), cost=read_costs()[path], validated=validated)
+        more = dict(folder=Path(path).parent.as_posix(), cost=read_models()[path]['Metadata'], validated=validated)
         rows.append(dict(why='') | system | more)
     return cells(rows, COSTS, missing='-')
 

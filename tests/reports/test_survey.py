@@ -12,9 +12,10 @@ from mmengine.config import Config
 from mmpretrain.registry import MODELS
 from tool_runner import ROOT
 
-from docs.reports.complexity import count_config, read_costs
+from docs.reports.complexity import count_config
 from docs.reports.components import COMPONENTS, describe_choices, describe_systems, read_systems
 from docs.reports.markdown import config_path
+from docs.reports.metafiles import read_models
 from docs.reports.survey import CONFIG, describe_speeds
 from vt.analysis.speed.measurement import BenchmarkRecord, Measurement
 from vt.apis import find_config
@@ -26,7 +27,8 @@ PAGE = ROOT / 'docs/survey.md'
 def test_costs_are_what_is_counted(name):
     path = config_path(CONFIG.format(name))
     cost, _ = count_config(ROOT / path, (224, 224))
-    assert (cost.flops, cost.parameters) == (read_costs()[path]['FLOPs'], read_costs()[path]['Parameters'])
+    counted = read_models()[path]['Metadata']
+    assert (cost.flops, cost.parameters) == (counted['FLOPs'], counted['Parameters'])
 
 
 def test_speeds_are_ratios_to_the_public_twins(tmp_path):
