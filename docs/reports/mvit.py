@@ -30,7 +30,9 @@ def describe(models: str, columns: dict[str, str]) -> Rows:
     """A row a model of :data:`PUBLISHED`: these columns, its cost and what was published."""
     found = read_json(PUBLISHED, 'restore it')[models]
     paths = {name: config_path(Path(name).name) for name in found}
-    rows = [model | dict(path=paths[name], cost=read_models()[paths[name]]['Metadata']) for name, model in found.items()]
+    rows = [
+        model | dict(path=paths[name], cost=read_models()[paths[name]]['Metadata']) for name, model in found.items()
+    ]
     return cells(rows, columns | COST)
 
 

@@ -15,21 +15,6 @@ from .markdown import ROOT, fill
 PATH = 'docs/figures/rooms.svg'
 TEMPLATE = Path(__file__).with_name('rooms.svg.j2')
 BASE = 'vt/*.py'  # the modules beside the packages: errors, registry, limits of what is read
-WHAT = {
-    BASE: 'errors, registry, limits',
-    'ops': 'the equations and their fast paths',
-    'checkpoints': 'files, read without running code',
-    'datasets': 'images in memory and in rows',
-    'video': 'clips, decoders',
-    'models': 'parts, backbones, necks, heads',
-    'engine': 'runner, resume, processes, checks',
-    'inference': 'images and videos for a model',
-    'analysis': 'attention, cost, speed, tables',
-    'apis': 'models by name, predictions, tokens',
-    'explorer': 'page to look at tokens',
-    'commands': 'what the command lines do',
-    'tools/': 'the command lines',
-}
 
 
 def imported_names(text: str, package: tuple[str, ...]) -> Iterator[str]:
@@ -83,4 +68,4 @@ def arrange(rooms: nx.DiGraph) -> list[list[str]]:
 def draw(rooms: nx.DiGraph) -> str:
     """The figure as SVG."""
     arrows = sorted(nx.transitive_reduction(rooms).edges)
-    return fill(TEMPLATE, rows=arrange(rooms), arrows=arrows, what=WHAT)
+    return fill(TEMPLATE, rows=arrange(rooms), arrows=arrows)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
+import yaml
 from matplotlib.figure import Figure
 from scipy.stats import ttest_ind
 
@@ -25,15 +26,7 @@ CURVES = 'sample-efficiency'
 REFERENCE = 'resnet18-half'
 TABLES = ('where-twin-digits', 'where-digit-scenes', 'where-sort-of-clevr', 'where-svrt-1')
 
-# What the paper says, as two rows of a table of places, and what the first is of the other.
-FINDINGS = {
-    "modules in stage 5 beat ResNet's (table 2)": ('stage-5', 'none', 'better'),
-    'late (title): stage 5 beats stage 4': ('stage-5', 'stage-4', 'better'),
-    'and stage 3': ('stage-5', 'stage-3', 'better'),
-    'in the place of stage 5: behind it is no better (section 4.1)': ('after-5', 'stage-5', 'no better'),
-    '32 tokens are no better than 16 (table 6)': ('32-tokens', 'stage-5', 'no better'),
-    'nor are 64': ('64-tokens', 'stage-5', 'no better'),
-}
+FINDINGS = yaml.safe_load(Path(__file__).with_name('findings.yml').read_text())
 VERDICTS = {
     'better': {'better': 'holds', 'worse': 'does not hold', 'not told apart': 'this scale cannot tell'},
     'no better': {'better': 'does not hold', 'worse': 'holds', 'not told apart': 'no gain seen'},
