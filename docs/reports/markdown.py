@@ -52,7 +52,7 @@ def cells(rows: pd.DataFrame | list[dict], forms: dict[str, str], missing: str =
 def _cell(form: str, row: dict) -> str | None:
     try:
         return CellFormatter().format(form, **row)
-    except (KeyError, TypeError, AttributeError):
+    except KeyError:
         return None
 
 

@@ -21,6 +21,7 @@ from .markdown import BENCHMARKS, ROOT, Rows, cells, fill, milliseconds, short_n
 from .speeds import by_kind, read_pairs, read_speeds
 
 SCRIPT = 'bash tools/benchmark/performance.sh'
+AGAIN = f'measure it again: {SCRIPT}'
 TEMPLATE = ROOT / 'docs/performance.template.md'
 # Files of a CPU, docs/benchmarks/<name>_cpu.json, and what each shows.
 NECKS, SEGMENTORS = 'necks_800x1216', 'segmentors_800x1216'
@@ -158,14 +159,13 @@ def render(folder: Path) -> str:
     speeds, folders = read_all(folder), machines(folder)
     kinds = {rows['inference']['file']: rows for rows in by_kind(read_pairs(select(speeds, *MODELS)))}
     records = speeds.drop_duplicates('path').set_index('file')['record']
-    scaling = {name: scale(speeds, name, 'pixels') for name in SCALING}
     return fill(
         TEMPLATE,
         cpu=records[NECKS],
         n=kinds[NECKS],
         s=kinds[SEGMENTORS],
         r18=kinds[RESNETS[0]],
-        exponents={label: exponent(*line) for label, line in scaling['scaling_necks'].items()},
+        exponents={label: exponent(*line) for label, line in scale(speeds, 'scaling_necks', 'pixels').items()},
         commands={name: record.command for name, record in records.items()},
         ceilings=describe_ceilings(speeds),
         necks=compare(speeds, NECKS),
@@ -180,7 +180,11 @@ def render(folder: Path) -> str:
         gpu_script=gpu_tables.SCRIPT,
         script=SCRIPT,
         machines=compare_machines(folders),
-        products=[_read(path) for each in folders if (path := each / 'products_cpu.json').is_file()],
+        products=[
+            read_json(path, f'measure it again: {SCRIPT}')
+            for each in folders
+            if (path := each / 'products_cpu.json').is_file()
+        ],
         systems=_tables(folders, SYSTEMS),
         small=_tables(folders, SMALL),
         others={name: read_rows(folder / f'{name}_cpu.json') for name in OTHER_TABLES},
@@ -197,15 +201,11 @@ def _tables(folders: list[Path], name: str) -> list[dict[str, Any]]:
     return [dict(device=frame['record'].iloc[0].device, rows=compare(frame, name)) for frame in frames]
 
 
-def _read(path: Path) -> Any:
-    return read_json(path, f'measure it again: {SCRIPT}', (dict, list))
-
-
 def read_rows(path: Path) -> Rows | None:
     """A JSON list of flat dictionaries as rows of a table, units as they are; None where the file isn't there."""
     if not path.is_file():
         return None
-    content = _read(path)
+    content = read_json(path, AGAIN, (dict, list))
     frame = pd.DataFrame(content['results'] if isinstance(content, dict) else content)
     flat = frame.loc[:, ~frame.map(lambda cell: isinstance(cell, (list, dict))).any()]
     text = flat.map(lambda cell: f'{cell:.4g}' if isinstance(cell, float) else str(cell)).where(flat.notna(), '')
