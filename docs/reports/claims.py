@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
 from vt.analysis.ablation.run_scores import Scores, compare
-from vt.analysis.ablation.score_tables import summarize_row
 from vt.apis import get_model
 from vt.checkpoints.files import read_json
 from vt.engine.config_files import read_config
@@ -26,7 +25,7 @@ from vt.engine.launch import draw_weights
 from vt.inference.test_set import build_test_set
 
 from .markdown import BENCHMARKS, RECORDS, ROOT, Rows, config_path
-from .scores import AGAIN, read_table
+from .scores import AGAIN, by_label, read_table
 
 MEASURES = BENCHMARKS / 'survey/claims.json'  # as python -m docs.reports claims writes them
 CLAIMS = Path(__file__).with_suffix('.yml')
@@ -131,7 +130,7 @@ def describe_claims(measures: Path = MEASURES, records: Path = RECORDS / 'survey
     """A row a claim: where it stands, how it is tested, what came out, and whether it holds here."""
     measured = read_json(measures, 'measure it: python -m docs.reports claims')
     runs = read_table(records) if records.is_file() else []
-    scores = {label: summarize_row(runs, label) for label in dict.fromkeys(run['label'] for run in runs)}
+    scores = by_label(runs)
     same, apart = (partial(_tell_cosines, measured['tokens'].get(label), scores.get(label)) for label in TOKENS)
     outcomes = dict(
         two_tokens=same(lambda cosine: cosine['outputs'] > ALIKE),

@@ -180,11 +180,7 @@ def render(folder: Path) -> str:
         gpu_script=gpu_tables.SCRIPT,
         script=SCRIPT,
         machines=compare_machines(folders),
-        products=[
-            read_json(path, f'measure it again: {SCRIPT}')
-            for each in folders
-            if (path := each / 'products_cpu.json').is_file()
-        ],
+        products=[read_json(each, AGAIN) for path in folders if (each := path / 'products_cpu.json').is_file()],
         systems=_tables(folders, SYSTEMS),
         small=_tables(folders, SMALL),
         others={name: read_rows(folder / f'{name}_cpu.json') for name in OTHER_TABLES},

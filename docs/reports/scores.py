@@ -33,6 +33,11 @@ def read_table(path: Path) -> list[dict]:
     return read_json(path, f'train it: {AGAIN} {path.stem}', list)
 
 
+def by_label(records: Sequence[dict]) -> dict[str, Scores]:
+    """Scores of the rows of a table."""
+    return {label: summarize_row(records, label) for label in dict.fromkeys(run['label'] for run in records)}
+
+
 def describe_source(records: Sequence[dict], tables: str) -> str:
     """Where tables are from, and the command that trains them again."""
     return f'{describe_origin(records)} Again: `{AGAIN} {tables}`.'

@@ -15,12 +15,11 @@ from scipy.stats import ttest_ind
 
 from vt.analysis.ablation import sweep_report
 from vt.analysis.ablation.run_scores import CONFIDENCE, Change, Scores, compare, mean_margin
-from vt.analysis.ablation.score_tables import summarize_row
 from vt.analysis.attention.object_attention import describe_objects
 from vt.checkpoints.files import read_json
 
 from .markdown import RECORDS, ROOT, Rows, plus_minus, table
-from .scores import describe_source, read_table
+from .scores import by_label, describe_source, read_table
 
 CURVES = 'sample-efficiency'
 REFERENCE = 'resnet18-half'
@@ -35,9 +34,10 @@ VERDICTS = {
 
 def read_curves(records: Sequence[dict]) -> pd.DataFrame:
     """Scores of each network, a row, by the number of different images, a column; None where it has no run."""
-    labels = [label.rsplit('_', 1) for label in dict.fromkeys(run['label'] for run in records)]
-    scores = {(name, int(images)): summarize_row(records, f'{name}_{images}') for name, images in labels}
-    return pd.Series(scores).unstack().reindex(dict.fromkeys(name for name, _ in labels))
+    scores = pd.Series(by_label(records))
+    names = scores.index.str.rsplit('_', n=1).str
+    scores.index = [names[0], names[1].astype(int)]
+    return scores.unstack().reindex(scores.index.unique(0))
 
 
 def tabulate(curves: pd.DataFrame, tell: Callable[[Scores, Scores], str]) -> pd.DataFrame:
@@ -119,7 +119,7 @@ def tabulate_findings(tables: dict[str, Sequence[dict]]) -> Rows:
     """
     rows = [{"the paper's finding": finding} for finding in FINDINGS]
     for name, records in tables.items():
-        scores = {label: summarize_row(records, label) for label in dict.fromkeys(run['label'] for run in records)}
+        scores = by_label(records)
         for row, (placed, other, expected) in zip(rows, FINDINGS.values()):
             change = compare(scores[placed], scores[other], [*scores.values()])
             flops, verdict = scores[placed].flops / scores[other].flops, VERDICTS[expected][change.verdict]
