@@ -82,20 +82,19 @@ class Projector(nn.Module):
         self.drop_path = DropPath(drop_path)
         self.drops = bool(dropout or drop_path)
 
-    def forward(self, x: Tensor, tokens: Tensor, overwrite: bool = False) -> Tensor:
+    def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
         """Write the tokens into the map.
 
         Args:
             x: feature map, ``(N, C, H, W)``.
             tokens: ``(N, L, C_T)``.
-            overwrite: the map may hold the result afterwards, as in :func:`vt.ops.plain.project_onto`.
 
         Returns:
             The refined map, ``(N, C, H, W)``.
         """
         operands = self._operands(x, tokens)
         if not (self.drops and self.training):
-            return project_onto(*operands, self.scale, overwrite).reshape(x.shape)
+            return project_onto(*operands, self.scale).reshape(x.shape)
         read = project(*operands, self.scale).reshape(x.shape)
         return x.to(read.dtype) + self.drop_path(self.dropout(read))  # under autocast in its precision
 
