@@ -29,7 +29,7 @@ MATRICES = ('key', 'query', 'value')  # of a projector
 def are_published(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Module]) -> bool:
     """Whether the parts of all levels are the published ones, and alike."""
     for part in tokenizers:
-        if type(part) is not FilterTokenizer or part.position_encoder is not None or part.step != 1:
+        if type(part) is not FilterTokenizer or part.position_encoder is not None:
             return False
         if type(part.norm) is not nn.Identity or (part.training and part.dropout.p):
             return False
@@ -39,7 +39,7 @@ def are_published(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Modul
         if part.training and part.drops:
             return False
     rows = weighted_parts(tokenizers, projectors)
-    if any(type(matrix) is not GroupedLinear or matrix.step != 1 for row in rows[1:] for matrix in row):
+    if any(type(matrix) is not GroupedLinear for row in rows[1:] for matrix in row):
         return False
     alike = all(part.weight.shape == row[0].weight.shape for row in rows for part in row)
     return alike and len({row[0].groups for row in rows[2:]}) == 1

@@ -47,7 +47,6 @@ class VTFPN(FPN):
         token_channels: C_T, channels of a token.
         groups: channel groups of every token-side matrix; a part's own config wins. Four bring the neck to the paper's
             2.0 GFLOPs at 473x473, where the full matrices (``groups=1``), on 32 tokens of 1024 channels, weigh most.
-        step: how far an optimizer moves the token-side matrices, see :class:`vt.models.grouped_linear.GroupedLinear`.
         tokenizer: config of every level's tokenizer; in this and the next two a missing key has the default's value.
         relation: config of the relation over the tokens of all levels; None for none.
         projector: config of every level's projector; None for none.
@@ -68,7 +67,6 @@ class VTFPN(FPN):
         num_tokens: int = 8,
         token_channels: int = 1024,
         groups: int = 4,
-        step: float = 1.0,
         tokenizer: dict = TOKENIZER,
         relation: dict | None = RELATION,
         projector: dict | None = PROJECTOR,
@@ -82,13 +80,12 @@ class VTFPN(FPN):
         super().__init__(list(in_channels), out_channels, num_outs, **fpn)
         del self.fpn_convs[:num_levels]  # FPN's 3x3 convolutions; those of extra levels stay
 
-        shared = dict(groups=groups) | (dict(step=step) if step != 1 else {})
-        widths = dict(in_channels=out_channels, token_channels=token_channels)
-        tokenizer = TOKENIZER | dict(num_tokens=num_tokens) | shared | widths | tokenizer
-        relation = relation and RELATION | dict(token_channels=token_channels) | shared | relation
+        widths = dict(in_channels=out_channels, token_channels=token_channels, groups=groups)
+        tokenizer = TOKENIZER | dict(num_tokens=num_tokens) | widths | tokenizer
+        relation = relation and RELATION | dict(token_channels=token_channels, groups=groups) | relation
         self.tokenizers = nn.ModuleList(MODELS.build(tokenizer) for _ in range(num_levels))
         self.relation = MODELS.build(relation) if relation else nn.Identity()
-        projector = projector and PROJECTOR | shared | widths | projector
+        projector = projector and PROJECTOR | widths | projector
         self.projectors = nn.ModuleList(
             MODELS.build(projector) if projector else NoProjector() for _ in range(num_levels)
         )
