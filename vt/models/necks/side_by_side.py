@@ -6,14 +6,13 @@ copy: a GPU is told of a product of a few tokens more slowly than it computes it
 Letters: N batch, K levels, L tokens of a level, C and C_T channels of map and token, g groups.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from mmcv.cnn import ConvModule
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, linear
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.utils.hooks import RemovableHandle
 
 from vt.ops import project_onto, tokenize
 from vt.ops.maps import to_pixels
@@ -146,14 +145,8 @@ def has_listeners(modules: Iterable[nn.Module]) -> bool:
         if 'forward' in vars(module):
             return True
         registers += [module.register_forward_hook, module.register_forward_pre_hook]
-    return any(map(_has_hooks, registers))
-
-
-def _has_hooks(register: Callable[[Callable], RemovableHandle]) -> bool:
-    """Whether there are hooks where ``register`` adds one: PyTorch shows them through a new one's handle only."""
-    with register(_ignore) as handle:
-        return len(handle.hooks_dict_ref()) > 1
-
-
-def _ignore(*args) -> None:
-    """A hook that does nothing."""
+    for register in registers:
+        with register(print) as handle:  # never called: PyTorch shows hooks through a new one's handle only
+            if len(handle.hooks_dict_ref()) > 1:
+                return True
+    return False
