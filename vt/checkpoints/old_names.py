@@ -18,7 +18,7 @@ DIVIDED = re.compile(
     r'(backbone|neck)\..*?\b(tokenizers?|relation|projectors?)\.(\d+\.)?'
     r'((value|query|key|to_filters|feed_forward\d?|update)\.)?weight'
 )
-STEP = re.compile(r',?\s*\bstep=[\d.e-]+')  # in the text of a config
+STEP = re.compile(r'\bstep=[\d.e-]+,?\s*')  # in the text of a config
 
 
 def to_new_names(state: dict[str, Any], prefix: str = '') -> None:
