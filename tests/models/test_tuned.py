@@ -18,7 +18,7 @@ from vt.engine.checks.config import check_config
 from vt.engine.config_files import ROOT, read_config
 from vt.engine.interruption.resumed_settings import settle
 from vt.engine.launch import build_model
-from vt.engine.runner import unused_keys
+from vt.engine.runner import VTRunner, unused_keys
 from vt.errors import UserError
 from vt.models import VTFPN, FilterTokenizer, VTResNet
 from vt.models.grouped_linear import GroupedLinear
@@ -133,6 +133,14 @@ def test_keys_that_decide_on_no_parameter_are_named():
         'bias',
         'token',
     ]
+
+
+def test_a_run_warns_of_them():
+    runner, said = object.__new__(VTRunner), []
+    runner.model, runner.logger = make('backbone')[0], SimpleNamespace(warning=said.append)
+    cfg = dict(type='OptimWrapper', optimizer=SGD, paramwise_cfg=dict(custom_keys=dict(layer4={}, stage={})))
+    assert len(runner.build_optim_wrapper(cfg).optimizer.param_groups) > 1
+    assert said == ['No parameter has the learning rate of paramwise_cfg.custom_keys stage']
 
 
 @pytest.mark.parametrize('part', ['backbone', 'backbone.relation', 'backbone.tokenizer'])
