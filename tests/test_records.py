@@ -15,7 +15,7 @@ SHORT = json.loads((RECORDS / 'repeat.json').read_text())
 @pytest.mark.parametrize(
     'record',
     [
-        pytest.param(record, id=record['label'], marks=[] if '-norm' in record['label'] else pytest.mark.slow)
+        pytest.param(record, id=record['label'], marks=[] if '-tuned' in record['label'] else pytest.mark.slow)
         for record in SHORT
     ],
 )

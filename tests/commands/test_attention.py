@@ -261,7 +261,7 @@ def test_no_input_is_written_over(option, file, vit, tmp_path):
 
 def test_what_is_taken_for_objects_is_measured_before_and_after(folder):
     config = folder / 'objects_psvrt.py'
-    base = ROOT / 'configs/vt_resnet/vt-resnet18-norm-half_psvrt.py'
+    base = ROOT / 'configs/vt_resnet/vt-resnet18-tuned-half_psvrt.py'
     smaller = 'model = dict(backbone=dict(num_tokens=4, token_channels=64), head=dict(in_channels=64))'
     config.write_text(f'_base_ = {str(base)!r}\n{smaller}\n')
     model = build_model(Config.fromfile(config))

@@ -1,4 +1,4 @@
-"""In inference VT-FPN writes over its lateral maps where nobody else can see them, and nowhere else."""
+"""Whoever looks at VT-FPN's parts sees the maps that pass through them, and changes no result."""
 
 from contextlib import contextmanager
 
@@ -10,7 +10,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.overrides import TorchFunctionMode
 
 from vt.models import VTFPN, FilterTokenizer, Projector, record_attention
-from vt.models.listeners import has_listeners
+from vt.models.necks.side_by_side import has_listeners
 from vt.ops import use_path
 
 SIZES = [(8, 12, 8), (16, 6, 4)]
@@ -126,9 +126,9 @@ class KeepingTokenizer(FilterTokenizer):
 class KeepingProjector(Projector):
     """Keeps the map that it gets."""
 
-    def forward(self, x, tokens, **options):
+    def forward(self, x, tokens):
         self.kept = x, x.clone()
-        return super().forward(x, tokens, **options)
+        return super().forward(x, tokens)
 
 
 class KeepingConvolution(nn.Conv2d):

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from vt.models import FilterTokenizer, Projector, RecurrentTokenizer, TokenTransformer, VTModule
-from vt.models.grouped_linear import GroupedLinear
 from vt.ops import use_path
 
 # N, C, H, W, L, C_T
@@ -190,36 +189,6 @@ def test_normalisation_is_an_option_of_every_part(part):
     assert not extra
     x = torch.randn(2, 8, 4, 4)
     assert not torch.allclose(with_norm(x)[0], module(x)[0])
-
-
-@pytest.mark.parametrize('kind', [FilterTokenizer, RecurrentTokenizer, TokenTransformer, Projector])
-def test_a_smaller_step_computes_the_same_and_moves_less(kind):
-    """SGD moves a matrix step^2 times as far, Adam step times."""
-    widths = (12,) if kind is TokenTransformer else (8, 12)
-    x, tokens = torch.randn(2, 8, 3, 4), torch.randn(2, 16, 12)
-    inputs = (tokens,) if kind is TokenTransformer else (x, tokens)
-    moves = {}
-    for step in (1.0, 0.25):
-        for optimizer in (torch.optim.SGD, torch.optim.Adam):
-            torch.manual_seed(0)
-            part = kind(*widths, step=step)
-            before = {name: matrix.detach().clone() for name, matrix in matrices(part)}
-            loss = part(*inputs).square().sum()
-            loss.backward()
-            optimizer(part.parameters(), lr=1e-4).step()
-            moves[step, optimizer] = {name: matrix.detach() - before[name] for name, matrix in matrices(part)}
-            moves[step, 'loss'] = loss.detach()
-    torch.testing.assert_close(moves[0.25, 'loss'], moves[1.0, 'loss'])
-    for optimizer, factor in ((torch.optim.SGD, 1 / 16), (torch.optim.Adam, 1 / 4)):
-        for name, move in moves[1.0, optimizer].items():
-            torch.testing.assert_close(moves[0.25, optimizer][name], move * factor, rtol=2e-3, atol=1e-7, msg=name)
-
-
-def matrices(part):
-    """The learned matrices of a part, and what stands in the equations of each."""
-    if isinstance(part, FilterTokenizer):
-        yield 'filters', part.filters(None, None)
-    yield from ((name, child.dense()) for name, child in part.named_children() if isinstance(child, GroupedLinear))
 
 
 def test_dropout_and_stochastic_depth_act_in_training_only():

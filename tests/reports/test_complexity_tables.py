@@ -44,7 +44,7 @@ def test_resnets_cost_what_the_paper_says(depth, flops, parameters):
 
 @pytest.mark.parametrize('depth', [18, 34, 50, 101])
 def test_what_is_recommended_costs_what_the_literal_one_does(depth):
-    literal, recommended = complexity(f'vt_resnet/vt-resnet{depth}'), complexity(f'vt_resnet/vt-resnet{depth}-norm')
+    literal, recommended = complexity(f'vt_resnet/vt-resnet{depth}'), complexity(f'vt_resnet/vt-resnet{depth}-tuned')
     assert (recommended.flops, recommended.parameters) == (literal.flops, literal.parameters)
 
 

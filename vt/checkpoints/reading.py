@@ -24,6 +24,7 @@ from vt.untrusted_text import printable
 from .archives import check_archive, check_header, check_pickles
 from .calls import RefusedError
 from .class_names import check_dataset_meta
+from .old_names import undivide
 from .plain import NAMES, Conversion, Foreign, restore_histories
 
 FLAG = '--trust-checkpoint'
@@ -74,6 +75,7 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
         raise _explained(path, error) from error
     if not is_trusted.get():
         check_dataset_meta(loaded.get('meta'), path)
+    undivide(loaded, str(path))
     if str(name).startswith('mmcls://'):  # of a whole classifier; who names it wants its backbone
         state = loaded.get('state_dict', loaded)
         return dict(state_dict={key[9:]: state[key] for key in state if key.startswith('backbone.')})
@@ -131,7 +133,8 @@ def _read_safetensors(path: Path, map_location: Any) -> dict:
         classes = json.loads(metadata['classes']) if 'vt' in metadata and 'classes' in metadata else None
     except (ValueError, RecursionError) as error:
         raise UserError(f'the names of classes in its header are no JSON ({error})') from error
-    return dict(state_dict=state, meta={} if classes is None else dict(dataset_meta=dict(classes=classes)))
+    meta = dict(cfg=metadata['config']) if 'vt' in metadata and 'config' in metadata else {}
+    return dict(state_dict=state, meta=meta if classes is None else meta | dict(dataset_meta=dict(classes=classes)))
 
 
 def _read(path: Path, map_location: Any) -> dict:

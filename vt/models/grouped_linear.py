@@ -22,8 +22,6 @@ class GroupedLinear(nn.Module):
         out_channels: channels of the output.
         groups: number of blocks; divides both widths. Parameters and cost shrink by this factor.
         gain: factor on the initial standard deviation.
-        step: how far an optimizer moves the matrix: it is kept as W / step, so that a step of Adam's kind moves W
-            ``step`` times as far, one of SGD ``step^2`` times, whatever the learning rate.
         pixel_side: the equations apply W to the pixels; moved to the tokens, only its transpose is a product.
 
     Raises:
@@ -36,7 +34,6 @@ class GroupedLinear(nn.Module):
         out_channels: int,
         groups: int = 1,
         gain: float = 1.0,
-        step: float = 1.0,
         pixel_side: bool = False,
     ) -> None:
         super().__init__()
@@ -44,7 +41,6 @@ class GroupedLinear(nn.Module):
         require_divisible('GroupedLinear', 'out_channels', out_channels, 'groups', groups)
         self.groups = groups
         self.gain = gain
-        self.step = step
         self.pixel_side = pixel_side
         self.weight = nn.Parameter(torch.empty(groups, in_channels // groups, out_channels // groups))
         self.reset_parameters()
@@ -52,28 +48,27 @@ class GroupedLinear(nn.Module):
     def reset_parameters(self) -> None:
         """Draw the weight anew."""
         nn.init.normal_(self.weight, std=self.gain * self.weight.shape[1] ** -0.5)
-        self.weight.data.div_(self.step)
 
     @torch.no_grad()
     def set_identity(self, factor: float) -> None:
         """Make W ``factor`` times the identity; needs equal widths."""
-        self.weight.copy_(factor / self.step * torch.eye(self.weight.shape[1]).expand_as(self.weight))
+        self.weight.copy_(factor * torch.eye(self.weight.shape[1]).expand_as(self.weight))
 
     def forward(self, x: Tensor) -> Tensor:
         """``(..., in_channels)`` to ``(..., out_channels)``."""
         if self.groups == 1:  # one plain product is faster than a batch of one
-            return self._stepped(multiply(x, self._only_matrix().T))
-        return self._stepped(multiply_groups(x, self.weight))
+            return multiply(x, self._only_matrix().T)
+        return multiply_groups(x, self.weight)
 
     def transposed(self, y: Tensor) -> Tensor:
         """``y W^T``: ``(..., out_channels)`` to ``(..., in_channels)``."""
         if self.groups == 1:
-            return self._stepped(multiply(y, self._only_matrix()))
-        return self._stepped(multiply_groups(y, self.weight.mT))
+            return multiply(y, self._only_matrix())
+        return multiply_groups(y, self.weight.mT)
 
     def dense(self) -> Tensor:
         """W itself, ``(in_channels, out_channels)``, zero outside the blocks."""
-        return self._stepped(torch.block_diag(*self.weight))
+        return torch.block_diag(*self.weight)
 
     def _only_matrix(self) -> Tensor:
         """W of one group, as a view whose gradient has the strides of the weight: no copy is made of it."""
@@ -81,12 +76,9 @@ class GroupedLinear(nn.Module):
             return self.weight.squeeze(0)
         return self.weight.mT.squeeze(0).T
 
-    def _stepped(self, product: Tensor) -> Tensor:
-        return product if self.step == 1 else product * self.step
-
     def extra_repr(self) -> str:
         groups, inputs, outputs = self.weight.shape
-        return f'{groups * inputs}, {groups * outputs}, groups={groups}, step={self.step}'
+        return f'{groups * inputs}, {groups * outputs}, groups={groups}'
 
 
 def multiply_groups(x: Tensor, weight: Tensor) -> Tensor:

@@ -85,12 +85,12 @@ def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tens
         return _PATHS[name].project(x, keys, values, scale)
 
 
-def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, overwrite: bool = False) -> Tensor:
+def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """The pixels plus what they read; see :func:`vt.ops.plain.project_onto`."""
     x, keys, values = cast_as_product(x, keys, values)
     name = current_path(x, keys.shape[2], keys.shape[1])
     with _as_cast(name, x):
-        return _PATHS[name].project_onto(x, keys, values, scale, overwrite)
+        return _PATHS[name].project_onto(x, keys, values, scale)
 
 
 def _as_cast(name: str, x: Tensor) -> AbstractContextManager:

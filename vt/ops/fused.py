@@ -9,7 +9,6 @@ What it saves over the plain path, which computes the same:
 - A backward pass writes the map's gradient in one product. That of a softmax with the pixels as values,
   ``A^T dT + S^T Q``, is one product of twice the tokens; the projector's residual enters its product as the summand.
 - Products that sum over all pixels of one image do so in chunks: a matrix product has one thread sum over them alone.
-- In inference the projector writes into the map that it is given, where the caller has no more use for it.
 - Where that is asked for, the thinnest products are loops of PyTorch's compiler: :mod:`vt.ops.compiled`.
 
 Several heads are left to the plain path, and so are gradients of gradients.
@@ -21,7 +20,7 @@ import torch
 from torch import Tensor
 
 from . import compiled, plain
-from .maps import in_shape_of, is_channel_major, is_dense, scaled, to_pixels
+from .maps import in_shape_of, is_channel_major, scaled, to_pixels
 from .second_order import differentiable_gradients, of_one_head
 
 MOST_CHUNKS = 16  # of an image
@@ -42,15 +41,11 @@ def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tens
     return _Project.apply(x, scaled(keys, scale).squeeze(1), values.squeeze(1), False)[0]
 
 
-def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, overwrite: bool = False) -> Tensor:
+def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """As :func:`vt.ops.plain.project_onto`."""
     if keys.shape[1] > 1:
         return plain.project_onto(x, keys, values, scale)
-    keys, values = scaled(keys, scale).squeeze(1), values.squeeze(1)
-    if not overwrite or torch.is_grad_enabled() or not is_dense(x):
-        return _Project.apply(x, keys, values, True)[0]
-    _add_products(to_pixels(x), _softmax(_logits(to_pixels(x), keys), dim=1), values)
-    return x
+    return _Project.apply(x, scaled(keys, scale).squeeze(1), values.squeeze(1), True)[0]
 
 
 class _Tokenize(torch.autograd.Function):

@@ -29,11 +29,6 @@ def is_channel_major(pixels: Tensor) -> bool:
     return pixels.stride(-1) > pixels.stride(-2)
 
 
-def is_dense(x: Tensor) -> bool:
-    """Whether ``x`` fills its memory pixel by pixel or channel by channel: its pixels are a view, and none overlap."""
-    return x.is_contiguous() or x.movedim(1, -1).is_contiguous()
-
-
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
     """``(..., P, C)`` to ``(..., h, P, C / h)``."""
     return x.unflatten(-1, (num_heads, -1)).transpose(-3, -2)

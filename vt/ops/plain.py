@@ -63,12 +63,6 @@ def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tens
     return in_shape_of(x, merge_heads(project_attention(x, keys, scale) @ values))
 
 
-def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, overwrite: bool = False) -> Tensor:
-    """The pixels plus what they read: equation 4, ``X + A T``.
-
-    Args:
-        x, keys, values, scale: as in :func:`project`.
-        overwrite: ``x`` may hold the result afterwards; for a caller to whom alone its memory belongs. Only the fused
-            path makes use of it, without gradients.
-    """
+def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
+    """The pixels plus what they read: equation 4, ``X + A T``; arguments as in :func:`project`."""
     return x + project(x, keys, values, scale)

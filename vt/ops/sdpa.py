@@ -23,6 +23,6 @@ def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tens
     return in_shape_of(x, merge_heads(scaled_dot_product_attention(pixels, keys, values, scale=scale)))
 
 
-def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, overwrite: bool = False) -> Tensor:
+def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """As :func:`vt.ops.plain.project_onto`."""
     return x + project(x, keys, values, scale)

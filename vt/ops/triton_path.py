@@ -50,7 +50,7 @@ def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, residua
     return in_shape_of(x, _Project.apply(to_pixels(x), keys, values, residual))
 
 
-def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, overwrite: bool = False) -> Tensor:
+def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
     """As :func:`vt.ops.plain.project_onto`, in the same cases."""
     return project(x, keys, values, scale, residual=True)
 

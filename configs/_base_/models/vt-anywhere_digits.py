@@ -1,5 +1,5 @@
 # What VT behind other backbones has in common on the embedded digits at 64x64: two modules of eight tokens in the place
-# of the last stage, on a map of 4x4 pixels, with normalised steps (docs/training.md).
+# of the last stage, on a map of 4x4 pixels, with a smaller learning rate for their matrices (docs/training.md).
 _base_ = [
     '../datasets/digits.py',
     '../schedules/adamw_bs32-15e.py',
@@ -8,7 +8,7 @@ _base_ = [
 
 model = dict(
     type='ImageClassifier',
-    backbone=dict(type='vt.VTBackbone', num_modules=2, num_tokens=8, token_channels=256, step=0.3),
+    backbone=dict(type='vt.VTBackbone', num_modules=2, num_tokens=8, token_channels=256),
     neck=dict(type='vt.TokenAverage'),
     head=dict(
         type='LinearClsHead',
@@ -19,4 +19,8 @@ model = dict(
     ),
 )
 
-optim_wrapper = dict(clip_grad=dict(max_norm=1.0))
+token_side = dict(lr_mult=0.3, decay_mult=1 / 0.3, eps=1e-8 / 0.3)
+optim_wrapper = dict(
+    clip_grad=dict(max_norm=1.0),
+    paramwise_cfg=dict(custom_keys=dict(tokenizer=token_side, relation=token_side, projector=token_side)),
+)

@@ -70,6 +70,11 @@ FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 't
 OPEN = ('ZeroRedundancyOptimizer',)  # they hand arguments to a class that one of them names
 NO_PARTS = ('runner', 'runner constructor', 'inferencer')  # registries of what stands in no config
 SIMPLE = (bool, int, float, str, type(None))
+# Arguments of VT's parts in earlier versions, and what to set now.
+OLD_ARGUMENTS = {
+    'step': 'for tokenizer, relation and projector each set optim_wrapper.paramwise_cfg.custom_keys.PART.lr_mult=step '
+    'and decay_mult=1/step, for SGD their squares, as configs/_base_/recipes/tuned_adamw.py and tuned_sgd.py do'
+}
 
 
 def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
@@ -139,7 +144,9 @@ class Walk:
             built, key = candidates[0], unknown[0][0]
             owner = built.__name__ if part.get('type', usual) else 'it'
             known = sorted({*accepted_arguments(built)[0], *beside})
-            raise UserError(f"{path}: {owner} has no argument '{key}'; {neighbours(key, known)}")
+            is_ours = getattr(built, '__module__', '').startswith('vt.')
+            advice = (is_ours and OLD_ARGUMENTS.get(key)) or neighbours(key, known)
+            raise UserError(f"{path}: {owner} has no argument '{key}'; {advice}")
         for built in candidates[:1]:
             check_values(built, part, path)
 

@@ -62,8 +62,14 @@ def settle(runner: Runner, checkpoint: dict, length: int) -> dict[str, Any]:
         The settings in which the checkpoint prevails, by their dotted keys; None where it has none.
 
     Raises:
-        UserError: the checkpoint's optimizer, or without ``new_schedule`` its schedule, is of another kind.
+        UserError: the checkpoint's optimizer, or without ``new_schedule`` its schedule, is of another kind; or it is of
+            a version that kept matrices divided.
     """
+    if 'divided_by' in checkpoint['meta']:
+        raise UserError(
+            'the checkpoint is of an earlier version, which kept matrices divided by the setting step: its weights '
+            'load, its optimizer does not fit them; use load_from'
+        )
     is_new, asked, meta = bool(runner.cfg.get('new_schedule')), settings_of(runner), checkpoint['meta']
     written = _written_settings(meta)
     had = dict(written or asked | _optimizer_settings(runner, checkpoint))

@@ -29,7 +29,6 @@ class GraphConvolution(nn.Module):
         channel_matrix: have a W of C_T x C_T.
         groups: channel groups of W.
         drop_path: probability to leave a sample's tokens as they are (stochastic depth).
-        step: of W, as in :class:`vt.models.grouped_linear.GroupedLinear`.
     """
 
     def __init__(
@@ -39,13 +38,12 @@ class GraphConvolution(nn.Module):
         channel_matrix: bool = False,
         groups: int = 1,
         drop_path: float = 0.0,
-        step: float = 1.0,
     ) -> None:
         super().__init__()
         self.edges = nn.Parameter(torch.randn(num_tokens, num_tokens) * num_tokens**-0.5)
         self.update = nn.Identity()
         if channel_matrix:
-            self.update = GroupedLinear(token_channels, token_channels, groups, step=step)
+            self.update = GroupedLinear(token_channels, token_channels, groups)
         self.relu = nn.ReLU()
         self.drop_path = DropPath(drop_path)
 

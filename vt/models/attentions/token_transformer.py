@@ -38,7 +38,6 @@ class TokenTransformer(nn.Module):
         norm_cfg: normalisation before each of the two branches, e.g. ``dict(type='LN')``; none by default.
         dropout: probability to drop an entry of a branch.
         drop_path: probability to drop a branch of a sample (stochastic depth).
-        step: of the four matrices, as in :class:`vt.models.grouped_linear.GroupedLinear`.
 
     Raises:
         UserError: ``num_heads`` or ``groups`` do not divide the channels.
@@ -54,7 +53,6 @@ class TokenTransformer(nn.Module):
         norm_cfg: dict | None = None,
         dropout: float = 0.0,
         drop_path: float = 0.0,
-        step: float = 1.0,
     ) -> None:
         super().__init__()
         d = token_channels // 2 if qk_channels is None else qk_channels
@@ -64,11 +62,11 @@ class TokenTransformer(nn.Module):
         self.num_heads = num_heads
         self.scale = (d // num_heads) ** -0.5 if scale_logits else 1.0
         self.norm1 = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
-        self.key = GroupedLinear(token_channels, d, groups, d**-0.25, step)
-        self.query = GroupedLinear(token_channels, d, groups, d**-0.25, step)
+        self.key = GroupedLinear(token_channels, d, groups, d**-0.25)
+        self.query = GroupedLinear(token_channels, d, groups, d**-0.25)
         self.norm2 = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
-        self.feed_forward1 = GroupedLinear(token_channels, token_channels, groups, step=step)
-        self.feed_forward2 = GroupedLinear(token_channels, token_channels, groups, step=step)
+        self.feed_forward1 = GroupedLinear(token_channels, token_channels, groups)
+        self.feed_forward2 = GroupedLinear(token_channels, token_channels, groups)
         self.feed_forward1.set_identity(1.0)
         self.feed_forward2.set_identity(-0.5)
         self.relu = nn.ReLU()

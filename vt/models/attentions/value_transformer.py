@@ -31,7 +31,6 @@ class ValueTransformer(nn.Module):
         norm_cfg: normalisation before each of the two branches, e.g. ``dict(type='LN')``; none by default.
         dropout: probability to drop an entry of a branch.
         drop_path: probability to drop a branch of a sample (stochastic depth).
-        step: of the matrices, as in :class:`vt.models.grouped_linear.GroupedLinear`.
 
     Raises:
         UserError: ``num_heads`` or the groups do not divide the channels.
@@ -47,7 +46,6 @@ class ValueTransformer(nn.Module):
         norm_cfg: dict | None = None,
         dropout: float = 0.0,
         drop_path: float = 0.0,
-        step: float = 1.0,
     ) -> None:
         super().__init__()
         d = token_channels // 2 if qk_channels is None else qk_channels
@@ -57,11 +55,11 @@ class ValueTransformer(nn.Module):
         self.num_heads = num_heads
         self.scale = (d // num_heads) ** -0.5
         self.norm1 = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
-        self.query = GroupedLinear(token_channels, d, groups, step=step)
-        self.key = GroupedLinear(token_channels, d, groups, step=step)
-        self.value = GroupedLinear(token_channels, token_channels, groups, step=step)
+        self.query = GroupedLinear(token_channels, d, groups)
+        self.key = GroupedLinear(token_channels, d, groups)
+        self.value = GroupedLinear(token_channels, token_channels, groups)
         self.norm2 = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
-        self.feed_forward = GroupedLinear(token_channels, token_channels, feed_forward_groups, step=step)
+        self.feed_forward = GroupedLinear(token_channels, token_channels, feed_forward_groups)
         self.feed_forward.set_identity(2**-0.5 - 1)
         self.dropout = nn.Dropout(dropout)
         self.drop_path = DropPath(drop_path)

@@ -52,7 +52,7 @@ class VTBackbone(BaseBackbone):
         backbone: config of the backbone; what it returns last is the map that the modules read.
         in_channels: C, channels of that map.
         num_modules: how many modules.
-        num_tokens, token_channels, groups, step, tokenizer, later_tokenizer, relation, projector: of the modules, as in
+        num_tokens, token_channels, groups, tokenizer, later_tokenizer, relation, projector: of the modules, as in
             :class:`vt.models.backbones.vt_stage.VTStage`.
         drop: names of parts of the backbone that are left out; what comes into them goes out of them.
         out_type: ``'tokens'``, for a classifier, or ``'featmap'``, for dense prediction.
@@ -77,7 +77,6 @@ class VTBackbone(BaseBackbone):
         num_tokens: int = 16,
         token_channels: int = 1024,
         groups: int = 1,
-        step: float = 1.0,
         tokenizer: dict = FIRST_TOKENIZER,
         later_tokenizer: dict = LATER_TOKENIZER,
         relation: dict | None = RELATION,
@@ -119,7 +118,6 @@ class VTBackbone(BaseBackbone):
             num_tokens=num_tokens,
             token_channels=token_channels,
             groups=groups,
-            step=step,
             tokenizer=tokenizer,
             later_tokenizer=later_tokenizer,
             relation=relation,

@@ -39,7 +39,7 @@ class VTResNet(ResNet):
 
     Args:
         depth: 18, 34, 50 or 101.
-        num_tokens, token_channels, groups, step, tokenizer, later_tokenizer, relation, projector: of the modules, as in
+        num_tokens, token_channels, groups, tokenizer, later_tokenizer, relation, projector: of the modules, as in
             :class:`vt.models.backbones.vt_stage.VTStage`.
         out_type: ``'tokens'``, for a classifier, or ``'featmap'``, for dense prediction.
         out_indices: for ``'featmap'``, the stages whose maps are returned: 0 to 3 for ``layer1`` to ``layer4``. Without
@@ -62,7 +62,6 @@ class VTResNet(ResNet):
         num_tokens: int = 16,
         token_channels: int = 1024,
         groups: int = 1,
-        step: float = 1.0,
         tokenizer: dict = FIRST_TOKENIZER,
         later_tokenizer: dict = LATER_TOKENIZER,
         relation: dict | None = RELATION,
@@ -89,7 +88,7 @@ class VTResNet(ResNet):
         for block, rate in zip(blocks, rates):
             block.drop_path = DropPath(rate) if rate else nn.Identity()
         # Modules, in the place of stage 5.
-        options = dict(num_tokens=num_tokens, token_channels=token_channels, groups=groups, step=step, with_cp=with_cp)
+        options = dict(num_tokens=num_tokens, token_channels=token_channels, groups=groups, with_cp=with_cp)
         options |= dict(tokenizer=tokenizer, later_tokenizer=later_tokenizer, relation=relation, projector=projector)
         self.layer4 = VTStage(blocks[-1].out_channels, rates[len(blocks) :], out_type=out_type, **options)
         self.res_layers.append('layer4')

@@ -46,7 +46,6 @@ class VTResNetAnywhere(VTResNet):
         num_tokens: int = 16,
         token_channels: int = 1024,
         groups: int = 1,
-        step: float = 1.0,
         tokenizer: dict = FIRST_TOKENIZER,
         later_tokenizer: dict = LATER_TOKENIZER,
         relation: dict | None = RELATION,
@@ -72,7 +71,7 @@ class VTResNetAnywhere(VTResNet):
         )
         self.out_type, self.token_channels, self.out_indices = out_type, token_channels, out_indices
         self.vt_stages = {}
-        options = dict(num_tokens=num_tokens, token_channels=token_channels, groups=groups, step=step, with_cp=with_cp)
+        options = dict(num_tokens=num_tokens, token_channels=token_channels, groups=groups, with_cp=with_cp)
         options |= dict(tokenizer=tokenizer, later_tokenizer=later_tokenizer, relation=relation, projector=projector)
         self._place_modules(places, num_modules or NUM_MODULES[depth], drop_path_rate, options, set(out_indices))
         self.frozen_stages = frozen_stages

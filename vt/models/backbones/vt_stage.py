@@ -27,8 +27,7 @@ class VTStage(nn.ModuleList):
             names no ``drop_path``; as many as there are modules.
         num_tokens: L, visual tokens.
         token_channels: C_T, channels of a token.
-        groups: channel groups of every token-side matrix; a part's own config wins, here and in the next one.
-        step: how far an optimizer moves the token-side matrices, see :class:`vt.models.grouped_linear.GroupedLinear`.
+        groups: channel groups of every token-side matrix; a part's own config wins.
         tokenizer: config of the first module's tokenizer; in this and the next three a missing ``type`` is the default.
         later_tokenizer: config of the tokenizers of the modules after it.
         relation: config of the relation; None for none.
@@ -44,7 +43,6 @@ class VTStage(nn.ModuleList):
         num_tokens: int = 16,
         token_channels: int = 1024,
         groups: int = 1,
-        step: float = 1.0,
         tokenizer: dict = FIRST_TOKENIZER,
         later_tokenizer: dict = LATER_TOKENIZER,
         relation: dict | None = RELATION,
@@ -55,7 +53,7 @@ class VTStage(nn.ModuleList):
         super().__init__()
         self.out_type = out_type
         self.with_cp = with_cp
-        shared = {name: value for name, value in dict(groups=groups, step=step).items() if value != 1}
+        shared = dict(groups=groups) if groups != 1 else {}
         first = FIRST_TOKENIZER | dict(num_tokens=num_tokens) | shared | tokenizer
         later = LATER_TOKENIZER | dict(num_tokens=num_tokens) | shared | later_tokenizer
         for index, rate in enumerate(drop_paths):

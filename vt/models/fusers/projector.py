@@ -39,7 +39,6 @@ class Projector(nn.Module):
         value_gain: factor on W_V's initial standard deviation: how loudly the tokens speak at the start.
         value_matrix: have a W_V where C_T equals C, too.
         query_groups: channel groups of W_Q; ``groups`` by default.
-        step: of the matrices, as in :class:`vt.models.grouped_linear.GroupedLinear`.
 
     Raises:
         UserError: ``num_heads``, ``groups`` or ``query_groups`` do not divide the channels.
@@ -59,7 +58,6 @@ class Projector(nn.Module):
         value_gain: float = 1.0,
         value_matrix: bool = False,
         query_groups: int | None = None,
-        step: float = 1.0,
     ) -> None:
         super().__init__()
         d = in_channels if qk_channels is None else qk_channels
@@ -71,31 +69,28 @@ class Projector(nn.Module):
         self.scale = (d // num_heads) ** -0.5 if scale_logits else 1.0
         self.norm = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
         gain = d**-0.25 * self.scale**-0.5
-        self.query = GroupedLinear(in_channels, d, query_groups or groups, gain, step, pixel_side=True)
+        self.query = GroupedLinear(in_channels, d, query_groups or groups, gain, pixel_side=True)
         self.own_channels = self.query.groups % num_heads == 0  # of one head, all are its own
-        self.key = GroupedLinear(token_channels, d, groups, gain, step)
+        self.key = GroupedLinear(token_channels, d, groups, gain)
         has_value = value_matrix or in_channels != token_channels
-        self.value = (
-            GroupedLinear(token_channels, in_channels, groups, value_gain, step) if has_value else nn.Identity()
-        )
+        self.value = GroupedLinear(token_channels, in_channels, groups, value_gain) if has_value else nn.Identity()
         self.dropout = nn.Dropout(dropout)
         self.drop_path = DropPath(drop_path)
         self.drops = bool(dropout or drop_path)
 
-    def forward(self, x: Tensor, tokens: Tensor, overwrite: bool = False) -> Tensor:
+    def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
         """Write the tokens into the map.
 
         Args:
             x: feature map, ``(N, C, H, W)``.
             tokens: ``(N, L, C_T)``.
-            overwrite: the map may hold the result afterwards, as in :func:`vt.ops.plain.project_onto`.
 
         Returns:
             The refined map, ``(N, C, H, W)``.
         """
         operands = self._operands(x, tokens)
         if not (self.drops and self.training):
-            return project_onto(*operands, self.scale, overwrite).reshape(x.shape)
+            return project_onto(*operands, self.scale).reshape(x.shape)
         read = project(*operands, self.scale).reshape(x.shape)
         return x.to(read.dtype) + self.drop_path(self.dropout(read))  # under autocast in its precision
 

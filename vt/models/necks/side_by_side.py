@@ -6,12 +6,13 @@ copy: a GPU is told of a product of a few tokens more slowly than it computes it
 Letters: N batch, K levels, L tokens of a level, C and C_T channels of map and token, g groups.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from mmcv.cnn import ConvModule
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, linear
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from vt.ops import project_onto, tokenize
 from vt.ops.maps import to_pixels
@@ -27,7 +28,7 @@ MATRICES = ('key', 'query', 'value')  # of a projector
 def are_published(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Module]) -> bool:
     """Whether the parts of all levels are the published ones, and alike."""
     for part in tokenizers:
-        if type(part) is not FilterTokenizer or part.position_encoder is not None or part.step != 1:
+        if type(part) is not FilterTokenizer or part.position_encoder is not None:
             return False
         if type(part.norm) is not nn.Identity or (part.training and part.dropout.p):
             return False
@@ -37,7 +38,7 @@ def are_published(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Modul
         if part.training and part.drops:
             return False
     rows = weighted_parts(tokenizers, projectors)
-    if any(type(matrix) is not GroupedLinear or matrix.step != 1 for row in rows[1:] for matrix in row):
+    if any(type(matrix) is not GroupedLinear for row in rows[1:] for matrix in row):
         return False
     alike = all(part.weight.shape == row[0].weight.shape for row in rows for part in row)
     return alike and len({row[0].groups for row in rows[2:]}) == 1
@@ -67,7 +68,6 @@ def relate_levels(
     relation: nn.Module,
     projectors: Sequence[Projector],
     inputs: Sequence[Tensor],
-    overwrite: bool = False,
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Lateral maps, and the maps that the tokens of all levels were written into, both ``(N, C, H_i, W_i)``.
 
@@ -75,7 +75,6 @@ def relate_levels(
         convolutions, tokenizers, projectors: of each level, the last two as :func:`are_published` takes them.
         relation: of the tokens of all levels.
         inputs: of each level, ``(N, C_i, H_i, W_i)``.
-        overwrite: as in :func:`vt.ops.plain.project_onto`.
     """
     num_levels = len(inputs)
     parts = [[part.weight for part in row] for row in weighted_parts(tokenizers, projectors)]
@@ -107,7 +106,7 @@ def relate_levels(
     keys = rows(torch.bmm(torch.bmm(blocks, key), query.mT), 0, 2, 3, 1, 4).unsqueeze(2)  # K, N, 1, L, C
     values = rows(torch.bmm(blocks, value), 0, 2, 3, 1, 4).unsqueeze(2)
     levels = zip(projectors, laterals, keys.unbind(), values.unbind())
-    return laterals, [project_onto(x, k, v, part.scale, overwrite) for part, x, k, v in levels]
+    return laterals, [project_onto(x, k, v, part.scale) for part, x, k, v in levels]
 
 
 def join(parts: Sequence[Sequence[Tensor]]) -> list[Tensor]:
@@ -133,3 +132,21 @@ def map_pixels(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 def map_pixels_linearly(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """As :func:`map_pixels`."""
     return linear(to_pixels(x), weight.flatten(1), bias).transpose(1, 2).unflatten(2, x.shape[2:])
+
+
+def has_listeners(modules: Iterable[nn.Module]) -> bool:
+    """Whether anybody may see what these modules get or give in a forward pass.
+
+    A listener is a forward hook or pre-hook, on one of the modules or on all modules at once, or a function in the
+    place of one module's ``forward``. Children are not asked for unless they are named, too.
+    """
+    registers = [register_module_forward_hook, register_module_forward_pre_hook]
+    for module in modules:
+        if 'forward' in vars(module):
+            return True
+        registers += [module.register_forward_hook, module.register_forward_pre_hook]
+    for register in registers:
+        with register(print) as handle:  # never called: PyTorch shows hooks through a new one's handle only
+            if len(handle.hooks_dict_ref()) > 1:
+                return True
+    return False

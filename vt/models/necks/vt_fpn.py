@@ -6,7 +6,6 @@ Letters: N batch, C output channels, H_i and W_i size of level i, L tokens a lev
 from collections.abc import Sequence
 
 import torch
-from mmcv.cnn import ConvModule
 from mmseg.models.necks import FPN
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d, relu
@@ -15,22 +14,14 @@ from torch.overrides import has_torch_function
 from vt.errors import UserError
 from vt.registry import MODELS
 
-from ..fusers import Projector
 from ..grouped_linear import GroupedLinear
-from ..listeners import has_listeners
-from ..tokenizers import ClusteringTokenizer, FilterTokenizer, PoolingTokenizer
 from ..vt_module import NoProjector
-from .side_by_side import are_published, relate_levels
+from .side_by_side import are_published, has_listeners, relate_levels
 
 # The published model: every part as its equation says.
 TOKENIZER = dict(type='vt.FilterTokenizer')
 RELATION = dict(type='vt.TokenTransformer')
 PROJECTOR = dict(type='vt.Projector', value_gain=0.1)
-
-# These, no subclasses, are known to keep no map that they get and to give none that anybody else has.
-LATERAL_LAYERS = (ConvModule, nn.Conv2d, nn.BatchNorm2d, nn.ReLU)
-TOKENIZERS = (FilterTokenizer, ClusteringTokenizer, PoolingTokenizer)
-KNOWN_PARTS = (*LATERAL_LAYERS, *TOKENIZERS, Projector)
 
 
 @MODELS.register_module()
@@ -56,7 +47,6 @@ class VTFPN(FPN):
         token_channels: C_T, channels of a token.
         groups: channel groups of every token-side matrix; a part's own config wins. Four bring the neck to the paper's
             2.0 GFLOPs at 473x473, where the full matrices (``groups=1``), on 32 tokens of 1024 channels, weigh most.
-        step: how far an optimizer moves the token-side matrices, see :class:`vt.models.grouped_linear.GroupedLinear`.
         tokenizer: config of every level's tokenizer; in this and the next two a missing key has the default's value.
         relation: config of the relation over the tokens of all levels; None for none.
         projector: config of every level's projector; None for none.
@@ -77,7 +67,6 @@ class VTFPN(FPN):
         num_tokens: int = 8,
         token_channels: int = 1024,
         groups: int = 4,
-        step: float = 1.0,
         tokenizer: dict = TOKENIZER,
         relation: dict | None = RELATION,
         projector: dict | None = PROJECTOR,
@@ -91,13 +80,12 @@ class VTFPN(FPN):
         super().__init__(list(in_channels), out_channels, num_outs, **fpn)
         del self.fpn_convs[:num_levels]  # FPN's 3x3 convolutions; those of extra levels stay
 
-        shared = dict(groups=groups) | (dict(step=step) if step != 1 else {})
-        widths = dict(in_channels=out_channels, token_channels=token_channels)
-        tokenizer = TOKENIZER | dict(num_tokens=num_tokens) | shared | widths | tokenizer
-        relation = relation and RELATION | dict(token_channels=token_channels) | shared | relation
+        widths = dict(in_channels=out_channels, token_channels=token_channels, groups=groups)
+        tokenizer = TOKENIZER | dict(num_tokens=num_tokens) | widths | tokenizer
+        relation = relation and RELATION | dict(token_channels=token_channels, groups=groups) | relation
         self.tokenizers = nn.ModuleList(MODELS.build(tokenizer) for _ in range(num_levels))
         self.relation = MODELS.build(relation) if relation else nn.Identity()
-        projector = projector and PROJECTOR | shared | widths | projector
+        projector = projector and PROJECTOR | widths | projector
         self.projectors = nn.ModuleList(
             MODELS.build(projector) if projector else NoProjector() for _ in range(num_levels)
         )
@@ -114,16 +102,14 @@ class VTFPN(FPN):
         if len(inputs) != len(self.in_channels):
             raise UserError(f'VTFPN: {len(inputs)} maps came in, in_channels names {len(self.in_channels)}')
         maps = inputs[self.start_level : self.start_level + len(self.tokenizers)]
-        alone = self._is_alone(inputs)
-        writing = dict(overwrite=True) if alone and self._owns_laterals(inputs) else {}
-        if alone and are_published(self.tokenizers, self.projectors):
+        if are_published(self.tokenizers, self.projectors) and self._is_alone(inputs):
             parts = (self.lateral_convs, self.tokenizers, self.relation, self.projectors)
-            laterals, outs = relate_levels(*parts, maps, **writing)
+            laterals, outs = relate_levels(*parts, maps)
         else:
             laterals, tokens = zip(*self._tokenize_levels(maps))
             lengths = [level.shape[1] for level in tokens]
             tokens = self.relation(torch.cat(tokens, dim=1)).split(lengths, dim=1)
-            outs = [project(x, level, **writing) for project, x, level in zip(self.projectors, laterals, tokens)]
+            outs = [project(x, level) for project, x, level in zip(self.projectors, laterals, tokens)]
         return (*outs, *self._extra_levels(inputs, laterals, outs))
 
     def _is_alone(self, inputs: Sequence[Tensor]) -> bool:
@@ -134,18 +120,6 @@ class VTFPN(FPN):
         parts = [*self.tokenizers, *self.projectors]
         matrices = [part for outer in parts for part in outer.children() if isinstance(part, GroupedLinear)]
         return not has_listeners([*layers, *parts, *matrices])
-
-    def _owns_laterals(self, inputs: Sequence[Tensor]) -> bool:
-        """Whether a projector may write into its lateral map, which nobody else sees or reads again.
-
-        That pays on a CPU. It is off with gradients, where a level on top reads a lateral map again, and where a part
-        is not one of ours.
-        """
-        if torch.is_grad_enabled() or inputs[0].device.type != 'cpu' or self.add_extra_convs == 'on_lateral':
-            return False
-        layers = [layer for convolve in self.lateral_convs for layer in convolve.modules()]
-        parts = [*layers, *self.tokenizers, *self.projectors]  # all that get or give the map; parts of parts get tokens
-        return all(type(part) in KNOWN_PARTS for part in parts)
 
     def _tokenize_levels(self, inputs: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
         """The lateral map ``(N, C, H_i, W_i)`` and the tokens ``(N, L, C_T)`` of each level.

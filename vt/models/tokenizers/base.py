@@ -26,7 +26,6 @@ class Tokenizer(nn.Module):
         norm_cfg: normalisation of the tokens, e.g. ``dict(type='LN')``; none by default.
         dropout: probability to drop an entry of the tokens.
         value_matrix: have a W_V where C_T equals C, too.
-        step: of the filters and the token-side matrices, as in :class:`vt.models.grouped_linear.GroupedLinear`.
 
     Raises:
         UserError: ``groups`` does not divide the channels.
@@ -41,7 +40,6 @@ class Tokenizer(nn.Module):
         norm_cfg: dict | None = None,
         dropout: float = 0.0,
         value_matrix: bool = False,
-        step: float = 1.0,
     ) -> None:
         super().__init__()
         part = type(self).__name__
@@ -51,7 +49,7 @@ class Tokenizer(nn.Module):
         require_divisible(part, 'token_channels', token_channels, 'groups', groups)
         self.num_tokens = num_tokens
         has_value = value_matrix or in_channels != token_channels
-        self.value = GroupedLinear(in_channels, token_channels, groups, step=step) if has_value else nn.Identity()
+        self.value = GroupedLinear(in_channels, token_channels, groups) if has_value else nn.Identity()
         self.norm = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
         self.dropout = nn.Dropout(dropout)
 

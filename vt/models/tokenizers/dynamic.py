@@ -49,7 +49,6 @@ class DynamicTokenizer(AttentionTokenizer):
         groups: int = 16,
         scale_logits: bool = True,
         value_matrix: bool = True,
-        step: float = 1.0,
         **kwargs,
     ) -> None:
         super().__init__(
@@ -60,7 +59,6 @@ class DynamicTokenizer(AttentionTokenizer):
             num_tokens=num_tokens,
             groups=groups,
             value_matrix=value_matrix,
-            step=step,
             **kwargs,
         )
         if num_tokens < 2:
@@ -68,8 +66,8 @@ class DynamicTokenizer(AttentionTokenizer):
         require_divisible('DynamicTokenizer', 'groups', groups, 'num_heads', num_heads)
         self.num_renewed = num_tokens // 2
         gain = (in_channels // num_heads) ** -0.5 / self.scale
-        self.query = GroupedLinear(token_channels, in_channels, gain=gain, step=step)
-        self.key = GroupedLinear(in_channels, in_channels, groups, step=step, pixel_side=True)
+        self.query = GroupedLinear(token_channels, in_channels, gain=gain)
+        self.key = GroupedLinear(in_channels, in_channels, groups, pixel_side=True)
 
     def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
         """``T_a W_Q W_K^T``, ``(N, R, C)``."""

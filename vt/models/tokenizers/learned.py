@@ -23,14 +23,13 @@ class FilterTokenizer(AttentionTokenizer):
         in_channels, token_channels, others: as in :class:`AttentionTokenizer`.
     """
 
-    def __init__(self, in_channels: int, token_channels: int, step: float = 1.0, **kwargs) -> None:
-        super().__init__(in_channels, token_channels, step=step, **kwargs)
-        self.step = step
+    def __init__(self, in_channels: int, token_channels: int, **kwargs) -> None:
+        super().__init__(in_channels, token_channels, **kwargs)
         gain = in_channels**-0.5 / self.scale
-        self.weight = nn.Parameter(torch.randn(self.num_tokens, in_channels) * (gain / step))
+        self.weight = nn.Parameter(torch.randn(self.num_tokens, in_channels) * gain)
 
     def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
-        return self.weight if self.step == 1 else self.weight * self.step
+        return self.weight
 
 
 @MODELS.register_module()
@@ -44,10 +43,10 @@ class RecurrentTokenizer(AttentionTokenizer):
         in_channels, token_channels, others: as in :class:`AttentionTokenizer`.
     """
 
-    def __init__(self, in_channels: int, token_channels: int, groups: int = 1, step: float = 1.0, **kwargs) -> None:
-        super().__init__(in_channels, token_channels, groups=groups, step=step, **kwargs)
+    def __init__(self, in_channels: int, token_channels: int, groups: int = 1, **kwargs) -> None:
+        super().__init__(in_channels, token_channels, groups=groups, **kwargs)
         gain = in_channels**-0.5 / self.scale
-        self.to_filters = GroupedLinear(token_channels, in_channels, groups, gain, step)
+        self.to_filters = GroupedLinear(token_channels, in_channels, groups, gain)
 
     def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
         return self.to_filters(self.require_tokens(tokens))

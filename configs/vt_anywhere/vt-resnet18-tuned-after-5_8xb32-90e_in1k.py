@@ -1,6 +1,6 @@
 # VT-ResNet-18 on ImageNet-1k with VT modules behind stage 5: docs/where.md.
 # Not trained here yet.
-# bash tools/dist_train.sh configs/vt_anywhere/vt-resnet18-norm-after-5_8xb32-90e_in1k.py 8
-_base_ = '../vt_resnet/vt-resnet18-norm_8xb32-90e_in1k.py'
+# bash tools/dist_train.sh configs/vt_anywhere/vt-resnet18-tuned-after-5_8xb32-90e_in1k.py 8
+_base_ = '../vt_resnet/vt-resnet18-tuned_8xb32-90e_in1k.py'
 
 model = dict(backbone=dict(type='vt.VTResNetAnywhere', places=('after_layer4',)))

@@ -1,9 +1,0 @@
-# ResNet-50 with VT-FPN on COCO-Stuff, with normalised steps: docs/training.md.
-# Not trained here yet.
-# bash tools/dist_train.sh configs/vt_fpn/vt-fpn-norm_r50_4xb8-90k_coco-stuff164k-800x1216.py 4
-_base_ = [
-    'vt-fpn_r50_4xb8-90k_coco-stuff164k-800x1216.py',
-    '../_base_/models/normalised.py',
-]
-
-model = dict(neck=_base_.normalised_sgd)
