@@ -68,7 +68,9 @@ def predict(args: argparse.Namespace) -> None:
             if file in skipped:
                 continue
             result = dict(file=file, **inferencer.describe(prediction))
-            rows.append(describe_result(result, args.top_k))
+            score = 'score' if 'score' in result['predictions'][0] else 'share'
+            best = [f'{entry["name"]} {100 * entry[score]:.1f} %' for entry in result['predictions'][: args.top_k]]
+            rows.append({'file': file, score: ', '.join(best)})
             if not is_segmentation(cfg):
                 del result['predictions'][args.top_k :]
             out.add(result)
@@ -98,12 +100,12 @@ def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path
     for given in inputs:
         if os.path.isdir(given):
             found = {str(path): path.relative_to(given) for path in sorted(Path(given).rglob('*')) if path.is_file()}
-            found = {path: place for path, place in found.items() if place.suffix.lower() in extensions}
         elif not os.path.exists(given) and glob.has_magic(given):
             found = {path: Path(Path(path).name) for path in sorted(glob.glob(given, recursive=True))}
-            found = {path: place for path, place in found.items() if place.suffix.lower() in extensions}
         else:
-            found = {given: Path(Path(given).name)}
+            files.setdefault(os.path.abspath(given), (given, Path(Path(given).name)))
+            continue
+        found = {path: place for path, place in found.items() if place.suffix.lower() in extensions}
         if not found:
             raise UserError(f'{given} holds no file that ends in {", ".join(extensions)}')
         for path, place in found.items():
@@ -185,13 +187,6 @@ def report_skipped(skipped: dict[str, Exception], number: int) -> None:
         names, more = list(skipped)[:NAMED], len(skipped) - NAMED
         named = ', '.join(names) + (f', and {more} more, named above' if more > 0 else '')
         raise UserError(f'{len(skipped)} of {number} files could not be read and were skipped: {named}')
-
-
-def describe_result(result: dict[str, Any], top_k: int) -> dict[str, str]:
-    """A line of the table."""
-    score = 'score' if 'score' in result['predictions'][0] else 'share'
-    texts = [f'{entry["name"]} {100 * entry[score]:.1f} %' for entry in result['predictions'][:top_k]]
-    return {'file': result['file'], score: ', '.join(texts)}
 
 
 def show_in_terminal(image: np.ndarray) -> None:

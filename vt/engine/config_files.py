@@ -110,11 +110,7 @@ def digest_config(cfg: Config, amp: str | None = None) -> str:
     """A digest of what a run trains: every setting of its config, the same in every process and on every machine.
 
     Left out are the seed and what says where it runs: ``work_dir``, ``launcher``, and whether loaders pin memory, which
-    follows from the machine.
-
-    Args:
-        cfg: as :func:`read_config` gives it.
-        amp: the mixed precision of ``--amp``, see :func:`vt.engine.mixed_precision.choose_dtype`; None without it.
+    follows from the machine. ``amp`` is the mixed precision of ``--amp``, None without it.
     """
     settings = cfg.to_dict() | dict(work_dir=None, launcher=None, amp=amp or False)
     settings['randomness'] = (settings.get('randomness') or {}) | dict(seed=None)

@@ -40,15 +40,7 @@ class SampleError(UserError):
 
 @contextmanager
 def naming_sample(dataset: Any, index: int) -> Iterator[None]:
-    """Name the files of a sample in whatever error loading it raises.
-
-    Args:
-        dataset: has ``get_data_info``, as OpenMMLab's data sets do.
-        index: of the sample.
-
-    Raises:
-        SampleError: loading failed.
-    """
+    """Name the files of a sample in whatever error loading it raises, as a :class:`SampleError`."""
     try:
         yield
     except SampleError:
@@ -89,12 +81,9 @@ def describe(error: BaseException) -> str | None:
 def one_line_errors(where: str, traceback: bool = False) -> Iterator[None]:
     """Print an error that a person can mend as one line on standard error, any other with its traceback; exit with 1.
 
-    The traceback goes into the log of the run too, if it has begun one. With several processes each names its rank,
-    and leaves without waiting for the others.
-
-    Args:
-        where: what the user was working with, usually the config's path; it begins the line.
-        traceback: show the traceback of every error.
+    The line begins with what the user was working with (``where``), usually the config's path. The traceback goes into
+    the log of the run too, if it has begun one. With several processes each names its rank, and leaves without waiting
+    for the others. ``traceback`` asks for that of every error.
     """
     try:
         yield

@@ -16,12 +16,9 @@ def distinct_places(wished: Mapping[str, Path], suffix: str = '.png') -> dict[st
     It is as wished, and ends in ``suffix``, where that is safe: without steps upwards, control characters and names
     that are too long. Of those that would be one file, or on some file systems (``A.png`` and ``a.png``), the first
     one has it, and the others end in ``-2``, ``-3`` and so on.
-
-    Args:
-        wished: by input, the place that shows best where it is from.
-        suffix: of the outputs.
     """
-    safe = {file: _with_suffix(_inside(place), suffix) for file, place in wished.items()}
+    safe = {file: _inside(place) for file, place in wished.items()}
+    safe = {file: place.with_name(f'{place.name.removesuffix(suffix)}{suffix}') for file, place in safe.items()}
     taken = {_key(folder) for place in safe.values() for folder in place.parents}  # a folder's name is no file's
     places: dict[str, Path] = {}
     next_number: dict[str, int] = {}
@@ -36,18 +33,11 @@ def distinct_places(wished: Mapping[str, Path], suffix: str = '.png') -> dict[st
 
 
 def _inside(place: Path) -> Path:
-    parts = [_short(printable(part).replace('\\', '_'), MAX_NAME) for part in place.parts]
+    names = [printable(part).replace('\\', '_') for part in place.parts]
+    parts = [name.encode()[:MAX_NAME].decode(errors='ignore') for name in names]
     parts = [part for part in parts if part not in (place.anchor, os.curdir, os.pardir)] or ['unnamed']
     inside = Path(*parts)
     return inside if len(os.fsencode(inside)) <= MAX_PLACE else Path(inside.name)
-
-
-def _short(name: str, num_bytes: int) -> str:
-    return name.encode()[:num_bytes].decode(errors='ignore')
-
-
-def _with_suffix(place: Path, suffix: str) -> Path:
-    return place if place.suffix == suffix else place.with_name(f'{place.name}{suffix}')
 
 
 def _key(place: Path) -> str:

@@ -1,5 +1,6 @@
 """Pictures of what a model makes of its test images."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -102,14 +103,11 @@ def places_of(dataset: Any) -> dict[str, Path]:
     """
     if not hasattr(dataset, 'get_data_info'):
         return {}
-    folder = getattr(dataset, 'data_prefix', {}).get('img_path')
+    folder = getattr(dataset, 'data_prefix', {}).get('img_path') or os.sep
     infos = (dataset.get_data_info(index) for index in range(len(dataset)))
-    paths = [info['img_path'] for info in infos if info.get('img_path')]
-    return distinct_places({path: _below(folder, Path(path)) for path in paths})
-
-
-def _below(folder: str | None, path: Path) -> Path:
-    return path.relative_to(folder) if folder and path.is_relative_to(folder) else path
+    paths = {info['img_path']: Path(info['img_path']) for info in infos if info.get('img_path')}
+    below = {name: path.relative_to(folder) if path.is_relative_to(folder) else path for name, path in paths.items()}
+    return distinct_places(below)
 
 
 def reads_bgr(cfg: Config) -> bool:

@@ -167,12 +167,7 @@ def pick_score(metrics: dict[str, float]) -> tuple[str, float]:
 
 
 def check_record(record: Any, source: Path, keys: Sequence[str]) -> dict[str, Any]:
-    """A run's record, once it is sure that it holds some keys, and what it holds is of the right type.
-
-    Args:
-        record: what the file holds.
-        source: the file, for errors.
-        keys: those that must be there.
+    """A run's record of the file ``source``, once it is sure that it holds some keys, and values of the right types.
 
     Raises:
         UserError: it is no such record.

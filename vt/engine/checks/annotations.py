@@ -22,12 +22,8 @@ LINES = (
 def find_annotation_problems(dataset: BaseDataset, num_classes: int | None) -> list[Problem]:
     """What is wrong with a data set's annotation file; an empty list for a data set without one.
 
-    MMPretrain's lines are an image's path, a space and its label; MMSegmentation's are names without a suffix. Windows'
-    line ends, names with spaces and absolute paths are fine.
-
-    Args:
-        dataset: built, its annotations not loaded yet.
-        num_classes: labels are below it; None where it is not known.
+    MMPretrain's lines are an image's path, a space and its label, below ``num_classes`` if that is known;
+    MMSegmentation's are names without a suffix. Windows' line ends, names with spaces and absolute paths are fine.
     """
     path = Path(str(dataset.ann_file or ''))
     if not dataset.ann_file or '://' in str(dataset.ann_file) or path.is_dir():

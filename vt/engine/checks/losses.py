@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mmengine.dist import all_gather_object, all_reduce
+from mmengine.dist import all_gather_object
 from mmengine.hooks import Hook
 from mmengine.runner import Runner, find_latest_checkpoint
 from torch import nn
 
 from vt.checkpoints.weights import unwrap
-from vt.engine.processes.distributed import Agreement
+from vt.engine.processes.distributed import Agreement, any_process
 from vt.errors import UserError
 from vt.registry import HOOKS
 
@@ -107,9 +107,7 @@ def why_not_save(runner: Runner) -> str | None:
         if hook.in_row:
             return 'the loss is not finite'
     name = find_non_finite(unwrap(runner.model))
-    bad = torch.tensor(int(name is not None))
-    all_reduce(bad, 'max')
-    return f'the weight {name or "of another process"} is not finite' if bad else None
+    return f'the weight {name or "of another process"} is not finite' if any_process(name is not None) else None
 
 
 def find_non_finite(model: nn.Module) -> str | None:

@@ -14,9 +14,10 @@ from mmengine.runner import Runner
 from torch.utils.data import BatchSampler
 
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint, read_run
+from vt.engine.config_files import require_file
 from vt.engine.processes.distributed import any_process
 from vt.engine.schedules import epoch_length
-from vt.errors import MissingFileError, UserError
+from vt.errors import UserError
 from vt.registry import HOOKS, LOOPS
 
 from .checkpoint_hook import is_accumulating
@@ -32,15 +33,13 @@ def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
     """Enter the checkpoint to go on from, if there is one, and the run that goes on; all processes call this together.
 
     It is one of the newest run of the folder. For a damaged file the newest whole one of the same folder steps in. A
-    run that torchrun or SLURM restarted goes on from its own last checkpoint, if it had written one.
+    run that torchrun or SLURM restarted goes on from its own last checkpoint, if it had written one. ``resume`` and
+    ``load_from`` of the config are set to what the runner needs; lines for the log are returned.
 
     Args:
-        cfg: ``resume`` and ``load_from`` are set to what the runner needs.
+        cfg: of the run.
         asked: of ``--resume``, a path, an address, ``'auto'`` for the newest one in the work directory, or None.
         run: which has the work directory.
-
-    Returns:
-        Lines for the log.
 
     Raises:
         UserError: a file is not there, or there are damaged ones alone.
@@ -48,10 +47,11 @@ def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
     was_restarted = any_process(any(int(os.environ.get(name) or 0) > 0 for name in RESTARTS))
     if asked is None and cfg.get('resume'):
         asked = cfg.get('load_from') or 'auto'
-    if was_restarted and any_process(has_own_checkpoint(cfg.work_dir)):
-        asked = 'auto'
-    if asked != 'auto':
-        _require(asked, 'to resume from')
+    if was_restarted:  # its newest run may have written a checkpoint, though a damaged one
+        newest = find_newest_checkpoint(cfg.work_dir, read_last_run(cfg.work_dir)) if is_main_process() else ()
+        asked = 'auto' if any_process(any(newest)) else asked
+    if asked not in (None, 'auto'):
+        require_file(asked, 'checkpoint to resume from')
     # The main process chooses for all: they may see a file system at other moments.
     choice = [_choose(cfg.work_dir, asked) if is_main_process() else None]
     broadcast_object_list(choice)
@@ -60,18 +60,9 @@ def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
     if asked is not None:
         cfg.resume = checkpoint is not None
         cfg.load_from = checkpoint or cfg.get('load_from')
-    _require(cfg.get('load_from'), 'of load_from,')
+    if cfg.get('load_from'):
+        require_file(cfg.load_from, 'checkpoint of load_from,')
     return notes
-
-
-def _require(path: str | None, what: str) -> None:
-    if path and '://' not in path and not Path(path).is_file():
-        raise MissingFileError(f'there is no checkpoint {what} {path}')
-
-
-def has_own_checkpoint(work_dir: str) -> bool:
-    """Whether the newest run of a work directory has written a checkpoint, though it may be damaged."""
-    return is_main_process() and any(find_newest_checkpoint(work_dir, read_last_run(work_dir)))
 
 
 def _choose(work_dir: str, asked: str | None) -> tuple[str | None, str | None, list[str]]:
