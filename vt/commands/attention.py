@@ -26,8 +26,8 @@ from vt.analysis.tables import print_table
 from vt.apis import get_model
 from vt.datasets import DigitScenes
 from vt.engine.config_files import read_config, require_file
+from vt.engine.image_hooks import reads_bgr
 from vt.engine.launch import draw_weights, is_segmentation
-from vt.engine.picture_hooks import reads_bgr
 from vt.errors import UserError
 from vt.inference.inputs import Pictures, read_picture
 from vt.inference.test_set import build_test_set, describe_image, spread_evenly, spread_over_classes

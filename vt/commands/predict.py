@@ -6,6 +6,7 @@ import os
 import sys
 from collections import Counter, deque
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from vt.checkpoints.files import write_atomically
 from vt.engine.config_files import require_file
 from vt.engine.errors import describe, in_one_line
 from vt.engine.launch import is_segmentation
-from vt.engine.output_places import distinct_places
+from vt.engine.output_paths import distinct_paths
 from vt.errors import UserError
 from vt.untrusted_text import printable
 from vt.video.dataset import EXTENSIONS as VIDEOS
@@ -59,25 +60,26 @@ def predict(args: argparse.Namespace) -> None:
     inferencer = inferencer_of(cfg, checkpoint, device)
     is_video = isinstance(inferencer, VideoInferencer)
     files = find_files(args.inputs, VIDEOS if is_video else PICTURES)
-    check_places(files, args.out_dir, args.out)
+    check_paths(files, args.out_dir, args.out)
     skipped: dict[str, Exception] = {}
     rows = []
-    with ResultFile(args.out) as out:
+    with ResultFile(args.out) if args.out else nullcontext() as out:
         for file, prediction in track_predictions(inferencer, list(files), args.batch_size, skipped):
             image = draw(inferencer, file, prediction, skipped) if args.out_dir or args.show else None
             if file in skipped:
                 continue
-            result = dict(file=file, **inferencer.describe(prediction))
+            result: dict[str, Any] = dict(file=file, **inferencer.describe(prediction))
             score = 'score' if 'score' in result['predictions'][0] else 'share'
             best = [f'{entry["name"]} {100 * entry[score]:.1f} %' for entry in result['predictions'][: args.top_k]]
             rows.append({'file': file, score: ', '.join(best)})
             if not is_segmentation(cfg):
                 del result['predictions'][args.top_k :]
-            out.add(result)
-            if args.out_dir:
+            if out:
+                out.add(result)
+            if image is not None and args.out_dir:
                 _, content = cv2.imencode('.png', image[..., ::-1])
                 write_atomically(args.out_dir / files[file], content.tobytes())
-            if args.show:
+            if image is not None and args.show:
                 print(printable(file))
                 show_in_terminal(image)
     if rows:
@@ -112,17 +114,17 @@ def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path
             files.setdefault(os.path.abspath(path), (path, place))
     times = Counter(place for _, place in files.values())
     wished = {path: place if times[place] == 1 else Path(whole) for whole, (path, place) in files.items()}
-    return distinct_places(wished)
+    return distinct_paths(wished)
 
 
-def check_places(files: dict[str, Path], out_dir: Path | None, out: Path | None) -> None:
+def check_paths(files: dict[str, Path], out_dir: Path | None, out: Path | None) -> None:
     """Refuse to write over a file that is read, and a place for pictures that is no folder."""
     check_output(out, *files)
     if out_dir is not None and out_dir.exists() and not out_dir.is_dir():
         raise UserError(f'--out-dir {out_dir} is a file where a folder is needed')
     read = {Path(file).resolve() for file in files}
-    for file, place in files.items() if out_dir else ():
-        if (out_dir / place).resolve() in read:
+    for file, path in files.items() if out_dir else ():
+        if (Path(out_dir) / path).resolve() in read:
             raise UserError(f'{file} would be written over: give another folder for the pictures')
 
 

@@ -145,9 +145,10 @@ def use_tta(cfg: Config) -> None:
     flips = [dict(type='RandomFlip', prob=prob, direction='horizontal') for prob in (0.0, 1.0)]
     of_frames = [dict(type='vt.SameForAllFrames', transforms=[flip]) for flip in flips]
     for dataset in leaves(cfg.test_dataloader.dataset):
-        is_video = dataset.pipeline[-1].type.endswith('PackClips')
-        augmented = dict(type='TestTimeAug', transforms=[of_frames if is_video else flips, [dataset.pipeline[-1]]])
-        dataset.pipeline = cfg.get('tta_pipeline') or [*deepcopy(dataset.pipeline[:-1]), augmented]
+        *steps, last = dataset['pipeline']
+        is_video = last['type'].endswith('PackClips')
+        augmented = dict(type='TestTimeAug', transforms=[of_frames if is_video else flips, [last]])
+        dataset['pipeline'] = cfg.get('tta_pipeline') or [*deepcopy(steps), augmented]
     averages = dict(mmpretrain='AverageClsScoreTTA', mmseg='SegTTAModel')
     tta_model = cfg.get('tta_model') or dict(type=averages[cfg.get('default_scope', 'mmpretrain')])
     cfg.model = ConfigDict(**tta_model, module=cfg.model)

@@ -53,7 +53,7 @@ def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool 
         text = ' '.join(str(error.args[0] if error.args else error).split())
         raise UserError(f'{_place(error)}{type(error).__name__}: {text}') from error
     root = cfg.get('data_root')
-    enter_options(cfg, options or {})
+    apply_options(cfg, options or {})
     for name in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
         if isinstance(cfg.get(name), dict):
             _complete_loader(cfg[name], cfg, root)
@@ -74,7 +74,7 @@ def _complete_loader(loader: dict, cfg: Config, root: str | None) -> None:
         loader.setdefault('collate_fn', dict(type='default_collate'))
     for dataset in leaves(loader.get('dataset')):
         if dataset.get('data_root', '') in (None, root):
-            dataset.data_root = cfg.get('data_root', '')
+            dataset['data_root'] = cfg.get('data_root', '')
 
 
 def _place(error: Exception) -> str:
@@ -92,7 +92,7 @@ def announce(configs: str) -> None:
         print(f'Running {configs}: a config is Python', file=sys.stderr)
 
 
-def enter_options(cfg: Config, options: dict[str, Any]) -> None:
+def apply_options(cfg: Config, options: dict[str, Any]) -> None:
     """Enter ``--cfg-options``.
 
     Raises:

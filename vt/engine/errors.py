@@ -1,4 +1,4 @@
-"""An error that a person can mend is one line; every other one shows its traceback. Both end with exit code 1."""
+"""User errors are reported in one line, unexpected ones show their traceback. Both end with exit code 1."""
 
 import errno
 import logging
@@ -15,11 +15,11 @@ from vt.untrusted_text import printable
 # What the system says of a file, and what to do about it.
 SYSTEM = {
     errno.ENOENT: 'there is no {}: put it there, or correct its path (data_root for a data set)',
-    errno.EACCES: 'no permission for {}: change its rights, or name another place',
-    errno.EPERM: 'no permission for {}: change its rights, or name another place',
-    errno.EROFS: '{} lies on a file system that is read-only: name another place (--work-dir for what a run writes)',
-    errno.ENOSPC: 'no space is left to write {}: free some, or name another place (--work-dir for what a run writes)',
-    errno.EDQUOT: 'the quota leaves no space to write {}: free some, or name another place',
+    errno.EACCES: 'no permission for {}: change its rights, or name another path',
+    errno.EPERM: 'no permission for {}: change its rights, or name another path',
+    errno.EROFS: '{} lies on a file system that is read-only: name another path (--work-dir for what a run writes)',
+    errno.ENOSPC: 'no space is left to write {}: free some, or name another path (--work-dir for what a run writes)',
+    errno.EDQUOT: 'the quota leaves no space to write {}: free some, or name another path',
     errno.EFBIG: 'no space is left to write {}, by the limit on the size of files (ulimit -f)',
     errno.EEXIST: '{} is a file where a folder is needed: remove it, or name another folder',
     errno.ENOTDIR: 'on the way to {} is a file where a folder is needed: correct the path',
@@ -65,7 +65,7 @@ def in_one_line(error: BaseException) -> str:
 
 
 def describe(error: BaseException) -> str | None:
-    """The line for an error that a person can mend; None for one that nobody foresaw."""
+    """The line for a user error; None for an unexpected one."""
     if isinstance(error, UserError):
         # One of a worker process comes with that process's traceback, which ends with the line.
         return in_one_line(error).rpartition(f'{type(error).__module__}.{type(error).__qualname__}: ')[2]
@@ -79,7 +79,7 @@ def describe(error: BaseException) -> str | None:
 
 @contextmanager
 def one_line_errors(where: str, traceback: bool = False) -> Iterator[None]:
-    """Print an error that a person can mend as one line on standard error, any other with its traceback; exit with 1.
+    """Print a user error as one line on standard error, any other one with its traceback; exit with 1.
 
     The line begins with what the user was working with (``where``), usually the config's path. The traceback goes into
     the log of the run too, if it has begun one. With several processes each names its rank, and leaves without waiting

@@ -53,12 +53,7 @@ class SweepRun:
     @property
     def is_finished(self) -> bool:
         """Whether its record is there, and is of these settings."""
-        return _read_identity(self.work_dir / RECORD) == self.identity
-
-    @property
-    def identity(self) -> tuple[str, int]:
-        """What a mark and a record must say."""
-        return self.digest, self.seed
+        return _read_identity(self.work_dir / RECORD) == (self.digest, self.seed)
 
 
 def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Path) -> list[SweepRun]:
@@ -76,7 +71,8 @@ def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Pat
     runs = []
     for seed, chosen in itertools.product(seeds, itertools.product(*choices.values())):
         values = dict(zip(choices, chosen))
-        label = '_'.join(f'{name}={_as_name(values[key])}' for key, name in names.items()) or Path(config).stem
+        texts = {name: re.sub(r'[^\w.+-]+', '_', values[key]).strip('_') for key, name in names.items()}
+        label = '_'.join(f'{name}={text}' for name, text in texts.items()) or Path(config).stem
         pairs = tuple(f'{key}={value}' for key, value in values.items())
         runs.append(SweepRun(config, pairs, label, seed, folder / f'{label}_seed-{seed}'))
     if len({run.work_dir for run in runs}) < len(runs):
@@ -114,7 +110,7 @@ def _claim(run: SweepRun) -> str | None:
         found = {_read_identity(run.work_dir / name) for name in (MARK, RECORD)} - {None}
     if not found:
         return 'holds a run without a digest of its settings, of an earlier version or by hand'
-    return None if found == {run.identity} else 'holds a run of other settings'
+    return None if found == {(run.digest, run.seed)} else 'holds a run of other settings'
 
 
 def _read_identity(path: Path) -> tuple[str, int] | None:
@@ -131,11 +127,6 @@ def _split(setting: str) -> tuple[str, list[str]]:
     if not (key and sign and all(values)):
         raise UserError(f'{setting!r} is not of the form key=value,value')
     return key, values
-
-
-def _as_name(value: str) -> str:
-    """A value as a part of a folder's name."""
-    return re.sub(r'[^\w.+-]+', '_', value).strip('_')
 
 
 def _shorten(keys: Sequence[str]) -> dict[str, str]:
@@ -161,12 +152,15 @@ class Training:
             fcntl.flock(lock, fcntl.LOCK_EX)  # which the training inherits: it outlives a sweep that is killed
             if run.is_finished:
                 return None
-            outputs = dict(stdout=log, stderr=subprocess.STDOUT)
-            failed = subprocess.run(command, **outputs, env=environment, pass_fds=[lock.fileno()]).returncode
+            result = subprocess.run(
+                command, stdout=log, stderr=subprocess.STDOUT, env=environment, pass_fds=[lock.fileno()]
+            )
         lines = [line for line in output.read_text().splitlines() if line.strip()]
-        if not failed and not run.is_finished:
+        if result.returncode:
+            return lines[-1] if lines else f'exit code {result.returncode}'
+        if not run.is_finished:
             return 'other settings were trained than planned: the config has changed meanwhile; call the sweep again'
-        return (lines[-1] if lines else f'exit code {failed}') if failed else None
+        return None
 
     def checkpoint(self, *args) -> submitit.helpers.DelayedSubmission:
         """The same job once more, which resumes."""

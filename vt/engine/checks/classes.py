@@ -7,6 +7,7 @@ from mmengine.runner import Runner
 from torch import nn
 from torch.utils.data import Dataset
 
+from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
 from vt.registry import HOOKS
 
@@ -37,9 +38,7 @@ def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
     Raises:
         UserError: they differ.
     """
-    while hasattr(model, 'module'):  # for distribution, or test-time augmentation
-        model = model.module
-    dataset = without_wrappers(dataset)
+    model, dataset = unwrap(model), without_wrappers(dataset)
     classes = (getattr(dataset, 'metainfo', None) or {}).get('classes')
     reads_labels = classes is None and hasattr(dataset, 'get_gt_labels') and len(dataset) and has_labels(dataset)
     largest = max(dataset.get_gt_labels(), default=-1) if reads_labels else -1

@@ -33,14 +33,14 @@ class Source:
     Attributes:
         split: ``'train'``, ``'val'`` or ``'test'``.
         name: its type.
-        dataset: built, its annotations not loaded yet; None for one that is none of OpenMMLab's and lists no files.
+        dataset: built, its annotations not loaded yet.
         reader: of its samples.
     """
 
     split: str
     name: str
-    dataset: BaseDataset | None = None
-    reader: SampleReader | None = None
+    dataset: BaseDataset
+    reader: SampleReader
 
     @property
     def has_files(self) -> bool:
@@ -107,8 +107,8 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> None:
             The line names the first file and counts the others.
         OSError: a folder is missing, or can't be read.
     """
-    for source in find_sources(cfg, splits):
-        if source.dataset is None:
+    for split, _, source in find_sources(cfg, splits):
+        if source is None:
             continue
         problems, total = source.annotation_problems(), 'lines'
         if not problems:
@@ -120,11 +120,14 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> None:
                 problems, total = [sample.problems[0] for sample in seen if sample.problems], f'{len(indices)} files'
         if problems:
             others = f' (and {len(problems) - 1} more of {total})' if len(problems) > 1 else ''
-            raise UserError(f'{source.split} data: {problems[0]}{others}')
+            raise UserError(f'{split} data: {problems[0]}{others}')
 
 
-def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> Iterator[Source]:
-    """The data sets of a config below wrappers such as ``RepeatDataset``, each once; ``whole`` as of the reader."""
+def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> Iterator[tuple[str, str, Source | None]]:
+    """The data sets of a config below wrappers such as ``RepeatDataset``, each once, with split and type.
+
+    There is no source where the type is none of OpenMMLab's, so that it lists no files. ``whole`` is of the reader.
+    """
     seen = []
     model = cfg.get('model', {})
     head = model.get('head') or model.get('decode_head')
@@ -134,13 +137,14 @@ def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> I
             for dataset_cfg in leaves((cfg.get(f'{split}_dataloader') or {}).get('dataset')):
                 if dataset_cfg not in seen:
                     seen.append(dataset_cfg)
-                    yield _make_source(split, dataset_cfg, registry, num_classes, whole)
+                    source = _make_source(split, dataset_cfg, registry, num_classes, whole)
+                    yield split, str(dataset_cfg['type']), source
 
 
-def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, whole: bool) -> Source:
+def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, whole: bool) -> Source | None:
     built_by = cfg['type'] if callable(cfg['type']) else registry.get(cfg['type'])
     if not (isinstance(built_by, type) and issubclass(built_by, BaseDataset)):
-        return Source(split, str(cfg['type']))
+        return None
     names, takes_any = accepted_arguments(built_by)
     pipeline = cfg.get('pipeline', [])
     if not pipeline and 'pipeline' in names:

@@ -26,24 +26,25 @@ def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> dict:
     """
     read: Read = []
     problems = []
-    for source in find_sources(cfg, splits, whole=True):
+    for split, name, source in find_sources(cfg, splits, whole=True):
+        if source is None:
+            unread = Problem('not read', name, "is none of OpenMMLab's data sets, so nothing of it was read")
+            problems.append(dict(split=split, **asdict(unread)))
+            continue
         found, number = list_samples(source)
         seen = source.read(range(number), threads) if number else []
-        samples = list(track(seen, f'Reading {source.split}', number, disable=not number or not source.has_files))
+        samples = list(track(seen, f'Reading {split}', number, disable=not number or not source.has_files))
         found += [problem for sample in samples for problem in sample.problems]
         for check in CHECKS:
             found += check(source, samples, read)
-        problems += [dict(split=source.split, **asdict(problem)) for problem in found]
+        problems += [dict(split=split, **asdict(problem)) for problem in found]
         read.append((source, samples))
     counts = dict(Counter(problem['kind'] for problem in problems).most_common())
-    data_sets = [_describe(source, samples) for source, samples in read if source.dataset is not None]
-    return dict(data_sets=data_sets, counts=counts, problems=problems)
+    return dict(data_sets=[_describe(*each) for each in read], counts=counts, problems=problems)
 
 
 def list_samples(source: Source) -> tuple[list[Problem], int]:
     """What is wrong with what a data set lists, and how many samples can be read; none where annotations are wrong."""
-    if source.dataset is None:
-        return [Problem('not read', source.name, "is none of OpenMMLab's data sets, so nothing of it was read")], 0
     problems, folder = source.annotation_problems(), source.folder or str(source.dataset.data_root)
     if problems:
         return problems, 0

@@ -8,7 +8,7 @@ import torch
 from mmengine.dist import all_gather_object
 from mmengine.hooks import Hook
 from mmengine.runner import Runner, find_latest_checkpoint
-from torch import nn
+from torch import Tensor, nn
 
 from vt.checkpoints.weights import unwrap
 from vt.engine.processes.distributed import Agreement, any_process
@@ -51,7 +51,9 @@ class FiniteLossHook(Hook):
         self, runner: Runner, batch_idx: int, data_batch: dict | None = None, outputs: dict | None = None
     ) -> None:
         self.settle(runner)
-        self._last = runner.iter + 1, _read_loss(runner, outputs), _name_files(data_batch)
+        logged = runner.message_hub.log_scalars.get('train/loss')  # read here where nothing logs it
+        loss = float((outputs or {}).get('loss', 0.0) if logged is None else logged.current())
+        self._last = runner.iter + 1, loss, _name_files(data_batch)
         self._agreement.tell(int(not math.isfinite(self._last[1])))
         if self._agreement.is_alone:
             self.settle(runner)
@@ -112,20 +114,12 @@ def why_not_save(runner: Runner) -> str | None:
 
 def find_non_finite(model: nn.Module) -> str | None:
     """The first parameter, or running statistic of BN, that holds a NaN or an infinity."""
-    tensors = dict(model.named_parameters())
+    tensors: dict[str, Tensor] = dict(model.named_parameters())
     tensors |= {name: buffer for name, buffer in model.named_buffers() if name.split('.')[-1] in RUNNING_STATISTICS}
     if not tensors:
         return None
     finite = torch.stack([tensor.detach().isfinite().all() for tensor in tensors.values()]).tolist()
     return next((name for name, good in zip(tensors, finite) if not good), None)
-
-
-def _read_loss(runner: Runner, outputs: dict | None) -> float:
-    """The number that mmengine's log has; read here where nothing logs it."""
-    history = runner.message_hub.log_scalars.get('train/loss')
-    if history is not None:
-        return float(history.current())
-    return float((outputs or {}).get('loss', 0.0))
 
 
 def _name_files(data_batch: Any) -> list[str]:

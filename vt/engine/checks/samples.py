@@ -68,7 +68,7 @@ class Sample:
     label: int | None = None
     problems: list[Problem] = field(default_factory=list)
     mode: str | None = None
-    size: tuple[int, int] | None = None
+    size: tuple[int, ...] | None = None
     counts: np.ndarray | None = None
     digest: str | None = None
     num_frames: int | None = None
@@ -76,6 +76,7 @@ class Sample:
 
 
 File = Path | BytesIO | None  # of this machine, or what a row of a data set holds; None in a remote store
+Load = Callable[[dict], dict]  # a step of the pipeline
 Wrong = Iterator[tuple[str, str]]  # kinds and messages of problems
 
 
@@ -126,39 +127,40 @@ class SampleReader:
             if self.whole and file is not None and path == sample.path:
                 content = file.read_bytes() if isinstance(file, Path) else file.getvalue()
                 sample.digest = blake2b(content, digest_size=16).hexdigest()
-            return [Problem(kind, path, message) for kind, message in look(path, file, info, sample)]
+            return [Problem(kind, path, message) for kind, message in look(step, path, file, info, sample)]
         except Exception as error:  # a decoder's, of any type
             return [Problem('unreadable', path, f'cannot be read: {in_one_line(error)}')]
 
-    def _look_at_image(self, path: str, file: File, info: dict, sample: Sample) -> Wrong:
+    def _look_at_image(self, step: Load, path: str, file: File, info: dict, sample: Sample) -> Wrong:
         if file is not None:
             sample.mode = _read_mode(path, file, fully=cv2.__version__ < '5')  # it fills up truncated images
             if sample.mode not in (*GOOD_MODES, *SIXTEEN_BIT):
                 yield 'mode', f'is of mode {sample.mode}, which is no colour or grey of 8 or 16 bits: convert it'
                 return
             # OpenCV scales 16 bits to 8, Pillow cuts everything above 255 off.
-            if sample.mode in SIXTEEN_BIT and getattr(self.load_image, 'imdecode_backend', 'cv2') != 'cv2':
+            if sample.mode in SIXTEEN_BIT and getattr(step, 'imdecode_backend', 'cv2') != 'cv2':
                 yield 'mode', f"is of mode {sample.mode}: with 16 bits use imdecode_backend='cv2', or convert"
                 return
-        sample.size = self.load_image(dict(img_path=path))['img_shape'][:2]
+        sample.size = step(dict(img_path=path))['img_shape'][:2]
 
-    def _look_at_video(self, path: str, file: File, info: dict, sample: Sample) -> Wrong:
-        video = open_video(path, self.load_clips.decoder)
+    def _look_at_video(self, step: LoadClips, path: str, file: File, info: dict, sample: Sample) -> Wrong:
+        video = open_video(path, step.decoder)
         number = video.num_frames
-        sample.size, sample.num_frames, sample.fps = video.size, number, video.fps
-        step = max(1, min(READ, READ_PIXELS // math.prod(video.size)))
-        parts = [range(first, min(first + step, number)) for first in range(0, number, step)]
+        sample.num_frames, sample.fps = number, video.fps
+        sample.size = video.size
+        length = max(1, min(READ, READ_PIXELS // math.prod(video.size)))
+        parts = [range(first, min(first + length, number)) for first in range(0, number, length)]
         for part in parts if self.whole else [[0, number - 1]]:
             video.read(part)
-        self.load_clips.check_length(number)
+        step.check_length(number)
         yield from ()
 
-    def _look_at_mask(self, path: str, file: File, info: dict, sample: Sample) -> Wrong:
+    def _look_at_mask(self, step: Load, path: str, file: File, info: dict, sample: Sample) -> Wrong:
         mode = MASK_MODES[0] if file is None else _read_mode(path, file)
         if mode not in MASK_MODES:
             yield 'mode', f'is of mode {mode}: a mask holds one 8-bit class number a pixel'
             return
-        labels = self.load_mask(dict(info, seg_fields=[]))['gt_seg_map']
+        labels = step(dict(info, seg_fields=[]))['gt_seg_map']
         if labels.ndim != 2:
             yield 'mode', "is read as colours by imdecode_backend='cv2': take 'pillow' for masks with a palette"
             return
@@ -166,12 +168,11 @@ class SampleReader:
         if sample.size is not None and labels.shape != sample.size:
             own, image = ('x'.join(map(str, size)) for size in (labels.shape, sample.size))
             yield 'size', f'has {own} pixels, its image {sample.path} has {image}'
-        present = np.flatnonzero(sample.counts)
-        outside = present[(present >= (self.num_classes or 256)) & (present != self.ignore_index)]
+        number, present = self.num_classes or 256, np.flatnonzero(sample.counts)
+        outside = present[(present >= number) & (present != self.ignore_index)]
         if outside.size:
-            classes = f'{self.num_classes} classes of {self.name} (0 to {self.num_classes - 1}'
-            ignored = f'{self.ignore_index} for pixels to ignore'
-            yield 'label', f'holds the label {outside[0]}, outside the {classes}, and {ignored})'
+            allowed = f'0 to {number - 1}, and {self.ignore_index} for pixels to ignore'
+            yield 'label', f'holds the label {outside[0]}, outside the {number} classes of {self.name} ({allowed})'
 
 
 def _find_file(path: str, step: BaseTransform) -> File:

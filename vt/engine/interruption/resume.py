@@ -4,6 +4,7 @@ import json
 import os
 from bisect import bisect
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmengine.config import Config
@@ -53,7 +54,7 @@ def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
     if asked not in (None, 'auto'):
         require_file(asked, 'checkpoint to resume from')
     # The main process chooses for all: they may see a file system at other moments.
-    choice = [_choose(cfg.work_dir, asked) if is_main_process() else None]
+    choice: list[Any] = [_choose(cfg.work_dir, asked) if is_main_process() else None]
     broadcast_object_list(choice)
     checkpoint, identity, notes = choice[0]
     run.enter(identity, is_new=checkpoint is None)
@@ -104,7 +105,7 @@ class EpochBasedTrainLoop(WholeEpochsLoop):
         sampler = getattr(self.dataloader.batch_sampler, 'sampler', None)
         # Of other samplers of batches only the data set knows what they leave out: its samples are loaded for nothing.
         self._skips = type(self.dataloader.batch_sampler) is BatchSampler and isinstance(sampler, NumberedSampler)
-        if self._skips:
+        if self._skips and isinstance(sampler, NumberedSampler):
             sampler.begin = self.begin * self.dataloader.batch_sampler.batch_size
         self.start = self.epoch, self.iter - self.begin
         super().run_epoch()
@@ -148,7 +149,9 @@ class ResumeHook(Hook):
             self._settings = settings_of(runner)
             return
         self._resumes = False
-        restore_seed(runner)
+        sampler = getattr(runner.train_dataloader.batch_sampler, 'sampler', None)
+        if isinstance(sampler, NumberedSampler) and not runner.cfg.get('randomness', {}).get('diff_rank_seed'):
+            sampler.sample_seed = sampler.sampler.seed = runner.seed  # another was drawn when the sampler was made
         for parameter, gradient in zip(runner.model.parameters(), self._gradients or ()):
             parameter.grad = None if gradient is None else torch.empty_like(parameter).copy_(gradient)
         if not getattr(runner.train_loop, 'begin', 0) and validation_is_due(runner):
@@ -176,13 +179,6 @@ class ResumeHook(Hook):
                 meta['iter'] = meta['epoch'] * length
                 words += f': epoch {meta["epoch"] + 1} begins anew'
             runner.logger.warning(words)
-
-
-def restore_seed(runner: Runner) -> None:
-    """Give the resumed seed to the samplers; a run without one of its own drew another when they were made."""
-    sampler = getattr(runner.train_dataloader.batch_sampler, 'sampler', None)
-    if isinstance(sampler, NumberedSampler) and not runner.cfg.get('randomness', {}).get('diff_rank_seed'):
-        sampler.sample_seed = sampler.sampler.seed = runner.seed
 
 
 def validation_is_due(runner: Runner) -> bool:

@@ -74,7 +74,7 @@ def settle(runner: Runner, checkpoint: dict, length: int) -> dict[str, Any]:
     if has_one and (keys or not written):
         rates = _compare_rates(runner, checkpoint, length)
         table += [(*row, row[2 if is_new else 1]) for row in rates]
-        scheduled += rates
+        scheduled = scheduled or [setting for setting, *_ in rates]
         if is_new and (scheduled or not written):
             _take_config(runner, checkpoint, length)
     if table:

@@ -19,7 +19,7 @@ from vt.checkpoints.files import replacing
 from vt.errors import UserError
 from vt.registry import HOOKS
 
-from .output_places import distinct_places
+from .output_paths import distinct_paths
 
 
 @HOOKS.register_module()
@@ -44,8 +44,8 @@ class PictureHook(Hook):
         self.options = options
 
     def before_test(self, runner: Runner) -> None:
-        """Give each image of the test set the place of its picture, in all processes the same."""
-        self.places = places_of(runner.test_dataloader.dataset) if self.enable else {}
+        """Give each image of the test set the path of its picture, in all processes the same."""
+        self.paths = output_paths_of(runner.test_dataloader.dataset) if self.enable else {}
 
     def after_test_iter(
         self, runner: Runner, batch_idx: int, data_batch: dict, outputs: Sequence[BaseDataElement]
@@ -56,7 +56,7 @@ class PictureHook(Hook):
         for index, (image, sample) in enumerate(zip(data_batch['inputs'], outputs)):
             image_path = sample.get('img_path') or ''
             number = f'{batch_idx * loader.batch_size + index}.png'
-            out_file = self.out_dir / self.places.get(image_path, number)
+            out_file = self.out_dir / self.paths.get(image_path, number)
             if out_file.exists() and Path(image_path).exists() and out_file.samefile(image_path):
                 raise UserError(f'{image_path} would be written over: give another folder for the pictures')
             image = as_strip(image)
@@ -95,11 +95,11 @@ def as_strip(image: Tensor) -> Tensor:
     return torch.cat(clip.unbind(1), dim=-1) if clip.ndim == 4 else clip
 
 
-def places_of(dataset: Any) -> dict[str, Path]:
+def output_paths_of(dataset: Any) -> dict[str, Path]:
     """Where below a folder of pictures each image's picture belongs: as the image lies below its data set's folder.
 
     The whole path is kept where the image is not below the folder that the data set names. See
-    :func:`vt.engine.output_places.distinct_places`.
+    :func:`vt.engine.output_paths.distinct_paths`.
     """
     if not hasattr(dataset, 'get_data_info'):
         return {}
@@ -107,7 +107,7 @@ def places_of(dataset: Any) -> dict[str, Path]:
     infos = (dataset.get_data_info(index) for index in range(len(dataset)))
     paths = {info['img_path']: Path(info['img_path']) for info in infos if info.get('img_path')}
     below = {name: path.relative_to(folder) if path.is_relative_to(folder) else path for name, path in paths.items()}
-    return distinct_places(below)
+    return distinct_paths(below)
 
 
 def reads_bgr(cfg: Config) -> bool:
