@@ -90,9 +90,9 @@ def predict(args: argparse.Namespace) -> None:
 
 
 def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path]:
-    """Files that are named, that lie in a folder or below it, or that match a pattern; each with its picture's place.
+    """Files that are named, that lie in a folder or below it, or that match a pattern; each with its picture's path.
 
-    The place of one in a folder is its path below the folder, of any other its name; of equal ones the whole path. Each
+    That of one in a folder is its path below the folder, of any other its name; of equal ones the whole path. Each
     file comes once, whichever way it is given.
 
     Raises:
@@ -107,18 +107,18 @@ def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path
         else:
             files.setdefault(os.path.abspath(given), (given, Path(Path(given).name)))
             continue
-        found = {path: place for path, place in found.items() if place.suffix.lower() in extensions}
+        found = {path: own for path, own in found.items() if own.suffix.lower() in extensions}
         if not found:
             raise UserError(f'{given} holds no file that ends in {", ".join(extensions)}')
-        for path, place in found.items():
-            files.setdefault(os.path.abspath(path), (path, place))
-    times = Counter(place for _, place in files.values())
-    wished = {path: place if times[place] == 1 else Path(whole) for whole, (path, place) in files.items()}
+        for path, own in found.items():
+            files.setdefault(os.path.abspath(path), (path, own))
+    times = Counter(own for _, own in files.values())
+    wished = {path: own if times[own] == 1 else Path(whole) for whole, (path, own) in files.items()}
     return distinct_paths(wished)
 
 
 def check_paths(files: dict[str, Path], out_dir: Path | None, out: Path | None) -> None:
-    """Refuse to write over a file that is read, and a place for pictures that is no folder."""
+    """Refuse to write over a file that is read, and a path for pictures that is no folder."""
     check_output(out, *files)
     if out_dir is not None and out_dir.exists() and not out_dir.is_dir():
         raise UserError(f'--out-dir {out_dir} is a file where a folder is needed')

@@ -36,7 +36,7 @@ def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool 
 
     Raises:
         MissingFileError: it is not there.
-        UserError: running it fails; the line names its file and line. Or it has no place for an option.
+        UserError: running it fails; the line names its file and line. Or it does not take an option.
     """
     require_file(path, 'config')
     if not quietly:
@@ -96,7 +96,7 @@ def apply_options(cfg: Config, options: dict[str, Any]) -> None:
     """Enter ``--cfg-options``.
 
     Raises:
-        UserError: the config has no place for one of them.
+        UserError: the config does not take one of them.
     """
     for key, value in options.items():
         try:

@@ -125,8 +125,9 @@ def _leave(where: str, error: Exception, traceback: bool) -> None:
     if line is None or traceback:
         print(traceback_of(error), file=sys.stderr)
     if line is not None:
+        rank = f'rank {os.environ.get("RANK", "?")}: ' if os.environ.get('WORLD_SIZE', '1') != '1' else ''
         hint = f'the whole traceback: {log}' if log else '--traceback shows where'
-        print(printable(f'error: {_rank()}{where}: {line} ({hint})'), file=sys.stderr)
+        print(printable(f'error: {rank}{where}: {line} ({hint})'), file=sys.stderr)
     if _has_peers():
         # An end in good order would wait for processes that wait for this one.
         logging.shutdown()
@@ -150,10 +151,6 @@ def follows_another(error: Exception) -> bool:
     except distributed.DistError:
         first = None
     return first != rank and isinstance(error, RuntimeError)
-
-
-def _rank() -> str:
-    return f'rank {os.environ.get("RANK", "?")}: ' if os.environ.get('WORLD_SIZE', '1') != '1' else ''
 
 
 def _has_peers() -> bool:

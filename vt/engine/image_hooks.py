@@ -26,7 +26,7 @@ from .output_paths import distinct_paths
 class PictureHook(Hook):
     """Write each test image of a classifier with its class, where it is known, and its prediction.
 
-    Each picture keeps its image's place below the folder of the data set, so that equal names in two folders are two
+    Each picture keeps its image's path below the folder of the data set, so that equal names in two folders are two
     pictures, which MMPretrain's hook doesn't do; and its colours, whatever order of channels they were read in. Of a
     video it is the frames of its first clip, side by side.
 

@@ -43,7 +43,7 @@ def _weights_only(name: str) -> Callable:
 class RunnerMixin:
     """What both runners share.
 
-    Samples are drawn by seed and place, see :mod:`vt.engine.interruption.seeds`. Every checkpoint that a part of the
+    Samples are drawn by seed and position, see :mod:`vt.engine.interruption.seeds`. Every checkpoint that a part of the
     run reads is read weights-only. Those that it writes hold tensors, numbers and text alone, and are whole or not
     there.
     """

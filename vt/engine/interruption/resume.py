@@ -139,10 +139,23 @@ class ResumeHook(Hook):
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         self._resumes = bool(runner.cfg.get('resume'))
-        if self._resumes:
-            self._gradients = checkpoint.get('gradients')
-            self._find_place(runner, checkpoint)
-            self._settle(runner, checkpoint)
+        if not self._resumes:
+            return
+        self._gradients = checkpoint.get('gradients')
+        length, meta, progress = epoch_length(runner), checkpoint['meta'], checkpoint.get('progress', {})
+        batches, of = progress.get('batches', 0), progress.get('of')
+        if batches and of == length:
+            runner.train_loop.begin = batches
+        elif of and of != length:
+            words = f'Epochs have {length} iterations now and had {of}'
+            if batches:  # how much of the epoch is done can't be told
+                meta['iter'] = meta['epoch'] * length
+                words += f': epoch {meta["epoch"] + 1} begins anew'
+            runner.logger.warning(words)
+        self._settings = settings_of(runner)
+        kept = settle(runner, checkpoint, length=of if of and meta['iter'] == meta['epoch'] * of else length)
+        self._settings |= kept
+        checkpoint['message_hub']['runtime_info']['kept_settings'] = kept
 
     def before_train(self, runner: Runner) -> None:
         if not self._resumes:
@@ -156,29 +169,6 @@ class ResumeHook(Hook):
             parameter.grad = None if gradient is None else torch.empty_like(parameter).copy_(gradient)
         if not getattr(runner.train_loop, 'begin', 0) and validation_is_due(runner):
             runner.val_loop.run()
-
-    def _settle(self, runner: Runner, checkpoint: dict) -> None:
-        """Decide on settings that differ. Epochs that were trained may have had another length than they have now."""
-        meta, of = checkpoint['meta'], checkpoint.get('progress', {}).get('of')
-        length = of if of and meta['iter'] == meta['epoch'] * of else epoch_length(runner)
-        self._settings = settings_of(runner)
-        kept = settle(runner, checkpoint, length)
-        self._settings |= kept
-        checkpoint['message_hub']['runtime_info']['kept_settings'] = kept
-
-    def _find_place(self, runner: Runner, checkpoint: dict) -> None:
-        """Enter how much of the epoch is done; where epochs have another length now, it begins anew."""
-        length, meta = epoch_length(runner), checkpoint['meta']
-        progress = checkpoint.get('progress', {})
-        batches, of = progress.get('batches', 0), progress.get('of')
-        if batches and of == length:
-            runner.train_loop.begin = batches
-        elif of and of != length:
-            words = f'Epochs have {length} iterations now and had {of}'
-            if batches:
-                meta['iter'] = meta['epoch'] * length
-                words += f': epoch {meta["epoch"] + 1} begins anew'
-            runner.logger.warning(words)
 
 
 def validation_is_due(runner: Runner) -> bool:
