@@ -72,7 +72,7 @@ def find_duplicates(source: Source, samples: list[Sample], read: Read) -> Iterat
                 yield Problem('duplicate', sample.path, message)
 
 
-# What is looked for in the samples of a data set, given the data sets that were read before it.
+# Each yields the problems of a data set, given its samples and the data sets that were read before it.
 CHECKS = (find_duplicates,)
 
 
