@@ -1,13 +1,10 @@
-"""What a contributor reads first: links lead to files, packages have an order, workflows run the suite."""
+"""What a contributor reads first: links lead to files, workflows run the suite."""
 
-import graphlib
 import re
 
 import pytest
 import yaml
 from tool_runner import ROOT
-
-from docs.reports import rooms
 
 PAGES = sorted(path for path in (*ROOT.glob('*.md'), *(ROOT / 'docs').rglob('*.md')))
 
@@ -17,15 +14,6 @@ def test_every_link_to_a_file_leads_to_one(page):
     text = re.sub(r'```.*?```', '', page.read_text(), flags=re.DOTALL)
     links = re.findall(r'\]\((?!\w+:|#)([^)\s#]+)', text)
     assert [link for link in links if not (page.parent / link).exists()] == []
-
-
-def test_packages_import_in_one_direction():
-    found = rooms.read_rooms()
-    assert found['commands'] >= {'apis', 'engine'}
-    assert found['models'].isdisjoint({'engine', 'apis', 'commands'})
-    rooms.arrange(found)
-    with pytest.raises(graphlib.CycleError):
-        rooms.arrange(dict(a={'b'}, b={'a'}))
 
 
 @pytest.mark.parametrize('name', ['tests', 'newest'])

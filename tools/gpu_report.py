@@ -21,8 +21,11 @@ def parse_args() -> argparse.Namespace:
 
 
 if __name__ == '__main__':
-    if (ROOT / 'vt').is_dir():  # of a source tree that may not be installed
-        sys.path.insert(0, str(ROOT))
-    from vt.commands.arguments import run
+    sys.path[:0] = [str(ROOT), str(ROOT / 'tools/benchmark')]  # of a source tree that may not be installed
+    from gpu_process import gpu_report
 
-    run('gpu_report:gpu_report', parse_args())
+    from vt.engine.errors import one_line_errors
+
+    args = parse_args()
+    with one_line_errors('gpu_report', args.traceback):
+        gpu_report(args)

@@ -1,5 +1,5 @@
 # The same on the twin, whose class, the digit, any one frame tells.
-# Top-1 87.16, 84.13, 83.45 % (seeds 0, 1, 2), 1.2 min: AMD EPYC, 1 threads, torch 2.14.1.
+# Top-1 87.16, 84.13, 83.45 % (seeds 0, 1, 2), 1.2 min: AMD EPYC, 1 thread, torch 2.14.1.
 # python tools/train.py configs/mvit/mvit-tiny_moving-digits-twin.py
 _base_ = ['mvit-tiny_moving-digits.py']
 

@@ -1,5 +1,5 @@
 # The same on the twin, whose class, the digit, any one frame tells.
-# Top-1 89.65, 90.58, 91.46 % (seeds 0, 1, 2), 0.9 min: AMD EPYC, 1 threads, torch 2.14.1.
+# Top-1 89.65, 90.58, 91.46 % (seeds 0, 1, 2), 0.9 min: AMD EPYC, 1 thread, torch 2.14.1.
 # python tools/train.py configs/mvit/vit-tiny_moving-digits-twin.py
 _base_ = ['vit-tiny_moving-digits.py']
 

@@ -1,5 +1,5 @@
 # FPN on VT-ResNet-18 of half the width, with normalised steps, on the embedded scenes: tokens in the backbone alone.
-# mIoU 91.48, 90.62 % (seeds 0, 1), 3.4 min, bfloat16: Intel(R) Xeon(R) Processor, 1 threads, torch 2.14.1.
+# mIoU 91.48, 90.62 % (seeds 0, 1), 3.4 min, bfloat16: Intel(R) Xeon(R) Processor, 1 thread, torch 2.14.1.
 # python tools/train.py configs/vt_fpn/fpn_vt-r18-norm_digit-scenes.py --cfg-options randomness.seed=0
 _base_ = [
     '../baselines/fpn_r18_digit-scenes.py',

@@ -1,5 +1,5 @@
 # VT-FPN on the embedded scenes, with normalised steps: docs/training.md.
-# mIoU 91.60, 91.90, 90.61 % (seeds 0, 1, 2), 4.6 min: AMD EPYC, 1 threads, torch 2.14.1.
+# mIoU 91.60, 91.90, 90.61 % (seeds 0, 1, 2), 4.6 min: AMD EPYC, 1 thread, torch 2.14.1.
 # python tools/train.py configs/vt_fpn/vt-fpn-norm_r18_digit-scenes.py --cfg-options randomness.seed=0
 _base_ = 'vt-fpn_r18_digit-scenes.py'
 

@@ -1,5 +1,5 @@
 # VT-ResNet-18 of half the width on Pathfinder, long paths. Scores: docs/where.md.
-# Top-1 61.33, 54.93, 50.15 % (seeds 0, 1, 2), 3.9 min, bfloat16: Intel(R) Xeon(R) Processor, 1 threads, torch 2.14.1.
+# Top-1 61.33, 54.93, 50.15 % (seeds 0, 1, 2), 3.9 min, bfloat16: Intel(R) Xeon(R) Processor, 1 thread, torch 2.14.1.
 # python tools/train.py configs/vt_resnet/vt-resnet18-half_pathfinder-long.py --cfg-options randomness.seed=0
 _base_ = [
     '../_base_/models/vt-resnet18-half.py',

@@ -1,5 +1,5 @@
 # VT-ResNet-18 of half the width on the embedded digits, with normalised steps: docs/training.md.
-# Top-1 100.00, 99.44, 99.44, 99.72 % (seeds 0, 1, 2, 3), 0.7 min: AMD EPYC, 1 threads, torch 2.14.1.
+# Top-1 100.00, 99.44, 99.44, 99.72 % (seeds 0, 1, 2, 3), 0.7 min: AMD EPYC, 1 thread, torch 2.14.1.
 # python tools/train.py configs/vt_resnet/vt-resnet18-norm-half_digits.py --cfg-options randomness.seed=0
 _base_ = [
     'vt-resnet18-half_digits.py',

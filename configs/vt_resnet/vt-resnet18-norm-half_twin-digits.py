@@ -1,5 +1,5 @@
 # VT-ResNet-18 of half the width on the twin digits, with normalised steps: docs/training.md.
-# Top-1 95.85, 96.78, 96.24, 96.44 % (seeds 0, 1, 2, 3), 1.3 min: AMD EPYC, 1 threads, torch 2.14.1.
+# Top-1 95.85, 96.78, 96.24, 96.44 % (seeds 0, 1, 2, 3), 1.3 min: AMD EPYC, 1 thread, torch 2.14.1.
 # python tools/train.py configs/vt_resnet/vt-resnet18-norm-half_twin-digits.py --cfg-options randomness.seed=0
 _base_ = [
     'vt-resnet18-half_twin-digits.py',

@@ -9,11 +9,12 @@ from vt.analysis.figures import save_figure
 from vt.analysis.tables import print_table
 from vt.checkpoints.files import write_atomically
 from vt.commands.outputs import write_measured
+from vt.engine.config_files import announce
 from vt.engine.errors import one_line_errors
 from vt.engine.run_record import read_each
 from vt.errors import UserError
 
-from . import ablations, claims, complexity, performance, survey, where
+from . import ablations, claims, complexity, model_pages, performance, survey, where
 from .markdown import BENCHMARKS, ROOT
 from .pages import render
 
@@ -25,6 +26,13 @@ def write_pages(args: argparse.Namespace) -> None:
     for path, figure in (where.draw() | performance.draw(BENCHMARKS)).items():
         save_figure(figure, ROOT / path, dpi=80)
     save_figure(ablations.draw(ablations.read_compared()), ROOT / 'docs/ablations/changes.png')
+
+
+def write_models(args: argparse.Namespace) -> None:
+    """Write the page and the metafile of each folder of ``configs``, every model counted anew; a few minutes."""
+    announce(f'configs of {ROOT / "configs"}')
+    for path, text in model_pages.render(None if args.known else {}).items():
+        write_atomically(path, text)
 
 
 def train_tables(args: argparse.Namespace) -> None:
@@ -96,6 +104,8 @@ def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         command.set_defaults(function=function)
         return command
 
+    models = add('models', write_models)
+    models.add_argument('--known', action='store_true', help='keep the parameters and FLOPs that the metafiles have')
     tables = add('train', train_tables)
     tables.add_argument('tables', nargs='*', help='names in docs/reports/runs (default: all)')
     tables.add_argument('--jobs', type=int, help='runs at a time (default: as many as GPUs, or cores, are there)')

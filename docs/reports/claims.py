@@ -1,12 +1,15 @@
-"""Claims of the survey that structure or the embedded data can test: what is measured, and what came out.
+"""Claims of the survey that structure or the embedded data can test, ``claims.yml``: what is measured, what came out.
 
 Letters: N images, P places of a grid, C channels.
 """
 
+import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
+import yaml
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmpretrain.registry import MODELS as CLASSIFIERS
@@ -14,7 +17,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
 from vt.analysis.ablation.run_scores import Scores, compare
-from vt.analysis.ablation.score_tables import summarize_row
 from vt.apis import get_model
 from vt.checkpoints.files import read_json
 from vt.engine.config_files import read_config
@@ -23,9 +25,10 @@ from vt.engine.launch import draw_weights
 from vt.inference.test_set import build_test_set
 
 from .markdown import BENCHMARKS, RECORDS, ROOT, Rows, config_path
-from .scores import AGAIN, read_table
+from .scores import AGAIN, by_label, read_table
 
 MEASURES = BENCHMARKS / 'survey/claims.json'  # as python -m docs.reports claims writes them
+CLAIMS = Path(__file__).with_suffix('.yml')
 SYSTEM = '{}_16xb64-300e_in1k'
 SIZES = (224, 448, 896)
 COSTS = ('deit-small', 'pvt-small', 'pvtv2-b2', 'pvtv2-b2-li', 'mvitv2-tiny', 'swin-tiny')
@@ -127,60 +130,30 @@ def describe_claims(measures: Path = MEASURES, records: Path = RECORDS / 'survey
     """A row a claim: where it stands, how it is tested, what came out, and whether it holds here."""
     measured = read_json(measures, 'measure it: python -m docs.reports claims')
     runs = read_table(records) if records.is_file() else []
-    scores = {label: summarize_row(runs, label) for label in dict.fromkeys(run['label'] for run in runs)}
-    rows = [
-        (
-            'two class tokens of one target become the same, cosine 0.999',
-            'DeiT, section 4',
-            f'[small DeiT](../{config_path(TOKENS[0])}) on the digits, the tokens as learned and as they leave',
-            *_tell_cosines(measured['tokens'], scores, TOKENS[0], lambda cosine: cosine['outputs'] > ALIKE),
-        ),
-        (
-            'class and distillation token stay apart, 0.06 as learned, 0.93 as they leave',
-            'DeiT, section 4',
-            f'[the same with a ResNet as teacher](../{config_path(TOKENS[1])})',
-            *_tell_cosines(measured['tokens'], scores, TOKENS[1], lambda cosine: max(cosine.values()) < ALIKE),
-        ),
-        (
-            'hard distillation is better than soft, and either than none',
-            'DeiT, table 3',
-            f"small DeiT with the teacher's [decisions](../{config_path('deit-mini_hard_digits')}), "
-            f'[probabilities](../{config_path("deit-mini_soft_digits")}), '
-            f'[neither](../{config_path("deit-mini_digits")})',
-            *_tell_scores(scores, 'deit-mini_hard_digits', 'deit-mini_soft_digits', 'deit-mini_digits'),
-        ),
-        (
-            'LayerScale trains deep networks that suffer without it',
-            'CaiT, section 2',
-            f'36 narrow blocks on the digits [with](../{config_path("vit-deep_layer-scale_digits")}) and '
-            f'[without](../{config_path("vit-deep_digits")})',
-            *_tell_scores(scores, 'vit-deep_layer-scale_digits', 'vit-deep_digits'),
-        ),
-        (
-            'zero padding takes the place of positions',
-            'PVTv2, section 3',
-            'untrained PVTv2-B2 on images of one colour: how much of the variance of rows and columns its tokens tell',
-            *_tell_places(measured['places']),
-        ),
-        (
-            'pooled keys and values make large images affordable',
-            'PVT, section 3.3; PVTv2, section 3',
-            'FLOPs of the backbones from 224x224 to 896x896, sixteen times the pixels',
-            *_tell_costs(measured['costs']),
-        ),
-    ]
-    return [dict(zip(('claim', 'source', 'tested by', 'what came out', 'verdict'), row)) for row in rows]
+    scores = by_label(runs)
+    same, apart = (partial(_tell_cosines, measured['tokens'].get(label), scores.get(label)) for label in TOKENS)
+    outcomes = dict(
+        two_tokens=same(lambda cosine: cosine['outputs'] > ALIKE),
+        distillation_token=apart(lambda cosine: max(cosine.values()) < ALIKE),
+        distillation=_tell_scores(scores, 'deit-mini_hard_digits', 'deit-mini_soft_digits', 'deit-mini_digits'),
+        layer_scale=_tell_scores(scores, 'vit-deep_layer-scale_digits', 'vit-deep_digits'),
+        padding=_tell_places(measured['places']),
+        pooling=_tell_costs(measured['costs']),
+    )
+    text = re.sub(r'\{([\w-]+)\}', lambda found: config_path(found[1]), CLAIMS.read_text())
+    claims = yaml.safe_load(text)
+    return [row | dict(zip(('what came out', 'verdict'), outcomes[name])) for name, row in claims.items()]
 
 
 def _tell_cosines(
-    cosines: dict[str, list[dict[str, float]]], scores: dict[str, Scores], label: str, holds: Callable[[dict], bool]
+    cosines: list[dict[str, float]] | None, scores: Scores | None, holds: Callable[[dict], bool]
 ) -> tuple[str, str]:
     """What came out of each seed, and whether it is so in all of them."""
-    if not cosines.get(label) or label not in scores:
+    if not cosines or not scores:
         return NOT_TRAINED
-    each = {key: ', '.join(f'{cosine[key]:.3f}' for cosine in cosines[label]) for key in ('learned', 'outputs')}
-    words = f'as learned {each["learned"]}; as they leave {each["outputs"]}; top-1 {scores[label].mean:.2f}'
-    return words, VERDICTS[all(map(holds, cosines[label]))]
+    learned, outputs = (', '.join(f'{cosine[key]:.3f}' for cosine in cosines) for key in ('learned', 'outputs'))
+    words = f'as learned {learned}; as they leave {outputs}; top-1 {scores.mean:.2f}'
+    return words, VERDICTS[all(map(holds, cosines))]
 
 
 def _tell_scores(scores: dict[str, Scores], *labels: str) -> tuple[str, str]:

@@ -3,9 +3,12 @@
 import inspect
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any
 
+import pandas as pd
+import yaml
+from jinja2 import Environment
 from mmengine.config import Config
 
 from vt.models.backbones.stage import PARTS
@@ -14,66 +17,16 @@ from vt.registry import MODELS
 
 from .markdown import ROOT, Rows
 
-SYSTEMS = Path(__file__).with_name('survey_systems.json')
-PARTIAL = (
-    'vt.ClassAttention',
-    'vt.SparseAttention',
-    'vt.PerformerAttention',
-    'vt.HadamardAttention',
-)  # not of all tokens, or without a map
-NORMS = {'BN': 'BN', 'vt.TokenBatchNorm': 'BN', 'BatchNorm2d': 'BN', 'InstanceNorm2d': 'IN'}  # others are LN
-# What stands for a part's config in a cell; a part that is not here goes by its name.
-WORDS = {
-    'vt.PatchEmbed': lambda c: (
-        f'{c["kernel_size"]}x{c["kernel_size"]} patches' + (f', stride {c["stride"]}' if c.get('stride') else '')
-    ),
-    'vt.PatchMerging': lambda c: '2x2 neighbours merged',
-    'vt.ConvolutionalEmbed': lambda c: (
-        f'{len(c["layers"])} convolution{"s" * (len(c["layers"]) > 1)}'
-        + (f', {c["patch"]["kernel_size"]}x{c["patch"]["kernel_size"]} patches' if c.get('patch') else '')
-    ),
-    'vt.SoftSplit': lambda c: '7x7 pixels unfolded, stride 4',
-    'vt.TokenizerEmbed': lambda c: (
-        f'{c["tokenizer"]["num_tokens"]} tokens of {c["tokenizer"]["type"].removeprefix("vt.")}'
-    ),
-    'vt.AbsolutePosition': lambda c: 'learned, absolute',
-    'vt.ConditionalPosition': lambda c: 'depthwise convolution, added',
-    'vt.SinusoidalPosition': lambda c: 'sinusoidal',
-    'vt.RelativePositionBias': lambda c: 'relative bias',
-    'vt.ContinuousPositionBias': lambda c: 'continuous relative bias',
-    'vt.ReductionCell': lambda c: f'{c["kernel_size"]}x{c["kernel_size"]} dilated convolutions, stride {c["stride"]}',
-    'vt.ProgressiveSampling': lambda c: f'points that move in {c["rounds"]} rounds',
-    'vt.OnMap': lambda c: ' '.join(
-        [
-            f'{c.get("module", {}).get("kernel_size", 3)}x{c.get("module", {}).get("kernel_size", 3)} depthwise',
-            *dict(plain=[], add=['added'], gate=['as a gate'])[c.get('combine', 'plain')],
-            *([f'of {c["of"]}'] if 'of' in c else []),
-        ]
-    ),
-    'vt.Windows': lambda c: (
-        ('dilated ' if c.get('dilated') else 'shifted ' if c.get('shift') else '')
-        + ('stripes' if None in _sides(c['window']) else 'windows')
-    ),
-    'vt.StridedReduction': lambda c: (
-        'keys of a depthwise strided convolution' if c.get('depthwise') else 'keys of a strided convolution'
-    ),
-    'vt.PoolingReduction': lambda c: 'keys of 7x7 averages',
-    'vt.PyramidReduction': lambda c: 'keys of a pyramid of averages',
-    'vt.HeadMixing': lambda c: 'heads mixed',
-    'vt.ClassAttention': lambda c: 'class attention',
-    'vt.CosineAttention': lambda c: 'cosines',
-    'vt.SparseAttention': lambda c: ' and '.join(
-        ['neighbours by a mask'] * ('near' in c) + ['a coarser grid by a mask'] * ('stride' in c)
-    ),
-    'vt.PerformerAttention': lambda c: 'random features',
-    'vt.HadamardAttention': lambda c: f'{c["kernel_size"]}x{c["kernel_size"]} neighbours, Hadamard products',
-    'vt.MessengerWindows': lambda c: 'windows with messengers',
-    'vt.MessengerBias': lambda c: 'relative bias',
-    'vt.MessengerEmbed': lambda c: _phrase(c['embed']) + ', messengers',
-    'vt.MessengerMerging': lambda c: '2x2 neighbours merged, messengers too',
-}
+SYSTEMS, WORDS = (Path(__file__).with_name(name) for name in ('survey_systems.json', 'survey_words.yml'))
+# Attentions that are not of all tokens, or without a map.
+PARTIAL = ('vt.ClassAttention', 'vt.SparseAttention', 'vt.PerformerAttention', 'vt.HadamardAttention')
+NORMS = {'BN': 'BN', 'vt.TokenBatchNorm': 'BN', 'BatchNorm2d': 'BN', 'InstanceNorm2d': 'IN', None: 'none'}  # else LN
+EXTRAS = dict(post_norm='behind the part', layer_scale='LayerScale', rezero='ReZero')
+HEADS = dict(class_tokens='class token', layers='class tokens of all blocks', tokens='class token')
+HEAD_TOKENS = {'vt.DistillationTokenHead': ['distillation token'], 'vt.TokenLabelHead': ['patches']}
 
 
+@cache
 def read_systems() -> dict[str, dict]:
     """What was published of each system, by its config's name."""
     return json.loads(SYSTEMS.read_text())['systems']
@@ -82,50 +35,52 @@ def read_systems() -> dict[str, dict]:
 def describe_systems() -> Rows:
     """A row a system, a column a component of the survey; parts link to their code, systems to their config."""
     return [
-        dict(system=_link(name, system)) | {component: '; '.join(found) or '-' for component, found in choices.items()}
-        for name, system, choices in _find_choices()
+        dict(system=system) | {component: '; '.join(found) or '-' for component, found in choices.items()}
+        for system, choices in find_choices().items()
     ]
 
 
 def describe_choices() -> Rows:
     """A row for each choice in each component: the systems that take it, in the order of :func:`read_systems`."""
-    takers: dict[tuple[str, str], list[str]] = {}
-    for name, system, choices in _find_choices():
-        for component, found in choices.items():
-            for choice in found or ['none']:
-                takers.setdefault((component, choice), []).append(_link(name, system))
-    order = [*COMPONENTS]
-    links = [_link(name, system) for name, system in read_systems().items()]
-    rows = sorted(takers.items(), key=lambda row: (order.index(row[0][0]), -len(row[1])))
+    everything = find_choices()
+    taken = pd.DataFrame(
+        [
+            (component, choice, system)
+            for component in next(iter(everything.values()))
+            for system, choices in everything.items()
+            for choice in choices[component] or ['none']
+        ],
+        columns=['component', 'choice', 'system'],
+    )
+    rows = taken.groupby(['component', 'choice'], sort=False)['system'].agg([len, list]).reset_index()
+    components = [*dict.fromkeys(rows['component'])]
+    ordered = sorted(rows.itertuples(), key=lambda row: (components.index(row.component), -row.len))
     return [
-        dict(component=component, choice=choice, number=f'{len(found)}', systems=_enumerate(found, links))
-        for (component, choice), found in rows
+        dict(component=row.component, choice=row.choice, number=f'{row.len}', systems=_enumerate(row.list, everything))
+        for row in ordered
     ]
 
 
-def _enumerate(found: list[str], everything: list[str]) -> str:
+def _enumerate(found: list[str], everything: dict) -> str:
     rest = [link for link in everything if link not in found]
     if len(rest) > len(found) / 3:
         return ', '.join(found)
     return f'all but {", ".join(rest)}' if rest else 'all'
 
 
-def _find_choices() -> list[tuple[str, dict, dict[str, list[str]]]]:
-    """Of each system its name, what is known of it, and its parts by component, each once, with links to their code."""
-    found = []
+@cache
+def find_choices() -> dict[str, dict[str, list[str]]]:
+    """Of each system, by its link, its parts by component, each once, with links to their code."""
+    found = {}
     for name, system in read_systems().items():
         config = Config.fromfile(ROOT / f'configs/_base_/models/{name}.py').system
         told = system.get('components', {})  # where the config's parts don't show it
-        choices = {
+        link = f'[{system["title"]}](../configs/_base_/models/{name}.py)'
+        found[link] = {
             component: told[component] if component in told else [*dict.fromkeys(_word(part) for part in find(config))]
             for component, find in COMPONENTS.items()
         }
-        found.append((name, system, choices))
     return found
-
-
-def _link(name: str, system: dict) -> str:
-    return f'[{system["title"]}](../configs/_base_/models/{name}.py)'
 
 
 def _stages(config: Config) -> list[dict]:
@@ -133,97 +88,94 @@ def _stages(config: Config) -> list[dict]:
     return merge_options(config.backbone.get('every_stage', {}), config.backbone.stages)
 
 
-def _parts(config: Config, slot: str) -> list[dict]:
-    """Configs that stand in a slot of any stage, branches of an attention too."""
+def _parts(config: Config, slot: str, *inner: str) -> list[dict]:
+    """Configs in a slot of any stage, branches of an attention too; or those in slots inside of them."""
     found = []
     for stage in _stages(config):
-        entries = stage.get(slot, {}) or {}
+        entries = stage.get(slot) or {}
         for entry in entries if isinstance(entries, list) else [entries]:
             found += [{**entry, **branch} for branch in entry.get('branches', [{}])]
-    return found
-
-
-def _of_attention(config: Config, *slots: str) -> list[dict]:
-    return [part[slot] for part in _parts(config, 'attention') for slot in slots if part.get(slot)]
+    return [part[name] for part in found for name in inner if part.get(name)] if inner else found
 
 
 def _embeds(config: Config) -> list[dict]:
     return [stage['embed'] for stage in config.backbone.stages if stage.get('embed')]
 
 
-def _attentions(config: Config) -> list[dict]:
-    own = [part for part in _parts(config, 'attention') if part.get('type', PARTS['attention']) != PARTS['attention']]
-    own = [part for part in own if part['type'] in WORDS]
-    seen = [*_of_attention(config, 'windows', 'reduce'), *own, *_of_attention(config, 'mix', 'mix_maps')]
-    seen += [part | dict(of='the values') for part in _of_attention(config, 'local')]
-    plain = any(not part.get('windows') and not part.get('reduce') and part.get('type', '') not in PARTIAL
-                for part in _parts(config, 'attention'))  # fmt: skip
-    return [*(['all to all'] if plain else []), *seen]
+def _positions(config: Config) -> list[dict]:
+    stages = [stage[slot] for stage in _stages(config) for slot in ('position', 'conditional') if stage.get(slot)]
+    return stages + _parts(config, 'attention', 'bias')
 
 
-def _norms(config: Config) -> list:
-    norms = [stage.get('norm_cfg', {}) for stage in _stages(config)]
-    kinds = {_norm_kind(norm) for norm in norms}
-    inside = {_norm_kind(norm) for stage in _stages(config) for norm in _norms_inside(stage)} - kinds - {'none'}
-    extra = [word for key, word in dict(post_norm='behind the part', layer_scale='LayerScale', rezero='ReZero').items()
-             if any(stage.get(key) for stage in _stages(config))]  # fmt: skip
+def _attentions(config: Config) -> list:
+    parts = _parts(config, 'attention')
+    plain = [part for part in parts if not part.get('windows') and not part.get('reduce')]
+    return [
+        *['all to all' for part in plain if part.get('type') not in PARTIAL],
+        *_parts(config, 'attention', 'windows', 'reduce'),
+        *[part for part in parts if part.get('type', PARTS['attention']) in _words().keys() - {PARTS['attention']}],
+        *_parts(config, 'attention', 'mix', 'mix_maps'),
+        *[part | dict(of='the values') for part in _parts(config, 'attention', 'local')],
+    ]
+
+
+def _feed_forwards(config: Config) -> list:
+    between = [stage['between'] for stage in _stages(config) if stage.get('between')]
+    return ['MLP', *_parts(config, 'feed_forward', 'local'), *between]
+
+
+def _norms(config: Config) -> list[str]:
+    stages = _stages(config)
+    kinds = {_norm_kind(stage.get('norm_cfg', {})) for stage in stages}
+    inside = {_norm_kind(norm) for stage in stages for norm in _norms_inside(stage)} - kinds - {'none'}
+    extra = [word for key, word in EXTRAS.items() if any(stage.get(key) for stage in stages)]
     return [*sorted(kinds), *(f'{kind} inside of parts' for kind in sorted(inside)), *extra]
 
 
 def _norm_kind(norm: dict | str | None) -> str:
-    if norm is None:
-        return 'none'
-    return NORMS.get(norm if isinstance(norm, str) else norm.get('type'), 'LN')
+    return NORMS.get(norm.get('type', '') if isinstance(norm, dict) else norm, 'LN')
 
 
-def _norms_inside(part: Any) -> Iterator[dict | str | None]:
+def _norms_inside(part: dict) -> Iterator[dict | str | None]:
     """Normalisations in the configs of a part's parts."""
     for key, value in part.items():
-        entries = value if isinstance(value, list) else [value]
-        for entry in entries:
+        for entry in value if isinstance(value, list) else [value]:
             if key in ('norm', 'norm_cfg') and entry is not True:
                 yield entry
             elif isinstance(entry, dict):
                 yield from _norms_inside(entry)
 
 
-def _heads(config: Config) -> list:
+def _heads(config: Config) -> list[str]:
     out_type = config.backbone.get('out_type', 'average')
-    words = dict(class_tokens='class token', layers='class tokens of all blocks', tokens='class token')
-    extra = {'vt.DistillationTokenHead': ['distillation token'], 'vt.TokenLabelHead': ['patches']}
-    return [words.get(out_type, out_type), *extra.get(config.get('head', {}).get('type'), [])]
+    return [HEADS.get(out_type, out_type), *HEAD_TOKENS.get(config.get('head', {}).get('type'), [])]
 
 
 COMPONENTS = {
     'image to token': lambda config: _embeds(config)[:1],
     'token to token': lambda config: _embeds(config)[1:],
-    'position': lambda config: [
-        *(stage[slot] for stage in _stages(config) for slot in ('position', 'conditional') if stage.get(slot)),
-        *_of_attention(config, 'bias'),
-    ],
+    'position': _positions,
     'attention': _attentions,
-    'feed-forward': lambda config: [
-        'MLP',
-        *(part['local'] for part in _parts(config, 'feed_forward') if part.get('local')),
-        *(stage['between'] for stage in _stages(config) if stage.get('between')),
-    ],
+    'feed-forward': _feed_forwards,
     'normalisation': _norms,
     'head': _heads,
 }
 
 
+@cache
+def _words() -> dict[str, str]:
+    return yaml.safe_load(WORDS.read_text())
+
+
 def _phrase(part: dict) -> str:
     kind = part.get('type', PARTS['attention'])
-    return WORDS[kind](part) if kind in WORDS else kind.removeprefix('vt.')
+    words = Environment().from_string(_words().get(kind, kind.removeprefix('vt.')))
+    return words.render(part, phrase=_phrase)
 
 
-def _word(part: Any) -> str:
+def _word(part: dict | str) -> str:
     if isinstance(part, str):
         return part
     kind = part.get('type', PARTS['attention'])
     source = Path(inspect.getfile(MODELS.get(kind.removeprefix('vt.')))).relative_to(ROOT)
     return f'[{_phrase(part)}](../{source})'
-
-
-def _sides(window: Any) -> tuple:
-    return tuple(window) if isinstance(window, (list, tuple)) else (window, window)

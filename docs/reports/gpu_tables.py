@@ -1,21 +1,30 @@
-"""What ``tools/gpu_report.py`` wrote, as tables of the page on performance."""
+"""What ``tools/gpu_report.py`` wrote, as data frames for the tables of the page on performance."""
 
-from collections import defaultdict
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from vt.analysis.speed.ceilings import TITLES
+import pandas as pd
+
 from vt.checkpoints.files import read_json
 from vt.engine.run_record import pick_score
 
-from .markdown import Rows, milliseconds, short_name
+from .markdown import short_name
 
 SCRIPT = 'python tools/gpu_report.py docs/benchmarks/CARD'
-Found = list[dict[str, Any]]
 # What tells one row of a part from another.
 IDENTITY = ('model', 'operation', 'kind', 'batch', 'path', 'dtype', 'n_p_c_l', 'n_c_h_w_l', 'compile', 'run')
+# By the page's tables: the part of each, and what its rows with numbers have.
+TABLES = dict(
+    ceilings=('ceilings', 'copy'),
+    kernels=('kernels', 'repeats'),
+    necks=('necks', 'kernels_launches'),
+    resnets=('resnets', 'kernels_launches'),
+    paths=('paths', 'launch_us'),
+    trainings=('trainings', 'score'),
+    graphs=('compiled', 'graphs'),
+    compiled=('compiled', 'kernels_launches'),
+)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -25,22 +34,43 @@ def read(path: Path) -> dict[str, Any]:
         UserError: it is damaged, or something else.
     """
     measured = read_json(path, f'measure it again: {SCRIPT}', keys=('parts', 'seconds', 'limit', 'dry'))
-    parts = defaultdict(list, {name: part['rows'] for name, part in measured['parts'].items()})
-    (about,) = parts['environment'] or [{}]
-    about = dict(device='a GPU', versions={}, smi='', tf32=False) | about
-    copy = next((row['copy'] for row in parts['ceilings'] if 'copy' in row), None)
-    tables = dict(
-        ceilings=[_ceilings(row) for row in parts['ceilings'] if 'copy' in row],
-        kernels=[_kernel(row) for row in parts['kernels'] if 'repeats' in row],
-        necks=_models(parts['necks']),
-        resnets=_models(parts['resnets']),
-        paths=[_path(row, copy) for row in parts['paths'] if 'launch_us' in row],
-        trainings=[{'training': row['run']} | describe_training(row) for row in parts['trainings'] if 'metrics' in row],
-        graphs=[_graphs(row) for row in parts['compiled'] if 'graphs' in row],
-        compiled=_models(parts['compiled']),
-    )
+    frames = {name: _frame(part['rows']) for name, part in measured['parts'].items() if part['rows']}
+    tables = {
+        name: rows
+        for name, (part, number) in TABLES.items()
+        if number in (frame := frames.get(part, pd.DataFrame())) and len(rows := frame.dropna(subset=number))
+    }
+    if 'paths' in tables and 'ceilings' in tables and 'bytes_per_second' in tables['paths']:
+        tables['paths']['of_copy'] = tables['paths']['bytes_per_second'] / tables['ceilings']['copy'].iloc[0]
+    about = dict(device='a GPU', versions={}, smi='', tf32=False)
+    for row in measured['parts'].get('environment', {}).get('rows', ()):
+        about |= row
     missing = [line for name, part in measured['parts'].items() for line in _missing(name, part)]
-    return dict(measured, about=about, missing=missing) | {name: rows or None for name, rows in tables.items()}
+    return measured | dict(about=about, missing=missing) | {name: tables.get(name) for name in TABLES}
+
+
+def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Rows of a part, microseconds in seconds too, models beside the baseline of their batch and kind."""
+    frame = pd.json_normalize([_describe_training(row) if 'metrics' in row else row for row in rows], sep='_')
+    for name in [name for name in frame if name.endswith('_us')]:
+        frame[name.removesuffix('_us')] = frame[name] / 1e6
+    if 'repeats' in frame:
+        frame['norm_largest'] = frame.filter(regex='^norm_').max(axis=1)
+        frame['worst_largest'] = frame.filter(regex='^worst_').max(axis=1)
+    if 'model' in frame and 'kind' in frame:
+        frame['short'] = frame['model'].map(lambda model: short_name(Path(model).stem), na_action='ignore')
+        identity = frame.reindex(columns=['batch', 'kind', 'compile']).map(str)
+        groups = (identity != identity.shift()).any(axis=1).cumsum()  # rows that follow on each other
+        for name in {'eager', 'graph'} & {*frame}:
+            theirs = frame[name].where(frame['model'].str.contains('/baselines/'))
+            frame[f'faster_{name}'] = theirs.groupby(groups).transform('first') / frame[name]
+    return frame
+
+
+def _describe_training(row: dict[str, Any]) -> dict[str, Any]:
+    rate = row['iterations'] * row['batch_size'] / row['seconds']
+    waiting = row['data_seconds'] / row['seconds']
+    return row | dict(config=Path(row['config']).stem, score=pick_score(row['metrics']), rate=rate, waiting=waiting)
 
 
 def _missing(name: str, part: dict[str, Any]) -> Iterator[str]:
@@ -52,85 +82,3 @@ def _missing(name: str, part: dict[str, Any]) -> Iterator[str]:
         yield f'{name}: {part["skipped"]}'
     if skipped := sum('skipped' in row for row in part['rows']):
         yield f'{name}: no time was left for {skipped} rows'
-
-
-def _ceilings(row: dict[str, Any]) -> dict[str, str]:
-    return {'precision': row['dtype']} | {title: f'{row[name] / 1e9:,.0f}' for name, title in TITLES.items()}
-
-
-def _kernel(row: dict[str, Any]) -> dict[str, str]:
-    return {
-        'operation': row['operation'],
-        'path': row['path'],
-        'precision': row['dtype'],
-        'N, P, C, L': ', '.join(map(str, row['n_p_c_l'])),
-        'error of the value': f'{row["norm"]["value"]:.1e}',
-        'of the worst gradient': f'{max(row["norm"].values()):.1e}',
-        'of the worst element': f'{max(row["worst"].values()):.1e}',
-        'repeats exactly': 'yes' if row['repeats'] else 'no',
-    }
-
-
-def _models(rows: Found) -> Rows:
-    """Each model beside the baseline of its batch and kind."""
-    timed = [row for row in rows if 'kernels' in row]
-    table = []
-    for _, group in groupby(timed, lambda row: (row['batch'], row['kind'], row.get('compile'))):
-        models = list(group)
-        baseline = next((row for row in models if '/baselines/' in row['model']), {})
-        table += [_model(row, baseline) for row in models]
-    return table
-
-
-def _model(row: dict[str, Any], baseline: dict[str, Any]) -> dict[str, str]:
-    cells = {'model': short_name(Path(row['model']).stem), 'kind': row['kind'], 'batch': str(row['batch'])}
-    if 'compile' in row:
-        cells['compiled'] = row['compile']
-    cells |= {
-        'launch (ms)': milliseconds(row['launch_us'] / 1e6),
-        'kernels': str(row['kernels']['launches']),
-        'busy (ms)': milliseconds(row['kernels']['busy_us'] / 1e6),
-    }
-    for name, title in (('eager', 'in a row'), ('graph', 'as a graph')):
-        time, theirs = row.get(name), baseline.get(name)
-        cells[f'{title} (ms)'] = milliseconds(time['us'] / 1e6) if time else ''
-        cells[f'faster, {title}'] = f'{theirs["us"] / time["us"]:.2f}x' if time and theirs else ''
-    return cells
-
-
-def _path(row: dict[str, Any], copy: float | None) -> dict[str, str]:
-    rate = row.get('bytes_per_second')
-    return {
-        'operation': row['operation'],
-        'kind': row['kind'],
-        'N, C, H, W, L': ', '.join(map(str, row['n_c_h_w_l'])),
-        'path': row['path'],
-        'launch (us)': f'{row["launch_us"]:.0f}',
-        'in a row (us)': f'{row["eager"]["us"]:.0f}',
-        'GPU alone (us)': f'{row["gpu"]["us"]:.1f}' if 'gpu' in row else '',
-        'GB/s': f'{rate / 1e9:,.0f}' if rate else '',
-        "of the copy's": f'{100 * rate / copy:.0f} %' if rate and copy else '',
-    }
-
-
-def describe_training(record: dict[str, Any]) -> dict[str, str]:
-    """A finished training by its record: score, time, and what of it was waiting for data."""
-    metric, score = pick_score(record['metrics'])
-    images = record['iterations'] * record['batch_size']
-    return {
-        'config': Path(record['config']).stem,
-        'length': record['length'],
-        'score (%)': f'{score:.2f} {metric}',
-        'seconds': f'{record["seconds"]:.1f}',
-        'images/s': f'{images / record["seconds"]:.0f}',
-        'waiting for data': f'{100 * record["data_seconds"] / record["seconds"]:.0f} %',
-    }
-
-
-def _graphs(row: dict[str, Any]) -> dict[str, str]:
-    return {
-        'model': short_name(Path(row['model']).stem),
-        'kind': row['kind'],
-        'graphs': str(row['graphs']),
-        'break': row['break'],
-    }

@@ -6,6 +6,7 @@ everything else from the configs.
 
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,45 +15,18 @@ import torch
 import yaml
 from mmengine.registry import DefaultScope
 
-from vt.checkpoints.files import read_json
 from vt.engine.config_files import ROOT, read_config
 from vt.engine.counting import count_complexity
 from vt.engine.launch import build_model, is_segmentation
 from vt.inference.inputs import input_shape
 
-from .scores import AS_IT_IS
+from .scores import runs_as_they_are
 
 INDEX, METAFILE = 'model-index.yml', 'metafile.yml'
 CUT_SHORT = 'repeat'  # the records whose runs are too short for a score
 PAPERS = yaml.safe_load(Path(__file__).with_name('model_pages.yml').read_text())  # by the folders of configs
 NAMED_SIZE = re.compile(r'-(\d+)x(\d+)$')  # the size that a segmentor's name ends with
-# What the last part of a config's name begins with.
-DATASETS = {
-    'in1k': 'ImageNet-1k',
-    'cifar100': 'CIFAR-100',
-    'cifar10': 'CIFAR-10',
-    'image-folder': 'a folder of images',
-    'hugging-face': 'a data set of Hugging Face',
-    'digits': 'Digits',
-    'five-digits': 'Digits, five classes',
-    'twin-digits': 'Twin digits',
-    'digit-scenes': 'Digit scenes',
-    'relational-scenes': 'Relational digit scenes',
-    'moving-digits': 'Moving digits',
-    'svrt-1': 'SVRT, problem 1',
-    'svrt-7': 'SVRT, problem 7',
-    'psvrt': 'PSVRT',
-    'sort-of-clevr': 'Sort-of-CLEVR',
-    'sort-of-clevr-twin': 'Sort-of-CLEVR with twins',
-    'pathfinder-short': 'Pathfinder, short paths',
-    'pathfinder-long': 'Pathfinder, long paths',
-    'k400': 'Kinetics-400',
-    'k600': 'Kinetics-600',
-    'ade20k': 'ADE20K',
-    'cityscapes': 'Cityscapes',
-    'coco-stuff164k': 'COCO-Stuff 164k',
-    'lip': 'LIP',
-}
+DATASETS = yaml.safe_load(Path(__file__).with_name('datasets.yml').read_text())
 METRIC_NAMES = {'accuracy/top1': 'Top 1 Accuracy', 'mIoU': 'mIoU'}
 
 
@@ -65,9 +39,11 @@ def leaf_configs() -> dict[str, list[Path]]:
     return folders
 
 
-def read_metafiles() -> dict[str, dict]:
-    """The metafiles as they are, by their folder below ``configs``."""
-    return {path.parent.name: yaml.safe_load(path.read_text()) for path in (ROOT / 'configs').glob(f'*/{METAFILE}')}
+@cache
+def read_models() -> dict[str, dict]:
+    """The models of all metafiles as they are, by their configs' paths."""
+    files = [yaml.load(path.read_text(), yaml.CSafeLoader) for path in (ROOT / 'configs').glob(f'*/{METAFILE}')]
+    return {model['Config']: model for file in files for model in file['Models']}
 
 
 def make_metafile(folder: str, paths: list[Path], scores: dict[str, dict], known: dict[str, dict]) -> dict[str, Any]:
@@ -135,15 +111,9 @@ def read_scores(records: Path) -> dict[str, dict[str, float]]:
 
     Runs in another precision count where there are no others.
     """
-    tables = [
-        read_json(path, 'train it again', list) for path in sorted(records.glob('*.json')) if path.stem != CUT_SHORT
-    ]
-    runs = defaultdict(list)
-    for run in (run for table in tables for run in table if run['options'].keys() <= AS_IT_IS):
-        runs[run['config']].append(run)
+    paths = [path for path in sorted(records.glob('*.json')) if path.stem != CUT_SHORT]
     scores: dict[str, dict[str, float]] = {}
-    for config, own in runs.items():
-        own = {run['seed']: run for run in [run for run in own if not run['options']] or own}.values()
+    for config, own in runs_as_they_are(paths).items():
         names = dict.fromkeys(name for run in own for name in run['metrics'] if name in METRIC_NAMES)
         scores[config] = {METRIC_NAMES[name]: round(median(run['metrics'][name] for run in own), 2) for name in names}
     return scores

@@ -1,72 +1,63 @@
 """The tables of multiscale vision transformers: what each model and each ablation costs, beside what was published."""
 
-import json
 from pathlib import Path
 
-from vt.analysis.speed.measurement import KINDS, describe_size, read_record
+import pandas as pd
+
 from vt.checkpoints.files import read_json
 
-from .complexity import describe_cost
-from .markdown import BENCHMARKS, Rows, config_path, insert, table
+from .complexity import COST
+from .markdown import BENCHMARKS, Rows, cells, config_path, table
+from .metafiles import read_models
+from .speeds import by_kind, first_beside_others, read_speeds
 
 PUBLISHED = Path(__file__).with_name('mvit_models.json')
-DECODERS = 'video_{}_cpu.json'  # as tools/benchmark/mvit.sh writes them, and those in the folder mvit
+DECODERS = ('decoding', 'training')  # docs/benchmarks/video_NAME_cpu.json, as tools/benchmark/mvit.sh writes them
+SPEEDS = {
+    'model': '{inference[first_model]}',
+    'beside': '{inference[model]}',
+    'size': '{inference[batch_size]} of {inference[size]}',
+    'inference, a second': '{inference[first_rate]:.3g}',
+    'faster, inference': '{inference[lead]:.2f}x',
+    'its memory, inference': '{inference[needs]:.2f}x',
+    'training, a second': '{training[first_rate]:.3g}',
+    'faster, training': '{training[lead]:.2f}x',
+    'its memory, training': '{training[needs]:.2f}x',
+}
 
 
-def describe(models: dict[str, dict], names: tuple[str, ...]) -> Rows:
-    """A row a model: its entries ``names``, the last with a link to its config, its cost and what was published."""
-    rows = []
-    for name, model in models.items():
-        path = config_path(Path(name).name)
-        *first, linked = (model[key] for key in names)
-        cells = dict(zip(names, [*first, f'[{linked}](../{path})']))
-        rows.append(cells | describe_cost(path, model['published']))
-    return rows
-
-
-def describe_all() -> tuple[Rows, Rows]:
-    """The rows of all models, and of all ablations."""
-    published = json.loads(PUBLISHED.read_text())
-    return describe(published['models'], ('title',)), describe(published['ablations'], ('table', 'change'))
+def describe(models: str, columns: dict[str, str]) -> Rows:
+    """A row a model of :data:`PUBLISHED`: these columns, its cost and what was published."""
+    found = read_json(PUBLISHED, 'restore it')[models]
+    paths = {name: config_path(Path(name).name) for name in found}
+    rows = [
+        model | dict(path=paths[name], cost=read_models()[paths[name]]['Metadata']) for name, model in found.items()
+    ]
+    return cells(rows, columns | COST)
 
 
 def describe_speeds(folder: Path) -> Rows:
     """A row for each model that was measured beside one of ours: how many times faster and smaller ours is."""
-    rows = []
-    for path in sorted(folder.glob('*.json')):
-        results = read_record(path).results
-        own, *others = dict.fromkeys(entry.model for entry in results)
-        found = {(entry.kind, entry.model): entry for entry in results}
-        for other in others:
-            row = dict(model=own, beside=other, size=f'{results[0].batch_size} of {describe_size(results[0].size)}')
-            for kind in KINDS:
-                ours, theirs = found[kind, own], found[kind, other]
-                per_second = ours.batch_size / ours.median
-                row |= {
-                    f'{kind}, a second': f'{per_second:.3g}',
-                    f'faster, {kind}': f'{theirs.median / ours.median:.2f}x',
-                    f'its memory, {kind}': f'{ours.peak_memory / theirs.peak_memory:.2f}x',
-                }
-            rows.append(row)
-    return rows
+    speeds = read_speeds(sorted(folder.glob('*.json')))
+    return cells(by_kind(first_beside_others(speeds), 'path', 'model'), SPEEDS)
 
 
-def describe_decoders(folder: Path) -> Rows:
+def describe_decoders(folder: Path) -> pd.DataFrame:
     """A row a decoder: clips a second, the loading alone and with what a training does to them."""
-    rows = {}
-    for column in ('decoding', 'training'):
-        path = folder / DECODERS.format(column)
-        for entry in read_json(path, 'measure it again', keys=['results'])['results'] if path.exists() else []:
-            row = rows.setdefault(entry['decoder'], dict(decoder=entry['decoder']))
-            workers = 'a worker' if entry['workers'] == 1 else f'{entry["workers"]} workers'
-            row[f'{column}, {workers}'] = f'{entry["clips_per_second"]:.3g}'
-    return list(rows.values())
+    paths = {name: folder / f'video_{name}_cpu.json' for name in DECODERS}
+    results = {name: read_json(path, 'measure it again', keys=['results'])['results'] for name, path in paths.items()}
+    found = pd.concat(map(pd.DataFrame, results.values()), keys=results, names=['what']).reset_index('what')
+    workers = found['workers'].map(lambda number: 'a worker' if number == 1 else f'{number} workers')
+    found['column'] = found['what'] + ', ' + workers
+    pivot = found.pivot_table('clips_per_second', 'decoder', 'column', sort=False)
+    return pivot.map('{:.3g}'.format).rename_axis(columns=None).reset_index()
 
 
-def render(page: str) -> str:
-    """The page with its tables."""
-    models, ablations = describe_all()
-    page = insert(page, 'mvit models', table(models))
-    page = insert(page, 'mvit ablations', table(ablations))
-    page = insert(page, 'mvit speed', table(describe_speeds(BENCHMARKS / 'mvit')))
-    return insert(page, 'decoders', table(describe_decoders(BENCHMARKS)))
+MODELS = {'title': '[{title}](../{path})'}
+ABLATIONS = {'table': '{table}', 'change': '[{change}](../{path})'}
+PLACES = {
+    'mvit models': lambda: table(describe('models', MODELS)),
+    'mvit ablations': lambda: table(describe('ablations', ABLATIONS)),
+    'mvit speed': lambda: table(describe_speeds(BENCHMARKS / 'mvit')),
+    'decoders': lambda: table(describe_decoders(BENCHMARKS)),
+}

@@ -1,17 +1,17 @@
 """All pages: what stands in each, from the records and measurements in ``docs``."""
 
-from . import ablations, measured, model_pages, mvit, performance, rooms, scores, survey, where
-from .markdown import BENCHMARKS, ROOT
+import re
 
-# What takes the text of a page and gives it with its generated places written.
-PAGES = {
-    'README.md': performance.render_readme,
-    'docs/export.md': measured.render_exports,
-    'docs/kernels.md': measured.render_kernels,
-    'docs/mvit.md': mvit.render,
-    'docs/survey.md': survey.render,
-    'docs/where.md': where.render,
+from . import ablations, measured, model_pages, mvit, performance, rooms, scores, survey, where
+from .markdown import BENCHMARKS, ROOT, insert
+
+# What writes a generated place of a page, by how its mark begins; the rest of the mark is its argument.
+PLACES = {
+    name: write
+    for module in (ablations, measured, mvit, performance, scores, survey, where)
+    for name, write in module.PLACES.items()
 }
+MARK = re.compile(r'^<!-- end of (.+) -->$', re.MULTILINE)
 
 
 def render() -> dict[str, str]:
@@ -21,10 +21,22 @@ def render() -> dict[str, str]:
         MissingFileError: a record or a measurement is not there.
         UserError: a page lacks a mark.
     """
-    paths = ['README.md', *(str(path.relative_to(ROOT)) for path in sorted((ROOT / 'docs').glob('*.md')))]
-    texts = {path: measured.render_attention(scores.render((ROOT / path).read_text())) for path in paths}
-    texts |= {path: function(texts[path]) for path, function in PAGES.items()}
+    pages = [ROOT / 'README.md', *sorted((ROOT / 'docs').glob('*.md'))]
+    texts = {path.relative_to(ROOT).as_posix(): fill_places(path.read_text()) for path in pages}
     texts[rooms.PATH] = rooms.draw(rooms.read_rooms())
     texts['docs/performance.md'] = performance.render(BENCHMARKS)
     texts |= {path.relative_to(ROOT).as_posix(): text for path, text in model_pages.render().items()}
-    return texts | ablations.render(texts['docs/ablations.md']) | scores.render_headers()
+    return texts | scores.render_headers()
+
+
+def fill_places(page: str) -> str:
+    """A page with its generated places written."""
+    for mark in MARK.findall(page):
+        name = find_place(mark)
+        page = insert(page, mark, PLACES[name](*filter(None, [mark.removeprefix(name).strip()])))
+    return page
+
+
+def find_place(mark: str) -> str:
+    """The name in :data:`PLACES` of what writes behind a mark."""
+    return next(name for name in PLACES if f'{mark} '.startswith(f'{name} '))

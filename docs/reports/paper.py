@@ -1,13 +1,10 @@
-"""The paper's numbers, as data.
-
-``paper_tables.json`` holds the tables of Wu et al., ICCV 2021 (arXiv 2006.03677).
-"""
+"""The paper's numbers, as data: ``paper_tables.json`` holds the tables of Wu et al., ICCV 2021 (arXiv 2006.03677)."""
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-TABLES = Path(__file__).with_name('paper_tables.json')
 DETECTRON2_CLASSES = 54  # COCO-Stuff as detectron2 merges it; the paper's FLOPs of both segmentation tables fit it
 # Table, height and width of the images, end of the configs' names.
 SEGMENTATION = {
@@ -16,9 +13,10 @@ SEGMENTATION = {
 }
 
 
+@cache
 def load_tables() -> dict:
     """Every table of the paper by name; ``source`` says where they are from."""
-    return json.loads(TABLES.read_text())
+    return json.loads(Path(__file__).with_name('paper_tables.json').read_text())
 
 
 @dataclass(frozen=True)
@@ -35,34 +33,12 @@ class AblationTable:
     key: str
     title: str
     column: str
-    variants: dict
-
-    @property
-    def default(self) -> str | int | bool:
-        """The value of ``column`` in the paper's model."""
-        return next(value for value, name in self.variants.items() if name is None)
+    variants: dict[str, str | None]
 
     def rows(self, model: str) -> list[dict]:
-        """The paper's rows of one model, ``'VT-R18'`` or ``'VT-R34'``."""
-        return [row for row in load_tables()[self.key] if row['model'] == model]
+        """The paper's rows of one model, ``'VT-R18'`` or ``'VT-R34'``, with their ``value`` and ``variant``."""
+        rows = [row | dict(value=str(row[self.column])) for row in load_tables()[self.key] if row['model'] == model]
+        return [row | dict(variant=self.variants[row['value']]) for row in rows]
 
 
-ABLATIONS = {
-    3: AblationTable(
-        'table3_tokenizer',
-        'the tokenizer of the first module',
-        'tokenizer',
-        {'pooling': 'pooling', 'clustering': 'clustering', 'filter': None},
-    ),
-    4: AblationTable('table4_recurrent', 'recurrent tokenizers', 'recurrent', {True: None, False: 'filters-only'}),
-    5: AblationTable(
-        'table5_relation',
-        'the relation of the tokens',
-        'relation',
-        {'none': 'no-relation', 'graph_conv': 'graph-conv', 'transformer': None},
-    ),
-    6: AblationTable(
-        'table6_token_count', 'the number of tokens', 'tokens', {16: None, 32: '32-tokens', 64: '64-tokens'}
-    ),
-    7: AblationTable('table7_projector', 'the projector', 'projector', {True: None, False: 'no-projector'}),
-}
+ABLATIONS = {int(number): AblationTable(**each) for number, each in load_tables()['ablations'].items()}

@@ -6,7 +6,7 @@ compared with.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +15,8 @@ from vt.analysis.ablation.run_scores import Scores
 from vt.analysis.ablation.score_tables import describe, describe_origin, summarize_row
 from vt.checkpoints.files import read_json
 
-from .markdown import RECORDS, ROOT, insert, table
+from .markdown import RECORDS, ROOT, count_one, table
 
-MARK = re.compile(r'<!-- (scores ([\w -]+?)(?:: (.+?))?) -->')
 HEADER = re.compile(r'^# (?:Top-1|mIoU) .*\n', re.MULTILINE)
 # Options that leave a config what it is: the precision of its steps, who takes them, where its teacher's weights are.
 PRECISION = 'optim_wrapper.type'
@@ -34,36 +33,47 @@ def read_table(path: Path) -> list[dict]:
     return read_json(path, f'train it: {AGAIN} {path.stem}', list)
 
 
+def by_label(records: Sequence[dict]) -> dict[str, Scores]:
+    """Scores of the rows of a table."""
+    return {label: summarize_row(records, label) for label in dict.fromkeys(run['label'] for run in records)}
+
+
 def describe_source(records: Sequence[dict], tables: str) -> str:
     """Where tables are from, and the command that trains them again."""
     return f'{describe_origin(records)} Again: `{AGAIN} {tables}`.'
 
 
-def render(page: str, folder: Path = RECORDS) -> str:
-    """A page with its tables of scores, from the records in ``folder``; a sentence where there are none."""
-    for mark, tables, labels in MARK.findall(page):
-        if missing := [name for name in tables.split() if not (folder / f'{name}.json').is_file()]:
-            page = insert(page, mark, f'Not trained yet: `{AGAIN} {" ".join(missing)}`.')
-            continue
-        records = [run for name in tables.split() for run in read_table(folder / f'{name}.json')]
-        rows = describe(records, [label.strip() for label in labels.split(',')] if labels else ())
-        shown = [run for run in records if run['label'] in {row['run'] for row in rows}]
-        page = insert(page, mark, f'{table(rows)}\n\n{describe_source(shown, tables)}')
-    return page
+def show_scores(rows: str, folder: Path = RECORDS) -> str:
+    """A table of scores, of ``TABLE TABLE: LABEL, LABEL`` in a folder of records; a sentence where there are none."""
+    tables, _, labels = rows.partition(': ')
+    if missing := [name for name in tables.split() if not (folder / f'{name}.json').is_file()]:
+        return f'Not trained yet: `{AGAIN} {" ".join(missing)}`.'
+    records = [run for name in tables.split() for run in read_table(folder / f'{name}.json')]
+    described = describe(records, labels.split(', ') if labels else ())
+    shown = [run for run in records if run['label'] in {row['run'] for row in described}]
+    return f'{table(described)}\n\n{describe_source(shown, tables)}'
+
+
+PLACES = {'scores': show_scores}
+
+
+def runs_as_they_are(paths: Iterable[Path]) -> dict[str, list[dict]]:
+    """By their configs, runs of configs as they stand, one a seed; those in another precision where no others are."""
+    runs = [run for path in paths for run in read_table(path) if run['options'].keys() <= AS_IT_IS]
+    found = {}
+    for config in dict.fromkeys(run['config'] for run in runs):
+        own = [run for run in runs if run['config'] == config]
+        found[config] = [*{run['seed']: run for run in [run for run in own if not run['options']] or own}.values()]
+    return found
 
 
 def render_headers(folder: Path = RECORDS, root: Path = ROOT) -> dict[str, str]:
     """The texts of configs that were trained as they stand, with their scores in their headers' line for it.
 
-    Those in another precision count where there are no others. A config whose header has no such line, ``# Top-1 ...``
-    or ``# mIoU ...``, is left out.
+    A config whose header has no such line, ``# Top-1 ...`` or ``# mIoU ...``, is left out.
     """
-    tables = (read_table(path) for path in sorted(folder.glob('*.json')))
-    runs = [run for records in tables for run in records if run['options'].keys() <= AS_IT_IS]
     texts = {}
-    for config in dict.fromkeys(run['config'] for run in runs):
-        own = [run for run in runs if run['config'] == config]
-        records = [*{run['seed']: run for run in [run for run in own if not run['options']] or own}.values()]
+    for config, records in runs_as_they_are(sorted(folder.glob('*.json'))).items():
         text = (root / config).read_text()
         if HEADER.search(text):
             line = _header(summarize_row(records, records[0]['label']), records)
@@ -79,4 +89,4 @@ def _header(scores: Scores, records: Sequence[dict]) -> str:
     device = re.sub(r' \(family .*?\)', '', records[0]['device'])  # a line has 120 columns; the record has all of it
     torch = records[0]['versions']['torch']
     precision = ', bfloat16' if any(PRECISION in run['options'] for run in records) else ''
-    return f'# {metric} {each} % (seeds {seeds}), {minutes:.1f} min{precision}: {device}, torch {torch}.\n'
+    return count_one(f'# {metric} {each} % (seeds {seeds}), {minutes:.1f} min{precision}: {device}, torch {torch}.\n')

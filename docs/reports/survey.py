@@ -1,35 +1,30 @@
 """The page on the survey's systems: what each chooses and costs, and what validates it."""
 
-from itertools import zip_longest
 from pathlib import Path
 
 from mmengine.config import Config
 
-from vt.analysis.speed.measurement import Measurement, read_record
 from vt.apis import list_models
 from vt.checkpoints.files import read_json
 
 from .claims import describe_claims
-from .complexity import count_config, describe_cost
+from .complexity import COST, count_config
 from .components import describe_choices, describe_systems, read_systems
-from .markdown import BENCHMARKS, ROOT, Rows, config_path, insert, table
+from .markdown import BENCHMARKS, ROOT, Rows, cells, config_path, table
+from .metafiles import read_models
+from .speeds import first_beside_others, read_speeds
 
 CONFIG = '{}_16xb64-300e_in1k'
-DENSE = '{}_4xb4-160k_ade20k-512x512'
-EQUATIONS = '[literal equations](../tests/{}.py), 1e-09'
+DENSE = '_4xb4-160k_ade20k-512x512'
 SPEEDS = BENCHMARKS / 'survey'  # as tools/benchmark/survey.sh measures them, NAME_cpu.json
 DIFFERENCES = SPEEDS / 'twins.json'  # as python -m docs.reports twins measures them
-TWINS = dict(timm='twin', mmpretrain='mmpretrain')  # libraries, and a system's key for its name there
-
-
-def render(page: str) -> str:
-    """The page with its tables."""
-    page = insert(page, 'survey speed', f'{table(describe_speeds(SPEEDS))}\n\nMeasured on {describe_machines(SPEEDS)}.')
-    page = insert(page, 'survey choices', table(describe_choices(), dense=True))
-    page = insert(page, 'survey components', table(describe_systems(), dense=True))
-    page = insert(page, 'survey costs', table(describe_costs()))
-    page = insert(page, 'survey segmentors', table(describe_segmentors()))
-    return insert(page, 'survey claims', table(describe_claims(), dense=True))
+COSTS = {'system': '[{title}](../{folder}/README.md)', **COST, 'validated by': '{validated}', 'note': '{why}'}
+SEGMENTORS = {
+    'config': '[`{name}`](../{path})',
+    'G FLOPs': '{cost.flops:G.2f}',
+    "the neck's": '{neck.flops:G.2f}',
+    'M parameters': '{cost.parameters:M.2f}',
+}
 
 
 def measure_twins() -> dict[str, float]:
@@ -47,79 +42,55 @@ def measure_twins() -> dict[str, float]:
 
 def describe_costs() -> Rows:
     """A row a system: parameters and FLOPs beside the published ones, and what validates it."""
-    differences = read_json(DIFFERENCES, 'measure it: python -m docs.reports twins', keys=['differences'])[
-        'differences'
-    ]
+    differences = read_json(DIFFERENCES, 'measure it: python -m docs.reports twins', keys=['differences'])
     rows = []
     for name, system in read_systems().items():
         path = config_path(CONFIG.format(name))
-        validation = {'validated by': _validation(system, differences.get(name)), 'note': system.get('why', '')}
-        rows.append(
-            {'system': f'[{system["title"]}](../{Path(path).parent.as_posix()}/README.md)'}
-            | describe_cost(path, system['published'], '-')
-            | validation
-        )
-    return rows
-
-
-def _validation(system: dict, difference: float | None) -> str:
-    """What a system was compared with, and how near it came."""
-    if 'twin' in system:
-        words = '' if difference is None else f', {difference:.0e}' if difference else ', the same'
-        return f"timm's `{system['twin']}`{words}"
-    return EQUATIONS.format(system.get('equations', 'literal_survey'))
+        validated = f'[literal equations](../tests/{system.get("equations", "literal_survey")}.py), 1e-09'
+        if 'twin' in system:
+            difference = differences['differences'][name]
+            validated = f"timm's `{system['twin']}`, {f'{difference:.0e}' if difference else 'the same'}"
+        more = dict(folder=Path(path).parent.as_posix(), cost=read_models()[path]['Metadata'], validated=validated)
+        rows.append(dict(why='') | system | more)
+    return cells(rows, COSTS, missing='-')
 
 
 def describe_segmentors() -> Rows:
     """A row a system with a neck for dense prediction: FLOPs and parameters."""
+    names = [name.removesuffix(DENSE) for name in list_models() if name.endswith(DENSE)]
     rows = []
-    names = sorted(
-        name for name in list_models() if name.endswith(DENSE.format('')) and name.split('_')[0] in read_systems()
-    )
-    for name in names:
-        path = config_path(name)
+    for name in sorted(name for name in names if name.split('_')[0] in read_systems()):
+        path = config_path(name + DENSE)
         cost, neck = count_config(ROOT / path, (512, 512))
-        rows.append(
-            {
-                'config': f'[`{name.removesuffix(DENSE.format(""))}`](../{path})',
-                'G FLOPs': f'{cost.flops / 1e9:.2f}',
-                "the neck's": f'{neck.flops / 1e9:.2f}',
-                'M parameters': f'{cost.parameters / 1e6:.2f}',
-            }
-        )
-    return rows
+        rows.append(dict(name=name, path=path, cost=cost, neck=neck))
+    return cells(rows, SEGMENTORS)
 
 
-def describe_speeds(folder: Path) -> Rows:
-    """A row a system that was measured beside its public twins: milliseconds, and how many times faster and smaller."""
-    rows = []
-    for name, system in read_systems().items():
-        path = folder / f'{name}_cpu.json'
-        if path.exists():
-            own, *twins = CONFIG.format(name), *_twins(system)
-            rows.append({'system': system['title']} | _speed_cells(read_record(path).results, own, twins))
-    return rows
-
-
-def describe_machines(folder: Path) -> str:
-    """Where the speeds were measured."""
-    records = [read_record(path) for path in sorted(folder.glob('*_cpu.json'))]
-    return ' and '.join(sorted({f'{record.device}, torch {record.versions["torch"]}' for record in records}))
-
-
-def _twins(system: dict) -> list[str]:
-    return [f'{library}:{system[key]}' for library, key in TWINS.items() if key in system]
-
-
-def _speed_cells(results: list[Measurement], own: str, twins: list[str]) -> dict[str, str]:
-    found = {(entry.kind, entry.model): entry for entry in results}
-    cells = {}
+def describe_speeds(folder: Path = SPEEDS) -> str:
+    """A row a system that was measured beside its public twins, how many times faster and smaller, and the machines."""
+    paths = {name: folder / f'{name}_cpu.json' for name in read_systems()}
+    speeds = read_speeds([path for path in paths.values() if path.exists()])
+    machines = {f'{record.device}, torch {record.versions["torch"]}' for record in speeds['record']}
+    others = first_beside_others(speeds)
+    others['key'] = others['model'].str.split(':').str[0] + '_' + others['kind']
+    rows = [
+        rows.set_index('key').to_dict('index') | dict(title=read_systems()[name]['title'])
+        for name, rows in others.groupby('file', sort=False)
+    ]
+    forms = {'system': '{title}'}
     for kind in ('inference', 'training'):
-        cells[f'{kind} (ms)'] = f'{1000 * found[kind, own].median:.0f}'
-        for twin, library in zip_longest(twins, TWINS):
-            ratios = ('-', '-')
-            if twin:
-                other, ours = found[kind, twin], found[kind, own]
-                ratios = f'{other.median / ours.median:.2f}x', f'{ours.peak_memory / other.peak_memory:.2f}x'
-            cells[f'faster than {library}, {kind}'], cells[f'memory of {library}, {kind}'] = ratios
-    return cells
+        forms[f'{kind} (ms)'] = f'{{timm_{kind}[first_median]:m.0f}}'
+        for library in ('timm', 'mmpretrain'):
+            forms[f'faster than {library}, {kind}'] = f'{{{library}_{kind}[lead]:.2f}}x'
+            forms[f'memory of {library}, {kind}'] = f'{{{library}_{kind}[needs]:.2f}}x'
+    return f'{table(cells(rows, forms, missing="-"))}\n\nMeasured on {" and ".join(sorted(machines))}.'
+
+
+PLACES = {
+    'survey speed': describe_speeds,
+    'survey choices': lambda: table(describe_choices(), dense=True),
+    'survey components': lambda: table(describe_systems(), dense=True),
+    'survey costs': lambda: table(describe_costs()),
+    'survey segmentors': lambda: table(describe_segmentors()),
+    'survey claims': lambda: table(describe_claims(), dense=True),
+}

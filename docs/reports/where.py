@@ -5,75 +5,79 @@ the tables of places.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
+import pandas as pd
+import yaml
 from matplotlib.figure import Figure
 from scipy.stats import ttest_ind
 
+from tools.analysis.influence import describe_objects
 from vt.analysis.ablation import sweep_report
 from vt.analysis.ablation.run_scores import CONFIDENCE, Change, Scores, compare, mean_margin
-from vt.analysis.ablation.score_tables import summarize_row
-from vt.analysis.attention.object_attention import describe_objects
 from vt.checkpoints.files import read_json
 
-from .markdown import RECORDS, ROOT, Rows, insert, table
-from .scores import describe_source, read_table
+from .markdown import RECORDS, ROOT, Rows, plus_minus, table
+from .scores import by_label, describe_source, read_table
 
 CURVES = 'sample-efficiency'
 REFERENCE = 'resnet18-half'
-PLACES = ('where-twin-digits', 'where-digit-scenes', 'where-sort-of-clevr', 'where-svrt-1')
+TABLES = ('where-twin-digits', 'where-digit-scenes', 'where-sort-of-clevr', 'where-svrt-1')
 
-# What the paper says, as two rows of a table of places, and what the first is of the other.
-FINDINGS = {
-    "modules in stage 5 beat ResNet's (table 2)": ('stage-5', 'none', 'better'),
-    'late (title): stage 5 beats stage 4': ('stage-5', 'stage-4', 'better'),
-    'and stage 3': ('stage-5', 'stage-3', 'better'),
-    'in the place of stage 5: behind it is no better (section 4.1)': ('after-5', 'stage-5', 'no better'),
-    '32 tokens are no better than 16 (table 6)': ('32-tokens', 'stage-5', 'no better'),
-    'nor are 64': ('64-tokens', 'stage-5', 'no better'),
-}
+FINDINGS = yaml.safe_load(Path(__file__).with_name('findings.yml').read_text())
 VERDICTS = {
     'better': {'better': 'holds', 'worse': 'does not hold', 'not told apart': 'this scale cannot tell'},
     'no better': {'better': 'does not hold', 'worse': 'holds', 'not told apart': 'no gain seen'},
 }
 
-# By network, then by the number of different images.
-Curves = dict[str, dict[int, Scores]]
+
+def read_curves(records: Sequence[dict]) -> pd.DataFrame:
+    """Scores of each network, a row, by the number of different images, a column; None where it has no run."""
+    scores = pd.Series(by_label(records))
+    names = scores.index.str.rsplit('_', n=1).str
+    scores.index = [names[0], names[1].astype(int)]
+    return scores.unstack().reindex(scores.index.unique(0))
 
 
-def read_curves(records: Sequence[dict]) -> Curves:
-    """Scores of each network, from few images to many."""
-    curves: Curves = {}
-    for label in dict.fromkeys(run['label'] for run in records):
-        network, images = label.rsplit('_', 1)
-        curves.setdefault(network, {})[int(images)] = summarize_row(records, label)
-    return {network: dict(sorted(scores.items())) for network, scores in curves.items()}
+def tabulate(curves: pd.DataFrame, tell: Callable[[Scores, Scores], str]) -> pd.DataFrame:
+    """A row a network, a column a number of images, with what is told of scores and of ResNet-18's; else a dash."""
+    cells = {
+        f'{images:,} images': [tell(each, column[REFERENCE]) if isinstance(each, Scores) else '-' for each in column]
+        for images, column in curves.items()
+    }
+    return pd.DataFrame({'network': curves.index} | cells)
 
 
-def tabulate_scores(curves: Curves) -> Rows:
-    """A row a network, a column a number of images: the mean and half its 95 % interval, from its own seeds' spread.
+def tabulate_scores(curves: pd.DataFrame) -> pd.DataFrame:
+    """The mean and half its 95 % interval, from its own seeds' spread.
 
-    A spread pooled over all would be too small: networks at chance have none. A network that was not trained on so many
-    images has a dash.
+    A spread pooled over all would be too small: networks at chance have none.
     """
-    rows = []
-    for network, scores in curves.items():
-        first = next(iter(scores.values()))
-        row = {'network': network, 'MFLOPs': f'{first.flops / 1e6:.1f}', 'M params': f'{first.parameters / 1e6:.2f}'}
-        told = {images: f'{each.mean:.2f}{_plus_minus(mean_margin(each, [each]))}' for images, each in scores.items()}
-        rows.append(row | _cells(curves, told))
-    return rows
+    told = tabulate(curves, lambda each, _: f'{each.mean:.2f}{plus_minus(mean_margin(each, [each]))}')
+    first = [scores.dropna().iloc[0] for _, scores in curves.iterrows()]
+    told.insert(1, 'MFLOPs', [f'{each.flops / 1e6:.1f}' for each in first])
+    told.insert(2, 'M params', [f'{each.parameters / 1e6:.2f}' for each in first])
+    return told
 
 
-def tabulate_seeds(curves: Curves) -> Rows:
+def tabulate_seeds(curves: pd.DataFrame) -> pd.DataFrame:
     """The scores themselves, of seed 0, 1 and so on: some learn the task and some don't, which a mean does not tell."""
-    rows = []
-    for network, scores in curves.items():
-        told = {images: ', '.join(f'{each:.0f}' for each in score.scores) for images, score in scores.items()}
-        rows.append({'network': network} | _cells(curves, told))
-    return rows
+    return tabulate(curves, lambda each, _: ', '.join(f'{score:.0f}' for score in each.scores))
+
+
+def tabulate_changes(curves: pd.DataFrame) -> pd.DataFrame:
+    """The same as differences from ResNet-18's mean, with Welch's 95 % interval; bold where clear of zero.
+
+    Welch's, since a network at chance has no spread and one that learns now and then has much.
+    """
+    told = tabulate(curves, lambda each, reference: _bold(compare_two(each, reference)))
+    return told[told['network'] != REFERENCE]
+
+
+def _bold(change: Change) -> str:
+    text = f'{change.points:+.2f}{plus_minus(change.margin)}'
+    return text if change.verdict == 'not told apart' else f'**{text}**'
 
 
 def compare_two(scores: Scores, reference: Scores) -> Change:
@@ -87,53 +91,21 @@ def compare_two(scores: Scores, reference: Scores) -> Change:
     return Change(points, (interval.high - interval.low) / 2)
 
 
-def tabulate_changes(curves: Curves) -> Rows:
-    """The same as differences from ResNet-18's mean, with Welch's 95 % interval; bold where clear of zero.
-
-    Welch's, since a network at chance has no spread and one that learns now and then has much.
-    """
-    rows = []
-    for network, scores in curves.items():
-        if network == REFERENCE:
-            continue
-        told = {}
-        for images, score in scores.items():
-            change = compare_two(score, curves[REFERENCE][images])
-            text = f'{change.points:+.2f}{_plus_minus(change.margin)}'
-            told[images] = text if change.verdict == 'not told apart' else f'**{text}**'
-        rows.append({'network': network} | _cells(curves, told))
-    return rows
-
-
-def _cells(curves: Curves, told: dict[int, str]) -> dict[str, str]:
-    """A column a number of images, with a dash where there is nothing to tell."""
-    return {f'{images:,} images': told.get(images, '-') for images in _numbers(curves)}
-
-
-def _numbers(curves: Curves) -> list[int]:
-    """Every number of images that a network was trained on."""
-    return sorted({images for scores in curves.values() for images in scores})
-
-
-def _plus_minus(margin: float) -> str:
-    """Nothing where there is one seed of each."""
-    return '' if np.isnan(margin) else f' ± {margin:.2f}'
-
-
-def draw_curves(curves: Curves) -> Figure:
+def draw_curves(curves: pd.DataFrame) -> Figure:
     """Mean scores with their 95 % intervals against the number of different images, and each seed as a cross."""
     figure = Figure(figsize=(7, 5), layout='constrained')
     axes = figure.subplots()
-    for index, (network, scores) in enumerate(curves.items()):
-        numbers = np.array([*scores]) * 1.02 ** (index - len(curves) / 2)  # beside each other, so that bars are seen
-        means = [score.mean for score in scores.values()]
-        margins = [mean_margin(score, [score]) for score in scores.values()]
+    for index, (network, row) in enumerate(curves.iterrows()):
+        scores = row.dropna()
+        numbers = scores.index * 1.02 ** (index - len(curves) / 2)  # beside each other, so that bars are seen
+        means = [score.mean for score in scores]
+        margins = [mean_margin(score, [score]) for score in scores]
         style = '-' if network.startswith('vt-') else '--' if network == REFERENCE else ':'
         bars = axes.errorbar(numbers, means, yerr=margins, fmt=f'{style}o', markersize=4, capsize=3, label=network)
-        for number, score in zip(numbers, scores.values()):
+        for number, score in zip(numbers, scores):
             axes.plot([number] * len(score.scores), score.scores, 'x', markersize=5, color=bars[0].get_color())
     axes.set_xscale('log', base=2)
-    axes.set_xticks(_numbers(curves), [f'{number:,}' for number in _numbers(curves)])
+    axes.set_xticks(curves.columns, [f'{number:,}' for number in curves.columns])
     axes.set(xlabel='different images, the same number of iterations', ylabel='top-1, %', ylim=(40, 100))
     axes.legend(fontsize='small')
     return figure
@@ -147,7 +119,7 @@ def tabulate_findings(tables: dict[str, Sequence[dict]]) -> Rows:
     """
     rows = [{"the paper's finding": finding} for finding in FINDINGS]
     for name, records in tables.items():
-        scores = {label: summarize_row(records, label) for label in dict.fromkeys(run['label'] for run in records)}
+        scores = by_label(records)
         for row, (placed, other, expected) in zip(rows, FINDINGS.values()):
             change = compare(scores[placed], scores[other], [*scores.values()])
             flops, verdict = scores[placed].flops / scores[other].flops, VERDICTS[expected][change.verdict]
@@ -170,17 +142,22 @@ def tabulate_objects(files: Sequence[Path]) -> Rows:
     return rows
 
 
-def render(page: str) -> str:
-    """The page with its tables."""
+def show_objects() -> str:
+    """The table of attention on objects, and the pictures of it."""
     files = sorted((ROOT / 'docs/attention').glob('objects_*.json'))
     shown = [f'![Where {file.stem} looks](where/{file.stem}.jpg)' for file in files]
-    page = insert(page, 'objects', '\n\n'.join([table(tabulate_objects(files)), *shown]))
-    tables = {name: read_table(RECORDS / f'{name}.json') for name in PLACES}
-    for name, records in tables.items():
-        origin, picture = describe_source(records, name), f'![Scores against what they cost](where/{name}.png)'
-        rows = sweep_report.tabulate(records)
-        page = insert(page, f'places {name}', f'{table(rows)}\n\n{origin}\n\n{picture}')
-    page = insert(page, 'findings', table(tabulate_findings(tables)))
+    return '\n\n'.join([table(tabulate_objects(files)), *shown])
+
+
+def show_places(name: str) -> str:
+    """A table of places and its picture."""
+    records = read_table(RECORDS / f'{name}.json')
+    rows, origin = sweep_report.tabulate(records), describe_source(records, name)
+    return f'{table(rows)}\n\n{origin}\n\n![Scores against what they cost](where/{name}.png)'
+
+
+def show_curves() -> str:
+    """The tables of scores by number of images, and their picture."""
     records = read_table(RECORDS / f'{CURVES}.json')
     curves = read_curves(records)
     parts = [
@@ -192,11 +169,19 @@ def render(page: str) -> str:
         describe_source(records, CURVES),
         f'![Scores against the number of images](where/{CURVES}.png)',
     ]
-    return insert(page, 'curves', '\n\n'.join(parts))
+    return '\n\n'.join(parts)
+
+
+PLACES = {
+    'objects': show_objects,
+    'places': show_places,
+    'findings': lambda: table(tabulate_findings({name: read_table(RECORDS / f'{name}.json') for name in TABLES})),
+    'curves': show_curves,
+}
 
 
 def draw() -> dict[str, Figure]:
     """The page's figures, by their paths."""
-    figures = {name: sweep_report.draw(read_table(RECORDS / f'{name}.json')) for name in PLACES}
+    figures = {name: sweep_report.draw(read_table(RECORDS / f'{name}.json')) for name in TABLES}
     figures[CURVES] = draw_curves(read_curves(read_table(RECORDS / f'{CURVES}.json')))
     return {f'docs/where/{name}.png': figure for name, figure in figures.items()}

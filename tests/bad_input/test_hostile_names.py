@@ -13,8 +13,7 @@ from mmengine.dataset import pseudo_collate
 
 from vt.analysis.tables import print_table, to_csv, to_markdown
 from vt.apis import ClassificationInferencer
-from vt.explorer.report import render
-from vt.explorer.views import STYLE, View
+from vt.explorer.views import STYLE, View, render
 
 RED = '\x1b[31mred\x1b[0m'
 NAMES = [RED, 'two\nlines', 'bell\a', '\x9b31m', '\u202eback', 'x' * 600, os.fsdecode(b'\xff')]
@@ -96,7 +95,7 @@ def test_names_of_classes_are_drawn_as_they_are(name, tmp_path):
 def test_reports_show_names_as_text():
     evil = '"><script>alert(1)</script>\'&'
     view = View(evil, evil, evil, rows=[{evil: evil, 'share': evil}])
-    module = (evil, [view], [[view]])
+    module = (evil, [[view], [view]])
     page = render('report.html.j2', models=[evil], pictures=[(evil, [(evil, [view], [module])])], style=STYLE)
     assert '<script>alert' not in page
     assert evil not in page

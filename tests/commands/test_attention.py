@@ -6,13 +6,13 @@ import cv2
 import pytest
 import torch
 from forked_tools import run_forked
+from locality import measure_locality
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS
 from tool_runner import ROOT, assert_one_line
 
 from vt import record_attention
-from vt.analysis.attention.locality import measure_locality
 from vt.analysis.attention.token_attention import measure_tokenizers
 from vt.apis import get_model
 from vt.engine.launch import build_model

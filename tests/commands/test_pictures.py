@@ -10,7 +10,7 @@ from forked_tools import run_forked
 from mmengine.config import Config
 from tool_runner import ROOT, assert_one_line
 
-from vt.analysis.attention.token_figure import look, name_tokenizer
+from vt.analysis.attention.token_figure import look, name_part
 from vt.apis import get_model
 from vt.engine.image_hooks import output_paths_of, reads_bgr
 from vt.engine.launch import build_model
@@ -137,7 +137,7 @@ def test_pictures_have_the_order_of_channels_that_the_network_expects(animals, d
         sample = Pictures(cfg)(photo)
         assert sample['inputs'].flatten(1).float().mean(dim=1).tolist() == list(RED if is_bgr else RED[::-1])
         assert is_bgr == (config != digits[0])
-        image, attention = look(model, name_tokenizer(model, -1), sample, is_bgr)
+        image, attention = look(model, name_part(model, -1), sample, is_bgr)
         assert image.flatten(1).mean(dim=1).tolist() == [1, 0, 0]
         assert attention.flatten(2).sum(dim=-1).flatten().tolist() == pytest.approx([1] * attention.shape[1])
 

@@ -63,18 +63,22 @@ def test_a_table_needs_two_rows_and_the_papers_stand_beside(tmp_path):
     tables = compare_with_paper(tasks['digits, 10 epochs'])
     assert set(tables) == {2, 3}
     pooling, model = tables[3]
-    assert (pooling.label, pooling.paper.score) == ('tokenizer: pooling', 70.6)
-    assert pooling.paper_change == pytest.approx(70.6 - 72.0)
-    assert model.change is None
+    assert (pooling['label'], pooling['paper']['score']) == ('tokenizer: pooling', 70.6)
+    assert pooling['paper_change'] == pytest.approx(70.6 - 72.0)
+    assert 'change' not in model
     baseline, vt = tables[2]
-    assert (baseline.paper.score, vt.paper.score, baseline.change.points) == (69.9, 72.0, pytest.approx(-0.3))
+    assert (baseline['paper']['score'], vt['paper']['score'], baseline['change'].points) == (
+        69.9,
+        72.0,
+        pytest.approx(-0.3),
+    )
 
 
 def test_segmentors_stand_beside_table_9(tmp_path):
     runs = [record(f'{name}_r18_relational-scenes', 0, 50.0 + len(name), 'mIoU') for name in ('fpn', 'vt-fpn')]
     (task,) = gather(read_records(write(tmp_path, *runs))).values()
     ((number, rows),) = compare_with_paper(task).items()
-    assert (number, [row.paper.score for row in rows]) == (9, [40.78, 41.0])
+    assert (number, [row['paper']['score'] for row in rows]) == (9, [40.78, 41.0])
 
 
 def scores(values, variant=None):
@@ -111,10 +115,9 @@ def test_one_seed_tells_nothing_apart():
 
 def test_rows_hold_scores_costs_and_speed(tmp_path):
     tables = compare_with_paper(gather(read_records(write(tmp_path, *RUNS)))['digits, 10 epochs'])
-    speeds = {
-        'vt-resnet18-half_digits': dict(inference=2.0, training=6.0),
-        'vt-resnet18-half_pooling_digits': dict(inference=1.0, training=8.0),
-    }
+    model, pooling = 'vt-resnet18-half_digits', 'vt-resnet18-half_pooling_digits'
+    speeds = {(model, 'inference'): 2.0, (model, 'training'): 6.0}
+    speeds |= {(pooling, 'inference'): 1.0, (pooling, 'training'): 8.0}
     pooling, model = describe(tables[3], speeds)
     assert pooling['top-1 (%), seeds'] == '85.75 ± 1.06 (2)'
     assert pooling['speed, inference / training'] == '2.00x / 0.75x'
@@ -131,9 +134,9 @@ def test_the_picture_has_a_row_for_each_change(tmp_path):
 
 def test_every_ablation_of_the_paper_has_its_default_and_its_rows():
     for ablation in ABLATIONS.values():
-        values = {row[ablation.column] for row in load_tables()[ablation.key]}
+        values = {str(row[ablation.column]) for row in load_tables()[ablation.key]}
         assert values == set(ablation.variants)
-        assert ablation.variants[ablation.default] is None
+        assert [*ablation.variants.values()].count(None) == 1
 
 
 def test_generated_text_goes_between_its_marks():

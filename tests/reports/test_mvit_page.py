@@ -3,7 +3,7 @@
 import json
 from dataclasses import fields
 
-from docs.reports.mvit import DECODERS, describe_decoders, describe_speeds
+from docs.reports.mvit import describe_decoders, describe_speeds
 from vt.analysis.speed.measurement import BenchmarkRecord, Measurement
 
 
@@ -28,8 +28,8 @@ def test_decoders_are_beside_each_other(tmp_path):
             for decoder, rate in dict(opencv=20, pyav=30).items()
             for workers in (1, 2)
         ]
-        (tmp_path / DECODERS.format(column)).write_text(json.dumps(dict(results=results)))
-    first, second = describe_decoders(tmp_path)
+        (tmp_path / f'video_{column}_cpu.json').write_text(json.dumps(dict(results=results)))
+    first, second = describe_decoders(tmp_path).to_dict('records')
     assert [*first] == [
         'decoder',
         'decoding, a worker',

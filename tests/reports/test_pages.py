@@ -7,7 +7,7 @@ from tool_runner import ROOT
 
 from docs.reports import ablations
 from docs.reports.__main__ import parse_args
-from docs.reports.pages import render
+from docs.reports.pages import MARK, PLACES, find_place, render
 from vt.errors import UserError
 
 RECORDS = [ROOT / f'docs/records/{name}.json' for name in ablations.TABLES]
@@ -21,6 +21,11 @@ def run(*arguments):
 def test_the_committed_pages_are_what_is_written():
     stale = [path for path, text in render().items() if (ROOT / path).read_bytes().decode() != text]
     assert stale == [], 'python -m docs.reports writes them again'
+
+
+def test_every_table_stands_in_a_page():
+    pages = [ROOT / 'README.md', *(ROOT / 'docs').glob('*.md')]
+    assert {find_place(mark) for page in pages for mark in MARK.findall(page.read_text())} == PLACES.keys()
 
 
 def test_runs_of_ones_own_stand_beside_the_papers(tmp_path, capsys):

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from docs.reports import performance
-from docs.reports.markdown import milliseconds, short_name, table
-from docs.reports.performance import draw_memory, draw_scaling, read_rows, render
+from docs.reports.markdown import cells, count_one, milliseconds, short_name
+from docs.reports.performance import draw, read_rows, render
+from docs.reports.speeds import read_pairs, read_speeds
 from vt.analysis.speed.measurement import BenchmarkRecord, Measurement, read_record
 
 DOCS = Path(__file__).parents[2] / 'docs'
@@ -58,8 +59,8 @@ def all_records():
     records = {
         performance.NECKS: record(twins(FPN, VT_FPN)),
         performance.SEGMENTORS: record(twins(FPN, VT_FPN, 'whole')),
-        performance.LAYOUT: record(twins(FPN, VT_FPN, memory_format='contiguous')),
-        performance.ALLOCATOR: record(twins(FPN, VT_FPN), keeps_freed_memory=False),
+        performance.SETTINGS[1]: record(twins(FPN, VT_FPN, memory_format='contiguous')),
+        performance.SETTINGS[2]: record(twins(FPN, VT_FPN), keeps_freed_memory=False),
     }
     records[performance.HALF] = record(twins(FPN, VT_FPN, dtype='bfloat16'))
     for name in performance.FOLDED:
@@ -112,29 +113,49 @@ def test_what_is_written_is_read(tmp_path):
         read_record(tmp_path / 'none.json')
 
 
-def test_a_pair_is_the_first_two_models_of_one_setting():
-    found = performance.pair(record(twins(FPN, VT_FPN)), 'inference')
-    assert (found.theirs.model, found.ours.model) == (FPN, VT_FPN)
-    assert (found.faster, found.fewer, found.memory) == (4, 6, 0.5)
-    assert found.delivered == pytest.approx(4 / 6)
+def test_a_pair_is_the_first_two_models_of_one_setting(tmp_path):
+    write(tmp_path, {'necks': record(twins(FPN, VT_FPN))})
+    inference, training = read_pairs(read_speeds(tmp_path.iterdir())).to_dict('records')
+    assert (inference['first_short'], inference['model'], training['kind']) == ('fpn_r50', VT_FPN, 'training')
+    assert (inference['faster'], inference['fewer'], inference['memory']) == (4, 6, 0.5)
+    assert inference['delivered'] == pytest.approx(4 / 6)
 
 
-def test_rows_have_columns_for_what_differs_and_the_first_of_each_setting_as_reference():
+def test_rows_have_columns_for_what_differs_and_the_first_of_each_setting_as_reference(tmp_path):
     results = [*twins(FPN, VT_FPN), *(replace(m, batch_size=8, seconds=[2.0]) for m in twins(FPN, VT_FPN))]
-    rows = performance.compare_rows(results)
-    assert [(row['model'], row['kind'], row['batch'], row['faster']) for row in rows] == [
-        ('fpn_r50', 'inference', '1', '1.00x'),
-        ('vt-fpn_r50', 'inference', '1', '4.00x'),
-        ('fpn_r50', 'inference', '8', '1.00x'),
-        ('vt-fpn_r50', 'inference', '8', '1.00x'),
-        ('fpn_r50', 'training', '1', '1.00x'),
-        ('vt-fpn_r50', 'training', '1', '3.00x'),
-        ('fpn_r50', 'training', '8', '1.00x'),
-        ('vt-fpn_r50', 'training', '8', '1.00x'),
+    write(tmp_path, {'necks': record(results)})
+    rows = performance.compare(read_speeds(tmp_path.iterdir()), 'necks')
+    assert [*zip(rows['short'], rows['kind'], rows['batch_size'], rows['faster'])] == [
+        ('fpn_r50', 'inference', 1, 1),
+        ('vt-fpn_r50', 'inference', 1, 4),
+        ('fpn_r50', 'inference', 8, 1),
+        ('vt-fpn_r50', 'inference', 8, 1),
+        ('fpn_r50', 'training', 1, 1),
+        ('vt-fpn_r50', 'training', 1, 3),
+        ('fpn_r50', 'training', 8, 1),
+        ('vt-fpn_r50', 'training', 8, 1),
     ]
-    assert (rows[1]['fewer'], rows[1]["of the FLOPs' ratio"], rows[1]['of the roofline']) == ('6.00x', '67 %', '50 %')
-    assert (rows[5]['ms'], rows[5]['peak memory (MB)']) == ('4,000', '150')
-    assert 'size' not in rows[0]
+    assert 'size' not in rows
+
+
+def test_cells_are_formats_of_rows_and_empty_where_a_value_is_missing():
+    rows = [dict(flops=6e9, share=0.667, seconds=4.0, size=[8, 16], ok=True), dict(flops=1e9, size=[1], share=None)]
+    forms = {'G': '{flops:G.2f}', 'share': '{share:p.0f} %', 'ms': '{seconds:ms}', 'size': '{size:x}', 'ok': '{ok}'}
+    assert cells(rows, forms | {'none': '{nothing}'}) == [
+        {'G': '6.00', 'share': '67 %', 'ms': '4,000', 'size': '8x16', 'ok': 'yes'},
+        {'G': '1.00', 'share': '', 'ms': '', 'size': '1', 'ok': ''},
+    ]
+
+
+@pytest.mark.parametrize(
+    ('text', 'counted'),
+    [
+        ('1 threads and 11 threads', '1 thread and 11 threads'),
+        ('2 cores, 1 cores', '2 cores, 1 core'),
+    ],
+)
+def test_one_is_singular(text, counted):
+    assert count_one(text) == counted
 
 
 @pytest.mark.parametrize(
@@ -170,11 +191,10 @@ def test_the_page_says_what_was_measured(folder):
 
 
 def test_the_summary_has_a_row_a_pair(folder):
-    rows = [
-        re.sub(' +', ' ', row) for row in table(performance.summary_rows(performance.read_records(folder))).splitlines()
-    ]
-    assert rows[2] == '| vt-fpn_r50 neck, fpn_r50 | 1 x 800x1216 | 6.00x | 1,000 | 4.00x | 4,000 | 3.00x |'
-    assert len(rows) == 2 + 2 + len(performance.RESNETS)
+    rows = performance.summarize(performance.read_all(folder))
+    expected = ['vt-fpn_r50 neck, fpn_r50', '1 x 800x1216', '6.00x', '1,000', '4.00x', '4,000', '3.00x']
+    assert [*rows[0].values()] == expected
+    assert len(rows) == 2 + len(performance.RESNETS)
 
 
 def test_machines_stand_side_by_side(folder):
@@ -183,7 +203,7 @@ def test_machines_stand_side_by_side(folder):
     other = record(slower)
     other.device = 'Other CPU, 2 threads'
     write(folder / 'other', {'necks_800x1216': other, performance.SYSTEMS: other, performance.SMALL: other})
-    (what, *rows) = performance.machine_rows(performance.machines(folder))
+    (what, *rows) = performance.compare_machines(performance.machines(folder)).fillna('').to_dict('records')
     assert what == {'': 'matrix product (GFLOP/s)', 'Some CPU, 2 threads': '190', 'Other CPU, 2 threads': '190'}
     table = {row['']: (row['Some CPU, 2 threads'], row['Other CPU, 2 threads']) for row in rows}
     assert table['token products by'] == ('BLAS', 'oneDNN')
@@ -220,8 +240,9 @@ def test_rows_of_other_tools_keep_their_columns(tmp_path):
 
 
 def test_figures_have_a_line_and_a_bar_for_each(folder):
-    assert [len(axes.lines) for axes in draw_scaling(folder).axes] == [3, 3, 1, 1]
-    (axes,) = draw_memory(folder).axes
+    scaling, memory = draw(folder).values()
+    assert [len(axes.lines) for axes in scaling.axes] == [3, 3, 1, 1]
+    (axes,) = memory.axes
     assert len(axes.patches) == 2 * (2 + len(performance.RESNETS))
 
 

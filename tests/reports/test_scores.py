@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from docs.reports.scores import render, render_headers
+from docs.reports.scores import render_headers, show_scores
 
 ORIGIN = dict(date='2026-01-02', device='A CPU, 1 threads', versions=dict(torch='2.0'), length='10 epochs')
 
@@ -17,19 +17,14 @@ def record(label, seed, score, options=(), metric='accuracy/top1'):
 RECORDS = [record('plain', 1, 91.0), record('plain', 0, 90.0), record('norm', 0, 93.0), record('norm', 1, 92.0)]
 
 
-def test_tables_go_between_their_marks(tmp_path):
+def test_a_table_has_the_rows_that_it_names(tmp_path):
     (tmp_path / 'runs.json').write_text(json.dumps(RECORDS))
     (tmp_path / 'more.json').write_text(json.dumps([record('other', 0, 10.0)]))
-    marks = ['scores runs more', 'scores runs: plain, norm']
-    page = ''.join(f'<!-- {mark} -->\nold\n<!-- end of {mark} -->\n' for mark in marks)
-    every, some = render(page, tmp_path).split('<!-- scores runs: plain, norm -->')
-    assert 'old' not in every + some
+    every, some = (show_scores(rows, tmp_path) for rows in ('runs more', 'runs: plain, norm'))
     assert '| other ' in every
     assert '| other ' not in some
     assert '2.0 hours of training iterations. Again: `python -m docs.reports train runs`.' in some
-    missing = render('<!-- scores runs none -->\nold\n<!-- end of scores runs none -->\n', tmp_path)
-    assert 'Not trained yet: `python -m docs.reports train none`.' in missing
-    assert 'old' not in missing
+    assert show_scores('runs none', tmp_path) == 'Not trained yet: `python -m docs.reports train none`.'
 
 
 def test_scores_stand_above_the_configs_that_were_trained_as_they_are(tmp_path):
@@ -47,7 +42,7 @@ def test_scores_stand_above_the_configs_that_were_trained_as_they_are(tmp_path):
     texts = render_headers(tmp_path / 'records', tmp_path)
     lines = {Path(path).stem: text.splitlines()[1] for path, text in texts.items()}
     assert lines == {
-        'plain': '# Top-1 90.00, 91.00 % (seeds 0, 1), 30.0 min: A CPU, 1 threads, torch 2.0.',
-        'maps': '# mIoU 40.00, 41.50 % (seeds 0, 1), 30.0 min: A CPU, 1 threads, torch 2.0.',
-        'learner': '# Top-1 95.00 % (seeds 0), 30.0 min, bfloat16: A CPU, 1 threads, torch 2.0.',
+        'plain': '# Top-1 90.00, 91.00 % (seeds 0, 1), 30.0 min: A CPU, 1 thread, torch 2.0.',
+        'maps': '# mIoU 40.00, 41.50 % (seeds 0, 1), 30.0 min: A CPU, 1 thread, torch 2.0.',
+        'learner': '# Top-1 95.00 % (seeds 0), 30.0 min, bfloat16: A CPU, 1 thread, torch 2.0.',
     }

@@ -32,15 +32,12 @@ def records(table=SCORES):
 
 def test_curves_go_from_few_images_to_many():
     curves = where.read_curves(records())
-    assert [(network, [*scores]) for network, scores in curves.items()] == [
-        ('resnet18-half', [1024, 4096]),
-        ('vt', [1024, 4096]),
-    ]
-    assert curves['vt'][4096].mean == 71.0
+    assert ([*curves.index], [*curves]) == (['resnet18-half', 'vt'], [1024, 4096])
+    assert curves.loc['vt', 4096].mean == 71.0
 
 
 def test_intervals_are_students_from_the_own_spread():
-    row = where.tabulate_scores(where.read_curves(records()))[1]
+    row = where.tabulate_scores(where.read_curves(records())).iloc[1]
     margin = 4.3027 * np.sqrt(1 / 3)  # 2 degrees of freedom, a variance of 1, three seeds
     assert row['1,024 images'] == f'51.00 ± {margin:.2f}'
 
@@ -48,12 +45,12 @@ def test_intervals_are_students_from_the_own_spread():
 def test_a_network_at_chance_narrows_no_interval_of_another():
     chance = SCORES | {'vit_1024': (50.0, 50.0, 50.0), 'vit_4096': (50.0, 50.0, 50.0)}
     before, after = (where.read_curves(records(table)) for table in (SCORES, chance))
-    assert where.tabulate_scores(after)[:2] == where.tabulate_scores(before)
-    assert where.tabulate_changes(after)[:1] == where.tabulate_changes(before)
+    assert where.tabulate_scores(after)[:2].equals(where.tabulate_scores(before))
+    assert where.tabulate_changes(after)[:1].equals(where.tabulate_changes(before))
 
 
 def test_a_difference_clear_of_zero_is_bold():
-    (row,) = where.tabulate_changes(where.read_curves(records()))
+    (row,) = where.tabulate_changes(where.read_curves(records())).to_dict('records')
     margin = 2.7764 * np.sqrt(2 / 3)  # 4 degrees of freedom, for the variances are equal
     assert row == {
         'network': 'vt',
@@ -64,7 +61,7 @@ def test_a_difference_clear_of_zero_is_bold():
 
 def test_each_seed_is_told_and_drawn():
     curves = where.read_curves(records())
-    assert where.tabulate_seeds(curves)[0] == {
+    assert where.tabulate_seeds(curves).iloc[0].to_dict() == {
         'network': 'resnet18-half',
         '1,024 images': '50, 51, 52',
         '4,096 images': '60, 61, 62',
@@ -75,7 +72,7 @@ def test_each_seed_is_told_and_drawn():
 
 def test_the_interval_of_a_difference_is_welchs():
     table = {'resnet18-half_1024': (50.0, 54.0, 58.0), 'vt_1024': (60.0, 60.0, 60.0)}
-    (row,) = where.tabulate_changes(where.read_curves(records(table)))
+    (row,) = where.tabulate_changes(where.read_curves(records(table))).to_dict('records')
     margin = 4.3027 * np.sqrt(16 / 3)  # ResNet's 2 degrees of freedom alone, for the other has no spread
     assert row['1,024 images'] == f'+6.00 ± {margin:.2f}'
 
@@ -83,15 +80,15 @@ def test_the_interval_of_a_difference_is_welchs():
 def test_a_network_without_a_number_of_images_has_a_dash():
     few = {label: scores for label, scores in SCORES.items() if label != 'vt_1024'}
     curves = where.read_curves(records(few))
-    assert where.tabulate_scores(curves)[1]['1,024 images'] == '-'
-    assert where.tabulate_changes(curves)[0]['1,024 images'] == '-'
+    assert where.tabulate_scores(curves)['1,024 images'][1] == '-'
+    assert where.tabulate_changes(curves)['1,024 images'].item() == '-'
     assert len(where.draw_curves(curves).axes[0].get_xticks()) == 2
 
 
 def test_one_seed_has_no_interval():
     curves = where.read_curves([record for record in records() if record['seed'] == 0])
-    assert where.tabulate_scores(curves)[0]['1,024 images'] == '50.00'
-    assert where.tabulate_changes(curves)[0]['4,096 images'] == '+10.00'
+    assert where.tabulate_scores(curves)['1,024 images'][0] == '50.00'
+    assert where.tabulate_changes(curves)['4,096 images'].item() == '+10.00'
 
 
 def test_a_finding_holds_where_its_interval_is_clear_of_zero():

@@ -50,4 +50,8 @@ if __name__ == '__main__':
     from vt.commands.arguments import run
 
     args = parse_args()
-    run(f'attention:report_{args.command}', args)
+    beside = {'locality': 'locality', 'objects': 'influence', 'reach': 'influence'}  # modules of this folder
+    if args.command in beside:
+        run(f'{beside[args.command]}:report_{args.command}', args, package='')
+    else:
+        run(f'attention:report_{args.command}', args)

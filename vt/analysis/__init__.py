@@ -1,1 +1,1 @@
-"""What a model costs and does: complexity, speed, attention pictures, reports."""
+"""Speed and cost of models, attention of visual tokens, tables of scores."""

@@ -1,11 +1,38 @@
-"""Figures as files."""
+"""Figures: cells for images, maps laid over images, and files."""
 
 import io
 from pathlib import Path
 
-from matplotlib.figure import Figure
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.figure import Figure, SubFigure
+from torch import Tensor
 
 from vt.checkpoints.files import write_atomically
+
+
+def image_cells(figure: Figure | SubFigure, rows: int, columns: int) -> np.ndarray:
+    """Axes for images, ``(rows, columns)``, without ticks and frames."""
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for cell in axes.flat:
+        cell.set(xticks=[], yticks=[])
+        cell.spines[:].set_visible(False)
+    return axes
+
+
+def lay_over(images: Tensor, brightness: Tensor) -> np.ndarray:
+    """Images, darkened, under maps: clear where a map is 0, bright where it is 1.
+
+    Args:
+        images: RGB in 0 to 1, ``(..., 3, height, width)``.
+        brightness: ``(..., height, width)``.
+
+    Returns:
+        RGB in 0 to 1, ``(..., height, width, 3)``.
+    """
+    opacity = 0.85 * brightness.numpy()[..., None]
+    colours = colormaps['inferno'](brightness.numpy())[..., :3]
+    return (1 - opacity) * 0.6 * images.movedim(-3, -1).numpy() + opacity * colours
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: int = 100) -> None:

@@ -3,7 +3,6 @@
 import csv
 import io
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from prettytable import PrettyTable, TableStyle
@@ -12,7 +11,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from vt.checkpoints.files import write_atomically
 from vt.untrusted_text import printable
 
 WIDTH = 180  # wide enough for every table, also where the output is no terminal
@@ -56,8 +54,3 @@ def to_csv(rows: list[dict[str, str]]) -> str:
 def printable_cells(row: dict[str, Any]) -> dict[str, Any]:
     """A row whose texts hold nothing that a terminal would obey."""
     return {column: printable(cell) if isinstance(cell, str) else cell for column, cell in row.items()}
-
-
-def write_csv(rows: list[dict[str, str]], path: Path) -> None:
-    """Write :func:`to_csv`."""
-    write_atomically(path, to_csv(rows))

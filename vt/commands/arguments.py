@@ -15,8 +15,8 @@ from vt.engine.config_files import read_config
 from vt.engine.errors import one_line_errors
 
 
-def run(command: str, args: argparse.Namespace) -> None:
-    """Call a function of ``vt.commands``, ``'module:function'``, with the arguments of its command line.
+def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -> None:
+    """Call a function of a package, ``'module:function'``, with the arguments of its command line.
 
     It is imported here, for ``--help`` needs no PyTorch. Every checkpoint is read weights-only unless the arguments
     trust it. A user error is one line that begins with the config's path or the function's name.
@@ -27,7 +27,7 @@ def run(command: str, args: argparse.Namespace) -> None:
         with importing():
             from vt.checkpoints.loading import weights_only
 
-            function = pkgutil.resolve_name(f'vt.commands.{command}')
+            function = pkgutil.resolve_name(f'{package}{command}')
         with weights_only(unless=getattr(args, 'trust_checkpoint', False)):
             function(args)
 

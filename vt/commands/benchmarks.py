@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import product
 
 import torch
@@ -69,6 +69,5 @@ def _read_settings(args: argparse.Namespace) -> list[Setting]:
     states = [(device, dtype) for device in devices for dtype in args.dtypes or [default_dtype(device)]]
     sizes = [parse_size(size) for size in args.sizes]
     libraries = list(dict.fromkeys(map(choose_token_library, args.token_products)))
-    sweep = product(states, args.memory_formats, args.compile, args.batch_sizes, sizes)
-    settings = [Setting(*state, *values, fuse_conv_bn=args.fuse_conv_bn) for state, *values in sweep]
-    return [replace(setting, token_products=library) for setting in settings for library in libraries]
+    how = args.memory_formats, args.compile, args.batch_sizes, sizes, [args.fuse_conv_bn], libraries
+    return [Setting(*state, *values) for state, *values in product(states, *how)]

@@ -1,4 +1,4 @@
-"""A page, or a report, of what models make of pictures, as ``tools/explore.py`` asks."""
+"""A page, or a report, of what models make of images, as ``tools/explore.py`` asks."""
 
 import argparse
 import os
@@ -15,8 +15,8 @@ from vt.engine.config_files import require_file
 from vt.engine.errors import describe
 from vt.errors import UserError
 from vt.explorer.looking import Picture, open_picture, pick_from_test_set
-from vt.explorer.report import Models, write_report
 from vt.explorer.uploads import ending_in_order, upload_folder
+from vt.explorer.views import Models, write_report
 
 from .outputs import check_output
 
@@ -50,7 +50,7 @@ def explore(args: argparse.Namespace) -> None:
 
 
 def _from_test_set(cfg: Config, number: int) -> list[Picture]:
-    """Pictures of the test set where they are here."""
+    """Images of the test set where they are here."""
     try:
         return pick_from_test_set(cfg, number)
     except Exception as error:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vt.analysis.ablation import score_tables, sweep_report
 from vt.analysis.figures import save_figure
-from vt.analysis.tables import print_table, to_markdown, write_csv
+from vt.analysis.tables import print_table, to_csv, to_markdown
 from vt.checkpoints.files import write_atomically
 from vt.engine.run_record import describe_run, read_each
 from vt.errors import UserError
@@ -22,12 +22,6 @@ def report_runs(args: argparse.Namespace) -> None:
     _name(unread)
 
 
-def _name(unread: Sequence[str]) -> None:
-    """What could not be read, once all else is reported."""
-    if unread:
-        raise UserError('; '.join(unread))
-
-
 def report_scores(args: argparse.Namespace) -> None:
     """Scores of finished runs, a row for the seeds of each; write their records on request."""
     records, unread = _read_labelled(score_tables.label_run, args.work_dirs)
@@ -37,14 +31,6 @@ def report_scores(args: argparse.Namespace) -> None:
         write_json(records, args.out, indent=1)
         print(f'written to {args.out}')
     _name(unread)
-
-
-def _read_labelled(read: Callable[[Path], list[dict]], work_dirs: Sequence[Path]) -> tuple[list[dict], list[str]]:
-    """Records of runs, labelled by their folders, and lines of those that can't be read; an error where none can."""
-    found, unread = read_each(read, work_dirs)
-    if not found:
-        _name(unread)
-    return [record for records in found for record in records], unread
 
 
 def report_sweep(args: argparse.Namespace) -> None:
@@ -57,7 +43,21 @@ def report_sweep(args: argparse.Namespace) -> None:
     if args.out:
         args.out.mkdir(parents=True, exist_ok=True)
         write_atomically(args.out / 'sweep.md', '\n\n'.join([to_markdown(rows), *notes]) + '\n')
-        write_csv(rows, args.out / 'sweep.csv')
+        write_atomically(args.out / 'sweep.csv', to_csv(rows))
         save_figure(sweep_report.draw(records), args.out / 'sweep.png')
         print(f'written to {args.out}')
     _name(unread)
+
+
+def _read_labelled(read: Callable[[Path], list[dict]], work_dirs: Sequence[Path]) -> tuple[list[dict], list[str]]:
+    """Records of runs, labelled by their folders, and lines of those that can't be read; an error where none can."""
+    found, unread = read_each(read, work_dirs)
+    if not found:
+        _name(unread)
+    return [record for records in found for record in records], unread
+
+
+def _name(unread: Sequence[str]) -> None:
+    """What could not be read, once all else is reported."""
+    if unread:
+        raise UserError('; '.join(unread))

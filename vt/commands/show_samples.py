@@ -4,7 +4,7 @@ import argparse
 
 from matplotlib.figure import Figure
 
-from vt.analysis.figures import save_figure
+from vt.analysis.figures import image_cells, save_figure
 from vt.engine.config_files import read_config
 from vt.engine.image_hooks import as_strip, reads_bgr
 from vt.inference.test_set import build_test_set, name_class, spread_over_classes
@@ -17,8 +17,7 @@ def show_samples(args: argparse.Namespace) -> None:
     check_picture(args.out, *args.configs)
     size = len(args.configs), args.images
     figure = Figure(figsize=(1.2 * size[1], 1.4 * size[0]), layout='constrained')
-    panels = figure.subplots(*size, squeeze=False)
-    for path, row in zip(args.configs, panels):
+    for path, row in zip(args.configs, image_cells(figure, *size)):
         cfg = read_config(path)
         dataset, is_bgr = build_test_set(cfg), reads_bgr(cfg)
         for axes, index in zip(row, spread_over_classes(dataset, args.images)):
@@ -27,7 +26,5 @@ def show_samples(args: argparse.Namespace) -> None:
             axes.imshow(image.flip(-1) if is_bgr else image)
             name = name_class(dataset, sample['data_samples'].gt_label)
             axes.set_title(name, fontsize=7, parse_math=False)
-        for axes in row:
-            axes.axis('off')
     save_figure(figure, args.out)
     print(f'written to {args.out}')

@@ -22,7 +22,7 @@ Replay = Callable[[], None]
 
 
 def capture(call: Callable[[], Any]) -> tuple[Replay, Any]:
-    """Capture all that a call launches on the current GPU, without gradients.
+    """Capture all that a call launches on the current GPU; with gradients unless its caller turned them off.
 
     Args:
         call: reads tensors that stay where they are, and launches the same whatever they hold.
@@ -32,12 +32,12 @@ def capture(call: Callable[[], Any]) -> tuple[Replay, Any]:
     """
     stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
     stream.wait_stream(torch.cuda.current_stream())
-    with torch.no_grad(), torch.cuda.stream(stream):
+    with torch.cuda.stream(stream):
         for _ in range(WARM_UP):
             call()
     torch.cuda.current_stream().wait_stream(stream)
     # Other threads, such as the one that pins a loader's memory, may go on meanwhile.
-    with torch.no_grad(), torch.cuda.graph(graph, capture_error_mode='thread_local'):
+    with torch.cuda.graph(graph, capture_error_mode='thread_local'):
         results = call()
     return graph.replay, results
 

@@ -30,7 +30,7 @@ THUMBNAIL = 160  # pixels of the longer side
 
 @dataclass
 class Picture:
-    """A picture to look at.
+    """An image to look at.
 
     Attributes:
         caption: its class, or its file's name.
@@ -45,7 +45,7 @@ class Picture:
 
 @dataclass
 class Module:
-    """What the parts of one module did with one picture; None where there is no such part.
+    """What the parts of one module did with one image; None where there is no such part.
 
     Attributes:
         maps: where each token looks, ``(h, L, H, W)``.
@@ -61,24 +61,29 @@ class Module:
     measures: dict[str, Tensor] = field(default_factory=dict)
 
     @property
+    def parts(self) -> list[Tensor]:
+        """Those that are there."""
+        return [each for each in (self.maps, self.relation, self.reads) if each is not None]
+
+    @property
     def num_heads(self) -> int:
         """Of the part that has most."""
-        return max(len(each) for each in (self.maps, self.relation, self.reads) if each is not None)
+        return max(map(len, self.parts))
 
     @property
     def num_tokens(self) -> int:
         """Of those that can be chosen."""
-        return next(each.shape[1] for each in (self.maps, self.relation, self.reads) if each is not None)
+        return self.parts[0].shape[1]
 
 
 @dataclass
 class Look:
-    """What a model made of one picture.
+    """What a model made of one image.
 
     Attributes:
         image: as the network sees it, RGB in 0 to 1, ``(3, height, width)``.
         predictions: names with their score, or share of the pixels, highest first.
-        overlay: the picture with its segments over it, RGB, ``(height, width, 3)`` uint8; None of a classifier.
+        overlay: the image with its segments over it, RGB, ``(height, width, 3)`` uint8; None of a classifier.
         modules: by name, in the order of the network.
     """
 
@@ -86,6 +91,12 @@ class Look:
     predictions: list[dict]
     overlay: np.ndarray | None
     modules: dict[str, Module]
+
+    @property
+    def middle(self) -> tuple[int, int]:
+        """Column and row of the pixel in the middle."""
+        height, width = self.image.shape[1:]
+        return width // 2, height // 2
 
 
 @torch.no_grad()
@@ -122,16 +133,15 @@ def find_modules(model: nn.Module, records: dict[str, Record], image_size: tuple
     """
     modules, taken = {}, set()
     for owner, names in tokenizers_by_owner(model).items():
-        relation = f'{owner}.relation'.removeprefix('.')
         for name, measures in zip(names, measure_records(records, owner, names, image_size)):
             writers = [name.replace('tokenizer', writer) for writer in ('projector', 'fuser')]
-            reads = next((writer for writer in writers if writer in records), None)
-            parts = dict(maps=name, relation=relation, reads=reads)
+            parts = dict(maps=[name], relation=[f'{owner}.relation'.removeprefix('.')], reads=writers)
+            found = {kind: each for kind, places in parts.items() for each in places[::-1] if each in records}
             modules[name] = Module(
-                **{kind: _of_one_image(records[part]) for kind, part in parts.items() if part in records},
+                **{kind: records[each].attention[0].cpu() for kind, each in found.items()},
                 measures={key: values[0].cpu() for key, values in measures.items()},
             )
-            taken |= {*parts.values()}
+            taken |= {*found.values()}
     order = [name for name, _ in model.named_modules() if name in records]
     for name in order:
         if name not in taken and len(records[name].attention) == 1:
@@ -139,31 +149,25 @@ def find_modules(model: nn.Module, records: dict[str, Record], image_size: tuple
     return dict(sorted(modules.items(), key=lambda item: order.index(item[0])))
 
 
-def _of_one_image(record: Record) -> Tensor:
-    return record.attention[0].cpu()
-
-
 def _as_module(record: Record, part: nn.Module) -> Module:
     """A part that belongs to no tokenizer; of tokens on a grid, without those of classes, there are maps too."""
-    attention = _of_one_image(record)
+    attention, size = record.attention[0].cpu(), record.size
     if attention.ndim == 4:
         return Module(**{'maps' if record.output.ndim == 3 else 'reads': attention})
-    maps = None
-    if record.size is not None:
-        grid = part.key_size(record.size) if hasattr(part, 'key_size') else record.size
-        num_class_tokens = record.output.shape[1] - math.prod(
-            part.out_size(record.size) if hasattr(part, 'out_size') else record.size
-        )
-        if num_class_tokens >= 0 and attention.shape[-1] == num_class_tokens + math.prod(grid):
-            maps = attention[..., num_class_tokens:].unflatten(-1, grid)
-    return Module(maps=maps, relation=attention)
+    if size is None:
+        return Module(relation=attention)
+    grid, out = (getattr(part, side)(size) if hasattr(part, side) else size for side in ('key_size', 'out_size'))
+    num_class_tokens = record.output.shape[1] - math.prod(out)
+    if num_class_tokens < 0 or attention.shape[-1] != num_class_tokens + math.prod(grid):
+        return Module(relation=attention)
+    return Module(maps=attention[..., num_class_tokens:].unflatten(-1, grid), relation=attention)
 
 
 def pick_from_test_set(cfg: Config, number: int) -> list[Picture]:
-    """Some pictures of a config's test set, spread over its classes.
+    """Some images of a config's test set, spread over its classes.
 
     Raises:
-        UserError: there is no test set, or its pictures are not here.
+        UserError: there is no test set, or its images are not here.
     """
     dataset = build_test_set(cfg)
     samples = [dataset[index] for index in spread_over_classes(dataset, number)]
@@ -180,7 +184,7 @@ def pick_from_test_set(cfg: Config, number: int) -> list[Picture]:
 
 
 def open_picture(path: str, name: str | None = None) -> Picture:
-    """A picture of a user's; one that is too large is never unpacked.
+    """An image of a user's; one that is too large is never unpacked.
 
     Args:
         path: of the file.

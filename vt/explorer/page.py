@@ -1,4 +1,4 @@
-"""The page: pictures to choose and to drop, and for each model what it made of the chosen one."""
+"""The page: images to choose and to drop, and for each model what it made of the chosen one."""
 
 from collections.abc import Sequence
 from html import escape
@@ -16,8 +16,7 @@ from vt.untrusted_text import printable
 
 from .door import HOSTS, SameOrigin, UploadLimit
 from .looking import Look, Picture, look_at, open_picture
-from .report import Models
-from .views import STYLE, describe_module, describe_prediction, draw_token, render
+from .views import STYLE, Models, View, describe_module, describe_prediction, draw_token, render
 
 HOST = HOSTS[0]
 MAX_FILE_SIZE = '32mb'
@@ -25,7 +24,6 @@ MAX_UPLOADS, MAX_FILES = 512 * 2**20, 1000  # bytes and files, together
 KEEP = 3600  # seconds that an upload lives
 THEME = gr.themes.Default(font=['system-ui', 'sans-serif'], font_mono=['ui-monospace', 'monospace'])
 MAX_TEXT = 1000  # characters of a line of the page
-MEAN = 'mean'  # of the heads
 NO_TOKENS = '<p>No part of this model attends: it has no tokens.</p>'
 
 
@@ -70,68 +68,63 @@ class Panel:
         self.picture.select(self.click, inputs, [self.column, self.row, *drawn], **options)
 
     def show(self, source: str | np.ndarray, *chosen: Any) -> list[Any]:
-        """Look at a picture; what was chosen stays, where the model has it.
+        """Look at an image; what was chosen stays, where the model has it.
 
         Raises:
-            UserError: the picture can't be read.
+            UserError: the image can't be read.
         """
         look = look_at(self.inferencer, source)
         return [look, *self.settle(look, *chosen)]
 
     def settle(
-        self, look: Look, name: str | None, head: str | None, token: int | None, column: int | None, row: int | None
+        self, look: Look, name: str | None, head: int | None, token: int | None, column: int | None, row: int | None
     ) -> list[Any]:
         """The controls with the limits of a look and of one of its modules, and what they draw; None is not chosen."""
         if not look.modules:
             hidden = [gr.update(visible=False)] * (len(self.choices) + 1)
-            height, width = look.image.shape[1:]
-            views = describe_prediction(look, (width // 2, height // 2))
-            return [*hidden, render('views.html.j2', views=views, prefix=self.name) + NO_TOKENS]
+            return [*hidden, self._render(describe_prediction(look, look.middle)) + NO_TOKENS]
         chosen = name, head, token, column, row
         name = name if name in look.modules else next(iter(look.modules))
         module = look.modules[name]
-        height, width = look.image.shape[1:]
         heads = module.num_heads if module.num_heads > 1 else 0
-        head = str(min(int(head), heads)) if heads and head not in (None, MEAN) else MEAN
-        token = min(token or 1, module.num_tokens)
-        column = width // 2 if column is None else min(column, width - 1)
-        row = height // 2 if row is None else min(row, height - 1)
+        pixel = [middle if own is None else own for own, middle in zip((column, row), look.middle)]
+        last = [side - 1 for side in look.image.shape[:0:-1]]  # column and row
+        now = name, min(head or 0, heads), min(token or 1, module.num_tokens), *map(min, pixel, last)
         limits = [
             dict(choices=list(look.modules)),
-            dict(choices=[MEAN, *map(str, range(1, heads + 1))]),
+            dict(choices=[('mean', 0), *((str(number), number) for number in range(1, heads + 1))]),
             dict(maximum=max(module.num_tokens, 2)),
-            dict(maximum=width - 1),
-            dict(maximum=height - 1),
+            dict(maximum=last[0]),
+            dict(maximum=last[1]),
         ]
         # What fits is not sent back: it may have been changed meanwhile, and a list also reports when it is left.
         choices = [
             gr.update(**limit, **({} if before == value else dict(value=value)))
-            for limit, before, value in zip(limits, chosen, (name, head, token, column, row))
+            for limit, before, value in zip(limits, chosen, now)
         ]
-        return [*choices, *self.draw(look, name, head, token, column, row)]
+        return [*choices, *self.draw(look, *now)]
 
-    def draw(self, look: Look, name: str, head: str, token: int, column: int, row: int) -> list[Any]:
-        """The picture with a token's map, and the views."""
-        pixel, number = (column, row), _number(head)
-        views = [*describe_prediction(look, pixel), *describe_module(look, name, number, pixel)]
-        picture = draw_token(look, look.modules[name], number, token, pixel)
-        return [picture, render('views.html.j2', views=views, prefix=self.name)]
+    def draw(self, look: Look, name: str, head: int, token: int, column: int, row: int) -> list[Any]:
+        """The image with a token's map, and the views."""
+        pixel = column, row
+        views = [*describe_prediction(look, pixel), *describe_module(look, name, head, pixel)]
+        return [draw_token(look, look.modules[name], head, token, pixel), self._render(views)]
 
     def click(
-        self, look: Look, name: str, head: str, token: int, column: int, row: int, place: gr.SelectData
+        self, look: Look, name: str, head: int, token: int, column: int, row: int, place: gr.SelectData
     ) -> list[Any]:
         """Choose the pixel that was clicked."""
-        height, width = look.image.shape[1:]
-        picture = draw_token(look, look.modules[name], _number(head), token, (column, row))
-        column, row = (
-            min(side - 1, int(index * side / shown))
-            for index, side, shown in zip(place.index, (width, height), picture.shape[1::-1])
-        )
-        return [column, row, *self.draw(look, name, head, token, column, row)]
+        shown = draw_token(look, look.modules[name], head, token, (column, row)).shape[1::-1]
+        sides = look.image.shape[:0:-1]  # width and height
+        pixel = [min(side - 1, int(index * side / own)) for index, side, own in zip(place.index, sides, shown)]
+        return [*pixel, *self.draw(look, name, head, token, *pixel)]
+
+    def _render(self, views: list[View]) -> str:
+        return render('views.html.j2', views=views, prefix=self.name)
 
 
 def build_page(models: Models, pictures: Sequence[Picture]) -> gr.Blocks:
-    """The page of some models, by their names, with pictures at hand."""
+    """The page of some models, by their names, with images at hand."""
     with gr.Blocks(title='Visual tokens', analytics_enabled=False, delete_cache=(KEEP, KEEP)) as page:
         gr.Markdown('# Visual tokens')
         known = gr.State(list(pictures))
@@ -163,12 +156,12 @@ def build_page(models: Models, pictures: Sequence[Picture]) -> gr.Blocks:
 
         def show(picture: Picture, *chosen: Any) -> list[Any]:
             shown: list[Any] = []
-            for index, panel in enumerate(panels):
-                own = chosen[index * len(panel.choices) :][: len(panel.choices)]
-                try:
-                    shown += panel.show(picture.source, *own)
-                except Exception as error:
-                    return [_say(_explain(error), 'alert'), *[gr.skip()] * (len(outputs) - 1)]
+            each = len(chosen) // len(panels)
+            try:
+                for index, panel in enumerate(panels):
+                    shown += panel.show(picture.source, *chosen[index * each :][:each])
+            except Exception as error:
+                return [_say(_explain(error), 'alert'), *[gr.skip()] * (len(outputs) - 1)]
             return [_say(f'Shown: {picture.caption}'), *shown]
 
         def pick(known: list[Picture], event: gr.SelectData, *chosen: Any) -> list[Any]:
@@ -187,13 +180,11 @@ def build_page(models: Models, pictures: Sequence[Picture]) -> gr.Blocks:
                 shown[0] = _say('; '.join(refused), 'alert')
             return [None, known, _thumbnails(known), *shown]
 
-        def begin(known: list[Picture]) -> list[Any]:
-            return show(known[0], *[None] * len(chosen)) if known else [gr.skip()] * len(outputs)
-
         options = dict(api_visibility='private', concurrency_id='model', show_progress='minimal')
         files.upload(add, [files, known, *chosen], [files, known, gallery, *outputs], **options)
         gallery.select(pick, [known, *chosen], outputs, **options)
-        page.load(begin, [known], outputs, **options)
+        if pictures:
+            page.load(lambda known: show(known[0], *[None] * len(chosen)), [known], outputs, **options)
         for panel in panels:
             panel.connect()
     return page
@@ -241,8 +232,3 @@ def _explain(error: Exception) -> str:
     if line is None:
         raise error
     return line
-
-
-def _number(head: str) -> int:
-    """Of a head as views take it: 0 for the mean."""
-    return 0 if head == MEAN else int(head)

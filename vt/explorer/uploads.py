@@ -22,7 +22,9 @@ def upload_folder() -> Iterator[Path]:
     """
     for left in Path(tempfile.gettempdir()).glob(f'{PREFIX}*'):
         with suppress(OSError):  # another user's, no folder, or another process was faster
-            _remove_unless_used(left)
+            lock = _lock(left)
+            shutil.rmtree(left, ignore_errors=True)  # it follows no links
+            os.close(lock)
     folder, lock = _make()
     try:
         yield folder
@@ -53,14 +55,6 @@ def _lock(folder: Path) -> int:
         os.close(descriptor)
         raise
     return descriptor
-
-
-def _remove_unless_used(folder: Path) -> None:
-    lock = _lock(folder)
-    try:
-        shutil.rmtree(folder)  # it follows no links
-    finally:
-        os.close(lock)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
-"""Views of what a model made of a picture: small pictures and tables, which the page and the report both show."""
+"""Views of what a model made of an image: small images and tables, which the page shows, and a report in one file."""
 
 import base64
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -15,8 +16,10 @@ from torch.nn.functional import interpolate
 from vt.analysis.attention.token_figure import glow
 from vt.analysis.attention.token_measures import attention_entropy, uniform_entropy
 from vt.analysis.tables import to_csv
+from vt.apis import ClassificationInferencer, SegmentationInferencer
+from vt.untrusted_text import printable
 
-from .looking import Look, Module
+from .looking import Look, Module, Picture, look_at
 
 PICTURE, TILE = 448, 128  # pixels of the longer side
 COLUMNS, MAX_TILES = 4, 64
@@ -27,11 +30,12 @@ TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
 STYLE = (Path(__file__).parent / 'style.css').read_text()
+Models = dict[str, ClassificationInferencer | SegmentationInferencer]
 
 
 @dataclass
 class View:
-    """A picture or a table, with what it shows.
+    """An image or a table, with what it shows.
 
     Attributes:
         title, text: what is seen, in a few words and in a sentence.
@@ -61,7 +65,7 @@ class View:
 
 
 def describe_prediction(look: Look, pixel: tuple[int, int]) -> list[View]:
-    """The picture with a chosen pixel, and the classes of highest scores, or the segments and their shares."""
+    """The image with a chosen pixel, and the classes of highest scores, or the segments and their shares."""
     kind = 'score' if 'score' in look.predictions[0] else 'share'
     rows = [{'class': each['name'], f'{kind} (%)': f'{100 * each[kind]:.2f}'} for each in look.predictions[:TOP]]
     text = 'Classes, highest first.' if look.overlay is None else 'Share of the pixels, largest first.'
@@ -80,10 +84,10 @@ def describe_module(look: Look, name: str, head: int, pixel: tuple[int, int] | N
     """Where a module's tokens look, what a pixel reads of them, how they relate, and their measures.
 
     Args:
-        look: of a picture.
+        look: of an image.
         name: of the module.
         head: 1 for the first one; 0 for the mean over heads, also where a part has not so many.
-        pixel: column and row of the picture as the network sees it.
+        pixel: column and row of the image as the network sees it.
     """
     module, views = look.modules[name], []
     if module.maps is not None:
@@ -102,10 +106,7 @@ def describe_module(look: Look, name: str, head: int, pixel: tuple[int, int] | N
         text = 'A row is a token, its columns what it takes from each token; a row sums to one, bright is much.'
         views.append(View('How the tokens relate', text, 'relation', picture=draw_matrix(relation)))
         if relation.numel() <= MAX_TILES**2 // 4:
-            rows = [
-                {'token': str(row)} | {str(column): f'{value:.4f}' for column, value in enumerate(values, 1)}
-                for row, values in enumerate(relation.tolist(), 1)
-            ]
+            rows = _tabulate({str(column): values for column, values in enumerate(relation.T, 1)}, digits=4)
             views.append(View('The same in numbers', 'Rows take from columns.', 'relation', rows=rows))
     if module.maps is not None:
         text = (
@@ -131,14 +132,11 @@ def cell_of(look: Look, pixel: tuple[int, int], grid: tuple[int, int]) -> tuple[
 def tabulate_pixel(look: Look, module: Module, head: int, pixel: tuple[int, int]) -> list[dict[str, str]]:
     """A row a token: what the pixel takes from it, and how much of its look falls on the pixel's cell."""
     columns = {}
-    kinds = {'the pixel takes (%)': module.reads, "of the token's look (%)": module.maps}
-    for title, attention in kinds.items():
+    for title, attention in {'the pixel takes (%)': module.reads, "of the token's look (%)": module.maps}.items():
         if attention is not None:
             row, column = cell_of(look, pixel, attention.shape[-2:])
-            columns[title] = [f'{100 * value:.3f}' for value in of_head(attention, head)[:, row, column].tolist()]
-    return [
-        {'token': str(index), **dict(zip(columns, values))} for index, values in enumerate(zip(*columns.values()), 1)
-    ]
+            columns[title] = 100 * of_head(attention, head)[:, row, column]
+    return _tabulate(columns, digits=3)
 
 
 def tabulate_tokens(module: Module, head: int) -> list[dict[str, str]]:
@@ -148,8 +146,12 @@ def tabulate_tokens(module: Module, head: int) -> list[dict[str, str]]:
     if 'reach' in module.measures:
         columns |= {key: module.measures[key].sqrt() for key in ('spread', 'reach')}
         columns['from others (%)'] = 100 * module.measures['to_others']
-    columns = {key: values for key, values in columns.items() if values.isfinite().all()}
-    cells = zip(*([f'{value:.4f}' for value in values.tolist()] for values in columns.values()))
+    return _tabulate({key: values for key, values in columns.items() if values.isfinite().all()}, digits=4)
+
+
+def _tabulate(columns: dict[str, Tensor], digits: int) -> list[dict[str, str]]:
+    """A row a token of columns ``(L,)``."""
+    cells = zip(*([f'{value:.{digits}f}' for value in values.tolist()] for values in columns.values()))
     return [{'token': str(index), **dict(zip(columns, row))} for index, row in enumerate(cells, 1)]
 
 
@@ -160,7 +162,7 @@ def _numbered(maps: Tensor) -> str:
 
 def mark(image: Tensor, pixel: tuple[int, int]) -> np.ndarray:
     """An image with a cross on a pixel, column and row; RGB uint8."""
-    picture = (255 * fit(image, 2 * TILE).permute(1, 2, 0)).byte().numpy().copy()
+    picture = _pixels(fit(image, 2 * TILE))
     scale = max(picture.shape) / max(image.shape)
     place = [int((each + 0.5) * scale) for each in pixel]
     return cv2.drawMarker(picture, place, CHOSEN, cv2.MARKER_CROSS, markerSize=12, thickness=1)
@@ -183,7 +185,7 @@ def draw_token(look: Look, module: Module, head: int, token: int, pixel: tuple[i
     image = fit(look.image, PICTURE)
     maps = module.reads if module.maps is None else module.maps
     if maps is None:
-        return (255 * image.permute(1, 2, 0)).byte().numpy()
+        return _pixels(image)
     picture = (255 * glow(image, of_head(maps, head)[token - 1 : token])[0]).astype(np.uint8)
     grid = maps.shape[-2:]
     row, column = cell_of(look, pixel, grid)
@@ -210,6 +212,38 @@ def fit(image: Tensor, longest: int) -> Tensor:
     return interpolate(image[None], size, **mode)[0].clamp(0, 1)
 
 
+def _pixels(image: Tensor) -> np.ndarray:
+    return np.ascontiguousarray((255 * image.permute(1, 2, 0)).byte().numpy())
+
+
 def render(template: str, **context: object) -> str:
     """One of this room's templates as HTML."""
     return TEMPLATES.get_template(template).render(**context)
+
+
+def write_report(models: Models, pictures: Sequence[Picture]) -> str:
+    """A report of each image by each model, side by side: every module, the mean over heads and each head.
+
+    The chosen pixel is that in the middle; all images are inside the file.
+
+    Args:
+        models: by name.
+        pictures: to look at.
+
+    Raises:
+        UserError: an image can't be read.
+    """
+    shown = []
+    for picture in pictures:
+        looks = {name: look_at(inferencer, picture.source) for name, inferencer in models.items()}
+        shown.append((printable(picture.caption), [(name, *_describe(look)) for name, look in looks.items()]))
+    return render('report.html.j2', models=list(models), pictures=shown, style=STYLE)
+
+
+def _describe(look: Look) -> tuple[list[View], list[tuple[str, list[list[View]]]]]:
+    """Views of the prediction; and of each module its name and the views of the mean over heads, then of each head."""
+    modules = []
+    for name, module in look.modules.items():
+        heads = range(module.num_heads + 1) if module.num_heads > 1 else (0,)
+        modules.append((name, [describe_module(look, name, head, look.middle) for head in heads]))
+    return describe_prediction(look, look.middle), modules

@@ -1,5 +1,5 @@
 # The same with LayerScale, at CaiT's start for 36 blocks.
-# Top-1 96.67, 97.50, 96.94 % (seeds 0, 1, 2), 2.0 min: AMD EPYC, 1 threads, torch 2.14.1.
+# Top-1 96.67, 97.50, 96.94 % (seeds 0, 1, 2), 2.0 min: AMD EPYC, 1 thread, torch 2.14.1.
 # python tools/train.py configs/cait/ablations/vit-deep_layer-scale_digits.py
 _base_ = 'vit-deep_digits.py'
 

@@ -1,5 +1,5 @@
 # A small DeiT on the embedded digits: the base of what a class token, a teacher and LayerScale change.
-# Top-1 95.00, 97.50, 94.72 % (seeds 0, 1, 2), 0.6 min: AMD EPYC, 1 threads, torch 2.14.1.
+# Top-1 95.00, 97.50, 94.72 % (seeds 0, 1, 2), 0.6 min: AMD EPYC, 1 thread, torch 2.14.1.
 # python tools/train.py configs/deit/ablations/deit-mini_digits.py
 _base_ = '../../_base_/recipes/tokens_digits.py'
 

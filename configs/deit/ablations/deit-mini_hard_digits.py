@@ -1,5 +1,5 @@
 # A small DeiT with a distillation token, which learns a ResNet's decisions (DeiT, equation 3).
-# Top-1 96.39, 96.39, 95.83 % (seeds 0, 1, 2), 1.2 min: AMD EPYC, 1 threads, torch 2.14.1.
+# Top-1 96.39, 96.39, 95.83 % (seeds 0, 1, 2), 1.2 min: AMD EPYC, 1 thread, torch 2.14.1.
 # python -m docs.reports train survey-teacher
 # python tools/train.py configs/deit/ablations/deit-mini_hard_digits.py
 _base_ = 'deit-mini_digits.py'

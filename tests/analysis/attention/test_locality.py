@@ -8,15 +8,14 @@ import math
 
 import pytest
 import torch
-from mmengine.registry import MODELS, init_default_scope
-from torch.nn.functional import scaled_dot_product_attention
-
-from vt.analysis.attention.locality import (
+from locality import (
     RecordScaledDotProduct,
     locality_ratio,
     read_patch_attention,
     uniform_locality,
 )
+from mmengine.registry import MODELS, init_default_scope
+from torch.nn.functional import scaled_dot_product_attention
 
 
 @pytest.mark.parametrize(('n', 'heads', 'height', 'width'), [(2, 3, 4, 5), (1, 1, 1, 1), (1, 2, 1, 6), (2, 1, 3, 2)])

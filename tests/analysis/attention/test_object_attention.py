@@ -4,13 +4,12 @@ import math
 
 import pytest
 import torch
+from influence import added_by, cover, find_parts, grids, influences, measure_objects, measure_part
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from tool_runner import ROOT
 from torch.autograd.functional import jacobian
 
-from vt.analysis.attention.object_attention import added_by, cover, find_parts, measure_objects, measure_part
-from vt.analysis.attention.reach import grids, influences
 from vt.datasets import PSVRT, Digits
 from vt.errors import UserError
 from vt.models import Attention, PoolingAttention, VTModule

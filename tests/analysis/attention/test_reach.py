@@ -1,9 +1,9 @@
-"""The reach of attentions whose equations say who sees whom."""
+"""The reach of attentions whose equations say what their pattern is."""
 
 import pytest
 import torch
+from influence import draw_reaches, measure_reach, measure_reaches
 
-from vt.analysis.attention.reach import draw_reaches, measure_reach, measure_reaches
 from vt.errors import UserError
 from vt.models import Attention, ClassAttention, HadamardAttention, PoolingAttention, SparseAttention, TokenBackbone
 

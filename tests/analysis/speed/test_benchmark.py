@@ -8,9 +8,8 @@ import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from vt.analysis.speed.comparison import Comparison, tabulate
+from vt.analysis.speed.comparison import Comparison, peak_memories, tabulate
 from vt.analysis.speed.measurement import Measurement, Setting, default_dtype
-from vt.analysis.speed.model_memory import peak_memories
 from vt.analysis.speed.scaling import draw_scaling, exponent, scaling_lines
 from vt.analysis.speed.subject import Subject
 from vt.analysis.speed.timing import time_token_side

@@ -1,1 +1,1 @@
-"""Finished runs laid beside the paper's ablations."""
+"""Scores of finished runs as tables, compared with each other."""

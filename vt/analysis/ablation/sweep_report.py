@@ -71,8 +71,8 @@ def _describe_settings(run: dict, own: Sequence[dict]) -> str:
 def tabulate(records: Sequence[dict]) -> list[dict[str, str]]:
     """A row for each combination of settings, with the images that its trainings had in a second."""
     records = tell_apart(records)
-    rows = score_tables.describe(records)
-    return [row | {SPEED: f'{np.mean(_of_label(records, row["run"], _speed)):.4g}'} for row in rows]
+    speeds = _means(records, _speed)
+    return [row | {SPEED: f'{speeds[row["run"]]:.4g}'} for row in score_tables.describe(records)]
 
 
 def draw(records: Sequence[dict]) -> Figure:
@@ -80,12 +80,9 @@ def draw(records: Sequence[dict]) -> Figure:
     records = tell_apart(records)
     figure = Figure(figsize=(12, 5), layout='constrained')
     panels = figure.subplots(1, 2, sharey=True)
-    labels = list(dict.fromkeys(run['label'] for run in records))
-    scores = [np.mean(_of_label(records, label, _score)) for label in labels]
-    costs = [np.mean(_of_label(records, label, lambda run: run['flops'])) for label in labels]
-    speeds = [np.mean(_of_label(records, label, _speed)) for label in labels]
-    _draw_panel(panels[0], labels, costs, scores, sign=-1)
-    _draw_panel(panels[1], labels, speeds, scores, sign=1)
+    scores = _means(records, lambda run: pick_score(run['metrics'])[1])
+    _draw_panel(panels[0], _means(records, lambda run: run['flops']), scores, sign=-1)
+    _draw_panel(panels[1], _means(records, _speed), scores, sign=1)
     panels[0].set(xlabel=FLOPS, ylabel=f'{pick_score(records[0]["metrics"])[0]}, %')
     panels[1].set(xlabel=SPEED)
     return figure
@@ -108,21 +105,22 @@ def best(costs: Sequence[float], scores: Sequence[float], sign: int) -> list[int
     return sorted(front, key=lambda index: (costs[index], scores[index]))
 
 
-def _draw_panel(axes: Axes, labels: list[str], xs: list[float], scores: list[float], sign: int) -> None:
-    axes.scatter(xs, scores)
-    front = best(xs, scores, sign)
-    axes.plot([xs[index] for index in front], [scores[index] for index in front], color='gray', zorder=0)
-    for x, score, label in zip(xs, scores, labels):
-        axes.annotate(label, (x, score), textcoords='offset points', xytext=(4, 4), fontsize='small')
+def _draw_panel(axes: Axes, costs: dict[str, float], scores: dict[str, float], sign: int) -> None:
+    xs, ys = list(costs.values()), list(scores.values())
+    axes.scatter(xs, ys)
+    front = best(xs, ys, sign)
+    axes.plot([xs[index] for index in front], [ys[index] for index in front], color='gray', zorder=0)
+    for label, x in costs.items():
+        axes.annotate(label, (x, scores[label]), textcoords='offset points', xytext=(4, 4), fontsize='small')
     axes.margins(0.15)
 
 
-def _of_label(records: Sequence[dict], label: str, value: Callable[[dict], float]) -> list[float]:
-    return [value(run) for run in records if run['label'] == label]
-
-
-def _score(run: dict) -> float:
-    return pick_score(run['metrics'])[1]
+def _means(records: Sequence[dict], value: Callable[[dict], float]) -> dict[str, float]:
+    """The mean of a value over the runs of each label."""
+    values: dict[str, list[float]] = {}
+    for run in records:
+        values.setdefault(run['label'], []).append(value(run))
+    return {label: np.mean(each) for label, each in values.items()}
 
 
 def _speed(run: dict) -> float:

@@ -1,1 +1,1 @@
-"""Where attention goes: measures of visual tokens and of a ViT, and pictures of tokens."""
+"""Where the attention of visual tokens goes: measures and figures."""

@@ -60,9 +60,15 @@ def measure_records(
     labels: Tensor | None = None,
     background: Sequence[int] = (0,),
 ) -> list[dict[str, Tensor]]:
-    """All measures of the tokens of an owner's tokenizers, see :func:`measure_tokens`, the mean over heads of each."""
+    """All measures of the tokens of an owner's tokenizers, see :func:`measure_tokens`, the mean over heads of each.
+
+    There is no W for a relation without self-attention, or among other tokens than the tokenizers made.
+    """
     maps = [records[name].attention.mean(dim=1).double() for name in tokenizers]  # of each N, L, H, W
-    relation = _relation_weights(records, owner, sum(attention.shape[1] for attention in maps))
+    related = records.get(f'{owner}.relation'.removeprefix('.'))
+    relation = None if related is None else related.attention.mean(dim=1).double()  # N, L, L
+    if relation is not None and relation.shape[-1] != sum(attention.shape[1] for attention in maps):
+        relation = None
     return measure_tokens(maps, relation, image_size, labels, background)
 
 
@@ -70,21 +76,12 @@ def tokenizers_by_owner(model: nn.Module) -> dict[str, list[str]]:
     """Names of the tokenizers that attend, by the name of the module whose ``relation`` takes their tokens."""
     parts = dict(model.named_modules())
     owners: dict[str, list[str]] = {}
-    for name, part in parts.items():
-        if isinstance(part, AttentionTokenizer):
-            owner = name.rpartition('.')[0]
-            while owner and not hasattr(parts[owner], 'relation'):
-                owner = owner.rpartition('.')[0]
-            owners.setdefault(owner, []).append(name)
+    for name in [name for name, part in parts.items() if isinstance(part, AttentionTokenizer)]:
+        owner = name.rpartition('.')[0]
+        while owner and not hasattr(parts[owner], 'relation'):
+            owner = owner.rpartition('.')[0]
+        owners.setdefault(owner, []).append(name)
     return owners
-
-
-def _relation_weights(records: dict[str, Record], owner: str, num_tokens: int) -> Tensor | None:
-    """W, ``(N, L, L)``; None for a relation without self-attention, or among other tokens than the tokenizers made."""
-    record = records.get(f'{owner}.relation'.removeprefix('.'))
-    if record is None or record.attention.shape[-1] != num_tokens:
-        return None
-    return record.attention.mean(dim=1).double()
 
 
 def _summarise(images: list[dict[str, Tensor]]) -> dict:
@@ -120,6 +117,7 @@ def finite(value: Any) -> Any:
 
 def print_tokenizers(tokenizers: dict[str, dict], name: str, images: int) -> None:
     """Tables of what :func:`measure_tokenizers` gives of a model of that name on so many images: a row a tokenizer."""
+    name, rows = f'{name}, {images} test images', tokenizers.items()
     entropies = [
         {
             'tokenizer': tokenizer,
@@ -131,8 +129,12 @@ def print_tokenizers(tokenizers: dict[str, dict], name: str, images: int) -> Non
             'times smaller': _show(row['times_smaller'], '.2f'),
             'more on foreground (%)': _show(row['foreground_gain'], '+.1f', 100),
         }
-        for tokenizer, row in tokenizers.items()
+        for tokenizer, row in rows
     ]
+    print_table(entropies, f'{name}: entropy of attention in nats, attention on a pixel of the foreground')
+    left_out = next(iter(tokenizers.values()))['images_without_both_regions']
+    if 0 < left_out < images:
+        print(f'foreground: {left_out} images left out, labels show it or background alone')
     distances = [
         {
             'tokenizer': tokenizer,
@@ -143,13 +145,8 @@ def print_tokenizers(tokenizers: dict[str, dict], name: str, images: int) -> Non
             'W on other tokens (%)': _show(row['to_others'], '.1f', 100),
             'uniform W (%)': f'{100 * row["uniform_to_others"]:.1f}',
         }
-        for tokenizer, row in tokenizers.items()
+        for tokenizer, row in rows
     ]
-    name = f'{name}, {images} test images'
-    print_table(entropies, f'{name}: entropy of attention in nats, attention on a pixel of the foreground')
-    left_out = next(iter(tokenizers.values()))['images_without_both_regions']
-    if 0 < left_out < images:
-        print(f'foreground: {left_out} images left out, labels show it or background alone')
     print_table(distances, f'{name}: distance of interacting pixels, root mean square in diagonals')
 
 

@@ -1,36 +1,38 @@
-"""Pictures of where visual tokens look."""
+"""Figures of where visual tokens look, or the class token of a multiscale vision transformer, over time in a video.
+
+Letters: L tokens, H and W of a map, T frames, T' times of a map.
+"""
 
 from collections.abc import Sequence
 
 import numpy as np
 import torch
-from matplotlib import colormaps
 from matplotlib.figure import Figure
+from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
+from vt.analysis.figures import image_cells, lay_over
 from vt.errors import UserError
 from vt.inference.inputs import seen_by
-from vt.models import AttentionTokenizer, record_attention
+from vt.models import AttentionTokenizer, PoolingAttention, record_attention
 
 CELL = 1.25  # inches
 
 
-def name_tokenizer(model: nn.Module, index: int) -> str:
-    """Name of a tokenizer that attends, in the order of the network; of the last one for -1.
+def has_pooling_attention(model: nn.Module) -> bool:
+    """Whether it is the class token's attention that is drawn of a model."""
+    return any(isinstance(part, PoolingAttention) for part in model.modules())
+
+
+def name_part(model: nn.Module, index: int) -> str:
+    """Name of a tokenizer that attends, or of a block's pooling attention, in the network's order; the last for -1.
 
     Raises:
         UserError: there are not so many.
     """
-    return name_part(model, AttentionTokenizer, index, 'tokenizers that attend')
-
-
-def name_part(model: nn.Module, kind: type[nn.Module], index: int, plural: str) -> str:
-    """Name of a part of a kind, in the order of the network; of the last one for -1.
-
-    Raises:
-        UserError: there are not so many; the line calls them by ``plural``.
-    """
+    pools = has_pooling_attention(model)
+    kind, plural = (PoolingAttention, 'pooling attentions') if pools else (AttentionTokenizer, 'tokenizers that attend')
     names = [name for name, part in model.named_modules() if isinstance(part, kind)]
     if not -len(names) <= index < len(names):
         raise UserError(f'--module {index}: the model has {len(names)} {plural}')
@@ -62,18 +64,13 @@ def draw_attention(images: Sequence[Tensor], attention: Sequence[Tensor], titles
     """
     rows, columns = len(images), 1 + attention[0].shape[1]
     figure = Figure(figsize=(CELL * columns, CELL * rows + 0.5), layout='constrained')
-    axes = figure.subplots(rows, columns, squeeze=False)
+    axes = image_cells(figure, rows, columns)
     for cells, image, maps, title in zip(axes, images, attention, titles):
-        pixels = image.permute(1, 2, 0).numpy()
-        cells[0].imshow(pixels)
         cells[0].set_ylabel(title, fontsize=9, parse_math=False)
-        for cell, glowing in zip(cells[1:], glow(image, maps.mean(dim=0))):
-            cell.imshow(glowing)
+        for cell, shown in zip(cells, [image.movedim(0, -1).numpy(), *glow(image, maps.mean(dim=0))]):
+            cell.imshow(shown)
     for column, cell in enumerate(axes[0]):
         cell.set_title(f'token {column}' if column else 'image', fontsize=9)
-    for cell in axes.flat:
-        cell.set(xticks=[], yticks=[])
-        cell.spines[:].set_visible(False)
     figure.suptitle('Where each visual token looks', fontsize=11)
     return figure
 
@@ -89,7 +86,57 @@ def glow(image: Tensor, maps: Tensor) -> np.ndarray:
         ``(L, height, width, 3)`` in 0 to 1.
     """
     maps = interpolate(maps[None], image.shape[1:], mode='bilinear')[0]  # L, height, width
-    low, high = maps.amin(dim=(-2, -1), keepdim=True), maps.amax(dim=(-2, -1), keepdim=True)
-    bright = ((maps - low) / (high - low).clamp(min=torch.finfo(maps.dtype).tiny)).numpy()
-    opacity = 0.85 * bright[..., None]
-    return (1 - opacity) * 0.6 * image.permute(1, 2, 0).numpy() + opacity * colormaps['inferno'](bright)[..., :3]
+    return lay_over(image, _stretch(maps, dim=(-2, -1)))
+
+
+@torch.no_grad()
+def look_over_time(model: nn.Module, attention: str, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
+    """What :func:`draw_over_time` draws of one sample of a test set, the first clip of several.
+
+    Returns:
+        The frames, ``(T, 3, height, width)``, one of an image; and how much the class token takes from each place of
+        the pooled grid, ``(T', H, W)``, the mean over heads, and over all tokens where there is no class token.
+    """
+    batch = pseudo_collate([sample])
+    clip = batch['inputs'][0].float() / 255
+    clip = clip[0] if clip.ndim == 5 else clip
+    frames = clip[:, None] if clip.ndim == 3 else clip  # 3, T, height, width
+    inputs = model.data_preprocessor(batch, False)['inputs']
+    with record_attention(model) as records:
+        model(inputs[:1], mode='tensor')
+    grid = model.get_submodule(attention).key_size(records[attention].size)
+    maps = records[attention].attention[0].mean(dim=0).cpu()  # queries, keys
+    num_class_tokens = maps.shape[1] - torch.Size(grid).numel()
+    rows = maps[:1] if num_class_tokens else maps
+    seen = rows.mean(dim=0)[num_class_tokens:].unflatten(0, grid)
+    return (frames.flip(0) if is_bgr else frames).transpose(0, 1), seen[None] if seen.ndim == 2 else seen
+
+
+def draw_over_time(clips: Sequence[Tensor], maps: Sequence[Tensor], titles: Sequence[str]) -> Figure:
+    """Two rows a video: its frames, and below each the same one, glowing where the class token looks at its time.
+
+    A video's map runs from its weakest place and time, clear, to its strongest, bright.
+
+    Args:
+        clips: RGB in 0 to 1, each ``(T, 3, height, width)``.
+        maps: of each, ``(T', H, W)``.
+        titles: one for each.
+    """
+    columns = max(len(frames) for frames in clips)
+    figure = Figure(figsize=(CELL * columns + 0.5, 2 * CELL * len(clips) + 0.5), layout='constrained')
+    parts = figure.subfigures(len(clips), 1, squeeze=False)[:, 0]
+    for part, frames, seen, title in zip(parts, clips, maps, titles):
+        part.suptitle(title, x=0.01, horizontalalignment='left', fontsize=9, parse_math=False)
+        seen = interpolate(seen[None, None], (len(frames), *frames.shape[2:]), mode='trilinear')[0, 0]
+        shown = frames.movedim(1, -1).numpy(), lay_over(frames, _stretch(seen, dim=(0, 1, 2)))
+        for cells, images in zip(image_cells(part, 2, columns), shown):
+            for cell, image in zip(cells, images):
+                cell.imshow(image)
+    figure.suptitle('Where the class token looks', fontsize=11)
+    return figure
+
+
+def _stretch(maps: Tensor, dim: tuple[int, ...]) -> Tensor:
+    """Maps from 0, their weakest place over some dimensions, to 1, their strongest."""
+    low, high = maps.amin(dim, keepdim=True), maps.amax(dim, keepdim=True)
+    return (maps - low) / (high - low).clamp(min=torch.finfo(maps.dtype).tiny)

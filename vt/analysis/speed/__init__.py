@@ -1,1 +1,1 @@
-"""Time and memory of models side by side, of loading data and of starting, and the page that shows them."""
+"""Time, memory and matrix operators of models, alone and side by side."""

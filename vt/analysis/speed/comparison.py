@@ -1,21 +1,23 @@
 """Models side by side: what is measured of them in one run, and how it is told."""
 
+import gc
 from collections.abc import Sequence
-from dataclasses import asdict
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from typing import Any
+from multiprocessing import get_context
 
 import torch
 
 from vt.analysis.tables import print_table
+from vt.engine.speed_settings import give_back_freed_memory
 from vt.errors import UserError
 
 from .ceilings import TITLES, CeilingMeter
 from .measurement import Measurement, Setting, describe_size
-from .model_memory import peak_memories
 from .roofline import bound_seconds
 from .subject import Subject
-from .timing import time_interleaved, time_token_side
+from .timing import STATUS, peak_memory, resident_memory, time_interleaved, time_token_side
 from .workload import Workload, has_part
 
 # What must be known to read the tables.
@@ -26,60 +28,51 @@ NOTES = (
 )
 
 
+@dataclass
 class Comparison:
     """Measures models in one setting after another.
 
     In every round all models take a step, and then the machine's ceilings are measured, so that both see the same
-    machine. What was measured so far is in ``measurements`` and, of each part, kind and setting, in ``ceilings``.
+    machine.
 
-    Args:
+    Attributes:
         subjects: the models, the first as the reference.
         kinds: ``'inference'``, ``'training'`` or both.
         rounds: steps of each.
         seconds: about how long one part of the models may take, in inference and in training each.
         memory: measure peak memory.
+        measurements: what was measured so far.
+        ceilings: of each part, kind and setting so far.
 
     Raises:
         UserError: two models have one name.
     """
 
-    def __init__(
-        self,
-        subjects: Sequence[Subject],
-        kinds: Sequence[str],
-        rounds: int,
-        seconds: float,
-        memory: bool = True,
-    ) -> None:
-        names = [(subject.name, subject.tokens) for subject in subjects]
-        if len(set(names)) < len(names):
+    subjects: Sequence[Subject]
+    kinds: Sequence[str]
+    rounds: int
+    seconds: float
+    memory: bool = True
+    measurements: list[Measurement] = field(default_factory=list)
+    ceilings: list[dict] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if len({(subject.name, subject.tokens) for subject in self.subjects}) < len(self.subjects):
             raise UserError('two of the models have one name; give each once, or copy a config to another name')
-        self.subjects, self.kinds = list(subjects), list(kinds)
-        self.rounds, self.seconds = rounds, seconds
-        self.memory = memory
-        self.measurements: list[Measurement] = []
-        self.ceilings: list[dict] = []
 
     def measure(self, setting: Setting, parts: Sequence[str] | None = None) -> None:
-        """Time parts of all models in turn, then what else is known of each.
-
-        Args:
-            setting: how they run.
-            parts: by default the whole, and the neck where every model has one.
-        """
+        """Measure parts of all models; by default the whole, and the neck where every model has one."""
         setting.choose_products()
         models = [subject.build(setting) for subject in self.subjects]
-        parts = parts or [part for part in ('whole', 'neck') if all(has_part(model, part) for model in models)]
-        for part in parts:
+        for part in parts or [part for part in ('whole', 'neck') if all(has_part(model, part) for model in models)]:
             workloads = [Workload(model, part, setting) for model in models]
-            found = [self._measure_kind(workloads, kind) for kind in self.kinds]
-            for subject, of_kinds in zip(self.subjects, zip(*found)) if self.memory else ():
-                peaks = peak_memories(subject, part, setting, tuple(self.kinds))
-                for measurement in of_kinds:
-                    measurement.peak_memory = peaks[measurement.kind]
+            peaks: list[dict[str, int]] = [{} for _ in models]
+            if self.memory:
+                peaks = [peak_memories(subject, part, setting, tuple(self.kinds)) for subject in self.subjects]
+            for kind in self.kinds:
+                self._measure_kind(workloads, kind, [peak.get(kind) for peak in peaks])
 
-    def _measure_kind(self, workloads: list[Workload], kind: str) -> list[Measurement]:
-        """A measurement a model, kept and returned."""
+    def _measure_kind(self, workloads: list[Workload], kind: str, peaks: list[int | None]) -> None:
         setting, part = workloads[0].setting, workloads[0].part
         device = torch.device(setting.device)
         meter = CeilingMeter(device, setting.tensor_dtype)
@@ -89,30 +82,37 @@ class Comparison:
         times = time_interleaved(steps | meter.steps, device, title, self.rounds, warmup, self.seconds)
         ceilings = meter.ceilings(times)
         self.ceilings.append(dict(part=part, kind=kind, **asdict(setting), **asdict(ceilings)))
-        found = []
-        for (subject, step), workload in zip(steps.items(), workloads):
-            measurement = Measurement(
+        sees_modules = kind == 'inference' and setting.compile == 'off' and not setting.fuse_conv_bn
+        self.measurements += [
+            Measurement(
+                **asdict(setting),
                 model=subject.name,
                 part=part,
                 kind=kind,
-                **asdict(setting),
                 tokens=subject.tokens,
                 seconds=times[subject].tolist(),
                 **asdict(workload.count()),
+                peak_memory=peak,
                 bound_seconds=bound_seconds(workload.matrix_operators(kind), ceilings),
+                token_side_seconds=time_token_side(workload.module, step, device) if sees_modules else None,
             )
-            if kind == 'inference' and setting.compile == 'off' and not setting.fuse_conv_bn:
-                measurement.token_side_seconds = time_token_side(workload.module, step, device)
-            found.append(measurement)
-        self.measurements += found
-        return found
+            for (subject, step), workload, peak in zip(steps.items(), workloads, peaks)
+        ]
 
     def print_tables(self) -> None:
         """A table for each part and kind in each setting, then the ceilings."""
         runs = groupby(self.measurements, lambda result: (result.part, result.kind, result.setting))
         for (part, kind, setting), measurements in runs:
             print_table(tabulate(list(measurements)), title=f'{part}, {kind}: {setting.describe()}')
-        ceilings = [_describe_ceilings(**ceiling) for ceiling in self.ceilings]
+        ceilings = [
+            {
+                'while': f'{row["part"]}, {row["kind"]}, batch {row["batch_size"]}, {describe_size(row["size"])}',
+                'device': row['device'],
+                'precision': row['dtype'],
+            }
+            | {title: f'{row[name] / 1e9:.1f}' for name, title in TITLES.items()}
+            for row in self.ceilings
+        ]
         print_table(ceilings, title="the machine's ceilings", notes=NOTES)
 
 
@@ -135,10 +135,39 @@ def tabulate(measurements: Sequence[Measurement]) -> list[dict[str, str]]:
     return rows
 
 
-def _describe_ceilings(part: str, kind: str, size: tuple[int, ...], **ceiling: Any) -> dict[str, str]:
-    """One of :attr:`Comparison.ceilings` as a row."""
-    return {
-        'while': f'{part}, {kind}, batch {ceiling["batch_size"]}, {describe_size(size)}',
-        'device': ceiling['device'],
-        'precision': ceiling['dtype'],
-    } | {title: f'{ceiling[name] / 1e9:.1f}' for name, title in TITLES.items()}
+def peak_memories(subject: Subject, part: str, setting: Setting, kinds: tuple[str, ...]) -> dict[str, int]:
+    """Bytes at the peak of a step of each kind: weights, inputs, activations, gradients, the optimizer's state.
+
+    On a GPU it is what PyTorch allocates. On a CPU each model has a process of its own, whose allocator gives freed
+    memory back at once and which has taken such steps before; the resident memory without the model is taken off.
+
+    Raises:
+        UserError: there is neither a GPU nor Linux.
+    """
+    if torch.device(setting.device).type == 'cuda':
+        return _measure(subject, part, setting, kinds)
+    if not STATUS.exists():
+        raise UserError('peak memory is measured on Linux alone: give --no-memory')
+    with ProcessPoolExecutor(1, mp_context=get_context('spawn')) as pool:
+        return pool.submit(_measure_on_cpu, subject, part, setting, kinds, torch.get_num_threads()).result()
+
+
+def _measure_on_cpu(subject: Subject, part: str, setting: Setting, kinds: tuple[str, ...], threads: int) -> dict:
+    torch.set_num_threads(threads)
+    give_back_freed_memory()
+    setting.choose_products()
+    _measure(subject, part, setting, kinds)  # what is loaded and made once is there before the count
+    return _measure(subject, part, setting, kinds)
+
+
+def _measure(subject: Subject, part: str, setting: Setting, kinds: tuple[str, ...]) -> dict[str, int]:
+    device = torch.device(setting.device)
+    gc.collect()
+    before = torch.cuda.memory_allocated(device) if device.type == 'cuda' else resident_memory('VmRSS')
+    workload = Workload(subject.build(setting), part, setting)  # of the model it keeps the part alone
+    peaks = {}
+    for kind in kinds:
+        step = workload.step(kind)
+        step()  # an optimizer makes its state in the first one
+        peaks[kind] = peak_memory(step, device) - before
+    return peaks

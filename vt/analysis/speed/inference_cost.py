@@ -1,5 +1,6 @@
 """What ``tools/test.py --benchmark`` reports of a model and of its neck."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ from vt.engine.cuda_graphs import capture
 from vt.engine.run_record import describe_device
 from vt.engine.runner import VTRunner
 
-from .timing import Step, peak_memory, time_alone
+from .timing import Step, peak_memory, time_interleaved
 
 
 @dataclass
@@ -93,29 +94,24 @@ def _measure(module: nn.Module, title: str, one: Any, batch: Any, batch_size: in
     device = next(module.parameters()).device
     complexity = count_complexity(module, one, **options)
     steps = [partial(call, inputs, **options) for inputs in (one, batch)]
-    return Cost(
-        **vars(_time(*steps, batch_size, device, title)),
-        flops=complexity.flops,
-        parameters=complexity.parameters,
-        peak_memory=peak_memory(steps[1], device),
-        cuda_graph=_time_graphs(*steps, batch_size, device, title) if device.type == 'cuda' else None,
+    speed, memory, graph = _time(steps, batch_size, device, title), peak_memory(steps[1], device), None
+    if device.type == 'cuda':
+        try:
+            replays = [capture(step)[0] for step in steps]
+        except RuntimeError as error:
+            print(f'{title}: not captured as a CUDA graph ({str(error).strip().splitlines()[0]})')
+        else:
+            graph = _time(replays, batch_size, device, f'{title}, CUDA graph')
+    return Cost(**vars(speed), **vars(complexity), peak_memory=memory, cuda_graph=graph)
+
+
+def _time(steps: Sequence[Step], batch_size: int, device: torch.device, title: str) -> Speed:
+    """The speed of a step of one image and of a step of a batch."""
+    latency, seconds = (
+        time_interleaved({what: step}, device, f'{title}, {what}', rounds, seconds=20.0)[what]
+        for step, what, rounds in zip(steps, ('latency', 'throughput'), (100, 20))
     )
-
-
-def _time(one: Step, batch: Step, batch_size: int, device: torch.device, title: str) -> Speed:
-    latency = time_alone(one, device, f'{title}, latency', rounds=100)
-    seconds = time_alone(batch, device, f'{title}, throughput')
     return Speed(float(np.median(latency)), float(np.percentile(latency, 95)), float(batch_size / np.median(seconds)))
-
-
-def _time_graphs(one: Step, batch: Step, batch_size: int, device: torch.device, title: str) -> Speed | None:
-    """The speed of two steps as CUDA graphs; None, and a printed reason, where they can't be captured."""
-    try:
-        (replay_one, _), (replay_batch, _) = capture(one), capture(batch)
-    except RuntimeError as error:
-        print(f'{title}: not captured as a CUDA graph ({str(error).strip().splitlines()[0]})')
-        return None
-    return _time(replay_one, replay_batch, batch_size, device, f'{title}, CUDA graph')
 
 
 def describe_benchmark(result: Benchmark) -> list[dict[str, str]]:

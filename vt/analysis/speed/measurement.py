@@ -19,7 +19,7 @@ from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 
 KINDS = ('inference', 'training')
-# What is compiled: the token side's relations alone, and the thin products of pixels and tokens.
+# What is compiled: the token side's relations alone, and the skinny matrix products of pixels and tokens.
 TOKENS, PIXELS = 'tokens', 'pixels'
 
 
@@ -34,10 +34,10 @@ class Setting:
             autocast, as ``--amp`` has it: weights stay in float32, and what autocast leaves in it is as in ``'tf32'``.
         memory_format: ``'channels_last'`` or ``'contiguous'``, of weights and images.
         compile: ``'off'``, ``TOKENS``, ``PIXELS``, or a mode of ``torch.compile``.
-        token_products: ``'blas'`` or ``'onednn'``, see :mod:`vt.ops.token_products`.
-        fuse_conv_bn: in inference, fold each batch normalisation into the convolution before it, as for deployment.
         batch_size: N.
         size: H and W; of clips T, H and W.
+        fuse_conv_bn: in inference, fold each batch normalisation into the convolution before it, as for deployment.
+        token_products: ``'blas'`` or ``'onednn'``, see :mod:`vt.ops.token_products`.
     """
 
     device: str = 'cpu'
@@ -69,7 +69,7 @@ class Setting:
         return torch.autocast(torch.device(self.device).type, dtype, enabled=lower)
 
     def choose_products(self) -> None:
-        """Let this process take products of float32 in TensorFloat-32, or not, those of tokens as the setting says."""
+        """Set for this process whether float32 products are in TensorFloat-32, and who computes those of tokens."""
         choose_token_library(self.token_products)
         compile_pixels(self.compile == PIXELS)
         tf32 = torch.device(self.device).type == 'cuda' and self.dtype != 'float32'
@@ -77,15 +77,15 @@ class Setting:
         torch.backends.cudnn.allow_tf32 = tf32
 
     def random(self, *shape: int) -> Tensor:
-        """Random images, clips or maps; as in a run, 4-D ones alone are in channels_last."""
+        """Random images, clips or maps; as in a run, only 4-D ones are in channels_last."""
         channels_last = self.memory_format == 'channels_last' and len(shape) == 4
         layout = torch.channels_last if channels_last else torch.contiguous_format
         return torch.randn(shape, device=self.device).contiguous(memory_format=layout)
 
 
-@dataclass
-class Measurement:
-    """One part of one model, in inference or training, in a setting whose fields are among its own.
+@dataclass(frozen=True, kw_only=True)
+class Measurement(Setting):
+    """One part of one model, in inference or training, in a setting.
 
     Attributes:
         model: name of the config or the peer.
@@ -103,12 +103,6 @@ class Measurement:
     model: str
     part: str
     kind: str
-    device: str
-    dtype: str
-    memory_format: str
-    compile: str
-    batch_size: int
-    size: Sequence[int]
     tokens: int | None
     seconds: list[float]
     flops: int
@@ -116,8 +110,6 @@ class Measurement:
     peak_memory: int | None = None
     bound_seconds: float | None = None
     token_side_seconds: list[float] | None = None
-    fuse_conv_bn: bool = False
-    token_products: str = 'blas'
 
     @property
     def median(self) -> float:

@@ -57,19 +57,15 @@ def matrix_operators(module: nn.Module, inputs: Any, dtype: torch.dtype, trainin
     """
     skeleton = copy.deepcopy(module).to(device='meta', dtype=dtype)
     skeleton.train(training)
-    inputs = _to_skeleton(inputs, dtype)
+    is_map = isinstance(inputs, Tensor)
+    operands = [x.detach().to('meta', dtype).requires_grad_(x.requires_grad) for x in ([inputs] if is_map else inputs)]
     counter = _OperatorCounter()
     with torch.set_grad_enabled(training), use_path('sdpa'), counter, _CountedAttentions(counter.operators):
-        outputs = [out for out in _flatten(skeleton(inputs, **options)) if out.requires_grad or not training]
+        result = skeleton(operands[0] if is_map else tuple(operands), **options)
+        outputs = [out for out in _flatten(result) if out.requires_grad or not training]
         if training:
             torch.autograd.backward(outputs, [torch.empty_like(out) for out in outputs])
     return counter.operators
-
-
-def _to_skeleton(inputs: Any, dtype: torch.dtype) -> Any:
-    if isinstance(inputs, Tensor):
-        return inputs.detach().to(device='meta', dtype=dtype).requires_grad_(inputs.requires_grad)
-    return tuple(_to_skeleton(x, dtype) for x in inputs)
 
 
 def _flatten(outputs: Any) -> Iterator[Tensor]:

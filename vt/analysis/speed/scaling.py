@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from vt.errors import UserError
 
-from .measurement import Measurement
+from .measurement import Measurement, describe_size
 
 # What time is drawn over: the attribute of a measurement, and its field.
 AXES = {'pixels': 'size', 'tokens': 'tokens'}
@@ -35,16 +35,16 @@ def scaling_lines(measurements: Sequence[Measurement], x: str, shorten: Callable
     points: dict[str, dict[int, float]] = {}
     for m in kept:
         label = ', '.join([shorten(m.model), *(_describe(name, getattr(m, name)) for name in names)])
-        points.setdefault(label, {})[getattr(m, x)] = m.median
-        if m.token_side_seconds:
-            points.setdefault(f'{label}: {TOKEN_SIDE}', {})[getattr(m, x)] = float(np.median(m.token_side_seconds))
+        for line, seconds in ((label, m.seconds), (f'{label}: {TOKEN_SIDE}', m.token_side_seconds)):
+            if seconds:
+                points.setdefault(line, {})[getattr(m, x)] = float(np.median(seconds))
     lines = {label: dict(sorted(line.items())) for label, line in points.items() if len(line) > 1}
     return {label: (list(line), list(line.values())) for label, line in lines.items()}
 
 
 def _describe(name: str, value: object) -> str:
     if name == 'size':
-        return 'x'.join(map(str, value))
+        return describe_size(value)
     return f'{name.replace("_", " ")} {value}' if name in ('batch_size', 'tokens', 'compile') else str(value)
 
 

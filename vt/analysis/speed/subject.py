@@ -85,15 +85,11 @@ class Subject:
 
 def _set_num_tokens(cfg: Config, num_tokens: int) -> bool:
     """Give the VT parts of a model another number of tokens; tells whether there are any."""
-    parts = [cfg.model.get(name) for name in ('backbone', 'neck')]
-    parts = [part for part in parts if part and _takes_tokens(part.type)]
+    parts = [part for name in ('backbone', 'neck') if (part := cfg.model.get(name)) and part.type.startswith('vt.')]
+    parts = [part for part in parts if 'num_tokens' in inspect.signature(MODELS.get(part.type)).parameters]
     for part in parts:
         part.num_tokens = num_tokens
     return bool(parts)
-
-
-def _takes_tokens(name: str) -> bool:
-    return name.startswith('vt.') and 'num_tokens' in inspect.signature(MODELS.get(name)).parameters
 
 
 class Peer(BaseModel):

@@ -1,4 +1,4 @@
-"""Time and memory of steps, measured so that a comparison holds, and of the tokens' side inside a step.
+"""Time and memory of steps, measured so that a comparison holds, and of the token side inside a step.
 
 Steps that are compared run in turn inside one process, A B C A B C ..., so that a machine whose speed drifts is unfair
 to none; medians and ratios are reported.
@@ -29,8 +29,8 @@ def time_interleaved(
 ) -> dict[Hashable, np.ndarray]:
     """Time steps in turn: seconds of each one's rounds, ``(rounds,)``, by name.
 
-    A GPU is synchronised around each run, and a run repeats a short step until it takes ten milliseconds or so: what
-    is measured is a step in a row of them, launched while the one before still computes, where there is time for it.
+    A GPU is synchronised around each run. There a run repeats a short step until it takes about ten milliseconds, so
+    that a step is launched while the one before still computes.
 
     Args:
         steps: what to time, by name.
@@ -58,11 +58,6 @@ def median_of_rounds(
     runs = [{name: step() for name, step in steps.items()} for _ in track(range(rounds), title)]
     by_step = {name: [run[name] for run in runs] for name in steps}
     return {name: (statistics.median(values), values) for name, values in by_step.items()}
-
-
-def time_alone(step: Step, device: torch.device, title: str, rounds: int = 20) -> np.ndarray:
-    """Seconds of each run of one step, ``(rounds,)``; see :func:`time_interleaved`."""
-    return time_interleaved({title: step}, device, title, rounds, seconds=20.0)[title]
 
 
 def run_seconds(step: Step, repeats: int, device: torch.device) -> float:
@@ -112,27 +107,26 @@ def time_token_side(module: nn.Module, step: Step, device: torch.device, rounds:
     modules are seen: products that a module makes of another one's weights are not. On a GPU its own clock counts.
     """
     parts, marks, runs = token_side(module), [], []
-    hooks = [part.register_forward_pre_hook(lambda *_: marks.append(_now(device))) for part in parts]
-    hooks += [part.register_forward_hook(lambda *_: marks.append(_now(device))) for part in parts]
+
+    def mark(*_: object) -> None:
+        if device.type == 'cuda':
+            marks.append(torch.cuda.Event(enable_timing=True))
+            marks[-1].record()
+        else:
+            marks.append(time.perf_counter())
+
+    hooks = [
+        hook for part in parts for hook in (part.register_forward_pre_hook(mark), part.register_forward_hook(mark))
+    ]
     try:
         for _ in range(rounds + 2 if parts else 0):
             marks.clear()
             step()
             synchronize(device)
-            runs.append(sum(_seconds(start, end) for start, end in zip(marks[::2], marks[1::2])))
+            pairs = zip(marks[::2], marks[1::2])
+            gpu = device.type == 'cuda'
+            runs.append(sum(start.elapsed_time(end) / 1e3 if gpu else end - start for start, end in pairs))
     finally:
         for hook in hooks:
             hook.remove()
     return runs[2:] or None
-
-
-def _now(device: torch.device) -> float | torch.cuda.Event:
-    if device.type != 'cuda':
-        return time.perf_counter()
-    event = torch.cuda.Event(enable_timing=True)
-    event.record()
-    return event
-
-
-def _seconds(start: float | torch.cuda.Event, end: float | torch.cuda.Event) -> float:
-    return end - start if isinstance(start, float) else start.elapsed_time(end) / 1e3

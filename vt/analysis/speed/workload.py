@@ -14,7 +14,7 @@ from mmpretrain.structures import DataSample
 from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
-from vt.engine.counting import Complexity, count_complexity, has_neck
+from vt.engine.counting import Complexity, count_complexity, has_neck, neck_inputs
 from vt.errors import UserError
 from vt.models.token_side import compile_token_side
 
@@ -26,8 +26,9 @@ from .timing import Step
 class Workload:
     """A model of OpenMMLab or a peer, or its neck or backbone, with random inputs.
 
-    A neck gets random maps of the shapes that the backbone would give it. ``module`` is what runs, ``inputs`` are
-    images ``(N, 3, H, W)``, clips ``(N, 3, T, H, W)`` or a tuple of maps, ``options`` those of a call in inference.
+    A neck gets random maps of the shapes and in the precision that the backbone would give it; they require gradients.
+    ``module`` is what runs, ``inputs`` are images ``(N, 3, H, W)``, clips ``(N, 3, T, H, W)`` or a tuple of maps,
+    ``options`` those of a call in inference.
 
     Raises:
         UserError: the model has no such part.
@@ -41,10 +42,12 @@ class Workload:
         if setting.compile == TOKENS:
             compile_token_side(self.module)
         self.options = dict(mode='tensor') if part == 'whole' else {}
+        shape = setting.batch_size, 3, *setting.size
         if part == 'neck':
-            self.inputs = _random_maps(model.backbone, setting)
+            maps = neck_inputs(copy.deepcopy(model).to('meta'), torch.empty(shape, device='meta'))
+            self.inputs = tuple(setting.random(*x.shape).to(setting.tensor_dtype).requires_grad_() for x in maps)
         else:
-            self.inputs = setting.random(setting.batch_size, 3, *setting.size)
+            self.inputs = setting.random(*shape)
 
     def count(self) -> Complexity:
         """FLOPs of one image in inference, and parameters, counted without computing anything."""
@@ -63,7 +66,9 @@ class Workload:
         if kind == 'inference':
             # In a copy, since training needs the normalisation.
             module = fuse_conv_bn(copy.deepcopy(self.module)) if self.setting.fuse_conv_bn else self.module
-            return self._inference_step(self._prepare(module))
+            forward = self._prepare(module)
+            inputs = tuple(x.detach() for x in self.inputs) if self.part == 'neck' else self.inputs
+            return torch.inference_mode()(lambda: forward(inputs, **self.options))
         forward = self._prepare(self.module)
         return self._model_step(forward) if self.part == 'whole' else self._part_step(forward)
 
@@ -79,15 +84,6 @@ class Workload:
                 return call(*args, **options)
 
         return forward
-
-    def _inference_step(self, forward: Callable[..., Any]) -> Step:
-        inputs = tuple(x.detach() for x in self.inputs) if self.part == 'neck' else self.inputs
-
-        @torch.inference_mode()
-        def step() -> None:
-            forward(inputs, **self.options)
-
-        return step
 
     def _model_step(self, forward: Callable[..., Any]) -> Step:
         """Forward, loss, backward and SGD's update, with a loss scale in float16."""
@@ -127,15 +123,6 @@ def has_part(model: nn.Module, part: str) -> bool:
 
 def _as_tuple(tensors: Any) -> tuple[Tensor, ...]:
     return (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
-
-
-@torch.no_grad()
-def _random_maps(backbone: nn.Module, setting: Setting) -> tuple[Tensor, ...]:
-    """Maps of a backbone's shapes, in the precision of its outputs; they require gradients."""
-    skeleton = copy.deepcopy(backbone).to('meta')
-    skeleton.eval()
-    maps = skeleton(torch.empty(setting.batch_size, 3, *setting.size, device='meta'))
-    return tuple(setting.random(*x.shape).to(setting.tensor_dtype).requires_grad_() for x in maps)
 
 
 def _samples(model: nn.Module, images: Tensor) -> list:

@@ -5,7 +5,7 @@ import torch
 from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
 
-from vt.analysis.attention.class_token_figure import draw_over_time, look_over_time, name_attention
+from vt.analysis.attention.token_figure import draw_over_time, look_over_time, name_part
 from vt.errors import UserError
 
 
@@ -26,7 +26,7 @@ def make_sample(*sides):
 
 def test_a_map_is_what_the_class_token_takes_of_each_place_and_time():
     model, sample = build(num_frames=4), make_sample(4, 32, 32)
-    name = name_attention(model, -1)
+    name = name_part(model, -1)
     assert name == 'backbone.stages.1.blocks.0.attention.part'
     part, calls = model.get_submodule(name), []
     hook = part.register_forward_hook(lambda _, inputs, output: calls.append(inputs))
@@ -42,13 +42,13 @@ def test_a_map_is_what_the_class_token_takes_of_each_place_and_time():
 
 def test_without_a_class_token_it_is_the_mean_of_all_that_look():
     model = build(class_tokens=0, num_frames=4)
-    _, seen = look_over_time(model, name_attention(model, 0), make_sample(4, 32, 32), is_bgr=True)
+    _, seen = look_over_time(model, name_part(model, 0), make_sample(4, 32, 32), is_bgr=True)
     torch.testing.assert_close(seen.sum(), torch.tensor(1.0))
 
 
 def test_an_image_is_one_frame():
     model = build()
-    frames, seen = look_over_time(model, name_attention(model, 0), make_sample(32, 32), is_bgr=True)
+    frames, seen = look_over_time(model, name_part(model, 0), make_sample(32, 32), is_bgr=True)
     assert (frames.shape, seen.shape) == ((1, 3, 32, 32), (1, 2, 2))
 
 
@@ -60,4 +60,4 @@ def test_two_rows_a_video_and_a_column_a_frame():
 
 def test_a_block_that_is_not_there():
     with pytest.raises(UserError, match='--module 2: the model has 2 pooling attentions'):
-        name_attention(build(), 2)
+        name_part(build(), 2)

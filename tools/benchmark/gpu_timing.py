@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch.profiler import DeviceType, ProfilerActivity, profile
 
-from .timing import Step, run_seconds, synchronize
+from vt.analysis.speed.timing import Step, run_seconds, synchronize
+from vt.engine.cuda_graphs import capture
 
 TOP = 10  # kernels that are listed
 
@@ -43,25 +44,12 @@ def time_launch(step: Step, device: torch.device, rounds: int = 5) -> float:
     return statistics.median(runs)
 
 
-def capture(step: Step) -> torch.cuda.CUDAGraph:
-    """A CUDA graph of a step, which runs a few times on a stream of its own before, as PyTorch asks."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph
-
-
 def time_cold(step: Step) -> dict[str, float]:
     """The GPU's time alone: a CUDA graph of a step, whose operands are not in the L2 cache; as :func:`time_row`."""
     from triton.testing import do_bench  # which empties that cache before each run
 
-    low, median, high = do_bench(capture(step).replay, warmup=10, rep=100, quantiles=[0.25, 0.5, 0.75])
+    replay, _ = capture(step)
+    low, median, high = do_bench(replay, warmup=10, rep=100, quantiles=[0.25, 0.5, 0.75])
     return dict(us=1e3 * median, iqr_us=1e3 * (high - low))
 
 

@@ -1,4 +1,4 @@
-"""What a GPU makes of VT, in one measurement of minutes, as ``tools/gpu_report.py`` asks."""
+"""The measurement of ``tools/gpu_report.py``: part after part, each in a process that may fail."""
 
 import argparse
 import json
@@ -33,7 +33,7 @@ def gpu_report(args: argparse.Namespace) -> None:
         _require_gpu()
     report = GpuReport(args.folder, args.seconds, args.dry)
     for name, needs in PARTS.items():
-        report.measure(name, f'vt.analysis.speed.gpu_parts:{name}', needs)
+        report.measure(name, f'gpu_parts:{name}', needs)
     report.end_worker()
     if report.failed:
         raise UserError(f'there are errors in {", ".join(report.failed)}: see {args.folder / "log.txt"}')
@@ -139,8 +139,7 @@ class Worker:
 def _serve(connection: Connection, folder: Path, dry: bool) -> None:
     with importing():
         import torch
-
-        from vt.analysis.speed.gpu_parts import Rows
+        from gpu_parts import Rows
     torch.backends.cudnn.benchmark = True  # as in the configs
     device = torch.device('cpu' if dry else 'cuda')
     while task := connection.recv():

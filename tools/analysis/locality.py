@@ -1,10 +1,12 @@
-"""How local the self-attention of a ViT is by depth, and its picture (paper, section 6 and figure 5).
+"""How local the self-attention of a ViT is by depth, in numbers and drawn (paper, section 6 and figure 5).
 
 Letters: N batch, h heads, S tokens of the sequence, H and W rows and columns of patches, P = H * W patches.
 """
 
+import argparse
 import math
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -15,8 +17,23 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 from torch.utils.data import Dataset
 
+from vt.analysis.tables import print_table
+from vt.commands.attention import prepare, write
+from vt.commands.outputs import write_measured
 from vt.errors import UserError
 from vt.inference.test_set import preprocessed
+
+
+def report_locality(args: argparse.Namespace) -> None:
+    """How local a ViT's attention is by depth; draw and write it on request."""
+    model, dataset, indices, source = prepare(args)
+    locality = measure_locality(model, dataset, indices)
+    weights = Path(args.checkpoint).name if args.checkpoint else 'random weights, as initialised'
+    title = f'{Path(args.config).stem} ({weights}), {len(indices)} test images'
+    print_table(describe_locality(locality), title=title)
+    if args.plot:
+        write(draw_locality(locality, title), args.plot, dpi=150)
+    write_measured(args.out, **source, **locality.shares())
 
 
 class RecordScaledDotProduct(TorchFunctionMode):
@@ -56,7 +73,7 @@ def read_patch_attention(model: nn.Module, inputs: Tensor) -> tuple[list[Tensor]
     backbone = model.backbone
     grids: list[tuple[int, int]] = []
     if not all(hasattr(backbone, name) for name in ('patch_embed', 'layers')):
-        raise UserError(_not_a_vit(backbone, 'it has no patch_embed and layers'))
+        raise _not_a_vit(backbone, 'it has no patch_embed and layers')
     hook = backbone.patch_embed.register_forward_hook(lambda part, images, output: grids.append(tuple(output[1])))
     try:
         with torch.no_grad(), RecordScaledDotProduct() as recorder:
@@ -65,20 +82,18 @@ def read_patch_attention(model: nn.Module, inputs: Tensor) -> tuple[list[Tensor]
         hook.remove()
     if len(recorder.maps) != len(backbone.layers):
         seen = f'{len(recorder.maps)} of its {len(backbone.layers)} layers call scaled_dot_product_attention'
-        raise UserError(_not_a_vit(backbone, seen))
-    height, width = grids[-1]
-    length = height * width + backbone.num_extra_tokens
-    for attention in recorder.maps:
-        if attention.shape[-2:] != (length, length):
-            rows, columns = attention.shape[-2:]
-            raise UserError(
-                _not_a_vit(backbone, f'attention is {rows}x{columns} where {length} tokens should meet each other')
-            )
-    return [attention[:, :, -height * width :] for attention in recorder.maps], (height, width)
+        raise _not_a_vit(backbone, seen)
+    patches = math.prod(grids[-1])
+    length = patches + backbone.num_extra_tokens
+    for rows, columns in (attention.shape[-2:] for attention in recorder.maps):
+        if (rows, columns) != (length, length):
+            reason = f'attention is {rows}x{columns} where {length} tokens should meet each other'
+            raise _not_a_vit(backbone, reason)
+    return [attention[:, :, -patches:] for attention in recorder.maps], grids[-1]
 
 
-def _not_a_vit(backbone: nn.Module, reason: str) -> str:
-    return (
+def _not_a_vit(backbone: nn.Module, reason: str) -> UserError:
+    return UserError(
         f'{type(backbone).__name__}: {reason}; locality is read from VisionTransformer, DistilledVisionTransformer, '
         'DeiT3 and RevVisionTransformer'
     )
@@ -121,12 +136,20 @@ class Locality(NamedTuple):
     on_no_patch: Tensor
     uniform: float
 
+    @property
+    def mean(self) -> Tensor:
+        """Over heads, ``(layers,)``."""
+        return self.ratios.mean(dim=1)
+
+    @property
+    def std(self) -> Tensor:
+        """Standard deviation over heads, ``(layers,)``."""
+        return self.ratios.std(dim=1, correction=0)
+
     def shares(self) -> dict:
-        """All of it as JSON has it, with the mean and the standard deviation over heads."""
-        heads = self.ratios
-        shares = dict(mean=heads.mean(dim=1), std_over_heads=heads.std(dim=1, correction=0), of_heads=heads)
-        shares |= dict(on_no_patch=self.on_no_patch, uniform=torch.tensor(self.uniform, dtype=torch.float64))
-        return {key: value.tolist() for key, value in shares.items()}
+        """All of it as JSON has it."""
+        shares = dict(mean=self.mean, std_over_heads=self.std, of_heads=self.ratios, on_no_patch=self.on_no_patch)
+        return {key: value.tolist() for key, value in shares.items()} | dict(uniform=self.uniform)
 
 
 def measure_locality(model: nn.Module, dataset: Dataset, indices: Iterable[int]) -> Locality:
@@ -145,29 +168,28 @@ def measure_locality(model: nn.Module, dataset: Dataset, indices: Iterable[int])
 
 def describe_locality(locality: Locality) -> list[dict[str, str]]:
     """A row a layer, for people to read."""
+    percent = [100 * each for each in (locality.ratios, locality.mean, locality.std, locality.on_no_patch)]
     return [
         {
             'layer': str(layer),
-            'local attention (%)': f'{100 * heads.mean():.2f}',
-            'std over heads': f'{100 * heads.std(correction=0):.2f}',
-            'of heads': f'{100 * heads.min():.1f} to {100 * heads.max():.1f}',
+            'local attention (%)': f'{mean:.2f}',
+            'std over heads': f'{std:.2f}',
+            'of heads': f'{heads.min():.1f} to {heads.max():.1f}',
             'uniform attention (%)': f'{100 * locality.uniform:.2f}',
-            'left out: on no patch (%)': f'{100 * elsewhere:.2f}',
+            'left out: on no patch (%)': f'{elsewhere:.2f}',
         }
-        for layer, (heads, elsewhere) in enumerate(zip(locality.ratios, locality.on_no_patch), start=1)
+        for layer, (heads, mean, std, elsewhere) in enumerate(zip(*percent), start=1)
     ]
 
 
 def draw_locality(locality: Locality, title: str) -> Figure:
     """The share of local attention by depth, mean and standard deviation over heads, as in the paper's figure 5."""
-    ratios, uniform = locality.ratios, locality.uniform
     figure = Figure(figsize=(6, 4), layout='constrained')
     axes = figure.subplots()
-    layers = range(1, len(ratios) + 1)
-    mean, std = 100 * ratios.mean(dim=1), 100 * ratios.std(dim=1, correction=0)
+    layers, mean, std = range(1, len(locality.ratios) + 1), 100 * locality.mean, 100 * locality.std
     axes.plot(layers, mean, marker='o', markersize=4, label='mean of the heads')
     axes.fill_between(layers, mean - std, mean + std, alpha=0.25, label='standard deviation over heads')
-    axes.axhline(100 * uniform, color='grey', linestyle='--', label='uniform attention')
+    axes.axhline(100 * locality.uniform, color='grey', linestyle='--', label='uniform attention')
     axes.set(xlabel='layer', ylabel='attention on the 3x3 patches around (%)', title=title)
     axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

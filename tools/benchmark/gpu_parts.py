@@ -22,20 +22,20 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from gpu_timing import list_kernels, time_cold, time_launch, time_row
 from torch import Tensor, nn
 
 from vt import ops
+from vt.analysis.speed.ceilings import CeilingMeter
+from vt.analysis.speed.measurement import KINDS, Setting
+from vt.analysis.speed.subject import Subject
+from vt.analysis.speed.timing import run_seconds, synchronize
+from vt.analysis.speed.workload import Workload
 from vt.checkpoints.files import read_json, write_atomically
 from vt.engine.config_files import PACKAGE, ROOT
+from vt.engine.cuda_graphs import capture
 from vt.engine.errors import in_one_line
 from vt.engine.run_record import describe_origin
-
-from .ceilings import CeilingMeter
-from .gpu_timing import capture, list_kernels, time_cold, time_launch, time_row
-from .measurement import KINDS, Setting
-from .subject import Subject
-from .timing import run_seconds, synchronize
-from .workload import Workload
 
 Row = dict[str, Any]
 DTYPE = 'bfloat16'  # of all that is timed: by autocast in models
@@ -216,7 +216,8 @@ def add_models(rows: Rows, sources: Sequence[str], part: str, batches: Sequence[
         row['launch_us'] = time_launch(step, rows.device)
         row['kernels'] = list_kernels(step, rows.device)
         if rows.device.type == 'cuda' and setting.compile == 'off':  # the compiler makes graphs of its own
-            row['graph'] = time_row(capture(step).replay, rows.device, rows.seconds)
+            replay, _ = capture(step)
+            row['graph'] = time_row(replay, rows.device, rows.seconds)
 
     for batch, kind, source in product(batches, KINDS, sources):
         rows.add(measure, model=source, kind=kind, batch=batch, dtype=DTYPE, **how)

@@ -6,13 +6,13 @@ import subprocess
 import sys
 import time
 
+import gpu_process
 import pytest
+from gpu_parts import run_until
+from gpu_process import PARTS, GpuReport
 from tool_runner import ROOT, assert_one_line
 
 from docs.reports.performance import render
-from vt.analysis.speed.gpu_parts import run_until
-from vt.commands import gpu_report
-from vt.commands.gpu_report import PARTS, GpuReport
 
 
 def call(folder, *arguments):
@@ -81,7 +81,7 @@ def test_a_part_that_breaks_breaks_no_other(tmp_path, monkeypatch, capfd):
     report = GpuReport(tmp_path, seconds=1e6, dry=True)
     report.measure('dies', 'breaking_parts:dies', needs=600)
     with monkeypatch.context() as patch:
-        patch.setattr(gpu_report, 'GRACE', 0)
+        patch.setattr(gpu_process, 'GRACE', 0)
         report.measure('hangs', 'breaking_parts:hangs', needs=0)
     report.measure('fails', 'breaking_parts:fails', needs=600)
     report.measure('lasts', 'breaking_parts:lasts', needs=0.1)
