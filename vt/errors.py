@@ -1,8 +1,8 @@
-"""Errors that a person makes and can mend, told from those that nobody foresaw."""
+"""User errors, told from unexpected ones."""
 
 
 class UserError(ValueError):
-    """Something that a person can mend: a setting, a file, a command.
+    """Something that the user can correct: a setting, a file, a command.
 
     Its message is one line that says what is wrong, where, and what to do. The command lines print that line alone;
     every other error keeps its traceback.

@@ -72,7 +72,7 @@ HOOKS = Registry(
         'vt.engine.interruption.checkpoint_hook',
         'vt.engine.interruption.preemption',
         'vt.engine.interruption.resume',
-        'vt.engine.picture_hooks',
+        'vt.engine.image_hooks',
         'vt.engine.redraw_hook',
         'vt.engine.schedules',
         'vt.checkpoints.weights',

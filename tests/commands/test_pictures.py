@@ -12,8 +12,8 @@ from tool_runner import ROOT, assert_one_line
 
 from vt.analysis.attention.token_figure import look, name_part
 from vt.apis import get_model
+from vt.engine.image_hooks import output_paths_of, reads_bgr
 from vt.engine.launch import build_model
-from vt.engine.picture_hooks import places_of, reads_bgr
 from vt.inference.inputs import Pictures
 
 DIGITS = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
@@ -238,7 +238,7 @@ def test_a_picture_stays_below_its_folder(path, prefix, place):
         def get_data_info(self, index):
             return dict(img_path=path)
 
-    assert {path: str(place) for path, place in places_of(Pictures()).items()} == {path: place}
+    assert {path: str(place) for path, place in output_paths_of(Pictures()).items()} == {path: place}
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from mmengine.structures import BaseDataElement
 from mmpretrain.apis import ImageClassificationInferencer
 from mmpretrain.visualization import UniversalVisualizer
 
+from vt.engine.image_hooks import as_strip, reads_bgr
 from vt.engine.launch import is_segmentation
-from vt.engine.picture_hooks import as_strip, reads_bgr
 from vt.inference.inputs import Pictures, Videos, read_picture
 from vt.picture_bounds import drawn_size
 

@@ -19,7 +19,7 @@ from vt._libraries import import_library, importing
 from vt.checkpoints.loading import load_checkpoint, load_weights
 from vt.engine.checks.classes import heads
 from vt.engine.checks.config import check_config
-from vt.engine.config_files import DISTRIBUTION, ROOT, enter_options, read_config
+from vt.engine.config_files import DISTRIBUTION, ROOT, apply_options, read_config
 from vt.engine.launch import build_model
 from vt.errors import UserError
 from vt.inference.test_set import build_test_set
@@ -130,7 +130,7 @@ def resolve_config(name_or_config: Source, options: dict[str, Any] | None = None
         return read_config(name if name.endswith('.py') else str(find_config(name)), options, quietly)
     cfg = deepcopy(name_or_config) if isinstance(name_or_config, Config) else read_folder(name_or_config)
     import_library(cfg.get('default_scope', 'mmpretrain'))
-    enter_options(cfg, options or {})
+    apply_options(cfg, options or {})
     return cfg
 
 

@@ -19,7 +19,7 @@ def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -
     """Call a function of a package, ``'module:function'``, with the arguments of its command line.
 
     It is imported here, for ``--help`` needs no PyTorch. Every checkpoint is read weights-only unless the arguments
-    trust it, and an error that a person can mend is one line that begins with the config's path or the function's name.
+    trust it. A user error is one line that begins with the config's path or the function's name.
     """
     # Forked processes, such as a loader's, ask whether there is a GPU: NVML tells without starting CUDA.
     os.environ.setdefault('PYTORCH_NVML_BASED_CUDA_CHECK', '1')

@@ -22,8 +22,8 @@ from vt.analysis.attention.token_figure import (
 from vt.analysis.figures import save_figure
 from vt.apis import get_model
 from vt.engine.config_files import read_config, require_file
+from vt.engine.image_hooks import reads_bgr
 from vt.engine.launch import draw_weights, is_segmentation
-from vt.engine.picture_hooks import reads_bgr
 from vt.inference.inputs import Pictures
 from vt.inference.test_set import build_test_set, describe_image, spread_evenly, spread_over_classes
 

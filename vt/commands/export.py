@@ -16,7 +16,7 @@ from vt.apis.exporting import SUFFIXES, Network, encode, export_program, largest
 from vt.apis.model_zoo import get_model, resolve_config
 from vt.checkpoints.files import write_atomically
 from vt.engine.config_files import require_file
-from vt.engine.picture_hooks import reads_bgr
+from vt.engine.image_hooks import reads_bgr
 from vt.engine.run_record import describe_device
 from vt.engine.speed_settings import require_compiler, use_threads
 from vt.errors import UserError

@@ -6,6 +6,7 @@ import os
 import sys
 from collections import Counter, deque
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from vt.checkpoints.files import write_atomically
 from vt.engine.config_files import require_file
 from vt.engine.errors import describe, in_one_line
 from vt.engine.launch import is_segmentation
-from vt.engine.output_places import distinct_places
+from vt.engine.output_paths import distinct_paths
 from vt.errors import UserError
 from vt.untrusted_text import printable
 from vt.video.dataset import EXTENSIONS as VIDEOS
@@ -59,23 +60,26 @@ def predict(args: argparse.Namespace) -> None:
     inferencer = inferencer_of(cfg, checkpoint, device)
     is_video = isinstance(inferencer, VideoInferencer)
     files = find_files(args.inputs, VIDEOS if is_video else PICTURES)
-    check_places(files, args.out_dir, args.out)
+    check_paths(files, args.out_dir, args.out)
     skipped: dict[str, Exception] = {}
     rows = []
-    with ResultFile(args.out) as out:
+    with ResultFile(args.out) if args.out else nullcontext() as out:
         for file, prediction in track_predictions(inferencer, list(files), args.batch_size, skipped):
             image = draw(inferencer, file, prediction, skipped) if args.out_dir or args.show else None
             if file in skipped:
                 continue
-            result = dict(file=file, **inferencer.describe(prediction))
-            rows.append(describe_result(result, args.top_k))
+            result: dict[str, Any] = dict(file=file, **inferencer.describe(prediction))
+            score = 'score' if 'score' in result['predictions'][0] else 'share'
+            best = [f'{entry["name"]} {100 * entry[score]:.1f} %' for entry in result['predictions'][: args.top_k]]
+            rows.append({'file': file, score: ', '.join(best)})
             if not is_segmentation(cfg):
                 del result['predictions'][args.top_k :]
-            out.add(result)
-            if args.out_dir:
+            if out:
+                out.add(result)
+            if image is not None and args.out_dir:
                 _, content = cv2.imencode('.png', image[..., ::-1])
                 write_atomically(args.out_dir / files[file], content.tobytes())
-            if args.show:
+            if image is not None and args.show:
                 print(printable(file))
                 show_in_terminal(image)
     if rows:
@@ -86,9 +90,9 @@ def predict(args: argparse.Namespace) -> None:
 
 
 def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path]:
-    """Files that are named, that lie in a folder or below it, or that match a pattern; each with its picture's place.
+    """Files that are named, that lie in a folder or below it, or that match a pattern; each with its picture's path.
 
-    The place of one in a folder is its path below the folder, of any other its name; of equal ones the whole path. Each
+    That of one in a folder is its path below the folder, of any other its name; of equal ones the whole path. Each
     file comes once, whichever way it is given.
 
     Raises:
@@ -98,29 +102,29 @@ def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path
     for given in inputs:
         if os.path.isdir(given):
             found = {str(path): path.relative_to(given) for path in sorted(Path(given).rglob('*')) if path.is_file()}
-            found = {path: place for path, place in found.items() if place.suffix.lower() in extensions}
         elif not os.path.exists(given) and glob.has_magic(given):
             found = {path: Path(Path(path).name) for path in sorted(glob.glob(given, recursive=True))}
-            found = {path: place for path, place in found.items() if place.suffix.lower() in extensions}
         else:
-            found = {given: Path(Path(given).name)}
+            files.setdefault(os.path.abspath(given), (given, Path(Path(given).name)))
+            continue
+        found = {path: own for path, own in found.items() if own.suffix.lower() in extensions}
         if not found:
             raise UserError(f'{given} holds no file that ends in {", ".join(extensions)}')
-        for path, place in found.items():
-            files.setdefault(os.path.abspath(path), (path, place))
-    times = Counter(place for _, place in files.values())
-    wished = {path: place if times[place] == 1 else Path(whole) for whole, (path, place) in files.items()}
-    return distinct_places(wished)
+        for path, own in found.items():
+            files.setdefault(os.path.abspath(path), (path, own))
+    times = Counter(own for _, own in files.values())
+    wished = {path: own if times[own] == 1 else Path(whole) for whole, (path, own) in files.items()}
+    return distinct_paths(wished)
 
 
-def check_places(files: dict[str, Path], out_dir: Path | None, out: Path | None) -> None:
-    """Refuse to write over a file that is read, and a place for pictures that is no folder."""
+def check_paths(files: dict[str, Path], out_dir: Path | None, out: Path | None) -> None:
+    """Refuse to write over a file that is read, and a path for pictures that is no folder."""
     check_output(out, *files)
     if out_dir is not None and out_dir.exists() and not out_dir.is_dir():
         raise UserError(f'--out-dir {out_dir} is a file where a folder is needed')
     read = {Path(file).resolve() for file in files}
-    for file, place in files.items() if out_dir else ():
-        if (out_dir / place).resolve() in read:
+    for file, path in files.items() if out_dir else ():
+        if (Path(out_dir) / path).resolve() in read:
             raise UserError(f'{file} would be written over: give another folder for the pictures')
 
 
@@ -185,13 +189,6 @@ def report_skipped(skipped: dict[str, Exception], number: int) -> None:
         names, more = list(skipped)[:NAMED], len(skipped) - NAMED
         named = ', '.join(names) + (f', and {more} more, named above' if more > 0 else '')
         raise UserError(f'{len(skipped)} of {number} files could not be read and were skipped: {named}')
-
-
-def describe_result(result: dict[str, Any], top_k: int) -> dict[str, str]:
-    """A line of the table."""
-    score = 'score' if 'score' in result['predictions'][0] else 'share'
-    texts = [f'{entry["name"]} {100 * entry[score]:.1f} %' for entry in result['predictions'][:top_k]]
-    return {'file': result['file'], score: ', '.join(texts)}
 
 
 def show_in_terminal(image: np.ndarray) -> None:

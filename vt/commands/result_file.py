@@ -21,12 +21,12 @@ class ResultFile:
     that lacks its last bracket. Without any result nothing is written.
 
     Args:
-        out: ends in ``.json`` or ``.csv``; None to write nothing.
+        out: ends in ``.json`` or ``.csv``.
     """
 
-    def __init__(self, out: Path | None) -> None:
-        self.out = out and Path(os.path.realpath(out))  # a link stays one
-        self.part = self.out and self.out.with_name(f'{self.out.name}.part')
+    def __init__(self, out: Path) -> None:
+        self.out = Path(os.path.realpath(out))  # a link stays one
+        self.part = self.out.with_name(f'{self.out.name}.part')
         self.file = None
 
     def __enter__(self) -> 'ResultFile':
@@ -38,8 +38,6 @@ class ResultFile:
         Raises:
             FileError: there is no space, or no permission.
         """
-        if self.out is None:
-            return
         with self._naming_part():
             is_first, self.file = self.file is None, self.file or self.part.open('w', encoding='utf-8', newline='')
             if self.out.suffix == '.json':

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from vt.analysis.figures import image_cells, save_figure
 from vt.engine.config_files import read_config
-from vt.engine.picture_hooks import as_strip, reads_bgr
+from vt.engine.image_hooks import as_strip, reads_bgr
 from vt.inference.test_set import build_test_set, name_class, spread_over_classes
 
 from .outputs import check_picture

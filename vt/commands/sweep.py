@@ -12,12 +12,10 @@ from rich.console import Console
 
 from vt.engine.checks.config import check_config
 from vt.engine.config_files import digest_config, read_config
-from vt.engine.sweeps import Executor, SweepRun, enter_sweep, make_executor, plan, settle, train_as_array, train_here
+from vt.engine.sweeps import SweepRun, enter_sweep, plan, settle, train_as_array, train_here
 from vt.errors import UserError
 
 from .arguments import parse_options
-
-FOREVER = 60 * 24 * 365  # minutes; a machine of one's own sets no limit
 
 
 def sweep(args: argparse.Namespace) -> None:
@@ -70,12 +68,18 @@ def train_all(
     def tell(run: SweepRun, reason: str | None) -> None:
         console.print(f'{run.label}, seed {run.seed}: {reason or "finished"}', markup=False)
 
-    executor, most = _executor(args, folder)
     failures = []
     if waiting and args.executor == 'local':
-        failures = train_here(waiting, executor, most, torch.cuda.device_count(), tell)
+        gpus = torch.cuda.device_count()
+        most = args.jobs or gpus or joblib.cpu_count(only_physical_cores=True)
+        if most > 1:
+            os.environ.setdefault('OMP_NUM_THREADS', '1')  # threads of several runs would wait for each other
+        failures = train_here(waiting, most, gpus, tell)
     elif waiting:
-        failures = train_as_array(waiting, executor, tell)
+        parameters = dict(slurm_partition=args.partition, mem_gb=args.memory, cpus_per_task=args.cpus)
+        parameters |= dict(gpus_per_node=args.gpus, slurm_array_parallelism=args.jobs, timeout_min=args.time)
+        settings = dict(name=folder.name) | {key: value for key, value in parameters.items() if value}
+        failures = train_as_array(waiting, folder / 'jobs', args.executor, tell, **settings)
     if failures:
         raise UserError(f'{len(failures)} of {len(runs)} runs failed, see output.txt of each: {"; ".join(failures)}')
     return runs
@@ -91,19 +95,3 @@ def _read_seeds(text: str) -> list[int]:
     if not seeds:
         raise UserError(f'--seeds {text}: give them as 0:3 (0, 1 and 2) or as 0,4')
     return seeds
-
-
-def _executor(args: argparse.Namespace, folder: Path) -> tuple[Executor, int]:
-    """Who runs the jobs, and how many at a time."""
-    executor = make_executor(folder, args.executor)
-    here = args.executor != 'slurm'
-    most = args.jobs or (torch.cuda.device_count() or joblib.cpu_count(only_physical_cores=True) if here else 0)
-    if here:
-        executor.update_parameters(timeout_min=FOREVER)
-        if most > 1:
-            os.environ.setdefault('OMP_NUM_THREADS', '1')  # threads of several runs would wait for each other
-        return executor, most
-    parameters = dict(slurm_partition=args.partition, mem_gb=args.memory, cpus_per_task=args.cpus)
-    parameters |= dict(gpus_per_node=args.gpus, slurm_array_parallelism=args.jobs, timeout_min=args.time)
-    executor.update_parameters(name=folder.name, **{key: value for key, value in parameters.items() if value})
-    return executor, most

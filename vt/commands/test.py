@@ -16,6 +16,7 @@ from torch.utils.data import Dataset
 from vt.analysis.speed.inference_cost import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
 from vt.checkpoints.files import replacing, write_atomically
+from vt.engine.checks.classes import has_labels
 from vt.engine.checks.data import check_data
 from vt.engine.config_files import leaves, require_file
 from vt.engine.errors import files_of
@@ -34,19 +35,24 @@ def test(args: argparse.Namespace) -> None:
     cfg = testing_config(args)
     check_data(cfg, ('test',))
     runner = build_runner(cfg, amp=args.amp)
-    if not is_segmentation(cfg) and not has_labels(runner.test_dataloader.dataset):
+    dataset, maps = runner.test_dataloader.dataset, is_segmentation(cfg)
+    if not maps and not has_labels(dataset):
         if not (args.out or args.show_dir) or args.out_item == 'metrics':
             raise UserError('the test images have no labels: ask for predictions, --out FILE.pkl or --show-dir FOLDER')
         runner.test_evaluator.metrics.clear()
-    if args.out and args.out_item != 'metrics' and not is_segmentation(cfg):
+    predictions = args.out and args.out_item != 'metrics'
+    if predictions and maps:
+        check_maps(dataset, args.out)
+    elif predictions:
         runner.test_evaluator.metrics.append(WriteResults(out_file_path=args.out))
-    if args.out and args.out_item != 'metrics' and is_segmentation(cfg):
-        check_maps(runner.test_dataloader.dataset, args.out)
     metrics = runner.test()
     if not is_main_process():
         return
-    if args.out and args.out_item != 'metrics' and is_segmentation(cfg):
-        place_maps(args.out)
+    if predictions and maps:  # they take their names, each whole; MMSegmentation wrote them beside the folder
+        for file in sorted(_unfinished(args.out).iterdir()):
+            with replacing(Path(args.out, file.name)) as part:
+                file.replace(part)
+        _unfinished(args.out).rmdir()
     if args.out_item == 'metrics':
         write_atomically(args.out, mmengine.dump(metrics, file_format=Path(args.out).suffix[1:]))
     if args.benchmark:
@@ -67,13 +73,6 @@ class WriteResults(DumpResults):
         write_atomically(self.out_file_path, mmengine.dump(results, file_format='pickle'))
         print(f'written to {self.out_file_path}')
         return {}
-
-
-def has_labels(dataset: Dataset) -> bool:
-    """Whether the images of a classification data set have labels."""
-    while hasattr(dataset, 'dataset'):
-        dataset = dataset.dataset
-    return not hasattr(dataset, 'get_data_info') or 'gt_label' in dataset.get_data_info(0)
 
 
 def testing_config(args: argparse.Namespace) -> Config:
@@ -118,14 +117,6 @@ def _unfinished(out: str) -> Path:
     return Path(out).absolute().with_name(f'.{Path(out).absolute().name}.part')
 
 
-def place_maps(out: str) -> None:
-    """Give the predicted maps, which MMSegmentation wrote beside ``out``, their names in it, each whole."""
-    for file in sorted(_unfinished(out).iterdir()):
-        with replacing(Path(out, file.name)) as part:
-            file.replace(part)
-    _unfinished(out).rmdir()
-
-
 def check_maps(dataset: Dataset, out: str) -> None:
     """Refuse predicted maps that would be one file, since MMSegmentation names them by the images' names alone.
 
@@ -154,9 +145,10 @@ def use_tta(cfg: Config) -> None:
     flips = [dict(type='RandomFlip', prob=prob, direction='horizontal') for prob in (0.0, 1.0)]
     of_frames = [dict(type='vt.SameForAllFrames', transforms=[flip]) for flip in flips]
     for dataset in leaves(cfg.test_dataloader.dataset):
-        is_video = dataset.pipeline[-1].type.endswith('PackClips')
-        augmented = dict(type='TestTimeAug', transforms=[of_frames if is_video else flips, [dataset.pipeline[-1]]])
-        dataset.pipeline = cfg.get('tta_pipeline') or [*deepcopy(dataset.pipeline[:-1]), augmented]
+        *steps, last = dataset['pipeline']
+        is_video = last['type'].endswith('PackClips')
+        augmented = dict(type='TestTimeAug', transforms=[of_frames if is_video else flips, [last]])
+        dataset['pipeline'] = cfg.get('tta_pipeline') or [*deepcopy(steps), augmented]
     averages = dict(mmpretrain='AverageClsScoreTTA', mmseg='SegTTAModel')
     tta_model = cfg.get('tta_model') or dict(type=averages[cfg.get('default_scope', 'mmpretrain')])
     cfg.model = ConfigDict(**tta_model, module=cfg.model)

@@ -36,7 +36,7 @@ def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool 
 
     Raises:
         MissingFileError: it is not there.
-        UserError: running it fails; the line names its file and line. Or it has no place for an option.
+        UserError: running it fails; the line names its file and line. Or it does not take an option.
     """
     require_file(path, 'config')
     if not quietly:
@@ -53,7 +53,7 @@ def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool 
         text = ' '.join(str(error.args[0] if error.args else error).split())
         raise UserError(f'{_place(error)}{type(error).__name__}: {text}') from error
     root = cfg.get('data_root')
-    enter_options(cfg, options or {})
+    apply_options(cfg, options or {})
     for name in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
         if isinstance(cfg.get(name), dict):
             _complete_loader(cfg[name], cfg, root)
@@ -74,7 +74,7 @@ def _complete_loader(loader: dict, cfg: Config, root: str | None) -> None:
         loader.setdefault('collate_fn', dict(type='default_collate'))
     for dataset in leaves(loader.get('dataset')):
         if dataset.get('data_root', '') in (None, root):
-            dataset.data_root = cfg.get('data_root', '')
+            dataset['data_root'] = cfg.get('data_root', '')
 
 
 def _place(error: Exception) -> str:
@@ -92,11 +92,11 @@ def announce(configs: str) -> None:
         print(f'Running {configs}: a config is Python', file=sys.stderr)
 
 
-def enter_options(cfg: Config, options: dict[str, Any]) -> None:
+def apply_options(cfg: Config, options: dict[str, Any]) -> None:
     """Enter ``--cfg-options``.
 
     Raises:
-        UserError: the config has no place for one of them.
+        UserError: the config does not take one of them.
     """
     for key, value in options.items():
         try:
@@ -110,11 +110,7 @@ def digest_config(cfg: Config, amp: str | None = None) -> str:
     """A digest of what a run trains: every setting of its config, the same in every process and on every machine.
 
     Left out are the seed and what says where it runs: ``work_dir``, ``launcher``, and whether loaders pin memory, which
-    follows from the machine.
-
-    Args:
-        cfg: as :func:`read_config` gives it.
-        amp: the mixed precision of ``--amp``, see :func:`vt.engine.mixed_precision.choose_dtype`; None without it.
+    follows from the machine. ``amp`` is the mixed precision of ``--amp``, None without it.
     """
     settings = cfg.to_dict() | dict(work_dir=None, launcher=None, amp=amp or False)
     settings['randomness'] = (settings.get('randomness') or {}) | dict(seed=None)

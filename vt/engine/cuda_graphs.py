@@ -4,13 +4,13 @@ Python launches a hundred kernels one by one, which at small batches takes longe
 launches all of them in one call, on the same memory each time.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
-from torch import Tensor, nn
+from torch import Tensor
 
 from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
@@ -56,7 +56,7 @@ class GraphedFeatures:
     def __init__(self, extract: Callable[..., Any], capture: Callable = capture) -> None:
         self.extract = extract
         self.capture = capture
-        self.captured: dict[Hashable, tuple[Tensor, Replay, Any]] = {}
+        self.captured: dict[tuple, tuple[Tensor, Replay, Any]] = {}
 
     def __call__(self, inputs: Tensor, *args, **kwargs) -> Any:
         """Features of images, in memory of their own.
@@ -66,7 +66,7 @@ class GraphedFeatures:
         """
         if args or kwargs or torch.is_grad_enabled():
             return self.extract(inputs, *args, **kwargs)
-        key = describe_inputs(inputs)
+        key, device = describe_inputs(inputs), inputs.device.type
         if key not in self.captured:
             if len(self.captured) == MOST_SHAPES:
                 shapes = ', '.join('x'.join(map(str, shape)) for shape, *_ in [*self.captured, key])
@@ -74,17 +74,14 @@ class GraphedFeatures:
                     f'speed.cuda_graphs is for images of one size, and these came in: {shapes}; resize to one size in '
                     'the pipeline of test_dataloader (keep_ratio=False), or leave speed.cuda_graphs out'
                 )
-            self.captured[key] = self._capture(inputs)
+            images = inputs.clone()
+            # Weights that autocast keeps in half precision from one layer to the next would be gone at the next replay.
+            with torch.autocast(device, enabled=torch.is_autocast_enabled(device), cache_enabled=False):
+                self.captured[key] = images, *self.capture(lambda: self.extract(images))
         images, replay, features = self.captured[key]
         images.copy_(inputs)
         replay()
         return copy_tensors(features)
-
-    def _capture(self, inputs: Tensor) -> tuple[Tensor, Replay, Any]:
-        images, device = inputs.clone(), inputs.device.type
-        # Weights that autocast keeps in half precision from one layer to the next would be gone at the next replay.
-        with torch.autocast(device, enabled=torch.is_autocast_enabled(device), cache_enabled=False):
-            return images, *self.capture(lambda: self.extract(images))
 
 
 def describe_inputs(inputs: Tensor) -> tuple[tuple[int, ...], tuple[int, ...], torch.dtype, torch.dtype | None]:
@@ -114,7 +111,7 @@ class CudaGraphsHook(Hook):
     """Replay backbone and neck as CUDA graphs while a model is tested; afterwards it is as it was."""
 
     priority = 'LOWEST'  # what is captured is what other hooks have made of the model
-    model: nn.Module | None = None
+    model: Any = None  # it may be a copy for the test
 
     def before_test_epoch(self, runner: Runner) -> None:
         self.model = unwrap(runner.model)

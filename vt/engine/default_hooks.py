@@ -17,8 +17,8 @@ DEFAULT_HOOKS = dict(
     preemption=dict(type='vt.PreemptionHook'),
     sync_buffers=dict(type='vt.SyncBuffersHook'),
 )
-# Parts of mmengine's and ours in their places.
-TWINS = {
+# Classes of mmengine, and ours that replace them.
+REPLACEMENTS = {
     CheckpointHook: 'vt.CheckpointHook',
     EpochBasedTrainLoop: 'vt.EpochBasedTrainLoop',
     FlexibleRunner: 'vt.FlexibleRunner',
@@ -28,7 +28,7 @@ TWINS = {
 
 
 def enter_defaults(cfg: Config) -> None:
-    """Enter the hooks above, and our twins of mmengine's parts however the config names these.
+    """Enter the hooks above, and our replacements of parts of mmengine, however the config names them.
 
     A config turns a hook off with ``default_hooks=dict(NAME=None)``, and keeps what it names itself.
     """
@@ -40,9 +40,9 @@ def enter_defaults(cfg: Config) -> None:
             hooks.pop(name)
     hooks.setdefault('checkpoint', ConfigDict(type='CheckpointHook'))
     for hook in (*hooks.values(), *(cfg.get('custom_hooks') or ())):
-        _enter_twin(hook, HOOKS, scope)
-    _enter_twin(cfg, RUNNERS, scope, 'runner_type')
-    _enter_twin((cfg.get('optim_wrapper') or {}).get('optimizer'), OPTIMIZERS, scope)
+        _replace(hook, HOOKS, scope)
+    _replace(cfg, RUNNERS, scope, 'runner_type')
+    _replace((cfg.get('optim_wrapper') or {}).get('optimizer'), OPTIMIZERS, scope)
     _enter_loop(cfg.get('train_cfg') or {}, scope)
 
 
@@ -57,14 +57,14 @@ def _enter_loop(loop: dict, scope: str | None) -> None:
         for base, length in other.items():
             if isinstance(kind, type) and issubclass(kind, base):
                 loop.pop(length, None)
-    _enter_twin(loop, LOOPS, scope)
+    _replace(loop, LOOPS, scope)
 
 
-def _enter_twin(part: Any, registry: Registry, scope: str | None, key: str = 'type') -> None:
-    """Name our twin in a part of a config, if it names the class of mmengine's, by itself or as text."""
+def _replace(part: Any, registry: Registry, scope: str | None, key: str = 'type') -> None:
+    """Name our class in a part of a config, if it names the one of mmengine that it replaces, by itself or as text."""
     named = _find(part.get(key), registry, scope) if isinstance(part, (dict, Config)) else None
-    if isinstance(named, type) and named in TWINS:
-        part[key] = TWINS[named]
+    if isinstance(named, type) and named in REPLACEMENTS:
+        part[key] = REPLACEMENTS[named]
 
 
 def _find(named: Any, registry: Registry, scope: str | None) -> Any:

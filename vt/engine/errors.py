@@ -1,4 +1,4 @@
-"""An error that a person can mend is one line; every other one shows its traceback. Both end with exit code 1."""
+"""User errors are reported in one line, unexpected ones show their traceback. Both end with exit code 1."""
 
 import errno
 import logging
@@ -15,11 +15,11 @@ from vt.untrusted_text import printable
 # What the system says of a file, and what to do about it.
 SYSTEM = {
     errno.ENOENT: 'there is no {}: put it there, or correct its path (data_root for a data set)',
-    errno.EACCES: 'no permission for {}: change its rights, or name another place',
-    errno.EPERM: 'no permission for {}: change its rights, or name another place',
-    errno.EROFS: '{} lies on a file system that is read-only: name another place (--work-dir for what a run writes)',
-    errno.ENOSPC: 'no space is left to write {}: free some, or name another place (--work-dir for what a run writes)',
-    errno.EDQUOT: 'the quota leaves no space to write {}: free some, or name another place',
+    errno.EACCES: 'no permission for {}: change its rights, or name another path',
+    errno.EPERM: 'no permission for {}: change its rights, or name another path',
+    errno.EROFS: '{} lies on a file system that is read-only: name another path (--work-dir for what a run writes)',
+    errno.ENOSPC: 'no space is left to write {}: free some, or name another path (--work-dir for what a run writes)',
+    errno.EDQUOT: 'the quota leaves no space to write {}: free some, or name another path',
     errno.EFBIG: 'no space is left to write {}, by the limit on the size of files (ulimit -f)',
     errno.EEXIST: '{} is a file where a folder is needed: remove it, or name another folder',
     errno.ENOTDIR: 'on the way to {} is a file where a folder is needed: correct the path',
@@ -40,15 +40,7 @@ class SampleError(UserError):
 
 @contextmanager
 def naming_sample(dataset: Any, index: int) -> Iterator[None]:
-    """Name the files of a sample in whatever error loading it raises.
-
-    Args:
-        dataset: has ``get_data_info``, as OpenMMLab's data sets do.
-        index: of the sample.
-
-    Raises:
-        SampleError: loading failed.
-    """
+    """Name the files of a sample in whatever error loading it raises, as a :class:`SampleError`."""
     try:
         yield
     except SampleError:
@@ -73,7 +65,7 @@ def in_one_line(error: BaseException) -> str:
 
 
 def describe(error: BaseException) -> str | None:
-    """The line for an error that a person can mend; None for one that nobody foresaw."""
+    """The line for a user error; None for an unexpected one."""
     if isinstance(error, UserError):
         # One of a worker process comes with that process's traceback, which ends with the line.
         return in_one_line(error).rpartition(f'{type(error).__module__}.{type(error).__qualname__}: ')[2]
@@ -87,14 +79,11 @@ def describe(error: BaseException) -> str | None:
 
 @contextmanager
 def one_line_errors(where: str, traceback: bool = False) -> Iterator[None]:
-    """Print an error that a person can mend as one line on standard error, any other with its traceback; exit with 1.
+    """Print a user error as one line on standard error, any other one with its traceback; exit with 1.
 
-    The traceback goes into the log of the run too, if it has begun one. With several processes each names its rank,
-    and leaves without waiting for the others.
-
-    Args:
-        where: what the user was working with, usually the config's path; it begins the line.
-        traceback: show the traceback of every error.
+    The line begins with what the user was working with (``where``), usually the config's path. The traceback goes into
+    the log of the run too, if it has begun one. With several processes each names its rank, and leaves without waiting
+    for the others. ``traceback`` asks for that of every error.
     """
     try:
         yield
@@ -136,8 +125,9 @@ def _leave(where: str, error: Exception, traceback: bool) -> None:
     if line is None or traceback:
         print(traceback_of(error), file=sys.stderr)
     if line is not None:
+        rank = f'rank {os.environ.get("RANK", "?")}: ' if os.environ.get('WORLD_SIZE', '1') != '1' else ''
         hint = f'the whole traceback: {log}' if log else '--traceback shows where'
-        print(printable(f'error: {_rank()}{where}: {line} ({hint})'), file=sys.stderr)
+        print(printable(f'error: {rank}{where}: {line} ({hint})'), file=sys.stderr)
     if _has_peers():
         # An end in good order would wait for processes that wait for this one.
         logging.shutdown()
@@ -161,10 +151,6 @@ def follows_another(error: Exception) -> bool:
     except distributed.DistError:
         first = None
     return first != rank and isinstance(error, RuntimeError)
-
-
-def _rank() -> str:
-    return f'rank {os.environ.get("RANK", "?")}: ' if os.environ.get('WORLD_SIZE', '1') != '1' else ''
 
 
 def _has_peers() -> bool:

@@ -34,28 +34,20 @@ def choose_dtype(cfg: Config) -> str:
 def enter_amp(cfg: Config, amp: bool) -> list[str]:
     """Enter mixed precision in a config, and make it what autocast computes in on a GPU.
 
-    Validation and tests with ``fp16=True`` then have it too. bfloat16 has no loss scaler. Without ``amp`` a config that
-    names mmengine's ``AmpOptimWrapper`` and no ``dtype`` keeps mmengine's way, float16 on a GPU.
-
-    Args:
-        cfg: ``optim_wrapper`` gets its type and dtype, and in float16 mmengine's dynamic loss scale.
-        amp: whether it is asked for.
-
-    Returns:
-        Lines for the log.
+    ``optim_wrapper`` gets its type and dtype, and in float16 mmengine's dynamic loss scale; bfloat16 has none.
+    Validation and tests with ``fp16=True`` then have it too. Unless ``amp`` is asked for, a config that names
+    mmengine's ``AmpOptimWrapper`` and no ``dtype`` keeps mmengine's way, float16 on a GPU. Returns lines for the log.
     """
     wrapper = cfg.get('optim_wrapper') or {}
     named = wrapper.get('dtype')
     if not (amp or (named is not None and trains_with_amp(wrapper))):
         return []
     dtype = choose_dtype(cfg)
-    if wrapper:
-        own = dtype == 'bfloat16'
-        wrapper.update(type='vt.BFloat16AmpOptimWrapper' if own else 'AmpOptimWrapper', dtype=dtype)
-        if own:
-            wrapper.pop('loss_scale', None)
-        else:
-            wrapper.setdefault('loss_scale', 'dynamic')
+    if wrapper and dtype == 'bfloat16':
+        wrapper.update(type='vt.BFloat16AmpOptimWrapper', dtype=dtype)
+        wrapper.pop('loss_scale', None)
+    elif wrapper:
+        wrapper.update(type='AmpOptimWrapper', dtype=dtype, loss_scale=wrapper.get('loss_scale', 'dynamic'))
     if torch.cuda.is_available():
         torch.set_autocast_dtype('cuda', getattr(torch, dtype))
     is_other = named is not None and str(named).removeprefix('torch.') != dtype

@@ -29,7 +29,8 @@ from .launch import build_model
 # Distributions whose versions decide a result; the onedl-* ones continue OpenMMLab's under the same import names.
 PACKAGES = ('torch', 'torchvision', 'numpy', 'mmengine', 'mmcv', 'mmpretrain', 'mmsegmentation')
 NUMBER = (int, float)
-TYPES = dict(config=str, length=str, date=str, device=str, options=dict, metrics=dict, versions=dict, seed=int)
+TYPES: dict[str, Any] = dict.fromkeys(('config', 'length', 'date', 'device'), str)
+TYPES |= dict(options=dict, metrics=dict, versions=dict, seed=int)
 TYPES |= dict.fromkeys(('flops', 'parameters', 'seconds', 'iterations', 'batch_size', 'throughput'), NUMBER)
 METRICS = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}
 
@@ -48,12 +49,13 @@ def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dic
     origin = describe_origin(next(runner.model.parameters()).device)
     kept = runner.message_hub.runtime_info.get('kept_settings', {})
     sharded = isinstance(runner.model, FullyShardedDataParallel)
+    in_iterations = isinstance(runner.train_loop, IterBasedTrainLoop)
     record = dict(
         config=config,
         options={key: kept.get(key, value) for key, value in options.items() if key != 'randomness.seed'},
         kept_settings=kept,
         seed=runner.seed,
-        length=_length(runner),
+        length=f'{runner.max_iters:,} iterations' if in_iterations else f'{runner.max_epochs} epochs',
         seconds=_total(runner, 'train/time'),
         data_seconds=_total(runner, 'train/data_time'),
         iterations=runner.iter,
@@ -64,12 +66,6 @@ def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dic
         **origin,
     )
     return record if runner.val_loop is None else record | _record_validation(runner)
-
-
-def _length(runner: Runner) -> str:
-    if isinstance(runner.train_loop, IterBasedTrainLoop):
-        return f'{runner.max_iters:,} iterations'
-    return f'{runner.max_epochs} epochs'
 
 
 def digest_weights(model: nn.Module) -> str:
@@ -167,12 +163,7 @@ def pick_score(metrics: dict[str, float]) -> tuple[str, float]:
 
 
 def check_record(record: Any, source: Path, keys: Sequence[str]) -> dict[str, Any]:
-    """A run's record, once it is sure that it holds some keys, and what it holds is of the right type.
-
-    Args:
-        record: what the file holds.
-        source: the file, for errors.
-        keys: those that must be there.
+    """A run's record of the file ``source``, once it is sure that it holds some keys, and values of the right types.
 
     Raises:
         UserError: it is no such record.

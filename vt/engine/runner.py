@@ -33,17 +33,17 @@ from .speed_settings import SpeedSettings, compile_parts, copy_without_waiting, 
 def _weights_only(name: str) -> Callable:
     """mmengine's method of a name, in which no code of a checkpoint runs, whichever part of the run reads it."""
 
-    def method(self: 'OwnRunner', *args, **kwargs) -> Any:
+    def method(self: 'RunnerMixin', *args, **kwargs) -> Any:
         with weights_only():
-            return getattr(super(OwnRunner, self), name)(*args, **kwargs)
+            return getattr(super(RunnerMixin, self), name)(*args, **kwargs)
 
     return method
 
 
-class OwnRunner:
+class RunnerMixin:
     """What both runners share.
 
-    Samples are drawn by seed and place, see :mod:`vt.engine.interruption.seeds`. Every checkpoint that a part of the
+    Samples are drawn by seed and position, see :mod:`vt.engine.interruption.seeds`. Every checkpoint that a part of the
     run reads is read weights-only. Those that it writes hold tensors, numbers and text alone, and are whole or not
     there.
     """
@@ -88,12 +88,12 @@ class OwnRunner:
 
 
 @RUNNERS.register_module(name='FlexibleRunner')
-class VTFlexibleRunner(OwnRunner, FlexibleRunner):
+class VTFlexibleRunner(RunnerMixin, FlexibleRunner):
     """mmengine's runner for strategies such as FSDP."""
 
 
 @RUNNERS.register_module()
-class VTRunner(OwnRunner, Runner):
+class VTRunner(RunnerMixin, Runner):
     """A runner that makes the settings of the config key ``speed`` and names them in one line of the log.
 
     See :class:`vt.engine.speed_settings.SpeedSettings`. ``tools/train.py`` and ``tools/test.py`` use it by themselves;
@@ -189,11 +189,16 @@ class VTRunner(OwnRunner, Runner):
     def _log_speed(self, amp: str | None, trying: bool = False, whole_step: bool = False) -> None:
         compiled = 'backbone and neck' if self.speed.compile else 'off'
         cudnn = torch.cuda.is_available() and (trying or torch.backends.cudnn.benchmark)
+        gpu = (
+            f'matmul_precision {torch.get_float32_matmul_precision()}',
+            f'non_blocking {_on(self.speed.non_blocking)}',
+            f'cuda_graphs {_on(self.speed.cuda_graphs)} (in tests)',
+        )
         parts = [
             f'channels_last {_on(self.speed.channels_last)}',
             self.process_speed,
             f'cudnn.benchmark {_on(cudnn)}',
-            *(self._describe_gpu() if torch.cuda.is_available() else ()),
+            *(gpu if torch.cuda.is_available() else ()),
             f'token_products {self.token_library}',
             f'fold_norms {_on(self.speed.fold_norms)} (in tests)',
             f'compile_tokens {_on(self.speed.compile_tokens)}',
@@ -205,13 +210,6 @@ class VTRunner(OwnRunner, Runner):
         risk = describe_risk(self.model) if amp == 'float16' else None
         if risk:
             self.logger.warning(risk)
-
-    def _describe_gpu(self) -> list[str]:
-        return [
-            f'matmul_precision {torch.get_float32_matmul_precision()}',
-            f'non_blocking {_on(self.speed.non_blocking)}',
-            f'cuda_graphs {_on(self.speed.cuda_graphs)} (in tests)',
-        ]
 
     def resume(self, filename: str, *args, **kwargs) -> None:
         """Resume; averages of gradients take the layout of their weights.

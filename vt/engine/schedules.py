@@ -94,10 +94,6 @@ def find_misfits(schedulers: Sequence[Any], runner: Runner) -> Iterator[str]:
     """What does not fit: a schedule that ends before the run, or after it, or that has no step to change anything.
 
     A rate that stays where a warm-up or steps have led it is no misfit, and nor is one that falls without an end.
-
-    Args:
-        schedulers: mmengine's, of one optimizer's learning rate.
-        runner: whose loop and schedulers are built.
     """
     length, total = epoch_length(runner), runner.max_iters
     unit, scale = ('epochs', length) if length else ('iterations', 1)
@@ -171,10 +167,7 @@ def last_rate(schedulers: Sequence[Any], runner: Runner) -> float:
 def rates_after(schedulers: Sequence[Any], group: dict, *ways: tuple[int, int, int]) -> list[float]:
     """The learning rate after each of some ways, as :func:`advance` takes them, of copies that leave all as it is.
 
-    Args:
-        schedulers: mmengine's.
-        group: of parameters, with its learning rate before the ways.
-        *ways: begin, end and epoch length.
+    ``group`` is one of parameters, with its learning rate before the ways; a way is begin, end and epoch length.
     """
     optimizer = SimpleNamespace(param_groups=[dict(group)], step=None, defaults=group)
     copies = [copy.copy(scheduler) for scheduler in schedulers]

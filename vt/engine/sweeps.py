@@ -1,8 +1,8 @@
 """Sweeps: a config trained with every combination of some settings and seeds, on one machine or on a cluster.
 
-Every run is a job of submitit that calls ``tools/train.py``. A run that is finished is left alone, one that was stopped
-goes on from its last checkpoint, and one that fails leaves the others alone. A run is known by the digest of all of its
-settings: where its folder holds one of others, it is trained in a folder beside.
+Every run calls ``tools/train.py``; on a cluster it is a job of submitit. A run that is finished is left alone, one that
+was stopped goes on from its last checkpoint, and one that fails leaves the others alone. A run is known by the digest
+of all of its settings: where its folder holds one of others, it is trained in a folder beside.
 """
 
 import fcntl
@@ -12,26 +12,26 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vt.checkpoints.files import read_json, write_atomically
 from vt.errors import UserError
+from vt.untrusted_text import printable
 
 from .config_files import ROOT
+from .errors import in_one_line
 
 try:
     import submitit
 except ImportError as error:
     raise UserError("sweeps need submitit: pip install 'submitit>=1.5,<2'") from error
 
-Executor = submitit.Executor
 TRAIN = ROOT / 'tools/train.py'
-POLL = 0.5  # seconds between two looks at the jobs
 MARK, RECORD = 'sweep_run.json', 'training.json'  # of a run that begins, and of one that has ended
 NOT_SWEPT = {'randomness.seed': 'give seeds by --seeds', 'work_dir': 'give it by --work-dir'}
 
@@ -53,27 +53,13 @@ class SweepRun:
     @property
     def is_finished(self) -> bool:
         """Whether its record is there, and is of these settings."""
-        return _read_identity(self.work_dir / RECORD) == self.identity
-
-    @property
-    def identity(self) -> tuple[str, int]:
-        """What a mark and a record must say."""
-        return self.digest, self.seed
-
-
-def make_executor(folder: Path, cluster: str) -> Executor:
-    """Who runs a sweep's jobs: ``cluster`` is submitit's ``'local'``, ``'debug'`` or ``'slurm'``."""
-    return submitit.AutoExecutor(folder / 'jobs', cluster=cluster)
+        return _read_identity(self.work_dir / RECORD) == (self.digest, self.seed)
 
 
 def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Path) -> list[SweepRun]:
     """The runs of every combination, ``folder/LABEL_seed-SEED``; those of a seed together, so that a stop leaves rows.
 
-    Args:
-        config: path of the config.
-        settings: ``key=value,value``; a comma inside of brackets is a value's own.
-        seeds: of every combination.
-        folder: of the sweep.
+    ``settings`` are of the form ``key=value,value``; a comma inside of brackets is a value's own.
 
     Raises:
         UserError: a setting is not of that form, or the sweep sets it itself; two combinations have one label.
@@ -85,7 +71,8 @@ def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Pat
     runs = []
     for seed, chosen in itertools.product(seeds, itertools.product(*choices.values())):
         values = dict(zip(choices, chosen))
-        label = '_'.join(f'{name}={_as_name(values[key])}' for key, name in names.items()) or Path(config).stem
+        texts = {name: re.sub(r'[^\w.+-]+', '_', values[key]).strip('_') for key, name in names.items()}
+        label = '_'.join(f'{name}={text}' for name, text in texts.items()) or Path(config).stem
         pairs = tuple(f'{key}={value}' for key, value in values.items())
         runs.append(SweepRun(config, pairs, label, seed, folder / f'{label}_seed-{seed}'))
     if len({run.work_dir for run in runs}) < len(runs):
@@ -96,9 +83,7 @@ def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Pat
 def settle(run: SweepRun, tell: Callable[[str], None]) -> SweepRun:
     """Give a run a folder that is its own: the planned one, or, where that holds a run of other settings, one beside.
 
-    Args:
-        run: with its digest.
-        tell: called with a line where it is another folder, or a record is damaged.
+    ``tell`` is called with a line where it is another folder, or a record is damaged.
 
     Raises:
         UserError: the folder beside is not its own either.
@@ -125,7 +110,7 @@ def _claim(run: SweepRun) -> str | None:
         found = {_read_identity(run.work_dir / name) for name in (MARK, RECORD)} - {None}
     if not found:
         return 'holds a run without a digest of its settings, of an earlier version or by hand'
-    return None if found == {run.identity} else 'holds a run of other settings'
+    return None if found == {(run.digest, run.seed)} else 'holds a run of other settings'
 
 
 def _read_identity(path: Path) -> tuple[str, int] | None:
@@ -142,11 +127,6 @@ def _split(setting: str) -> tuple[str, list[str]]:
     if not (key and sign and all(values)):
         raise UserError(f'{setting!r} is not of the form key=value,value')
     return key, values
-
-
-def _as_name(value: str) -> str:
-    """A value as a part of a folder's name."""
-    return re.sub(r'[^\w.+-]+', '_', value).strip('_')
 
 
 def _shorten(keys: Sequence[str]) -> dict[str, str]:
@@ -169,64 +149,61 @@ class Training:
         command += ['--launcher', 'none', '--cfg-options', f'randomness.seed={run.seed}', *run.settings]
         output = run.work_dir / 'output.txt'
         with (run.work_dir / 'sweep.lock').open('w') as lock, output.open('a') as log:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # the job of a sweep that was killed may still train it
+            fcntl.flock(lock, fcntl.LOCK_EX)  # which the training inherits: it outlives a sweep that is killed
             if run.is_finished:
                 return None
-            failed = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, env=environment).returncode
+            result = subprocess.run(
+                command, stdout=log, stderr=subprocess.STDOUT, env=environment, pass_fds=[lock.fileno()]
+            )
         lines = [line for line in output.read_text().splitlines() if line.strip()]
-        if not failed and not run.is_finished:
+        if result.returncode:
+            return lines[-1] if lines else f'exit code {result.returncode}'
+        if not run.is_finished:
             return 'other settings were trained than planned: the config has changed meanwhile; call the sweep again'
-        return (lines[-1] if lines else f'exit code {failed}') if failed else None
+        return None
 
     def checkpoint(self, *args) -> submitit.helpers.DelayedSubmission:
         """The same job once more, which resumes."""
         return submitit.helpers.DelayedSubmission(self, *args)
 
 
-def train_here(
-    runs: Sequence[SweepRun], executor: submitit.Executor, most: int, gpus: int, tell: Callable
-) -> list[str]:
-    """Train on this machine, ``most`` runs at a time, each on a GPU of its own where there are some.
+def train_here(runs: Sequence[SweepRun], most: int, gpus: int, tell: Callable) -> list[str]:
+    """Train on this machine, ``most`` runs at a time, each on a GPU of its own where there are ``gpus``.
 
-    Args:
-        runs: those that are not finished.
-        executor: submitit's for local jobs.
-        most: how many at a time.
-        gpus: how many there are; each run gets one of them.
-        tell: called with a run and None, or how it failed, when it has ended.
-
-    Returns:
-        Labels and seeds of those that failed, with why.
+    When a run has ended ``tell`` is called with it and None, or how it failed. Returns labels and seeds of those that
+    failed, with why.
     """
-    waiting, jobs, failures = deque(runs), {}, []
     free = deque(range(most))
+
+    def train(run: SweepRun) -> str | None:
+        slot = free.popleft()
+        try:
+            return Training()(run, slot % gpus if gpus else None)
+        finally:
+            free.append(slot)
+
+    pool = ThreadPoolExecutor(most)
     try:
-        while waiting or jobs:
-            while waiting and free:
-                slot, run = free.popleft(), waiting.popleft()
-                jobs[run] = slot, executor.submit(Training(), run, slot % gpus if gpus else None)
-            for run, (slot, job) in list(jobs.items()):
-                if job.done():
-                    free.append(slot)
-                    del jobs[run]
-                    failures += _end(run, job, tell)
-            time.sleep(POLL)
+        jobs = {pool.submit(train, run): run for run in runs}
+        return [failure for job in as_completed(jobs) for failure in _end(jobs[job], job, tell)]
     finally:
-        for _, job in jobs.values():
-            job.cancel()
-    return failures
+        pool.shutdown(cancel_futures=True)
 
 
-def train_as_array(runs: Sequence[SweepRun], executor: submitit.Executor, tell: Callable) -> list[str]:
-    """Train as one array of jobs of a cluster; arguments and result as of :func:`train_here`."""
-    jobs = executor.map_array(Training(), runs)
-    return [failure for run, job in zip(runs, jobs) for failure in _end(run, job, tell)]
+def train_as_array(runs: Sequence[SweepRun], folder: Path, cluster: str, tell: Callable, **settings) -> list[str]:
+    """Train as one array of jobs of submitit's ``'slurm'``, or of ``'debug'``, this process; as :func:`train_here`.
+
+    ``folder`` is that of the jobs' files, ``settings`` those of submitit's executor.
+    """
+    executor = submitit.AutoExecutor(folder, cluster=cluster)
+    executor.update_parameters(**settings)
+    return [failure for run, job in zip(runs, executor.map_array(Training(), runs)) for failure in _end(run, job, tell)]
 
 
-def _end(run: SweepRun, job: submitit.Job, tell: Callable) -> list[str]:
+def _end(run: SweepRun, job: Future | submitit.Job, tell: Callable) -> list[str]:
     """Wait for a job; nothing, or how it failed."""
     error = job.exception()
-    reason = job.result() if error is None else f'its job failed ({type(error).__name__}); see {job.paths.stderr}'
+    reason = job.result() if error is None else f'its job failed ({printable(in_one_line(error), 300)})'
     tell(run, reason)
     return [f'{run.label}, seed {run.seed}: {reason}'] if reason else []
 

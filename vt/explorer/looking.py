@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from vt.analysis.attention.token_attention import measure_records, tokenizers_by_owner
 from vt.apis import ClassificationInferencer, SegmentationInferencer
+from vt.engine.image_hooks import reads_bgr
 from vt.engine.launch import is_segmentation
-from vt.engine.picture_hooks import reads_bgr
 from vt.errors import MissingFileError, UserError
 from vt.inference.inputs import read_picture, seen_by
 from vt.inference.test_set import build_test_set, spread_over_classes

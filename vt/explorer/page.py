@@ -227,7 +227,7 @@ def _say(text: str, role: str = 'status') -> str:
 
 
 def _explain(error: Exception) -> str:
-    """The line of an error that a person can mend; any other one goes on."""
+    """The line of a user error; any other one goes on."""
     line = describe(error)
     if line is None:
         raise error

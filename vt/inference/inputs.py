@@ -24,7 +24,7 @@ from torch.nn.functional import pad
 from vt.engine.config_files import leaves
 from vt.engine.counting import one_input
 from vt.engine.errors import describe, in_one_line
-from vt.engine.picture_hooks import reads_bgr
+from vt.engine.image_hooks import reads_bgr
 from vt.errors import MissingFileError, UserError
 from vt.picture_bounds import check_frames, check_picture_size
 from vt.video import LoadClips, open_video

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator
+from codecs import BOM_UTF8
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mmengine.dataset import BaseDataset
@@ -11,62 +12,50 @@ from vt.video.kinetics import read_kinetics
 
 from .samples import Problem
 
-BYTE_ORDER_MARK = b'\xef\xbb\xbf'
-LINES = (
-    'mmpretrain.datasets.custom',
-    'mmseg.datasets.basesegdataset',
-    'vt.video.dataset',
-)  # modules that read a sample a line
+# Modules that read a sample a line.
+LINES = ('mmpretrain.datasets.custom', 'mmseg.datasets.basesegdataset', 'vt.video.dataset')
 
 
 def find_annotation_problems(dataset: BaseDataset, num_classes: int | None) -> list[Problem]:
     """What is wrong with a data set's annotation file; an empty list for a data set without one.
 
-    MMPretrain's lines are an image's path, a space and its label; MMSegmentation's are names without a suffix. Windows'
-    line ends, names with spaces and absolute paths are fine.
-
-    Args:
-        dataset: built, its annotations not loaded yet.
-        num_classes: labels are below it; None where it is not known.
+    MMPretrain's lines are an image's path, a space and its label, below ``num_classes`` if that is known;
+    MMSegmentation's are names without a suffix. Windows' line ends, names with spaces and absolute paths are fine.
     """
     path = Path(str(dataset.ann_file or ''))
     if not dataset.ann_file or '://' in str(dataset.ann_file) or path.is_dir():
         return []
     if not path.is_file():
         return [Problem('missing', str(path), 'there is no such annotation file')]
+    found: Iterable[tuple[int | None, str]] = []
     if path.suffix == '.json':
-        return _check_json(path)
-    if getattr(dataset, 'is_kinetics', False):
-        problems = read_kinetics(path, dataset.metainfo.get('classes'), dataset.with_label).problems
-        return [Problem('annotation', str(path), message, line) for line, message in problems]
-    if type(dataset).load_data_list.__module__ not in LINES:
-        return []
-    return list(_check_text(path, getattr(dataset, 'with_label', False), num_classes))
+        found = _check_json(path)
+    elif getattr(dataset, 'is_kinetics', False):
+        found = read_kinetics(path, dataset.metainfo.get('classes'), dataset.with_label).problems
+    elif type(dataset).load_data_list.__module__ in LINES:
+        found = _check_text(path.read_bytes(), getattr(dataset, 'with_label', False), num_classes)
+    return [Problem('annotation', str(path), message, line) for line, message in found]
 
 
-def _check_json(path: Path) -> list[Problem]:
+def _check_json(path: Path) -> Iterator[tuple[int | None, str]]:
     try:
         json.loads(path.read_bytes())
     except json.JSONDecodeError as error:
-        return [Problem('annotation', str(path), f'{error.msg} (column {error.colno})', error.lineno)]
+        yield error.lineno, f'{error.msg} (column {error.colno})'
     except UnicodeDecodeError:
-        return [Problem('annotation', str(path), 'is not a text in UTF-8')]
-    return []
+        yield None, 'is not a text in UTF-8'
 
 
-def _check_text(path: Path, with_label: bool, num_classes: int | None) -> Iterator[Problem]:
-    content = path.read_bytes()
+def _check_text(content: bytes, with_label: bool, num_classes: int | None) -> Iterator[tuple[int | None, str]]:
     if not content.strip():
-        yield Problem('annotation', str(path), 'is empty')
+        yield None, 'is empty'
         return
-    if content.startswith(BYTE_ORDER_MARK):
-        yield Problem('annotation', str(path), 'begins with a byte order mark: save it as UTF-8 without one', 1)
-        content = content[len(BYTE_ORDER_MARK) :]
-    content = content.replace(b'\r\n', b'\n').replace(b'\r', b'\n')  # as Python reads a text
-    for number, line in enumerate(content.removesuffix(b'\n').split(b'\n'), start=1):
+    if content.startswith(BOM_UTF8):
+        yield 1, 'begins with a byte order mark: save it as UTF-8 without one'
+    for number, line in enumerate(content.removeprefix(BOM_UTF8).splitlines(), start=1):
         message = _check_line(line, with_label, num_classes)
         if message:
-            yield Problem('annotation', str(path), message, number)
+            yield number, message
 
 
 def _check_line(content: bytes, with_label: bool, num_classes: int | None) -> str | None:

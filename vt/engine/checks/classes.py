@@ -7,6 +7,7 @@ from mmengine.runner import Runner
 from torch import nn
 from torch.utils.data import Dataset
 
+from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
 from vt.registry import HOOKS
 
@@ -37,18 +38,16 @@ def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
     Raises:
         UserError: they differ.
     """
-    while hasattr(model, 'module'):  # for distribution, or test-time augmentation
-        model = model.module
-    while hasattr(dataset, 'dataset'):  # a wrapper's name tells nothing
-        dataset = dataset.dataset
+    model, dataset = unwrap(model), without_wrappers(dataset)
     classes = (getattr(dataset, 'metainfo', None) or {}).get('classes')
-    labels = None if classes is not None or not hasattr(dataset, 'get_gt_labels') else _labels(dataset)
+    reads_labels = classes is None and hasattr(dataset, 'get_gt_labels') and len(dataset) and has_labels(dataset)
+    largest = max(dataset.get_gt_labels(), default=-1) if reads_labels else -1
     for name, own in heads(model):
         where = f'{name} has num_classes={own}, but the {type(dataset).__name__} data set has'
         if classes is not None and own != len(classes):
             raise UserError(f'{where} {len(classes)} classes; set {name}.num_classes={len(classes)} in the config')
-        if labels and own <= max(labels):
-            raise UserError(f'{where} the label {max(labels)}; set {name}.num_classes={max(labels) + 1} in the config')
+        if own <= largest:
+            raise UserError(f'{where} the label {largest}; set {name}.num_classes={largest + 1} in the config')
 
 
 def heads(model: nn.Module) -> Iterator[tuple[str, int]]:
@@ -62,7 +61,14 @@ def heads(model: nn.Module) -> Iterator[tuple[str, int]]:
                 yield f'model.{name}' if index is None else f'model.{name}.{index}', number
 
 
-def _labels(dataset: Dataset) -> list[int]:
-    """The labels of a classification data set; an empty list where images have none."""
-    infos = (dataset.get_data_info(index) for index in range(min(len(dataset), 1)))
-    return dataset.get_gt_labels().tolist() if any('gt_label' in info for info in infos) else []
+def without_wrappers(dataset: Dataset) -> Dataset:
+    """The data set below wrappers such as ``RepeatDataset``, whose names tell nothing."""
+    while hasattr(dataset, 'dataset'):
+        dataset = dataset.dataset
+    return dataset
+
+
+def has_labels(dataset: Dataset) -> bool:
+    """Whether the images of a classification data set have labels."""
+    dataset = without_wrappers(dataset)
+    return not hasattr(dataset, 'get_data_info') or 'gt_label' in dataset.get_data_info(0)

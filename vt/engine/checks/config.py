@@ -1,6 +1,6 @@
 """One walk over a config before anything is built from it: types exist, arguments are known, values make sense.
 
-It knows where it stands, so what it refuses is named by its path.
+What is refused is named by its path.
 """
 
 import difflib
@@ -69,6 +69,7 @@ BESIDE = {
 FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 'targets'}
 OPEN = ('ZeroRedundancyOptimizer',)  # they hand arguments to a class that one of them names
 NO_PARTS = ('runner', 'runner constructor', 'inferencer')  # registries of what stands in no config
+NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 SIMPLE = (bool, int, float, str, type(None))
 # Arguments of VT's parts in earlier versions, and what to set now.
 OLD_ARGUMENTS = {
@@ -94,88 +95,86 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
     readable = [*accepted_arguments(Runner)[0], *OTHER_KEYS]
     for first in {option.partition('.')[0] for option in options} - {*readable}:
         if difflib.get_close_matches(first, readable):
-            raise UserError(f"--cfg-options: nothing reads the setting '{first}'; {neighbours(first, readable)}")
-    walk = Walk(cfg.get('default_scope') or 'mmpretrain')
+            raise UserError(f"--cfg-options: nothing reads the setting '{first}'; {_near(first, readable)}")
+    scope = cfg.get('default_scope') or 'mmpretrain'
     for key, part in cfg.to_dict().items():
         if key in readable and key not in ('custom_imports', 'tta_pipeline'):
-            walk.check(part, key)
+            _check(part, key, scope)
             if key.endswith('_dataloader') and part and 'dataset' not in part:
                 raise UserError(f'{key} has no dataset: set {key}.dataset=dict(type=...)')
 
 
-class Walk:
-    """A walk through the parts of a config.
+def _check(part: Any, path: str, scope: str, usual: Any = None) -> None:
+    """Check what stands at a path, and all below it.
 
     Args:
+        part: dict, list or value.
+        path: its keys, joined by dots.
         scope: in which types are named, ``'mmpretrain'`` for example.
+        usual: the type that a dict without one has there.
     """
+    for pattern, kind in VALUES:
+        if fnmatch(path, pattern) and not kind.allows(part):
+            raise UserError(f'{path}={_shortened(part)} must be {kind.words}')
+    if isinstance(part, dict):
+        _check_arguments(part, path, scope, usual)
+    elif isinstance(part, (list, tuple)):
+        for index, value in enumerate(part):
+            _check(value, f'{path}.{index}', scope)
 
-    def __init__(self, scope: str) -> None:
-        self.scope = scope
-        self.found: dict[tuple[str, str], list[Any]] = {}  # by name and scope
 
-    def check(self, part: Any, path: str, usual: Any = None) -> None:
-        """Check what stands at a path, and all below it.
+def _check_arguments(part: dict, path: str, scope: str, usual: Any) -> None:
+    """A dict's type exists and takes its other keys; of several types of one name, one of them does."""
+    candidates = list(_classes(part, path, scope, usual))
+    defaults = _default_types(candidates[0]) if candidates else {}
+    for key, value in part.items():
+        if FOREIGN.get(str(part.get('type'))) != key:
+            _check(value, f'{path}.{key}', scope, defaults.get(key))
+    beside = [key for pattern, keys in BESIDE.items() if fnmatch(path, pattern) for key in keys]
+    unknown = [_unknown(built, part, beside) for built in candidates]
+    if unknown and all(unknown):
+        built, key = candidates[0], unknown[0][0]
+        owner = built.__name__ if part.get('type', usual) else 'it'
+        known = sorted({*accepted_arguments(built)[0], *beside})
+        is_ours = getattr(built, '__module__', '').startswith('vt.')
+        advice = (is_ours and OLD_ARGUMENTS.get(key)) or _near(key, known)
+        raise UserError(f"{path}: {owner} has no argument '{key}'; {advice}")
+    if candidates:
+        check_values(candidates[0], part, path)
 
-        Args:
-            part: dict, list or value.
-            path: its keys, joined by dots.
-            usual: the type that a dict without one has there.
-        """
-        for pattern, kind in VALUES:
-            if fnmatch(path, pattern) and not kind.allows(part):
-                raise UserError(f'{path}={_shortened(part)} must be {kind.words}')
-        if isinstance(part, dict):
-            self.check_arguments(part, path, usual)
-        elif isinstance(part, (list, tuple)):
-            for index, value in enumerate(part):
-                self.check(value, f'{path}.{index}')
 
-    def check_arguments(self, part: dict, path: str, usual: Any) -> None:
-        """A dict's type exists and takes its other keys; of several types of one name, one of them does."""
-        candidates = list(self.classes(part, path, usual))
-        defaults = _default_types(candidates[0]) if candidates else {}
-        for key, value in part.items():
-            if FOREIGN.get(str(part.get('type'))) != key:
-                self.check(value, f'{path}.{key}', defaults.get(key))
-        beside = [key for pattern, keys in BESIDE.items() if fnmatch(path, pattern) for key in keys]
-        unknown = [_unknown(built, part, beside) for built in candidates]
-        if unknown and all(unknown):
-            built, key = candidates[0], unknown[0][0]
-            owner = built.__name__ if part.get('type', usual) else 'it'
-            known = sorted({*accepted_arguments(built)[0], *beside})
-            is_ours = getattr(built, '__module__', '').startswith('vt.')
-            advice = (is_ours and OLD_ARGUMENTS.get(key)) or neighbours(key, known)
-            raise UserError(f"{path}: {owner} has no argument '{key}'; {advice}")
-        for built in candidates[:1]:
-            check_values(built, part, path)
+def _classes(part: dict, path: str, scope: str, usual: Any) -> Iterator[Any]:
+    """The classes and functions that a dict may mean."""
+    kind = part.get('type', usual)
+    if kind is None:
+        yield from (built for pattern, built in USUAL.items() if fnmatch(path, pattern))
+        if path == 'train_cfg':
+            yield EpochBasedTrainLoop if part.get('by_epoch', 'max_epochs' in part) else IterBasedTrainLoop
+    elif callable(kind):
+        yield kind
+    elif not isinstance(kind, str) or not kind:
+        raise UserError(f'{path}.type={_shortened(kind)} must be the name of a type')
+    else:
+        yield from _find_types(kind, part.get('_scope_', scope), path)
 
-    def classes(self, part: dict, path: str, usual: Any) -> Iterator[Any]:
-        """The classes and functions that a dict may mean."""
-        kind = part.get('type', usual)
-        if kind is None:
-            yield from (built for pattern, built in USUAL.items() if fnmatch(path, pattern))
-            if path == 'train_cfg':
-                yield EpochBasedTrainLoop if part.get('by_epoch', 'max_epochs' in part) else IterBasedTrainLoop
-        elif callable(kind):
-            yield kind
-        elif not isinstance(kind, str) or not kind:
-            raise UserError(f'{path}.type={_shortened(kind)} must be the name of a type')
-        else:
-            yield from self.named(kind, part.get('_scope_', self.scope), path)
 
-    def named(self, name: str, scope: str, path: str) -> list[Any]:
-        """What the registries of a scope know by a name."""
-        if not (isinstance(scope, str) and _has_registries(scope)):
-            words = "is no package with registries, as 'mmpretrain' and 'mmseg' are: correct default_scope"
-            raise UserError(f'{path}: {_shortened(scope)} {words}')
-        if (name, scope) not in self.found:
-            with importing():
-                found = [registry.get(name) for registry in registries(scope)]
-            self.found[name, scope] = list(dict.fromkeys(built for built in found if built is not None))
-        if not self.found[name, scope]:
-            raise UserError(f"{path}: there is no type '{name}'; {_near_types(name, scope)}")
-        return self.found[name, scope]
+def _find_types(name: str, scope: str, path: str) -> list[Any]:
+    """What the registries of a scope know by a name."""
+    if not (isinstance(scope, str) and _has_registries(scope)):
+        words = "is no package with registries, as 'mmpretrain' and 'mmseg' are: correct default_scope"
+        raise UserError(f'{path}: {_shortened(scope)} {words}')
+    with importing():
+        found = [registry.get(name) for registry in registries(scope)]
+    if not any(found):
+        known = set()
+        for registry in registries(scope):
+            parent = registry.parent or registry
+            known.update(registry.module_dict, parent.module_dict)
+            for other in parent.children.values():
+                known.update(f'{other.scope}.{part}' for part in other.module_dict if other.scope != scope)
+        near = _near(name, known, 'is its package in custom_imports, and its prefix there?')
+        raise UserError(f"{path}: there is no type '{name}'; {near}")
+    return list(dict.fromkeys(built for built in found if built is not None))
 
 
 def _unknown(built: Any, part: dict, beside: list[str]) -> list[str]:
@@ -186,13 +185,11 @@ def _unknown(built: Any, part: dict, beside: list[str]) -> list[str]:
 @functools.cache
 def _default_types(built: Any) -> dict[str, str]:
     """The types of a class's arguments whose defaults are configs of parts."""
-    function = built.__init__ if inspect.isclass(built) else built
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return {}
-    defaults = {parameter.name: parameter.default for parameter in parameters if isinstance(parameter.default, dict)}
-    return {name: default['type'] for name, default in defaults.items() if 'type' in default}
+    with suppress(TypeError, ValueError):  # a builtin without a signature
+        parameters = inspect.signature(built.__init__ if inspect.isclass(built) else built).parameters
+        defaults = {name: parameter.default for name, parameter in parameters.items()}
+        return {name: value['type'] for name, value in defaults.items() if isinstance(value, dict) and 'type' in value}
+    return {}
 
 
 def _shortened(value: Any) -> str:
@@ -234,21 +231,12 @@ def registries(scope: str) -> list[Registry]:
     return [part for name, part in every.items() if name not in NO_PARTS]
 
 
-def _near_types(name: str, scope: str) -> str:
-    known = set()
-    for registry in registries(scope):
-        known.update(registry.module_dict)
-        for other in (registry.parent or registry).children.values():
-            known.update(f'{other.scope}.{part}' for part in other.module_dict if other.scope != scope)
-        known.update((registry.parent or registry).module_dict)
+def _near(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
+    """What a misspelt name may have meant; if nothing is like it, all that are known, or another line."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    return f'did you mean {" or ".join(near)}?' if near else 'is its package in custom_imports, and its prefix there?'
-
-
-def neighbours(name: str, known: list[str]) -> str:
-    """What a misspelt name may have meant."""
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    return f'did you mean {" or ".join(near)}?' if near else f'there are {", ".join(known)}'
+    if near:
+        return f'did you mean {" or ".join(near)}?'
+    return otherwise or f'there are {", ".join(known)}'
 
 
 @functools.cache
@@ -258,25 +246,20 @@ def accepted_arguments(part: Any) -> tuple[list[str], bool]:
     A class that hands ``**kwargs`` on takes those of its base; one with ``*args`` too, that is no mixin, hands them
     elsewhere.
     """
-    owners = inspect.getmro(part) if inspect.isclass(part) else (part,)
     names: dict[str, None] = {}
-    for owner in owners:
+    for owner in inspect.getmro(part) if inspect.isclass(part) else (part,):
         function = vars(owner).get('__init__') if inspect.isclass(part) else part
         if function is None:
             continue
         try:
             parameters = list(inspect.signature(function).parameters.values())[inspect.isclass(part) :]
         except (TypeError, ValueError):  # a builtin without a signature
-            return list(names), True
+            break
         kinds = {parameter.kind for parameter in parameters}
-        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-        names.update({parameter.name: None for parameter in parameters if parameter.kind in named})
-        if owner.__name__ in OPEN or (
-            inspect.Parameter.VAR_POSITIONAL in kinds and not owner.__name__.endswith('Mixin')
-        ):
-            return list(names), True
-        if inspect.Parameter.VAR_KEYWORD in kinds and 'optimizer_type' in names:  # ZeRO hands them to that optimizer
-            return list(names), True
+        names.update({parameter.name: None for parameter in parameters if parameter.kind in NAMED})
+        hands_on = inspect.Parameter.VAR_POSITIONAL in kinds and not owner.__name__.endswith('Mixin')
+        if hands_on or owner.__name__ in OPEN:
+            break
         if inspect.Parameter.VAR_KEYWORD not in kinds:
             return list(names), False
     return list(names), True

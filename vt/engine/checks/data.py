@@ -21,7 +21,7 @@ from vt.untrusted_text import check_class_names
 
 from .annotations import find_annotation_problems
 from .config import accepted_arguments
-from .samples import Problem, Sample, SampleCheck, VideoCheck
+from .samples import Problem, Sample, SampleReader
 
 MOST_SAMPLES = 256  # of a split that are read before a run
 
@@ -33,23 +33,28 @@ class Source:
     Attributes:
         split: ``'train'``, ``'val'`` or ``'test'``.
         name: its type.
-        dataset: built, its annotations not loaded yet; None for one that is none of OpenMMLab's and lists no files.
-        check: of its samples.
+        dataset: built, its annotations not loaded yet.
+        reader: of its samples.
     """
 
     split: str
     name: str
-    dataset: BaseDataset | None = None
-    check: SampleCheck | VideoCheck | None = None
+    dataset: BaseDataset
+    reader: SampleReader
 
     @property
     def has_files(self) -> bool:
         """Whether there is something to read; a data set can be made in memory."""
-        return self.check.reads_files
+        return any((self.reader.load_image, self.reader.load_mask, self.reader.load_clips))
+
+    @property
+    def folder(self) -> str:
+        """Of its images or videos, as far as it says; ``''`` where it doesn't."""
+        return str(self.dataset.data_prefix.get('img_path') or '')
 
     def annotation_problems(self) -> list[Problem]:
         """What is wrong with its annotation file."""
-        return find_annotation_problems(self.dataset, self.check.num_classes)
+        return find_annotation_problems(self.dataset, self.reader.num_classes)
 
     def load(self) -> BaseDataset:
         """The data set with its annotations; there must be something in them.
@@ -58,14 +63,13 @@ class Source:
             UserError: there is nothing.
             OSError: a folder is not there, or can't be read.
         """
-        folder = str(self.dataset.data_prefix.get('img_path') or '')
-        if self.has_files and folder and '://' not in folder and not self.dataset.ann_file:
-            os.scandir(folder).close()
-            if not any(path.is_file() for path in Path(folder).rglob('*')):
-                what = 'videos' if isinstance(self.check, VideoCheck) else 'images'
+        if self.has_files and self.folder and '://' not in self.folder and not self.dataset.ann_file:
+            os.scandir(self.folder).close()
+            if not any(path.is_file() for path in Path(self.folder).rglob('*')):
+                what = 'videos' if self.reader.load_clips else 'images'
                 raise UserError(
-                    f'the {self.split} split is empty: no {what} in {folder}; put them there, or set data_root, or '
-                    f'{self.split}_dataloader.dataset.data_prefix in the config'
+                    f'the {self.split} split is empty: no {what} in {self.folder}; put them there, or set data_root, or'
+                    f' {self.split}_dataloader.dataset.data_prefix in the config'
                 )
         self.dataset.full_init()
         if not len(self.dataset):
@@ -85,7 +89,7 @@ class Source:
     def read(self, indices: Iterable[int], threads: int) -> Iterator[Sample]:
         """What is seen of samples, in their order; the annotations are loaded."""
         with ThreadPoolExecutor(threads) as pool:
-            yield from pool.map(lambda index: self.check(self.dataset.get_data_info(int(index))), indices)
+            yield from pool.map(lambda index: self.reader(self.dataset.get_data_info(int(index))), indices)
 
 
 def check_data(cfg: Config, splits: tuple[str, ...]) -> None:
@@ -103,24 +107,27 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> None:
             The line names the first file and counts the others.
         OSError: a folder is missing, or can't be read.
     """
-    for source in find_sources(cfg, splits):
-        if source.dataset is None:
+    for split, _, source in find_sources(cfg, splits):
+        if source is None:
             continue
         problems, total = source.annotation_problems(), 'lines'
         if not problems:
             number = len(source.load())
             source.check_classes()
-            if source.check.before_run:
+            if source.reader.load_mask or source.reader.load_clips:
                 indices = np.linspace(0, number - 1, min(MOST_SAMPLES, number)).astype(int)
                 seen = source.read(indices, joblib.cpu_count())
                 problems, total = [sample.problems[0] for sample in seen if sample.problems], f'{len(indices)} files'
         if problems:
             others = f' (and {len(problems) - 1} more of {total})' if len(problems) > 1 else ''
-            raise UserError(f'{source.split} data: {problems[0]}{others}')
+            raise UserError(f'{split} data: {problems[0]}{others}')
 
 
-def find_sources(cfg: Config, splits: tuple[str, ...], with_digest: bool = False) -> Iterator[Source]:
-    """The data sets of a config below wrappers such as ``RepeatDataset``, each once."""
+def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> Iterator[tuple[str, str, Source | None]]:
+    """The data sets of a config below wrappers such as ``RepeatDataset``, each once, with split and type.
+
+    There is no source where the type is none of OpenMMLab's, so that it lists no files. ``whole`` is of the reader.
+    """
     seen = []
     model = cfg.get('model', {})
     head = model.get('head') or model.get('decode_head')
@@ -130,13 +137,14 @@ def find_sources(cfg: Config, splits: tuple[str, ...], with_digest: bool = False
             for dataset_cfg in leaves((cfg.get(f'{split}_dataloader') or {}).get('dataset')):
                 if dataset_cfg not in seen:
                     seen.append(dataset_cfg)
-                    yield _make_source(split, dataset_cfg, registry, num_classes, with_digest)
+                    source = _make_source(split, dataset_cfg, registry, num_classes, whole)
+                    yield split, str(dataset_cfg['type']), source
 
 
-def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, with_digest: bool) -> Source:
+def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, whole: bool) -> Source | None:
     built_by = cfg['type'] if callable(cfg['type']) else registry.get(cfg['type'])
     if not (isinstance(built_by, type) and issubclass(built_by, BaseDataset)):
-        return Source(split, str(cfg['type']))
+        return None
     names, takes_any = accepted_arguments(built_by)
     pipeline = cfg.get('pipeline', [])
     if not pipeline and 'pipeline' in names:
@@ -148,13 +156,9 @@ def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, 
     light = dict(lazy_init=True, serialize_data=False, pipeline=[])
     dataset = registry.build(cfg | {name: value for name, value in light.items() if takes_any or name in names})
     classes = dataset.metainfo.get('classes')
-    number, name = num_classes if classes is None else len(classes), built_by.__name__
-    steps = ('LoadImageFromFile', 'LoadAnnotations', 'LoadClips')
-    load_image, load_mask, load_clips = (_build_step(pipeline, step) for step in steps)
-    if load_clips is not None:
-        return Source(split, name, dataset, VideoCheck(load_clips, number, name, with_digest))
-    ignored = getattr(dataset, 'ignore_index', 255)
-    return Source(split, name, dataset, SampleCheck(load_image, load_mask, number, ignored, name, with_digest))
+    steps = [_build_step(pipeline, step) for step in ('LoadImageFromFile', 'LoadAnnotations', 'LoadClips')]
+    number, ignored = num_classes if classes is None else len(classes), getattr(dataset, 'ignore_index', 255)
+    return Source(split, built_by.__name__, dataset, SampleReader(built_by.__name__, number, ignored, *steps, whole))
 
 
 def _build_step(pipeline: Any, name: str) -> BaseTransform | None:

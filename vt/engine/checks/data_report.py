@@ -12,7 +12,9 @@ from rich.progress import track
 from vt.errors import UserError
 
 from .data import Source, find_sources
-from .samples import Problem, Sample, VideoCheck
+from .samples import Problem, Sample
+
+Read = list[tuple[Source, list[Sample]]]
 
 
 def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> dict:
@@ -22,76 +24,77 @@ def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> dict:
         ``data_sets``: for each its split, type, number of samples, sizes, modes and classes; ``problems``: a dict for
         each, with its split, kind, file, line and message; ``counts``: how many problems there are of each kind.
     """
-    data_sets, problems, digests = [], [], {}
-    for source in find_sources(cfg, splits, with_digest=True):
-        found, infos = _list_samples(source)
-        seen = source.read(range(len(infos)), threads) if infos else []
-        samples = list(track(seen, f'Reading {source.split}', len(infos), disable=not infos or not source.has_files))
+    read: Read = []
+    problems = []
+    for split, name, source in find_sources(cfg, splits, whole=True):
+        if source is None:
+            unread = Problem('not read', name, "is none of OpenMMLab's data sets, so nothing of it was read")
+            problems.append(dict(split=split, **asdict(unread)))
+            continue
+        found, number = list_samples(source)
+        seen = source.read(range(number), threads) if number else []
+        samples = list(track(seen, f'Reading {split}', number, disable=not number or not source.has_files))
         found += [problem for sample in samples for problem in sample.problems]
-        found += _duplicates(source.split, infos, samples, digests)
-        problems += [dict(split=source.split, **asdict(problem)) for problem in found]
-        if source.dataset is not None:
-            data_sets.append(_describe(source, infos, samples))
+        for check in CHECKS:
+            found += check(source, samples, read)
+        problems += [dict(split=split, **asdict(problem)) for problem in found]
+        read.append((source, samples))
     counts = dict(Counter(problem['kind'] for problem in problems).most_common())
-    return dict(data_sets=data_sets, counts=counts, problems=problems)
+    return dict(data_sets=[_describe(*each) for each in read], counts=counts, problems=problems)
 
 
-def _list_samples(source: Source) -> tuple[list[Problem], list[dict]]:
-    """What the data set lists; nothing where its annotations are wrong."""
-    if source.dataset is None:
-        return [Problem('not read', source.name, "is none of OpenMMLab's data sets, so nothing of it was read")], []
-    problems = source.annotation_problems()
+def list_samples(source: Source) -> tuple[list[Problem], int]:
+    """What is wrong with what a data set lists, and how many samples can be read; none where annotations are wrong."""
+    problems, folder = source.annotation_problems(), source.folder or str(source.dataset.data_root)
     if problems:
-        return problems, []
+        return problems, 0
     try:
-        dataset = source.load()
+        number = len(source.load())
     except (OSError, UserError) as error:
-        return [Problem('empty', _folder_of(source), f'gives no samples: {error}')], []
+        return [Problem('empty', folder, f'gives no samples: {error}')], 0
     try:
         source.check_classes()
     except UserError as error:
-        problems = [Problem('classes', _folder_of(source), f'has classes that cannot be used: {error}')]
-    return problems, [dataset.get_data_info(index) for index in range(len(dataset))]
+        problems = [Problem('classes', folder, f'has classes that cannot be used: {error}')]
+    return problems, number
 
 
-def _folder_of(source: Source) -> str:
-    return str(source.dataset.data_prefix.get('img_path') or source.dataset.data_root)
-
-
-def _duplicates(split: str, infos: list[dict], samples: list[Sample], digests: dict[str, dict]) -> Iterator[Problem]:
-    """Images or videos that an earlier split has too: a test on what was trained on proves nothing."""
-    own: dict[str, str] = {}
-    for info, sample in zip(infos, samples):
-        if sample.digest is None:
+def find_duplicates(source: Source, samples: list[Sample], read: Read) -> Iterator[Problem]:
+    """Images or videos that a split and the training share: a test on what was trained on proves nothing."""
+    for other, seen in read:
+        if other.split == source.split or 'train' not in (other.split, source.split):
             continue
-        what = 'image' if sample.num_frames is None else 'video'
-        for other, seen in digests.items():
-            if other != split and 'train' in (other, split) and sample.digest in seen:
-                yield Problem('duplicate', info['img_path'], f'is the same {what} as {seen[sample.digest]} of {other}')
-        own[sample.digest] = info['img_path']
-    digests.setdefault(split, {}).update(own)
+        known = {sample.digest: sample.path for sample in seen if sample.digest}
+        for sample in samples:
+            if sample.digest in known:
+                what = 'image' if sample.num_frames is None else 'video'
+                message = f'is the same {what} as {known[sample.digest]} of {other.split}'
+                yield Problem('duplicate', sample.path, message)
 
 
-def _describe(source: Source, infos: list[dict], samples: list[Sample]) -> dict:
+# Each yields the problems of a data set, given its samples and the data sets that were read before it.
+CHECKS = (find_duplicates,)
+
+
+def _describe(source: Source, samples: list[Sample]) -> dict[str, Any]:
     sizes = np.array([sample.size for sample in samples if sample.size is not None])
     modes = Counter(sample.mode for sample in samples if sample.mode is not None)
     return dict(
         split=source.split,
         type=source.name,
-        samples=len(infos),
+        samples=len(samples),
         files=source.has_files,
         smallest=sizes.min(axis=0).tolist() if len(sizes) else None,
         largest=sizes.max(axis=0).tolist() if len(sizes) else None,
         modes=dict(modes.most_common()),
-        videos=_describe_videos(source, samples) if isinstance(source.check, VideoCheck) else None,
-        classes=_count_classes(source, infos, samples),
+        videos=_describe_videos(samples, source.reader.load_clips.span) if source.reader.load_clips else None,
+        classes=_count_classes(source, samples),
     )
 
 
-def _describe_videos(source: Source, samples: list[Sample]) -> dict[str, Any]:
+def _describe_videos(samples: list[Sample], span: int) -> dict[str, Any]:
     """The fewest and the most frames of a video, frames a second and their videos, and videos shorter than a clip."""
     lengths = [sample.num_frames for sample in samples if sample.num_frames]
-    span = source.check.load_clips.span
     return dict(
         fewest_frames=min(lengths, default=None),
         most_frames=max(lengths, default=None),
@@ -101,9 +104,9 @@ def _describe_videos(source: Source, samples: list[Sample]) -> dict[str, Any]:
     )
 
 
-def _count_classes(source: Source, infos: list[dict], samples: list[Sample]) -> dict[str, int]:
+def _count_classes(source: Source, samples: list[Sample]) -> dict[str, int]:
     """How many images, or pixels, each class has."""
-    counts = Counter(int(info['gt_label']) for info in infos if isinstance(info.get('gt_label'), (int, np.integer)))
+    counts = Counter(sample.label for sample in samples if sample.label is not None)
     for sample in samples:
         if sample.counts is not None:
             counts.update({label: int(pixels) for label, pixels in enumerate(sample.counts) if pixels})

@@ -2,16 +2,16 @@
 
 import math
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from mmengine.dist import all_gather_object, all_reduce
+from mmengine.dist import all_gather_object
 from mmengine.hooks import Hook
 from mmengine.runner import Runner, find_latest_checkpoint
-from torch import nn
+from torch import Tensor, nn
 
 from vt.checkpoints.weights import unwrap
-from vt.engine.processes.distributed import Agreement
+from vt.engine.processes.distributed import Agreement, any_process
 from vt.errors import UserError
 from vt.registry import HOOKS
 
@@ -21,14 +21,6 @@ RUNNING_STATISTICS = ('running_mean', 'running_var')  # other buffers may hold i
 
 class NotFiniteError(UserError, FloatingPointError):
     """A loss that has been NaN or infinite for too long."""
-
-
-class Loss(NamedTuple):
-    """The loss of an iteration, and the files of its batch."""
-
-    iteration: int
-    value: float
-    files: list[str]
 
 
 @HOOKS.register_module()
@@ -51,7 +43,6 @@ class FiniteLossHook(Hook):
         self.patience = patience
         self.in_row = 0
         self._first_files: list[str] = []
-        self._last: Loss | None = None
 
     def before_train(self, runner: Runner) -> None:
         self._agreement = Agreement(runner)
@@ -60,56 +51,46 @@ class FiniteLossHook(Hook):
         self, runner: Runner, batch_idx: int, data_batch: dict | None = None, outputs: dict | None = None
     ) -> None:
         self.settle(runner)
-        self._last = Loss(runner.iter + 1, _read_loss(runner, outputs), _name_files(data_batch))
-        self._agreement.tell(int(not math.isfinite(self._last.value)))
+        logged = runner.message_hub.log_scalars.get('train/loss')  # read here where nothing logs it
+        loss = float((outputs or {}).get('loss', 0.0) if logged is None else logged.current())
+        self._last = runner.iter + 1, loss, _name_files(data_batch)
+        self._agreement.tell(int(not math.isfinite(self._last[1])))
         if self._agreement.is_alone:
             self.settle(runner)
-
-    def after_train_epoch(self, runner: Runner) -> None:
-        self.settle(runner)
-
-    def after_train(self, runner: Runner) -> None:
-        self.settle(runner)
 
     def settle(self, runner: Runner) -> None:
         """Read what the processes told each other last; all of them call it at the same place."""
         told = self._agreement.read()
-        if told is not None:
-            self._judge(runner, self._last, finite=not told)
-
-    def _judge(self, runner: Runner, loss: Loss, finite: bool) -> None:
-        if finite:
+        if told:
+            self._count(runner, *self._last)
+        elif told is not None:
             if self.in_row:
-                runner.logger.warning(f'The loss is finite again at iteration {loss.iteration}')
+                runner.logger.warning(f'The loss is finite again at iteration {self._last[0]}')
             self.in_row = 0
-            return
-        values, files = self._gather(loss)
+
+    after_train_epoch = after_train = settle
+
+    def _count(self, runner: Runner, iteration: int, loss: float, files: list[str]) -> None:
+        """Warn of a loss that is not finite in some process, with the files of its batch there, or stop the run."""
+        bad = [(value, names) for value, names in all_gather_object((loss, files)) if not math.isfinite(value)]
+        values = ' and '.join(dict.fromkeys(str(value) for value, _ in bad))
+        files = [name for _, names in bad for name in names]
         self.in_row += 1
         if self.in_row == 1:
             self._first_files = files
-        if self.in_row >= self.patience:
-            raise NotFiniteError(self._last_words(runner, loss, values))
-        runner.logger.warning(
-            f'The loss of iteration {loss.iteration} is {values} ({self.in_row} in a row; {self.patience} end the run)'
-            f'. No checkpoint is written until it is finite. Its batch: {", ".join(files) or "samples without names"}'
-        )
-
-    @staticmethod
-    def _gather(loss: Loss) -> tuple[str, list[str]]:
-        """The values that are not finite, and the files of their batches, from all processes."""
-        every = all_gather_object((loss.value, loss.files))
-        bad = [(value, names) for value, names in every if not math.isfinite(value)]
-        return ' and '.join(dict.fromkeys(str(value) for value, _ in bad)), [name for _, names in bad for name in names]
-
-    def _last_words(self, runner: Runner, loss: Loss, values: str) -> str:
-        begin = loss.iteration - self.patience + 1
-        span = f'at iteration {begin}' if self.patience == 1 else f'in iterations {begin} to {loss.iteration}'
-        more = len(self._first_files) - NAMED_FILES
-        files = ', '.join(self._first_files[:NAMED_FILES]) + (f' and {more} more, see the log' if more > 0 else '')
-        return (
+        if self.in_row < self.patience:
+            runner.logger.warning(
+                f'The loss of iteration {iteration} is {values} ({self.in_row} in a row; {self.patience} end the run). '
+                f'No checkpoint is written until it is finite. Its batch: {", ".join(files) or "samples without names"}'
+            )
+            return
+        begin, more = iteration - self.patience + 1, len(self._first_files) - NAMED_FILES
+        span = f'at iteration {iteration}' if self.patience == 1 else f'in iterations {begin} to {iteration}'
+        first = ', '.join(self._first_files[:NAMED_FILES]) + (f' and {more} more, see the log' if more > 0 else '')
+        raise NotFiniteError(
             f'the loss was {values} {span}; the last good checkpoint is {_last_checkpoint(runner)}. '
             'Lower optim_wrapper.optimizer.lr, or clip gradients (optim_wrapper.clip_grad.max_norm=1.0), or look at the'
-            f' first such batch: {files or "its samples have no names"}'
+            f' first such batch: {first or "its samples have no names"}'
         )
 
 
@@ -128,27 +109,17 @@ def why_not_save(runner: Runner) -> str | None:
         if hook.in_row:
             return 'the loss is not finite'
     name = find_non_finite(unwrap(runner.model))
-    bad = torch.tensor(int(name is not None))
-    all_reduce(bad, 'max')
-    return f'the weight {name or "of another process"} is not finite' if bad else None
+    return f'the weight {name or "of another process"} is not finite' if any_process(name is not None) else None
 
 
 def find_non_finite(model: nn.Module) -> str | None:
     """The first parameter, or running statistic of BN, that holds a NaN or an infinity."""
-    tensors = dict(model.named_parameters())
+    tensors: dict[str, Tensor] = dict(model.named_parameters())
     tensors |= {name: buffer for name, buffer in model.named_buffers() if name.split('.')[-1] in RUNNING_STATISTICS}
     if not tensors:
         return None
     finite = torch.stack([tensor.detach().isfinite().all() for tensor in tensors.values()]).tolist()
     return next((name for name, good in zip(tensors, finite) if not good), None)
-
-
-def _read_loss(runner: Runner, outputs: dict | None) -> float:
-    """The number that mmengine's log has; read here where nothing logs it."""
-    history = runner.message_hub.log_scalars.get('train/loss')
-    if history is not None:
-        return float(history.current())
-    return float((outputs or {}).get('loss', 0.0))
 
 
 def _name_files(data_batch: Any) -> list[str]:

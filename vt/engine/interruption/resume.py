@@ -4,6 +4,7 @@ import json
 import os
 from bisect import bisect
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmengine.config import Config
@@ -14,9 +15,10 @@ from mmengine.runner import Runner
 from torch.utils.data import BatchSampler
 
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint, read_run
+from vt.engine.config_files import require_file
 from vt.engine.processes.distributed import any_process
 from vt.engine.schedules import epoch_length
-from vt.errors import MissingFileError, UserError
+from vt.errors import UserError
 from vt.registry import HOOKS, LOOPS
 
 from .checkpoint_hook import is_accumulating
@@ -32,15 +34,13 @@ def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
     """Enter the checkpoint to go on from, if there is one, and the run that goes on; all processes call this together.
 
     It is one of the newest run of the folder. For a damaged file the newest whole one of the same folder steps in. A
-    run that torchrun or SLURM restarted goes on from its own last checkpoint, if it had written one.
+    run that torchrun or SLURM restarted goes on from its own last checkpoint, if it had written one. ``resume`` and
+    ``load_from`` of the config are set to what the runner needs; lines for the log are returned.
 
     Args:
-        cfg: ``resume`` and ``load_from`` are set to what the runner needs.
+        cfg: of the run.
         asked: of ``--resume``, a path, an address, ``'auto'`` for the newest one in the work directory, or None.
         run: which has the work directory.
-
-    Returns:
-        Lines for the log.
 
     Raises:
         UserError: a file is not there, or there are damaged ones alone.
@@ -48,30 +48,22 @@ def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
     was_restarted = any_process(any(int(os.environ.get(name) or 0) > 0 for name in RESTARTS))
     if asked is None and cfg.get('resume'):
         asked = cfg.get('load_from') or 'auto'
-    if was_restarted and any_process(has_own_checkpoint(cfg.work_dir)):
-        asked = 'auto'
-    if asked != 'auto':
-        _require(asked, 'to resume from')
+    if was_restarted:  # its newest run may have written a checkpoint, though a damaged one
+        newest = find_newest_checkpoint(cfg.work_dir, read_last_run(cfg.work_dir)) if is_main_process() else ()
+        asked = 'auto' if any_process(any(newest)) else asked
+    if asked not in (None, 'auto'):
+        require_file(asked, 'checkpoint to resume from')
     # The main process chooses for all: they may see a file system at other moments.
-    choice = [_choose(cfg.work_dir, asked) if is_main_process() else None]
+    choice: list[Any] = [_choose(cfg.work_dir, asked) if is_main_process() else None]
     broadcast_object_list(choice)
     checkpoint, identity, notes = choice[0]
     run.enter(identity, is_new=checkpoint is None)
     if asked is not None:
         cfg.resume = checkpoint is not None
         cfg.load_from = checkpoint or cfg.get('load_from')
-    _require(cfg.get('load_from'), 'of load_from,')
+    if cfg.get('load_from'):
+        require_file(cfg.load_from, 'checkpoint of load_from,')
     return notes
-
-
-def _require(path: str | None, what: str) -> None:
-    if path and '://' not in path and not Path(path).is_file():
-        raise MissingFileError(f'there is no checkpoint {what} {path}')
-
-
-def has_own_checkpoint(work_dir: str) -> bool:
-    """Whether the newest run of a work directory has written a checkpoint, though it may be damaged."""
-    return is_main_process() and any(find_newest_checkpoint(work_dir, read_last_run(work_dir)))
 
 
 def _choose(work_dir: str, asked: str | None) -> tuple[str | None, str | None, list[str]]:
@@ -113,7 +105,7 @@ class EpochBasedTrainLoop(WholeEpochsLoop):
         sampler = getattr(self.dataloader.batch_sampler, 'sampler', None)
         # Of other samplers of batches only the data set knows what they leave out: its samples are loaded for nothing.
         self._skips = type(self.dataloader.batch_sampler) is BatchSampler and isinstance(sampler, NumberedSampler)
-        if self._skips:
+        if self._skips and isinstance(sampler, NumberedSampler):
             sampler.begin = self.begin * self.dataloader.batch_sampler.batch_size
         self.start = self.epoch, self.iter - self.begin
         super().run_epoch()
@@ -147,51 +139,36 @@ class ResumeHook(Hook):
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         self._resumes = bool(runner.cfg.get('resume'))
-        if self._resumes:
-            self._gradients = checkpoint.get('gradients')
-            self._find_place(runner, checkpoint)
-            self._settle(runner, checkpoint)
+        if not self._resumes:
+            return
+        self._gradients = checkpoint.get('gradients')
+        length, meta, progress = epoch_length(runner), checkpoint['meta'], checkpoint.get('progress', {})
+        batches, of = progress.get('batches', 0), progress.get('of')
+        if batches and of == length:
+            runner.train_loop.begin = batches
+        elif of and of != length:
+            words = f'Epochs have {length} iterations now and had {of}'
+            if batches:  # how much of the epoch is done can't be told
+                meta['iter'] = meta['epoch'] * length
+                words += f': epoch {meta["epoch"] + 1} begins anew'
+            runner.logger.warning(words)
+        self._settings = settings_of(runner)
+        kept = settle(runner, checkpoint, length=of if of and meta['iter'] == meta['epoch'] * of else length)
+        self._settings |= kept
+        checkpoint['message_hub']['runtime_info']['kept_settings'] = kept
 
     def before_train(self, runner: Runner) -> None:
         if not self._resumes:
             self._settings = settings_of(runner)
             return
         self._resumes = False
-        restore_seed(runner)
+        sampler = getattr(runner.train_dataloader.batch_sampler, 'sampler', None)
+        if isinstance(sampler, NumberedSampler) and not runner.cfg.get('randomness', {}).get('diff_rank_seed'):
+            sampler.sample_seed = sampler.sampler.seed = runner.seed  # another was drawn when the sampler was made
         for parameter, gradient in zip(runner.model.parameters(), self._gradients or ()):
             parameter.grad = None if gradient is None else torch.empty_like(parameter).copy_(gradient)
         if not getattr(runner.train_loop, 'begin', 0) and validation_is_due(runner):
             runner.val_loop.run()
-
-    def _settle(self, runner: Runner, checkpoint: dict) -> None:
-        """Decide on settings that differ. Epochs that were trained may have had another length than they have now."""
-        meta, of = checkpoint['meta'], checkpoint.get('progress', {}).get('of')
-        length = of if of and meta['iter'] == meta['epoch'] * of else epoch_length(runner)
-        self._settings = settings_of(runner)
-        kept = settle(runner, checkpoint, length)
-        self._settings |= kept
-        checkpoint['message_hub']['runtime_info']['kept_settings'] = kept
-
-    def _find_place(self, runner: Runner, checkpoint: dict) -> None:
-        """Enter how much of the epoch is done; where epochs have another length now, it begins anew."""
-        length, meta = epoch_length(runner), checkpoint['meta']
-        progress = checkpoint.get('progress', {})
-        batches, of = progress.get('batches', 0), progress.get('of')
-        if batches and of == length:
-            runner.train_loop.begin = batches
-        elif of and of != length:
-            words = f'Epochs have {length} iterations now and had {of}'
-            if batches:
-                meta['iter'] = meta['epoch'] * length
-                words += f': epoch {meta["epoch"] + 1} begins anew'
-            runner.logger.warning(words)
-
-
-def restore_seed(runner: Runner) -> None:
-    """Give the resumed seed to the samplers; a run without one of its own drew another when they were made."""
-    sampler = getattr(runner.train_dataloader.batch_sampler, 'sampler', None)
-    if isinstance(sampler, NumberedSampler) and not runner.cfg.get('randomness', {}).get('diff_rank_seed'):
-        sampler.sample_seed = sampler.sampler.seed = runner.seed
 
 
 def validation_is_due(runner: Runner) -> bool:

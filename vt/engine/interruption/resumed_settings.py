@@ -51,15 +51,9 @@ def settle(runner: Runner, checkpoint: dict, length: int) -> dict[str, Any]:
     """Say in one table of the log where a checkpoint and the config differ, before the checkpoint is loaded.
 
     The numbers of the optimizer and the schedule are the checkpoint's. With ``new_schedule`` in the config they are the
-    config's, as they are at the iteration of the checkpoint, and replace those in it.
-
-    Args:
-        runner: its optimizer and schedulers are built and have not stepped.
-        checkpoint: of a training run.
-        length: iterations of an epoch that was trained; 0 in a loop over iterations.
-
-    Returns:
-        The settings in which the checkpoint prevails, by their dotted keys; None where it has none.
+    config's, as they are at the iteration of the checkpoint, and replace those in it. The runner's schedulers have not
+    stepped; ``length`` is that of an epoch that was trained, 0 in a loop over iterations. The settings in which the
+    checkpoint prevails are returned by their dotted keys.
 
     Raises:
         UserError: the checkpoint's optimizer, or without ``new_schedule`` its schedule, is of another kind; or it is of
@@ -71,21 +65,22 @@ def settle(runner: Runner, checkpoint: dict, length: int) -> dict[str, Any]:
             'load, its optimizer does not fit them; use load_from'
         )
     is_new, asked, meta = bool(runner.cfg.get('new_schedule')), settings_of(runner), checkpoint['meta']
+    has_one = isinstance(runner.optim_wrapper, OptimWrapper) and not isinstance(runner.optim_wrapper, OptimWrapperDict)
     written = _written_settings(meta)
-    had = dict(written or asked | _optimizer_settings(runner, checkpoint))
+    had = dict(written or asked | (_optimizer_settings(runner, checkpoint) if has_one else {}))
     had[SEED] = None if asked.get(SEED) is None else meta.get('seed')
     keys = sorted(key for key in asked | had if asked.get(key) != had.get(key))
     scheduled = [key for key in keys if SCHEDULE.match(key) and not key.endswith('.type')]
-    if _has_one_optimizer(runner):
+    if has_one:
         _require_fit(runner, checkpoint, is_new)
     elif is_new:
         raise UserError(f'{FLAG} is for one optimizer, not for several')
     kept = {key: had.get(key) for key in keys if key == SEED or (key in scheduled and not is_new)}
     table = [(key, had.get(key), asked.get(key), (had if key in kept else asked).get(key)) for key in keys]
-    if _has_one_optimizer(runner) and (keys or not written):
+    if has_one and (keys or not written):
         rates = _compare_rates(runner, checkpoint, length)
         table += [(*row, row[2 if is_new else 1]) for row in rates]
-        scheduled += rates
+        scheduled = scheduled or [setting for setting, *_ in rates]
         if is_new and (scheduled or not written):
             _take_config(runner, checkpoint, length)
     if table:
@@ -96,20 +91,13 @@ def settle(runner: Runner, checkpoint: dict, length: int) -> dict[str, Any]:
 
 def _written_settings(meta: dict) -> dict[str, Any]:
     """Those that a checkpoint was written with; none of one that earlier versions or others wrote."""
-    with suppress(TypeError, ValueError, RecursionError):
-        written = json.loads(meta['settings']) if 'settings' in meta else None
-        return written if isinstance(written, dict) else {}
+    with suppress(KeyError, TypeError, ValueError, RecursionError):
+        return dict(json.loads(meta['settings']))
     return {}
-
-
-def _has_one_optimizer(runner: Runner) -> bool:
-    return isinstance(runner.optim_wrapper, OptimWrapper) and not isinstance(runner.optim_wrapper, OptimWrapperDict)
 
 
 def _optimizer_settings(runner: Runner, checkpoint: dict) -> dict[str, Any]:
     """What an optimizer's own state tells of its settings."""
-    if not _has_one_optimizer(runner):
-        return {}
     state = checkpoint['optimizer']
     group = state.get('base_param_settings') or state['param_groups'][0]
     group = group | {'lr': group.get('initial_lr', group.get('lr'))}

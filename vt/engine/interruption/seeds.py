@@ -46,7 +46,7 @@ class SampleIndex(int):
 
 @DATA_SAMPLERS.register_module()
 class NumberedSampler(Sampler):
-    """A sampler whose indices know their place.
+    """A sampler whose indices know their position.
 
     Args:
         sampler: config of the sampler.
@@ -69,9 +69,9 @@ class NumberedSampler(Sampler):
         begin, self.begin = self.begin, 0
         epoch = getattr(self.sampler, 'epoch', 0)
         for number, index in enumerate(islice(self.sampler, begin, None), start=begin):
-            place = SampleIndex(index)
-            place.key = self.sample_seed, epoch, number * self.world_size + self.rank
-            yield place
+            numbered = SampleIndex(index)
+            numbered.key = self.sample_seed, epoch, number * self.world_size + self.rank
+            yield numbered
 
     def __len__(self) -> int:
         return len(self.sampler)
@@ -84,7 +84,7 @@ class NumberedSampler(Sampler):
 
 @DATASETS.register_module()
 class SeededDataset(Dataset):
-    """A data set that loads and augments each sample with random numbers of its place, and names the file of an error.
+    """A data set that loads and augments a sample with random numbers of its position, and names the file of an error.
 
     Everything else of it is the data set's own, to be read and to be set: hooks may give it another pipeline.
 
@@ -117,7 +117,7 @@ class SeededDataset(Dataset):
 
 
 def seeded_loader(loader: dict, seed: int | None) -> dict:
-    """A dataloader's config whose samples are functions of seed and place."""
+    """A dataloader's config whose samples are functions of seed and position."""
     if seed is None or not isinstance(loader.get('dataset'), dict) or not isinstance(loader.get('sampler'), dict):
         return loader
     return {

@@ -24,11 +24,7 @@ from .process_variables import set_process_variables
 from .sync_batch_norm import CPUSyncBatchNorm
 
 TIMEOUT = 1800  # seconds that a process waits for the others; PyTorch's own
-EQUAL_EVERYWHERE = (
-    nn.SyncBatchNorm,
-    CPUSyncBatchNorm,
-    BaseDataPreprocessor,
-)  # parts whose buffers no process differs in
+EQUAL_EVERYWHERE = (nn.SyncBatchNorm, CPUSyncBatchNorm, BaseDataPreprocessor)  # no process differs in their buffers
 
 
 def join_processes(cfg: Config) -> None:
@@ -57,14 +53,19 @@ def join_processes(cfg: Config) -> None:
                 )
             ) from error
     if get_device() == 'cpu':
-        _wrap_for_cpus(cfg)
+        unused = cfg.get('find_unused_parameters', False)
+        wrapper = dict(type='vt.CPUDistributedDataParallel', find_unused_parameters=unused)
+        cfg.model_wrapper_cfg = wrapper | dict(cfg.get('model_wrapper_cfg') or {})
+        if (cfg.get('strategy') or {}).get('type') == 'DDPStrategy':
+            cfg.strategy.setdefault('model_wrapper', cfg.model_wrapper_cfg)
 
 
 def _join(env_cfg: dict) -> None:
     dist_cfg = dict(dict(timeout=TIMEOUT), **env_cfg.get('dist_cfg', {}))
-    meeting = _meet_again(timedelta(seconds=dist_cfg['timeout']))
+    timeout = timedelta(seconds=dist_cfg['timeout'])
+    meeting = _meet_again(timeout)
     if get_device() == 'cpu':
-        distributed.init_process_group('gloo', timeout=timedelta(seconds=dist_cfg['timeout']), **meeting)
+        distributed.init_process_group('gloo', timeout=timeout, **meeting)
     else:  # the order of mmengine's runner, which chose the start method of workers first
         set_multi_processing(**env_cfg.get('mp_cfg', {}), distributed=True)
         init_dist('pytorch', **dist_cfg, **meeting)
@@ -78,15 +79,6 @@ def _meet_again(timeout: timedelta) -> dict:
     store, rank, world_size = next(distributed.rendezvous('env://', timeout=timeout))
     store = distributed.PrefixStore(f'attempt_{attempt}', store)
     return dict(store=store, rank=rank, world_size=world_size)
-
-
-def _wrap_for_cpus(cfg: Config) -> None:
-    unused = cfg.get('find_unused_parameters', False)
-    wrapper = dict(type='vt.CPUDistributedDataParallel', find_unused_parameters=unused)
-    cfg.model_wrapper_cfg = wrapper | dict(cfg.get('model_wrapper_cfg') or {})
-    strategy = cfg.get('strategy') or {}
-    if strategy.get('type') == 'DDPStrategy':
-        strategy.setdefault('model_wrapper', cfg.model_wrapper_cfg)
 
 
 def _leave_process_group() -> None:

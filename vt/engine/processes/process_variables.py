@@ -31,8 +31,8 @@ def find_launcher() -> str:
 def set_process_variables(launcher: str) -> str:
     """Enter what a launcher tells under the names that PyTorch reads; a second call changes nothing.
 
-    ``'auto'`` looks who it was; ``'none'`` is a run of its own, whatever the environment says. It returns
-    ``'pytorch'`` where this is one of several processes, from now on as if torchrun had started it, or ``'none'``.
+    ``'auto'`` looks who it was; ``'none'`` is a run of its own, whatever the environment says. It returns ``'pytorch'``
+    where this is one of several processes, from now on as if torchrun had started it, or ``'none'``.
 
     Raises:
         UserError: the launcher's variables are not there; nothing tells where the main process is.

@@ -15,26 +15,26 @@ class CPUSyncBatchNorm(nn.BatchNorm2d):
     names are those of BN. In evaluation, and in one process, it is BN.
     """
 
-    def forward(self, maps: torch.Tensor) -> torch.Tensor:
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Normalise maps of shape (N, C, ...), and in training update the running statistics."""
-        if maps.dim() != 4:
-            return self.forward(maps.reshape(*maps.shape[:2], -1, 1)).view_as(maps)
+        if input.dim() != 4:
+            return self.forward(input.reshape(*input.shape[:2], -1, 1)).view_as(input)
         if not (self.training and distributed.is_initialized() and distributed.get_world_size() > 1):
-            return super().forward(maps)
-        values = maps.to(torch.promote_types(maps.dtype, torch.float32))
+            return super().forward(input)
+        values = input.to(torch.promote_types(input.dtype, torch.float32))
         mean, variance, count = _statistics_of_all(values)
         self._update_running(mean.detach(), variance.detach() * (count / (count - 1)))
         scale = (variance + self.eps).rsqrt()
         if self.affine:
             scale = scale * self.weight
         shift = (self.bias if self.affine else 0) - mean * scale
-        return torch.addcmul(shift.view(1, -1, 1, 1), values, scale.view(1, -1, 1, 1)).to(maps.dtype)
+        return torch.addcmul(shift.view(1, -1, 1, 1), values, scale.view(1, -1, 1, 1)).to(input.dtype)
 
     @torch.no_grad()
     def _update_running(self, mean: torch.Tensor, variance: torch.Tensor) -> None:
         if not self.track_running_stats:
             return
-        self.num_batches_tracked += 1
+        self.num_batches_tracked.add_(1)
         momentum = 1 / self.num_batches_tracked.item() if self.momentum is None else self.momentum
         self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
         self.running_var.lerp_(variance.to(self.running_var.dtype), momentum)

@@ -1,5 +1,6 @@
 """Pictures of what a model makes of its test images."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,14 @@ from vt.checkpoints.files import replacing
 from vt.errors import UserError
 from vt.registry import HOOKS
 
-from .output_places import distinct_places
+from .output_paths import distinct_paths
 
 
 @HOOKS.register_module()
 class PictureHook(Hook):
     """Write each test image of a classifier with its class, where it is known, and its prediction.
 
-    Each picture keeps its image's place below the folder of the data set, so that equal names in two folders are two
+    Each picture keeps its image's path below the folder of the data set, so that equal names in two folders are two
     pictures, which MMPretrain's hook doesn't do; and its colours, whatever order of channels they were read in. Of a
     video it is the frames of its first clip, side by side.
 
@@ -43,8 +44,8 @@ class PictureHook(Hook):
         self.options = options
 
     def before_test(self, runner: Runner) -> None:
-        """Give each image of the test set the place of its picture, in all processes the same."""
-        self.places = places_of(runner.test_dataloader.dataset) if self.enable else {}
+        """Give each image of the test set the path of its picture, in all processes the same."""
+        self.paths = output_paths_of(runner.test_dataloader.dataset) if self.enable else {}
 
     def after_test_iter(
         self, runner: Runner, batch_idx: int, data_batch: dict, outputs: Sequence[BaseDataElement]
@@ -55,7 +56,7 @@ class PictureHook(Hook):
         for index, (image, sample) in enumerate(zip(data_batch['inputs'], outputs)):
             image_path = sample.get('img_path') or ''
             number = f'{batch_idx * loader.batch_size + index}.png'
-            out_file = self.out_dir / self.places.get(image_path, number)
+            out_file = self.out_dir / self.paths.get(image_path, number)
             if out_file.exists() and Path(image_path).exists() and out_file.samefile(image_path):
                 raise UserError(f'{image_path} would be written over: give another folder for the pictures')
             image = as_strip(image)
@@ -94,22 +95,19 @@ def as_strip(image: Tensor) -> Tensor:
     return torch.cat(clip.unbind(1), dim=-1) if clip.ndim == 4 else clip
 
 
-def places_of(dataset: Any) -> dict[str, Path]:
+def output_paths_of(dataset: Any) -> dict[str, Path]:
     """Where below a folder of pictures each image's picture belongs: as the image lies below its data set's folder.
 
     The whole path is kept where the image is not below the folder that the data set names. See
-    :func:`vt.engine.output_places.distinct_places`.
+    :func:`vt.engine.output_paths.distinct_paths`.
     """
     if not hasattr(dataset, 'get_data_info'):
         return {}
-    folder = getattr(dataset, 'data_prefix', {}).get('img_path')
+    folder = getattr(dataset, 'data_prefix', {}).get('img_path') or os.sep
     infos = (dataset.get_data_info(index) for index in range(len(dataset)))
-    paths = [info['img_path'] for info in infos if info.get('img_path')]
-    return distinct_places({path: _below(folder, Path(path)) for path in paths})
-
-
-def _below(folder: str | None, path: Path) -> Path:
-    return path.relative_to(folder) if folder and path.is_relative_to(folder) else path
+    paths = {info['img_path']: Path(info['img_path']) for info in infos if info.get('img_path')}
+    below = {name: path.relative_to(folder) if path.is_relative_to(folder) else path for name, path in paths.items()}
+    return distinct_paths(below)
 
 
 def reads_bgr(cfg: Config) -> bool:

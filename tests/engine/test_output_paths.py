@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from vt.engine.output_places import distinct_places
+from vt.engine.output_paths import distinct_paths
 
 LONG = 'x' * 251
 TWICE = ['a.jpg.png', 'a.jpg', 'a.jpg-2.png', 'a.jpg-2']
@@ -28,7 +28,7 @@ TWICE = ['a.jpg.png', 'a.jpg', 'a.jpg-2.png', 'a.jpg-2']
     ],
 )  # fmt: skip
 def test_places_are_distinct_and_inside(wished, places, tmp_path):
-    found = distinct_places({f'{number}': Path(place) for number, place in enumerate(wished)})
+    found = distinct_paths({f'{number}': Path(place) for number, place in enumerate(wished)})
     assert [str(place) for place in found.values()] == places
     for place in found.values():
         path = tmp_path / place

@@ -1,0 +1,45 @@
+"""Paths below a folder for the outputs of many inputs: each has its own, and none lies outside of the folder."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from unicodedata import normalize
+
+from vt.untrusted_text import printable
+
+MAX_NAME, MAX_PATH = 200, 1000  # bytes of a name, and of a path below the folder; file systems take 255, and 4096
+
+
+def distinct_paths(wished: Mapping[str, Path], suffix: str = '.png') -> dict[str, Path]:
+    """A path below a folder for the output of each input.
+
+    It is as wished, and ends in ``suffix``, where that is safe: without steps upwards, control characters and names
+    that are too long. Of those that would be one file, or on some file systems (``A.png`` and ``a.png``), the first
+    one has it, and the others end in ``-2``, ``-3`` and so on.
+    """
+    safe = {file: _inside(path) for file, path in wished.items()}
+    safe = {file: path.with_name(f'{path.name.removesuffix(suffix)}{suffix}') for file, path in safe.items()}
+    taken = {_key(folder) for path in safe.values() for folder in path.parents}  # a folder's name is no file's
+    paths: dict[str, Path] = {}
+    next_number: dict[str, int] = {}
+    for file, path in safe.items():
+        plain = path
+        while _key(path) in taken:
+            number = next_number[_key(plain)] = next_number.get(_key(plain), 1) + 1
+            path = plain.with_name(f'{plain.name.removesuffix(suffix)}-{number}{suffix}')
+        taken.add(_key(path))
+        paths[file] = path
+    return paths
+
+
+def _inside(path: Path) -> Path:
+    names = [printable(part).replace('\\', '_') for part in path.parts]
+    parts = [name.encode()[:MAX_NAME].decode(errors='ignore') for name in names]
+    parts = [part for part in parts if part not in (path.anchor, os.curdir, os.pardir)] or ['unnamed']
+    inside = Path(*parts)
+    return inside if len(os.fsencode(inside)) <= MAX_PATH else Path(inside.name)
+
+
+def _key(path: Path) -> str:
+    """Equal for paths that some file systems hold to be one."""
+    return normalize('NFC', normalize('NFC', str(path)).casefold())
