@@ -20,8 +20,8 @@ from mmpretrain.visualization import UniversalVisualizer
 
 from vt.engine.launch import is_segmentation
 from vt.engine.picture_hooks import as_strip, reads_bgr
+from vt.image_bounds import drawn_size
 from vt.inference.inputs import Pictures, Videos, read_picture
-from vt.picture_bounds import drawn_size
 
 from .model_zoo import Source, resolve_model
 

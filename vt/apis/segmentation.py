@@ -16,8 +16,8 @@ from mmseg.structures import SegDataSample
 from mmseg.visualization import SegLocalVisualizer
 from torch.nn.functional import interpolate
 
+from vt.image_bounds import check_scores, drawn_size
 from vt.inference.test_set import in_scope
-from vt.picture_bounds import check_scores, drawn_size
 
 from .inferencers import SampleInferencer
 from .model_zoo import Source, resolve_model

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mmengine.fileio import BaseStorageBackend, register_backend
 
 from vt.errors import MissingFileError, UserError
-from vt.picture_bounds import check_picture_size
+from vt.image_bounds import check_picture_size
 from vt.untrusted_text import printable
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from vt.engine.counting import one_input
 from vt.engine.errors import describe, in_one_line
 from vt.engine.picture_hooks import reads_bgr
 from vt.errors import MissingFileError, UserError
-from vt.picture_bounds import check_frames, check_picture_size
+from vt.image_bounds import check_frames, check_picture_size
 from vt.video import LoadClips, open_video
 
 from .test_set import build_test_set, in_scope

@@ -4,7 +4,7 @@ import numpy as np
 from mmcv.transforms import BaseTransform
 
 from vt.errors import FileError, UserError
-from vt.picture_bounds import check_frames
+from vt.image_bounds import check_frames
 from vt.registry import TRANSFORMS
 
 from .decoders import open_video, require_decoder

@@ -98,18 +98,15 @@ class VideoDataset(CustomDataset):
     def _there(self, infos: list[dict]) -> list[dict]:
         """Those whose files are there; each folder is listed once."""
         folders = {os.path.dirname(info['img_path']) for info in infos}
-        files = {(folder, name) for folder in folders for name in _names_in(folder)}
-        there = [info for info in infos if os.path.split(info['img_path']) in files]
-        if len(there) == len(infos):
+        names = {folder: {*os.listdir(folder or '.')} for folder in folders if os.path.isdir(folder or '.')}
+        split = {info['img_path']: os.path.split(info['img_path']) for info in infos}
+        absent = {path for path, (folder, name) in split.items() if name not in names.get(folder, ())}
+        there = [info for info in infos if info['img_path'] not in absent]
+        if not absent:
             return infos
-        absent = min(info['img_path'] for info in infos if os.path.split(info['img_path']) not in files)
-        message = f'{len(infos) - len(there)} of {len(infos)} listed videos are not there, the first is {absent}'
+        message = f'{len(infos) - len(there)} of {len(infos)} listed videos are not there, the first is {min(absent)}'
         if not there or self.missing == 'refuse':
             remedy = "correct data_root and data_prefix, or leave them out with missing='skip'"
             raise MissingFileError(f'{message}: {remedy}')
         MMLogger.get_current_instance().warning(printable(f'{message}; they are left out'))
         return there
-
-
-def _names_in(folder: str) -> list[str]:
-    return os.listdir(folder or '.') if os.path.isdir(folder or '.') else []

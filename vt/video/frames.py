@@ -29,24 +29,17 @@ class SameForAllFrames(BaseTransform):
         self.transforms = [IMAGE_TRANSFORMS.build(transform) for transform in transforms]
 
     def transform(self, results: dict) -> dict:
-        state, frames = _random_state(), []
+        of_python, of_numpy, of_torch = random.getstate(), np.random.get_state(), torch.get_rng_state()
+        frames = []
         for frame in results['frames']:
-            _set_random_state(*state)
+            random.setstate(of_python)
+            np.random.set_state(of_numpy)
+            torch.set_rng_state(of_torch)
             image = dict(img=frame, img_shape=frame.shape[:2], ori_shape=results.get('ori_shape'))
             for transform in self.transforms:
                 image = transform(image)
             frames.append(image['img'])
         return results | dict(frames=frames, img_shape=frames[0].shape[:2])
-
-
-def _random_state() -> tuple:
-    return random.getstate(), np.random.get_state(), torch.get_rng_state()
-
-
-def _set_random_state(of_python: tuple, of_numpy: tuple, of_torch: torch.Tensor) -> None:
-    random.setstate(of_python)
-    np.random.set_state(of_numpy)
-    torch.set_rng_state(of_torch)
 
 
 @TRANSFORMS.register_module()
@@ -72,20 +65,14 @@ class ThreeCrops(BaseTransform):
         free = height - self.crop_size, width - self.crop_size
         if min(free) < 0:
             raise FileError(f'its frames of {height}x{width} are smaller than crop_size={self.crop_size}: resize first')
-        crops = []
-        for clip in clips_of(results):
+        crops, length = [], len(results['frames']) // results['num_views']
+        for start in range(0, len(results['frames']), length):
             for third in range(3):
                 # Along the longer side from one end to the other, along the shorter one in the middle.
                 top, left = (room * (third if room == max(free) else 1) // 2 for room in free)
+                clip = results['frames'][start : start + length]
                 crops += [frame[top : top + self.crop_size, left : left + self.crop_size] for frame in clip]
         return results | dict(frames=crops, num_views=3 * results['num_views'], img_shape=(self.crop_size,) * 2)
-
-
-def clips_of(results: dict) -> list[list[np.ndarray]]:
-    """The frames of each view: V lists of T."""
-    frames, views = results['frames'], results['num_views']
-    length = len(frames) // views
-    return [frames[view * length : (view + 1) * length] for view in range(views)]
 
 
 @TRANSFORMS.register_module()
