@@ -12,7 +12,7 @@ import numpy as np
 from vt.errors import UserError
 from vt.registry import DATASETS
 
-from .generated import Box, Drawn, GeneratedImages
+from .generated import Drawn, GeneratedImages, square
 
 SIZE = 64  # of a problem's image, both ways; half of the published one
 RADII = {1: 13.125, 7: 10.5}  # of a shape, by problem: half of the published generator's, 26.25 and 21 in 128 pixels
@@ -66,7 +66,7 @@ class SVRT(GeneratedImages):
                 break
         image = np.ones((SIZE, SIZE), np.float32)
         cv2.polylines(image, placed, isClosed=True, color=0.0)
-        return Drawn(image, label, [_box(points) for points in placed])
+        return Drawn(image, label, [(*points.min(0).tolist(), *(points.max(0) + 1).tolist()) for points in placed])
 
 
 def draw_outline(rng: np.random.Generator, inner: float, radius: float) -> np.ndarray:
@@ -131,10 +131,6 @@ def _in_disc(rng: np.random.Generator, number: int) -> np.ndarray:
     return np.stack([distance * np.cos(angle), distance * np.sin(angle)], axis=1)
 
 
-def _box(points: np.ndarray) -> Box:
-    return (*points.min(axis=0).tolist(), *(points.max(axis=0) + 1).tolist())
-
-
 @DATASETS.register_module()
 class PSVRT(GeneratedImages):
     """Two patterns of random black and white squares on grey: the same, or not?
@@ -187,7 +183,7 @@ class PSVRT(GeneratedImages):
         image = np.full((self.image_size, self.image_size), 0.5, np.float32)
         for item, (top, left) in zip(items, corners):
             image[top : top + side, left : left + side] = item
-        boxes = [(int(left), int(top), int(left + side), int(top + side)) for top, left in corners]
+        boxes = [square(left, top, side) for top, left in corners]
         return Drawn(image, label, boxes[:2], boxes[2:])
 
     def _draw_items(self, rng: np.random.Generator, label: int) -> list[np.ndarray]:

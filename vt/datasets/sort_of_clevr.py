@@ -9,7 +9,7 @@ import numpy as np
 from vt.errors import UserError
 from vt.registry import DATASETS
 
-from .generated import Box, Drawn, GeneratedImages
+from .generated import Drawn, GeneratedImages, square
 
 SIZE = 64  # of an image, both ways
 STRIP = 8  # its upper rows, which hold the question
@@ -29,7 +29,7 @@ class SortOfCLEVR(GeneratedImages):
     """What is asked of one of six shapes, which its colour names?
 
     Santoro et al., A simple neural network module for relational reasoning, NIPS 2017, section 4.3: six objects of six
-    colours, each a square or a circle, at random places where none touches another. *Non-relational* questions are
+    colours, each a square or a circle, at random positions where none touches another. *Non-relational* questions are
     about one object: is it a square or a circle; is it on the left; is it in the upper half? *Relational* ones compare
     it with the others: the shape of the closest one, of the furthest one; how many have its shape, itself counted in?
 
@@ -68,7 +68,7 @@ class SortOfCLEVR(GeneratedImages):
         image[:STRIP] = COLOURS[asked]
         left = 2 + question * (SIZE - STRIP) // 2
         image[2 : STRIP - 2, left : left + STRIP - 4] = 1
-        boxes = [_box(centre) for centre in centres.tolist()]
+        boxes = [square(x - HALF, y - HALF, 2 * HALF + 1) for x, y in centres.tolist()]
         related = {asked, *self._compared(centres, asked, question)}
         return Drawn(
             image[..., ::-1],  # OpenCV's channel order
@@ -107,8 +107,3 @@ class SortOfCLEVR(GeneratedImages):
             return others if name == 'count' else []
         distances = ((centres[others] - centres[asked]) ** 2).sum(axis=1)
         return [others[distances.argmin() if name == 'closest' else distances.argmax()]]
-
-
-def _box(centre: list[int]) -> Box:
-    left, top = (side - HALF for side in centre)
-    return left, top, left + 2 * HALF + 1, top + 2 * HALF + 1
