@@ -1,6 +1,6 @@
 """What the folder of a saved model may hold: known parts with plain arguments, and how an input becomes an image.
 
-A stranger may have written the folder. So a type is the name of a part that is registered by now, an argument is one of
+A folder is untrusted. So a type is the name of a part that is registered by now, an argument is one of
 the part's own, and a value is a number, a list, a part, or a text that no library evaluates, imports or opens.
 """
 
@@ -59,11 +59,7 @@ MOST_STEPS = 8  # of a window that slides over its own side
 
 
 def describe_model(model: dict, scope: str) -> dict:
-    """A model's config as a folder holds it: what training alone needs is left out.
-
-    Raises:
-        UserError: a part or an argument that a folder can't hold; the line names its place.
-    """
+    """A model's config as a folder holds it, without what training alone needs; checked by :func:`check_model`."""
     described = _without_training(model, scope)
     check_model(described, scope)
     return described
@@ -83,11 +79,7 @@ def _without_training(value: Any, scope: str) -> Any:
 
 
 def check_model(model: Any, scope: str) -> None:
-    """Check a model's config before anything of it is built.
-
-    Raises:
-        UserError: a type that is no known part, an argument that it does not take, a value that is not plain.
-    """
+    """Raise a UserError, which names the key, for what a folder can't hold, before anything of it is built."""
     if not isinstance(model, dict) or 'type' not in model:
         raise UserError('model is no part: it needs a type')
     _check_part(model, 'model', scope)

@@ -12,9 +12,7 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from torch import nn
 
 from .reading import FLAG, is_trusted, load_checkpoint
-from .weights import load_weights, require_some_match, state_of
-
-__all__ = ['PretrainedInit', 'load_checkpoint', 'load_weights', 'weights_only']
+from .weights import require_some_match, state_of
 
 FORCE, FORCE_NOT = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'
 # mmengine's loaders with what they are for: ours takes their places, and they take theirs again.

@@ -41,13 +41,10 @@ class Foreign:
 
 
 def make_plain(checkpoint: dict) -> set[str]:
-    """Put numbers and tensors in the place of all else that a checkpoint holds, in place.
+    """Replace, in place, all that is neither number, text nor tensor, and return the keys of what was dropped.
 
-    Histories become their numbers, numpy's arrays tensors, subclasses of containers these. Functions are dropped: what
-    a scheduler computes by is made anew with it.
-
-    Returns:
-        The places of other objects, which are dropped too.
+    Histories become their numbers, numpy's arrays tensors, subclasses of containers these. Functions are dropped
+    without a word: what a scheduler computes by is made anew with it.
     """
     convert = Conversion()
     plain = convert(checkpoint)

@@ -19,11 +19,10 @@ from safetensors import safe_open
 from torch import serialization
 
 from vt.errors import FileError, MissingFileError, UserError
-from vt.untrusted_text import printable
+from vt.untrusted_text import check_dataset_meta, printable
 
 from .archives import check_archive, check_header, check_pickles
-from .calls import RefusedError
-from .class_names import check_dataset_meta
+from .pickles import RefusedError
 from .plain import NAMES, Conversion, Foreign, restore_histories
 
 FLAG = '--trust-checkpoint'
@@ -73,7 +72,9 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
     except Exception as error:  # damage leads anywhere
         raise _explained(path, error) from error
     if not is_trusted.get():
-        check_dataset_meta(loaded.get('meta'), path)
+        meta = _dict(loaded.get('meta'), f'meta of {path}')
+        meta = _dict(meta.get('dataset_meta'), f'dataset_meta of {path}')
+        check_dataset_meta(meta, 'dataset_meta.', f' of {path}')
     if str(name).startswith('mmcls://'):  # of a whole classifier; who names it wants its backbone
         state = loaded.get('state_dict', loaded)
         return dict(state_dict={key[9:]: state[key] for key in state if key.startswith('backbone.')})
@@ -83,6 +84,12 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
                 for text in ('config', 'cfg'):
                     holder.pop(text, None)
     return loaded
+
+
+def _dict(value: Any, source: str) -> dict:
+    if value is not None and not isinstance(value, dict):
+        raise UserError(f'{source} is {printable(repr(value), 80)}, where a dict is needed')
+    return value or {}
 
 
 def _locate(name: str) -> Path:

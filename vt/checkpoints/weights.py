@@ -1,7 +1,9 @@
 """Weights into a model: all of them, or at least some; mmengine only warns, and goes on with arbitrary ones."""
 
+import re
 from collections import OrderedDict
 from pathlib import Path
+from typing import Any
 
 from mmengine.hooks import Hook
 from mmengine.model import BaseTTAModel, is_model_wrapper
@@ -16,6 +18,9 @@ from .reading import load_checkpoint
 
 # Where a file keeps the tensors: mmengine and timm; the authors of DeiT and Swin; those of SlowFast.
 STATES = ('state_dict', 'model', 'model_state')
+# What parts of names were called in earlier versions, and are now.
+RENAMED = dict(enter='fc1', leave='fc2')
+OLD_NAME = re.compile(rf'(?<=\.feed_forward\.part\.)({"|".join(RENAMED)})')
 
 
 def load_weights(
@@ -25,9 +30,9 @@ def load_weights(
     remedy: str = 'give the config that it was trained with',
     name: str = 'the checkpoint',
 ) -> None:
-    """Load every tensor of a model; nothing may lack or be left over.
+    """Load every tensor of a model; there may be no missing or unexpected keys.
 
-    ``module.`` of a data-parallel model is taken off. Counters of batches may lack, as they do in old files.
+    ``module.`` of a data-parallel model is taken off. Counters of batches may be missing, as they are in old files.
 
     Args:
         model: built, with any weights; a wrapper of one will do.
@@ -83,11 +88,26 @@ def unwrap(model: nn.Module) -> nn.Module:
     return model
 
 
+def to_new_names(state: dict[str, Any], prefix: str = '') -> None:
+    """Give the entries of a state dict that begin with ``prefix`` the names of this version, in place."""
+    for name in [name for name in state if name.startswith(prefix) and OLD_NAME.search(name)]:
+        state[OLD_NAME.sub(lambda old: RENAMED[old[0]], name)] = state.pop(name)
+
+
+def load_old_names(module: nn.Module) -> None:
+    """Have ``module.load_state_dict`` take the names of earlier versions, too."""
+    module.register_load_state_dict_pre_hook(_rename)
+
+
+def _rename(module: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
+    to_new_names(state, prefix)
+
+
 @HOOKS.register_module()
 class WeightsMatchHook(Hook):
     """Stop where a checkpoint is not the model's.
 
-    To go on with training, and to test, every tensor must be there and none be left over; to begin from the weights of
+    To go on with training, and to test, there may be no missing or unexpected keys; to begin from the weights of
     another task, at least one must fit.
 
     Args:

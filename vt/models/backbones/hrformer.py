@@ -11,7 +11,7 @@ from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from vt.checkpoints.old_names import load_old_names
+from vt.checkpoints.weights import load_old_names
 from vt.errors import UserError
 from vt.registry import MODELS
 

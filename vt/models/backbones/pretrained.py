@@ -6,9 +6,8 @@ import torch
 from mmengine.logging import print_log
 from torch import Tensor, nn
 
-from vt.checkpoints.old_names import to_new_names
 from vt.checkpoints.reading import load_checkpoint
-from vt.checkpoints.weights import state_of
+from vt.checkpoints.weights import state_of, to_new_names
 from vt.errors import UserError
 
 from ..positions import AbsolutePosition, DecomposedRelativePosition, RelativePositionBias, SeparatePosition

@@ -12,7 +12,7 @@ from mmcv.cnn import build_norm_layer
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor, nn
 
-from vt.checkpoints.old_names import load_old_names
+from vt.checkpoints.weights import load_old_names
 from vt.errors import UserError
 from vt.registry import MODELS
 
