@@ -95,47 +95,47 @@ def _pair(value: Any) -> tuple[float, ...]:
     return tuple(value) if is_pair else (1, 1)
 
 
-def _check_part(part: dict, place: str, scope: str) -> None:
+def _check_part(part: dict, where: str, scope: str) -> None:
     scope = part.get('_scope_', scope)
     if scope not in SCOPES:
-        raise UserError(f'{place}._scope_={printable(repr(scope), 80)} is none of {", ".join(SCOPES)}')
+        raise UserError(f'{where}._scope_={printable(repr(scope), 80)} is none of {", ".join(SCOPES)}')
     kind = find_part(part['type'], scope)
     if kind is None:
         shown = printable(repr(part['type']), 80)
-        raise UserError(f'{place}.type={shown} is no known part: import its package first, if it is yours')
+        raise UserError(f'{where}.type={shown} is no known part: import its package first, if it is yours')
     takes_any = not _is_library(kind) and accepted_arguments(kind)[1]
     known = {*BESIDE, 'requires_grad', *(name for owner in _owners(kind) for name in _own_arguments(owner))}
     known -= {*TRAINING}
     for key, value in part.items():
         if key not in known and not (takes_any and WORD.fullmatch(key) and key not in TRAINING):
             name = printable(repr(key), 80)
-            raise UserError(f'{place}: a saved {kind.__name__} has no argument {name}; leave it out')
+            raise UserError(f'{where}: a saved {kind.__name__} has no argument {name}; leave it out')
         if key not in BESIDE:
-            _check_value(value, f'{place}.{key}', (kind, key), scope)
+            _check_value(value, f'{where}.{key}', (kind, key), scope)
 
 
-def _check_value(value: Any, place: str, owner: tuple[type, str], scope: str) -> None:
+def _check_value(value: Any, where: str, owner: tuple[type, str], scope: str) -> None:
     if isinstance(value, dict) and 'type' in value:
-        _check_part(value, place, scope)
+        _check_part(value, where, scope)
     elif isinstance(value, dict):
         for key, item in value.items():
             if not (isinstance(key, str) and WORD.fullmatch(key)) or key in TRAINING:
-                raise UserError(f'{place} has the key {printable(repr(key), 80)}, which no part of a saved model has')
-            _check_value(item, f'{place}.{key}', (owner[0], key), scope)
+                raise UserError(f'{where} has the key {printable(repr(key), 80)}, which no part of a saved model has')
+            _check_value(item, f'{where}.{key}', (owner[0], key), scope)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            _check_value(item, f'{place}.{index}', owner, scope)
+            _check_value(item, f'{where}.{index}', owner, scope)
     elif isinstance(value, str) and not _may_say(value, *owner):
         known = ', '.join(map(repr, _texts(*owner))) or 'no text'
-        raise UserError(f'{place}={printable(repr(value), 80)} is not what a saved model may name here: {known}')
-    elif isinstance(value, (int, float)) and not -_largest(place) <= value <= _largest(place):
-        raise UserError(f'{place}={printable(value, 80)} is no size of a model: {_largest(place):,} is the largest')
+        raise UserError(f'{where}={printable(repr(value), 80)} is not what a saved model may name here: {known}')
+    elif isinstance(value, (int, float)) and not -_largest(where) <= value <= _largest(where):
+        raise UserError(f'{where}={printable(value, 80)} is no size of a model: {_largest(where):,} is the largest')
     elif not (value is None or isinstance(value, (bool, int, float, str))):
-        raise UserError(f'{place} is {printable(repr(value), 80)}, which is no data: name it by text and numbers')
+        raise UserError(f'{where} is {printable(repr(value), 80)}, which is no data: name it by text and numbers')
 
 
-def _largest(place: str) -> int:
-    *parts, name = place.split('.')
+def _largest(where: str) -> int:
+    *parts, name = where.split('.')
     is_side = {'data_preprocessor', 'test_cfg'} & {*parts} and name not in ('num_classes', 'subdivision_num_points')
     return LARGEST_SIDE if is_side else LARGEST
 

@@ -59,11 +59,7 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
         return self.make_samples(cfg)
 
     def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
-        """Predictions of a batch.
-
-        Raises:
-            UserError: the scores of an image would take many gigabytes: it is too large.
-        """
+        """Predictions of a batch; a UserError if the scores of an image would take many gigabytes."""
         for sample in inputs['data_samples']:
             check_scores(sample.ori_shape, len(self.classes), sample.get('img_path') or 'the image')
         return super().forward(inputs, **options)

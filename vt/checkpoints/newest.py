@@ -57,7 +57,7 @@ def find_newest_checkpoint(folder: str | Path, run: str | None = None) -> tuple[
     if _is_of(found.get(named), run):
         return named, []
     folders = {folder, *(path.parent for path in found)}
-    others = {path for place in folders for name in NAMES_OF_STATES for path in place.glob(name)} - {named}
+    others = {path for each in folders for name in NAMES_OF_STATES for path in each.glob(name)} - {named}
     found |= {path: _read_state(path) for path in sorted(others)}
     own = [path for path in found if _is_of(found[path], run)]
     newest = max(own, key=lambda path: (found[path][0], path.stat().st_mtime), default=None)

@@ -72,9 +72,12 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
     except Exception as error:  # damage leads anywhere
         raise _explained(path, error) from error
     if not is_trusted.get():
-        meta = _dict(loaded.get('meta'), f'meta of {path}')
-        meta = _dict(meta.get('dataset_meta'), f'dataset_meta of {path}')
-        check_dataset_meta(meta, 'dataset_meta.', f' of {path}')
+        described = loaded
+        for key in ('meta', 'dataset_meta'):
+            described = {} if described.get(key) is None else described[key]
+            if not isinstance(described, dict):
+                raise UserError(f'{key} of {path} is {printable(repr(described), 80)}, where a dict is needed')
+        check_dataset_meta(described, 'dataset_meta.', f' of {path}')
     if str(name).startswith('mmcls://'):  # of a whole classifier; who names it wants its backbone
         state = loaded.get('state_dict', loaded)
         return dict(state_dict={key[9:]: state[key] for key in state if key.startswith('backbone.')})
@@ -84,12 +87,6 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
                 for text in ('config', 'cfg'):
                     holder.pop(text, None)
     return loaded
-
-
-def _dict(value: Any, source: str) -> dict:
-    if value is not None and not isinstance(value, dict):
-        raise UserError(f'{source} is {printable(repr(value), 80)}, where a dict is needed')
-    return value or {}
 
 
 def _locate(name: str) -> Path:

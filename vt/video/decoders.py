@@ -37,11 +37,7 @@ class Video:
         raise NotImplementedError
 
     def read(self, indices: Sequence[int]) -> list[np.ndarray]:
-        """Frames ``(H, W, 3)`` uint8, BGR, of ``indices``, in their order; of one that comes twice a copy.
-
-        Raises:
-            FileError: a frame can't be decoded.
-        """
+        """Frames of any ``indices``, in their order, as of :meth:`decode`; of one that comes twice a copy."""
         wanted, seen = sorted(set(indices)), set()
         frames = dict(zip(wanted, self.decode(wanted)))
         return [frames[index].copy() if index in seen else seen.add(index) or frames[index] for index in indices]
@@ -59,8 +55,8 @@ class OpenCVVideo(Video):
         if not self.capture.isOpened():
             raise FileError('OpenCV finds no video in it: it is damaged, or something else')
         properties = cv2.CAP_PROP_FPS, cv2.CAP_PROP_FRAME_COUNT, cv2.CAP_PROP_FRAME_HEIGHT, cv2.CAP_PROP_FRAME_WIDTH
-        self.fps, number, *size = (self.capture.get(key) for key in properties)
-        self.size = tuple(map(int, size))
+        self.fps, number, height, width = (self.capture.get(key) for key in properties)
+        self.size = int(height), int(width)
         self.position = 0  # of the frame that is decoded next
         self.num_frames = int(number) if number > 0 else self._count()
 
@@ -79,8 +75,7 @@ class OpenCVVideo(Video):
     def _last(self, index: int) -> np.ndarray:
         """The last frame there is, for one that isn't: OpenCV estimates the length of some formats, mkv and webm.
 
-        Raises:
-            FileError: more is missing than a twentieth of the length.
+        It is a FileError if more is missing than a twentieth of the length.
         """
         slack, last = max(2, self.num_frames // 20), None
         self._seek(max(index - 2 * slack, 0))
@@ -181,11 +176,7 @@ NEEDS = {
 
 
 def require_decoder(name: str) -> None:
-    """Make sure that a decoder is there.
-
-    Raises:
-        UserError: it is none of ours, or what it needs can't be imported.
-    """
+    """Raise a UserError if a decoder is none of ours, or what it needs can't be imported."""
     if name not in DECODERS:
         raise UserError(f"decoder='{name}' is none of {', '.join(DECODERS)}")
     module, packages = NEEDS[name]
