@@ -63,6 +63,10 @@ class Samples:
                 raise
             raise UserError(f'{name} cannot be read: {describe(error) or in_one_line(error)}') from error
 
+    def make(self, file: Picture) -> dict:
+        """A sample; errors of any type."""
+        raise NotImplementedError
+
 
 class Pictures(Samples):
     """Samples of images of any size; arguments and errors as of :class:`Samples`."""
@@ -94,12 +98,13 @@ class Videos(Samples):
 
     def __init__(self, cfg: Config) -> None:
         super().__init__(cfg)
+        self.pipeline = Compose(self.steps)
         self.shape = None if any(isinstance(step, LoadClips) for step in self.steps) else input_shape(cfg)[1:]
 
     def make(self, video: str | Path) -> dict:
         if not os.path.isfile(video):
             raise MissingFileError(f'there is no video {video}')
-        return Compose(self.steps)(dict(img_path=str(video)) if self.shape is None else self._spread(str(video)))
+        return self.pipeline(dict(img_path=str(video)) if self.shape is None else self._spread(str(video)))
 
     def _spread(self, path: str) -> dict:
         length, height, width = self.shape
