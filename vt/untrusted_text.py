@@ -1,5 +1,6 @@
-"""Text that somebody else wrote: names of classes and files, messages of a file. It is checked where it is read, and
-printed without what a terminal would obey.
+"""Untrusted text, which somebody else wrote: names of classes and files, messages of a file.
+
+It is checked where it is read, and printed without what a terminal would obey.
 """
 
 import unicodedata
@@ -21,12 +22,7 @@ def is_control(letter: str) -> bool:
 
 
 def printable(text: Any, width: int | None = None) -> str:
-    """A text as one line that can be printed: control characters as their escapes, ``\\x1b``.
-
-    Args:
-        text: anything; ``str`` of it is taken.
-        width: the most characters; None for no limit.
-    """
+    """``str`` of anything as one line of up to ``width`` characters; control characters are escaped, ``\\x1b``."""
     text = str(text)
     if width is not None and len(text) > width:
         text = f'{text[: width - 2]} …'
@@ -36,12 +32,7 @@ def printable(text: Any, width: int | None = None) -> str:
 
 
 def check_class_names(names: Any, source: str, number: int | None = None) -> tuple[str, ...]:
-    """Names of classes that a file brings.
-
-    Args:
-        names: what the file holds.
-        source: the file and the place in it, for errors.
-        number: how many there must be; None for any.
+    """Names of classes that a file brings, as many as ``number``; ``source``, where they stand, begins the error.
 
     Raises:
         UserError: they are no sequence of texts, too many or too few, too long, empty, or hold control characters.
@@ -58,11 +49,7 @@ def check_class_names(names: Any, source: str, number: int | None = None) -> tup
 
 
 def check_name(name: Any, source: str) -> str:
-    """A name that a file or a folder brings; ``source`` begins the error.
-
-    Raises:
-        UserError: it is no text, empty, longer than :data:`MAX_NAME`, or holds control characters.
-    """
+    """A name that a file or a folder brings; a UserError if it is empty, too long, or holds control characters."""
     if not isinstance(name, str) or not name:
         raise UserError(f'{source} is {printable(repr(name), 80)}, not a text')
     if len(name) > MAX_NAME:
@@ -73,22 +60,29 @@ def check_name(name: Any, source: str) -> str:
 
 
 def check_palette(palette: Any, source: str, number: int | None = None) -> list:
-    """Colours of classes that a file brings: a list of red, green and blue, from 0 to 255.
-
-    Args:
-        palette: what the file holds.
-        source: the file and the place in it, for errors.
-        number: how many there must be, or none; None for any.
-
-    Raises:
-        UserError: they are something else.
-    """
+    """Colours of classes that a file brings, triples from 0 to 255, none or ``number`` of them; else a UserError."""
     if not isinstance(palette, (list, tuple)) or len(palette) > MAX_CLASSES:
         raise UserError(f'{source} is {printable(repr(palette), 80)}, not a list of colours')
-    if palette and number is not None and len(palette) != number:
-        raise UserError(f'{source} holds {len(palette):,} colours for {number:,} classes')
     for index, colour in enumerate(palette):
         is_triple = isinstance(colour, (list, tuple)) and len(colour) == 3
         if not is_triple or not all(type(part) is int and 0 <= part <= 255 for part in colour):
             raise UserError(f'colour {index} of {source} is {printable(repr(colour), 80)}, not three numbers up to 255')
+    if palette and number is not None and len(palette) != number:
+        raise UserError(f'{source} holds {len(palette):,} colours for {number:,} classes')
     return [*palette]
+
+
+def check_dataset_meta(meta: dict, before: str = '', after: str = '') -> None:
+    """Check names and colours of classes, ``classes`` and ``palette``, or in capitals; there may be none.
+
+    Args:
+        meta: what a file says of its data set.
+        before, after: what stands around a key in errors.
+    """
+    for names, colours in (('classes', 'palette'), ('CLASSES', 'PALETTE')):
+        found, palette, source = meta.get(names), meta.get(colours), f'{before}{names}{after}'
+        if isinstance(found, set):
+            raise UserError(f'{source} is a set, which has no order')
+        count = None if found is None else len(check_class_names(found, source))
+        if palette is not None:
+            check_palette(palette, f'{before}{colours}{after}', count)

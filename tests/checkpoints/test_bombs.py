@@ -16,7 +16,8 @@ from checkpoints.instructions import MEGABYTE, archive, call, checkpoint, number
 from mmengine.logging import HistoryBuffer
 from tool_runner import ROOT
 
-from vt.checkpoints.loading import load_checkpoint, weights_only
+from vt.checkpoints.loading import weights_only
+from vt.checkpoints.reading import load_checkpoint
 from vt.errors import UserError
 
 GIGABYTE = 10**9

@@ -9,8 +9,8 @@ from mmengine.config import Config
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 
 from vt.apis import get_model
-from vt.checkpoints.loading import load_checkpoint
 from vt.checkpoints.publishing import publish
+from vt.checkpoints.reading import load_checkpoint
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 COLOURS = [[0, 0, 0], [1, 2, 255]]
@@ -113,18 +113,18 @@ def test_tools_end_in_one_line(tmp_path):
 @pytest.mark.parametrize(
     ('content', 'message'),
     [
-        (b'[' * 10**5, 'is no JSON file of metrics by name'),
-        (b'{"a": ' * 10**5, 'is no JSON file of metrics by name'),
+        (b'[' * 10**5, 'is nested too deeply'),
+        (b'{"a": ' * 10**5, 'is nested too deeply'),
         (b'{"a": NaN}', 'a in .+ is nan, not a number'),
         (b'{"a": 1e999}', 'a in .+ is inf, not a number'),
         (b'{"a": [1.5, null]}', r'a in .+ is \[1.5, None\], not a number'),
         (b'{"a": {"b": 1}}', 'a in .+ not a number'),
         (b'{"a": true}', 'a in .+ is True, not a number'),
         (b'{"a\\u001b[2J": 1}', r'a metric of .+ holds control characters: a\\x1b'),
-        (b'{"a": 1' + b'0' * 10**4 + b'}', 'is no JSON file of metrics by name'),
-        (b'{"a": 1}' + b' ' * 2**20, 'is larger than 1,048,576 bytes'),
-        (b'"text"', 'is no JSON file of metrics by name'),
-        (b'\xff\xfe', 'is no JSON file of metrics by name'),
+        (b'{"a": 1' + b'0' * 10**4 + b'}', 'is damaged, or no JSON'),
+        (b'{"a": 1}' + b' ' * 2**20, 'more than the 1,048,576 that are read'),
+        (b'"text"', 'holds a str, not what it should'),
+        (b'\xff\xfe', 'is damaged, or no JSON'),
     ],
 )
 def test_metrics_are_numbers_by_name(content, message, tmp_path):

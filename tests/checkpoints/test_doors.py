@@ -20,10 +20,11 @@ from mmpretrain.models import ResNet
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 from torch import nn
 
-from vt.checkpoints.loading import load_checkpoint as load_safely
-from vt.checkpoints.loading import load_weights, weights_only
+from vt.checkpoints.loading import weights_only
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint
 from vt.checkpoints.publishing import publish
+from vt.checkpoints.reading import load_checkpoint as load_safely
+from vt.checkpoints.weights import load_weights
 from vt.models.backbones.pretrained import load_resnet_stages
 from vt.models.classifiers.teacher import build_classifier, load_teacher
 

@@ -9,9 +9,9 @@ from safetensors import safe_open
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 
 import vt
-from vt.checkpoints.loading import load_checkpoint, load_weights
 from vt.checkpoints.publishing import publish, read_metadata
-from vt.checkpoints.reading import content_digits
+from vt.checkpoints.reading import content_digits, load_checkpoint
+from vt.checkpoints.weights import load_weights
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 FEW = ['train_cfg.max_epochs=1', *SMALL_CLASSIFIER]
@@ -70,7 +70,7 @@ def test_a_file_of_plain_weights_is_published(tmp_path):
         (['a.pth', 'a.pth'], 'the name of a published checkpoint ends with .safetensors'),
         (['none.pth', 'a.safetensors'], 'there is no checkpoint none.pth'),
         (['a.pth', 'a.safetensors', '--metrics', 'none.json'], 'there is no none.json'),
-        (['a.pth', 'a.safetensors', '--metrics', 'a.pth'], 'a.pth is no JSON file'),
+        (['a.pth', 'a.safetensors', '--metrics', 'a.pth'], 'a.pth is damaged, or no JSON'),
         (['a.pth'], 'give CHECKPOINT and OUT, or --show FILE'),
         (['--show', 'a.pth'], 'a.pth is no .safetensors file'),
         (['--show', 'changed-01234567.safetensors'], 'its content has the digits'),

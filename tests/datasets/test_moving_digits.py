@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from vt.datasets import MovingDigits
-from vt.datasets.digits import load_other_hands
+from vt.datasets.digits import load_handwriting
 from vt.datasets.moving_digits import MOTIONS
 from vt.errors import UserError
 
@@ -105,7 +105,7 @@ def test_a_fast_digit_turns_back_in_the_same_frames(num_frames):
 
 
 def test_the_last_hands_write_the_test():
-    (train, labels), (test, others) = load_other_hands('train'), load_other_hands('test')
+    (train, labels), (test, others) = (load_handwriting(split, other_hands=True) for split in ('train', 'test'))
     assert (len(train), len(test)) == (1797 - 3 * 138, 2 * 138)
     images, _ = load_digits(return_X_y=True)
     assert np.array_equal(train[0], (images[0].reshape(8, 8) * 255 / 16).round())

@@ -7,7 +7,7 @@ from mmpretrain.datasets import RandomErasing
 
 from vt.engine.interruption.seeds import seed_random
 from vt.errors import UserError
-from vt.video.frames import PackClips, SameForAllFrames, ThreeCrops
+from vt.video.clips import PackClips, SameForAllFrames, ThreeCrops
 
 RANDOM = dict(
     crop=dict(type='RandomResizedCrop', scale=24),

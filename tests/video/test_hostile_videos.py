@@ -14,7 +14,7 @@ from tool_runner import ROOT, assert_one_line
 from video.written_videos import draw, write
 
 from vt.errors import FileError
-from vt.picture_bounds import check_frames
+from vt.image_bounds import check_frames
 from vt.video import LoadClips, open_video
 
 LIMITED = ROOT / 'tests/bad_input/limited_tool.py'

@@ -1,4 +1,4 @@
-"""How much memory a model may take while it is built from a stranger's config."""
+"""How much memory a model may take while it is built from an untrusted config."""
 
 from typing import Any
 

@@ -21,7 +21,6 @@ from vt.errors import UserError
 
 Run = Callable[[Tensor], list[np.ndarray]]
 SUFFIXES = dict(program='.pt2', onnx='.onnx', torchscript='.ts', aot='.aot.pt2')
-NEEDS = dict(onnx='onnx, onnxscript and onnxruntime')
 
 
 class Network(nn.Module):
@@ -56,8 +55,8 @@ class Program:
 def export_program(network: Network, images: Tensor, others: Sequence[Tensor] = ()) -> Program:
     """Export by ``torch.export``, with an open batch and, if it holds, an open size.
 
-    A size may become a constant while a library's code is followed; the program has a guard against every other one
-    then, and is exported with a fixed size instead: other formats have no guards, and would be silently wrong.
+    A library's code may make a size constant; the program then has a guard against other sizes, and is exported with a
+    fixed size instead, since other formats have no guards and would be silently wrong.
 
     Args:
         network: what is exported.
@@ -93,62 +92,47 @@ def encode(kind: str, network: Network, program: Program, images: Tensor) -> tup
     Raises:
         UserError: a package that it needs is not there.
     """
-    return dict(program=_encode_program, onnx=_encode_onnx, torchscript=_encode_trace, aot=_encode_library)[kind](
-        network, program, images
-    )
+    if kind == 'onnx':
+        return _encode_onnx(program.program)
+    from torch._inductor import aoti_compile_and_package, aoti_load_package  # documented there, and nowhere else
 
-
-def _encode_program(network: Network, program: Program, images: Tensor) -> tuple[bytes, Run]:
     file = io.BytesIO()
-    torch.export.save(program.program, file)
-    return file.getvalue(), _in_torch(torch.export.load(_from_start(file)).module())
+    with warnings.catch_warnings():
+        if kind == 'program':
+            torch.export.save(program.program, file)
+        elif kind == 'torchscript':
+            warnings.simplefilter('ignore')  # tracing is deprecated, and checks of sizes become constants
+            torch.jit.save(torch.jit.trace(network, (images,), check_trace=False), file)
+        else:
+            aoti_compile_and_package(program.program, package_path=file)
+        file.seek(0)
+        loaded = dict(program=torch.export.load, torchscript=torch.jit.load, aot=aoti_load_package)[kind](file)
+    function = loaded.module() if kind == 'program' else loaded
+
+    @torch.no_grad()
+    def run(images: Tensor) -> list[np.ndarray]:
+        return as_arrays(function(images))
+
+    return file.getvalue(), run
 
 
-def _from_start(file: io.BytesIO) -> io.BytesIO:
-    file.seek(0)
-    return file
-
-
-def _encode_onnx(network: Network, program: Program, images: Tensor) -> tuple[bytes, Run]:
+def _encode_onnx(program: ExportedProgram) -> tuple[bytes, Run]:
     try:
         import onnxruntime
         import onnxscript  # noqa: F401 - the exporter needs it
     except ImportError as error:
-        raise UserError(f"onnx needs {NEEDS['onnx']}: pip install 'visual-transformers[export]'") from error
+        raise UserError(
+            "onnx needs onnx, onnxscript and onnxruntime: pip install 'visual-transformers[export]'"
+        ) from error
     logging.getLogger('onnxscript').setLevel(logging.WARNING)
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # about names of open sizes
-        content = torch.onnx.export(program.program, (), dynamo=True, verbose=False).model_proto.SerializeToString()
+        content = torch.onnx.export(program, (), dynamo=True, verbose=False).model_proto.SerializeToString()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     session = onnxruntime.InferenceSession(content, options, providers=['CPUExecutionProvider'])
     (given,) = session.get_inputs()
     return content, lambda x: session.run(None, {given.name: x.numpy()})
-
-
-def _encode_trace(network: Network, program: Program, images: Tensor) -> tuple[bytes, Run]:
-    file = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # tracing is deprecated, and checks of sizes become constants
-        traced = torch.jit.trace(network, (images,), check_trace=False)
-        torch.jit.save(traced, file)
-        return file.getvalue(), _in_torch(torch.jit.load(_from_start(file)))
-
-
-def _encode_library(network: Network, program: Program, images: Tensor) -> tuple[bytes, Run]:
-    from torch._inductor import aoti_compile_and_package, aoti_load_package  # documented there, and nowhere else
-
-    file = io.BytesIO()
-    aoti_compile_and_package(program.program, package_path=file)
-    return file.getvalue(), _in_torch(aoti_load_package(_from_start(file)))
-
-
-def _in_torch(function: Callable) -> Run:
-    @torch.no_grad()
-    def run(images: Tensor) -> list[np.ndarray]:
-        return as_arrays(function(images))
-
-    return run
 
 
 def as_arrays(outputs: Tensor | Sequence[Tensor]) -> list[np.ndarray]:

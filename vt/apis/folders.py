@@ -18,14 +18,14 @@ from mmengine.model import BaseModel
 from safetensors import safe_open
 
 import vt
-from vt.checkpoints.files import write_atomically
+from vt.checkpoints.files import read_json, write_atomically
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.publishing import as_safetensors
 from vt.checkpoints.weights import unwrap
 from vt.engine.config_files import DISTRIBUTION
-from vt.errors import FileError, MissingFileError, UserError
+from vt.errors import MissingFileError, UserError
 from vt.inference.test_set import in_scope
-from vt.untrusted_text import check_class_names, check_palette, printable
+from vt.untrusted_text import check_dataset_meta, printable
 
 from .build_budget import Budget
 from .saved_inputs import check_inputs, describe_inputs, make_pipeline
@@ -98,13 +98,13 @@ def read_folder(folder: str | PathLike) -> Config:
     """The config of a saved model, with ``dataset_meta``: checked before anything is made of it, nothing is run.
 
     Raises:
-        MissingFileError: there is no such file in the folder.
-        UserError: it is none of ours, is damaged, or holds what :mod:`vt.apis.schema` does not allow.
+        UserError: a file is missing, none of ours, damaged, or holds what :mod:`vt.apis.schema` does not allow.
     """
     path = require(folder, CONFIG)
     require(folder, WEIGHTS)
+    content = read_json(path, ADVICE, most=MAX_BYTES)
     try:
-        content = _from_json(_read_json(path))
+        content = _from_json(content)
         _check(content, path)
     except RecursionError as error:
         raise UserError(f'{path} is nested too deeply to be a model: {ADVICE}') from error
@@ -119,22 +119,8 @@ def read_folder(folder: str | PathLike) -> Config:
     )
 
 
-def _read_json(path: Path) -> Any:
-    try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise UserError(f'{path} has {size:,} bytes, more than the {MAX_BYTES:,} of a model: {ADVICE}')
-        return json.loads(path.read_bytes())
-    except UserError:
-        raise
-    except OSError as error:
-        raise FileError(f'{path} could not be read ({error.strerror})') from error
-    except ValueError as error:
-        raise UserError(f'{path} is damaged or no JSON ({printable(error, 120)}): {ADVICE}') from error
-
-
 def _check(content: Any, path: Path) -> None:
-    if not isinstance(content, dict) or content.get('library') != DISTRIBUTION:
+    if content.get('library') != DISTRIBUTION:
         raise UserError(f'{path} is the config of something else than a model of {DISTRIBUTION}: {ADVICE}')
     if content.get('format') != FORMAT:
         reason = f'has format {printable(repr(content.get("format")), 40)}, this VT reads {FORMAT}'
@@ -149,9 +135,7 @@ def _check(content: Any, path: Path) -> None:
     try:
         check_model(content['model'], content['scope'])
         check_inputs(content['inputs'])
-        for key, check in dict(classes=check_class_names, palette=check_palette).items():
-            if key in content:
-                check(content[key], key)
+        check_dataset_meta({key: content[key] for key in ('classes', 'palette') if key in content})
     except UserError as error:
         raise UserError(f'{path}: {error}') from error
 

@@ -70,8 +70,7 @@ class HubModel(
         """Write the model to a folder; options as the mixin's.
 
         Raises:
-            UserError: the model has no config, or one that is no data.
-            FileError: the folder can't be made, or written to.
+            UserError: the model has no config, or one that is no data; the folder can't be written to.
         """
         try:
             return super().save_pretrained(save_directory, **options)
@@ -94,9 +93,8 @@ class HubModel(
                 and ``local_files_only``, as of :func:`huggingface_hub.hf_hub_download`.
 
         Raises:
-            MissingFileError: the folder lacks a file.
-            FileError: it is no folder, and can't be fetched.
-            UserError: the config is none of ours, or names what is not registered; the weights don't fit.
+            UserError: a file is missing or can't be fetched; the config is none of ours, or names what is not
+                registered; the weights don't fit.
         """
         device = options.pop('device', None)
         folder = Path(pretrained_model_name_or_path)

@@ -1,18 +1,15 @@
-"""Predictions on pictures and videos: MMPretrain's inferencer for models of VT; of segmentors see ``segmentation.py``.
+"""Predictions on images and videos: MMPretrain's inferencer for models of VT.
 
-It takes a model's name, config or network and a checkpoint that must fit, and pictures of any size. Where a model
-learned from images in memory, such as the embedded digits, a picture takes their size.
+It takes a model's name, config or network and a checkpoint that must fit, and images of any size. Where a model learned
+from images in memory, such as the embedded digits, an image takes their size.
 """
 
-from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import mmcv
 import numpy as np
 import torch
-from mmengine.config import Config
-from mmengine.dataset import pseudo_collate
 from mmengine.model import BaseModel
 from mmengine.structures import BaseDataElement
 from mmpretrain.apis import ImageClassificationInferencer
@@ -20,55 +17,19 @@ from mmpretrain.visualization import UniversalVisualizer
 
 from vt.engine.image_hooks import as_strip, reads_bgr
 from vt.engine.launch import is_segmentation
-from vt.inference.inputs import Pictures, Videos, read_picture
-from vt.picture_bounds import drawn_size
+from vt.image_bounds import drawn_size
+from vt.inference.inputs import Picture, SampleInferencer, Videos
 
 from .model_zoo import Source, resolve_model
 
 if TYPE_CHECKING:
     from .segmentation import SegmentationInferencer
 
-Picture = str | PathLike | np.ndarray
 READABLE = 256  # pixels of the shorter side
 
 
-class SampleInferencer:
-    """What the inferencers share: samples of inputs, in batches, and an input as it is drawn upon."""
-
-    make_samples: Callable[[Config], Callable[[Any], dict]] = Pictures
-
-    def preprocess(self, inputs: Iterable[Picture], batch_size: int = 1) -> Iterator[dict]:
-        """Batches for the model.
-
-        Args:
-            inputs: files, or images ``(height, width, 3)`` uint8 in OpenCV's order of channels.
-            batch_size: of each; smaller where images of another size follow, and at the end.
-
-        Raises:
-            UserError: an input can't be read; the line names it.
-        """
-        yield from map(pseudo_collate, in_batches(map(self.pipeline, inputs), batch_size))
-
-    def pixels(self, picture: Picture) -> np.ndarray:
-        """An input ``(height, width, 3)`` uint8, RGB, of its own size."""
-        image = picture if isinstance(picture, np.ndarray) else read_picture(picture)
-        return np.ascontiguousarray(image[..., ::-1])
-
-
-def in_batches(samples: Iterable[dict], batch_size: int) -> Iterator[list[dict]]:
-    """Lists of up to ``batch_size`` samples of one size, in their order."""
-    batch: list[dict] = []
-    for sample in samples:
-        if batch and (len(batch) == batch_size or sample['inputs'].shape != batch[0]['inputs'].shape):
-            yield batch
-            batch = []
-        batch.append(sample)
-    if batch:
-        yield batch
-
-
 class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
-    """MMPretrain's inferencer of images: ``inferencer(picture)`` gives the class, its name and all scores.
+    """MMPretrain's inferencer of images: ``inferencer(image)`` gives the class, its name and all scores.
 
     Args:
         model: a model's name, the path of a config, a config, or a network made by :func:`vt.apis.get_model`.
@@ -123,11 +84,7 @@ class VideoInferencer(ClassificationInferencer):
         return np.ascontiguousarray(strip.permute(1, 2, 0).numpy())
 
     def visualize(self, ori_inputs: list, preds: list, show: bool = False, **options: Any) -> None:
-        """Left out: ``draw(pixels(video), prediction)`` gives a picture.
-
-        Raises:
-            NotImplementedError: a picture in a window or a folder is asked for.
-        """
+        """Raise a NotImplementedError where drawings are asked for: ``draw(pixels(video), prediction)`` makes them."""
         if show or options.get('show_dir'):
             raise NotImplementedError('of videos use draw(pixels(video), prediction)')
 

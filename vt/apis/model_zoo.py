@@ -16,7 +16,8 @@ from mmengine.model import BaseModel
 from torch import nn
 
 from vt._libraries import import_library, importing
-from vt.checkpoints.loading import load_checkpoint, load_weights
+from vt.checkpoints.reading import load_checkpoint
+from vt.checkpoints.weights import load_weights
 from vt.engine.checks.classes import heads
 from vt.engine.checks.config import check_config
 from vt.engine.config_files import DISTRIBUTION, ROOT, apply_options, read_config
@@ -42,7 +43,7 @@ def list_models(pattern: str | None = None, ablations: bool = False) -> list[str
     """Names of models, in order.
 
     Args:
-        pattern: with wildcards, such as ``'vt-resnet*in1k'``; a name that begins with it will do. None for all.
+        pattern: how a name begins, with wildcards, such as ``'vt-resnet*in1k'``; None for all.
         ablations: whether to name those too that stand in a folder ``ablations``.
     """
     names = [name for name, path in _configs().items() if ablations or 'ablations' not in path.relative_to(ROOT).parts]
@@ -50,10 +51,7 @@ def list_models(pattern: str | None = None, ablations: bool = False) -> list[str
 
 
 def find_config(name: str) -> Path:
-    """The path of a model's config.
-
-    Args:
-        name: as :func:`list_models` gives it, in capitals or not.
+    """The path of a model's config, by the name that :func:`list_models` gives, in capitals or not.
 
     Raises:
         UserError: there is no such model; the line names those of the most similar names.
@@ -121,9 +119,7 @@ def resolve_model(
 def resolve_config(name_or_config: Source, options: dict[str, Any] | None = None, quietly: bool = True) -> Config:
     """The config of a model's name, a config's path or a saved model's folder; of a config that is given a copy.
 
-    Args:
-        name_or_config: as of :func:`get_model`.
-        options, quietly: as of :func:`vt.engine.config_files.read_config`.
+    ``options`` and ``quietly`` are as of :func:`vt.engine.config_files.read_config`.
     """
     if not isinstance(name_or_config, Config) and not is_folder(name_or_config):
         name = str(name_or_config)
@@ -142,12 +138,7 @@ def is_folder(name_or_config: Source) -> bool:
 
 
 def resolve_weights(name_or_config: Source, pretrained: str | PathLike | bool | None) -> str | None:
-    """The checkpoint that ``pretrained`` stands for; None for none.
-
-    Raises:
-        MissingFileError: it is a folder without weights.
-        UserError: it is True, and no weights of the model are published.
-    """
+    """The checkpoint that ``pretrained`` stands for; None for none. A UserError if there are no such weights."""
     if pretrained in (None, True) and is_folder(name_or_config):
         return str(require(name_or_config, WEIGHTS))
     if pretrained is not True:
@@ -185,12 +176,11 @@ def _dataset_meta(model: BaseModel, cfg: Config, checkpoint: str | None, loaded:
 
 @functools.cache  # MMPretrain refuses to know a name twice
 def register_models() -> None:
-    """Tell MMPretrain and mmengine of our models, so that their own functions take the names.
+    """Have MMPretrain's and mmengine's own functions take our models' names; importing VT changes nothing in them.
 
     These are MMPretrain's ``get_model``, ``list_models``, ``inference_model`` and inferencers, and of mmengine
-    ``_base_ = 'vt::...'``, ``hub.get_config`` and ``BaseInferencer.list_models('vt')``. Importing VT changes nothing in
-    other libraries: it takes this call. MMSegmentation's inferencer reads the names of its own package alone, and takes
-    ``str(vt.apis.find_config(name))``.
+    ``_base_ = 'vt::...'``, ``hub.get_config`` and ``BaseInferencer.list_models('vt')``. MMSegmentation's inferencer
+    knows the names of its own package alone: give it ``str(vt.apis.find_config(name))``.
     """
     with importing():
         from mmpretrain.apis import ModelHub

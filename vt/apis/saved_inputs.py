@@ -1,4 +1,4 @@
-"""How pictures and videos become inputs of a saved model: its test pipeline as few settings, and made of them again.
+"""How images and videos become inputs of a saved model: its test pipeline as few settings, and made of them again.
 
 A folder names no transforms: VT knows the steps of a test pipeline, their order, and what each of them takes.
 """
@@ -16,7 +16,17 @@ from vt.untrusted_text import printable
 
 from .schema import LARGEST_SIDE, RESIZINGS
 
-SIDE, PAIR = 'a side', 'one or two sides'  # whole numbers from 1 to LARGEST_SIDE
+
+def is_side(value: Any) -> bool:
+    """Whether it is a whole number from 1 to the largest side of an image."""
+    return type(value) is int and 1 <= value <= LARGEST_SIDE
+
+
+def is_pair(value: Any) -> bool:
+    """Whether it is one side or two."""
+    return is_side(value) or (isinstance(value, (list, tuple)) and len(value) == 2 and all(map(is_side, value)))
+
+
 SWITCH = (False, True)
 BACKENDS = ('cv2', 'pillow')
 RESIZE = dict(interpolation=RESIZINGS, backend=BACKENDS)
@@ -25,17 +35,17 @@ STEPS = dict(
     read=('LoadImageFromFile', dict(imdecode_backend=BACKENDS, color_type=('color', 'grayscale'), to_float32=SWITCH)),
     clips=(
         'vt.LoadClips',
-        dict(clip_length=SIDE, frame_stride=SIDE, num_clips=SIDE, short_videos=('repeat', 'refuse')),
+        dict(clip_length=is_side, frame_stride=is_side, num_clips=is_side, short_videos=('repeat', 'refuse')),
     ),
-    resize_edge=('ResizeEdge', dict(scale=SIDE, edge=('short', 'long', 'width', 'height'), **RESIZE)),
-    resize=('Resize', dict(scale=PAIR, keep_ratio=SWITCH, **RESIZE)),
-    resize_to_multiple=('ResizeToMultiple', dict(size_divisor=SIDE, interpolation=(None, *RESIZINGS))),
-    crop=('CenterCrop', dict(crop_size=PAIR)),
+    resize_edge=('ResizeEdge', dict(scale=is_side, edge=('short', 'long', 'width', 'height'), **RESIZE)),
+    resize=('Resize', dict(scale=is_pair, keep_ratio=SWITCH, **RESIZE)),
+    resize_to_multiple=('ResizeToMultiple', dict(size_divisor=is_side, interpolation=(None, *RESIZINGS))),
+    crop=('CenterCrop', dict(crop_size=is_pair)),
     efficientnet_crop=(
         'EfficientNetCenterCrop',
-        dict(crop_size=SIDE, efficientnet_style=SWITCH, crop_padding=(*range(129),), **RESIZE),
+        dict(crop_size=is_side, efficientnet_style=SWITCH, crop_padding=(*range(129),), **RESIZE),
     ),
-    crops=('vt.ThreeCrops', dict(crop_size=SIDE)),
+    crops=('vt.ThreeCrops', dict(crop_size=is_side)),
 )
 PACKS = ('PackInputs', 'PackSegInputs', 'vt.PackClips', 'PackClips')
 MACHINE = ('decoder', 'backend_args', 'file_client_args')  # how files are reached here
@@ -45,11 +55,7 @@ MOST_PIXELS = 2**26  # of the frames of an input
 
 
 def describe_inputs(cfg: Config) -> dict[str, Any]:
-    """The settings of a config's test pipeline; ``shape`` too where the test set is made in memory.
-
-    Raises:
-        UserError: there is no test pipeline, or it has a step or an argument that a saved model can't hold.
-    """
+    """The settings of a config's test pipeline, and ``shape`` where the test set is made in memory; or a UserError."""
     names = {kind.rpartition('.')[2]: name for name, (kind, _) in STEPS.items()}
     settings = {}
     for step in _flat(pipeline_of(cfg)):
@@ -76,23 +82,21 @@ def _flat(pipeline: Iterable[dict]) -> list[dict]:
 
 
 def check_inputs(settings: Any) -> None:
-    """Check how inputs are made, as a folder says it.
-
-    Raises:
-        UserError: a step or an argument that is not known, or a value that it does not take.
-    """
+    """Raise a UserError for a step or an argument that is not known, or a value that it does not take."""
     if not isinstance(settings, dict):
         raise UserError('inputs is no dict of settings')
     for name, given in settings.items():
         if name == 'shape':
-            if not (isinstance(given, (list, tuple)) and len(given) in (3, 4) and all(map(_is_side, given))):
+            if not (isinstance(given, (list, tuple)) and len(given) in (3, 4) and all(map(is_side, given))):
                 raise UserError(f'inputs.shape={printable(repr(given), 80)} is no shape of an input')
         elif name not in STEPS or not isinstance(given, dict):
-            known = ', '.join([*STEPS, 'shape'])
-            raise UserError(f'inputs.{printable(name, 80)} is no setting of a saved model: there are {known}')
+            there = ', '.join([*STEPS, 'shape'])
+            raise UserError(f'inputs.{printable(name, 80)} is no setting of a saved model: there are {there}')
         else:
             for key, value in given.items():
-                if not _allows(STEPS[name][1].get(key, ()), value):
+                known = STEPS[name][1].get(key, ())
+                allowed = known(value) if callable(known) else (type(value), value) in ((type(x), x) for x in known)
+                if not allowed:
                     raise UserError(f'inputs.{name}.{printable(key, 80)}={printable(repr(value), 80)} is not known')
     if _pixels(settings) > MOST_PIXELS:
         raise UserError(f'inputs says that an input has {_pixels(settings):,} pixels: {MOST_PIXELS:,} is the largest')
@@ -105,18 +109,6 @@ def _pixels(settings: dict[str, Any]) -> int:
     steps = [settings[name] for name in ('crops', *reversed(OF_FRAMES)) if name in settings]
     side = next((step.get('crop_size') or step.get('scale') for step in steps), None) or 1
     return max(frames * int(np.max(side)) ** 2, math.prod(settings.get('shape', (1,))))
-
-
-def _is_side(value: Any) -> bool:
-    return type(value) is int and 1 <= value <= LARGEST_SIDE
-
-
-def _allows(kind: Any, value: Any) -> bool:
-    if kind == SIDE or (kind == PAIR and not isinstance(value, (list, tuple))):
-        return _is_side(value)
-    if kind == PAIR:
-        return len(value) == 2 and all(map(_is_side, value))
-    return any(type(value) is type(each) and value == each for each in kind)
 
 
 def make_pipeline(settings: dict[str, Any], scope: str) -> list[dict]:

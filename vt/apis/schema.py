@@ -1,6 +1,6 @@
 """What the folder of a saved model may hold: known parts with plain arguments, and how an input becomes an image.
 
-A stranger may have written the folder. So a type is the name of a part that is registered by now, an argument is one of
+A folder is untrusted. So a type is the name of a part that is registered by now, an argument is one of
 the part's own, and a value is a number, a list, a part, or a text that no library evaluates, imports or opens.
 """
 
@@ -59,11 +59,7 @@ MOST_STEPS = 8  # of a window that slides over its own side
 
 
 def describe_model(model: dict, scope: str) -> dict:
-    """A model's config as a folder holds it: what training alone needs is left out.
-
-    Raises:
-        UserError: a part or an argument that a folder can't hold; the line names its place.
-    """
+    """A model's config as a folder holds it, without what training alone needs; checked by :func:`check_model`."""
     described = _without_training(model, scope)
     check_model(described, scope)
     return described
@@ -83,11 +79,7 @@ def _without_training(value: Any, scope: str) -> Any:
 
 
 def check_model(model: Any, scope: str) -> None:
-    """Check a model's config before anything of it is built.
-
-    Raises:
-        UserError: a type that is no known part, an argument that it does not take, a value that is not plain.
-    """
+    """Raise a UserError, which names the key, for what a folder can't hold, before anything of it is built."""
     if not isinstance(model, dict) or 'type' not in model:
         raise UserError('model is no part: it needs a type')
     _check_part(model, 'model', scope)
@@ -103,47 +95,47 @@ def _pair(value: Any) -> tuple[float, ...]:
     return tuple(value) if is_pair else (1, 1)
 
 
-def _check_part(part: dict, place: str, scope: str) -> None:
+def _check_part(part: dict, where: str, scope: str) -> None:
     scope = part.get('_scope_', scope)
     if scope not in SCOPES:
-        raise UserError(f'{place}._scope_={printable(repr(scope), 80)} is none of {", ".join(SCOPES)}')
+        raise UserError(f'{where}._scope_={printable(repr(scope), 80)} is none of {", ".join(SCOPES)}')
     kind = find_part(part['type'], scope)
     if kind is None:
         shown = printable(repr(part['type']), 80)
-        raise UserError(f'{place}.type={shown} is no known part: import its package first, if it is yours')
+        raise UserError(f'{where}.type={shown} is no known part: import its package first, if it is yours')
     takes_any = not _is_library(kind) and accepted_arguments(kind)[1]
     known = {*BESIDE, 'requires_grad', *(name for owner in _owners(kind) for name in _own_arguments(owner))}
     known -= {*TRAINING}
     for key, value in part.items():
         if key not in known and not (takes_any and WORD.fullmatch(key) and key not in TRAINING):
             name = printable(repr(key), 80)
-            raise UserError(f'{place}: a saved {kind.__name__} has no argument {name}; leave it out')
+            raise UserError(f'{where}: a saved {kind.__name__} has no argument {name}; leave it out')
         if key not in BESIDE:
-            _check_value(value, f'{place}.{key}', (kind, key), scope)
+            _check_value(value, f'{where}.{key}', (kind, key), scope)
 
 
-def _check_value(value: Any, place: str, owner: tuple[type, str], scope: str) -> None:
+def _check_value(value: Any, where: str, owner: tuple[type, str], scope: str) -> None:
     if isinstance(value, dict) and 'type' in value:
-        _check_part(value, place, scope)
+        _check_part(value, where, scope)
     elif isinstance(value, dict):
         for key, item in value.items():
             if not (isinstance(key, str) and WORD.fullmatch(key)) or key in TRAINING:
-                raise UserError(f'{place} has the key {printable(repr(key), 80)}, which no part of a saved model has')
-            _check_value(item, f'{place}.{key}', (owner[0], key), scope)
+                raise UserError(f'{where} has the key {printable(repr(key), 80)}, which no part of a saved model has')
+            _check_value(item, f'{where}.{key}', (owner[0], key), scope)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            _check_value(item, f'{place}.{index}', owner, scope)
+            _check_value(item, f'{where}.{index}', owner, scope)
     elif isinstance(value, str) and not _may_say(value, *owner):
         known = ', '.join(map(repr, _texts(*owner))) or 'no text'
-        raise UserError(f'{place}={printable(repr(value), 80)} is not what a saved model may name here: {known}')
-    elif isinstance(value, (int, float)) and not -_largest(place) <= value <= _largest(place):
-        raise UserError(f'{place}={printable(value, 80)} is no size of a model: {_largest(place):,} is the largest')
+        raise UserError(f'{where}={printable(repr(value), 80)} is not what a saved model may name here: {known}')
+    elif isinstance(value, (int, float)) and not -_largest(where) <= value <= _largest(where):
+        raise UserError(f'{where}={printable(value, 80)} is no size of a model: {_largest(where):,} is the largest')
     elif not (value is None or isinstance(value, (bool, int, float, str))):
-        raise UserError(f'{place} is {printable(repr(value), 80)}, which is no data: name it by text and numbers')
+        raise UserError(f'{where} is {printable(repr(value), 80)}, which is no data: name it by text and numbers')
 
 
-def _largest(place: str) -> int:
-    *parts, name = place.split('.')
+def _largest(where: str) -> int:
+    *parts, name = where.split('.')
     is_side = {'data_preprocessor', 'test_cfg'} & {*parts} and name not in ('num_classes', 'subdivision_num_points')
     return LARGEST_SIDE if is_side else LARGEST
 

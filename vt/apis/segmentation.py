@@ -1,4 +1,4 @@
-"""Maps of labels of pictures: MMSegmentation's inferencer for models of VT."""
+"""Maps of labels of images: MMSegmentation's inferencer for models of VT."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -16,17 +16,17 @@ from mmseg.structures import SegDataSample
 from mmseg.visualization import SegLocalVisualizer
 from torch.nn.functional import interpolate
 
+from vt.image_bounds import check_scores, drawn_size
+from vt.inference.inputs import SampleInferencer
 from vt.inference.test_set import in_scope
-from vt.picture_bounds import check_scores, drawn_size
 
-from .inferencers import SampleInferencer
 from .model_zoo import Source, resolve_model
 
 SEGMENTS = dict(type='SegLocalVisualizer', alpha=0.6)
 
 
 class SegmentationInferencer(SampleInferencer, MMSegInferencer):
-    """MMSegmentation's inferencer: ``inferencer(picture)['predictions']`` is a map of labels of the picture's size.
+    """MMSegmentation's inferencer: ``inferencer(picture)['predictions']`` is a map of labels of the image's size.
 
     Args:
         model, pretrained, device, classes: as of :class:`ClassificationInferencer`.
@@ -59,17 +59,13 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
         return self.make_samples(cfg)
 
     def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
-        """Predictions of a batch.
-
-        Raises:
-            UserError: the scores of a picture would take many gigabytes: it is too large.
-        """
+        """Predictions of a batch; a UserError if the scores of an image would take many gigabytes."""
         for sample in inputs['data_samples']:
             check_scores(sample.ori_shape, len(self.classes), sample.get('img_path') or 'the image')
         return super().forward(inputs, **options)
 
     def describe(self, prediction: BaseDataElement) -> dict[str, Any]:
-        """The sides of a picture, and the share of each class that it shows as ``predictions``, largest first."""
+        """The sides of an image, and the share of each class that it shows as ``predictions``, largest first."""
         labels = prediction.pred_sem_seg.data
         counts = torch.bincount(labels.flatten(), minlength=len(self.classes)) / labels.numel()
         shares, order = counts.sort(descending=True, stable=True)

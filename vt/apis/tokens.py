@@ -38,11 +38,11 @@ def extract_tokens(model: BaseModel, images: Tensor | Sequence[str | PathLike | 
     Args:
         model: as :func:`vt.apis.get_model` makes it; it computes in evaluation mode, and keeps its own.
         images: as the network takes them, normalised, ``(N, 3, H, W)`` (of a video model ``(N, 3, T, H, W)``); or
-            pictures, files or ``(height, width, 3)`` uint8 in OpenCV's order of channels, which go through the test
+            image files, or ``(height, width, 3)`` uint8 in OpenCV's order of channels, which go through the test
             pipeline.
 
     Raises:
-        UserError: a picture can't be read; no part of the model attends.
+        UserError: an image can't be read; no part of the model attends.
     """
     if not isinstance(images, Tensor):
         samples = [*map(Pictures(model.cfg), images)]

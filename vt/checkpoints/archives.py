@@ -7,21 +7,15 @@ from pathlib import Path
 
 from vt.errors import UserError
 
-from .bounds import Scan
-from .calls import RefusedError
+from .pickles import RefusedError, Scan
 
 MAX_TABLE = 8 << 20  # bytes of an archive's directory and of a safetensors header: some 70,000 tensors
-# How an archive ends: sizes and places of its directory, in 32 bits, and in 64 bits before that.
+# How an archive ends: sizes and positions of its directory, in 32 bits, and in 64 bits before that.
 END, END_64, LOCATOR_64 = struct.Struct('<4s4H2IH'), struct.Struct('<4sQ2H2I4Q'), struct.Struct('<4sIQI')
 
 
 def check_archive(path: Path, is_trusted: bool) -> None:
-    """Compare an archive of ``torch.save`` with its checksums; unless it is trusted, follow its pickle.
-
-    Raises:
-        RefusedError: it asks for what no weights need, or unfolds to too much.
-        UserError: it is damaged.
-    """
+    """Compare an archive of ``torch.save`` with its checksums; unless it is trusted, follow its pickle by a Scan."""
     if not is_trusted:
         _check_directory(path)
     try:
@@ -36,17 +30,17 @@ def check_archive(path: Path, is_trusted: bool) -> None:
 
 
 def _check_directory(path: Path) -> None:
-    """Bound an archive's directory, and require the one place of it that PyTorch's reader and Python's both know."""
+    """Bound an archive's directory, and require the one position of it that PyTorch's reader and Python's both know."""
     begin = path.stat().st_size - END.size
     with path.open('rb') as file:
         file.seek(max(0, begin - END_64.size - LOCATOR_64.size))
         tail = file.read()
-    signature, *_, length, place, comment = END.unpack(tail[-END.size :].rjust(END.size))
+    signature, *_, length, position, comment = END.unpack(tail[-END.size :].rjust(END.size))
     if tail[-END.size - LOCATOR_64.size :].startswith(b'PK\x06\x07'):
         begin -= END_64.size + LOCATOR_64.size
-        *_, length, place = END_64.unpack_from(tail)
-        place = place if LOCATOR_64.unpack_from(tail, END_64.size)[2] == begin else -1
-    if signature != b'PK\x05\x06' or comment or place + length != begin:
+        *_, length, position = END_64.unpack_from(tail)
+        position = position if LOCATOR_64.unpack_from(tail, END_64.size)[2] == begin else -1
+    if signature != b'PK\x05\x06' or comment or position + length != begin:
         raise UserError('it is cut off or changed (its directory is not at its end)')
     if length > MAX_TABLE:
         raise RefusedError(f'its directory has {length:,} bytes; {MAX_TABLE:,} are read')

@@ -52,7 +52,9 @@ def write_atomically(path: str | os.PathLike, data: bytes | memoryview | str) ->
         part.write_bytes(data)
 
 
-def read_json(path: Path, hint: str, kind: type | tuple[type, ...] = dict, keys: Sequence[str] = ()) -> Any:
+def read_json(
+    path: Path, hint: str, kind: type | tuple[type, ...] = dict, keys: Sequence[str] = (), most: int | None = None
+) -> Any:
     """What a JSON file holds.
 
     Args:
@@ -60,17 +62,26 @@ def read_json(path: Path, hint: str, kind: type | tuple[type, ...] = dict, keys:
         hint: how to make it; it ends the errors.
         kind: what it must hold.
         keys: of a dict, those that must be there.
+        most: bytes that it may have.
 
     Raises:
         MissingFileError: it is not there.
-        UserError: it is damaged, or holds something else.
+        FileError: it can't be opened.
+        UserError: it is damaged, too large, or holds something else.
     """
     if not path.is_file():
         raise MissingFileError(f'there is no {path}; {hint}')
+    size = path.stat().st_size
+    if most is not None and size > most:
+        raise UserError(f'{path} has {size:,} bytes, more than the {most:,} that are read; {hint}')
     try:
         content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        what = 'is empty' if not path.stat().st_size else f'is damaged, or no JSON ({printable(error, 80)})'
+    except OSError as error:
+        raise FileError(f'{path} could not be read ({error.strerror})') from error
+    except RecursionError as error:
+        raise UserError(f'{path} is nested too deeply; {hint}') from error
+    except ValueError as error:
+        what = f'is damaged, or no JSON ({printable(error, 80)})' if size else 'is empty'
         raise UserError(f'{path} {what}; {hint}') from error
     if not isinstance(content, kind):
         raise UserError(f'{path} holds a {type(content).__name__}, not what it should; {hint}')

@@ -12,12 +12,10 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from torch import nn
 
 from .reading import FLAG, is_trusted, load_checkpoint
-from .weights import load_weights, require_some_match, state_of
-
-__all__ = ['PretrainedInit', 'load_checkpoint', 'load_weights', 'weights_only']
+from .weights import require_some_match, state_of
 
 FORCE, FORCE_NOT = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'
-# mmengine's loaders with what they are for: ours takes their places, and they take theirs again.
+# mmengine's loaders with what they are for: ours is registered in their stead, and then they are again.
 LOADERS = {
     mmengine_checkpoint.load_from_local: [''],
     mmengine_checkpoint.load_from_http: ['http://', 'https://'],

@@ -15,11 +15,7 @@ MAX_POINTER = 4096  # characters of last_checkpoint, as of a path
 
 
 def find_damage(path: str | Path) -> str | None:
-    """Why a checkpoint can't be used, in a few words; None if it is whole, though its reading may be refused.
-
-    Archives of ``torch.save`` are compared with their checksums, and published files with the digits in their name;
-    of other safetensors the lengths are compared, and older pickles are read.
-    """
+    """Why a checkpoint can't be used, in a few words; None if it is whole, though its reading may be refused."""
     try:
         load_checkpoint(path, map_location='meta')
     except CheckpointError as error:
@@ -52,16 +48,16 @@ def find_newest_checkpoint(folder: str | Path, run: str | None = None) -> tuple[
         run: the id of the run that must have written it; None for any.
 
     Returns:
-        Its path, None if there is none, and those that were passed over, each with what is wrong with it. Beside whole
-        ones of other runs alone the damaged are theirs: the first checkpoint of a run finds none in its folder.
+        Its path, None if there is none, and the damaged ones passed over, each with what is wrong with it; where all
+        whole ones are of other runs, so are the damaged ones, and none is returned.
     """
     folder = Path(folder)
     named = _named_checkpoint(folder)
     found = {} if named is None else {named: _read_state(named)}
     if _is_of(found.get(named), run):
         return named, []
-    places = {folder, *(path.parent for path in found)}
-    others = {path for place in places for name in NAMES_OF_STATES for path in place.glob(name)} - {named}
+    folders = {folder, *(path.parent for path in found)}
+    others = {path for each in folders for name in NAMES_OF_STATES for path in each.glob(name)} - {named}
     found |= {path: _read_state(path) for path in sorted(others)}
     own = [path for path in found if _is_of(found[path], run)]
     newest = max(own, key=lambda path: (found[path][0], path.stat().st_mtime), default=None)

@@ -41,19 +41,16 @@ class Foreign:
 
 
 def make_plain(checkpoint: dict) -> set[str]:
-    """Put numbers and tensors in the place of all else that a checkpoint holds, in place.
+    """Replace, in place, all that is neither number, text nor tensor, and return the keys of what was dropped.
 
-    Histories become their numbers, numpy's arrays tensors, subclasses of containers these. Functions are dropped: what
-    a scheduler computes by is made anew with it.
-
-    Returns:
-        The places of other objects, which are dropped too.
+    Histories become their numbers, numpy's arrays tensors, subclasses of containers these. Functions are dropped
+    without a word: what a scheduler computes by is made anew with it.
     """
     convert = Conversion()
     plain = convert(checkpoint)
     checkpoint.clear()
     checkpoint.update(plain)
-    return {'.'.join(map(str, place)) for place in convert.dropped}
+    return {'.'.join(map(str, keys)) for keys in convert.dropped}
 
 
 def restore_histories(checkpoint: dict) -> None:
@@ -69,50 +66,50 @@ class Conversion:
     """Copy a checkpoint into plain containers, without what is no number or text; what is met twice is one object.
 
     Attributes:
-        dropped: places of what was left out, but for functions and for what a file describes.
+        dropped: keys of what was left out, but for functions and for what a file describes.
     """
 
     def __init__(self) -> None:
         self.dropped: set[tuple] = set()
         self._done: dict[int, tuple[Any, Any]] = {}
 
-    def __call__(self, value: Any, place: tuple = ()) -> Any:
+    def __call__(self, value: Any, keys: tuple = ()) -> Any:
         if isinstance(value, torch.Tensor) or type(value) in KEPT:
             return value
         if id(value) not in self._done:  # the first of the two keeps its id from being given again
-            self._done[id(value)] = value, self._convert(value, place)
+            self._done[id(value)] = value, self._convert(value, keys)
         return self._done[id(value)][1]
 
-    def _convert(self, value: Any, place: tuple) -> Any:
+    def _convert(self, value: Any, keys: tuple) -> Any:
         match value:
             case Foreign():
-                return self(_taken_from(value), place)
+                return self(_taken_from(value), keys)
             case HistoryBuffer():
-                return self(dict(zip(HISTORY, (*value.data, value.max_length))), place)
+                return self(dict(zip(HISTORY, (*value.data, value.max_length))), keys)
             case np.ndarray() if value.dtype.kind in 'biufc':
                 return torch.from_numpy(value.astype(value.dtype.newbyteorder('='), order='C'))
             case np.ndarray() | np.generic():
-                return self(value.tolist(), place)
+                return self(value.tolist(), keys)
             case dict():
-                return self._convert_dict(value, place)
+                return self._convert_dict(value, keys)
             case list() | tuple() | set() | frozenset() | deque():
-                items = [self(item, (*place, index)) for index, item in enumerate(value)]
+                items = [self(item, (*keys, index)) for index, item in enumerate(value)]
                 kind = next((kind for kind in (tuple, set) if isinstance(value, kind)), list)
                 return kind(None if item is DROPPED else item for item in items)
             case int() | float() | str() | bytes():  # an enumeration's member, a text of some class
                 return next(kind(value) for kind in (int, float, str, bytes) if isinstance(value, kind))
         if value is not DROPPED and not callable(value):
-            self.dropped.add(place)
+            self.dropped.add(keys)
         return DROPPED
 
-    def _convert_dict(self, value: dict, place: tuple) -> dict:
+    def _convert_dict(self, value: dict, keys: tuple) -> dict:
         result = type(value)() if type(value) in (OrderedDict, Counter) else {}
         for key, item in value.items():
-            name, plain = self(key, place), self(item, (*place, key))
+            name, plain = self(key, keys), self(item, (*keys, key))
             if name is not DROPPED and plain is not DROPPED:
                 result[name] = plain
         if hasattr(value, '_metadata'):  # versions of a model's modules
-            result._metadata = self(value._metadata, place)
+            result._metadata = self(value._metadata, keys)
         return result
 
 

@@ -15,11 +15,11 @@ import vt
 from vt.errors import UserError
 from vt.untrusted_text import check_name, printable
 
-from .files import write_atomically
+from .files import read_json, write_atomically
 from .reading import SUFFIX, content_digits, load_checkpoint
 from .weights import state_of
 
-OWN_PLACES = re.compile(r'^(work_dir|load_from|resume) = .*\n', re.MULTILINE)  # say nothing about the model
+OF_THE_RUN = re.compile(r'^(work_dir|load_from|resume) = .*\n', re.MULTILINE)  # say nothing about the model
 MAX_METRICS = 1 << 20  # bytes
 
 
@@ -55,7 +55,7 @@ def as_safetensors(state: dict[str, Tensor], texts: dict[str, str]) -> bytes:
 
 
 def _sort_header(content: bytes) -> bytes:
-    """A safetensors file with its header in order, so that the same content has the same digits."""
+    """A file whose header is in order, so that the same content has the same digits."""
     size = int.from_bytes(content[:8], 'little')
     header = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True, separators=(',', ':')).encode()
     header += b' ' * (-len(header) % 8)  # tensors begin at a multiple of eight
@@ -68,29 +68,19 @@ def _describe(checkpoint: dict, config: str | None, metrics: Path | None) -> dic
     dataset = meta.get('dataset_meta') or {}
     for name, kind in dict(epoch=int, iter=int, cfg=str).items():
         if not isinstance(meta.get(name), (kind, type(None))):
-            raise UserError(
-                f'meta.{name} of the checkpoint is {printable(repr(meta[name]), 80)}, not of type {kind.__name__}'
-            )
-    numbers = dict(
-        classes=dataset.get('classes'),
-        epoch=meta.get('epoch'),
-        iter=meta.get('iter'),
-        metrics=_read_metrics(metrics) if metrics else None,
-    )
-    texts = {name: json.dumps(value) for name, value in numbers.items() if value is not None}
+            wrong = printable(repr(meta[name]), 80)
+            raise UserError(f'meta.{name} of the checkpoint is {wrong}, not of type {kind.__name__}')
+    known = dict(classes=dataset.get('classes'), epoch=meta.get('epoch'), iter=meta.get('iter'))
+    known['metrics'] = _read_metrics(metrics) if metrics else None
+    texts = {name: json.dumps(value) for name, value in known.items() if value is not None}
     if config or meta.get('cfg'):
-        texts['config'] = OWN_PLACES.sub('', config or meta['cfg'])
+        texts['config'] = OF_THE_RUN.sub('', config or meta['cfg'])
     return texts | dict(format='pt', vt=vt.__version__, torch=torch.__version__, mmengine=mmengine.__version__)
 
 
 def _read_metrics(path: Path) -> dict[str, float | list[float]]:
     advice = 'write it by tools/test.py --out FILE --out-item metrics'
-    if path.is_file() and path.stat().st_size > MAX_METRICS:
-        raise UserError(f'{path} is larger than {MAX_METRICS:,} bytes, and no file of metrics: {advice}')
-    try:
-        metrics = dict(json.loads(path.read_bytes()))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise UserError(f'{path} is no JSON file of metrics by name ({printable(error, 160)}): {advice}') from error
+    metrics = read_json(path, advice, most=MAX_METRICS)
     for name, value in metrics.items():
         check_name(name, f'a metric of {path}')
         values = value if isinstance(value, list) else [value]

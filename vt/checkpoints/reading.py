@@ -19,12 +19,11 @@ from safetensors import safe_open
 from torch import serialization
 
 from vt.errors import FileError, MissingFileError, UserError
-from vt.untrusted_text import printable
+from vt.untrusted_text import check_dataset_meta, printable
 
 from .archives import check_archive, check_header, check_pickles
-from .calls import RefusedError
-from .class_names import check_dataset_meta
 from .old_names import undivide
+from .pickles import RefusedError
 from .plain import NAMES, Conversion, Foreign, restore_histories
 
 FLAG = '--trust-checkpoint'
@@ -74,7 +73,12 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
     except Exception as error:  # damage leads anywhere
         raise _explained(path, error) from error
     if not is_trusted.get():
-        check_dataset_meta(loaded.get('meta'), path)
+        described = loaded
+        for key in ('meta', 'dataset_meta'):
+            described = {} if described.get(key) is None else described[key]
+            if not isinstance(described, dict):
+                raise UserError(f'{key} of {path} is {printable(repr(described), 80)}, where a dict is needed')
+        check_dataset_meta(described, 'dataset_meta.', f' of {path}')
     undivide(loaded, str(path))
     if str(name).startswith('mmcls://'):  # of a whole classifier; who names it wants its backbone
         state = loaded.get('state_dict', loaded)

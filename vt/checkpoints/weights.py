@@ -25,9 +25,9 @@ def load_weights(
     remedy: str = 'give the config that it was trained with',
     name: str = 'the checkpoint',
 ) -> None:
-    """Load every tensor of a model; nothing may lack or be left over.
+    """Load every tensor of a model; there may be no missing or unexpected keys.
 
-    ``module.`` of a data-parallel model is taken off. Counters of batches may lack, as they do in old files.
+    ``module.`` of a data-parallel model is taken off. Counters of batches may be missing, as they are in old files.
 
     Args:
         model: built, with any weights; a wrapper of one will do.
@@ -87,7 +87,7 @@ def unwrap(model: nn.Module) -> nn.Module:
 class WeightsMatchHook(Hook):
     """Stop where a checkpoint is not the model's.
 
-    To go on with training, and to test, every tensor must be there and none be left over; to begin from the weights of
+    To go on with training, and to test, there may be no missing or unexpected keys; to begin from the weights of
     another task, at least one must fit.
 
     Args:

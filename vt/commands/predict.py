@@ -23,7 +23,7 @@ from rich.style import Style
 from rich.text import Text
 
 from vt.analysis.tables import print_table
-from vt.apis.inferencers import VideoInferencer, in_batches, inferencer_of
+from vt.apis.inferencers import VideoInferencer, inferencer_of
 from vt.apis.model_zoo import resolve_config, resolve_weights
 from vt.checkpoints.files import write_atomically
 from vt.engine.config_files import require_file
@@ -31,6 +31,7 @@ from vt.engine.errors import describe, in_one_line
 from vt.engine.launch import is_segmentation
 from vt.engine.output_paths import distinct_paths
 from vt.errors import UserError
+from vt.inference.inputs import in_batches
 from vt.untrusted_text import printable
 from vt.video.dataset import EXTENSIONS as VIDEOS
 

@@ -10,6 +10,7 @@ from mmseg.datasets import BaseSegDataset
 from vt.registry import DATASETS
 
 from .digits import load_handwriting
+from .generated import Seeded, to_bytes
 
 SIZE = 128  # of a scene, both ways
 DIGIT_SIZES = (40, 56)  # of a digit's cell
@@ -17,13 +18,12 @@ NUM_DIGITS = (3, 4)
 FAR = SIZE / 2  # between the centres of like digits that make a pair
 NOISE = np.float32(0.02)  # standard deviation, each pixel on its own
 LAYOUTS = 64  # drawn at a time, until one fits
-SPLITS = dict(train=0, test=1)
 Cell = tuple[int, int, int]  # left, top, size
 
 
 @DATASETS.register_module()
-class DigitScenes(BaseSegDataset):
-    """Three or four real handwritten digits at random places, scales and contrasts on a textured canvas of 128x128.
+class DigitScenes(Seeded, BaseSegDataset):
+    """Three or four real handwritten digits at random positions, scales and contrasts on a textured canvas of 128x128.
 
     A scene is made when it is asked for, from ``seed``, the split and its index alone, so it is the same in every
     epoch, process and run. Train and test scenes are written by disjoint handwriting (the partition of
@@ -52,9 +52,7 @@ class DigitScenes(BaseSegDataset):
     def __init__(self, split: str = 'train', num_scenes: int = 8192, seed: int = 0, **kwargs) -> None:
         images, self.digits = load_handwriting(split)
         self.ink = images.astype(np.float32) / 255  # n, 8, 8
-        self.split = split
-        self.num_scenes = num_scenes
-        self.seed = seed
+        self.split, self.num_scenes, self.seed = split, num_scenes, seed
         super().__init__(test_mode=split == 'test', **kwargs)
 
     def load_data_list(self) -> list[dict]:
@@ -67,7 +65,7 @@ class DigitScenes(BaseSegDataset):
     def get_data_info(self, idx: int) -> dict:
         """The scene of an index, image and labels."""
         info = super().get_data_info(idx)
-        image, labels = self.compose(np.random.default_rng((self.seed, SPLITS[self.split], info['scene'])))
+        image, labels = self.compose(self.stream(info['scene']))
         info.update(img=image, img_shape=image.shape[:2], ori_shape=image.shape[:2])
         info.update(gt_seg_map=labels, seg_fields=['gt_seg_map'])
         return info
@@ -79,14 +77,14 @@ class DigitScenes(BaseSegDataset):
         image = _texture(rng, colour)
         labels = np.zeros((SIZE, SIZE), np.uint8)
         for index, number, (left, top, size) in zip(written, classes, cells):
-            place = slice(top, top + size), slice(left, left + size)
+            cell = slice(top, top + size), slice(left, left + size)
             ink = cv2.resize(self.ink[index], (size, size), interpolation=cv2.INTER_CUBIC).clip(0, 1)[..., None]
             contrast = rng.choice((-1, 1)) * rng.uniform(0.35, 0.65) * rng.uniform(0.7, 1.3, 3)
-            image[place] += ink * (colour + contrast.astype(np.float32) - image[place])
+            image[cell] += ink * (colour + contrast.astype(np.float32) - image[cell])
             hull = cv2.convexHull(cv2.findNonZero((ink > 0.5).astype(np.uint8)))
-            cv2.fillConvexPoly(labels[place], hull, int(number))
+            cv2.fillConvexPoly(labels[cell], hull, int(number))
         image += NOISE * rng.standard_normal(image.shape, np.float32)
-        return (image.clip(0, 1) * 255).round().astype(np.uint8), labels
+        return to_bytes(image), labels
 
     def choose_digits(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, list[Cell]]:
         """Indices of the handwriting, classes and cells of a scene's digits."""
@@ -99,8 +97,8 @@ class RelationalDigitScenes(DigitScenes):
     """Digit scenes in which a digit's class is not its own: ``paired`` where its like stands far away, else ``single``.
 
     A scene holds no, one or two pairs of the same digit in different handwriting, whose centres are at least half the
-    scene apart; all other digits of a scene differ. So a segment is told by comparing distant places; its own place
-    gives a hint, since a digit in the middle of the scene has no room for a like far away.
+    scene apart; all other digits of a scene differ. So a segment is told by comparing distant positions; its own
+    position gives a hint, since a digit in the middle of the scene has no room for a like far away.
 
     Args, raises: as in :class:`DigitScenes`.
     """

@@ -12,11 +12,18 @@ MAX_INK = 16  # scikit-learn's images hold 0 to 16
 PER_HAND = 138  # images that a person wrote, about
 
 
-def load_handwriting(split: str, split_seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def load_handwriting(split: str, split_seed: int = 0, other_hands: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Images ``(n, 8, 8)`` uint8 in 0 to 255 and labels ``(n,)`` of one split, in a fixed order.
 
+    Args:
+        split: ``'train'`` or ``'test'``.
+        split_seed: seed of the partition, of which the test holds a fifth of each class.
+        other_hands: have train and test written by different people instead. The file is the test half of the UCI
+            digits: 13 people, one after the other, of about 138 images each. The last two people's are the test; as
+            many images as one wrote are left out before them, since nobody's first is marked.
+
     Raises:
-        UserError: ``split`` is neither ``'train'`` nor ``'test'``.
+        UserError: ``split`` has another value.
     """
     from sklearn.datasets import load_digits  # only those who use the digits pay for these imports
     from sklearn.model_selection import train_test_split
@@ -24,27 +31,20 @@ def load_handwriting(split: str, split_seed: int = 0) -> tuple[np.ndarray, np.nd
     if split not in ('train', 'test'):
         raise UserError(f"split={split!r} is neither 'train' nor 'test'")
     digits = load_digits()
-    train, test = train_test_split(
-        np.arange(len(digits.target)), test_size=0.2, stratify=digits.target, random_state=split_seed
-    )
-    chosen = np.sort(train if split == 'train' else test)
-    images = (digits.images[chosen] * (255 / MAX_INK)).round().astype(np.uint8)
-    return images, digits.target[chosen]
-
-
-def load_other_hands(split: str) -> tuple[np.ndarray, np.ndarray]:
-    """As :func:`load_handwriting`, train and test written by different people.
-
-    The file is the test half of the UCI digits: 13 people, one after the other, of about 138 images each. The last two
-    people's are the test; as many images as one wrote are left out before them, since nobody's first is marked.
-    """
-    from sklearn.datasets import load_digits
-
-    if split not in ('train', 'test'):
-        raise UserError(f"split={split!r} is neither 'train' nor 'test'")
-    digits = load_digits()
-    chosen = slice(0, -3 * PER_HAND) if split == 'train' else slice(-2 * PER_HAND, None)
+    if other_hands:
+        chosen = slice(0, -3 * PER_HAND) if split == 'train' else slice(-2 * PER_HAND, None)
+    else:
+        indices, labels = np.arange(len(digits.target)), digits.target
+        parts = train_test_split(indices, test_size=0.2, stratify=labels, random_state=split_seed)
+        chosen = np.sort(parts[split == 'test'])
     return (digits.images[chosen] * (255 / MAX_INK)).round().astype(np.uint8), digits.target[chosen]
+
+
+def load_ink(split: str, **options) -> list[np.ndarray]:
+    """Of each digit its images ``(n, 8, 8)`` in 0 to 1; arguments and errors as of :func:`load_handwriting`."""
+    images, labels = load_handwriting(split, **options)
+    ink = images.astype(np.float32) / 255
+    return [ink[labels == digit] for digit in range(10)]
 
 
 @DATASETS.register_module()
@@ -69,9 +69,7 @@ class Digits(BaseDataset):
     def __init__(
         self, split: str = 'train', split_seed: int = 0, digits: Sequence[int] = tuple(range(10)), **kwargs
     ) -> None:
-        self.split = split
-        self.split_seed = split_seed
-        self.digits = tuple(digits)
+        self.split, self.split_seed, self.digits = split, split_seed, tuple(digits)
         if not self.digits or not set(self.digits) <= set(range(10)):
             raise UserError(f'Digits: digits={self.digits} must be some of 0 to 9')
         super().__init__(ann_file='', test_mode=split == 'test', **kwargs)

@@ -1,4 +1,7 @@
-"""What the tasks of relations share: images that are made when they are asked for, from their number alone."""
+"""What the generated data sets share: images that are made when they are asked for, from their number alone.
+
+Sizes are in pixels, colours in 0 to 1.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,15 +33,38 @@ class Drawn:
     others: Sequence[Box] = ()
 
 
-class GeneratedImages(BaseDataset):
+def square(left: float, top: float, side: float) -> Box:
+    """The box of a square object."""
+    return int(left), int(top), int(left) + int(side), int(top) + int(side)
+
+
+def to_bytes(image: np.ndarray) -> np.ndarray:
+    """An image in 0 to 1 as uint8."""
+    return (image.clip(0, 1) * 255).round().astype(np.uint8)
+
+
+class Seeded:
+    """A data set whose samples are made from ``seed``, ``split`` and their index: alike in every epoch and process."""
+
+    split: str
+    seed: int
+
+    def stream(self, index: int, *purpose: int) -> np.random.Generator:
+        """The random numbers of a sample; those of another purpose are independent of them."""
+        return np.random.default_rng((self.seed, SPLITS[self.split], index, *purpose))
+
+    def extra_repr(self) -> list[str]:
+        """The split and the seed."""
+        return [f'Split: \t{self.split}, seed {self.seed}']
+
+
+class GeneratedImages(Seeded, BaseDataset):
     """Images of a published procedure, each made from ``seed``, the split and its index alone.
 
-    So an image is the same in every epoch, process and run, and the splits share one only by chance, a chance that a
-    subclass of few images rules out.
-    Samples hold ``img`` (height, width, 3) uint8, ``gt_label``, and ``related`` and ``others``, boxes of the objects
-    ``(left, top, right, bottom)`` in pixels; a pipeline needs no loading. Classes take turns, so that they are as
-    frequent as each other, where the procedure begins with the class. Making one takes up to some milliseconds, so each
-    is kept once it is made, a byte a pixel and colour.
+    The splits share an image only by chance, which a subclass of few images rules out. Samples hold ``img`` (height,
+    width, 3) uint8, ``gt_label``, and ``related`` and ``others``, boxes of the objects ``(left, top, right, bottom)``
+    in pixels; a pipeline needs no loading. Where the procedure begins with the class, classes take turns and are
+    equally frequent. An image is kept once it is made, a byte a pixel and colour.
 
     Args:
         classes: names of the classes.
@@ -79,15 +105,7 @@ class GeneratedImages(BaseDataset):
         index = info['index']
         if index not in self.made:
             drawn = self.draw(self.stream(index), info['gt_label'])
-            image = (drawn.image.clip(0, 1) * 255).round().astype(np.uint8)
-            self.made[index] = image, tuple(drawn.related), tuple(drawn.others)
+            self.made[index] = to_bytes(drawn.image), tuple(drawn.related), tuple(drawn.others)
         image, related, others = self.made[index]
         image = image.copy() if image.ndim == 3 else np.repeat(image[..., None], 3, axis=-1)
         return info | dict(img=image, related=list(related), others=list(others))
-
-    def stream(self, index: int) -> np.random.Generator:
-        """The random numbers of an image."""
-        return np.random.default_rng((self.seed, SPLITS[self.split], index))
-
-    def extra_repr(self) -> list[str]:
-        return [f'Split: \t{self.split}, seed {self.seed}']

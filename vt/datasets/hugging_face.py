@@ -8,8 +8,7 @@ from mmpretrain.datasets import BaseDataset
 from vt.errors import UserError
 from vt.registry import DATASETS
 
-from .row_pictures import require_column
-from .rows import RowsDataset
+from .rows import RowsDataset, require_column
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 class HuggingFaceDataset(RowsDataset, BaseDataset):
     """Images and labels of what ``datasets`` reads on this machine: Arrow, Parquet, ImageFolder, saved, cached.
 
-    Rows are mapped from their files and a picture is read when its sample is, so memory and what goes to a worker don't
-    grow with the pictures. Samples hold ``img_path``, an address or a file's path, which ``LoadImageFromFile`` loads,
+    Rows are mapped from their files and an image is read when its sample is, so memory and what goes to a worker don't
+    grow with the images. Samples hold ``img_path``, an address or a file's path, which ``LoadImageFromFile`` loads,
     and ``gt_label``: pipelines are those of image files. Nothing is fetched. It needs the extra ``[datasets]``.
 
     Args:
@@ -55,7 +54,7 @@ class HuggingFaceDataset(RowsDataset, BaseDataset):
         """One dict a row, in their order."""
         rows = self.open()
         self.images = self.column(rows, self.image)
-        infos: list[dict] = [dict(img_path=place) for place in self.images.places()]
+        infos: list[dict] = [dict(img_path=path) for path in self.images.paths()]
         labels = [] if self.label is None else self._labels(rows)
         for info, label in zip(infos, labels):
             info['gt_label'] = label

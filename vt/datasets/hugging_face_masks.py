@@ -8,8 +8,7 @@ from mmseg.datasets import BaseSegDataset
 from vt.errors import UserError
 from vt.registry import DATASETS
 
-from .row_pictures import require_column
-from .rows import RowsDataset
+from .rows import RowsDataset, require_column
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -20,11 +19,11 @@ class HuggingFaceSegDataset(RowsDataset, BaseSegDataset):
     """Images and masks of a data set on this machine that ``datasets`` reads; see :class:`vt.HuggingFaceDataset`.
 
     Samples hold ``img_path`` and ``seg_map_path``, which ``LoadImageFromFile`` and ``LoadAnnotations`` load. A mask is
-    a picture that loses nothing, such as a PNG, with the number of a class, 8 bits, in each pixel.
+    an image that loses nothing, such as a PNG, with the number of a class, 8 bits, in each pixel.
 
     Args:
         data_root, split, name: what is opened, see :func:`vt.datasets.rows.open_rows`.
-        image, mask: columns of the pictures; without masks ``mask=None``.
+        image, mask: columns of the images; without masks ``mask=None``.
         classes: names of the classes in the order of their numbers; or the name of a column of ``ClassLabel``, or of
             lists of them, whose names they are.
         **kwargs: other options of :class:`mmseg.datasets.BaseSegDataset`, such as ``pipeline``, ``reduce_zero_label``
@@ -67,11 +66,11 @@ class HuggingFaceSegDataset(RowsDataset, BaseSegDataset):
             raise UserError(f'{self.address}: nothing names the classes of its masks: set classes to their names')
         self.images = self.column(rows, self.image)
         common = dict(label_map=self.label_map, reduce_zero_label=self.reduce_zero_label)
-        infos = [dict(img_path=place, seg_fields=[], **common) for place in self.images.places()]
+        infos = [dict(img_path=path, seg_fields=[], **common) for path in self.images.paths()]
         if self.mask is not None:
             self.masks = self.column(rows, self.mask)
-            for info, place in zip(infos, self.masks.places()):
-                info['seg_map_path'] = place
+            for info, path in zip(infos, self.masks.paths()):
+                info['seg_map_path'] = path
         return infos
 
     def _names(self, rows: 'Dataset') -> list[str]:

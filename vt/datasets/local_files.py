@@ -4,12 +4,12 @@
 before it does.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
+from vt.checkpoints.files import read_json
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
@@ -23,11 +23,7 @@ READERS = ('arrow', 'csv', 'imagefolder', 'json', 'parquet', 'webdataset')  # of
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder whose card or state names what is not in it, or that holds a script.
-
-    Raises:
-        UserError: it does; the line names the place.
-    """
+    """Raise a UserError if the card of a folder names what is not in it, or if it holds a script."""
     if (folder / f'{folder.resolve().name}.py').is_file():
         raise UserError(f'{folder} holds a script, {folder.resolve().name}.py, which is not run: remove it')
     for card in CARDS:
@@ -36,23 +32,15 @@ def check_folder(folder: Path) -> None:
 
 
 def check_saved(folder: Path) -> None:
-    """Refuse what ``save_to_disk`` is said to have written if it names what is not in the folder.
-
-    Raises:
-        UserError: it does; the line names the place.
-    """
-    splits = [*_texts(_read_json(folder / SPLITS).get('splits', []))]
+    """Raise a UserError if the state that ``save_to_disk`` writes names what is not in the folder."""
+    splits = [*_texts(_read_saved(folder / SPLITS).get('splits', []))]
     _check(splits, folder / SPLITS)
     for state in (folder / split / STATE for split in ('.', *splits)):
-        _check(_texts(_read_json(state).get('_data_files', [])), state)
+        _check(_texts(_read_saved(state).get('_data_files', [])), state)
 
 
 def check_builder(builder: 'DatasetBuilder', folder: Path) -> None:
-    """Refuse a data set whose files, once the library has found them, lie elsewhere or are no pictures' or rows'.
-
-    Raises:
-        UserError: they do.
-    """
+    """Raise a UserError if the files that the library has found lie elsewhere, or hold neither images nor rows."""
     reader = type(builder).__module__.rpartition('.')[2]
     if reader not in READERS:
         raise UserError(f'{folder} is of the kind {reader} of datasets: of {", ".join(READERS)} it can be read')
@@ -65,9 +53,9 @@ def is_address(text: str) -> bool:
     return '://' in text or '::' in text or bool(urlparse(text).scheme)
 
 
-def _check(texts: Iterator[str] | list[str], place: Path) -> None:
+def _check(texts: Iterator[str] | list[str], where: Path) -> None:
     for text in texts:
-        named = f'{place} names {printable(text, 100)}, '
+        named = f'{where} names {printable(text, 100)}, '
         if is_address(text):
             raise UserError(f'{named}an address, and nothing is fetched: put the files into the folder')
         if Path(text).is_absolute() or text.startswith('~') or '..' in Path(text).parts:
@@ -94,11 +82,8 @@ def _read_card(path: Path) -> list[dict]:
     return configs or []
 
 
-def _read_json(path: Path) -> dict:
-    content = json.loads(path.read_bytes()) if path.is_file() else {}
-    if not isinstance(content, dict):
-        raise UserError(f'{path} is not what save_to_disk writes: save the data set again')
-    return content
+def _read_saved(path: Path) -> dict:
+    return read_json(path, 'save the data set again') if path.is_file() else {}
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -12,12 +12,12 @@ from mmpretrain.datasets import BaseDataset
 from vt.errors import UserError
 from vt.registry import DATASETS
 
-from .digits import load_other_hands
+from .digits import load_ink
+from .generated import Seeded, to_bytes
 
 DIGIT = 0.5  # height and width of a digit, in S
 NOISE = 0.03  # standard deviation, each pixel on its own
-SPLITS = dict(train=0, test=1)
-SHUFFLED, SPEEDS = 2, 3  # the streams of random numbers that shuffle frames and choose speeds
+SHUFFLED, SPEEDS = 2, 3  # purposes of streams of random numbers: shuffle frames, choose speeds
 MOTIONS = [
     (first, directions)
     for first in ('top', 'bottom')
@@ -31,15 +31,15 @@ CLASSES = dict(
 
 
 @DATASETS.register_module()
-class MovingDigits(BaseDataset):
+class MovingDigits(Seeded, BaseDataset):
     """Half of the frames show a digit above that moves to one side, the other half one below: when, and where to?
 
     The eight classes of ``'motion'`` are which digit comes first and the direction of each. A video's frames are drawn
     before its class, which then puts them in order: so a frame, and all frames without their order, say nothing about
-    it. ``'speed'`` asks which of the two is fast: it goes there and back, at twice the speed, through the places that a
-    slow one passes once. ``'digit'`` is the twin of both: the same frames, and the class is the digit, of which any
-    frame shows an image. A video is made when it is asked for, from ``seed``, the split and its index alone; train and
-    test are written by disjoint hands (:func:`vt.datasets.digits.load_other_hands`).
+    it. ``'speed'`` asks which of the two is fast: it goes there and back, at twice the speed, through the positions
+    that a slow one passes once. ``'digit'`` is the control of both: the same frames, and the class is the digit, of
+    which any frame shows an image. A video is made when it is asked for, from ``seed``, the split and its index alone;
+    train and test are written by different people.
 
     Samples hold ``frames``, T of ``(S, S, 3)`` uint8, and ``gt_label``, so a pipeline is ``vt.PackClips`` alone.
 
@@ -73,9 +73,7 @@ class MovingDigits(BaseDataset):
             raise UserError(f"MovingDigits: task='{task}' is none of {', '.join(CLASSES)}")
         if num_frames % 2 or num_frames < 4 or size < 16:
             raise UserError(f'MovingDigits: num_frames={num_frames} must be even and 4 or more, size={size} 16 or more')
-        images, labels = load_other_hands(split)
-        ink = images.astype(np.float32) / 255  # n, 8, 8
-        self.ink_by_digit = [ink[labels == digit] for digit in range(10)]
+        self.ink_by_digit = load_ink(split, other_hands=True)
         self.split, self.task, self.seed = split, task, seed
         self.num_videos, self.num_frames, self.size, self.shuffle_frames = num_videos, num_frames, size, shuffle_frames
         super().__init__(ann_file='', metainfo=dict(classes=CLASSES[task]), test_mode=split == 'test', **kwargs)
@@ -93,8 +91,7 @@ class MovingDigits(BaseDataset):
             tracks = [at_speed(track, fast) for track, fast in zip(tracks, divmod(drawn['speed'], 2))]
         frames = self.in_order(*tracks, drawn['motion'])
         if self.shuffle_frames:
-            rng = np.random.default_rng((self.seed, SPLITS[self.split], info['index'], SHUFFLED))
-            frames = [frames[place] for place in rng.permutation(self.num_frames)]
+            frames = [frames[time] for time in self.stream(info['index'], SHUFFLED).permutation(self.num_frames)]
         return info | dict(frames=frames, img_shape=(self.size,) * 2, ori_shape=(self.size,) * 2)
 
     def compose(self, rng: np.random.Generator, digit: int) -> list[list[np.ndarray]]:
@@ -117,7 +114,7 @@ class MovingDigits(BaseDataset):
         frames = level + NOISE * rng.standard_normal((number, self.size, self.size), np.float32)
         for frame, left in zip(frames, lefts):
             frame[top : top + cell, left : left + cell] += ink
-        return list(np.repeat((frames.clip(0, 1) * 255).round().astype(np.uint8)[..., None], 3, axis=-1))
+        return list(np.repeat(to_bytes(frames)[..., None], 3, axis=-1))
 
     @staticmethod
     def in_order(upper: Sequence[np.ndarray], lower: Sequence[np.ndarray], motion: int) -> list[np.ndarray]:
@@ -130,12 +127,8 @@ class MovingDigits(BaseDataset):
 
     def _draw(self, index: int) -> dict:
         """The generator of a video, its digit and its classes of motion and speed."""
-        place = self.seed, SPLITS[self.split], index
-        rng, speed = np.random.default_rng(place), np.random.default_rng((*place, SPEEDS)).integers(4)
+        rng, speed = self.stream(index), self.stream(index, SPEEDS).integers(4)
         return dict(digit=int(rng.integers(10)), motion=int(rng.integers(len(MOTIONS))), speed=int(speed), rng=rng)
-
-    def extra_repr(self) -> list[str]:
-        return [f'Split: \t{self.split}, seed {self.seed}']
 
 
 def at_speed(track: Sequence[np.ndarray], fast: bool) -> list[np.ndarray]:

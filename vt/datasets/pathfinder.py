@@ -11,7 +11,7 @@ import numpy as np
 from vt.errors import UserError
 from vt.registry import DATASETS
 
-from .generated import Box, Drawn, GeneratedImages
+from .generated import Drawn, GeneratedImages, square
 
 SIZE = 64  # of an image, both ways
 DASH = 4.0  # length of a dash
@@ -35,7 +35,7 @@ class Pathfinder(GeneratedImages):
     """Two long dashed paths among shorter ones, and two discs: at both ends of one path, or at an end of each?
 
     Linsley et al., Learning long-range spatial dependencies with horizontal gated recurrent units, NeurIPS 2018, in
-    64x64 pixels instead of 150x150 (dashes as much shorter). A path grows from a random place, each dash turned a
+    64x64 pixels instead of 150x150 (dashes as much shorter). A path grows from a random point, each dash turned a
     little against the one before; none comes near another. Distractors have a third as many dashes. The second long
     path begins near an end of the first, and as far from its other end: one disc is on that, the other one on either of
     the two. So both classes hold the same, the distance of the discs too, and only tracing a path tells them apart.
@@ -60,10 +60,12 @@ class Pathfinder(GeneratedImages):
         image = np.zeros((SIZE, SIZE), np.uint8)
         for path in paths:
             for middle, angle in path:
-                _draw_dash(image, middle, angle)
+                dash = [middle + side * DASH / 2 * _direction(angle) for side in (-1, 1)]
+                cv2.line(image, *((16 * end).round().astype(int).tolist() for end in dash), 255, 1, cv2.LINE_AA, 4)
         for middle in ends[label]:
             cv2.circle(image, middle.round().astype(int).tolist(), DISC, 255, -1)
-        return Drawn(image / 255, label, [_box(middle) for middle in ends[label]])
+        corners = [middle.round() - DISC for middle in ends[label]]
+        return Drawn(image / 255, label, [square(*corner, 2 * DISC + 1) for corner in corners])
 
     def grow(self, rng: np.random.Generator) -> tuple[list[Path], Sequence[Ends]]:
         """The two long paths and the distractors, and where the discs of either class are."""
@@ -132,12 +134,6 @@ def _fit(dashes: np.ndarray, taken: np.ndarray) -> np.ndarray:
     return inside & (squares > CLEAR**2).all(axis=(1, 2))
 
 
-def _draw_dash(image: np.ndarray, middle: np.ndarray, angle: float) -> np.ndarray:
-    """Draw a dash into an image, which is returned."""
-    ends = [(16 * (middle + side * DASH / 2 * _direction(angle))).round().astype(int).tolist() for side in (-1, 1)]
-    return cv2.line(image, *ends, 255, 1, cv2.LINE_AA, 4)
-
-
 def _turned(x: np.ndarray, angle: float) -> np.ndarray:
     (cosine, sine), (column, row) = _direction(angle), x
     return np.array([cosine * column - sine * row, sine * column + cosine * row])
@@ -145,8 +141,3 @@ def _turned(x: np.ndarray, angle: float) -> np.ndarray:
 
 def _direction(angle: float | np.ndarray) -> np.ndarray:
     return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-
-
-def _box(middle: np.ndarray) -> Box:
-    left, top = (middle.round().astype(int) - DISC).tolist()
-    return left, top, left + 2 * DISC + 1, top + 2 * DISC + 1

@@ -1,23 +1,128 @@
-"""Data sets on this machine that Hugging Face's library ``datasets`` opens: offline, memory-mapped."""
+"""Data sets on this machine that Hugging Face's library ``datasets`` opens: offline, memory-mapped.
 
+An image that a row holds is named ``rows://<data set>/<split>/<column>/<row>``. mmengine reads that like a path, so the
+libraries' pipelines load it by their own steps; one that a row only names is that file.
+"""
+
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from mmengine.fileio import BaseStorageBackend, register_backend
 
 from vt.errors import MissingFileError, UserError
+from vt.image_bounds import check_picture_size
+from vt.untrusted_text import printable
 
 from .local_files import check_builder, check_folder, check_saved, is_address
-from .row_pictures import PREFIX, Column
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
+PREFIX = 'rows'
 OPENING = Lock()  # of data sets, which changes a setting of the libraries for a while
 FILES = {'.arrow': None, '.parquet': 'parquet'}  # a file's suffix, and who reads it
+
+
+class RowsBackend(BaseStorageBackend):
+    """What mmengine reads ``rows://`` by; a process knows the columns that it opened, or was handed.
+
+    Attributes:
+        columns: by their addresses; of two data sets of one address the one opened last.
+    """
+
+    columns: ClassVar[dict[str, 'Column']] = {}
+
+    def get(self, filepath: str) -> bytes:
+        """The encoded image of an address."""
+        address, _, row = str(filepath).rpartition('/')
+        if address not in self.columns:
+            raise MissingFileError(f'{filepath} is of a data set that is not open here: build it first')
+        return self.columns[address].read(int(row))
+
+    def get_text(self, filepath: str, encoding: str = 'utf-8') -> str:
+        """An image is no text, but mmengine asks every backend for it."""
+        return self.get(filepath).decode(encoding)
+
+
+class Column:
+    """A column of images; to a worker process goes where the files are mapped from, not what they hold.
+
+    Args:
+        rows, name: the data set, and the column's name; a UserError if it holds no encoded images.
+        address: of its images, without the row.
+        folder: which paths in it are relative to.
+    """
+
+    def __init__(self, rows: 'Dataset', name: str, address: str, folder: Path) -> None:
+        import datasets
+
+        require_column(rows, name, address)
+        feature = rows.features[name]
+        if not _is_image(feature):
+            what = 'encoded pictures (datasets.Image, the bytes or the paths of files) are needed'
+            raise UserError(f'{address} is of type {type(feature).__name__}: {what}')
+        rows = rows.select_columns(name)
+        self.rows = rows.cast_column(name, datasets.Image(decode=False)) if hasattr(feature, 'decode') else rows
+        self.name, self.address, self.folder = name, address, folder
+        self.enter()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.enter()
+
+    def enter(self) -> None:
+        """Have mmengine find it by its address, in this process."""
+        RowsBackend.columns[self.address] = self
+        register_backend(PREFIX, RowsBackend, prefixes=PREFIX, force=True)
+
+    def paths(self) -> list[str]:
+        """Of each row the image's address, or the path of the file that it names; a UserError if that is no file."""
+        from pyarrow import compute, types
+
+        column = self.rows.with_format('arrow')[:].column(self.name)
+        if types.is_struct(column.type):
+            path, content = (compute.struct_field(column, part) for part in ('path', 'bytes'))
+            column = compute.if_else(compute.is_null(content), path, None)
+        files = [None] * len(self.rows) if 'binary' in str(column.type) else column.to_pylist()
+        paths = []
+        for row, file in enumerate(files):
+            address = f'{self.address}/{row}'
+            if file is not None and '://' in file:
+                named = f'{address} names {printable(file, 100)}'
+                raise UserError(f'{named}, which is no file: nothing is fetched or unpacked here; do it before')
+            paths.append(address if file is None else os.path.join(self.folder, file))
+        return paths
+
+    def read(self, row: int) -> bytes:
+        """The encoded image of a row; a UserError if it has none, or one that is too large."""
+        value = self.rows[row][self.name]
+        content = value['bytes'] if isinstance(value, dict) else value
+        if not content:
+            raise UserError(f'{self.address}/{row} holds no picture')
+        check_picture_size(BytesIO(content), f'{self.address}/{row}')
+        return content
+
+
+def _is_image(feature: Any) -> bool:
+    import datasets
+
+    if isinstance(feature, dict):
+        return {'bytes', 'path'} <= feature.keys()
+    kinds = ('binary', 'large_binary', 'string', 'large_string')
+    return isinstance(feature, datasets.Image) or getattr(feature, 'dtype', None) in kinds
+
+
+def require_column(rows: 'Dataset', name: str, where: str) -> None:
+    """Raise a UserError that names the columns unless the data set has one of this name."""
+    if name not in rows.column_names:
+        raise UserError(f'{where}: there is no column {name!r}, there are {", ".join(rows.column_names)}')
 
 
 class RowsDataset:
@@ -39,16 +144,12 @@ class RowsDataset:
         return open_rows(*self.source)
 
     def column(self, rows: 'Dataset', name: str) -> Column:
-        """A column of pictures."""
+        """A column of images."""
         path = Path(self.source[0]).expanduser()
         return Column(rows, name, f'{self.address}/{name}', path if path.is_dir() else path.parent)
 
     def enter_names(self, names: list[str] | None) -> None:
-        """Compare the classes that the features name with those that the config does.
-
-        Raises:
-            UserError: there are not as many.
-        """
+        """Keep the classes that the features name; a UserError if the config names another number of them."""
         given = super().metainfo.get('classes')
         if given and names and len(given) != len(names):
             numbers = f'has {len(names)} classes, the config names {len(given)}'
@@ -82,20 +183,22 @@ def open_rows(data_root: str, split: str, name: str | None = None) -> 'Dataset':
     """
     if not data_root:
         raise UserError('set data_root: a folder or file of a data set, or the name of one in the cache of datasets')
-    datasets = _import_library()
+    try:
+        import datasets.exceptions
+    except ImportError as error:
+        raise UserError("this data set needs datasets: pip install 'visual-transformers[datasets]'") from error
     path = Path(data_root).expanduser()
     if not path.exists() and is_address(data_root):
         raise UserError(f'{data_root} is an address: nothing is fetched; set data_root to what is on this machine')
-    path = path.absolute() if path.exists() else path
     with _offline(datasets):
         try:
-            return _open(datasets, path if path.exists() else data_root, split, name)
+            return _open(datasets, path.absolute() if path.exists() else data_root, split, name)
         except UserError:
             raise
         except (OSError, ValueError, KeyError, RecursionError, datasets.exceptions.DatasetsError) as error:
             if not path.exists() and isinstance(error, (ConnectionError, FileNotFoundError)):
-                place = f'there is no {data_root}, and no data set of this name in the cache'
-                raise MissingFileError(f'{place}: correct data_root, or fetch it before') from error
+                absent = f'there is no {data_root}, and no data set of this name in the cache'
+                raise MissingFileError(f'{absent}: correct data_root, or fetch it before') from error
             reason = ' '.join(str(error.__cause__ or error).split())
             raise UserError(f'{data_root}, split {split!r}, could not be opened: {reason}') from error
 
@@ -121,25 +224,14 @@ def _open(datasets: ModuleType, path: Path | str, split: str, name: str | None) 
     if files:
         named = [file for file in files if re.search(rf'(^|[^a-z]){re.escape(split)}([^a-z]|$)', file.stem)]
         if not named:
-            raise UserError(f'{path} has no Arrow file whose name has {split!r} in it: there are {_names(files)}')
+            there = ', '.join(file.name for file in files[:5])
+            raise UserError(f'{path} has no Arrow file whose name has {split!r} in it: there are {there}')
         return datasets.concatenate_datasets([datasets.Dataset.from_file(str(file)) for file in named])
     check_folder(path)
     builder = datasets.load_dataset_builder(str(path), name)
     check_builder(builder, path)
     builder.download_and_prepare()
     return builder.as_dataset(split)
-
-
-def _names(files: list[Path]) -> str:
-    return ', '.join(file.name for file in files[:5])
-
-
-def _import_library() -> ModuleType:
-    try:
-        import datasets
-    except ImportError as error:
-        raise UserError("this data set needs datasets: pip install 'visual-transformers[datasets]'") from error
-    return datasets
 
 
 @contextmanager

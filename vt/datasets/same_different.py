@@ -12,7 +12,7 @@ import numpy as np
 from vt.errors import UserError
 from vt.registry import DATASETS
 
-from .generated import Box, Drawn, GeneratedImages
+from .generated import Drawn, GeneratedImages, square
 
 SIZE = 64  # of a problem's image, both ways; half of the published one
 RADII = {1: 13.125, 7: 10.5}  # of a shape, by problem: half of the published generator's, 26.25 and 21 in 128 pixels
@@ -22,7 +22,7 @@ MARGIN = 1  # that is kept free around each shape
 JUMP = 0.2  # of an edge's middle, in the edge's length
 NUM_SHAPES = {1: 2, 7: 6}
 SHARES = ('train', 'train', 'val', 'test')  # of the images of PSVRT, which their digests share out
-TRIES = 100  # for a place, until the shapes before get new ones
+TRIES = 100  # for a position, until the shapes before get new ones
 
 
 @DATASETS.register_module()
@@ -56,7 +56,7 @@ class SVRT(GeneratedImages):
         super().__init__(self.CLASSES[problem], **kwargs)
 
     def draw(self, rng: np.random.Generator, label: int) -> Drawn:
-        """Shapes that are ``label`` of the problem, at places where none touches another."""
+        """Shapes that are ``label`` of the problem, at positions where none touches another."""
         number = NUM_SHAPES[self.problem]
         alike = (2 if label else 1) if self.problem == 1 else (3 if label else 2)  # in a row are the same
         while True:
@@ -66,7 +66,7 @@ class SVRT(GeneratedImages):
                 break
         image = np.ones((SIZE, SIZE), np.float32)
         cv2.polylines(image, placed, isClosed=True, color=0.0)
-        return Drawn(image, label, [_box(points) for points in placed])
+        return Drawn(image, label, [(*points.min(0).tolist(), *(points.max(0) + 1).tolist()) for points in placed])
 
 
 def draw_outline(rng: np.random.Generator, inner: float, radius: float) -> np.ndarray:
@@ -97,15 +97,15 @@ def _split_edges(rng: np.random.Generator, points: np.ndarray, wide: np.ndarray,
 
 
 def place_outlines(rng: np.random.Generator, outlines: Sequence[np.ndarray]) -> list[np.ndarray] | None:
-    """The outlines' pixels ``(n, 2)`` at random places, apart from each other and the border; None if none fit."""
+    """The outlines' pixels ``(n, 2)`` at random positions, apart from each other and the border; None if none fit."""
     taken = np.ones((SIZE, SIZE), np.uint8)
     taken[MARGIN : SIZE - MARGIN, MARGIN : SIZE - MARGIN] = 0
     placed = []
     for outline in outlines:
         low, high = np.floor(outline.min(axis=0)).astype(int), np.floor(outline.max(axis=0)).astype(int)
         for _ in range(TRIES):
-            place = rng.integers(MARGIN - low, SIZE - MARGIN - high)  # whole pixels: the same shape is the same pixels
-            points = np.floor(outline + place).astype(np.int32)
+            shift = rng.integers(MARGIN - low, SIZE - MARGIN - high)  # whole pixels: the same shape is the same pixels
+            points = np.floor(outline + shift).astype(np.int32)
             own = np.zeros((SIZE, SIZE), np.uint8)
             cv2.polylines(own, [points], isClosed=True, color=1)
             if not (own & taken).any():
@@ -129,10 +129,6 @@ def _in_disc(rng: np.random.Generator, number: int) -> np.ndarray:
     """Points ``(number, 2)``, evenly distributed in the unit disc."""
     angle, distance = rng.uniform(0, 2 * np.pi, number), np.sqrt(rng.uniform(0, 1, number))
     return np.stack([distance * np.cos(angle), distance * np.sin(angle)], axis=1)
-
-
-def _box(points: np.ndarray) -> Box:
-    return (*points.min(axis=0).tolist(), *(points.max(axis=0) + 1).tolist())
 
 
 @DATASETS.register_module()
@@ -159,7 +155,7 @@ class PSVRT(GeneratedImages):
     def __init__(self, item_size: int = 4, image_size: int = 32, num_items: int = 2, **kwargs) -> None:
         if num_items < 2 or item_size < 2:
             raise UserError(f'PSVRT: num_items={num_items} and item_size={item_size} are at least 2')
-        # Each item keeps the others' corners out of a square around its own; some place must be left for the last one.
+        # Each item keeps the others' corners out of a square around its own; some must be left for the last one.
         if image_size < item_size or (num_items - 1) * (2 * item_size + 1) ** 2 >= (image_size - item_size + 1) ** 2:
             raise UserError(
                 f'PSVRT: num_items={num_items} of item_size={item_size} need a larger image than '
@@ -171,7 +167,7 @@ class PSVRT(GeneratedImages):
         super().__init__(('different', 'same'), **kwargs)
 
     def draw(self, rng: np.random.Generator, label: int) -> Drawn:
-        """Items that are ``label``, at places where none touches another, in an image of this split."""
+        """Items that are ``label``, at positions where none touches another, in an image of this split."""
         while True:
             drawn = self._draw_of_any_split(rng, label)
             if SHARES[blake2b(drawn.image.tobytes()).digest()[0] % len(SHARES)] == self.split:
@@ -187,7 +183,7 @@ class PSVRT(GeneratedImages):
         image = np.full((self.image_size, self.image_size), 0.5, np.float32)
         for item, (top, left) in zip(items, corners):
             image[top : top + side, left : left + side] = item
-        boxes = [(int(left), int(top), int(left + side), int(top + side)) for top, left in corners]
+        boxes = [square(left, top, side) for top, left in corners]
         return Drawn(image, label, boxes[:2], boxes[2:])
 
     def _draw_items(self, rng: np.random.Generator, label: int) -> list[np.ndarray]:

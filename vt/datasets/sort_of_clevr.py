@@ -9,7 +9,7 @@ import numpy as np
 from vt.errors import UserError
 from vt.registry import DATASETS
 
-from .generated import Box, Drawn, GeneratedImages
+from .generated import Drawn, GeneratedImages, square
 
 SIZE = 64  # of an image, both ways
 STRIP = 8  # its upper rows, which hold the question
@@ -29,7 +29,7 @@ class SortOfCLEVR(GeneratedImages):
     """What is asked of one of six shapes, which its colour names?
 
     Santoro et al., A simple neural network module for relational reasoning, NIPS 2017, section 4.3: six objects of six
-    colours, each a square or a circle, at random places where none touches another. *Non-relational* questions are
+    colours, each a square or a circle, at random positions where none touches another. *Non-relational* questions are
     about one object: is it a square or a circle; is it on the left; is it in the upper half? *Relational* ones compare
     it with the others: the shape of the closest one, of the furthest one; how many have its shape, itself counted in?
 
@@ -53,11 +53,11 @@ class SortOfCLEVR(GeneratedImages):
 
     def label_of(self, index: int) -> int:
         """The class of an image: the answer, which follows from the scene."""
-        return self._scene(self.stream(index))[-1]
+        return self._scene(self.stream(index))[4]
 
     def draw(self, rng: np.random.Generator, label: int) -> Drawn:
         """The scene of a stream of random numbers, whose answer is ``label``, and the question above it."""
-        centres, shapes, asked, question, answer = self._scene(rng)
+        centres, shapes, asked, question, answer, compared = self._scene(rng)
         image = np.full((SIZE, SIZE, 3), 1.0, np.float32)
         for centre, shape, colour in zip(centres.tolist(), shapes, COLOURS):
             corner, opposite = ([side + offset for side in centre] for offset in (-HALF, HALF))
@@ -68,8 +68,8 @@ class SortOfCLEVR(GeneratedImages):
         image[:STRIP] = COLOURS[asked]
         left = 2 + question * (SIZE - STRIP) // 2
         image[2 : STRIP - 2, left : left + STRIP - 4] = 1
-        boxes = [_box(centre) for centre in centres.tolist()]
-        related = {asked, *self._compared(centres, asked, question)}
+        boxes = [square(x - HALF, y - HALF, 2 * HALF + 1) for x, y in centres.tolist()]
+        related = {asked, *compared}
         return Drawn(
             image[..., ::-1],  # OpenCV's channel order
             answer,
@@ -77,8 +77,13 @@ class SortOfCLEVR(GeneratedImages):
             [box for index, box in enumerate(boxes) if index not in related],
         )
 
-    def _scene(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, int, int, int]:
-        """Centres ``(6, 2)`` (from the left, from the top), shapes, the object asked for, the question, the answer."""
+    def _scene(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, int, int, int, list[int]]:
+        """A scene's objects and question.
+
+        Returns:
+            Centres ``(6, 2)`` (from the left, from the top), shapes, the object asked for, the question, the answer,
+            and the objects that the answer compares with the one asked for.
+        """
         asked, question = int(rng.integers(len(COLOURS))), int(rng.integers(3))
         shapes = rng.integers(2, size=len(COLOURS))
         centres: list[list[int]] = []
@@ -87,28 +92,19 @@ class SortOfCLEVR(GeneratedImages):
                 if all((x - left) ** 2 + (y - top) ** 2 > (3 * HALF) ** 2 for left, top in centres):
                     centres.append([x, y])
         found = np.array(centres[: len(COLOURS)])
-        return found, shapes, asked, question, ANSWERS.index(self._answer(found, shapes, asked, question))
+        answer, compared = self._answer(found, shapes, asked, QUESTIONS[self.kind][question])
+        return found, shapes, asked, question, ANSWERS.index(answer), compared
 
-    def _answer(self, centres: np.ndarray, shapes: np.ndarray, asked: int, question: int) -> str:
-        name = QUESTIONS[self.kind][question]
-        if name == 'count':
-            return str((shapes == shapes[asked]).sum())
-        if name in ('left', 'upper'):
-            middles = dict(left=SIZE / 2, upper=(SIZE + STRIP) / 2)
-            return ANSWERS[int(centres[asked][int(name == 'upper')] < middles[name])]
-        (found,) = self._compared(centres, asked, question) or [asked]
-        return SHAPES[shapes[found]]
-
-    def _compared(self, centres: np.ndarray, asked: int, question: int) -> list[int]:
-        """The objects that the answer compares with the one asked for."""
-        name = QUESTIONS[self.kind][question]
+    @staticmethod
+    def _answer(centres: np.ndarray, shapes: np.ndarray, asked: int, question: str) -> tuple[str, list[int]]:
         others = [index for index in range(len(centres)) if index != asked]
-        if name not in ('closest', 'furthest'):
-            return others if name == 'count' else []
         distances = ((centres[others] - centres[asked]) ** 2).sum(axis=1)
-        return [others[distances.argmin() if name == 'closest' else distances.argmax()]]
-
-
-def _box(centre: list[int]) -> Box:
-    left, top = (side - HALF for side in centre)
-    return left, top, left + 2 * HALF + 1, top + 2 * HALF + 1
+        closest, furthest = others[distances.argmin()], others[distances.argmax()]
+        return dict(
+            shape=(SHAPES[shapes[asked]], []),
+            left=(ANSWERS[int(centres[asked][0] < SIZE / 2)], []),
+            upper=(ANSWERS[int(centres[asked][1] < (SIZE + STRIP) / 2)], []),
+            closest=(SHAPES[shapes[closest]], [closest]),
+            furthest=(SHAPES[shapes[furthest]], [furthest]),
+            count=(str((shapes == shapes[asked]).sum()), others),
+        )[question]

@@ -20,10 +20,10 @@ from vt.apis import ClassificationInferencer, SegmentationInferencer
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.launch import is_segmentation
 from vt.errors import MissingFileError, UserError
+from vt.image_bounds import check_picture_size
 from vt.inference.inputs import read_picture, seen_by
 from vt.inference.test_set import build_test_set, spread_over_classes
 from vt.models import Record, record_attention
-from vt.picture_bounds import check_picture_size
 
 THUMBNAIL = 160  # pixels of the longer side
 

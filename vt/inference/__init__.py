@@ -1,1 +1,1 @@
-"""How pictures, videos and test sets come to a model: through the pipeline of its test set."""
+"""How images, videos and test sets come to a model: through the pipeline of its test set."""

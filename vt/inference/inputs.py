@@ -1,14 +1,13 @@
-"""Pictures and videos of a user's own on their way into a model: through the pipeline of its test set.
+"""Images and videos of a user's own on their way into a model: through the pipeline of its test set.
 
-Where the test set's own images are no files but in memory, a picture takes the size that the network sees of them, and
+Where the test set's own images are no files but in memory, an image takes the size that the network sees of them, and
 their order of channels.
 """
 
 import os
-from collections.abc import Callable
-from functools import wraps
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any
 
 import cv2
 import mmcv
@@ -26,33 +25,18 @@ from vt.engine.counting import one_input
 from vt.engine.errors import describe, in_one_line
 from vt.engine.image_hooks import reads_bgr
 from vt.errors import MissingFileError, UserError
-from vt.picture_bounds import check_frames, check_picture_size
+from vt.image_bounds import check_frames, check_picture_size
 from vt.video import LoadClips, open_video
 
 from .test_set import build_test_set, in_scope
 
+Picture = str | os.PathLike | np.ndarray
 LOADING = (LoadImageFromFile, LoadClips)
-PICTURE, CIFAR = (375, 500), (32, 32)  # height and width of an empty picture
+PHOTO, CIFAR = (375, 500), (32, 32)  # height and width of an empty image
 
 
-def naming_file(make_sample: Callable[[Any, Any], dict]) -> Callable[[Any, Any], dict]:
-    """A method that makes a sample of a file, whose every error is a UserError that names it."""
-
-    @wraps(make_sample)
-    def named(self: Any, file: str | Path | np.ndarray) -> dict:
-        try:
-            return make_sample(self, file)
-        except Exception as error:  # a decoder's or a transform's, of any type
-            name = 'the image' if isinstance(file, np.ndarray) else str(file)
-            if isinstance(error, UserError) and name in str(error):
-                raise
-            raise UserError(f'{name} cannot be read: {describe(error) or in_one_line(error)}') from error
-
-    return named
-
-
-class Pictures:
-    """Make samples without labels of pictures of any size.
+class Samples:
+    """Make samples without labels of files of a user's own; a subclass says how.
 
     Args:
         cfg: of the model. Its test set's files needn't be here.
@@ -62,20 +46,39 @@ class Pictures:
     """
 
     def __init__(self, cfg: Config) -> None:
-        steps = pipeline_steps(cfg)
-        self.load = next((step for step in steps if isinstance(step, LoadImageFromFile)), None)
-        self.rest = Compose([step for step in steps if step is not self.load])
-        self.size = None if self.load else input_shape(cfg)[-2:]
-        self.is_bgr = reads_bgr(cfg)
+        self.steps = pipeline_steps(cfg)
 
-    @naming_file
-    def __call__(self, picture: str | Path | np.ndarray) -> dict:
+    def __call__(self, file: Picture) -> dict:
         """A sample of a file, or of an image ``(height, width, 3)`` uint8 in OpenCV's order of channels.
 
         Raises:
             MissingFileError: there is no such file.
-            UserError: it is no picture, or one that is damaged.
+            UserError: it is another kind of file, or one that is damaged; the error names it.
         """
+        try:
+            return self.make(file)
+        except Exception as error:  # a decoder's or a transform's, of any type
+            name = 'the image' if isinstance(file, np.ndarray) else str(file)
+            if isinstance(error, UserError) and name in str(error):
+                raise
+            raise UserError(f'{name} cannot be read: {describe(error) or in_one_line(error)}') from error
+
+    def make(self, file: Picture) -> dict:
+        """A sample; errors of any type."""
+        raise NotImplementedError
+
+
+class Pictures(Samples):
+    """Samples of images of any size; arguments and errors as of :class:`Samples`."""
+
+    def __init__(self, cfg: Config) -> None:
+        super().__init__(cfg)
+        self.load = next((step for step in self.steps if isinstance(step, LoadImageFromFile)), None)
+        self.rest = Compose([step for step in self.steps if step is not self.load])
+        self.size = None if self.load else input_shape(cfg)[-2:]
+        self.is_bgr = reads_bgr(cfg)
+
+    def make(self, picture: Picture) -> dict:
         image = picture if isinstance(picture, np.ndarray) else read_picture(picture)
         path = '' if isinstance(picture, np.ndarray) else str(picture)
         original = image.shape[:2]
@@ -87,28 +90,21 @@ class Pictures:
         return self.rest(dict(img=image, img_path=path, img_shape=image.shape[:2], ori_shape=original))
 
 
-class Videos:
-    """Make samples without labels of video files; arguments and errors as of :class:`Pictures`.
+class Videos(Samples):
+    """Samples of video files; arguments and errors as of :class:`Samples`.
 
     Where the test set is made in memory a clip is that many frames, spread evenly over the video.
     """
 
     def __init__(self, cfg: Config) -> None:
-        steps = pipeline_steps(cfg)
-        self.steps = Compose(steps)
-        self.shape = None if any(isinstance(step, LoadClips) for step in steps) else input_shape(cfg)[1:]
+        super().__init__(cfg)
+        self.pipeline = Compose(self.steps)
+        self.shape = None if any(isinstance(step, LoadClips) for step in self.steps) else input_shape(cfg)[1:]
 
-    @naming_file
-    def __call__(self, video: str | Path) -> dict:
-        """A sample of a video file.
-
-        Raises:
-            MissingFileError: there is no such file.
-            UserError: it is no video, or one that is damaged.
-        """
+    def make(self, video: str | Path) -> dict:
         if not os.path.isfile(video):
             raise MissingFileError(f'there is no video {video}')
-        return self.steps(dict(img_path=str(video)) if self.shape is None else self._spread(str(video)))
+        return self.pipeline(dict(img_path=str(video)) if self.shape is None else self._spread(str(video)))
 
     def _spread(self, path: str) -> dict:
         length, height, width = self.shape
@@ -120,12 +116,41 @@ class Videos:
         return dict(img_path=path, frames=frames, **sizes)
 
 
+class SampleInferencer:
+    """What the inferencers share: samples of inputs, in batches, and an input as it is drawn upon."""
+
+    make_samples: Callable[[Config], Samples] = Pictures
+
+    def preprocess(self, inputs: Iterable[Picture], batch_size: int = 1) -> Iterator[dict]:
+        """Batches for the model.
+
+        Args:
+            inputs: files, or images ``(height, width, 3)`` uint8 in OpenCV's order of channels.
+            batch_size: of each; smaller where images of another size follow, and at the end.
+
+        Raises:
+            UserError: an input can't be read; the line names it.
+        """
+        yield from map(pseudo_collate, in_batches(map(self.pipeline, inputs), batch_size))
+
+    def pixels(self, picture: Picture) -> np.ndarray:
+        """An input ``(height, width, 3)`` uint8, RGB, of its own size."""
+        image = picture if isinstance(picture, np.ndarray) else read_picture(picture)
+        return np.ascontiguousarray(image[..., ::-1])
+
+
+def in_batches(samples: Iterable[dict], batch_size: int) -> Iterator[list[dict]]:
+    """Lists of up to ``batch_size`` samples of one size, in their order."""
+    for _, alike in groupby(samples, lambda sample: sample['inputs'].shape):
+        while batch := [*islice(alike, batch_size)]:
+            yield batch
+
+
 def read_picture(path: str | Path) -> np.ndarray:
-    """A picture, ``(height, width, 3)`` uint8, in OpenCV's order of channels.
+    """An image file, ``(height, width, 3)`` uint8, in OpenCV's order of channels.
 
     Raises:
-        MissingFileError: there is no such file.
-        UserError: it is no picture, one that is damaged, or too large.
+        UserError: it is not there, no image, damaged, or too large.
     """
     if not os.path.isfile(path):
         raise MissingFileError(f'there is no picture {path}')
@@ -141,12 +166,9 @@ def read_picture(path: str | Path) -> np.ndarray:
 
 
 def input_shape(cfg: Config) -> tuple[int, ...]:
-    """``(3, H, W)`` of an image, or ``(3, T, H, W)`` of one clip.
+    """``(3, H, W)`` of an image, or ``(3, T, H, W)`` of one clip, that the test pipeline makes; or a UserError.
 
-    It is what the test pipeline makes of a picture or video. A segmentor takes any size: it is that of its training.
-
-    Raises:
-        UserError: the config has no test set, or one whose pipeline can't be told.
+    A segmentor takes any size: it is that of its training.
     """
     if 'input_shape' in cfg:  # a saved model says it
         return tuple(cfg.input_shape)
@@ -160,7 +182,7 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
     if dataset is not None and not isinstance(dataset, CIFAR10):
         dataset.full_init()  # it is made in memory
         return tuple(one_input(dataset).shape)
-    size = PICTURE if loader else CIFAR
+    size = PHOTO if loader else CIFAR
     image = np.zeros((*size, 3), np.uint8)
     sample = dict(img=image, img_path='', img_shape=size, ori_shape=size)
     if isinstance(loader, LoadClips):
@@ -170,22 +192,14 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
 
 
 def pipeline_steps(cfg: Config) -> list[BaseTransform]:
-    """The steps of a config's test pipeline, but for those that load labels; the data needn't be here.
-
-    Raises:
-        UserError: it has none.
-    """
+    """The steps of a config's test pipeline, but for those that load labels, or a UserError."""
     with in_scope(cfg):
         steps = [TRANSFORMS.build(step) for step in pipeline_of(cfg)]
     return [step for step in steps if not isinstance(step, LoadAnnotations)]
 
 
 def pipeline_of(cfg: Config) -> list[dict]:
-    """A config's test pipeline as it says it.
-
-    Raises:
-        UserError: it has none.
-    """
+    """A config's test pipeline as it says it, or a UserError."""
     dataset = next(iter(leaves((cfg.get('test_dataloader') or {}).get('dataset'))), {})
     if not dataset.get('pipeline'):
         raise UserError('the config has no test_dataloader with a pipeline to put pictures through')

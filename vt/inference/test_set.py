@@ -1,5 +1,6 @@
-"""The test set of a config, and what of it a model is shown; images of a user's own: :mod:`vt.inference.inputs`."""
+"""The test set of a config, and what of it a model is shown."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -24,11 +25,7 @@ def in_scope(cfg: Config) -> AbstractContextManager:
 
 
 def build_test_set(cfg: Config, **options) -> Dataset:
-    """The test set of a config; the options go beside its own: ``lazy_init=True`` leaves its files alone.
-
-    Raises:
-        UserError: the config has none.
-    """
+    """The test set of a config, or a UserError; of the options ``lazy_init=True`` leaves its files alone."""
     if not cfg.get('test_dataloader'):
         raise UserError('the config has no test_dataloader, whose images and pipeline are needed')
     if 'saved_in' in cfg:
@@ -38,29 +35,19 @@ def build_test_set(cfg: Config, **options) -> Dataset:
 
 
 def spread_evenly(dataset: Dataset, number: int) -> list[int]:
-    """Indices of so many samples, spread evenly over a data set.
-
-    Raises:
-        UserError: the number is less than 1.
-    """
+    """Indices of so many samples, spread evenly over a data set; a UserError if the number is less than 1."""
     _require_images(number)
     return np.linspace(0, len(dataset) - 1, min(number, len(dataset))).round().astype(int).tolist()
 
 
 def spread_over_classes(dataset: Dataset, number: int) -> list[int]:
-    """Indices of the first image of each class in turn, then of the second ones, and so on.
-
-    Raises:
-        UserError: the number is less than 1.
-    """
+    """Indices of the first image of each class in turn, then of the second ones, and so on; errors as above."""
     _require_images(number)
     if not hasattr(dataset, 'get_gt_labels'):  # segmentation
         return list(range(min(number, len(dataset))))
-    labels = dataset.get_gt_labels().tolist()
-    seen: dict[int, int] = {}
-    order = []
-    for index, label in enumerate(labels):
-        seen[label] = seen.get(label, 0) + 1
+    seen, order = Counter(), []
+    for index, label in enumerate(dataset.get_gt_labels().tolist()):
+        seen[label] += 1
         order.append((seen[label], label, index))
     return [index for _, _, index in sorted(order)[:number]]
 

@@ -12,10 +12,9 @@ __all__ = ['ClipPreprocessor', 'LoadClips', 'PackClips', 'SameForAllFrames', 'Th
 __all__ += ['VideoDataset', 'open_video']
 
 if TYPE_CHECKING:
-    from .clips import LoadClips
+    from .clips import LoadClips, PackClips, SameForAllFrames, ThreeCrops
     from .dataset import VideoDataset
     from .decoders import open_video
-    from .frames import PackClips, SameForAllFrames, ThreeCrops
     from .views import ClipPreprocessor, VideoClassifier
 else:
     __getattr__, __dir__ = import_on_demand(__name__, __file__)

@@ -40,11 +40,7 @@ class ClipPreprocessor(ClsDataPreprocessor):
             self.batch_augments = partial(_mix_clips, self.batch_augments)
 
     def forward(self, data: dict, training: bool = False) -> dict:
-        """A batch for the model.
-
-        Raises:
-            UserError: clips differ in size.
-        """
+        """A batch for the model; a UserError if clips differ in size."""
         clips = data['inputs']
         if not isinstance(clips, Tensor):
             sizes = sorted({tuple(clip.shape) for clip in clips})

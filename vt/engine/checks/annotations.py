@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mmengine.dataset import BaseDataset
 
-from vt.video.kinetics import read_kinetics
+from vt.video.dataset import read_kinetics
 
 from .samples import Problem
 

@@ -13,9 +13,9 @@ from mmcv.transforms import BaseTransform
 from mmengine import fileio
 from PIL import Image
 
-from vt.datasets.row_pictures import PREFIX
+from vt.datasets.rows import PREFIX
 from vt.engine.errors import in_one_line
-from vt.picture_bounds import check_picture_size
+from vt.image_bounds import check_picture_size
 from vt.video.clips import LoadClips
 from vt.video.decoders import open_video
 

@@ -21,7 +21,7 @@ from mmengine.runner import Runner
 from torch.utils.data import Dataset, Sampler
 
 from vt.engine.errors import files_of, naming_sample
-from vt.picture_bounds import check_picture_size
+from vt.image_bounds import check_picture_size
 from vt.registry import DATA_SAMPLERS, DATASETS, HOOKS
 
 STEP, SAMPLE = 0, 1  # two streams of random numbers

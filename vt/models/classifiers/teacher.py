@@ -13,7 +13,8 @@ from mmpretrain.registry import MODELS as CLASSIFIERS
 from torch import Tensor, nn
 from torchvision.transforms import Resize
 
-from vt.checkpoints.loading import load_weights, weights_only
+from vt.checkpoints.loading import weights_only
+from vt.checkpoints.weights import load_weights
 from vt.errors import MissingFileError, UserError
 
 WHERE = 'model.teacher'

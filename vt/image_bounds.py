@@ -1,4 +1,4 @@
-"""How large a picture or a clip may be. A header tells it, so that a small file that unfolds is refused unopened."""
+"""How large an image or a clip may be. A header tells it, so that a small file that unfolds is refused unopened."""
 
 import math
 import os
@@ -9,16 +9,16 @@ from PIL import Image
 
 from .errors import FileError, UserError
 
-MAX_PIXELS = 64_000_000  # of a picture, or of a frame
+MAX_PIXELS = 64_000_000  # of an image, or of a frame
 MAX_RATIO = 100  # of the longer side to the shorter one: enlarged to a shorter side of 800 it has MAX_PIXELS
 MAX_BYTES = 8 * MAX_PIXELS  # of a file: four channels of 16 bits, not compressed
 MAX_SCORES = 2_000_000_000  # of a segmentor, one a pixel and class: 8 GB, 150 classes at 13 million pixels
-MAX_DRAWN = 16_000_000  # pixels of a picture that is drawn upon; Matplotlib takes 120 bytes for each
+MAX_DRAWN = 16_000_000  # pixels of an image that is drawn upon; Matplotlib takes 120 bytes for each
 MAX_CLIP_PIXELS = 1_000_000_000  # of the frames of one sample: 3 GB
 
 
 def check_picture_size(file: str | Path | BytesIO, name: str | Path | None = None) -> bool:
-    """Refuse a picture that would take gigabytes once it is decoded, or enlarged by the pipeline.
+    """Refuse an image that would take gigabytes once it is decoded, or enlarged by the pipeline.
 
     Args:
         file: its path, or its content.
@@ -36,7 +36,7 @@ def check_picture_size(file: str | Path | BytesIO, name: str | Path | None = Non
             width, height = header.size
     except Image.DecompressionBombError:
         width = height = MAX_PIXELS
-    except Exception:  # it is not there, an address, no picture, or a decoder fails, in any way
+    except Exception:  # it is not there, an address, no image, or a decoder fails, in any way
         return False
     num_bytes = file.getbuffer().nbytes if isinstance(file, BytesIO) else os.path.getsize(file)
     if num_bytes > MAX_BYTES:
@@ -47,11 +47,7 @@ def check_picture_size(file: str | Path | BytesIO, name: str | Path | None = Non
 
 
 def check_frames(size: tuple[int, int], number: int = 1) -> None:
-    """Refuse frames of a video, of height and width, that would take gigabytes together.
-
-    Raises:
-        FileError: they are too large, or too many; who calls names the file.
-    """
+    """Raise a FileError, in which the caller names the file, where frames of a video would take gigabytes together."""
     if problem := _too_large(*size):
         raise FileError(f'a frame {problem}')
     if number * math.prod(size) > MAX_CLIP_PIXELS:
@@ -60,18 +56,14 @@ def check_frames(size: tuple[int, int], number: int = 1) -> None:
 
 
 def check_scores(size: tuple[int, int], num_classes: int, name: str) -> None:
-    """Refuse a picture, of height and width, whose scores of every pixel and class would take many gigabytes.
-
-    Raises:
-        UserError: there are too many.
-    """
+    """Raise a UserError where the scores of an image, one a pixel and class, would take many gigabytes."""
     if math.prod(size) * num_classes > MAX_SCORES:
         most = MAX_SCORES // num_classes / 10**6
         raise UserError(f'{name} has {size[0]}x{size[1]} pixels: {num_classes} classes take at most {most:.0f} million')
 
 
 def drawn_size(size: tuple[int, int]) -> tuple[int, int]:
-    """Height and width at which a picture is drawn upon: its own, or smaller ones of the same ratio."""
+    """Height and width at which an image is drawn upon: its own, or smaller ones of the same ratio."""
     scale = min(1, math.sqrt(MAX_DRAWN / math.prod(size)))
     return tuple(max(1, int(scale * side)) for side in size)
 

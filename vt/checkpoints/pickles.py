@@ -1,10 +1,13 @@
-"""What a pickle may call, and how large its objects may be: so much as weights need.
+"""What a pickle asks for, and how much memory and time it takes, found before anything of it is built.
 
-Calls are not made: each is compared with its arguments, and gives a :class:`Node`, which knows the size of an object.
+A pickle is a program. A few bytes of it may ask for all memory, double the work with every step, or claim a tensor that
+is larger than the file. Its instructions are followed once without effect, as PyTorch's weights-only reader will follow
+them afterwards. A call is compared with what weights need, and gives a :class:`Node`, which knows an object's size.
 """
 
 import math
-from typing import Any
+import pickletools
+from typing import Any, BinaryIO
 
 import torch
 
@@ -18,8 +21,8 @@ MAX_DEPTH = 100
 MAX_SHARING, MAX_TEXT = 32, 4  # how many times as large as the file tensors and texts may be: layers share weights
 SLACK = 16 << 20  # bytes that tensors and texts of a file of any size may take
 LONG = 64  # longer texts are counted in bytes
-# Steps of a call, and of a key that is neither text nor small number; parts that a call reads in one.
-CALL, ODD_KEY, PARTS = 8, 300, 16
+# Steps of a container, a name, a call, and a key that is neither text nor small number; parts that a call reads in one.
+HELD, NAMED, CALL, ODD_KEY, PARTS = 2, 100, 8, 300, 16
 
 KINDS = dict(Double=8, Float=4, Half=2, BFloat16=2, Long=8, Int=4, Short=2, Char=1, Byte=1, Bool=1)
 KINDS |= dict(ComplexFloat=8, ComplexDouble=16)
@@ -30,14 +33,24 @@ TENSORS = {f'torch._utils._rebuild_tensor{version}' for version in ('', '_v2', '
 PARAMETER, ENCODE = 'torch._utils._rebuild_parameter', '_codecs.encode'
 TYPED = 'torch._tensor._rebuild_from_type_v2'  # of a function, a class, the function's arguments, and attributes
 DICTS = {'collections.OrderedDict', 'collections.Counter', 'builtins.set'}
-NEEDED = {*TENSORS, PARAMETER, TYPED, ENCODE, *DICTS, *NAMES, *STORAGES, *DTYPES}
-NEEDED |= {'torch.Tensor', 'torch.Size', 'torch.device'}
+OBJECTS = {'torch.Size', 'torch.device', *NAMES}
+NEEDED = {*TENSORS, PARAMETER, TYPED, ENCODE, *DICTS, *OBJECTS, *STORAGES, *DTYPES, 'torch.Tensor'}
+
+CONSTANTS = dict(NONE=None, NEWTRUE=True, NEWFALSE=False)
+ATOMS = {*CONSTANTS, 'BININT', 'BININT1', 'BININT2', 'LONG1', 'BINFLOAT', 'BINUNICODE', 'SHORT_BINSTRING'}
+# How many objects of the stack become a container, or fill the one below them; None for those above the mark.
+MAKES = dict(EMPTY_LIST=0, EMPTY_DICT=0, EMPTY_TUPLE=0, TUPLE1=1, TUPLE2=2, TUPLE3=3, TUPLE=None)
+FILLS = dict(APPEND=1, APPENDS=None, SETITEM=2, SETITEMS=None)
 
 
 class RefusedError(UserError):
-    """A file asks for more than it may."""
+    """A file asks for more than it may.
 
-    asks_more = False  # it is whole, and names functions or classes that no weights need
+    Attributes:
+        asks_more: it is whole, and names functions or classes that no weights need.
+    """
+
+    asks_more = False
 
 
 class Name(str):
@@ -81,14 +94,8 @@ def kind_of(value: Any) -> str | None:
     return value.kind if type(value) is Node else None
 
 
-def _is_sharded(make: Any, kind: Any, arguments: Any, state: Any) -> bool:
-    """Whether a tensor that brings attributes is one as FSDP writes it, with switches alone."""
-    is_tensor = type(make) is Name and make in TENSORS and type(kind) is Name and kind == 'torch.Tensor'
-    return is_tensor and kind_of(state) == 'dict' and all(type(value) is bool for value in state.parts[1::2])
-
-
-class Calls:
-    """The calls of one file, and what its objects take so far.
+class Scan:
+    """Follows the pickles of one file, one a call.
 
     Args:
         size: bytes of the file.
@@ -99,12 +106,96 @@ class Calls:
         self.size, self.records, self.is_archive = size, records or {}, records is not None
         self.steps = self.text = self.claimed = 0
 
+    def __call__(self, stream: bytes | BinaryIO) -> None:
+        """Follow one pickle, and stop behind it.
+
+        Raises:
+            RefusedError: it asks for what no weights need, or unfolds to too much.
+            UserError: it is damaged; other errors may mean that too.
+        """
+        self.stack, self.marks, self.memo, asked = [], [], {}, set()
+        for opcode, argument, _ in pickletools.genops(stream):
+            instruction = opcode.name
+            self.spend(1)
+            if instruction in ('BINPUT', 'LONG_BINPUT'):
+                self.memo[argument] = self.stack[-1]
+            elif instruction in ('BINGET', 'LONG_BINGET'):
+                self.stack.append(self.memo[argument])
+            elif instruction in ATOMS:
+                is_long = type(argument) is str and len(argument) > LONG
+                self.stack.append(Node('text', text=len(argument)) if is_long else CONSTANTS.get(instruction, argument))
+            elif instruction == 'GLOBAL':
+                self.stack.append(name := Name(str(argument).replace(' ', '.').replace('__builtin__.', 'builtins.')))
+                asked |= {str(name)} - NEEDED
+                self.spend(NAMED)
+            elif instruction != 'STOP':
+                self.follow(instruction)
+        root = self.stack.pop()
+        self.spend(getattr(root, 'size', 1), getattr(root, 'text', 0))
+        if asked:
+            names, damaged = printable(', '.join(sorted(asked)), 300), '' if self.is_archive else ' (or is damaged)'
+            refused = RefusedError(f'it asks for {names}, which no weights need and which may run code{damaged}')
+            refused.asks_more = self.is_archive
+            raise refused
+
     def spend(self, steps: int, text: int = 0) -> None:
         self.steps, self.text = self.steps + steps, self.text + text
         if self.steps > (most := MAX_STEPS + self.size // 256):
             raise RefusedError(f'it has {self.size:,} bytes and takes more than {most:,} steps to read')
         if self.text > (most := MAX_TEXT * self.size + SLACK):
             raise RefusedError(f'it has {self.size:,} bytes, and its texts unfold to more than {most:,}')
+
+    def follow(self, instruction: str) -> None:
+        """Do what an instruction does to the objects of the stack."""
+        if instruction in MAKES:
+            self.spend(HELD)
+            made = Node(instruction.removeprefix('EMPTY_').rstrip('123').lower(), self.take(MAKES[instruction]))
+            self.stack.append(made)  # ``take`` may have put another stack in its place
+        elif instruction in FILLS:
+            self.fill(self.take(FILLS[instruction]), 'list' if instruction.startswith('APPEND') else 'dict')
+        elif instruction == 'MARK':
+            self.spend(HELD)
+            self.marks.append(self.stack)
+            self.stack = []
+        elif instruction in ('REDUCE', 'NEWOBJ'):
+            self.stack.append(self.call(*self.take(2)))
+        elif instruction == 'BUILD':
+            self.build(*self.take(2))
+        elif instruction == 'BINPERSID':
+            self.stack.append(self.storage(self.stack.pop()))
+        elif instruction != 'PROTO':
+            raise RefusedError('it asks for more than tensors, numbers and plain Python (or is damaged)')
+
+    def take(self, count: int | None) -> list | tuple:
+        if count is None:
+            parts, self.stack = self.stack, self.marks.pop()
+            return parts
+        if count > len(self.stack):
+            raise UserError('it takes what is not there')
+        parts = self.stack[-count:] if count else ()
+        del self.stack[len(self.stack) - count :]
+        return parts
+
+    def fill(self, parts: list, kind: str) -> None:
+        target = self.stack[-1]
+        if kind_of(target) != kind:
+            raise UserError(f'it fills what is no {kind}')
+        for key in parts[::2] if kind == 'dict' else ():
+            # Tuples and long numbers can be chosen so that a dict compares each with all others.
+            if kind_of(key) not in (None, 'text') or (type(key) is int and abs(key) >> 60):
+                self.spend(ODD_KEY * getattr(key, 'size', 1))
+        target.parts = target.parts or []
+        target.parts += parts
+        target.count(parts)
+
+    def build(self, target: Any, state: Any) -> None:
+        """Give an object its state; that of a dict of weights are the versions of modules."""
+        is_versions = kind_of(target) == kind_of(state) == 'dict' and state.parts[::2] == ['_metadata']
+        if kind_of(target) != 'object' and not is_versions:
+            raise RefusedError('it changes an object as no weights need it')
+        self.spend(CALL, getattr(state, 'text', 0))
+        target.count([state])
+        self.stack.append(target)
 
     def call(self, function: Any, arguments: Any) -> Node:
         if type(function) is not Name or kind_of(arguments) != 'tuple':
@@ -124,7 +215,7 @@ class Calls:
         if name in DICTS and [kind_of(part) for part in parts] in ([], ['list'], ['dict']):
             self.spend(ODD_KEY * (arguments.size - 1))
             return Node('dict', [*parts[0].parts] if parts else ())
-        if name in NEEDED and name not in ('torch.Size', 'torch.device', *NAMES):
+        if name in NEEDED and name not in OBJECTS:
             raise RefusedError(f'it calls {name} as no weights need it')
         return Node('object', parts)
 
@@ -155,3 +246,9 @@ class Calls:
         if self.claimed > MAX_SHARING * self.size + SLACK:
             raise RefusedError(f'it has {self.size:,} bytes and its tensors would take {self.claimed:,} bytes')
         return Node('tensor')
+
+
+def _is_sharded(make: Any, kind: Any, arguments: Any, state: Any) -> bool:
+    """Whether a tensor that brings attributes is one as FSDP writes it, with switches alone."""
+    is_tensor = type(make) is Name and make in TENSORS and type(kind) is Name and kind == 'torch.Tensor'
+    return is_tensor and kind_of(state) == 'dict' and all(type(value) is bool for value in state.parts[1::2])
