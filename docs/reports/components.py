@@ -37,7 +37,7 @@ WORDS = {
         f'{c["tokenizer"]["num_tokens"]} tokens of {c["tokenizer"]["type"].removeprefix("vt.")}'
     ),
     'vt.AbsolutePosition': lambda c: 'learned, absolute',
-    'vt.ConditionalPosition': lambda c: 'depthwise convolution, added',
+    'vt.PEG': lambda c: 'depthwise convolution, added',
     'vt.SinusoidalPosition': lambda c: 'sinusoidal',
     'vt.RelativePositionBias': lambda c: 'relative bias',
     'vt.ContinuousPositionBias': lambda c: 'continuous relative bias',
@@ -198,7 +198,7 @@ COMPONENTS = {
     'image to token': lambda config: _embeds(config)[:1],
     'token to token': lambda config: _embeds(config)[1:],
     'position': lambda config: [
-        *(stage[slot] for stage in _stages(config) for slot in ('position', 'conditional') if stage.get(slot)),
+        *(stage[slot] for stage in _stages(config) for slot in ('position', 'peg') if stage.get(slot)),
         *_of_attention(config, 'bias'),
     ],
     'attention': _attentions,

@@ -9,6 +9,7 @@ from torch import nn
 OLD_NAMES = (
     (r'(\.feed_forward\.part)\.enter', r'\1.fc1'),
     (r'(\.feed_forward\.part)\.leave', r'\1.fc2'),
+    (r'(^|\.)(stages\.\d+)\.conditional\.', r'\1\2.peg.'),
 )
 
 

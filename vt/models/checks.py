@@ -5,7 +5,7 @@ from typing import Any
 from vt.errors import UserError
 from vt.registry import MODELS
 
-from .grid import Size, TokenPart, Unchanged
+from .grid import TokenPart, Unchanged
 
 
 def require_divisible(part: str, name: str, value: int, divisor_name: str, divisor: int) -> None:
@@ -16,20 +16,6 @@ def require_divisible(part: str, name: str, value: int, divisor_name: str, divis
         raise UserError(
             f'{part}: {name}={value} is not divisible by {divisor_name}={divisor}; change one of the two in the config'
         )
-
-
-def require_grid(part: str, smallest_side: int, size: Size) -> None:
-    """Raise ``UserError`` where a grid, if it is known, is too small for reduced keys."""
-    if 0 < min(size) < smallest_side:
-        grid = 'x'.join(map(str, size))
-        raise UserError(f'{part}: reduce needs a grid of {smallest_side} tokens on a side, and the grid has {grid}')
-
-
-def refuse_together(part: str, name: str, option: Any, **others: Any) -> None:
-    """Raise ``UserError`` where one option is set and another one, too, that does not go with it."""
-    for other, value in others.items():
-        if option and value:
-            raise UserError(f'{part}: {other} and {name} together; leave out one of the two')
 
 
 def require_with(part: str, name: str, option: Any, **others: Any) -> None:

@@ -78,7 +78,7 @@ CHECKPOINT_FORMATS: dict[str, Rules] = {
         (r'^patch_embeds\.(\d)\.proj', r'stages.\1.embed.projection'),
         (r'^patch_embeds\.(\d)\.norm', r'stages.\1.embed.norm'),
         (r'^blocks\.(\d)\.', r'stages.\1.blocks.'),
-        (r'^pos_block\.(\d)\.proj\.0', r'stages.\1.conditional.0.proj'),
+        (r'^pos_block\.(\d)\.proj\.0', r'stages.\1.peg.0.proj'),
         (r'^norm\.', 'stages.3.norm.'),
         *BLOCK,
     ),

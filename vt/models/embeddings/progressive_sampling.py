@@ -59,11 +59,10 @@ class ProgressiveSampling(TokenPart):
         parts = dict(
             attention=dict(type='vt.Attention') | (attention or {}),
             feed_forward=dict(type='vt.FeedForward') | (feed_forward or {}),
+            norm_cfg=norm_cfg or dict(type='LN'),
+            drop_path=drop_path,
         )
-        norm_cfg = norm_cfg or dict(type='LN')
-        self.blocks = nn.ModuleList(
-            Block(channels, (0, 0), num_heads, **parts, norm_cfg=norm_cfg, drop_path=drop_path) for _ in range(rounds)
-        )
+        self.blocks = nn.ModuleList(Block(channels, (0, 0), num_heads, **parts) for _ in range(rounds))
         # They start at zero, where matrices are drawn: the points stay.
         self.moves = nn.Parameter(torch.zeros(rounds - 1, 2, channels))
         self.shifts = nn.Parameter(torch.zeros(rounds - 1, 2))

@@ -23,13 +23,6 @@ def relative_index(window: tuple[int, int]) -> Tensor:
     return offsets[..., 0] * (2 * window[1] - 1) + offsets[..., 1]
 
 
-class NoBias(nn.Module):
-    """Stands in an attention without a bias."""
-
-    def forward(self, window: Sequence[int]) -> None:
-        """There is nothing to add."""
-
-
 @MODELS.register_module()
 class RelativePositionBias(TokenPart):
     """A learned number for each head and offset (Swin, equation 4).
