@@ -1,4 +1,4 @@
-"""The reach of attentions whose equations say who sees whom."""
+"""The reach of attentions whose equations give the attention pattern."""
 
 import pytest
 import torch

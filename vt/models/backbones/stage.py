@@ -78,8 +78,8 @@ class Stage(nn.Module):
             raise UserError(f'Stage: channels={channels} without embed, but {in_channels} come in; give an embed')
         self.class_tokens = nn.Parameter(torch.zeros(1, class_tokens, channels)) if class_tokens else None
         require_with('Stage', 'peg_blocks', peg_blocks, peg=peg)
-        places = dict(channels=channels, size=self.size, num_class_tokens=class_tokens)
-        self.position = optional_part(position, **places)
+        grid = dict(channels=channels, size=self.size, num_class_tokens=class_tokens)
+        self.position = optional_part(position, **grid)
         self.blocks = nn.ModuleList()
         self.out_channels, self.out_size = channels, self.size
         block = dict(type='vt.Block', norm_cfg=norm_cfg) | block
