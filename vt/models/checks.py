@@ -1,6 +1,9 @@
 """Checks that the parts share: a wrong size in a config is one clear line when the model is built."""
 
+import inspect
 from typing import Any
+
+from torch import nn
 
 from vt.errors import UserError
 from vt.registry import MODELS
@@ -23,6 +26,15 @@ def require_with(part: str, name: str, option: Any, **others: Any) -> None:
     for other, value in others.items():
         if option and not value:
             raise UserError(f'{part}: {name} without {other}; give {other}, or leave it out')
+
+
+def require_options(part: nn.Module, method: str, options: dict[str, Any]) -> None:
+    """Raise ``UserError`` for an option that no class of the part has in its ``method``."""
+    owners = [vars(owner)[method] for owner in type(part).__mro__ if method in vars(owner)]
+    known = {name for owner in owners for name in inspect.signature(owner).parameters}
+    if unknown := options.keys() - known:
+        names = ', '.join(sorted(known - {'self', 'channels', 'size', 'parts'}))
+        raise UserError(f'{type(part).__name__} has no option {min(unknown)!r}; of its own it has {names}')
 
 
 def build_part(config: dict, **defaults: Any) -> TokenPart:

@@ -70,6 +70,5 @@ class SparseAttention(MaskedAttention):
         hidden = self.hidden if tuple(size) == self.size else ~self.seen(size, q.device)
         num_class_tokens = q.shape[2] - hidden.shape[0]
         hidden = pad(hidden, (num_class_tokens, 0, num_class_tokens, 0))
-        mask = torch.zeros(hidden.shape, dtype=q.dtype, device=q.device).masked_fill(hidden, float('-inf'))
-        mask = mask[None, None]  # 1, 1, T, T
+        mask = q.new_zeros(1, 1, *hidden.shape).masked_fill(hidden, float('-inf'))  # 1, 1, T, T
         return mask if self.bias is None else mask + self.bias(size)
