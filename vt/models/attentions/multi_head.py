@@ -1,8 +1,7 @@
 """Attention of all tokens to all, as in ViT and DeiT.
 
-Letters: N batch, K class tokens, P tokens of the grid, C channels, D inner channels (C by default), h heads,
-d = D / h, T tokens that attend, S tokens
-that are attended to; here T = S = K + P.
+Letters: N batch, K class tokens, P tokens of the grid, C channels, D inner channels, h heads, d = D / h, T tokens that
+attend, S tokens that are attended to; here T = S = K + P.
 """
 
 from torch import Tensor, nn
@@ -23,7 +22,7 @@ class Attention(TokenPart):
         channels: C.
         num_heads: h.
         size: of the grid in training; not used here.
-        inner_channels: D.
+        inner_channels: D; C by default.
         project: have the projection of the result, D to C.
         dropout, proj_dropout: probability to drop an attention weight, and an entry of the result.
         **parts: as in :meth:`add_parts`.
