@@ -515,7 +515,7 @@ def cpvt(x: Tensor, w: Weights, heads: Sequence[int], training: bool = False) ->
         x = plain_block(x, block, heads[0], 1e-6)
         if index < 5:
             x = map_of(x, size)
-            x = tokens_of(depthwise(x, under(w_s, f'conditional.{index}.proj')) + x)
+            x = tokens_of(depthwise(x, under(w_s, f'peg.{index}.proj')) + x)
     return layer_norm(x, under(w_s, 'norm'), 1e-6)
 
 

@@ -9,7 +9,7 @@ embed = dict(type='vt.PatchEmbed', kernel_size=3, stride=2, padding=1, norm_cfg=
 
 
 def reduced(ratio):
-    return dict(reduce=dict(type='vt.StridedReduction', ratio=ratio))
+    return dict(type='vt.ReducedAttention', reduce=dict(type='vt.StridedReduction', ratio=ratio))
 
 
 model = dict(

@@ -5,9 +5,10 @@ _base_ = ['../_base_/models/classifier.py', '../_base_/sample-efficiency.py']
 
 bias = dict(type='vt.RelativePositionBias')
 attention = [
-    dict(bias=bias, windows=dict(type='vt.Windows', window=4)),
-    dict(bias=bias, windows=dict(type='vt.Windows', window=4, shift=2)),
+    dict(type='vt.WindowAttention', bias=bias, windows=dict(type='vt.Windows', window=4)),
+    dict(type='vt.WindowAttention', bias=bias, windows=dict(type='vt.Windows', window=4, shift=2)),
 ]
+attend_all = dict(type='vt.WindowAttention', bias=bias)  # the grid is 4x4
 merging = dict(type='vt.PatchMerging')
 
 model = dict(
@@ -23,7 +24,7 @@ model = dict(
                 embed=dict(type='vt.PatchEmbed', kernel_size=4, norm_cfg=dict(type='LN')),
             ),
             dict(channels=96, num_heads=4, depth=2, embed=merging),
-            dict(channels=192, num_heads=8, depth=8, embed=merging, attention=dict(bias=bias), norm=True),  # all of 4x4
+            dict(channels=192, num_heads=8, depth=8, embed=merging, attention=attend_all, norm=True),
         ],
     ),
     head=dict(num_classes=2, in_channels=192),

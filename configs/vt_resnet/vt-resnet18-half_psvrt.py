@@ -4,7 +4,7 @@
 _base_ = [
     '../_base_/models/vt-resnet18-half.py',
     '../_base_/datasets/psvrt.py',
-    '../_base_/schedules/adamw_bs32-10e.py',  # four times the rate loses the literal VT
+    '../_base_/schedules/adamw_bs32-10e.py',  # VT as published does not learn at four times the rate
     '../_base_/default_runtime.py',
 ]
 

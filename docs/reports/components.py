@@ -103,7 +103,7 @@ def _embeds(config: Config) -> list[dict]:
 
 
 def _positions(config: Config) -> list[dict]:
-    stages = [stage[slot] for stage in _stages(config) for slot in ('position', 'conditional') if stage.get(slot)]
+    stages = [stage[slot] for stage in _stages(config) for slot in ('position', 'peg') if stage.get(slot)]
     return stages + _parts(config, 'attention', 'bias')
 
 

@@ -9,6 +9,7 @@ from vt.checkpoints.weights import load_weights
 
 # Of each model a tensor's name, now and before.
 RENAMED = {
+    'cpvt-small-gap': {'stages.0.peg.4.proj.weight': 'stages.0.conditional.4.proj.weight'},
     'cswin-tiny': {
         'stages.3.blocks.0.feed_forward.part.fc2.bias': 'stages.3.blocks.0.feed_forward.part.leave.bias',
     },
@@ -19,7 +20,7 @@ RENAMED = {
         ),
     },
 }
-PARTS = (('part.fc1', 'part.enter'), ('part.fc2', 'part.leave'))
+PARTS = (('part.fc1', 'part.enter'), ('part.fc2', 'part.leave'), ('.peg.', '.conditional.'))
 
 
 def before(name):

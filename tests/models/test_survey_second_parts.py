@@ -391,8 +391,11 @@ PARTS = dict(attention=dict(type='vt.Attention'), feed_forward=dict(type='vt.Fee
     [
         (lambda: SparseAttention(8, 2), 'neither near nor stride'),
         (lambda: SparseAttention(8, 2, stride=0), 'stride=0 at least 1'),
-        (lambda: SparseAttention(8, 2, near=1, windows=dict(type='vt.Windows')), 'its mask and windows together'),
-        (lambda: PerformerAttention(8, 2, bias=dict(type='vt.RelativePositionBias')), 'no map, and bias needs one'),
+        (
+            lambda: SparseAttention(8, 2, near=1, windows={}),
+            "SparseAttention has no option 'windows'",
+        ),
+        (lambda: PerformerAttention(8, 2, dropout=0.1), 'no attention weights that dropout could drop'),
         (lambda: SinusoidalPosition(7, (2, 2)), 'channels=7 is not divisible by sines and cosines=2'),
         (lambda: build('vitae-small', 32), 'channels=12 is not divisible by groups=96'),
         (lambda: MODELS.build(dict(type='vt.HRFormer', stages=[LOW])), 'has 2 branches'),

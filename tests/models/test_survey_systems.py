@@ -224,7 +224,7 @@ def test_compiled_in_one_graph_and_exported(name):
 
 
 def stage(**options) -> dict:
-    attention = dict(windows=dict(type='vt.Windows', window=4))
+    attention = dict(type='vt.WindowAttention', windows=dict(type='vt.Windows', window=4))
     return (
         dict(channels=16, depth=2, num_heads=2, embed=dict(type='vt.PatchEmbed', kernel_size=4), attention=attention)
         | options
@@ -236,23 +236,22 @@ def stage(**options) -> dict:
     [
         (dict(num_heads=3), 'channels=16 is not divisible by num_heads=3'),
         (
-            dict(attention=dict(windows=dict(type='vt.Windows', window=3))),
+            dict(attention=dict(type='vt.WindowAttention', windows=dict(type='vt.Windows', window=3))),
             r'window=\(3, 3\) does not divide the grid of 8x8',
         ),
-        (dict(class_tokens=1), 'class tokens, and Windows has no place for them'),
+        (dict(class_tokens=1), 'class tokens, and WindowAttention has no place for them'),
         (
-            dict(class_tokens=1, attention=dict(reduce=dict(type='vt.StridedReduction', ratio=2))),
+            dict(
+                class_tokens=1,
+                attention=dict(type='vt.ReducedAttention', reduce=dict(type='vt.StridedReduction', ratio=2)),
+            ),
             'class tokens, and StridedReduction has no place for them',
         ),
-        (
-            dict(attention=dict(windows=dict(type='vt.Windows', window=4), reduce=dict(type='vt.PoolingReduction'))),
-            'windows and reduce together',
-        ),
-        (dict(attention=dict(local_in_windows=True)), 'local_in_windows without windows'),
+        (dict(attention=dict(type='vt.WindowAttention', local_in_windows=True)), 'local_in_windows without windows'),
         (dict(attention=dict(type='vt.ClassAttention')), 'has 0 class tokens, and ClassAttention wants 1'),
         (
-            dict(class_tokens=1, conditional=dict(type='vt.ConditionalPosition'), attention={}),
-            'ConditionalPosition has no',
+            dict(class_tokens=1, peg=dict(type='vt.PEG'), attention={}),
+            'PEG has no',
         ),
         (dict(feed_forward=dict(class_tokens='lost')), "class_tokens='lost' is not one of fed, passed, dropped"),
         (dict(between=dict(type='vt.OnMap', combine='less')), "combine='less' is not one of plain, add, gate"),
@@ -263,10 +262,14 @@ def stage(**options) -> dict:
         (dict(type='vt.NormalCell', groups=1, between=dict(type='vt.OnMap')), 'NormalCell: between has no place in it'),
         (dict(feed_forward=dict(fc1_act_cfg=dict(type='ReLU'))), 'fc1_act_cfg without local'),
         (
-            dict(attention=dict(windows=dict(type='vt.Windows', window=4), local_in_windows=True)),
+            dict(
+                attention=dict(
+                    type='vt.WindowAttention', windows=dict(type='vt.Windows', window=4), local_in_windows=True
+                )
+            ),
             'local_in_windows without local',
         ),
-        (dict(conditional_blocks=2), 'conditional_blocks without conditional'),
+        (dict(peg_blocks=2), 'peg_blocks without peg'),
         (dict(position=dict(type='torch.nn.Identity')), 'Identity is no vt.models.TokenPart'),
         (dict(embed=None), 'channels=16 without embed, but 3 come in'),
         (
@@ -274,19 +277,25 @@ def stage(**options) -> dict:
             'FeedForward has no place for them',
         ),
         (
-            dict(class_tokens=1, attention=dict(local=dict(type='vt.OnMap'))),
-            'Attention has no place for them',
+            dict(class_tokens=1, attention=dict(type='vt.WindowAttention', local=dict(type='vt.OnMap'))),
+            'WindowAttention has no place for them',
         ),
-        (dict(attention=dict(windows=dict(type='vt.MessengerWindows', window=4))), 'stage 0 has no messengers'),
         (
-            dict(attention=dict(reduce=dict(type='vt.StridedReduction', ratio=9))),
+            dict(attention=dict(type='vt.WindowAttention', windows=dict(type='vt.MessengerWindows', window=4))),
+            'stage 0 has no messengers',
+        ),
+        (
+            dict(attention=dict(type='vt.ReducedAttention', reduce=dict(type='vt.StridedReduction', ratio=9))),
             'reduce needs a grid of 9 tokens on a side, and the grid has 8x8',
         ),
         (
-            dict(attention=dict(windows=dict(type='vt.Windows', window=4, shift=9))),
+            dict(attention=dict(type='vt.WindowAttention', windows=dict(type='vt.Windows', window=4, shift=9))),
             'shift=9 must be less than the grid',
         ),
-        (dict(attention=dict(windows=dict(type='vt.Windows', window=0))), 'must be at least 1, or None'),
+        (
+            dict(attention=dict(type='vt.WindowAttention', windows=dict(type='vt.Windows', window=0))),
+            'must be at least 1, or None',
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_when_built(options, words):
@@ -308,7 +317,7 @@ def test_wrong_options_of_the_backbone_are_refused_when_built(options, words):
 
 
 @pytest.mark.parametrize('name', ['RelativePositionBias', 'ContinuousPositionBias'])
-@pytest.mark.parametrize('kind', ['Attention', 'SparseAttention'])
+@pytest.mark.parametrize('kind', ['WindowAttention', 'SparseAttention'])
 def test_a_bias_in_the_grid_follows_its_size(name, kind):
     pattern = dict(near=2) if kind == 'SparseAttention' else {}
     attention = dict(type=f'vt.{kind}', bias=dict(type=f'vt.{name}'), **pattern)

@@ -24,7 +24,7 @@ from vt.models.backbones.vt_stage import MAP_RMS, VTStage
 PAGE = ROOT / 'docs/where.md'
 SMALL = dict(num_tokens=4, token_channels=32)
 PATCHES = [dict(type='vt.PatchEmbed', kernel_size=size, stride=size) for size in (4, 2, 2)]
-REDUCED = dict(reduce=dict(type='vt.StridedReduction', ratio=2))
+REDUCED = dict(type='vt.ReducedAttention', reduce=dict(type='vt.StridedReduction', ratio=2))
 PVT = [
     dict(channels=8 * 2**stage, depth=1, num_heads=1, embed=patch, attention=REDUCED)
     for stage, patch in enumerate(PATCHES)

@@ -12,6 +12,7 @@ from vt.errors import UserError
 OLD_NAMES = (
     (r'(\.feed_forward\.part)\.enter', r'\1.fc1'),
     (r'(\.feed_forward\.part)\.leave', r'\1.fc2'),
+    (r'(^|\.)(stages\.\d+)\.conditional\.', r'\1\2.peg.'),
 )
 # What was kept divided by the argument ``step`` of a backbone or neck of Visual Transformer modules.
 DIVIDED = re.compile(

@@ -6,15 +6,14 @@ Letters: N batch, K class tokens, P tokens of the grid, C channels.
 from mmcv.cnn import build_norm_layer
 from mmcv.cnn.bricks import DropPath
 from mmpretrain.models.utils import LayerScale
-from torch import Tensor, cat, nn
+from torch import Tensor, cat, nn, zeros
 
 from vt.errors import UserError
 from vt.ops.maps import scaled
 from vt.registry import MODELS
 
-from .checks import build_part, refuse_together
+from .checks import build_part
 from .grid import Size, TokenPart, Unchanged
-from .rezero import ReZero
 
 
 class Branch(nn.Module):
@@ -65,6 +64,17 @@ class Residual(Branch):
         return x + super().forward(x, size)
 
 
+class ReZero(nn.Module):
+    """``alpha x``, one alpha, zero at the start (ReZero, equation 3): a block begins as the identity."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.weight * x
+
+
 @MODELS.register_module()
 class Block(TokenPart):
     """``x + attention(norm(x))``, then ``x + feed_forward(norm(x))``.
@@ -78,7 +88,7 @@ class Block(TokenPart):
         attention, feed_forward: configs of the parts.
         between: config of a third part, which is added between the two, never dropped; none by default.
         feed_forward_branch: what :class:`Branch` has otherwise for the feed-forward.
-        rezero: have one learned factor of both branches, zero at the start (:class:`vt.models.rezero.ReZero`).
+        rezero: have one learned factor of both branches, zero at the start (:class:`ReZero`).
         **branch: options of every :class:`Branch`.
 
     Raises:
@@ -106,7 +116,8 @@ class Block(TokenPart):
         self.class_token_only = attend.updates_class_tokens_alone
         if between and (self.class_token_only or not self.takes_between):
             raise UserError(f'{type(self).__name__}: between has no place in it; leave it out')
-        refuse_together('Block', 'layer_scale', branch.get('layer_scale') is not None, rezero=rezero)
+        if rezero and branch.get('layer_scale') is not None:
+            raise UserError('Block: rezero and layer_scale together; leave out one of the two')
         self.attention = Branch(attend, **options)
         self.between = Unchanged()
         if between:

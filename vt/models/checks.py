@@ -1,11 +1,14 @@
 """Checks that the parts share: a wrong size in a config is one clear line when the model is built."""
 
+import inspect
 from typing import Any
+
+from torch import nn
 
 from vt.errors import UserError
 from vt.registry import MODELS
 
-from .grid import Size, TokenPart, Unchanged
+from .grid import TokenPart, Unchanged
 
 
 def require_divisible(part: str, name: str, value: int, divisor_name: str, divisor: int) -> None:
@@ -18,25 +21,20 @@ def require_divisible(part: str, name: str, value: int, divisor_name: str, divis
         )
 
 
-def require_grid(part: str, smallest_side: int, size: Size) -> None:
-    """Raise ``UserError`` where a grid, if it is known, is too small for reduced keys."""
-    if 0 < min(size) < smallest_side:
-        grid = 'x'.join(map(str, size))
-        raise UserError(f'{part}: reduce needs a grid of {smallest_side} tokens on a side, and the grid has {grid}')
-
-
-def refuse_together(part: str, name: str, option: Any, **others: Any) -> None:
-    """Raise ``UserError`` where one option is set and another one, too, that does not go with it."""
-    for other, value in others.items():
-        if option and value:
-            raise UserError(f'{part}: {other} and {name} together; leave out one of the two')
-
-
 def require_with(part: str, name: str, option: Any, **others: Any) -> None:
     """Raise ``UserError`` where an option is set without others, without which it has no effect."""
     for other, value in others.items():
         if option and not value:
             raise UserError(f'{part}: {name} without {other}; give {other}, or leave it out')
+
+
+def require_options(part: nn.Module, method: str, options: dict[str, Any]) -> None:
+    """Raise ``UserError`` for an option that no class of the part has in its ``method``."""
+    owners = [vars(owner)[method] for owner in type(part).__mro__ if method in vars(owner)]
+    known = {name for owner in owners for name in inspect.signature(owner).parameters}
+    if unknown := options.keys() - known:
+        names = ', '.join(sorted(known - {'self', 'channels', 'size', 'parts'}))
+        raise UserError(f'{type(part).__name__} has no option {min(unknown)!r}; of its own it has {names}')
 
 
 def build_part(config: dict, **defaults: Any) -> TokenPart:

@@ -16,7 +16,9 @@ system = dict(
                 embed=dict(type='vt.PatchEmbed', kernel_size=16),
                 position=dict(type='vt.AbsolutePosition'),
                 attention=dict(
-                    type='vt.Attention', mix=dict(type='vt.HeadMixing'), mix_maps=dict(type='vt.HeadMixing')
+                    type='vt.TalkingHeadsAttention',
+                    mix=dict(type='vt.HeadMixing'),
+                    mix_maps=dict(type='vt.HeadMixing'),
                 ),
             ),
             dict(channels=384, depth=2, class_tokens=1, attention=dict(type='vt.ClassAttention'), norm=True),

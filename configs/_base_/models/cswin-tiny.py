@@ -31,7 +31,7 @@ system = dict(
                 num_heads=16,
                 depth=1,
                 embed=embed,
-                attention=dict(local=dict(type='vt.OnMap')),
+                attention=dict(type='vt.WindowAttention', local=dict(type='vt.OnMap')),
                 norm=True,
             ),
         ],

@@ -3,7 +3,7 @@
 norm = dict(type='BN')
 plain = dict()
 # Queries and keys have 33 channels in a head.
-again = dict(mix_maps=dict(type='vt.HeadMixing', norm='BatchNorm2d', gain=33**-0.5))
+again = dict(type='vt.TalkingHeadsAttention', mix_maps=dict(type='vt.HeadMixing', norm='BatchNorm2d', gain=33**-0.5))
 
 system = dict(
     backbone=dict(

@@ -3,6 +3,7 @@
 merging = dict(type='vt.PatchMerging')
 glances = [
     dict(
+        type='vt.WindowAttention',
         bias=dict(type='vt.RelativePositionBias'),
         windows=dict(type='vt.Windows', window=7, dilated=True),
         local=dict(type='vt.OnMap', module=dict(kernel_size=side)),

@@ -7,6 +7,7 @@ system = dict(
         type='vt.HRFormer',
         block=dict(
             attention=dict(
+                type='vt.WindowAttention',
                 bias=dict(type='vt.RelativePositionBias'),
                 windows=dict(type='vt.Windows', window=7),
             ),

@@ -3,7 +3,7 @@
 _base_ = 'swin-tiny.py'
 
 windows = _base_.attention
-pooled = dict(reduce=dict(type='vt.PoolingReduction', side=7))
+pooled = dict(type='vt.ReducedAttention', reduce=dict(type='vt.PoolingReduction', side=7))
 stages = _base_.system.backbone.stages
 for stage in stages:
     stage['attention'] = [*(windows * 3)[: stage['depth'] - 1], pooled]

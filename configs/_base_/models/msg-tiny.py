@@ -1,5 +1,6 @@
 # MSG-T (Fang et al., 2021, first version): a messenger for each window of 7x7, shuffled over 4x4, 4x4 and 2x2 windows.
 attention = dict(
+    type='vt.WindowAttention',
     bias=dict(type='vt.MessengerBias'),
     windows=dict(type='vt.MessengerWindows', window=7),
 )

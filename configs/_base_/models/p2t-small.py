@@ -4,7 +4,7 @@ first = dict(type='vt.PatchEmbed', kernel_size=7, stride=4, padding=3, norm_cfg=
 embed = dict(type='vt.PatchEmbed', kernel_size=3, stride=2, padding=1, norm_cfg=norm)
 hardswish = dict(type='HSwish')
 pyramids = [
-    dict(reduce=dict(type='vt.PyramidReduction', ratios=ratios))
+    dict(type='vt.ReducedAttention', reduce=dict(type='vt.PyramidReduction', ratios=ratios))
     for ratios in ([12, 16, 20, 24], [6, 8, 10, 12], [3, 4, 5, 6], [1, 2, 3, 4])
 ]
 

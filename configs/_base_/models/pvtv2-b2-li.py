@@ -4,6 +4,6 @@ _base_ = 'pvtv2-b2.py'
 
 stages = _base_.system.backbone.stages
 for stage in stages:
-    stage['attention'] = dict(reduce=dict(type='vt.PoolingReduction'))
+    stage['attention'] = dict(type='vt.ReducedAttention', reduce=dict(type='vt.PoolingReduction'))
 feed_forward = dict(fc1_act_cfg=dict(type='ReLU'))
 system = dict(backbone=dict(stages=stages, every_stage=dict(feed_forward=feed_forward)))

@@ -10,10 +10,15 @@ stem = dict(
 )
 embed = dict(type='vt.PatchEmbed', kernel_size=3, stride=2, padding=1, norm_cfg=dict(type='vt.TokenBatchNorm'))
 mixed = dict(
+    type='vt.TalkingHeadsAttention',
     mix=dict(type='vt.HeadMixing'),
     mix_maps=dict(type='vt.HeadMixing', convolve=False, norm='InstanceNorm2d'),
 )
-reduced = [dict(type='vt.StridedReduction', ratio=ratio, depthwise=True) for ratio in (8, 4, 2)]
+reduced = [
+    dict(type='vt.ReducedAttention', reduce=dict(type='vt.StridedReduction', ratio=ratio, depthwise=True))
+    for ratio in (8, 4, 2)
+]
+efficient = [mixed | each | dict(type='vt.EfficientAttention') for each in reduced]
 
 system = dict(
     backbone=dict(
@@ -23,7 +28,6 @@ system = dict(
         every_stage=dict(
             norm_cfg=dict(type='LN'),
             position=dict(type='vt.OnMap', combine='gate'),
-            attention=mixed,
         ),
         stages=[
             dict(
@@ -31,11 +35,11 @@ system = dict(
                 num_heads=1,
                 depth=2,
                 embed=stem,
-                attention=dict(reduce=reduced[0], mix=None, mix_maps=None),
+                attention=reduced[0],
             ),
-            dict(channels=128, num_heads=2, depth=2, embed=embed, attention=dict(reduce=reduced[1])),
-            dict(channels=256, num_heads=4, depth=6, embed=embed, attention=dict(reduce=reduced[2])),
-            dict(channels=512, num_heads=8, depth=2, embed=embed, norm=True),
+            dict(channels=128, num_heads=2, depth=2, embed=embed, attention=efficient[1]),
+            dict(channels=256, num_heads=4, depth=6, embed=embed, attention=efficient[2]),
+            dict(channels=512, num_heads=8, depth=2, embed=embed, attention=mixed, norm=True),
         ],
     ),
     head=dict(in_channels=512),

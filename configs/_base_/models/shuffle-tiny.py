@@ -26,6 +26,7 @@ merging = dict(
 )
 attention = [
     dict(
+        type='vt.WindowAttention',
         qkv_bias=False,
         bias=dict(type='vt.RelativePositionBias'),
         windows=dict(type='vt.Windows', window=7, dilated=dilated),

@@ -1,8 +1,8 @@
 # Swin-T (Liu et al., ICCV 2021): windows of 7x7 tokens, every other block shifted by half a window.
 bias = dict(type='vt.RelativePositionBias')
 attention = [
-    dict(bias=bias, windows=dict(type='vt.Windows', window=7)),
-    dict(bias=bias, windows=dict(type='vt.Windows', window=7, shift=3)),
+    dict(type='vt.WindowAttention', bias=bias, windows=dict(type='vt.Windows', window=7)),
+    dict(type='vt.WindowAttention', bias=bias, windows=dict(type='vt.Windows', window=7, shift=3)),
 ]
 merging = dict(type='vt.PatchMerging')
 

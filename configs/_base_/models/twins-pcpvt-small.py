@@ -8,7 +8,7 @@ system = dict(
         checkpoint_format='twins',
         drop_path_rate=0.2,
         every_stage=dict(
-            conditional=dict(type='vt.ConditionalPosition'),
+            peg=dict(type='vt.PEG'),
         ),
         stages=[
             dict(
@@ -16,7 +16,7 @@ system = dict(
                 num_heads=1,
                 depth=3,
                 embed=first,
-                attention=dict(reduce=dict(type='vt.StridedReduction', ratio=8)),
+                attention=dict(type='vt.ReducedAttention', reduce=dict(type='vt.StridedReduction', ratio=8)),
                 feed_forward=dict(ratio=8),
             ),
             dict(
@@ -24,7 +24,7 @@ system = dict(
                 num_heads=2,
                 depth=4,
                 embed=embed,
-                attention=dict(reduce=dict(type='vt.StridedReduction', ratio=4)),
+                attention=dict(type='vt.ReducedAttention', reduce=dict(type='vt.StridedReduction', ratio=4)),
                 feed_forward=dict(ratio=8),
             ),
             dict(
@@ -32,7 +32,7 @@ system = dict(
                 num_heads=5,
                 depth=6,
                 embed=embed,
-                attention=dict(reduce=dict(type='vt.StridedReduction', ratio=2)),
+                attention=dict(type='vt.ReducedAttention', reduce=dict(type='vt.StridedReduction', ratio=2)),
             ),
             dict(channels=512, num_heads=8, depth=3, embed=embed, norm=True),
         ],

@@ -1,5 +1,5 @@
 # Twins-SVT-S (Chu et al., NeurIPS 2021): windows and reduced keys in turn, positions by a convolution.
-windows = dict(windows=dict(type='vt.Windows', window=7))
+windows = dict(type='vt.WindowAttention', windows=dict(type='vt.Windows', window=7))
 first = dict(type='vt.PatchEmbed', kernel_size=4, norm_cfg=dict(type='LN'))
 embed = dict(type='vt.PatchEmbed', kernel_size=2, norm_cfg=dict(type='LN'))
 
@@ -9,7 +9,7 @@ system = dict(
         checkpoint_format='twins',
         drop_path_rate=0.2,
         every_stage=dict(
-            conditional=dict(type='vt.ConditionalPosition'),
+            peg=dict(type='vt.PEG'),
         ),
         stages=[
             dict(
@@ -17,21 +17,21 @@ system = dict(
                 num_heads=2,
                 depth=2,
                 embed=first,
-                attention=[windows, dict(reduce=dict(type='vt.StridedReduction', ratio=8))],
+                attention=[windows, dict(type='vt.ReducedAttention', reduce=dict(type='vt.StridedReduction', ratio=8))],
             ),
             dict(
                 channels=128,
                 num_heads=4,
                 depth=2,
                 embed=embed,
-                attention=[windows, dict(reduce=dict(type='vt.StridedReduction', ratio=4))],
+                attention=[windows, dict(type='vt.ReducedAttention', reduce=dict(type='vt.StridedReduction', ratio=4))],
             ),
             dict(
                 channels=256,
                 num_heads=8,
                 depth=10,
                 embed=embed,
-                attention=[windows, dict(reduce=dict(type='vt.StridedReduction', ratio=2))],
+                attention=[windows, dict(type='vt.ReducedAttention', reduce=dict(type='vt.StridedReduction', ratio=2))],
             ),
             dict(
                 channels=512,

@@ -4,4 +4,4 @@
 _base_ = '../pvt-small_digits.py'
 
 peg = dict(type='vt.OnMap', combine='add')  # class tokens stay
-model = dict(backbone=dict(every_stage=dict(position=None, conditional=peg)))
+model = dict(backbone=dict(every_stage=dict(position=None, peg=peg)))

@@ -4,5 +4,5 @@
 _base_ = '../swin-tiny_digits.py'
 
 windows = [dict(type='vt.Windows', window=7, shift=shift) for shift in (0, 3)]
-attention = [dict(windows=each, local=dict(type='vt.OnMap')) for each in windows]
+attention = [dict(type='vt.WindowAttention', windows=each, local=dict(type='vt.OnMap')) for each in windows]
 model = dict(backbone=dict(every_stage=dict(attention=attention)))

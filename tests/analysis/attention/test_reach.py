@@ -5,7 +5,16 @@ import torch
 from influence import draw_reaches, measure_reach, measure_reaches
 
 from vt.errors import UserError
-from vt.models import Attention, ClassAttention, HadamardAttention, PoolingAttention, SparseAttention, TokenBackbone
+from vt.models import (
+    Attention,
+    ClassAttention,
+    HadamardAttention,
+    PoolingAttention,
+    ReducedAttention,
+    SparseAttention,
+    TokenBackbone,
+    WindowAttention,
+)
 
 SIZE, PLACE = (8, 8), (0.4, 0.7)  # row 3, column 5
 ROWS, COLUMNS = torch.meshgrid(torch.arange(8), torch.arange(8), indexing='ij')
@@ -14,7 +23,7 @@ NEAR = ((ROWS - 3).abs() <= 1) & ((COLUMNS - 5).abs() <= 1)
 
 
 def windows(**options):
-    return Attention(8, 2, SIZE, windows=dict(type='vt.Windows', **options))
+    return WindowAttention(8, 2, SIZE, windows=dict(type='vt.Windows', **options))
 
 
 @pytest.mark.parametrize(
@@ -28,7 +37,7 @@ def windows(**options):
         (lambda: SparseAttention(8, 2, SIZE, near=1), 1, NEAR),
         (lambda: SparseAttention(8, 2, SIZE, stride=3), 0, ((ROWS - 3) % 3 == 0) & ((COLUMNS - 5) % 3 == 0)),
         (lambda: HadamardAttention(12, 2, SIZE, kernel_size=3, group_width=4), 0, None),
-        (lambda: Attention(8, 2, SIZE, reduce=dict(type='vt.PoolingReduction', side=2)), 0, EVERYTHING),
+        (lambda: ReducedAttention(8, 2, SIZE, reduce=dict(type='vt.PoolingReduction', side=2)), 0, EVERYTHING),
         (lambda: ClassAttention(8, 2), 1, EVERYTHING),
     ],
 )
@@ -57,9 +66,10 @@ def test_a_pooled_query_stands_in_the_middle_of_what_it_pools():
 
 def test_blocks_that_see_the_same_are_one_cell():
     torch.manual_seed(0)
-    grid = dict(windows=dict(type='vt.Windows', window=4)), dict(windows=dict(type='vt.Windows', window=4, shift=2))
+    windows = dict(type='vt.Windows', window=4), dict(type='vt.Windows', window=4, shift=2)
+    grid = [dict(type='vt.WindowAttention', windows=each) for each in windows]
     embed = dict(type='vt.PatchEmbed', kernel_size=4)
-    stage = dict(channels=8, num_heads=2, depth=5, embed=embed, attention=list(grid))
+    stage = dict(channels=8, num_heads=2, depth=5, embed=embed, attention=grid)
     backbone = TokenBackbone([stage], image_size=32).eval()
     image = torch.rand(1, 3, 32, 32)
     reaches = measure_reaches(backbone, image, 'swin', 1, PLACE)

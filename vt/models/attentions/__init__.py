@@ -6,17 +6,19 @@ from .hadamard import HadamardAttention
 from .multi_head import Attention
 from .performer import PerformerAttention
 from .pooling_attention import PoolingAttention
-from .reductions import PoolingReduction, PyramidReduction, StridedReduction
+from .reductions import PoolingReduction, PyramidReduction, ReducedAttention, StridedReduction
 from .sparse import SparseAttention
+from .talking_heads import EfficientAttention, HeadMixing, TalkingHeadsAttention
 from .token_transformer import TokenTransformer
 from .value_transformer import ValueTransformer
-from .variants import CosineAttention, HeadMixing, ParallelAttention
+from .window_attention import CosineAttention, ParallelAttention, WindowAttention
 from .windows import Windows
 
 __all__ = [
     'Attention',
     'ClassAttention',
     'CosineAttention',
+    'EfficientAttention',
     'GraphConvolution',
     'HadamardAttention',
     'HeadMixing',
@@ -25,9 +27,12 @@ __all__ = [
     'PoolingAttention',
     'PoolingReduction',
     'PyramidReduction',
+    'ReducedAttention',
     'SparseAttention',
     'StridedReduction',
+    'TalkingHeadsAttention',
     'TokenTransformer',
     'ValueTransformer',
+    'WindowAttention',
     'Windows',
 ]

@@ -7,12 +7,13 @@ tokens that are attended to.
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vt.errors import UserError
 from vt.ops.precision import without_autocast
 from vt.registry import MODELS
 
+from ..grid import Size
 from .multi_head import Attention
 
 
@@ -71,18 +72,16 @@ class PerformerAttention(Attention):
     The features are part of a checkpoint, and drawn anew on request, by :meth:`redraw` or ``vt.RedrawHook``.
 
     Args:
-        channels, num_heads, others: as in :class:`Attention`, without what needs the map itself: ``bias``, ``mix``,
-            ``mix_maps``, ``dropout`` and ``windows``.
+        channels, num_heads, others: as in :class:`Attention`, without ``dropout``: there are no weights to drop.
         num_features: m; ``d log d`` by default, as the paper's theorem 4 has it.
 
     Raises:
-        UserError: an option that needs the map.
+        UserError: ``dropout``.
     """
 
     def __init__(self, channels: int, num_heads: int, num_features: int | None = None, **kwargs) -> None:
-        for slot in ('windows', 'bias', 'mix', 'mix_maps', 'dropout'):
-            if kwargs.get(slot):
-                raise UserError(f'PerformerAttention: it has no map, and {slot} needs one; leave out one of the two')
+        if kwargs.get('dropout'):
+            raise UserError('PerformerAttention: it has no attention weights that dropout could drop; leave it out')
         super().__init__(channels, num_heads, **kwargs)
         head_channels = round(self.scale**-2)
         num_features = num_features or max(1, int(head_channels * math.log(head_channels)))
@@ -96,8 +95,41 @@ class PerformerAttention(Attention):
         root = self.scale**0.5
         return positive_features(root * q, root * k, self.directions)
 
-    def read(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    def read(self, q: Tensor, k: Tensor, v: Tensor, size: Size) -> Tensor:
         return linear_attention(*self._features(q, k), v)
 
-    def maps(self, q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
+    def weights(self, q: Tensor, k: Tensor, size: Size) -> Tensor:
         return feature_maps(*self._features(q, k))
+
+
+class TokenPerformer(nn.Module):
+    """``V + project(attention(Q, K, V))``, one head, where Q, K and V have other channels than the tokens
+    (T2T, section 3.1): C of the tokens that come, D of those that leave.
+
+    Args:
+        in_channels: C.
+        channels: D.
+        num_features: m; half of D by default.
+        dropout: probability to drop an entry of what is read.
+    """
+
+    def __init__(self, in_channels: int, channels: int, num_features: int | None = None, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(in_channels, 3 * channels)
+        self.proj = nn.Linear(channels, channels)
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer('directions', draw_directions(num_features or max(1, channels // 2), channels))
+
+    def redraw(self, generator: torch.Generator | None = None) -> None:
+        """New features, of the same generator the same ones in every process."""
+        self.directions.copy_(draw_directions(*self.directions.shape, generator))
+
+    def forward(self, x: Tensor, size: Size) -> Tensor:
+        """``(N, P, C)`` to ``(N, P, D)``."""
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        return v + self.dropout(self.proj(linear_attention(*positive_features(q, k, self.directions), v)))
+
+    def attention(self, x: Tensor, size: Size) -> Tensor:
+        """How much each token takes from each, ``(N, 1, P, P)``."""
+        q, k, _ = self.qkv(x).chunk(3, dim=-1)
+        return feature_maps(*positive_features(q, k, self.directions)).unsqueeze(1)

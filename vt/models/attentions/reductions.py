@@ -1,15 +1,52 @@
-"""What keys and values see in the place of all tokens, so that an attention's cost is linear in them.
+"""Key/value downsampling: attention to a few tokens made of all, so that its cost is linear in them.
 
-Letters: N batch, P = H * W tokens, C channels, S tokens that stay.
+Letters: N batch, P = H * W tokens, C channels, S tokens that stay, h heads, d channels of one.
 """
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d
 
+from vt.errors import UserError
+from vt.ops.maps import split_heads
 from vt.registry import MODELS
 
+from ..checks import build_part
 from ..grid import Size, TokenPart, to_map, to_tokens
+from .multi_head import Attention
+
+
+@MODELS.register_module()
+class ReducedAttention(Attention):
+    """``softmax(Q K^T / sqrt(d)) V``, projected, where K and V are of downsampled tokens (PVT, section 3.3).
+
+    Args:
+        channels, num_heads, size, others: as in :class:`Attention`.
+        **parts: as in :meth:`add_parts`.
+    """
+
+    def add_parts(self, channels: int, size: Size, reduce: dict, qkv_bias: bool = True) -> None:
+        """Add the downsampling and the projections.
+
+        Args:
+            channels, size: as above.
+            reduce: config of the downsampling, called with ``(x, size)``, such as :class:`StridedReduction`.
+            qkv_bias: have biases in the projections to Q, K and V.
+
+        Raises:
+            UserError: a grid that is smaller than the downsampling needs.
+        """
+        self.reduce = build_part(reduce, channels=channels)
+        if 0 < min(size) < (side := self.reduce.smallest_side):
+            name, grid = type(self).__name__, 'x'.join(map(str, size))
+            raise UserError(f'{name}: reduce needs a grid of {side} tokens on a side, and the grid has {grid}')
+        self.query = nn.Linear(channels, self.inner_channels, bias=qkv_bias)
+        self.key_value = nn.Linear(channels, 2 * self.inner_channels, bias=qkv_bias)
+
+    def project(self, x: Tensor, size: Size) -> tuple[Tensor, ...]:
+        """Q, ``(N, h, P, d)``, K and V, ``(N, h, S, d)``."""
+        parts = self.query(x), *self.key_value(self.reduce(x, size)).chunk(2, dim=-1)
+        return tuple(split_heads(part, self.num_heads) for part in parts)
 
 
 @MODELS.register_module()

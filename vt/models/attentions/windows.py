@@ -6,29 +6,13 @@ Letters: N batch, H and W size of the grid, W_n windows of T tokens, C channels.
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import pad
 
 from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..grid import Size, TokenPart
-
-
-class WholeGrid(nn.Module):
-    """The grid as one window: stands in an attention without windows."""
-
-    def sides(self, size: Size) -> Size:
-        return size
-
-    def partition(self, x: Tensor, size: Size) -> Tensor:
-        return x
-
-    def reverse(self, x: Tensor, size: Size) -> Tensor:
-        return x
-
-    def mask_of(self, size: Size) -> None:
-        return None
 
 
 @MODELS.register_module()
@@ -55,9 +39,9 @@ class Windows(TokenPart):
         window = (window, window) if isinstance(window, int) or window is None else window
         if any(side is not None and side < 1 for side in window):
             raise UserError(f'Windows: window={window} must be at least 1, or None for the whole side')
-        self.window = tuple(min(side or whole, whole or side) for side, whole in zip(window, size))
+        self.window = tuple(min(side or whole, whole or side or 0) for side, whole in zip(window, size))
         self.whole = tuple(side is None for side in window)
-        if any(whole % side for side, whole in zip(self.window, size)):
+        if any(side and whole % side for side, whole in zip(self.window, size)):
             raise UserError(f'Windows: window={self.window} does not divide the grid of {size[0]}x{size[1]} tokens')
         self.dilated = dilated
         # Along a side of the grid that is one window there is nothing to shift.

@@ -78,7 +78,7 @@ CHECKPOINT_FORMATS: dict[str, Rules] = {
         (r'^patch_embeds\.(\d)\.proj', r'stages.\1.embed.projection'),
         (r'^patch_embeds\.(\d)\.norm', r'stages.\1.embed.norm'),
         (r'^blocks\.(\d)\.', r'stages.\1.blocks.'),
-        (r'^pos_block\.(\d)\.proj\.0', r'stages.\1.conditional.0.proj'),
+        (r'^pos_block\.(\d)\.proj\.0', r'stages.\1.peg.0.proj'),
         (r'^norm\.', 'stages.3.norm.'),
         *BLOCK,
     ),
@@ -148,10 +148,10 @@ def to_own_names(state: dict[str, Tensor], family: str, depths: Sequence[int] = 
         rest = {name: tensor for name, tensor in state.items() if name != 'dist_token'}
         state = rest | dict(cls_token=torch.cat(tokens, dim=1))
     renamed = {}
-    places = [f'stages.{stage}.blocks.{block}.' for stage, depth in enumerate(depths) for block in range(depth)]
+    blocks = [f'stages.{stage}.blocks.{block}.' for stage, depth in enumerate(depths) for block in range(depth)]
     for name, tensor in state.items():
         if family in NUMBERED_THROUGH:
-            name = re.sub(r'^blocks\.(\d+)\.', lambda found: dict(enumerate(places)).get(int(found[1]), found[0]), name)
+            name = re.sub(r'^blocks\.(\d+)\.', lambda found: dict(enumerate(blocks)).get(int(found[1]), found[0]), name)
         for pattern, replacement in CHECKPOINT_FORMATS[family]:
             name = re.sub(pattern, replacement, name)
         renamed[name] = _neighbours_in_order(tensor) if NEIGHBOURS.get(family, NONE).match(name) else tensor

@@ -41,9 +41,9 @@ class Stage(nn.Module):
         drop_paths: stochastic depth of each.
         embed: config of how tokens come from the map; None where they are those of the stage before.
         class_tokens: K, learned tokens before the grid's.
-        position: config of what tells all tokens their places, before the first block.
-        conditional: config of a token part that does so behind a block, such as CPVT's.
-        conditional_blocks: how many of the first blocks have one behind them; 1 by default.
+        position: config of what tells all tokens their positions, before the first block.
+        peg: config of a token part that does so behind a block, such as :class:`vt.models.PEG`.
+        peg_blocks: how many of the first blocks have one behind them; 1 by default.
         drop_path: stochastic depth of all blocks, in the place of ``drop_paths``.
         tied: a part of every block, by its name in it, of which the stage has one (P2T's convolutions).
         norm: normalise what leaves the stage; or a config of another normalisation than the blocks'.
@@ -62,8 +62,8 @@ class Stage(nn.Module):
         embed: dict | None = None,
         class_tokens: int = 0,
         position: dict | None = None,
-        conditional: dict | None = None,
-        conditional_blocks: int | None = None,
+        peg: dict | None = None,
+        peg_blocks: int | None = None,
         drop_path: float | None = None,
         tied: str | None = None,
         norm: bool | dict = False,
@@ -77,9 +77,9 @@ class Stage(nn.Module):
         if not embed and channels != in_channels:
             raise UserError(f'Stage: channels={channels} without embed, but {in_channels} come in; give an embed')
         self.class_tokens = nn.Parameter(torch.zeros(1, class_tokens, channels)) if class_tokens else None
-        require_with('Stage', 'conditional_blocks', conditional_blocks, conditional=conditional)
-        places = dict(channels=channels, size=self.size, num_class_tokens=class_tokens)
-        self.position = optional_part(position, **places)
+        require_with('Stage', 'peg_blocks', peg_blocks, peg=peg)
+        grid = dict(channels=channels, size=self.size, num_class_tokens=class_tokens)
+        self.position = optional_part(position, **grid)
         self.blocks = nn.ModuleList()
         self.out_channels, self.out_size = channels, self.size
         block = dict(type='vt.Block', norm_cfg=norm_cfg) | block
@@ -94,9 +94,8 @@ class Stage(nn.Module):
             owner, name = tied.rsplit('.', 1)
             for each in self.blocks[1:]:
                 setattr(each.get_submodule(owner), name, self.blocks[0].get_submodule(tied))
-        self.conditional = nn.ModuleList(
-            optional_part(conditional if index < (conditional_blocks or 1) else None, channels=channels)
-            for index in range(depth)
+        self.peg = nn.ModuleList(
+            optional_part(peg if index < (peg_blocks or 1) else None, channels=channels) for index in range(depth)
         )
         last = norm if isinstance(norm, dict) else norm_cfg
         self.norm = build_norm_layer(last, self.out_channels)[1] if norm else nn.Identity()
@@ -114,10 +113,10 @@ class Stage(nn.Module):
         if self.class_tokens is not None:
             x = torch.cat([self.class_tokens.expand(x.shape[0], -1, -1), x], dim=1)  # N, K + P, C
         x = self.position(x, size)  # N, K + P, C
-        for block, conditional in zip(self.blocks, self.conditional):
+        for block, peg in zip(self.blocks, self.peg):
             x = checkpoint(block, x, size, use_reentrant=False) if with_cp and x.requires_grad else block(x, size)
             size = block.out_size(size)
-            x = conditional(x, size)  # N, K + P, C
+            x = peg(x, size)  # N, K + P, C
             if classes is not None:
                 classes.append(x[:, 0])
         return self.norm(x), size

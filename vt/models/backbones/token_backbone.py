@@ -152,7 +152,7 @@ class TokenBackbone(BaseBackbone):
             return num_layers - 1, num_layers
         stage, part, *rest = param_name.removeprefix(f'{prefix}stages.').split('.')
         before = sum(depths[: int(stage)])
-        if part in ('blocks', 'conditional'):
+        if part in ('blocks', 'peg'):
             return before + int(rest[0]) + 1, num_layers
         if part == 'norm':
             last = int(stage) == len(depths) - 1

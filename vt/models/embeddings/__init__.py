@@ -1,11 +1,10 @@
 """Embeddings: how tokens come from an image, a video or a map. VT's own way, attention, is in ``tokenizers``."""
 
 from .cubes import CubeEmbed
-from .patches import PatchEmbed, PatchMerging
+from .patches import ConvolutionalEmbed, PatchEmbed, PatchMerging
 from .progressive_sampling import ProgressiveSampling
 from .reduction_cell import ReductionCell
 from .soft_split import SoftSplit
-from .stems import ConvolutionalEmbed
 from .tokenized import TokenizerEmbed
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""PS-ViT: tokens of places that move, round by round (Yue et al., ICCV 2021).
+"""PS-ViT: tokens of points that move, round by round (Yue et al., ICCV 2021).
 
 Letters: N batch, H and W size of a map, P points, C channels.
 """
@@ -19,8 +19,9 @@ from .bottleneck import Bottleneck
 class ProgressiveSampling(TokenPart):
     """Points on a map, a block on what is there, and from its tokens where the points go next (section 3.2).
 
-    Round t samples the map at the points, bilinearly, adds their places and the tokens of the round before, and passes
-    the sum through its block; a matrix of these tokens moves the points. Beyond the border the map is as at the border.
+    Round t samples the map at the points, bilinearly, adds their positions and the tokens of the round before, and
+    passes the sum through its block; a matrix of these tokens moves the points. Beyond the border the map is as at the
+    border.
 
     Args:
         in_channels: of an image.
@@ -59,11 +60,10 @@ class ProgressiveSampling(TokenPart):
         parts = dict(
             attention=dict(type='vt.Attention') | (attention or {}),
             feed_forward=dict(type='vt.FeedForward') | (feed_forward or {}),
+            norm_cfg=norm_cfg or dict(type='LN'),
+            drop_path=drop_path,
         )
-        norm_cfg = norm_cfg or dict(type='LN')
-        self.blocks = nn.ModuleList(
-            Block(channels, (0, 0), num_heads, **parts, norm_cfg=norm_cfg, drop_path=drop_path) for _ in range(rounds)
-        )
+        self.blocks = nn.ModuleList(Block(channels, (0, 0), num_heads, **parts) for _ in range(rounds))
         # They start at zero, where matrices are drawn: the points stay.
         self.moves = nn.Parameter(torch.zeros(rounds - 1, 2, channels))
         self.shifts = nn.Parameter(torch.zeros(rounds - 1, 2))
@@ -96,6 +96,6 @@ class ProgressiveSampling(TokenPart):
 def sample(x: Tensor, points: Tensor) -> Tensor:
     """What a map ``(N, C, H, W)`` is at points ``(N, P, 2)`` of rows and columns, ``(N, P, C)``."""
     last = points.new_tensor(x.shape[2:]) - 1
-    places = (2 * points / last.clamp(min=1) - 1).flip(-1)  # columns first, from -1 to 1
-    seen = grid_sample(x, places.unsqueeze(2), padding_mode='border', align_corners=True)  # N, C, P, 1
+    locations = (2 * points / last.clamp(min=1) - 1).flip(-1)  # columns first, from -1 to 1
+    seen = grid_sample(x, locations.unsqueeze(2), padding_mode='border', align_corners=True)  # N, C, P, 1
     return to_tokens(seen)

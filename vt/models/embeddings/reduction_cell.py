@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from vt.registry import MODELS
 
-from ..attentions.token_performer import TokenPerformer
+from ..attentions.performer import TokenPerformer
 from ..checks import require_divisible
 from ..grid import Size, TokenPart, to_tokens
 

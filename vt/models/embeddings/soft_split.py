@@ -74,6 +74,6 @@ class SoftSplit(TokenPart):
 
 
 def _split(x: Tensor, kernel: int, stride: int, padding: int) -> tuple[Tensor, Size]:
-    """A map to what lies under each place of a kernel, channel by channel, and the size of the places' grid."""
+    """A map to what lies under each location of a kernel, channel by channel, and the size of the locations' grid."""
     size = tuple((side + 2 * padding - kernel) // stride + 1 for side in x.shape[2:])
     return nn.functional.unfold(x, kernel, padding=padding, stride=stride).transpose(1, 2), size

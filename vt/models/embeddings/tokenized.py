@@ -15,7 +15,7 @@ from ..tokenizers.pooling import nearest_square
 class TokenizerEmbed(TokenPart):
     """A tokenizer's tokens, as many for a map of any size, such as TokenLearner's or VT's between two stages.
 
-    They stand nowhere; their grid is the one of L places that is nearest to a square.
+    They have no positions; their grid is the one of L tokens that is nearest to a square.
 
     Args:
         in_channels: of the map.

@@ -1,6 +1,5 @@
 """Feed-forward parts: what each token makes of itself."""
 
-from .mlp import FeedForward
-from .squeeze import SqueezeExcite
+from .mlp import FeedForward, SqueezeExcite
 
 __all__ = ['FeedForward', 'SqueezeExcite']

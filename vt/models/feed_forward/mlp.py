@@ -5,13 +5,14 @@ Letters: N batch, K class tokens, P tokens of the grid, C channels, M hidden cha
 
 import torch
 from mmcv.cnn import build_activation_layer, build_norm_layer
+from mmpretrain.models.utils import SELayer
 from torch import Tensor, nn
 
 from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..checks import optional_part, require_with
-from ..grid import Size, TokenPart, split_class_tokens
+from ..grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
 
 CLASS_TOKENS = dict(fed=None, passed=torch.clone, dropped=torch.zeros_like)  # what comes of them
 
@@ -89,3 +90,17 @@ class FeedForward(TokenPart):
 
 def _norm(config: dict | None, channels: int) -> nn.Module:
     return build_norm_layer(config, channels)[1] if config else nn.Identity()
+
+
+@MODELS.register_module()
+class SqueezeExcite(TokenPart, SELayer):
+    """MMPretrain's squeeze and excitation, on tokens of a grid.
+
+    Args:
+        channels: C.
+        **kwargs: other options of :class:`mmpretrain.models.utils.SELayer`, such as ``squeeze_channels``.
+    """
+
+    def forward(self, x: Tensor, size: Size) -> Tensor:
+        """``(N, P, C)`` to ``(N, P, C)``."""
+        return to_tokens(super().forward(to_map(x, size)))

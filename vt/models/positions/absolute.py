@@ -1,6 +1,6 @@
-"""Learned vectors for the places of the grid.
+"""Vectors that are added to tokens, one for each position: learned ones, or sines and cosines.
 
-Letters: N batch, K class tokens, P places, C channels.
+Letters: N batch, K class tokens, P positions of the grid, C channels.
 """
 
 import math
@@ -12,6 +12,7 @@ from torch.nn.functional import interpolate
 from vt.errors import UserError
 from vt.registry import MODELS
 
+from ..checks import require_divisible
 from ..grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
 
 RESIZES = dict(bicubic=dict(mode='bicubic', antialias=True), bilinear=dict(mode='bilinear'))
@@ -19,15 +20,20 @@ RESIZES = dict(bicubic=dict(mode='bicubic', antialias=True), bilinear=dict(mode=
 
 @MODELS.register_module()
 class AbsolutePosition(TokenPart):
-    """``x + E``: a vector for each place and class token; for another grid the places' are resized.
+    """``x + E``: a vector for each position and class token; for another grid the positions' are resized.
 
     Args:
         channels: C.
         size: of the grid in training, ``(H, W)`` or ``(T, H, W)``.
         num_class_tokens: K.
-        resize: of the places of images, ``'bicubic'``, smoothed where they become fewer, or ``'bilinear'``, as it is
+        resize: of positions in images, ``'bicubic'``, smoothed where they become fewer, or ``'bilinear'``, as it is
             (PVT's code); those of videos are resized linearly.
+
+    Raises:
+        UserError: an unknown ``resize``.
     """
+
+    vectors: Tensor
 
     def __init__(self, channels: int, size: Size, num_class_tokens: int = 0, resize: str = 'bicubic') -> None:
         super().__init__()
@@ -35,7 +41,11 @@ class AbsolutePosition(TokenPart):
         self.resize = resize
         if resize not in RESIZES:
             raise UserError(f'AbsolutePosition: resize={resize!r} is not one of {", ".join(RESIZES)}')
-        self.vectors = nn.Parameter(torch.zeros(1, num_class_tokens + math.prod(size), channels))
+        self.set_vectors(channels, num_class_tokens)
+
+    def set_vectors(self, channels: int, num_class_tokens: int) -> None:
+        """The vectors of the grid in training, ``(1, K + P, C)``: drawn."""
+        self.vectors = nn.Parameter(torch.zeros(1, num_class_tokens + math.prod(self.size), channels))
         nn.init.trunc_normal_(self.vectors, std=0.02)
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
@@ -52,26 +62,47 @@ class AbsolutePosition(TokenPart):
         """
         if vectors.shape[1] == self.vectors.shape[1]:
             return vectors
-        places = vectors.shape[1] - (self.vectors.shape[1] - math.prod(self.size))
-        return resize_positions(vectors, square_grid(places, self.size), self.size, self.resize)
+        number = vectors.shape[1] - (self.vectors.shape[1] - math.prod(self.size))
+        return resize_positions(vectors, square_grid(number, self.size), self.size, self.resize)
 
 
-def square_grid(places: int, size: Size) -> Size:
-    """The grid of so many places whose frames are square, as many as ``size`` has.
+@MODELS.register_module()
+class SinusoidalPosition(AbsolutePosition):
+    """``x + E`` with nothing to learn: waves over the numbers of the tokens, class tokens first, row by row.
+
+    Sines in the even channels, cosines in the odd ones (Vaswani et al., 2017, section 3.5; T2T-ViT).
+
+    Args: as in :class:`AbsolutePosition`.
+
+    Raises:
+        UserError: C is odd.
+    """
+
+    def set_vectors(self, channels: int, num_class_tokens: int) -> None:
+        require_divisible('SinusoidalPosition', 'channels', channels, 'sines and cosines', 2)
+        numbers = torch.arange(num_class_tokens + math.prod(self.size), dtype=torch.float64)
+        lengths = 10000 ** (torch.arange(0, channels, 2, dtype=torch.float64) / channels)
+        angles = numbers[:, None] / lengths
+        waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)  # K + P, C
+        self.register_buffer('vectors', waves[None].to(torch.get_default_dtype()), persistent=False)
+
+
+def square_grid(number: int, size: Size) -> Size:
+    """The grid of so many positions whose frames are square, as many as ``size`` has.
 
     Raises:
         UserError: there is none.
     """
     frames = size[:-2]
-    side = math.isqrt(max(0, places) // math.prod(frames))
-    if math.prod(frames) * side**2 != places:
-        raise UserError(f'{places} places of positions are no square grid that could be resized to {tuple(size)}')
+    side = math.isqrt(max(0, number) // math.prod(frames))
+    if math.prod(frames) * side**2 != number:
+        raise UserError(f'{number} positions are no square grid that could be resized to {tuple(size)}')
     return (*frames, side, side)
 
 
 def resize_positions(vectors: Tensor, size: Size, to: Size, resize: str = 'bicubic') -> Tensor:
     """Vectors ``(1, K + P, C)`` of one grid for another one; class tokens keep theirs."""
-    classes, places = split_class_tokens(vectors, size)
+    classes, positions = split_class_tokens(vectors, size)
     how = RESIZES[resize] if len(size) == 2 else dict(mode='trilinear')
-    places = interpolate(to_map(places, size), tuple(to), align_corners=False, **how)
-    return torch.cat([classes, to_tokens(places)], dim=1)
+    positions = interpolate(to_map(positions, size), tuple(to), align_corners=False, **how)
+    return torch.cat([classes, to_tokens(positions)], dim=1)

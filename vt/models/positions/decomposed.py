@@ -63,7 +63,7 @@ class DecomposedRelativePosition(nn.Module):
         """
         biases, classes = self(queries, query_size, key_size), keys.shape[2] - math.prod(key_size)
         spare = -(queries.shape[-1] + sum(key_size)) % 8  # kernels of GPUs want whole eights
-        standing = pad(places(key_size).to(keys), (0, spare, classes, 0)).expand(*keys.shape[:2], -1, -1)
+        standing = pad(one_hot_sides(key_size).to(keys), (0, spare, classes, 0)).expand(*keys.shape[:2], -1, -1)
         zeros = queries.new_zeros(1).expand(*queries.shape[:3], spare)
         return torch.cat([queries * scale, *biases, zeros], dim=-1), torch.cat([keys, standing], dim=-1)
 
@@ -87,7 +87,7 @@ def resize_vectors(vectors: Tensor, length: int) -> Tensor:
     return interpolate(vectors.T[None], length, mode='linear', align_corners=False)[0].T
 
 
-def places(size: Size) -> Tensor:
+def one_hot_sides(size: Size) -> Tensor:
     """Where each token of a grid stands: a one on each side, ``(S, sum of the sides)``."""
     sides = [
         torch.eye(length).view(*(length if other == side else 1 for other in range(len(size))), length)

@@ -18,16 +18,9 @@ from ..grid import TokenPart
 
 def relative_index(window: tuple[int, int]) -> Tensor:
     """Row of a table of ``(2 h - 1) (2 w - 1)`` offsets for each pair of tokens, ``(T, T)``."""
-    places = torch.cartesian_prod(*(torch.arange(side) for side in window))  # T, 2
-    offsets = places[:, None] - places + torch.tensor(window) - 1  # T, T, 2
+    positions = torch.cartesian_prod(*(torch.arange(side) for side in window))  # T, 2
+    offsets = positions[:, None] - positions + torch.tensor(window) - 1  # T, T, 2
     return offsets[..., 0] * (2 * window[1] - 1) + offsets[..., 1]
-
-
-class NoBias(nn.Module):
-    """Stands in an attention without a bias."""
-
-    def forward(self, window: Sequence[int]) -> None:
-        """There is nothing to add."""
 
 
 @MODELS.register_module()

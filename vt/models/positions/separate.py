@@ -1,7 +1,7 @@
 """Positions in space, in time and of the class token, each by itself.
 
 Fan et al., Multiscale Vision Transformers, ICCV 2021, section 3.2 and table 11. Letters: N batch, K class tokens, P
-places, T frames, C channels.
+positions of the grid, T frames, C channels.
 """
 
 import math
@@ -18,7 +18,7 @@ from .absolute import resize_positions, square_grid
 
 @MODELS.register_module()
 class SeparatePosition(TokenPart):
-    """``x + E_space + E_time``: a vector for each place of a frame and one for each frame; class tokens have their own.
+    """``x + E_space + E_time``: a vector for each position in a frame, one for each frame; class tokens have their own.
 
     Other grids take resized vectors, bicubically in space and linearly in time. An image has no time.
 
@@ -42,15 +42,15 @@ class SeparatePosition(TokenPart):
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P, C)``."""
-        places = self.space
+        positions = self.space
         if tuple(size[-2:]) != self.size[-2:]:
-            places = resize_positions(places, self.size[-2:], size[-2:])
+            positions = resize_positions(positions, self.size[-2:], size[-2:])
         if self.time is not None:
             time = resize_time(self.time, size[0])  # 1, T, C
-            places = (time[:, :, None] + places[:, None]).flatten(1, 2)
+            positions = (time[:, :, None] + positions[:, None]).flatten(1, 2)
         elif len(size) == 3:
-            places = places.repeat(1, size[0], 1)
-        return x + (places if self.classes is None else torch.cat([self.classes, places], dim=1))
+            positions = positions.repeat(1, size[0], 1)
+        return x + (positions if self.classes is None else torch.cat([self.classes, positions], dim=1))
 
     def resized(self, vectors: Tensor, name: str) -> Tensor:
         """Vectors of another grid, whose frames are square, for this one; as many as here are taken as they are.

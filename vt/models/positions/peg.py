@@ -1,4 +1,4 @@
-"""Positions by a convolution, whose zeros around the map tell a token how far the border is."""
+"""CPVT's positional encoding generator (PEG): its zeros around the map tell a token how far the border is."""
 
 from mmpretrain.models.utils import ConditionalPositionEncoding
 
@@ -8,7 +8,7 @@ from ..grid import TokenPart
 
 
 @MODELS.register_module()
-class ConditionalPosition(TokenPart, ConditionalPositionEncoding):
+class PEG(TokenPart, ConditionalPositionEncoding):
     """MMPretrain's: ``x`` plus its depthwise 3x3 convolution (CPVT, section 3.2); for tokens of the grid alone.
 
     Args:

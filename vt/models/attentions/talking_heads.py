@@ -1,0 +1,75 @@
+"""Attention whose heads are mixed: talking heads (CaiT), re-attention (DeepViT), ResT's attention.
+
+Letters: N batch, h heads, d channels of one, T tokens that attend, S tokens that are attended to.
+"""
+
+from torch import Tensor, nn
+
+from vt.registry import MODELS
+
+from ..grid import Size
+from .multi_head import Attention
+from .reductions import ReducedAttention
+
+
+@MODELS.register_module()
+class HeadMixing(nn.Sequential):
+    """A 1x1 convolution over the heads of weights or logits (talking heads, re-attention), a normalisation, or both.
+
+    Args:
+        num_heads: h.
+        convolve: have the convolution.
+        norm: class of the normalisation, ``'BatchNorm2d'`` or ``'InstanceNorm2d'``; none by default.
+        gain: a fixed factor on the result.
+    """
+
+    def __init__(self, num_heads: int, convolve: bool = True, norm: str | None = None, gain: float = 1.0) -> None:
+        layers = [nn.Conv2d(num_heads, num_heads, 1)] if convolve else []
+        layers += [dict(BatchNorm2d=nn.BatchNorm2d, InstanceNorm2d=nn.InstanceNorm2d)[norm](num_heads)] if norm else []
+        super().__init__(*layers)
+        self.gain = gain
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(N, h, T, S)`` to ``(N, h, T, S)``."""
+        return super().forward(x) if self.gain == 1 else self.gain * super().forward(x)
+
+
+@MODELS.register_module()
+class TalkingHeadsAttention(Attention):
+    """``mix_maps(softmax(mix(Q K^T / sqrt(d)))) V``, projected; the weights are materialised.
+
+    Args:
+        channels, num_heads, size, others: as in :class:`Attention`.
+        **parts: as in :meth:`add_parts`.
+    """
+
+    def add_parts(
+        self, channels: int, size: Size, mix: dict | None = None, mix_maps: dict | None = None, **parts
+    ) -> None:
+        """Add what mixes the heads, behind the parts of the class beside this one, or of :class:`Attention`.
+
+        Args:
+            channels, size: as above.
+            mix: config of what is done to the logits, such as :class:`HeadMixing`; nothing by default.
+            mix_maps: and to the weights.
+            **parts: of the other class.
+        """
+        super().add_parts(channels, size, **parts)
+        self.mix, self.mix_maps = (
+            MODELS.build(config, default_args=dict(num_heads=self.num_heads)) if config else nn.Identity()
+            for config in (mix, mix_maps)
+        )
+
+    def read(self, q: Tensor, k: Tensor, v: Tensor, size: Size) -> Tensor:
+        return self.dropout(self.weights(q, k, size)) @ v
+
+    def weights(self, q: Tensor, k: Tensor, size: Size) -> Tensor:
+        return self.mix_maps(self.mix(self.logits(q, k, size)).softmax(dim=-1))
+
+
+@MODELS.register_module()
+class EfficientAttention(TalkingHeadsAttention, ReducedAttention):
+    """ResT's efficient multi-head self-attention (section 3.1): downsampled keys and values, mixed heads.
+
+    Args: those of both.
+    """
