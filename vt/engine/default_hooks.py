@@ -16,6 +16,7 @@ DEFAULT_HOOKS = dict(
     finite_loss=dict(type='vt.FiniteLossHook'),
     preemption=dict(type='vt.PreemptionHook'),
     sync_buffers=dict(type='vt.SyncBuffersHook'),
+    rehearsal=dict(type='vt.RehearsalHook'),
 )
 # Parts of mmengine's and ours in their places.
 TWINS = {
