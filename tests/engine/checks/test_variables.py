@@ -2,7 +2,7 @@
 
 import pytest
 
-from vt.engine.checks.variables import check_variables
+from vt.engine.checks.variables import check_variables, own_words
 from vt.errors import UserError
 
 READABLE = ('model', 'train_dataloader', 'val_dataloader')
@@ -65,3 +65,8 @@ def test_options(tmp_path):
     check(tmp_path, '', ['train_dataloader.batch_size', 'other', 'model.depth'])
     with pytest.raises(UserError, match='size: train_dataloader took the value'):
         check(tmp_path, '', ['train_pipeline.0.size'])
+
+
+def test_whose_words_they_are(tmp_path):
+    check(tmp_path, 'mine = 1')
+    assert own_words(tmp_path / 'child.py', ['mine', 'crop', 'from_an_option']) == {'mine', 'from_an_option'}

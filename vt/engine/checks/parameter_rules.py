@@ -6,7 +6,7 @@ the rules for norms, biases and depth-wise convolutions. What a key leaves out i
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,12 +51,16 @@ class Rule:
     shadowed: dict[str, list[str]] = field(default_factory=dict)
 
 
-def check_parameter_rules(model: nn.Module, optim_wrapper: dict) -> tuple[list[dict[str, str]], list[str]]:
+def check_parameter_rules(
+    model: nn.Module, optim_wrapper: dict, own: Container[str] | None = None
+) -> tuple[list[dict[str, str]], list[str]]:
     """Compare ``paramwise_cfg`` with a model.
 
     Args:
         model: what is trained.
         optim_wrapper: its section of the config.
+        own: keys that a config sets itself, which must match something; a recipe that it inherits may have others, for
+            other models. None for all.
 
     Returns:
         A row a custom key, with the number of parameters and its factors; and warnings: parameters that lose a rule by
@@ -73,7 +77,8 @@ def check_parameter_rules(model: nn.Module, optim_wrapper: dict) -> tuple[list[d
         return [], []
     rules = match_parameters(model, options['custom_keys'])
     for rule in rules:
-        _check_match(rule, model)
+        if own is None or rule.key in own:
+            _check_match(rule, model)
     rows = [
         dict(key=rule.key, parameters=f'{len(rule.names):,}')
         | {name: f'{rule.options.get(name, 1.0):g}' for name in ('lr_mult', 'decay_mult')}

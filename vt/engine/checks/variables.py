@@ -61,6 +61,16 @@ def check_variables(path: str | Path, readable: Iterable[str], options: Iterable
             raise UserError(f'{text}: set a key of {_list(inherited)} instead')
 
 
+def own_words(path: str | Path, words: Iterable[str]) -> set[str]:
+    """The words that a config itself or the command line brings, not one of the files that it inherits alone.
+
+    Where it inherits a file of another package, those of its own text alone.
+    """
+    first, *others = [file.path.read_text(encoding='utf-8') for file in _chain(Path(path), set())] or ['']
+    is_foreign = '::' in first
+    return {word for word in words if word in first or not (is_foreign or any(word in text for text in others))}
+
+
 def _readers(name: str, files: list[ConfigFile]) -> list[str]:
     """What the files make of a variable, in the end."""
     found: list[str] = []
