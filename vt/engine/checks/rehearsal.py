@@ -24,6 +24,8 @@ from vt.checkpoints.weights import unwrap
 from vt.registry import HOOKS
 
 from .fit import check_channels, check_scores
+from .parameter_rules import check_parameter_rules
+from .variables import own_words
 
 MOST_SAMPLES = 8  # that are loaded; a larger batch repeats them
 
@@ -41,8 +43,10 @@ class RehearsalHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         """Rehearse; raises a UserError, or whatever the first iteration or validation would raise."""
-        whole_step = runner.cfg.get('compile')  # it would be compiled twice
-        if runner.iter or whole_step or not isinstance(runner.optim_wrapper, OptimWrapper):
+        if runner.iter or not isinstance(runner.optim_wrapper, OptimWrapper):
+            return
+        log_parameter_rules(runner)
+        if runner.cfg.get('compile'):  # a rehearsed step would be compiled, too
             return
         with unchanged_buffers(runner.model):
             self._train(runner)
@@ -75,6 +79,19 @@ class RehearsalHook(Hook):
         with quiet():
             evaluator.process(data_samples=predictions, data_batch=batch)
             return evaluator.evaluate(len(predictions))
+
+
+def log_parameter_rules(runner: Runner) -> None:
+    """Log what each of the custom keys of ``paramwise_cfg`` rules; raises as :func:`check_parameter_rules`."""
+    options = runner.cfg.get('optim_wrapper') or {}
+    keys = (options.get('paramwise_cfg') or {}).get('custom_keys') or {}
+    own = own_words(runner.cfg.filename, keys) if runner.cfg.filename else None
+    rows, warnings = check_parameter_rules(unwrap(runner.model), options, own)
+    for row in rows:
+        factors = f'lr_mult {row["lr_mult"]}, decay_mult {row["decay_mult"]}'
+        runner.logger.info(f'paramwise_cfg: {row["key"]} rules {row["parameters"]} parameters, {factors}')
+    for warning in warnings:
+        runner.logger.warning(warning)
 
 
 class WithoutStep:
