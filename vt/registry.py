@@ -65,6 +65,7 @@ HOOKS = Registry(
     root.HOOKS,
     [
         'vt.engine.checks.classes',
+        'vt.engine.checks.rehearsal',
         'vt.engine.checks.losses',
         'vt.engine.processes.distributed',
         'vt.engine.runner',

@@ -6,6 +6,7 @@ from mmengine.config import Config
 from mmengine.dist import is_main_process
 
 from vt.engine.checks.data import check_data
+from vt.engine.checks.fit import check_fit
 from vt.engine.config_files import digest_config
 from vt.engine.interruption.resume import ResumeHook, enter_resume
 from vt.engine.interruption.run_identity import Run
@@ -30,6 +31,8 @@ def train(args: argparse.Namespace) -> None:
         notes = enter_resume(cfg, args.resume, run)
         if not (args.skip_data_check or cfg.get('resume')):  # a run that goes on was checked when it began
             check_data(cfg, ('train', 'val'))
+        if args.skip_data_check:
+            cfg.merge_from_dict({'default_hooks.rehearsal': None})
         runner = build_runner(cfg, amp=args.amp)
         runner.register_hook(run)
         if args.new_schedule and not any(isinstance(hook, ResumeHook) for hook in runner.hooks):
@@ -47,6 +50,7 @@ def train(args: argparse.Namespace) -> None:
 def training_config(args: argparse.Namespace) -> Config:
     """The config with the arguments of ``tools/train.py`` entered."""
     cfg = load_config(args)
+    check_fit(cfg)
     for name in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
         if not cfg.get(name):
             raise UserError(f'there is no {name} in it: to train it must be set')

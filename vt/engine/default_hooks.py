@@ -16,6 +16,7 @@ DEFAULT_HOOKS = dict(
     finite_loss=dict(type='vt.FiniteLossHook'),
     preemption=dict(type='vt.PreemptionHook'),
     sync_buffers=dict(type='vt.SyncBuffersHook'),
+    rehearsal=dict(type='vt.RehearsalHook'),
 )
 # Classes of mmengine, and ours that replace them.
 REPLACEMENTS = {

@@ -26,6 +26,7 @@ from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 
 from .values import VALUES
+from .variables import check_variables
 
 # Keys of a config that are read beside mmengine's runner's own.
 OTHER_KEYS = (
@@ -92,7 +93,10 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
     """
     if 'model' not in cfg:
         raise UserError('there is no model in it: set model=dict(type=...)')
+    options = list(options)
     readable = [*accepted_arguments(Runner)[0], *OTHER_KEYS]
+    if cfg.filename:
+        check_variables(cfg.filename, readable, options)
     for first in {option.partition('.')[0] for option in options} - {*readable}:
         if difflib.get_close_matches(first, readable):
             raise UserError(f"--cfg-options: nothing reads the setting '{first}'; {_near(first, readable)}")

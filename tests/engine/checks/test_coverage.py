@@ -1,0 +1,68 @@
+"""Every file of a data folder is a sample, or counted with the reason why it is not."""
+
+import numpy as np
+import pytest
+from mmpretrain.datasets import CustomDataset
+from mmseg.datasets import BaseSegDataset
+from PIL import Image
+
+from vt.engine.checks.coverage import look_at_coverage, problems_of
+
+
+def write(root, *names):
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix.lower() in ('.png', '.webp', '.tiff', '.jpg'):
+            Image.fromarray(np.zeros((4, 4, 3), np.uint8)).save(path)
+        else:
+            path.write_text('')
+
+
+def counts(coverage):
+    return {reason.text: (reason.number, reason.silent) for reason in coverage.left_out.values()}
+
+
+def load(kind, **options):
+    dataset = kind(lazy_init=True, serialize_data=False, **options)
+    dataset.full_init()
+    return dataset
+
+
+def test_class_folders(tmp_path):
+    used = ['a/0.png', 'a/1.PNG', 'b/below/2.jpg']
+    write(tmp_path, *used, 'b/3.webp', 'b/4.tiff', 'b/.5.png', 'labels.txt', '6.png')
+    (coverage,) = look_at_coverage(load(CustomDataset, data_root=str(tmp_path / ''), data_prefix='.'))
+    assert coverage.used == 3
+    found = counts(coverage)
+    assert found.pop('hidden, by a name that begins with a dot') == (1, True)
+    assert found.pop('no image or video, by the suffix .txt') == (1, True)
+    assert found.pop('not in a class folder: move it into one') == (1, False)
+    assert [*found.values()] == [(1, False), (1, False)]
+    messages = [problem.message for problem in problems_of([coverage])]
+    assert any('3.webp' in message and "'.webp'" in message for message in messages)
+    wider = load(CustomDataset, data_prefix=str(tmp_path), extensions=('.png', '.jpg', '.webp', '.tiff'))
+    assert look_at_coverage(wider)[0].used == 5
+
+
+def test_a_list_may_leave_files_out(tmp_path):
+    write(tmp_path, '0.png', '1.png')
+    (tmp_path / 'list.txt').write_text('0.png 0\n')
+    dataset = load(CustomDataset, data_root=str(tmp_path), data_prefix='.', ann_file='list.txt')
+    (coverage,) = look_at_coverage(dataset)
+    assert (coverage.used, counts(coverage)['not in the list ann_file']) == (1, (1, True))
+    assert not problems_of([coverage])
+
+
+@pytest.mark.parametrize('suffix', ['.png', '.PNG'])
+def test_images_and_masks_by_their_suffixes(tmp_path, suffix):
+    write(tmp_path, 'images/0.png', f'images/1{suffix}', 'images/2.jpg', *(f'masks/{index}.png' for index in range(4)))
+    prefix = dict(img_path='images', seg_map_path='masks')
+    options = dict(data_root=str(tmp_path), data_prefix=prefix, img_suffix='.png', metainfo=dict(classes=('a', 'b')))
+    images, masks = look_at_coverage(load(BaseSegDataset, **options))
+    used = 2 if suffix == '.png' else 1
+    assert images.used == masks.used == used
+    assert counts(images) == {
+        "its name does not end in img_suffix='.png': rename, or convert, such files to one suffix": (3 - used, False)
+    }
+    assert counts(masks) == {'a mask whose image is not there': (4 - used, False)}

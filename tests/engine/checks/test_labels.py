@@ -1,0 +1,110 @@
+"""Labels that mean something else in another split, or than the config says, are found by the names of the classes."""
+
+import json
+
+import cv2
+import numpy as np
+import pytest
+from mmpretrain.datasets import CustomDataset, MultiLabelDataset
+
+from vt.engine.checks.labels import compare_classes, find_gaps, labels_of, tabulate_classes
+
+
+@pytest.fixture
+def load(tmp_path):
+    """A function that writes class folders of two images each and loads them as a split."""
+
+    def load(split, *folders, classes=None, number=2):
+        for folder in folders:
+            (tmp_path / split / folder).mkdir(parents=True)
+            for index in range(number):
+                cv2.imwrite(str(tmp_path / split / folder / f'{index}.png'), np.zeros((4, 4, 3), np.uint8))
+        metainfo = classes and dict(classes=classes)
+        dataset = CustomDataset(str(tmp_path / split), metainfo=metainfo, lazy_init=True, serialize_data=False)
+        dataset.full_init()
+        return labels_of(split, dataset)
+
+    return load
+
+
+def messages(problems):
+    return [f'{problem.kind}: {problem.message}' for problem in problems]
+
+
+@pytest.mark.parametrize(
+    ('val', 'words'),
+    [
+        (('apple', 'banana', 'Cherry'), "rename 'Cherry' to 'cherry'"),
+        (('apple', 'banana ', 'cherry'), "rename 'banana ' to 'banana'"),
+        (('banana', 'cherry'), 'make an empty folder '),
+        (('apple', 'banana', 'cherry', 'date'), "has the class folder 'date', which train"),
+        (('apple', 'banana', 'kiwi'), "has the class folder 'kiwi', which train"),
+    ],
+)
+def test_folders_that_move_the_labels(load, val, words):
+    (found,) = messages(compare_classes([load('train', 'apple', 'banana', 'cherry'), load('val', *val)]))
+    assert words in found
+
+
+def test_the_same_folders_pass(load):
+    splits = [load(split, 'apple', 'banana') for split in ('train', 'val')]
+    assert not [*compare_classes(splits)]
+    assert tabulate_classes(splits) == [
+        dict(label='0', name='apple', train='2', val='2'),
+        dict(label='1', name='banana', train='2', val='2'),
+    ]
+
+
+def test_an_empty_class_folder_keeps_the_labels_and_is_named(load, tmp_path):
+    train = load('train', 'apple', 'banana', 'cherry')
+    (tmp_path / 'val/apple').mkdir(parents=True)
+    val = load('val', 'banana', 'cherry')
+    assert not [*compare_classes([train, val])]
+    assert messages(find_gaps(val)) == ["no samples: has no sample of 'apple': its score says nothing"]
+
+
+def test_a_hidden_folder_is_no_class(load):
+    (found,) = messages(compare_classes([load('train', '.ipynb_checkpoints', 'apple')]))
+    assert 'has the hidden folder .ipynb_checkpoints, which would be a class: remove it' in found
+
+
+@pytest.mark.parametrize('classes', [('banana', 'apple'), ('Banana', 'Apple'), ('apple', 'other')])
+def test_classes_of_the_config_in_another_order_than_the_folders(load, classes):
+    (found,) = messages(compare_classes([load('train', 'apple', 'banana', classes=classes)]))
+    assert 'order classes as the folders' in found
+
+
+@pytest.mark.parametrize('classes', [('Apple', 'Banana'), ('tench', 'goldfish')])
+def test_other_names_for_the_same_folders_pass(load, classes):
+    assert not [*compare_classes([load('train', 'apple', 'banana', classes=classes)])]
+
+
+def test_classes_of_an_annotation_file_in_another_order(tmp_path):
+    def load(split, classes, labels=((0,), (1, 2))):
+        items = [dict(img_path=f'{index}.png', gt_label=[*label]) for index, label in enumerate(labels)]
+        path = tmp_path / f'{split}.json'
+        path.write_text(json.dumps(dict(metainfo=dict(classes=classes), data_list=items)))
+        dataset = MultiLabelDataset(str(path), lazy_init=True, serialize_data=False)
+        dataset.full_init()
+        return labels_of(split, dataset)
+
+    train, val = load('train', ['a', 'b', 'c']), load('val', ['a', 'c', 'b'])
+    assert train.counts == {0: 1, 1: 1, 2: 1}
+    (found,) = messages(compare_classes([train, val]))
+    assert "calls label 1 'c', train calls it 'b': give both the same order of classes" in found
+
+
+def test_one_class_alone_is_no_training(load, tmp_path):
+    (tmp_path / 'train/b').mkdir(parents=True)
+    found = messages(find_gaps(load('train', 'a', number=12)))
+    assert found == ["one class: has samples of one class alone, 'a': nothing is learned"]
+
+
+@pytest.mark.parametrize(('number', 'found'), [(9, ["few samples: has fewer than 10 samples of 'a', 'b'"]), (10, [])])
+def test_classes_of_few_samples_are_named(load, number, found):
+    assert messages(find_gaps(load('train', 'a', 'b', number=number))) == found
+
+
+def test_class_folders_that_are_numbers(load):
+    (found,) = messages(find_gaps(load('val', *map(str, range(11)))))
+    assert found.startswith("order: has numbers as class folders, sorted as texts: label 2 is the folder '10'")

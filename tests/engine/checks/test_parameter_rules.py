@@ -1,0 +1,92 @@
+"""Rules of paramwise_cfg that match nothing, or take more than they seem to."""
+
+import pytest
+from mmengine.optim import build_optim_wrapper
+from mmpretrain.models import build_backbone
+from torch import nn
+
+from vt.engine.checks.parameter_rules import check_parameter_rules, match_parameters
+from vt.errors import UserError
+
+DEIT = {'.cls_token': dict(decay_mult=0.0), '.pos_embed': dict(decay_mult=0.0)}
+
+
+@pytest.fixture(scope='module')
+def model():
+    arch = dict(embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=32)
+    backbone = build_backbone(dict(type='mmpretrain.VisionTransformer', arch=arch, img_size=32, patch_size=16))
+    return nn.ModuleDict(dict(backbone=backbone, head=nn.Linear(16, 3)))
+
+
+def wrapper(custom_keys, **options):
+    optimizer = dict(type='AdamW', lr=1.0, weight_decay=1.0)
+    return dict(type='OptimWrapper', optimizer=optimizer, paramwise_cfg=dict(custom_keys=custom_keys, **options))
+
+
+@pytest.mark.parametrize(
+    'custom_keys',
+    [
+        DEIT,
+        DEIT | dict(backbone=dict(lr_mult=0.1), head=dict(lr_mult=3.0, decay_mult=0.5)),
+        {'backbone.layers': dict(lr_mult=0.1), 'backbone.layers.1': dict(lr_mult=0.5), 'ln': dict(decay_mult=0)},
+    ],
+)
+def test_parameters_are_matched_as_mmengine_matches_them(model, custom_keys):
+    built = build_optim_wrapper(model, wrapper(custom_keys))
+    groups = {id(group['params'][0]): group for group in built.optimizer.param_groups}
+    ruled = {name: rule for rule in match_parameters(model, custom_keys) for name in rule.names}
+    for name, parameter in model.named_parameters():
+        options = ruled[name].options if name in ruled else {}
+        group = groups[id(parameter)]
+        assert (group['lr'], group['weight_decay']) == (options.get('lr_mult', 1), options.get('decay_mult', 1)), name
+
+
+@pytest.mark.parametrize(
+    ('custom_keys', 'words'),
+    [
+        (
+            dict(backbnoe=dict(lr_mult=0.1)),
+            'backbnoe matches no parameter of the model: did you mean backbone',
+        ),
+        (
+            dict(decoder=dict(lr_mult=0.1)),
+            'decoder matches no parameter of the model: correct or remove it',
+        ),
+        ({'.pos_embd': dict(decay_mult=0.0)}, 'did you mean pos_embed?'),
+    ],
+)
+def test_a_key_that_matches_nothing_is_refused(model, custom_keys, words):
+    with pytest.raises(UserError, match=words):
+        check_parameter_rules(model, wrapper(custom_keys))
+
+
+def test_a_recipe_may_name_what_other_models_have(model):
+    rows, warnings = check_parameter_rules(model, wrapper(DEIT | {'.relative_position_bias_table': dict(decay_mult=0)}))
+    assert [row['parameters'] for row in rows] == ['1', '1', '0']
+    assert not warnings
+
+
+def test_parameters_that_lose_a_rule_are_named(model):
+    rows, warnings = check_parameter_rules(model, wrapper(DEIT | dict(backbone=dict(lr_mult=0.1)), norm_decay_mult=0.0))
+    number = sum(name.startswith('backbone') for name, _ in model.named_parameters())
+    assert rows[-1] == dict(key='backbone', parameters=str(number - 2), lr_mult='0.1', decay_mult='1')
+    norms = 2 * sum(isinstance(part, nn.LayerNorm) for part in model.modules())
+    assert len(warnings) == 3
+    assert f'custom_keys.backbone takes {norms} parameters from norm_decay_mult=0' in warnings[0]
+    assert all('with lr_mult=1: set lr_mult there, too' in warning for warning in warnings[1:])
+
+
+def test_settings_that_a_constructor_does_not_read(model):
+    with pytest.raises(UserError, match='norm_decay_mul has no effect'):
+        check_parameter_rules(model, wrapper({}, norm_decay_mul=0.0))
+    decayed = wrapper(dict(head=dict(lr_mult=2.0))) | dict(constructor='LearningRateDecayOptimWrapperConstructor')
+    with pytest.raises(UserError, match='lr_mult has no effect'):
+        check_parameter_rules(model, decayed)
+    layers = wrapper({}) | dict(constructor='LayerDecayOptimizerConstructor')
+    with pytest.raises(UserError, match='custom_keys has no effect'):
+        check_parameter_rules(model, layers)
+
+
+def test_the_rate_of_a_head_takes_nothing_away(model):
+    optim_wrapper = wrapper(DEIT | dict(head=dict(lr_mult=10.0)), norm_decay_mult=0.0)
+    assert not check_parameter_rules(model, optim_wrapper)[1]

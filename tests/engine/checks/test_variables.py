@@ -1,0 +1,72 @@
+"""A variable that a base has used already, and a child sets without effect, is an error."""
+
+import pytest
+
+from vt.engine.checks.variables import check_variables, own_words
+from vt.errors import UserError
+
+READABLE = ('model', 'train_dataloader', 'val_dataloader')
+BASE = """
+crop = 32
+train_pipeline = [dict(type='Crop', size=crop), dict(type='Pack')]
+train_dataloader = dict(dataset=dict(pipeline=train_pipeline))
+val_dataloader = dict(dataset=dict(pipeline=[dict(type='Pack')]))
+"""
+
+
+def check(folder, child, options=(), between=None):
+    (folder / 'base.py').write_text(BASE)
+    if between is not None:
+        (folder / 'between.py').write_text(f"_base_ = ['base.py']\n{between}")
+    (folder / 'child.py').write_text(f'_base_ = {"base.py" if between is None else "between.py"!r}\n{child}')
+    check_variables(folder / 'child.py', READABLE, options)
+
+
+@pytest.mark.parametrize(
+    'child',
+    [
+        '',
+        "train_pipeline = [dict(type='Pack')]\ntrain_dataloader = dict(dataset=dict(pipeline=train_pipeline))",
+        "train_pipeline = [dict(type='Pack')]\ntrain_dataloader = dict(dataset=dict(_delete_=True, type='Other'))",
+        'crop = 32',  # as in the base
+        'other = 5',
+        'train_dataloader = dict(batch_size=4)',
+        'train_dataloader = dict(dataset=dict(pipeline=[*_base_.train_pipeline]))',
+        'crop = 64\ntrain_dataloader = dict()\ntrain_dataloader.update(size=crop)',
+    ],
+)
+def test_what_has_an_effect_passes(tmp_path, child):
+    check(tmp_path, child)
+
+
+@pytest.mark.parametrize(
+    ('child', 'readers'),
+    [
+        ("train_pipeline = [dict(type='Pack')]", 'train_dataloader'),
+        ('train_pipeline = [*_base_.train_pipeline]', 'train_dataloader'),
+        ('crop = 64', 'train_pipeline'),
+    ],
+)
+def test_what_has_none_is_refused(tmp_path, child, readers):
+    with pytest.raises(UserError) as caught:
+        check(tmp_path, child)
+    name = child.split()[0]
+    assert f'child.py: {name} is set, but {readers} took the value that it has in a base: set' in str(caught.value)
+
+
+def test_a_grandchild_may_use_what_its_base_has_set(tmp_path):
+    between = "train_pipeline = [dict(type='Pack')]"
+    with pytest.raises(UserError, match='between'):
+        check(tmp_path, '', between=between)
+    check(tmp_path, 'train_dataloader = dict(dataset=dict(pipeline=_base_.train_pipeline))', between=between)
+
+
+def test_options(tmp_path):
+    check(tmp_path, '', ['train_dataloader.batch_size', 'other', 'model.depth'])
+    with pytest.raises(UserError, match='size: train_dataloader took the value'):
+        check(tmp_path, '', ['train_pipeline.0.size'])
+
+
+def test_whose_words_they_are(tmp_path):
+    check(tmp_path, 'mine = 1')
+    assert own_words(tmp_path / 'child.py', ['mine', 'crop', 'from_an_option']) == {'mine', 'from_an_option'}

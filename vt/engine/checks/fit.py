@@ -1,0 +1,151 @@
+"""Whether the parts of a config fit each other: metrics, losses and augmentations the classes, images the stem."""
+
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
+from numbers import Number
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.hooks import CheckpointHook, EarlyStoppingHook, Hook
+from torch import Tensor, nn
+
+from vt.errors import UserError
+
+# The package that each of mmengine's backends of the visualizer imports, and its name for pip.
+PACKAGES = {
+    'AimVisBackend': ('aim', 'aim'),
+    'ClearMLVisBackend': ('clearml', 'clearml'),
+    'DVCLiveVisBackend': ('dvclive', 'dvclive'),
+    'MLflowVisBackend': ('mlflow', 'mlflow'),
+    'NeptuneVisBackend': ('neptune', 'neptune'),
+    'TensorboardVisBackend': ('tensorboard', 'tensorboard'),
+    'WandbVisBackend': ('wandb', 'wandb'),
+}
+HEADS = ('head', 'decode_head', 'auxiliary_head')
+
+
+def check_fit(cfg: Config) -> None:
+    """Compare metrics, losses and augmentations of a config with the classes of its heads.
+
+    Raises:
+        UserError: a score of more classes than there are; weights of a loss, or an augmentation, of another number of
+            classes; one output for two classes under a softmax; a logging package that is missing.
+    """
+    _check_packages(cfg)
+    model = cfg.model.get('module') or cfg.model
+    heads = [*_heads(model)]
+    for path, head in heads:
+        _check_losses(path, head)
+    numbers = {head['num_classes'] for _, head in heads if isinstance(head.get('num_classes'), int)}
+    if len(numbers) == 1:
+        (number,) = numbers
+        _check_topk(cfg, heads, number)
+        _check_mixup(cfg, number)
+
+
+def check_scores(scores: dict[str, Any], hooks: Iterable[Hook]) -> None:
+    """The scores that checkpoints are kept by, and that end a run, are among those of a validation, and are numbers.
+
+    Raises:
+        UserError: they are not.
+    """
+    numbers = [name for name, value in scores.items() if _is_number(value)]
+    for hook in hooks:
+        if isinstance(hook, CheckpointHook):
+            asked = [(name, 'default_hooks.checkpoint.save_best') for name in hook.save_best or ()]
+        elif isinstance(hook, EarlyStoppingHook):
+            asked = [(hook.monitor, 'EarlyStoppingHook.monitor')]
+        else:
+            continue
+        for name, setting in asked:
+            first = next(iter(scores), None)
+            found = first if name == 'auto' else name
+            if found not in numbers:
+                what = 'is no single number' if found in scores else 'is no score of val_evaluator'
+                words = f"'auto' takes the first score, {found}, which {what}" if name == 'auto' else f'{name} {what}'
+                raise UserError(f'{setting}={name}: {words}; choose of {", ".join(numbers) or "none: add a metric"}')
+
+
+def check_channels(model: nn.Module, batch: dict) -> None:
+    """Compare the channels of a collated batch of images with those of the model's first convolution.
+
+    Raises:
+        UserError: they differ.
+    """
+    inputs = batch.get('inputs') if isinstance(batch, dict) else None
+    image = inputs[0] if isinstance(inputs, (list, tuple, Tensor)) and len(inputs) else None
+    stem = next((part for part in model.modules() if isinstance(part, (nn.Conv2d, nn.Conv3d))), None)
+    if not isinstance(image, Tensor) or stem is None or image.dim() != 3 or isinstance(stem, nn.Conv3d):
+        return
+    mean = getattr(getattr(model, 'data_preprocessor', None), 'mean', None)
+    channels = mean.numel() if isinstance(mean, Tensor) else 0
+    if image.shape[0] != stem.in_channels:
+        repair = "set in_channels of the backbone, or color_type='color' ('grayscale' for one) of LoadImageFromFile"
+        found = f'images have {image.shape[0]} channels, the first convolution takes {stem.in_channels}'
+        raise UserError(f'{found}: {repair}')
+    if channels not in (0, 1, image.shape[0]):
+        raise UserError(
+            f'images have {image.shape[0]} channels, data_preprocessor.mean has {channels}: give a mean and std each'
+        )
+
+
+def _heads(model: dict) -> Iterator[tuple[str, dict]]:
+    """Paths and configs of the heads of a model's config."""
+    for name in HEADS:
+        part = model.get(name)
+        for index, head in enumerate(part if isinstance(part, (list, tuple)) else [part]):
+            if isinstance(head, dict):
+                yield (f'model.{name}.{index}' if isinstance(part, (list, tuple)) else f'model.{name}'), head
+
+
+def _check_packages(cfg: Config) -> None:
+    backends = (cfg.get('visualizer') or {}).get('vis_backends') or []
+    for index, backend in enumerate(backends):
+        package, name = PACKAGES.get(str(backend.get('type')).split('.')[-1], (None, None))
+        if package and find_spec(package) is None:
+            where = f'visualizer.vis_backends.{index} is {backend["type"]}, whose package {package} is not installed'
+            raise UserError(f'{where}: pip install {name}, or remove it')
+
+
+def _check_losses(path: str, head: dict) -> None:
+    number = head.get('num_classes')
+    for name in ('loss', 'loss_decode', 'loss_cls'):
+        part = head.get(name)
+        for loss in part if isinstance(part, (list, tuple)) else [part]:
+            if not isinstance(loss, dict):
+                continue
+            weights = loss.get('class_weight')
+            if isinstance(weights, (list, tuple)) and isinstance(number, int) and len(weights) != number:
+                where = f'{path}.{name}.class_weight has {len(weights)} numbers'
+                raise UserError(f'{where}, {path}.num_classes={number}: give one a class')
+            if head.get('out_channels') == 1 and not loss.get('use_sigmoid', False) and name == 'loss_decode':
+                raise UserError(f'{path}.out_channels=1 needs a sigmoid: set {path}.{name}.use_sigmoid=True')
+
+
+def _check_topk(cfg: Config, heads: list[tuple[str, dict]], number: int) -> None:
+    parts = [(path, head) for path, head in heads]
+    for name in ('val_evaluator', 'test_evaluator'):
+        evaluator = cfg.get(name) or []
+        metrics = evaluator if isinstance(evaluator, (list, tuple)) else [evaluator]
+        parts += [(f'{name}.{index}' if len(metrics) > 1 else name, metric) for index, metric in enumerate(metrics)]
+    for path, part in parts:
+        topk = part.get('topk') if isinstance(part, dict) else None
+        highest = max(topk if isinstance(topk, (list, tuple)) else [topk or 0], default=0)
+        if highest > number:
+            raise UserError(f'{path}.topk={topk} asks for the best {highest} of {number} classes: set topk=(1,)')
+
+
+def _check_mixup(cfg: Config, number: int) -> None:
+    train = (cfg.model.get('train_cfg') or {}).get('augments') or []
+    for index, part in enumerate(train if isinstance(train, (list, tuple)) else [train]):
+        own = part.get('num_classes')
+        if isinstance(own, int) and own != number:
+            where = f'model.train_cfg.augments.{index}.num_classes={own}, but the head has {number} classes'
+            raise UserError(f'{where}: give the same number')
+    own = (cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor') or {}).get('num_classes')
+    if isinstance(own, int) and own != number:
+        raise UserError(f'data_preprocessor.num_classes={own}, but the head has {number} classes: give the same number')
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Number) or (isinstance(value, Tensor) and value.numel() == 1)

@@ -1,0 +1,159 @@
+"""One training step and one validation before the first iteration: what would end a run hours later ends it at once.
+
+Nothing of it stays: no weight is moved, buffers such as running means are put back, and later steps draw their random
+numbers by themselves (see :mod:`vt.engine.interruption.seeds`).
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy, deepcopy
+from typing import Any
+
+import numpy as np
+import torch
+from mmengine.evaluator import DumpResults, Evaluator
+from mmengine.hooks import Hook
+from mmengine.logging import MMLogger
+from mmengine.optim import OptimWrapper
+from mmengine.runner import Runner
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+
+from vt.checkpoints.weights import unwrap
+from vt.registry import HOOKS
+
+from .fit import check_channels, check_scores
+from .parameter_rules import check_parameter_rules
+from .variables import own_words
+
+MOST_SAMPLES = 8  # that are loaded; a larger batch repeats them
+
+
+@HOOKS.register_module()
+class RehearsalHook(Hook):
+    """Train on one batch and validate another one before a run begins, and forget both.
+
+    The batches have the run's size and shapes, so that their memory is the run's. Scores that the run keeps its best
+    checkpoint by, or stops by, must be among those of the validation. ``tools/train.py --skip-data-check`` leaves it
+    out, and a run that goes on from a checkpoint has been through it.
+    """
+
+    priority = 'VERY_LOW'
+
+    def before_train(self, runner: Runner) -> None:
+        """Rehearse; raises a UserError, or whatever the first iteration or validation would raise."""
+        if runner.iter or not isinstance(runner.optim_wrapper, OptimWrapper):
+            return
+        log_parameter_rules(runner)
+        if runner.cfg.get('compile'):  # a rehearsed step would be compiled, too
+            return
+        with unchanged_buffers(runner.model):
+            self._train(runner)
+            scores = self._validate(runner) if runner.val_loop is not None else None
+        if scores is not None:
+            check_scores(scores, runner.hooks)
+
+    def _train(self, runner: Runner) -> None:
+        batch = first_batch(runner.train_dataloader)
+        check_channels(unwrap(runner.model), batch)
+        on_gpu = torch.cuda.is_available()
+        if on_gpu:
+            torch.cuda.reset_peak_memory_stats()
+        runner.model.train()
+        runner.model.train_step(batch, WithoutStep(runner.optim_wrapper))
+        runner.optim_wrapper.zero_grad()
+        if on_gpu:
+            peak = torch.cuda.max_memory_allocated() / 2**30
+            runner.logger.info(f'Memory: one training step takes {peak:.1f} GiB, the optimizer needs some more')
+            torch.cuda.empty_cache()
+
+    @torch.no_grad()
+    def _validate(self, runner: Runner) -> dict[str, Any]:
+        """The scores of one batch, which mean nothing but have the names and kinds of those of the run."""
+        loop = runner.val_loop
+        batch = first_batch(loop.dataloader)
+        runner.model.eval()
+        evaluator = deepcopy(_without_files(loop.evaluator))
+        predictions = runner.model.val_step(batch)
+        with quiet():
+            evaluator.process(data_samples=predictions, data_batch=batch)
+            return evaluator.evaluate(len(predictions))
+
+
+def log_parameter_rules(runner: Runner) -> None:
+    """Log what each of the custom keys of ``paramwise_cfg`` rules; raises as :func:`check_parameter_rules`."""
+    options = runner.cfg.get('optim_wrapper') or {}
+    keys = (options.get('paramwise_cfg') or {}).get('custom_keys') or {}
+    own = own_words(runner.cfg.filename, keys) if runner.cfg.filename else None
+    rows, warnings = check_parameter_rules(unwrap(runner.model), options, own)
+    for row in rows:
+        factors = f'lr_mult {row["lr_mult"]}, decay_mult {row["decay_mult"]}'
+        runner.logger.info(f'paramwise_cfg: {row["key"]} rules {row["parameters"]} parameters, {factors}')
+    for warning in warnings:
+        runner.logger.warning(warning)
+
+
+class WithoutStep:
+    """An optimizer wrapper whose gradients move nothing.
+
+    Args:
+        wrapper: the run's; its precision is taken.
+    """
+
+    def __init__(self, wrapper: OptimWrapper) -> None:
+        self.wrapper = wrapper
+
+    def optim_context(self, model: nn.Module) -> Any:
+        """The run's context, mixed precision for example."""
+        return self.wrapper.optim_context(model)
+
+    def update_params(self, loss: Tensor, *args, **kwargs) -> None:
+        """The backward pass alone."""
+        loss.backward()
+
+
+def first_batch(loader: DataLoader) -> Any:
+    """A batch of the loader's size from samples all over its data set, without its workers or its sampler."""
+    size, number = loader.batch_size or 1, len(loader.dataset)
+    places = np.linspace(0, number - 1, min(size, number, MOST_SAMPLES)).astype(int).tolist()
+    samples = [loader.dataset[place] for place in places]
+    return loader.collate_fn([deepcopy(samples[index % len(samples)]) for index in range(min(size, number))])
+
+
+@contextmanager
+def unchanged_buffers(model: nn.Module) -> Iterator[None]:
+    """Put a model's buffers and its mode back afterwards."""
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for buffer, before in buffers:
+                buffer.copy_(before)
+        for module, training in modes:
+            module.training = training
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep scores that mean nothing out of the log."""
+    logger = MMLogger.get_current_instance()
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _without_files(evaluator: Evaluator) -> Evaluator:
+    """The evaluator without what writes predictions."""
+    metrics = [copy(metric) for metric in evaluator.metrics if not isinstance(metric, DumpResults)]
+    for metric in metrics:
+        if getattr(metric, 'output_dir', None):
+            metric.output_dir = None
+    reduced = copy(evaluator)
+    reduced.metrics = metrics
+    return reduced
