@@ -8,6 +8,7 @@ import pytest
 from mmpretrain.datasets import CustomDataset, MultiLabelDataset
 
 from vt.engine.checks.labels import compare_classes, find_gaps, labels_of, tabulate_classes
+from vt.engine.checks.samples import Problem
 
 
 @pytest.fixture
@@ -28,6 +29,7 @@ def load(tmp_path):
 
 
 def messages(problems):
+    problems = [problem if isinstance(problem, Problem) else problem[1] for problem in problems]
     return [f'{problem.kind}: {problem.message}' for problem in problems]
 
 

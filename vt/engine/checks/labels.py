@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from mmengine.dataset import BaseDataset
 
 from vt.untrusted_text import printable
 
-from .samples import Problem
+from .samples import Problem, labels_in
 
 SHOWN = 3  # names in a message
 FEW = 10  # samples of a class in training, below which it is named
@@ -54,40 +53,38 @@ def labels_of(split: str, dataset: BaseDataset) -> SplitLabels:
     """The labels of a data set whose annotations are loaded."""
     names = dataset.metainfo.get('classes')
     names = None if names is None else tuple(map(str, names))
-    infos = dataset.data_list if isinstance(getattr(dataset, 'data_list', None), list) else []
-    infos = infos or [dataset.get_data_info(index) for index in range(len(dataset))]
+    infos = infos_of(dataset)
     counts = Counter(label for info in infos for label in labels_in(info))
     prefix = dataset.data_prefix.get('img_path') if isinstance(dataset.data_prefix, dict) else dataset.data_prefix
     folder = str(prefix or dataset.data_root or type(dataset).__name__)
     if getattr(dataset, 'folder_to_idx', None):
         found = tuple(sorted(dataset.folder_to_idx, key=dataset.folder_to_idx.__getitem__))
         return SplitLabels(split, folder, names, found, True, counts, len(infos))
-    found = _names_in_file(dataset.ann_file)
+    found = getattr(dataset, 'found_names', None) or _names_in_file(dataset.ann_file)
     return SplitLabels(split, str(dataset.ann_file or folder), names, found, False, counts, len(infos))
 
 
-def labels_in(info: dict[str, Any]) -> list[int]:
-    """The labels of a sample: one, several or none."""
-    label = info.get('gt_label')
-    if isinstance(label, (int, np.integer)):
-        return [int(label)]
-    if isinstance(label, (list, tuple, set, np.ndarray)):
-        return [int(value) for value in label]
-    return []
+def infos_of(dataset: BaseDataset) -> list[dict]:
+    """What a data set says about each of its samples; nothing may change them."""
+    infos = getattr(dataset, 'data_list', None)
+    if isinstance(infos, list) and len(infos) == len(dataset):  # not serialised: no copies
+        return infos
+    return [dataset.get_data_info(index) for index in range(len(dataset))]
 
 
-def compare_classes(splits: Sequence[SplitLabels]) -> Iterator[Problem]:
-    """Labels that do not mean what they seem to: each as a problem of the folder or file, with its repair.
+def compare_classes(splits: Sequence[SplitLabels]) -> Iterator[tuple[str, Problem]]:
+    """Labels that do not mean what they seem to: the split, and the problem of its folder or file with its repair.
 
     Args:
         splits: of a config; the others are compared with the first one, in training ``'train'``.
     """
     for own in splits:
-        yield from _compare_with_config(own)
+        for problem in _compare_with_config(own):
+            yield own.split, problem
     for other in splits[1:]:
         first = splits[0]
         if first.names and other.names and first.names != other.names:
-            yield Problem('classes', other.source, _difference(first, other))
+            yield other.split, Problem('classes', other.source, _difference(first, other))
 
 
 def find_gaps(own: SplitLabels) -> Iterator[Problem]:
