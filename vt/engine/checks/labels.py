@@ -87,6 +87,28 @@ def compare_classes(splits: Sequence[SplitLabels]) -> Iterator[tuple[str, Proble
             yield other.split, Problem('classes', other.source, _difference(first, other))
 
 
+def compare_with_checkpoint(classes: Sequence[str], trained: Sequence[str], name: str, where: str) -> str | None:
+    """Which label a checkpoint knows by another name, as a line; None where the names agree.
+
+    Names of which none is in both lists, as in two languages, are taken for the same classes.
+
+    Args:
+        classes: of the data.
+        trained: those that the checkpoint was trained with.
+        name: of the checkpoint.
+        where: the data are, or the setting is.
+    """
+    classes, trained = [*map(str, classes)], [*map(str, trained)]
+    if not {each.casefold() for each in classes} & {each.casefold() for each in trained}:
+        return None
+    if len(classes) != len(trained):
+        return f'{name} was trained with {len(trained)} classes ({_list(trained)}), {where} has {len(classes)}'
+    label = _first_difference(classes, trained)
+    if label is None:
+        return None
+    return f'{name} was trained with {trained[label]!r} as label {label}, {where} has {classes[label]!r} there'
+
+
 def find_gaps(own: SplitLabels) -> Iterator[Problem]:
     """Classes that no sample has, or few have; labels that are hard to read.
 
