@@ -24,7 +24,7 @@ from .config import accepted_arguments
 from .coverage import look_at_coverage, problems_of
 from .labels import SplitLabels, compare_classes, find_gaps, infos_of, labels_of
 from .overlap import find_shared
-from .samples import Problem, Sample, SampleReader
+from .samples import Problem, Sample, SampleReader, labels_in
 
 MOST_SAMPLES = 256  # of a split that are read before a run
 WARNINGS = ('left out', 'no samples', 'few samples', 'order', 'duplicate')  # kinds that end no run
@@ -132,6 +132,9 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
             others = f' (and {len(problems) - 1} more of {total})' if len(problems) > 1 else ''
             raise UserError(f'{split} data: {problems[0]}{others}')
         infos, own = infos_of(source.dataset), labels_of(split, source.dataset)
+        if outside := source.reader.labels_outside(own.counts):
+            bad = next(source.reader(info) for info in infos if {*labels_in(info)} & outside)
+            raise UserError(f'{split} data: {bad.problems[0]}')
         seen_splits.append(own)
         shared = find_shared(training, infos, split, own.source) if split != 'train' else []
         training += infos if split == 'train' else []

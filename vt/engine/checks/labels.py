@@ -135,13 +135,13 @@ def find_gaps(own: SplitLabels) -> Iterator[Problem]:
 
 def tabulate_classes(splits: Sequence[SplitLabels]) -> list[dict[str, str]]:
     """A row a class: its label, its name, and how many samples (or pixels read) of it each split has."""
-    names = next((own.names for own in splits if own.names), None)
-    labels = range(len(names)) if names else sorted({label for own in splits for label in own.counts})
-    return [
-        dict(label=str(label), name=names[label] if names else '-')
-        | {own.split: f'{own.counts[label]:,}' for own in splits}
-        for label in labels
-    ]
+    number = max((max(len(own.names or ()), *(label + 1 for label in own.counts), 0) for own in splits), default=0)
+    rows = []
+    for label in range(number):
+        names = dict.fromkeys(own.names[label] for own in splits if own.names and label < len(own.names))
+        counts = {own.split: f'{own.counts[label]:,}' for own in splits}
+        rows.append(dict(label=str(label), name=' / '.join(names) or '-') | counts)
+    return rows
 
 
 def _names_in_file(path: Any) -> tuple[str, ...] | None:

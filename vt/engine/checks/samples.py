@@ -1,7 +1,7 @@
 """What is seen of a sample, an image with its mask or a video, read as the pipeline reads it."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from io import BytesIO
@@ -106,10 +106,9 @@ class SampleReader:
     def __call__(self, info: dict) -> Sample:
         """Look at one sample, given what the data set says about it."""
         sample = Sample(str(info.get('img_path')), labels_in(info))
-        for label in sample.labels:
-            if self.num_classes is not None and not 0 <= label < self.num_classes:
-                message = f'has the label {label}, outside the {self.num_classes} classes of {self.name}'
-                sample.problems.append(Problem('label', sample.path, message))
+        for label in self.labels_outside(sample.labels):
+            message = f'has the label {label}, outside the {self.num_classes} classes of {self.name}'
+            sample.problems.append(Problem('label', sample.path, message))
         if isinstance(image := info.get('img'), np.ndarray):  # made in memory
             sample.size, sample.digest = image.shape[:2], digest_of(image) if self.whole else None
         for step, path, look in (
@@ -120,6 +119,10 @@ class SampleReader:
             if step is not None and path:
                 sample.problems += self._look(look, step, path, info, sample)
         return sample
+
+    def labels_outside(self, labels: Iterable[int]) -> set[int]:
+        """Those that are none of the classes."""
+        return {label for label in labels if self.num_classes is not None and not 0 <= label < self.num_classes}
 
     def _look(self, look: Callable, step: BaseTransform, path: str, info: dict, sample: Sample) -> list[Problem]:
         try:
