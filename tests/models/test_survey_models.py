@@ -33,7 +33,7 @@ CLASSIFIERS = [path for path in CLASSIFIERS if not any(part in path.stem for par
 SLOW = pytest.mark.slow
 SMALL = {
     'swin-tiny': 56,
-    'references-svt-small': 56,
+    'twins-svt-small': 56,
     'gg-tiny': 56,
     'shuffle-tiny': 112,
     'hswin-tiny': 56,
