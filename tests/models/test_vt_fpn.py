@@ -68,7 +68,7 @@ def published_neck(neck, maps):
 @pytest.mark.parametrize('option', OPTIONS)
 @pytest.mark.parametrize('memory_format', MEMORY_FORMATS)
 @pytest.mark.parametrize('path', ['plain', 'fused', 'sdpa'])
-def test_equals_the_literal_equations_with_gradients(shape, option, memory_format, path):
+def test_equals_the_published_equations_with_gradients(shape, option, memory_format, path):
     neck, maps = make(shape, **option)
     maps = [x.contiguous(memory_format=memory_format).requires_grad_() for x in maps]
     with use_path(path):
