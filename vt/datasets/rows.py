@@ -155,7 +155,7 @@ class RowsDataset:
         if given and names and len(given) != len(names):
             numbers = f'has {len(names)} classes, the config names {len(given)}'
             raise UserError(f'{self.address} {numbers}: leave classes out, or name as many')
-        self.found_names = names and tuple(names)
+        self.found_names = tuple(names) if names else None
         names = given or names
         self.names = [*names] if names else None
 

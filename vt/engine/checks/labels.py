@@ -84,7 +84,8 @@ def compare_classes(splits: Sequence[SplitLabels]) -> Iterator[tuple[str, Proble
     for other in splits[1:]:
         first = splits[0]
         if first.names and other.names and first.names != other.names:
-            yield other.split, Problem('classes', other.source, _difference(first, other))
+            message = _difference(first, other, first.names, other.names)
+            yield other.split, Problem('classes', other.source, message)
 
 
 def compare_with_checkpoint(classes: Sequence[str], trained: Sequence[str], name: str, where: str) -> str | None:
@@ -173,14 +174,14 @@ def _compare_with_config(own: SplitLabels) -> Iterator[Problem]:
         yield Problem('classes', own.source, f'{message}: order classes as the {what} does, or leave classes out')
 
 
-def _difference(first: SplitLabels, other: SplitLabels) -> str:
+def _difference(first: SplitLabels, other: SplitLabels, names: tuple[str, ...], others: tuple[str, ...]) -> str:
     """How the classes of a split differ from those of the first one, and what to do."""
-    missing = [name for name in first.names if name not in other.names]
-    extra = [name for name in other.names if name not in first.names]
+    missing = [name for name in names if name not in others]
+    extra = [name for name in others if name not in names]
     what = 'class folder' if first.folders and other.folders else 'class'
     if not missing and not extra:
-        label = _first_difference(first.names, other.names, exactly=True)
-        message = f'calls label {label} {other.names[label]!r}, {first.split} calls it {first.names[label]!r}'
+        label = next(label for label, (ours, theirs) in enumerate(zip(names, others)) if ours != theirs)
+        message = f'calls label {label} {others[label]!r}, {first.split} calls it {names[label]!r}'
         return f'{message}: give both the same order of classes'
     alike = _alike(missing, extra)
     if alike is not None:
@@ -208,10 +209,9 @@ def _alike(missing: Sequence[str], extra: Sequence[str]) -> tuple[str, str] | No
     return next(((name, by_plain[plain(name)]) for name in extra if plain(name) in by_plain), None)
 
 
-def _first_difference(ours: Sequence[str], theirs: Sequence[str], exactly: bool = False) -> int | None:
-    """The first label that two lists of names name differently."""
-    pairs = enumerate(zip(ours, theirs))
-    return next((label for label, (a, b) in pairs if a != b and (exactly or a.casefold() != b.casefold())), None)
+def _first_difference(ours: Sequence[str], theirs: Sequence[str]) -> int | None:
+    """The first label that two lists of names name differently; upper and lower case are the same."""
+    return next((label for label, (a, b) in enumerate(zip(ours, theirs)) if a.casefold() != b.casefold()), None)
 
 
 def _list(names: Sequence[str]) -> str:
