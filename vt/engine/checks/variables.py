@@ -49,11 +49,8 @@ def check_variables(path: str | Path, readable: Iterable[str], options: Iterable
         for name in sorted(file.set.keys() - readable):
             is_used = any(later.used.get(name, set()) - {name} for later in files[: index + 1])
             is_new = all(base.set.get(name) != file.set[name] for base in bases)
-            is_open = name == 'data_root' and 'None' in [
-                base.set.get(name) for base in bases
-            ]  # given to data sets later
             inherited = [reader for reader in _readers(name, bases) if '_delete_' not in file.set.get(reader, '')]
-            if inherited and is_new and not (is_used or is_open):
+            if inherited and is_new and not is_used:
                 text = f'{file.path}: {name} is set, but {_list(inherited)} took the value that it has in a base'
                 raise UserError(f'{text}: set {_list(inherited)} anew with {name}, too')
     for option in options:
