@@ -4,11 +4,14 @@ import logging
 
 import pytest
 import torch
+from forked_tools import run_forked
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from mmpretrain.models.backbones import ResNet
 from mmpretrain.registry import MODELS
+from mmseg.registry import MODELS as SEGMENTORS
+from tool_runner import ROOT, assert_one_line
 from torch import nn
 from torch.nn.functional import interpolate
 
@@ -16,7 +19,7 @@ from vt.apis import get_model
 from vt.checkpoints.grids import FileGrids, read_image_size
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.reading import load_checkpoint
-from vt.checkpoints.weights import load_part, load_weights, state_of
+from vt.checkpoints.weights import check_own_loading, load_part, load_weights, state_of
 from vt.errors import UserError
 
 THREE = dict(num_stages=3, strides=(1, 2, 2), dilations=(1, 1, 1), out_indices=(2,))
@@ -288,6 +291,45 @@ def test_a_swin_file_without_its_last_stage_is_refused(tmp_path):
     assert torch.equal(dense.stages[3].blocks[0].ffn.layers[1].weight, state['stages.3.blocks.0.ffn.layers.1.weight'])
     with pytest.raises(UserError, match=r'part\.pth does not fit: of \d+ tensors it lacks stages\.3\.blocks\.0'):
         begin('part.pth')
+
+
+def test_a_backbone_that_reads_its_file_itself_is_checked(tmp_path):
+    """MMSegmentation's Swin only warns, and not of a missing stage."""
+    init_default_scope('mmseg')
+    options = dict(embed_dims=24, depths=(1, 1), num_heads=(1, 2), window_size=2, strides=(4, 2), out_indices=(0, 1))
+    torch.manual_seed(0)
+    state = SEGMENTORS.build(dict(type='SwinTransformer', **options)).state_dict()
+    lacking = {name: tensor for name, tensor in state.items() if not name.startswith(('stages.1', 'norm'))}
+    for name, held in (('whole.pth', state), ('part.pth', lacking), ('other.pth', dict(other=torch.ones(1)))):
+        torch.save(dict(state_dict=held), tmp_path / name)
+    models = {}
+    for name in ('whole.pth', 'part.pth', 'other.pth'):
+        init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / name))
+        models[name] = SEGMENTORS.build(dict(type='SwinTransformer', init_cfg=init_cfg, **options))
+        with weights_only():
+            models[name].init_weights()
+    check_own_loading(models['whole.pth'])
+    with pytest.raises(
+        UserError, match=r'part\.pth does not fit: .* it lacks stages\.1.*SwinTransformer loads it itself'
+    ):
+        check_own_loading(models['part.pth'])
+    with pytest.raises(UserError, match=r'other\.pth holds none of the \d+ tensors of the model'):
+        check_own_loading(models['other.pth'])
+    with torch.no_grad():
+        models['whole.pth'].stages[0].blocks[0].attn.w_msa.qkv.weight.zero_()
+    with pytest.raises(UserError, match=r'whole\.pth does not fit: .* it lacks stages\.0\.blocks\.0.*qkv\.weight'):
+        check_own_loading(models['whole.pth'])
+
+
+def test_training_ends_in_one_line_on_a_resnet_of_another_width(tmp_path):
+    """VT-FPN on the libraries' ResNet, half as wide as the file's."""
+    file = save(tmp_path / 'full.pth', ResNet(18), 'backbone.')
+    options = [f'model.backbone.init_cfg.checkpoint={file}', 'train_cfg.max_iters=1']
+    config = ROOT / 'configs/vt_fpn/vt-fpn_r18-pretrained_digit-scenes.py'
+    options += [f'{split}_dataloader.dataset.indices=4' for split in ('train', 'val', 'test')]
+    result = run_forked('train.py', config, '--skip-data-check', cwd=tmp_path, options=options)
+    assert_one_line(result, 'full.pth does not fit: ')
+    assert result.stdout.count('size mismatch') == result.stderr.count('size mismatch') == 0
 
 
 def test_a_model_by_name_loads_what_its_options_name(tmp_path):

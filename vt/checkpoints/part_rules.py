@@ -11,7 +11,7 @@ from vt.untrusted_text import printable
 # Buffers that are computed, which versions of a library have or have not.
 COMPUTED = re.compile(r'(num_batches_tracked|relative_position_index|relative_coords_table|attn_mask)$')
 # Without them a model would compute something else.
-POSITIONS = re.compile(r'(^|\.)(absolute_pos|pos_(embed|encoding|block)|position_embedding|rel_pos)')
+POSITIONS = re.compile(r'(^|\.)(absolute_pos|pos_(embed|encoding|block)|position_embedding|rel(ative)?_pos)')
 STATISTICS = ('running_mean', 'running_var')
 
 
@@ -21,9 +21,9 @@ class PartRules:
     ``new_by_design`` of a part of the model names parts of it that no public file has.
     """
 
-    def __init__(self, model: nn.Module, own: dict[str, Tensor], may_differ: Sequence[str]) -> None:
+    def __init__(self, model: nn.Module, own: dict[str, Tensor], may_differ: str | Sequence[str]) -> None:
         children = dict(model.named_children())
-        self.own, self.exempt = own, tuple(may_differ)
+        self.own, self.exempt = own, (may_differ,) if isinstance(may_differ, str) else tuple(may_differ)
         self.base = 'backbone.' if 'backbone' in children else ''
         self.others = [f'{child}.' for child in children if self.base and child != 'backbone']
         backbone = model.get_submodule('backbone') if self.base else model

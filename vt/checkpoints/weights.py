@@ -4,14 +4,16 @@ All load here: ``init_cfg=dict(type='Pretrained', ...)``, ``load_from``, ``--res
 teachers.
 """
 
+import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from mmengine.hooks import Hook
 from mmengine.logging import print_log
-from mmengine.model import BaseTTAModel, is_model_wrapper
+from mmengine.model import BaseModule, BaseTTAModel, is_model_wrapper
 from mmengine.runner import Runner
 from torch import Tensor, nn
 
@@ -21,7 +23,7 @@ from vt.untrusted_text import printable
 
 from .grids import FileGrids, Size, size_text
 from .old_names import to_new_names
-from .part_rules import PartRules, require_parts
+from .part_rules import POSITIONS, PartRules, require_parts
 from .reading import load_checkpoint
 
 # Where a file keeps the tensors: mmengine and timm; the authors of DeiT and Swin; those of SlowFast.
@@ -125,7 +127,7 @@ def load_part(
     source, to_own_names = "the model's own names", getattr(model, 'to_own_names', None)
     if to_own_names is not None:
         source, state = to_own_names(state)
-    rules = PartRules(model, own, (may_differ,) if isinstance(may_differ, str) else tuple(may_differ))
+    rules = PartRules(model, own, may_differ)
     resized = _resize_positions(model, state, FileGrids(grid, *_image_sizes(model, checkpoint)), name, rules.exempt)
     left = []
     for key in own.keys() & state.keys():
@@ -145,6 +147,46 @@ def load_part(
     notes = [f'format: {source}', *which_weights(checkpoint, weights)]
     print_log(describe(name, len(loaded), resized, missing, left, notes), logger='current')
     return loaded
+
+
+def check_own_loading(model: nn.Module) -> None:
+    """Check the parts that read their ``init_cfg`` themselves, and only warn: what of the file is in them now.
+
+    A child of which the file has nothing is new, with a warning (PIDNet's third branch); else it is loaded whole.
+
+    Raises:
+        UserError: a part of a child, or nothing, came of the file.
+    """
+    for part in unwrap(model).modules():
+        if not _loads_itself(part):
+            continue
+        init_cfg: Any = part.init_cfg
+        name, own = str(init_cfg['checkpoint']), part.state_dict()
+        held = state_of(load_checkpoint(name, 'cpu'), name, init_cfg.get('weights'))
+        state = _below(complete_prefix(held, init_cfg.get('prefix'), own), held)
+        loaded = {key for key in own.keys() & state.keys() if _is_entered(key, own[key], state[key])}
+        empty = [child for child, _ in part.named_children() if not any(key.startswith(f'{child}.') for key in loaded)]
+        new = [key for key in own if key.split('.')[0] in empty]
+        what = type(part).__name__
+        rules = PartRules(part, own, init_cfg.get('may_differ', ()))
+        missing, left = sorted(own.keys() - loaded - {*new}), sorted(state.keys() - own.keys())
+        require_parts(rules, loaded, missing, left, name, f'{what} loads it itself: give a file under its names')
+        warn = logging.WARNING if any(not rules.may_be_missing(key, loaded) for key in new) else logging.INFO
+        line = describe(name, len(loaded), {}, own.keys() - loaded, left, [f'loaded by {what} itself'])
+        print_log(line, logger='current', level=warn)
+
+
+def _loads_itself(part: nn.Module) -> bool:
+    """Whether a library's part names a file in ``init_cfg``, and has an ``init_weights`` of its own."""
+    init_cfg, own = getattr(part, 'init_cfg', None), getattr(type(part), 'init_weights', None)
+    names_file = isinstance(init_cfg, dict) and init_cfg.get('type') == 'Pretrained'
+    return names_file and own is not BaseModule.init_weights and not type(part).__module__.startswith('vt.')
+
+
+def _is_entered(key: str, own: Tensor, given: Tensor) -> bool:
+    if own.shape != given.shape:
+        return bool(POSITIONS.search(key))  # resized
+    return torch.equal(own, given.to(own))
 
 
 def _below(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -295,6 +337,10 @@ class WeightsMatchHook(Hook):
     ) -> None:
         self.whole = whole
         self.weights, self.grid, self.may_differ = weights, grid, may_differ
+
+    def before_train(self, runner: Runner) -> None:
+        if isinstance(runner, Runner) and not (runner.cfg.get('load_from') or runner.cfg.get('resume')):
+            check_own_loading(runner.model)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         if not isinstance(runner, Runner):
