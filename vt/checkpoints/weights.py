@@ -205,7 +205,8 @@ def _enter(model: nn.Module, state: dict[str, Tensor], complaint: str, remedy: s
     except RuntimeError as error:
         shapes = [(key, tuple(state[key].shape), tuple(own[key].shape)) for key in own if key in state]
         differing = [f'{key} is {theirs}, the model needs {ours}' for key, theirs, ours in shapes if theirs != ours]
-        reason = f'{differing[0]}, and {len(differing) - 1} more differ' if differing else printable(error, 300)
+        is_shape = differing and type(error) is RuntimeError  # else a part's own resizing failed
+        reason = f'{differing[0]}, and {len(differing) - 1} more differ' if is_shape else printable(error, 300)
         raise UserError(f'{complaint}: {reason}; {remedy}') from error
     return missing, unexpected
 
