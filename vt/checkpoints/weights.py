@@ -361,3 +361,4 @@ class WeightsMatchHook(Hook):
             may_differ = self.may_differ or (() if apart else ('',))
             load_part(runner.model, checkpoint, '', 'cpu', self.weights, self.grid, may_differ, name)
         checkpoint['state_dict'] = unwrap(runner.model).state_dict()  # mmengine and other hooks load it again
+        checkpoint.pop('ema_state_dict', None)  # averages begin with what is loaded
