@@ -335,6 +335,16 @@ def test_training_ends_in_one_line_on_a_resnet_of_another_width(tmp_path):
     assert result.stdout.count('size mismatch') == result.stderr.count('size mismatch') == 0
 
 
+@pytest.mark.parametrize('build', [lambda init: vit((32, 32), init_cfg=init), lambda init: ResNet(18, init_cfg=init)])
+def test_an_option_that_loading_has_not_is_named(build):
+    model = build(dict(type='Pretrained', checkpoint='a.pth', gird=(4, 4)))
+    with (
+        weights_only(),
+        pytest.raises(UserError, match="init_cfg of type 'Pretrained' has no option 'gird': it takes c"),
+    ):
+        model.init_weights()
+
+
 def test_a_model_by_name_loads_what_its_options_name(tmp_path):
     torch.manual_seed(0)
     file = save(tmp_path / 'a.pth', get_model('vt-resnet18_digits').backbone, 'backbone.')

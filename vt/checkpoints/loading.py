@@ -13,7 +13,7 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from torch import nn
 
 from .reading import FLAG, is_trusted, load_checkpoint
-from .weights import load_part
+from .weights import load_init_cfg
 
 FORCE, FORCE_NOT = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'
 # mmengine's loaders with what they are for: ours is registered in their stead, and then they are again.
@@ -56,14 +56,15 @@ def weights_only(unless: bool = False) -> Iterator[None]:
 
 
 class PretrainedInit(PlainPretrainedInit):
-    """``init_cfg=dict(type='Pretrained', ...)`` of any library's part, with the options of :func:`load_part`."""
+    """``init_cfg=dict(type='Pretrained', ...)`` of any library's part, with the options of :func:`load_init_cfg`."""
 
     def __init__(self, checkpoint: str, prefix: str | None = None, map_location: str = 'cpu', **options: Any) -> None:
         super().__init__(checkpoint, prefix, map_location)
         self.options = options
 
     def __call__(self, module: nn.Module) -> None:
-        load_part(module, self.checkpoint, self.prefix, self.map_location, **self.options)
+        named = dict(checkpoint=self.checkpoint, prefix=self.prefix, map_location=self.map_location)
+        load_init_cfg(module, named | self.options)
 
 
 def _install(initializer: type) -> None:

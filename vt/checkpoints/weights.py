@@ -149,6 +149,21 @@ def load_part(
     return loaded
 
 
+def load_init_cfg(part: nn.Module, init_cfg: dict) -> set[str]:
+    """:func:`load_part` with the options of ``init_cfg=dict(type='Pretrained', ...)``.
+
+    Raises:
+        UserError: as there; an option that it does not take, or no checkpoint.
+    """
+    options = {key: value for key, value in init_cfg.items() if key != 'type'}
+    known = ('checkpoint', 'prefix', 'map_location', 'weights', 'grid', 'may_differ')
+    if wrong := sorted(options.keys() - {*known}):
+        raise UserError(f"init_cfg of type 'Pretrained' has no option {wrong[0]!r}: it takes {', '.join(known)}")
+    if 'checkpoint' not in options:
+        raise UserError("init_cfg of type 'Pretrained' names no checkpoint: give its path or address")
+    return load_part(part, **options)
+
+
 def check_own_loading(model: nn.Module) -> None:
     """Check the parts that read their ``init_cfg`` themselves, and only warn: what of the file is in them now.
 

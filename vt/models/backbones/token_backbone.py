@@ -13,7 +13,7 @@ from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor, nn
 
 from vt.checkpoints.old_names import load_old_names
-from vt.checkpoints.weights import load_part
+from vt.checkpoints.weights import load_init_cfg
 from vt.errors import UserError
 from vt.registry import MODELS
 
@@ -117,8 +117,7 @@ class TokenBackbone(BaseBackbone):
     def init_weights(self) -> None:
         """Draw the weights, or load them."""
         if isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained':
-            options = {key: value for key, value in self.init_cfg.items() if key != 'type'}
-            load_part(self, **options)
+            load_init_cfg(self, self.init_cfg)
             self.is_init = True
         else:
             super().init_weights()

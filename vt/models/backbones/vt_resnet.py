@@ -11,7 +11,7 @@ from mmcv.cnn.bricks import DropPath
 from mmpretrain.models.backbones import ResNet
 from torch import Tensor, nn
 
-from vt.checkpoints.weights import load_part
+from vt.checkpoints.weights import load_init_cfg
 from vt.errors import UserError
 from vt.registry import MODELS
 
@@ -101,7 +101,7 @@ class VTResNet(ResNet):
         """Initialise the convolutional stages, or load them; the VT parts were initialised when they were made."""
         loaded = set()
         if isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained':
-            loaded = load_part(self, **{key: value for key, value in self.init_cfg.items() if key != 'type'})
+            loaded = load_init_cfg(self, self.init_cfg)
             self.is_init = True
         else:
             super().init_weights()
