@@ -24,8 +24,7 @@ from vt.checkpoints.loading import weights_only
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint
 from vt.checkpoints.publishing import publish
 from vt.checkpoints.reading import load_checkpoint as load_safely
-from vt.checkpoints.weights import load_weights
-from vt.models.backbones.pretrained import load_resnet_stages
+from vt.checkpoints.weights import load_part, load_weights
 from vt.models.classifiers.teacher import build_classifier, load_teacher
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
@@ -60,7 +59,7 @@ DOORS = {
         nn.Linear(1, 1)
     ),
     'ResNet': lambda path: ResNet(18, init_cfg=dict(type='Pretrained', checkpoint=str(path))).init_weights(),
-    'stages of a VT-ResNet': lambda path: load_resnet_stages(nn.Linear(1, 1), str(path)),
+    'load_part': lambda path: load_part(nn.Linear(1, 1), path),
     'teacher': lambda path: load_teacher(nn.Linear(1, 1), str(path)),
     'load_weights': lambda path: load_weights(nn.Linear(1, 1), path),
     'publish': lambda path: publish(path, path.with_suffix('.safetensors')),

@@ -178,15 +178,19 @@ def test_the_log_says_what_pretrained_weights_fill(tmp_path):
     (line,) = (record.getMessage() for record in handler.buffer if 'tensors loaded' in record.getMessage())
     stages = sum(not name.startswith('layer4.') for name in source)
     new = sum(name.startswith('layer4.') for name in model.state_dict())
-    assert f'weights.pth: {stages} tensors loaded; new in the model: {new} (layer4.*); ' in line
-    assert line.endswith(f'left out of the file: {len(source) - stages + 1} (backbone.layer4.*, head.*)'), line
+    assert f'weights.pth: {stages} tensors loaded; resized: none; new in the model: {new} (layer4.*); ' in line
+    assert f'left out of the file: {len(source) - stages + 1} (backbone.layer4.*, head.*); format: the model' in line, (
+        line
+    )
 
 
 def test_weights_that_do_not_fit_are_refused_in_one_line(tmp_path):
     path = str(tmp_path / 'weights.pth')
     torch.save(torchvision.models.resnet34().state_dict(), path)
     VTResNet(34, **SMALL, init_cfg=dict(type='Pretrained', checkpoint=path)).init_weights()
-    with pytest.raises(ValueError, match=r'weights.pth holds no layer.* of the ResNet-50 stages'):
+    with pytest.raises(
+        ValueError, match=r'weights.pth does not fit: layer1.0.conv1.weight is \(64, 64, 3, 3\), the model needs \('
+    ):
         VTResNet(50, **SMALL, init_cfg=dict(type='Pretrained', checkpoint=path)).init_weights()
     wide = dict(torchvision.models.resnet18().state_dict())
     wide['conv1.weight'] = torch.zeros(64, 4, 7, 7)

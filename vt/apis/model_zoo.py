@@ -16,13 +16,14 @@ from mmengine.model import BaseModel
 from torch import nn
 
 from vt._libraries import import_library, importing
+from vt.checkpoints.loading import weights_only
 from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import load_weights
 from vt.engine.checks.classes import heads
 from vt.engine.checks.config import check_config
 from vt.engine.checks.labels import compare_with_checkpoint
 from vt.engine.config_files import DISTRIBUTION, ROOT, apply_options, read_config
-from vt.engine.launch import build_model
+from vt.engine.launch import build_model, draw_weights
 from vt.errors import UserError
 from vt.inference.test_set import build_test_set
 from vt.untrusted_text import check_class_names
@@ -76,7 +77,8 @@ def get_model(
     """Build a model, for evaluation, with ``model.cfg`` and the data set's classes in ``model.dataset_meta``.
 
     Without a checkpoint its weights are arbitrary: ``model.init_weights()`` draws them as the config says, and fetches
-    those that it names. A folder that ``save_pretrained`` wrote has its own.
+    those that it names. Where ``overrides`` name some, ``init_cfg=dict(type='Pretrained', ...)``, that is done here. A
+    folder that ``save_pretrained`` wrote has its own.
 
     Args:
         name_or_config: a model's name, the path of a config (``.py``) or of a saved model's folder, or a config.
@@ -86,19 +88,34 @@ def get_model(
         **overrides: options of the model that win over the config's, such as ``head=dict(num_classes=10)``.
 
     Raises:
-        UserError: no such model or option; a checkpoint of another model, or none; no weights are published.
+        UserError: no such model or option; a checkpoint of another model, or none; no weights are published; weights
+            in ``overrides`` beside ``pretrained``, which has them all.
     """
     cfg = resolve_config(name_or_config)
     cfg.merge_from_dict(dict(model=overrides))
     check_config(Config(dict(model=cfg.model.to_dict(), default_scope=cfg.get('default_scope', 'mmpretrain'))))
     checkpoint = resolve_weights(name_or_config, pretrained)
+    begins = _named_weights(overrides)
+    if begins and checkpoint:
+        raise UserError(f'init_cfg names {begins[0]}, and pretrained {checkpoint}, which has every tensor: give one')
     loaded = {} if checkpoint is None else load_checkpoint(checkpoint, map_location='cpu')  # before building takes time
     with building(cfg):
         model = build_model(cfg)
     if loaded:
         load_weights(model, loaded, name=checkpoint)
+    elif begins:
+        with weights_only():
+            draw_weights(model)
     model.cfg, model.dataset_meta = cfg, _dataset_meta(model, cfg, checkpoint, loaded)
     return model.to(device or 'cpu').eval()
+
+
+def _named_weights(options: Any) -> list[str]:
+    """Files that ``init_cfg=dict(type='Pretrained', ...)`` names anywhere in options of a model."""
+    if isinstance(options, dict) and options.get('type') == 'Pretrained':
+        return [str(options.get('checkpoint'))]
+    inner = options.values() if isinstance(options, dict) else options if isinstance(options, (list, tuple)) else ()
+    return [file for part in inner for file in _named_weights(part)]
 
 
 def init_model(

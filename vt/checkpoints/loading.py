@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from mmengine.model import PretrainedInit as PlainPretrainedInit
 from mmengine.registry import WEIGHT_INITIALIZERS
@@ -12,7 +13,7 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from torch import nn
 
 from .reading import FLAG, is_trusted, load_checkpoint
-from .weights import require_some_match, state_of
+from .weights import load_init_cfg
 
 FORCE, FORCE_NOT = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'
 # mmengine's loaders with what they are for: ours is registered in their stead, and then they are again.
@@ -55,19 +56,15 @@ def weights_only(unless: bool = False) -> Iterator[None]:
 
 
 class PretrainedInit(PlainPretrainedInit):
-    """mmengine's ``init_cfg=dict(type='Pretrained', ...)``; a file that matches nothing is an error, not a warning.
+    """``init_cfg=dict(type='Pretrained', ...)`` of any library's part, with the options of :func:`load_init_cfg`."""
 
-    Raises:
-        UserError: it holds none of the module's tensors, or none below ``prefix``.
-    """
+    def __init__(self, checkpoint: str, prefix: str | None = None, map_location: str = 'cpu', **options: Any) -> None:
+        super().__init__(checkpoint, prefix, map_location)
+        self.options = options
 
     def __call__(self, module: nn.Module) -> None:
-        state = state_of(load_checkpoint(self.checkpoint, 'meta'), self.checkpoint)
-        if self.prefix is not None:
-            below = f'{self.prefix.removesuffix(".")}.'
-            state = {name.removeprefix(below): state[name] for name in state if name.startswith(below)}
-        require_some_match(module, state, f'{self.checkpoint} (of init_cfg)')
-        super().__call__(module)
+        named = dict(checkpoint=self.checkpoint, prefix=self.prefix, map_location=self.map_location)
+        load_init_cfg(module, named | self.options)
 
 
 def _install(initializer: type) -> None:

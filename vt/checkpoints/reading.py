@@ -22,6 +22,7 @@ from vt.errors import FileError, MissingFileError, UserError
 from vt.untrusted_text import check_dataset_meta, printable
 
 from .archives import check_archive, check_header, check_pickles
+from .grids import read_image_size
 from .old_names import undivide
 from .pickles import RefusedError
 from .plain import NAMES, Conversion, Foreign, restore_histories
@@ -48,7 +49,8 @@ class CheckpointError(UserError):
 def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = False) -> dict:
     """Read a checkpoint of ``torch.save`` or of safetensors: weights-only, unless :data:`is_trusted`.
 
-    What it returns is plain, but for mmengine's histories, see :func:`vt.checkpoints.plain.make_plain`.
+    What it returns is plain, but for mmengine's histories, see :func:`vt.checkpoints.plain.make_plain`. The size of
+    images that its config names is ``meta['image_size']``.
 
     Args:
         name: a path; an address, ``https://...``, whose file stays in PyTorch's cache; or a name in one of the model
@@ -83,6 +85,10 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
     if str(name).startswith('mmcls://'):  # of a whole classifier; who names it wants its backbone
         state = loaded.get('state_dict', loaded)
         return dict(state_dict={key[9:]: state[key] for key in state if key.startswith('backbone.')})
+    if isinstance(meta := loaded.get('meta'), dict):
+        meta.pop('image_size', None)
+        if isinstance(text := meta.get('cfg'), str) and (size := read_image_size(text)):
+            meta['image_size'] = size
     if not (texts or is_trusted.get()):
         for holder in (loaded.get('meta'), loaded.get('message_hub', {}).get('runtime_info')):
             if isinstance(holder, dict):

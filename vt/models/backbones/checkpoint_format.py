@@ -6,7 +6,7 @@ are wanted.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import torch
 from torch import Tensor
@@ -84,6 +84,7 @@ CHECKPOINT_FORMATS: dict[str, Rules] = {
     ),
     't2t': (  # MMPretrain's
         (r'^cls_token', 'stages.0.class_tokens'),
+        (r'^pos_embed', 'stages.0.position.vectors'),
         (r'^norm\.', 'stages.0.norm.'),
         (r'^tokens_to_token\.project', 'stages.0.embed.project'),
         (r'^tokens_to_token\.attention1\.', 'stages.0.embed.transformers.0.'),
@@ -156,6 +157,28 @@ def to_own_names(state: dict[str, Tensor], family: str, depths: Sequence[int] = 
             name = re.sub(pattern, replacement, name)
         renamed[name] = _neighbours_in_order(tensor) if NEIGHBOURS.get(family, NONE).match(name) else tensor
     return renamed
+
+
+def recognise(
+    state: dict[str, Tensor], own: Set[str], family: str | None, depths: Sequence[int]
+) -> tuple[str, dict[str, Tensor]]:
+    """What the names of a file are, and its tensors under ours: those of a checkpoint of ours, or of a public one.
+
+    Args:
+        state: the file's tensors by name.
+        own: names in the backbone.
+        family: a key of :data:`CHECKPOINT_FORMATS`; None where there is no table.
+        depths: how many blocks each stage has.
+    """
+    names = "the model's own names"
+    if family and len(own & state.keys()) < len(own) / 2:
+        names, state = f'public {family}', to_own_names(state, family, depths)
+    state = dict(state)
+    for name in own - state.keys():  # one projection of ours, where theirs has the query's apart
+        parts = [name.replace('.qkv.', f'.{part}.') for part in ('query', 'key_value')]
+        if parts[0] != name and all(part in state for part in parts):
+            state[name] = torch.cat([state.pop(part) for part in parts])
+    return names, state
 
 
 def _neighbours_in_order(tensor: Tensor) -> Tensor:

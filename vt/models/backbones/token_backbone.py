@@ -13,13 +13,13 @@ from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor, nn
 
 from vt.checkpoints.old_names import load_old_names
+from vt.checkpoints.weights import load_init_cfg
 from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..grid import Size, split_class_tokens, to_map
-from .checkpoint_format import CHECKPOINT_FORMATS
+from .checkpoint_format import CHECKPOINT_FORMATS, recognise
 from .contract import check_contract
-from .pretrained import load_public_weights
 from .stage import NORM, Stage
 
 INIT = (dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0),)
@@ -91,6 +91,7 @@ class TokenBackbone(BaseBackbone):
                 f'TokenBackbone: frozen_stages={frozen_stages} of {len(stages)} stages; the last is one less'
             )
         size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
+        self.image_size = size
         stages = merge_options(every_stage or {}, stages)
         drop_paths = np.linspace(0, drop_path_rate, sum(stage['depth'] for stage in stages)).tolist()
         self.stages = nn.ModuleList()
@@ -116,11 +117,15 @@ class TokenBackbone(BaseBackbone):
     def init_weights(self) -> None:
         """Draw the weights, or load them."""
         if isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained':
-            options = {key: value for key, value in self.init_cfg.items() if key != 'type'}
-            load_public_weights(self, family=self.checkpoint_format, **options)
+            load_init_cfg(self, self.init_cfg)
             self.is_init = True
         else:
             super().init_weights()
+
+    def to_own_names(self, state: dict[str, Tensor]) -> tuple[str, dict[str, Tensor]]:
+        """What the names in a file are, and its tensors under the names of this backbone."""
+        depths = [len(stage.blocks) for stage in self.stages]
+        return recognise(state, self.state_dict().keys(), self.checkpoint_format, depths)
 
     def forward(self, x: Tensor) -> tuple:
         """Images ``(N, in_channels, height, width)`` to a tuple, what ``out_type`` says of each of ``out_indices``.

@@ -69,6 +69,8 @@ class VTBackbone(BaseBackbone):
             other channels, or fewer maps than ``out_indices`` names.
     """
 
+    new_by_design = ('norm', 'stage')  # the file of a plain backbone has neither
+
     def __init__(
         self,
         backbone: dict,

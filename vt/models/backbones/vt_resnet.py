@@ -11,11 +11,11 @@ from mmcv.cnn.bricks import DropPath
 from mmpretrain.models.backbones import ResNet
 from torch import Tensor, nn
 
+from vt.checkpoints.weights import load_init_cfg
 from vt.errors import UserError
 from vt.registry import MODELS
 
 from .map_scale import scale_stage
-from .pretrained import load_resnet_stages
 from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELATION, VTStage, require_out_type
 
 # Modules that replace stage 5, a row for each depth (paper, section 4.1).
@@ -101,13 +101,18 @@ class VTResNet(ResNet):
         """Initialise the convolutional stages, or load them; the VT parts were initialised when they were made."""
         loaded = set()
         if isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained':
-            loaded = load_resnet_stages(self, **{key: value for key, value in self.init_cfg.items() if key != 'type'})
+            loaded = load_init_cfg(self, self.init_cfg)
             self.is_init = True
         else:
             super().init_weights()
         for position, name in self.vt_stages.items():
             if len(self.get_submodule(name)) and not any(found.startswith(f'{name}.') for found in loaded):
                 self.start(position)
+
+    @property
+    def new_by_design(self) -> tuple[str, ...]:
+        """Parts that a ResNet's file has not."""
+        return tuple(self.vt_stages.values())
 
     def start(self, position: str) -> None:
         """Give the map below new modules the scale that they start on."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
+from vt.checkpoints.grids import FileGrids
 from vt.errors import UserError
 from vt.registry import MODELS
 
@@ -54,16 +55,17 @@ class AbsolutePosition(TokenPart):
             return x + self.vectors
         return x + resize_positions(self.vectors, self.size, size, self.resize)
 
-    def resized(self, vectors: Tensor, name: str = 'vectors') -> Tensor:
-        """Vectors of another grid, whose frames are square, for this one; as many as here are taken as they are.
+    def resized(self, vectors: Tensor, name: str, grids: FileGrids) -> tuple[Tensor, Size, Size]:
+        """Vectors ``(1, K + P', C)`` of a file's grid for this one; from which grid and to which.
 
         Raises:
-            UserError: their frames are no squares.
+            UserError: the file's grid is not known.
         """
-        if vectors.shape[1] == self.vectors.shape[1]:
-            return vectors
-        number = vectors.shape[1] - (self.vectors.shape[1] - math.prod(self.size))
-        return resize_positions(vectors, square_grid(number, self.size), self.size, self.resize)
+        vectors = vectors.reshape(1, -1, vectors.shape[-1])
+        size = grids.find(self.size, vectors.shape[1] - (self.vectors.shape[1] - math.prod(self.size)))
+        if size != self.size:
+            vectors = resize_positions(vectors, size, self.size, self.resize)
+        return vectors, size, self.size
 
 
 @MODELS.register_module()
@@ -85,19 +87,6 @@ class SinusoidalPosition(AbsolutePosition):
         angles = numbers[:, None] / lengths
         waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)  # K + P, C
         self.register_buffer('vectors', waves[None].to(torch.get_default_dtype()), persistent=False)
-
-
-def square_grid(number: int, size: Size) -> Size:
-    """The grid of so many positions whose frames are square, as many as ``size`` has.
-
-    Raises:
-        UserError: there is none.
-    """
-    frames = size[:-2]
-    side = math.isqrt(max(0, number) // math.prod(frames))
-    if math.prod(frames) * side**2 != number:
-        raise UserError(f'{number} positions are no square grid that could be resized to {tuple(size)}')
-    return (*frames, side, side)
 
 
 def resize_positions(vectors: Tensor, size: Size, to: Size, resize: str = 'bicubic') -> Tensor:

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, pad
 
+from vt.checkpoints.grids import FileGrids
+
 from ..grid import Size
 
 SIDES = ('time', 'height', 'width')  # of a video; an image has the last two
@@ -75,9 +77,10 @@ class DecomposedRelativePosition(nn.Module):
         queries, keys = torch.arange(q, device=table.device), torch.arange(k, device=table.device)
         return table[(queries[:, None] * k - (keys + 1 - k) * q) // min(q, k)]
 
-    def resized(self, vectors: Tensor, name: str) -> Tensor:
-        """The vectors of a side of other grids for those of this one."""
-        return resize_vectors(vectors, self.get_parameter(name).shape[0])
+    def resized(self, vectors: Tensor, name: str, grids: FileGrids) -> tuple[Tensor, Size, Size]:
+        """The vectors of a side of other grids for those of this one; how many they were and are."""
+        length = self.get_parameter(name).shape[0]
+        return resize_vectors(vectors, length), (vectors.shape[0],), (length,)
 
 
 def resize_vectors(vectors: Tensor, length: int) -> Tensor:

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
-from vt.errors import UserError
+from vt.checkpoints.grids import FileGrids
 from vt.registry import MODELS
 
-from ..grid import TokenPart
+from ..grid import Size, TokenPart
 
 
 def relative_index(window: tuple[int, int]) -> Tensor:
@@ -53,18 +53,17 @@ class RelativePositionBias(TokenPart):
         index = self.index if tuple(window) == tuple(self.window) else relative_index(window).to(self.index.device)
         return self.offsets(window)[index.flatten()].T.reshape(-1, *index.shape)
 
-    def resized(self, table: Tensor, name: str = 'table') -> Tensor:
-        """A table of another window, a square one, for this one; bicubically, as in Swin's public code.
+    def resized(self, table: Tensor, name: str, grids: FileGrids) -> tuple[Tensor, Size, Size]:
+        """A table of a file's window for this one, bicubically, as in Swin's public code; from which and to which.
 
         Raises:
-            UserError: it is no table of a square window.
+            UserError: the file's window is not known.
         """
-        if len(table) == len(self.get_parameter(name)):
-            return table
-        side = math.isqrt(len(table))
-        if side**2 != len(table) or side % 2 == 0:
-            raise UserError(f'{len(table)} offsets of positions are of no square window; resized to {self.window}')
-        return _resize(table, (side, side), self.window)
+        if name != 'table':
+            return table, (), ()  # of a continuous bias, which is of no window
+        own = tuple(self.window)
+        window = grids.find(own, len(table), lambda window: math.prod(2 * side - 1 for side in window))
+        return table if window == own else _resize(table, [2 * side - 1 for side in window], own), window, own
 
 
 def _resize(table: Tensor, sides: Sequence[int], window: tuple[int, int]) -> Tensor:

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
+from vt.checkpoints.grids import FileGrids
 from vt.registry import MODELS
 
 from ..grid import Size, TokenPart
-from .absolute import resize_positions, square_grid
+from .absolute import resize_positions
 
 
 @MODELS.register_module()
@@ -52,18 +53,18 @@ class SeparatePosition(TokenPart):
             positions = positions.repeat(1, size[0], 1)
         return x + (positions if self.classes is None else torch.cat([self.classes, positions], dim=1))
 
-    def resized(self, vectors: Tensor, name: str) -> Tensor:
-        """Vectors of another grid, whose frames are square, for this one; as many as here are taken as they are.
+    def resized(self, vectors: Tensor, name: str, grids: FileGrids) -> tuple[Tensor, Size, Size]:
+        """Vectors of a file's grid for this one; from which grid and to which.
 
         Raises:
-            UserError: their frames are no squares.
+            UserError: the grid of the file's frames is not known.
         """
         vectors, own = vectors.reshape(1, -1, vectors.shape[-1]), self.get_parameter(name)
-        if vectors.shape[1] == own.shape[1] or name == 'classes':
-            return vectors
-        if name == 'time':
-            return resize_time(vectors, own.shape[1])
-        return resize_positions(vectors, square_grid(vectors.shape[1], self.size[-2:]), self.size[-2:])
+        if name != 'space':
+            length = own.shape[1] if name == 'time' else vectors.shape[1]
+            return resize_time(vectors, length), (vectors.shape[1],), (length,)
+        size, to = grids.find(self.size[-2:], vectors.shape[1]), self.size[-2:]
+        return vectors if size == to else resize_positions(vectors, size, to), size, to
 
 
 def resize_time(vectors: Tensor, frames: int) -> Tensor:

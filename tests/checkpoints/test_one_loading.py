@@ -1,0 +1,356 @@
+"""One loading for ``init_cfg``, ``load_from``, tests and models by name: positions of a known grid, whole backbones."""
+
+import logging
+
+import pytest
+import torch
+from forked_tools import run_forked
+from mmengine.config import Config
+from mmengine.registry import init_default_scope
+from mmengine.runner import Runner
+from mmpretrain.models.backbones import ResNet
+from mmpretrain.registry import MODELS
+from mmseg.registry import MODELS as SEGMENTORS
+from tool_runner import ROOT, assert_one_line
+from torch import nn
+from torch.nn.functional import interpolate
+
+from vt.apis import get_model
+from vt.checkpoints.grids import FileGrids, read_image_size
+from vt.checkpoints.loading import weights_only
+from vt.checkpoints.reading import load_checkpoint
+from vt.checkpoints.weights import check_own_loading, load_part, load_weights, state_of
+from vt.errors import UserError
+
+THREE = dict(num_stages=3, strides=(1, 2, 2), dilations=(1, 1, 1), out_indices=(2,))
+
+
+@pytest.fixture(autouse=True)
+def scope():
+    init_default_scope('mmpretrain')
+
+
+def vit(size, class_tokens=1, **options):
+    """A small transformer of patches of 4x4 pixels."""
+    stage = dict(channels=16, depth=1, num_heads=2, embed=dict(type='vt.PatchEmbed', kernel_size=4))
+    stage |= dict(position=dict(type='vt.AbsolutePosition'), class_tokens=class_tokens)
+    torch.manual_seed(sum(size))
+    return MODELS.build(dict(type='vt.TokenBackbone', image_size=size, stages=[stage], out_type='tokens') | options)
+
+
+def save(path, model, below='', text=None, **more):
+    state = {f'{below}{name}': tensor for name, tensor in model.state_dict().items()}
+    torch.save(dict(state_dict=state, meta={} if text is None else dict(cfg=text), **more), path)
+    return str(path)
+
+
+def positions(model):
+    return model.stages[0].position.vectors.detach()
+
+
+def resized(vectors, size, to):
+    """Row by row on a grid, bicubically; the class token as it is."""
+    maps = vectors[:, 1:].reshape(1, *size, -1).permute(0, 3, 1, 2)
+    maps = interpolate(maps, to, mode='bicubic', antialias=True, align_corners=False)
+    return torch.cat([vectors[:, :1], maps.permute(0, 2, 3, 1).reshape(1, to[0] * to[1], -1)], dim=1)
+
+
+TEXT = 'model = dict(\n    backbone=dict(\n        image_size=(\n            64,\n            16,\n        ), type=5))'
+
+
+@pytest.mark.parametrize(
+    ('trained', 'built', 'options', 'text'),
+    [
+        ((64, 16), (16, 64), dict(), TEXT),  # as many positions, on another grid
+        ((64, 16), (32, 32), dict(), TEXT),
+        ((64, 16), (16, 64), dict(grid=(16, 4)), None),
+        ((64, 16), (32, 32), dict(grid=[16, 4]), None),
+        ((32, 32), (16, 64), dict(grid=(8, 8)), None),
+        ((32, 32), (64, 64), dict(), None),
+        ((64, 16), (64, 16), dict(), TEXT),
+    ],
+)
+def test_positions_of_a_known_grid_are_resized(trained, built, options, text, tmp_path):
+    source, model = vit(trained), vit(built)
+    file = save(tmp_path / 'a.pth', source, 'backbone.', text)
+    model.init_cfg = dict(type='Pretrained', checkpoint=file, **options)
+    model.init_weights()
+    grids = [tuple(side // 4 for side in size) for size in (trained, built)]
+    expected = positions(source) if trained == built else resized(positions(source), *grids)
+    assert torch.equal(positions(model), expected)
+
+
+@pytest.mark.parametrize(
+    ('trained', 'built', 'options', 'words'),
+    [
+        ((64, 16), (16, 64), dict(), 'which grid its 64 positions are on is not known, and the model has 4x16: give'),
+        (
+            (32, 32),
+            (16, 64),
+            dict(),
+            r'the model has 4x16: give it, grid=\(height, width\), beside checkpoint in',
+        ),
+        ((64, 32), (32, 32), dict(), 'which grid its 128 positions are on is not known'),
+        ((64, 16), (32, 32), dict(grid=(8, 4)), r'grid=\(8, 4\) has no 64 positions, which the file has'),
+        ((64, 16), (32, 32), dict(grid=64), r'grid must be \(height, width\) or \(frames, height, width\)'),
+        ((64, 16), (32, 32), dict(grid=(8, -8)), r'grid must be \(height, width\)'),
+    ],
+)
+def test_a_grid_is_not_guessed(trained, built, options, words, tmp_path):
+    file = save(tmp_path / 'a.pth', vit(trained))
+    with pytest.raises(UserError, match=words) as raised:
+        load_part(vit(built), file, **options)
+    assert '\n' not in str(raised.value)
+
+
+def test_frames_are_not_guessed():
+    """Eight frames of 2x2 are as many as two of 4x4."""
+    for known, expected in (
+        (FileGrids(given=(2, 4, 4)), (2, 4, 4)),
+        (FileGrids(None, (4, 8, 8), (16, 4, 4)), (2, 4, 4)),
+        (FileGrids(is_same_model=True), (8, 2, 2)),
+    ):
+        assert known.find((8, 2, 2), 32) == expected
+    with pytest.raises(UserError, match=r'32 positions are on is not known, .* grid=\(frames, height, width\)'):
+        FileGrids().find((8, 2, 2), 32)
+
+
+def test_the_first_positions_grid_gives_that_of_coarser_stages():
+    grids = FileGrids(given=(28, 14))
+    assert [grids.find((56, 56), 28 * 14), grids.find((28, 28), 14 * 7)] == [(28, 14), (14, 7)]
+
+
+@pytest.mark.parametrize(
+    ('text', 'size'),
+    [
+        ('image_size=224', (224, 224)),
+        ('image_size=(16, 8)', (16, 8)),
+        ('image_size=[16, 8, 8,\n]', (16, 8, 8)),
+        ('image_size=(\n    16,\n    8,\n), image_size=(16, 8)', (16, 8)),
+        ('image_size=16, image_size=(16, 8)', None),
+        ('image_size = 16', None),
+        ('image_size=' + 500 * '9', None),
+        ('', None),
+    ],
+)
+def test_an_image_size_is_read_of_a_configs_text(text, size, tmp_path):
+    assert read_image_size(text) == size
+    torch.save(dict(state_dict=dict(a=torch.ones(1)), meta=dict(cfg=text, image_size='theirs')), tmp_path / 'a.pth')
+    assert load_checkpoint(tmp_path / 'a.pth')['meta'].get('image_size') == size
+
+
+def runner_of(folder, size, load_from, init_cfg=None, classes=3, hook=None, **options):
+    """A run of one iteration, which learns nothing."""
+    stage = dict(channels=16, depth=1, num_heads=2, embed=dict(type='vt.PatchEmbed', kernel_size=4))
+    stage |= dict(position=dict(type='vt.AbsolutePosition'), class_tokens=1)
+    backbone = dict(type='vt.TokenBackbone', image_size=size, stages=[stage], out_type='class_tokens')
+    backbone |= dict(init_cfg=init_cfg) if init_cfg else {}
+    head = dict(type='LinearClsHead', num_classes=classes, in_channels=16)
+    runner = Runner.from_cfg(
+        Config(
+            dict(
+                model=dict(type='ImageClassifier', backbone=backbone, head=head),
+                work_dir=str(folder),
+                load_from=load_from,
+                default_scope='mmpretrain',
+                experiment_name=f'{folder.name}_{id(options)}',
+                default_hooks=dict(weights_match=dict(type='vt.WeightsMatchHook', **hook or {})),
+                **options,
+            )
+        )
+    )
+    with weights_only():
+        runner.model.init_weights()
+        if load_from:
+            runner.load_checkpoint(load_from)
+    return runner
+
+
+def test_load_from_is_init_cfg_bit_by_bit_and_says_so_in_the_log_file(tmp_path):
+    trained = runner_of(tmp_path / 'trained', (64, 16), None).model
+    file = save(tmp_path / 'a.pth', trained, text=TEXT)
+    loaded = runner_of(tmp_path / 'b', (32, 48), file, classes=2)
+    begun = runner_of(tmp_path / 'c', (32, 48), None, dict(type='Pretrained', checkpoint=file)).model
+    for name, tensor in begun.backbone.state_dict().items():
+        assert torch.equal(loaded.model.backbone.state_dict()[name], tensor), name
+    assert torch.equal(positions(loaded.model.backbone), resized(positions(trained.backbone), (16, 4), (8, 12)))
+    for folder, new, left in (('b', '2 (head.*)', '2 (head.*)'), ('c', 'none', '2 (head.*)')):
+        (log,) = (tmp_path / folder).rglob('*.log')
+        (line,) = [line for line in log.read_text().splitlines() if 'tensors loaded' in line]
+        changes = f'{file}: 16 tensors loaded; resized: 1 (%sstages.0.position.vectors from 16x4 to 8x12); '
+        prefix = 'backbone.' if folder == 'b' else ''
+        assert f'{changes % prefix}new in the model: {new}; left out of the file: {left}; format: the' in line
+        assert 'size mismatch' not in log.read_text()
+
+
+def test_load_from_takes_the_grid_of_its_hook(tmp_path):
+    file = save(tmp_path / 'a.pth', runner_of(tmp_path / 'trained', (64, 16), None).model)
+    with pytest.raises(UserError, match='which grid its 64 positions are on is not known'):
+        runner_of(tmp_path / 'b', (16, 64), file)
+    runner = runner_of(tmp_path / 'c', (16, 64), file, hook=dict(grid=(16, 4)))
+    expected = resized(torch.load(file)['state_dict']['backbone.stages.0.position.vectors'], (16, 4), (4, 16))
+    assert torch.equal(positions(runner.model.backbone), expected)
+
+
+def test_a_file_without_a_tensor_of_the_backbone_is_no_beginning(tmp_path):
+    model = runner_of(tmp_path / 'trained', (32, 32), None).model
+    state = model.state_dict()
+    del state['backbone.stages.0.blocks.0.attention.part.qkv.weight'], state['head.fc.weight']
+    torch.save(state, tmp_path / 'a.pth')
+    with pytest.raises(UserError, match=r'a\.pth does not fit: of 18 tensors it lacks backbone\..*qkv\.weight; give a'):
+        runner_of(tmp_path / 'b', (32, 32), str(tmp_path / 'a.pth'))
+    hook = dict(may_differ=('backbone.stages.0.blocks.0.attention.part.qkv.weight',))
+    runner_of(tmp_path / 'c', (32, 32), str(tmp_path / 'a.pth'), hook=hook)
+
+
+def test_a_whole_load_resizes_too_but_not_to_go_on(tmp_path):
+    source, model = (nn.ModuleDict(dict(backbone=vit(size))) for size in ((64, 16), (16, 64)))
+    file = save(tmp_path / 'a.pth', source, text=TEXT)
+    line = load_weights(model, file)
+    assert torch.equal(positions(model.backbone), resized(positions(source.backbone), (16, 4), (4, 16)))
+    assert 'resized: 1 (backbone.stages.0.position.vectors from 16x4 to 4x16)' in line
+    same = nn.ModuleDict(dict(backbone=vit((64, 16))))
+    load_weights(same, source.state_dict())  # without a config it is of this very model
+    assert torch.equal(positions(same.backbone), positions(source.backbone))
+    with pytest.raises(UserError, match=r'vectors is \(1, 65, 16\), the model needs \(1, 33, 16\)'):
+        load_weights(nn.ModuleDict(dict(backbone=vit((16, 32)))), file, resizes=False)
+
+
+@pytest.mark.parametrize(
+    ('keys', 'weights', 'value', 'words'),
+    [
+        (('state_dict', 'state_dict_ema'), None, 0, "weights: state_dict (weights='state_dict_ema' takes the others)"),
+        (('state_dict', 'state_dict_ema'), 'state_dict_ema', 1, "weights: state_dict_ema (weights='state_dict'"),
+        (('model', 'model_ema'), 'model_ema', 1, "weights: model_ema (weights='model' takes the others)"),
+        (('state_dict', 'ema_state_dict'), None, 0, 'weights: state_dict, averages (weights='),
+        (('state_dict', 'ema_state_dict'), 'ema_state_dict', 1, 'weights: ema_state_dict (weights='),
+    ],
+)
+def test_averages_are_named_and_can_be_chosen(keys, weights, value, words, tmp_path, caplog):
+    states = [
+        {name: torch.full((1, 1) if 'weight' in name else (1,), float(number)) for name in ('weight', 'bias')}
+        for number in range(2)
+    ]
+    states[1] = {f'module.{name}': tensor for name, tensor in states[1].items()} | (
+        dict(steps=torch.tensor(3)) if keys[1] == 'ema_state_dict' else {}
+    )
+    torch.save(dict(zip(keys, states)), tmp_path / 'a.pth')
+    model = nn.Linear(1, 1)
+    logger = logging.getLogger('mmengine')
+    with caplog.at_level(logging.INFO, 'mmengine'):
+        logger.propagate, before = True, logger.propagate
+        load_part(model, tmp_path / 'a.pth', weights=weights)
+        logger.propagate = before
+    assert model.weight.item() == model.bias.item() == value
+    with pytest.raises(UserError, match=f"holds no weights='other', but {keys[0]}, {keys[1]}"):
+        state_of(torch.load(tmp_path / 'a.pth'), 'a.pth', 'other')
+
+
+def test_a_librarys_resnet_of_half_the_width_is_refused(tmp_path):
+    file = save(tmp_path / 'a.pth', ResNet(18), 'backbone.')
+    backbone = ResNet(18, stem_channels=32, base_channels=32, init_cfg=dict(type='Pretrained', checkpoint=file))
+    with (
+        weights_only(),
+        pytest.raises(UserError, match=r'a\.pth does not fit: conv1\.weight is \(64, 3, 7, 7\)'),
+    ):
+        backbone.init_weights()
+
+
+@pytest.mark.parametrize('depth', [18, 50])
+def test_a_deeper_resnet_is_refused_and_a_shorter_one_is_not(depth, tmp_path):
+    torch.manual_seed(depth)
+    deeper, source = ResNet(34 if depth == 18 else 101), ResNet(depth)
+    file = save(tmp_path / 'deep.pth', deeper, 'backbone.')
+    with (
+        weights_only(),
+        pytest.raises(UserError, match=r'deep\.pth does not fit: .* it also holds layer\d\.'),
+    ):
+        ResNet(depth, init_cfg=dict(type='Pretrained', checkpoint=file)).init_weights()
+    file = save(tmp_path / 'same.pth', source)
+    short = ResNet(depth, **THREE, init_cfg=dict(type='Pretrained', checkpoint=file))
+    with weights_only():
+        short.init_weights()
+    assert torch.equal(short.layer3[-1].conv2.weight, source.layer3[-1].conv2.weight)
+
+
+def test_a_swin_file_without_its_last_stage_is_refused(tmp_path):
+    options = dict(arch=dict(embed_dims=24, depths=[1, 1, 1, 1], num_heads=[1, 2, 2, 2]), window_size=2)
+    source = MODELS.build(dict(type='SwinTransformer', **options))
+    state = source.state_dict()
+    torch.save(state, tmp_path / 'whole.pth')
+    torch.save({name: tensor for name, tensor in state.items() if 'stages.3' not in name}, tmp_path / 'part.pth')
+
+    def begin(name, **more):
+        init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / name))
+        model = MODELS.build(dict(type='SwinTransformer', init_cfg=init_cfg, **options, **more))
+        with weights_only():
+            model.init_weights()
+        return model
+
+    dense = begin('whole.pth', out_indices=(0, 1, 2, 3))  # whose outputs have norms that no classifier's file has
+    assert torch.equal(dense.stages[3].blocks[0].ffn.layers[1].weight, state['stages.3.blocks.0.ffn.layers.1.weight'])
+    with pytest.raises(UserError, match=r'part\.pth does not fit: of \d+ tensors it lacks stages\.3\.blocks\.0'):
+        begin('part.pth')
+
+
+def test_a_backbone_that_reads_its_file_itself_is_checked(tmp_path):
+    """MMSegmentation's Swin only warns, and not of a missing stage."""
+    init_default_scope('mmseg')
+    options = dict(embed_dims=24, depths=(1, 1), num_heads=(1, 2), window_size=2, strides=(4, 2), out_indices=(0, 1))
+    torch.manual_seed(0)
+    state = SEGMENTORS.build(dict(type='SwinTransformer', **options)).state_dict()
+    lacking = {name: tensor for name, tensor in state.items() if not name.startswith(('stages.1', 'norm'))}
+    # As MMSegmentation's own files are: the classifier's norm, masks of windows, no norms of outputs.
+    whole = {name: tensor for name, tensor in state.items() if not name.startswith('norm')}
+    whole |= {'norm.weight': torch.ones(48), 'stages.0.blocks.1.attn_mask': torch.zeros(4, 4, 4)}
+    for name, held in (('whole.pth', whole), ('part.pth', lacking), ('other.pth', dict(other=torch.ones(1)))):
+        torch.save(dict(state_dict=held), tmp_path / name)
+    models = {}
+    for name in ('whole.pth', 'part.pth', 'other.pth'):
+        init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / name))
+        models[name] = SEGMENTORS.build(dict(type='SwinTransformer', init_cfg=init_cfg, **options))
+        with weights_only():
+            models[name].init_weights()
+    check_own_loading(models['whole.pth'])
+    with pytest.raises(
+        UserError, match=r'part\.pth does not fit: .* it lacks stages\.1.*SwinTransformer loads it itself'
+    ):
+        check_own_loading(models['part.pth'])
+    with pytest.raises(UserError, match=r'other\.pth holds none of the \d+ tensors of the model'):
+        check_own_loading(models['other.pth'])
+    with torch.no_grad():
+        models['whole.pth'].stages[0].blocks[0].attn.w_msa.qkv.weight.zero_()
+    with pytest.raises(UserError, match=r'whole\.pth does not fit: .* it lacks stages\.0\.blocks\.0.*qkv\.weight'):
+        check_own_loading(models['whole.pth'])
+
+
+def test_training_ends_in_one_line_on_a_resnet_of_another_width(tmp_path):
+    """VT-FPN on the libraries' ResNet, half as wide as the file's."""
+    file = save(tmp_path / 'full.pth', ResNet(18), 'backbone.')
+    options = [f'model.backbone.init_cfg.checkpoint={file}', 'train_cfg.max_iters=1']
+    config = ROOT / 'configs/vt_fpn/vt-fpn_r18-pretrained_digit-scenes.py'
+    options += [f'{split}_dataloader.dataset.indices=4' for split in ('train', 'val', 'test')]
+    result = run_forked('train.py', config, '--skip-data-check', cwd=tmp_path, options=options)
+    assert_one_line(result, 'full.pth does not fit: ')
+    assert result.stdout.count('size mismatch') == result.stderr.count('size mismatch') == 0
+
+
+@pytest.mark.parametrize('build', [lambda init: vit((32, 32), init_cfg=init), lambda init: ResNet(18, init_cfg=init)])
+def test_an_option_that_loading_has_not_is_named(build):
+    model = build(dict(type='Pretrained', checkpoint='a.pth', gird=(4, 4)))
+    with (
+        weights_only(),
+        pytest.raises(UserError, match="init_cfg of type 'Pretrained' has no option 'gird': it takes c"),
+    ):
+        model.init_weights()
+
+
+def test_a_model_by_name_loads_what_its_options_name(tmp_path):
+    torch.manual_seed(0)
+    file = save(tmp_path / 'a.pth', get_model('vt-resnet18_digits').backbone, 'backbone.')
+    init_cfg = dict(type='Pretrained', checkpoint=file)
+    model = get_model('vt-resnet18_digits', backbone=dict(init_cfg=init_cfg))
+    expected = torch.load(file)['state_dict']
+    assert all(torch.equal(tensor, expected[f'backbone.{key}']) for key, tensor in model.backbone.state_dict().items())
+    with pytest.raises(UserError, match=r'init_cfg names .*a\.pth, and pretrained other\.pth, which has every tensor'):
+        get_model('vt-resnet18_digits', 'other.pth', backbone=dict(init_cfg=init_cfg))

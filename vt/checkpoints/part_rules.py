@@ -1,0 +1,94 @@
+"""What of a model has to be in a file of weights, and what of the file in the model."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from torch import Tensor, nn
+
+from vt.errors import UserError
+from vt.untrusted_text import printable
+
+# Buffers that are computed, which versions of a library have or have not.
+COMPUTED = re.compile(r'(num_batches_tracked|relative_position_index|relative_coords_table|attn_mask)$')
+# Without them a model would compute something else.
+POSITIONS = re.compile(r'(^|\.)(absolute_pos|pos_(embed|encoding|block)|position_embedding|rel(ative)?_pos)')
+STATISTICS = ('running_mean', 'running_var')
+
+
+class PartRules:
+    """What of a model has to be in a file, and what of a file in the model.
+
+    ``new_by_design`` of a part of the model names parts of it that no public file has.
+    """
+
+    def __init__(self, model: nn.Module, own: dict[str, Tensor], may_differ: str | Sequence[str]) -> None:
+        children = dict(model.named_children())
+        self.own, self.exempt = own, (may_differ,) if isinstance(may_differ, str) else tuple(may_differ)
+        self.base = 'backbone.' if 'backbone' in children else ''
+        self.others = [f'{child}.' for child in children if self.base and child != 'backbone']
+        backbone = model.get_submodule('backbone') if self.base else model
+        self.new: list[str] = [
+            '.'.join(filter(None, (name, part))) + '.'
+            for name, module in model.named_modules()
+            for part in getattr(module, 'new_by_design', ())
+        ]
+        self.new += [  # normalisations of outputs
+            f'{self.base}{name}.'
+            for name, child in backbone.named_children()
+            if re.search(r'norm|^ln\d', name) and all(parameter.dim() == 1 for parameter in child.parameters())
+        ]
+        self.empty = [f'{name}.' for name, part in model.named_modules() if name and not part.state_dict()]
+        buffers = {name for name, _ in model.named_buffers()}
+        self.computed = {key for key in buffers if not key.endswith(STATISTICS)}
+        first = {key[len(self.base) :].split('.')[0] for key in own if key.startswith(self.base)}
+        self.first = {f'{self.base}{name}' for name in first}
+        numbers = [int(found[1]) for key in own if (found := re.match(rf'{self.base}stages\.(\d+)\.', key))]
+        self.last_stage = max(numbers, default=None)
+
+    def is_free(self, key: str) -> bool:
+        """Whether a tensor may have another shape: it is of a head, or the caller says so."""
+        return key.startswith(self.exempt) or any(key.startswith(part) for part in self.others if 'head' in part)
+
+    def may_be_missing(self, key: str, loaded: Iterable[str]) -> bool:
+        """Whether the file needn't have it, where ``loaded`` are the names that it has."""
+        whole = [*self.new, *self.others]
+        return (
+            self.is_free(key)
+            or key in self.computed
+            or any(key.startswith(part) and not _any_below(part, loaded) for part in whole)
+        )
+
+    def may_be_left(self, key: str, loaded: Iterable[str]) -> bool:
+        """Whether the model needn't have it."""
+        if self.is_free(key) or key in self.computed or COMPUTED.search(key) or key.startswith(tuple(self.empty)):
+            return True
+        if any(key.startswith(part) and not _any_below(part, loaded) for part in [*self.new, *self.others]):
+            return True
+        if not key.startswith(self.base):
+            return not key.startswith(tuple(self.others))
+        stage = re.match(rf'{self.base}stages\.(\d+)\.(downsample\.)?', key)
+        if stage and self.last_stage is not None and int(stage[1]) >= self.last_stage + (not stage[2]):
+            return True  # of a later stage, or on the way to it
+        is_other = '.'.join(key.split('.')[: 1 + bool(self.base)]) not in self.first  # such as a classifier
+        return is_other and not POSITIONS.search(key)
+
+
+def require_parts(
+    rules: PartRules, loaded: set[str], missing: Sequence[str], left: Sequence[str], name: str, remedy: str
+) -> None:
+    """Raise a UserError that names what is missing or left over, and has no right to be."""
+    if not loaded:
+        first = f"its first is {printable(min(left, default=None), 120)}, the model's {min(rules.own, default=None)}"
+        raise UserError(f'{name} holds none of the {len(rules.own)} tensors of the model: {first}; {remedy}')
+    for difference, names in (
+        ('lacks', [key for key in missing if not rules.may_be_missing(key, loaded)]),
+        ('also holds', [key for key in left if not rules.may_be_left(key, loaded)]),
+    ):
+        if names:
+            some = printable(', '.join(names[:3]), 300)
+            more = f' and {len(names) - 3} more' if len(names) > 3 else ''
+            raise UserError(f'{name} does not fit: of {len(rules.own)} tensors it {difference} {some}{more}; {remedy}')
+
+
+def _any_below(prefix: str, names: Iterable[str]) -> bool:
+    return any(name.startswith(prefix) for name in names)
