@@ -23,10 +23,11 @@ SHOWN = 50  # problems on the console, or rows of the table; --out has all
 CHECKS = {
     'files': ('missing', 'unreadable', 'mode', 'size', 'empty', 'not read'),
     'annotations': ('annotation',),
-    'labels': ('label',),
-    'classes': ('classes', 'one class', 'order'),
+    'labels': ('label', 'values', 'turned'),
+    'classes': ('classes', 'order', 'subset', 'palette'),
+    'settings of masks': ('settings',),
     'files left out': ('left out',),
-    'samples of each class': ('no samples', 'few samples'),
+    'samples of each class': ('one class', 'no samples', 'few samples'),
     'duplicates between splits': ('duplicate',),
 }
 
