@@ -25,6 +25,15 @@ def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> dict:
     """Read every file of the splits in parallel.
 
     Returns:
+        As :func:`report_data`, without the samples.
+    """
+    return report_data(cfg, splits, threads)[0]
+
+
+def report_data(cfg: Config, splits: tuple[str, ...], threads: int) -> tuple[dict, Read]:
+    """Read every file of the splits in parallel; also give the data sets with what was seen of their samples.
+
+    Returns:
         ``data_sets``: for each its split, type, number of samples, sizes, modes, classes and folders, with the files
         of each that are used, and those that are left out by their reasons; ``classes``: a row each, with its number
         of samples or pixels in each split; ``problems`` and ``warnings``: a dict for each, with its split, kind, file,
@@ -62,7 +71,8 @@ def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> dict:
     problems = [problem for problem in problems if problem not in warnings]
     counts = dict(Counter(problem['kind'] for problem in problems).most_common())
     rows = tabulate_classes(labels)
-    return dict(data_sets=data_sets, classes=rows, counts=counts, problems=problems, warnings=warnings)
+    report = dict(data_sets=data_sets, classes=rows, counts=counts, problems=problems, warnings=warnings)
+    return report, read
 
 
 def list_samples(source: Source) -> tuple[list[Problem], int]:
