@@ -172,6 +172,8 @@ def test_settings_of_classes_and_colours(data):
     ade = dict(type='ADE20KDataset', reduce_zero_label=False, metainfo=dict(classes=('wall', 'sky')))
     (warning,) = check_data(data(halves(0, 1, 2), **ade), ('train',))
     assert 'ADE20KDataset takes 2 of its 150 classes: pixels of the other 148 are ignored (255)' in warning
+    whole = check_data(data(halves(0, 1, 2), **ade | dict(metainfo={})), ('train',))
+    assert not any('has one colour' in warning for warning in whole)  # two of its own 150 have
     for metainfo, words in (
         (dict(classes=('wall', 'heaven')), "classes has 'heaven', which is no class of ADE20KDataset"),
         (dict(classes=('wall', 'sky'), palette=[BLACK]), 'palette has 1 colours for 2 classes'),

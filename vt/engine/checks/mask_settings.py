@@ -91,7 +91,8 @@ def find_setting_problems(dataset: BaseDataset, load_mask: Any) -> Iterator[Prob
         message = f'takes {len(classes)} of its {len(left_out)} classes'
         yield Problem('subset', name, f'{message}: pixels of the other {number} are ignored ({REDUCED})')
     by_colour: dict[tuple, Any] = {}
-    for label, colour in enumerate(meta.get('palette') or ()):
+    published = getattr(type(dataset), 'METAINFO', {}).get('palette')  # that of ADE20K has a colour twice
+    for label, colour in enumerate(() if published else meta.get('palette') or ()):
         first = by_colour.setdefault(tuple(map(int, colour)), label)
         if first != label and label < len(classes):
             both = ' and '.join(repr(printable(classes[each], 60)) for each in (first, label))
