@@ -180,6 +180,8 @@ def test_settings_of_classes_and_colours(data):
     ):
         with pytest.raises(UserError, match=words):
             check_data(data(halves(0, 1), **ade | dict(metainfo=metainfo)), ('train',))
+    with pytest.raises(UserError, match="classes is the text 'water': give a list"):
+        check_data(data(halves(0, 0), metainfo=dict(classes=('water'), palette=[RED])), ('train',))
     with pytest.raises(UserError, match='palette has 2 colours for 3 classes'):
         check_data(data(halves(0, 1, 2), palette=[BLACK, RED]), ('train',))
 

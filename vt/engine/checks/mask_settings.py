@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
@@ -60,7 +61,9 @@ def check_palette(split: str, cfg: dict, built_by: type) -> None:
     classes, known = given.get('classes') or own.get('classes'), own.get('classes')
     palette = given.get('palette') or own.get('palette')
     where = f'{split}_dataloader.dataset.metainfo'
-    if not isinstance(classes, (list, tuple)):  # the path of a file, or none
+    if isinstance(classes, str) and not Path(classes).is_file():  # a comma is missing
+        raise UserError(f'{where}.classes is the text {printable(classes, 80)!r}: give a list, or a file of names')
+    if not isinstance(classes, (list, tuple)):
         return
     strange = [name for name in classes if known and name not in known]
     if strange:
