@@ -1,5 +1,6 @@
 """Masks whose values, colours or settings don't fit the classes are named before a run, with what would fit."""
 
+import cv2
 import numpy as np
 import pytest
 from mmengine.config import Config
@@ -84,7 +85,7 @@ def halves(*values, dtype=np.uint8):
             '; (255, 255, 255) is not in the palette',
         ),
         (np.array([[RED, BLACK] * 4] * 8, np.uint8), {}, 'none of the palette: write a label for each'),
-        (halves(0, 1, 2), dict(suffix='jpg'), 'is a JPEG, whose compression changes labels: masks are saved as PNG'),
+        (halves(0, 1, 2), dict(suffix='jpg'), 'is a JPEG, whose compression changes labels: save masks as PNG'),
     ],
 )
 def test_values_that_are_no_labels(data, mask, options, words):
@@ -190,6 +191,23 @@ def test_the_zero_label_is_reduced_in_one_place(data):
     cfg = data(halves(0, 1, 2), reduce_zero_label=True)
     cfg.train_dataloader.dataset.pipeline[1].reduce_zero_label = False
     assert 'has reduce_zero_label=True, its LoadAnnotations has reduce_zero_label=False: set it in' in error(cfg)
+
+
+def test_masks_in_rows(data, tmp_path):
+    import datasets
+
+    def encode(array):
+        return dict(bytes=cv2.imencode('.png', array)[1].tobytes(), path=None)
+
+    columns = dict(image=[encode(np.zeros((8, 6, 3), np.uint8))], mask=[encode(halves(0, 255))])
+    features = datasets.Features(dict.fromkeys(columns, datasets.Image()))
+    datasets.Dataset.from_dict(columns, features=features).save_to_disk(tmp_path / 'rows')
+    cfg = data(halves(0, 1), classes=('a', 'b'))
+    pipeline = cfg.train_dataloader.dataset.pipeline
+    cfg.train_dataloader.dataset = dict(
+        type='vt.HuggingFaceSegDataset', data_root=str(tmp_path / 'rows'), classes=['a', 'b'], pipeline=pipeline
+    )
+    assert "pixels of one class alone, 'a', in 1 mask: write 1 ('b') where they hold 255" in error(cfg)
 
 
 def test_masks_in_memory_are_counted():

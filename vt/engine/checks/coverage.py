@@ -78,7 +78,9 @@ def look_at_coverage(dataset: BaseDataset) -> list[Coverage]:
 
 def _look_at_folder(key: str, folders: dict[str, str], used: dict[str, set[str]], dataset: BaseDataset) -> Coverage:
     coverage, images = Coverage(folders[key]), folders['img_path']
-    bases = {_without(Path(os.path.relpath(path, images)), dataset, 'img_suffix') for path in used['img_path']}
+    bases = set()
+    if key == 'seg_map_path':
+        bases = {_without(Path(os.path.relpath(path, images)), dataset, 'img_suffix') for path in used['img_path']}
     for number, path in enumerate(_files_below(coverage.folder)):
         if number == MOST_FILES:
             break

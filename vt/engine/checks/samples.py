@@ -187,7 +187,8 @@ class SampleReader:
             yield 'mode', f'is of mode {mode}: a mask holds one 8-bit class number a pixel'
             return
         if kind == 'JPEG':
-            yield 'mode', 'is a JPEG, whose compression changes labels: masks are saved as PNG'
+            yield 'mode', 'is a JPEG, whose compression changes labels: save masks as PNG'
+            return
         labels = step(dict(info, seg_fields=[]))['gt_seg_map']
         if labels.ndim != 2:
             sample.colours = _read_colours(file)
