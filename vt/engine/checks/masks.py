@@ -83,7 +83,7 @@ def masks_of(dataset: BaseDataset, number: int | None, samples: Iterable[Sample]
             masks.pixels.update({int(label): int(sample.counts[label]) for label in sample.counts.nonzero()[0]})
         for colour in sample.colours:
             masks.colours.add(colour) if isinstance(colour, tuple) else masks.wide.add(colour)
-        for label, colour in sample.drawn.items():
+        for label, colour in sample.drawn:
             masks.drawn.setdefault(label, set()).add(colour)
         if sample.turned and sample.counts is not None:
             masks.turned.append(sample)

@@ -1,7 +1,7 @@
 """What is seen of a sample, an image with its mask or a video, read as the pipeline reads it."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from io import BytesIO
@@ -65,7 +65,7 @@ class Sample:
         size: height and width of the image, or of a video's frames.
         counts: how often each label occurs in the mask, 256 numbers.
         colours: of a mask in colour; of one with more than 8 bits its values.
-        drawn: colours of the labels of a mask that has a palette.
+        drawn: the labels of a mask that has a palette, and their colours.
         orientation: by EXIF, which the image is turned by when it is read; 1 for none.
         turned: whether it is turned, and its mask may not be.
         digest: of the file's bytes, or of the pixels of an image in memory.
@@ -79,8 +79,8 @@ class Sample:
     mode: str | None = None
     size: tuple[int, ...] | None = None
     counts: np.ndarray | None = None
-    colours: set[Colour] | set[int] = field(default_factory=set)
-    drawn: dict[int, Colour] = field(default_factory=dict)
+    colours: Collection[Colour] | Collection[int] = ()
+    drawn: Collection[tuple[int, Colour]] = ()
     orientation: int = 1
     turned: bool = False
     digest: str | None = None
@@ -198,7 +198,7 @@ class SampleReader:
         if mode == 'P':
             colours, shift = _read_palette(file), bool(info.get('reduce_zero_label'))
             present = (int(label) for label in np.flatnonzero(sample.counts) if label != self.ignore_index)
-            sample.drawn = {label: colours[label + shift] for label in present if label + shift < len(colours)}
+            sample.drawn = [(label, colours[label + shift]) for label in present if label + shift < len(colours)]
         if sample.size is not None and labels.shape != sample.size:
             own, image = ('x'.join(map(str, size)) for size in (labels.shape, sample.size))
             why = ''
