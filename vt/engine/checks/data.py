@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,9 @@ class Source:
         self.dataset.full_init()
         if not len(self.dataset):
             raise UserError(f'the {self.split} split is empty: look at {self.split}_dataloader.dataset in the config')
+        classes = self.dataset.metainfo.get('classes')
+        if classes is not None:  # folders, files and features name them only now
+            self.reader = replace(self.reader, num_classes=len(classes))
         return self.dataset
 
     def check_classes(self) -> None:
