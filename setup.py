@@ -55,6 +55,7 @@ setup(
     cmdclass=dict(build_py=BuildWithConfigs),
     package_data={
         'vt': ['py.typed'],
+        'vt.commands': ['*.j2'],
         'vt.explorer': ['*.j2', '*.css'],
     },
     python_requires='>=3.10',

@@ -10,7 +10,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('config', help='path of the config')
     parser.add_argument('--splits', nargs='+', choices=['train', 'val', 'test'], default=['train', 'val', 'test'])
     parser.add_argument('--workers', type=int, help='processes that read (default: one a core that may be used)')
-    parser.add_argument('--out', help='file for the whole report, as JSON')
+    parser.add_argument('--out', help='file for the whole report, as JSON; or a folder for that and a page of samples')
     parser.add_argument('--cfg-options', nargs='+', action=ConfigOptions, help='settings that override the config')
     parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     return parser.parse_args()

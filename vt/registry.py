@@ -58,7 +58,7 @@ DATASETS = Registry(
         'vt.engine.interruption.seeds',
         'vt.video.dataset',
     ],
-    segmentation=['vt.datasets.digit_scenes', 'vt.datasets.hugging_face_masks'],
+    segmentation=['vt.datasets.digit_scenes', 'vt.datasets.hugging_face_masks', 'vt.datasets.images_and_masks'],
 )
 DATA_SAMPLERS = Registry(root.DATA_SAMPLERS, ['vt.engine.interruption.seeds'])
 HOOKS = Registry(

@@ -82,7 +82,7 @@ def test_every_bad_mask_is_listed(tmp_path):
     write(tmp_path / 'data/images/alone.png', encode(RGB))
     result, report = check(tmp_path, SCENES)
     assert result.returncode == 1
-    assert report['counts'] == dict(mode=4, unreadable=2, missing=1, size=1, label=1)
+    assert report['counts'] == dict(mode=4, unreadable=2, missing=1, size=1, label=1, values=1)
     for name, (_, message) in MASKS.items():
         assert f'data/masks/{message.replace("bad.png", f"{name}.png")}' in result.stdout
     (data_set,) = report['data_sets']

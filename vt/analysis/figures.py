@@ -37,6 +37,11 @@ def lay_over(images: Tensor, brightness: Tensor) -> np.ndarray:
 
 def save_figure(figure: Figure, path: str | Path, dpi: int = 100) -> None:
     """Write a figure in the format that the file's name ends in."""
+    write_atomically(path, render_figure(figure, Path(path).suffix[1:].lower(), dpi))
+
+
+def render_figure(figure: Figure, kind: str = 'png', dpi: int = 100) -> bytes:
+    """The content of a file that shows a figure, of a kind such as ``'png'``."""
     content = io.BytesIO()
-    figure.savefig(content, format=Path(path).suffix[1:].lower(), dpi=dpi)
-    write_atomically(path, content.getbuffer())
+    figure.savefig(content, format=kind, dpi=dpi)
+    return content.getvalue()

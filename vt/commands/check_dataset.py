@@ -4,29 +4,34 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import joblib
 from rich.console import Console
 
 from vt.analysis.tables import print_table
 from vt.engine.checks.config import check_config
-from vt.engine.checks.data_report import read_data
+from vt.engine.checks.data_report import report_data
 from vt.engine.checks.samples import Problem
 from vt.engine.config_files import read_config
+from vt.engine.image_hooks import reads_bgr
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
+from .data_page import write_page
 from .outputs import check_output, write_json
 
+LEVELS = ('problems', 'warnings')
 SHOWN = 50  # problems on the console, or rows of the table; --out has all
 # The checks, and the kinds of problems that each finds.
 CHECKS = {
     'files': ('missing', 'unreadable', 'mode', 'size', 'empty', 'not read'),
     'annotations': ('annotation',),
-    'labels': ('label',),
-    'classes': ('classes', 'one class', 'order'),
+    'labels': ('label', 'values', 'turned'),
+    'classes': ('classes', 'order', 'subset', 'palette'),
+    'settings of masks': ('settings',),
     'files left out': ('left out',),
-    'samples of each class': ('no samples', 'few samples'),
+    'samples of each class': ('one class', 'no samples', 'few samples'),
     'duplicates between splits': ('duplicate',),
 }
 
@@ -34,17 +39,28 @@ CHECKS = {
 def check_dataset(args: argparse.Namespace) -> None:
     """Print, and write on request, what is wrong with the data and what they are; exit with 1 if anything is wrong.
 
+    ``--out`` is a file, of JSON, or without a suffix a folder, of the same as ``data.json`` and a page, ``index.html``.
+
     Raises:
         UserError: the config is wrong, or not there.
     """
-    check_output(args.out, args.config)
+    folder = Path(args.out) if args.out and (Path(args.out).is_dir() or not Path(args.out).suffix) else None
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise UserError(f'{folder} is a file: give the name of a folder, or of a file that ends in .json')
+    check_output(folder / 'data.json' if folder and folder.is_dir() else args.out, args.config)
     cfg = read_config(args.config, args.cfg_options)
     check_config(cfg, args.cfg_options or {})
     if args.workers is not None and args.workers < 1:
         raise UserError(f'--workers {args.workers} must be at least 1')
-    report = read_data(cfg, tuple(args.splits), args.workers or joblib.cpu_count())
+    report, read = report_data(cfg, tuple(args.splits), args.workers or joblib.cpu_count())
     print_report(report)
-    if args.out:
+    if folder is not None:
+        folder.mkdir(exist_ok=True)
+        write_json(report, folder / 'data.json')
+        lines = ['; '.join(_describe_data_set(**data_set)) for data_set in report['data_sets']]
+        write_page(folder / 'index.html', args.config, report, read, verdicts(report), lines, reads_bgr(cfg))
+        print(f'written to {folder}')
+    elif args.out:
         write_json(report, args.out)
     if report['problems']:
         sys.exit(1)
@@ -65,12 +81,20 @@ def print_report(report: dict) -> None:
     if len(problems) > SHOWN:
         console.print(f'... and {len(problems) - SHOWN} more; --out FILE has them all')
     counts = ', '.join(f'{number} {kind}' for kind, number in report['counts'].items())
-    for check, kinds in CHECKS.items():
-        found = Counter(problem['kind'] for problem in (*problems, *report['warnings']) if problem['kind'] in kinds)
-        verdict = ', '.join(f'{number:,} {kind}' for kind, number in found.items())
-        console.print(f'{check}: {verdict or "nothing wrong"}')
+    for check, verdict, _ in verdicts(report):
+        console.print(f'{check}: {verdict}')
     warnings = f' {len(report["warnings"])} warnings.' if report['warnings'] else ''
     console.print((f'{len(problems)} problems: {counts}.' if counts else 'No problem found.') + warnings)
+
+
+def verdicts(report: dict) -> list[tuple[str, str, str]]:
+    """Of each check its name, what it found, and ``'bad'``, ``'unsure'`` for warnings alone, or ``''``."""
+    found = []
+    for check, kinds in CHECKS.items():
+        bad, unsure = ([each['kind'] for each in report[name] if each['kind'] in kinds] for name in LEVELS)
+        verdict = ', '.join(f'{number:,} {kind}' for kind, number in Counter((*bad, *unsure)).items())
+        found.append((check, verdict or 'nothing wrong', 'bad' if bad else 'unsure' if unsure else ''))
+    return found
 
 
 def _describe_data_set(

@@ -1,6 +1,6 @@
 """Embedded data sets: real digits, and tasks of relations drawn by their published procedures; nothing to download.
 
-And those of one's own that Hugging Face's library ``datasets`` reads.
+And those of one's own: images with masks, and what Hugging Face's library ``datasets`` reads.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ __all__ = [
     'Digits',
     'HuggingFaceDataset',
     'HuggingFaceSegDataset',
+    'ImagesAndMasks',
     'MovingDigits',
     'Pathfinder',
     'RelationalDigitScenes',
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .digits import Digits
     from .hugging_face import HuggingFaceDataset
     from .hugging_face_masks import HuggingFaceSegDataset
+    from .images_and_masks import ImagesAndMasks
     from .moving_digits import MovingDigits
     from .pathfinder import Pathfinder
     from .same_different import PSVRT, SVRT

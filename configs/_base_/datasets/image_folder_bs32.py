@@ -2,6 +2,8 @@
 _base_ = 'imagenet_bs32.py'
 
 data_root = 'data/images'
+# Suffixes of images, in lower case; upper case is read too.
+extensions = ['.bmp', '.jpeg', '.jpg', '.pbm', '.pgm', '.png', '.ppm', '.tif', '.tiff', '.webp']
 data_preprocessor = dict(num_classes=None)  # only mixing of images needs it
 
 # VT's tools enter data_root where a data set leaves its own open.
@@ -11,6 +13,7 @@ train_dataloader = dict(
         type='CustomDataset',
         data_root=None,
         data_prefix='train',
+        extensions=extensions,
         pipeline={{_base_.train_pipeline}},
     )
 )
@@ -20,6 +23,7 @@ val_dataloader = dict(
         type='CustomDataset',
         data_root=None,
         data_prefix='val',
+        extensions=extensions,
         pipeline={{_base_.test_pipeline}},
     )
 )

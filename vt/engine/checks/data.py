@@ -1,9 +1,9 @@
 """Read a data set before a run, so that a wrong file is named before hours are spent on the rest."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,15 @@ from vt.untrusted_text import check_class_names
 from .annotations import find_annotation_problems
 from .config import accepted_arguments
 from .coverage import look_at_coverage, problems_of
-from .labels import SplitLabels, compare_classes, find_gaps, infos_of, labels_of
+from .labels import SplitLabels, compare_classes, find_gaps, infos_of, labels_of, merge_parts
+from .mask_settings import check_palette, find_ignored, find_setting_problems
+from .masks import explain_values, masks_of
 from .overlap import find_shared
 from .samples import Problem, Sample, SampleReader, labels_in
 
 MOST_SAMPLES = 256  # of a split that are read before a run
-WARNINGS = ('left out', 'no samples', 'few samples', 'order', 'duplicate')  # kinds that end no run
+# Kinds that end no run.
+WARNINGS = ('left out', 'no samples', 'few samples', 'order', 'duplicate', 'subset', 'palette', 'turned')
 
 
 @dataclass
@@ -39,17 +42,23 @@ class Source:
         name: its type.
         dataset: built, its annotations not loaded yet.
         reader: of its samples.
+        settings: its config.
     """
 
     split: str
     name: str
     dataset: BaseDataset
     reader: SampleReader
+    settings: dict
 
     @property
     def has_files(self) -> bool:
         """Whether there is something to read; a data set can be made in memory."""
         return any((self.reader.load_image, self.reader.load_mask, self.reader.load_clips))
+
+    def is_read(self, info: dict) -> bool:
+        """Whether samples are read before a run, those with masks and videos, by what the data set says of one."""
+        return bool(self.reader.load_mask or self.reader.load_clips) or isinstance(info.get('gt_seg_map'), np.ndarray)
 
     @property
     def folder(self) -> str:
@@ -78,6 +87,9 @@ class Source:
         self.dataset.full_init()
         if not len(self.dataset):
             raise UserError(f'the {self.split} split is empty: look at {self.split}_dataloader.dataset in the config')
+        classes = self.dataset.metainfo.get('classes')
+        if classes is not None:  # folders, files and features name them only now
+            self.reader = replace(self.reader, num_classes=len(classes))
         return self.dataset
 
     def check_classes(self) -> None:
@@ -106,45 +118,58 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
         splits: of ``'train'``, ``'val'`` and ``'test'``.
 
     Returns:
-        Warnings: files that are left out, classes without a sample, samples that a split shares with the training.
+        Warnings: files that are left out, classes without a sample or a pixel in what was read, samples that a split
+        shares with the training, images that are turned without their masks.
 
     Raises:
         UserError: classes that differ between the splits, or from the config's; a training on one class alone; a split
             without images; a class whose name can't be shown; an image without its mask; a size that
-            differs from the mask's; a label outside the classes; a file that can't be read; a line that doesn't parse.
-            The line names the first file and counts the others.
+            differs from the mask's; a label outside the classes; settings of masks that contradict each other; a file
+            that can't be read; a line that doesn't parse. The line names the first file and counts the others.
         OSError: a folder is missing, or can't be read.
     """
     seen_splits: list[SplitLabels] = []
-    training, warnings = [], []
+    training: list[dict] = []
+    warnings: list[tuple[str, Problem]] = []
     for split, _, source in find_sources(cfg, splits):
         if source is None:
             continue
-        problems, total = source.annotation_problems(), 'lines'
-        if not problems:
-            number = len(source.load())
-            source.check_classes()
-            if source.reader.load_mask or source.reader.load_clips:
-                indices = np.linspace(0, number - 1, min(MOST_SAMPLES, number)).astype(int)
-                seen = source.read(indices, joblib.cpu_count())
-                problems, total = [sample.problems[0] for sample in seen if sample.problems], f'{len(indices)} files'
-        if problems:
-            others = f' (and {len(problems) - 1} more of {total})' if len(problems) > 1 else ''
-            raise UserError(f'{split} data: {problems[0]}{others}')
-        infos, own = infos_of(source.dataset), labels_of(split, source.dataset)
+        _raise_first(split, source.annotation_problems(), 'lines')
+        number = len(source.load())
+        source.check_classes()
+        own, infos = labels_of(split, source.dataset), infos_of(source.dataset)
+        settings = [*find_setting_problems(source.dataset, source.reader.load_mask)]
+        _raise_first(split, [problem for problem in settings if problem.kind not in WARNINGS])
+        if source.is_read(infos[0]):
+            indices = np.linspace(0, number - 1, min(MOST_SAMPLES, number)).astype(int)
+            seen = [*source.read(indices, joblib.cpu_count())]
+            own.masks = masks_of(source.dataset, source.reader.num_classes, seen)
+            advice = explain_values(own.masks) if own.masks else None
+            _raise_first(
+                split, [sample.problems[0] for sample in seen if sample.problems], f'{len(seen)} files', advice
+            )
+        settings += find_ignored(cfg, split, source.settings, own.masks)
         if outside := source.reader.labels_outside(own.counts):
             bad = next(source.reader(info) for info in infos if {*labels_in(info)} & outside)
-            raise UserError(f'{split} data: {bad.problems[0]}')
+            _raise_first(split, bad.problems)
         seen_splits.append(own)
         shared = find_shared(training, infos, split, own.source) if split != 'train' else []
         training += infos if split == 'train' else []
-        for problem in (*find_gaps(own), *problems_of(look_at_coverage(source.dataset)), *shared):
-            if problem.kind not in WARNINGS:
-                raise UserError(f'{split} data: {problem}')
-            warnings.append(f'{split} data: {problem}')
-    for split, problem in compare_classes(seen_splits):
-        raise UserError(f'{split} data: {problem}')
-    return warnings
+        warnings += [
+            (split, problem) for problem in (*settings, *problems_of(look_at_coverage(source.dataset)), *shared)
+        ]
+    found = [*warnings, *((own.split, problem) for own in merge_parts(seen_splits) for problem in find_gaps(own))]
+    for split, problem in (*found, *compare_classes(seen_splits)):
+        if problem.kind not in WARNINGS:
+            _raise_first(split, [problem])
+    return [f'{split} data: {problem}' for split, problem in found]
+
+
+def _raise_first(split: str, problems: Sequence[Problem], total: str = '', advice: str | None = None) -> None:
+    """Raise a UserError that says the first problem, how many more there are, and advice about masks."""
+    if problems:
+        others = f' (and {len(problems) - 1} more of {total})' if len(problems) > 1 else ''
+        raise UserError(f'{split} data: {problems[0]}{others}' + (f'; the masks {advice}' if advice else ''))
 
 
 def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> Iterator[tuple[str, str, Source | None]]:
@@ -178,11 +203,14 @@ def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, 
     if root and '://' not in root and is_folder:
         os.scandir(root).close()  # some data sets only assert it
     light = dict(lazy_init=True, serialize_data=False, pipeline=[])
+    check_palette(split, cfg, built_by)
     dataset = registry.build(cfg | {name: value for name, value in light.items() if takes_any or name in names})
     classes = dataset.metainfo.get('classes')
     steps = [_build_step(pipeline, step) for step in ('LoadImageFromFile', 'LoadAnnotations', 'LoadClips')]
     number, ignored = num_classes if classes is None else len(classes), getattr(dataset, 'ignore_index', 255)
-    return Source(split, built_by.__name__, dataset, SampleReader(built_by.__name__, number, ignored, *steps, whole))
+    return Source(
+        split, built_by.__name__, dataset, SampleReader(built_by.__name__, number, ignored, *steps, whole), cfg
+    )
 
 
 def _build_step(pipeline: Any, name: str) -> BaseTransform | None:

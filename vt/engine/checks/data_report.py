@@ -13,7 +13,9 @@ from vt.errors import UserError
 
 from .coverage import look_at_coverage, problems_of
 from .data import WARNINGS, Source, find_sources
-from .labels import compare_classes, find_gaps, labels_of, tabulate_classes
+from .labels import compare_classes, find_gaps, labels_of, merge_parts, tabulate_classes
+from .mask_settings import find_ignored, find_setting_problems
+from .masks import explain_values, masks_of
 from .samples import Problem, Sample
 
 Read = list[tuple[Source, list[Sample]]]
@@ -21,6 +23,15 @@ Read = list[tuple[Source, list[Sample]]]
 
 def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> dict:
     """Read every file of the splits in parallel.
+
+    Returns:
+        As :func:`report_data`, without the samples.
+    """
+    return report_data(cfg, splits, threads)[0]
+
+
+def report_data(cfg: Config, splits: tuple[str, ...], threads: int) -> tuple[dict, Read]:
+    """Read every file of the splits in parallel; also give the data sets with what was seen of their samples.
 
     Returns:
         ``data_sets``: for each its split, type, number of samples, sizes, modes, classes and folders, with the files
@@ -43,18 +54,25 @@ def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> dict:
             found += check(source, samples, read)
         coverage = look_at_coverage(source.dataset) if number else []
         if number:
-            labels.append(labels_of(split, source.dataset))
-            labels[-1].counts += count_pixels(samples)
-            found += [*find_gaps(labels[-1]), *problems_of(coverage)]
+            own = labels_of(split, source.dataset)
+            own.counts += count_pixels(samples)
+            own.masks = masks = masks_of(source.dataset, source.reader.num_classes, samples)
+            labels.append(own)
+            found += find_setting_problems(source.dataset, source.reader.load_mask)
+            found += [*find_ignored(cfg, split, source.settings, masks), *problems_of(coverage)]
+            if masks and (advice := explain_values(masks)):
+                found.append(Problem('values', masks.source, f'has masks that {advice}'))
         problems += [dict(split=split, **asdict(problem)) for problem in found]
         read.append((source, samples))
         data_sets.append(_describe(source, samples) | dict(folders=[asdict(folder) for folder in coverage]))
-    problems += [dict(split=split, **asdict(problem)) for split, problem in compare_classes(labels)]
+    gaps = [(own.split, problem) for own in merge_parts(labels) for problem in find_gaps(own)]
+    problems += [dict(split=split, **asdict(problem)) for split, problem in (*gaps, *compare_classes(labels))]
     warnings = [problem for problem in problems if problem['kind'] in WARNINGS and problem['kind'] != 'duplicate']
     problems = [problem for problem in problems if problem not in warnings]
     counts = dict(Counter(problem['kind'] for problem in problems).most_common())
     rows = tabulate_classes(labels)
-    return dict(data_sets=data_sets, classes=rows, counts=counts, problems=problems, warnings=warnings)
+    report = dict(data_sets=data_sets, classes=rows, counts=counts, problems=problems, warnings=warnings)
+    return report, read
 
 
 def list_samples(source: Source) -> tuple[list[Problem], int]:

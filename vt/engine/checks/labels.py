@@ -6,8 +6,8 @@ capital letter, gives all labels after it another meaning. Names are therefore c
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from mmengine.dataset import BaseDataset
 
 from vt.untrusted_text import printable
 
+from .masks import Masks, find_mask_gaps, merge_masks
 from .samples import Problem, labels_in
 
 SHOWN = 3  # names in a message
@@ -33,6 +34,7 @@ class SplitLabels:
         folders: whether these are names of folders.
         counts: samples of each label; pixels of those masks that were read.
         total: samples.
+        masks: what the masks hold that were read; None where there are none.
     """
 
     split: str
@@ -42,6 +44,7 @@ class SplitLabels:
     folders: bool = False
     counts: Counter[int] = field(default_factory=Counter)
     total: int = 0
+    masks: Masks | None = None
 
     @property
     def settings(self) -> str:
@@ -70,6 +73,21 @@ def infos_of(dataset: BaseDataset) -> list[dict]:
     if isinstance(infos, list) and len(infos) == len(dataset):  # not serialised: no copies
         return infos
     return [dataset.get_data_info(index) for index in range(len(dataset))]
+
+
+def merge_parts(splits: Iterable[SplitLabels]) -> list[SplitLabels]:
+    """The same with the data sets of one split and of the same classes as one, as under ``ConcatDataset``."""
+    parts: dict[tuple, list[SplitLabels]] = {}
+    for own in splits:
+        parts.setdefault((own.split, own.names), []).append(own)
+    merged = []
+    for same in parts.values():
+        masks = [own.masks for own in same if own.masks]
+        counts, total = Counter(), sum(own.total for own in same)
+        for own in same:
+            counts.update(own.counts)
+        merged.append(replace(same[0], counts=counts, total=total, masks=merge_masks(masks) if masks else None))
+    return merged
 
 
 def compare_classes(splits: Sequence[SplitLabels]) -> Iterator[tuple[str, Problem]]:
@@ -115,6 +133,9 @@ def find_gaps(own: SplitLabels) -> Iterator[Problem]:
 
     Only one class in the training data is an error (kind ``'one class'``), the others are warnings.
     """
+    if own.masks:
+        yield from find_mask_gaps(own.split, own.masks)
+        return
     names = own.names or tuple(map(str, range(max(own.counts, default=-1) + 1)))
     if not own.counts or len(names) < 2:
         return

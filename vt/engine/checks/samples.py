@@ -1,7 +1,7 @@
 """What is seen of a sample, an image with its mask or a video, read as the pipeline reads it."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from io import BytesIO
@@ -24,6 +24,10 @@ GOOD_MODES = ('1', 'L', 'LA', 'P', 'PA', 'RGB', 'RGBA', 'RGBX', 'CMYK', 'YCbCr')
 SIXTEEN_BIT = ('I;16', 'I;16B', 'I;16L', 'I;16N')
 MASK_MODES = ('1', 'L', 'P')
 READ, READ_PIXELS = 32, 128_000_000  # held at a time: so many frames, if they have no more pixels
+MOST_COLOURS = 256  # of a mask in colour that are noted
+ORIENTATION = 0x0112  # the tag of EXIF
+MIRRORED = (2, 3, 4)  # orientations that keep height and width
+Colour = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Problem:
     Attributes:
         kind: ``'missing'``, ``'unreadable'``, ``'mode'``, ``'size'``, ``'label'``, ``'annotation'``, ``'empty'``,
             ``'classes'``, ``'one class'``, ``'no samples'``, ``'few samples'``, ``'order'``, ``'left out'``,
-            ``'duplicate'`` or ``'not read'``.
+            ``'duplicate'``, ``'values'``, ``'settings'``, ``'subset'``, ``'palette'``, ``'turned'`` or ``'not read'``.
         file: its path.
         message: what is wrong; a predicate of the file.
         line: of a text file.
@@ -60,6 +64,10 @@ class Sample:
         mode: of the image, as Pillow names it.
         size: height and width of the image, or of a video's frames.
         counts: how often each label occurs in the mask, 256 numbers.
+        colours: of a mask in colour; of one with more than 8 bits its values.
+        drawn: the labels of a mask that has a palette, and their colours.
+        orientation: by EXIF, which the image is turned by when it is read; 1 for none.
+        turned: whether it is turned, and its mask may not be.
         digest: of the file's bytes, or of the pixels of an image in memory.
         num_frames: of a video.
         fps: frames a second of a video.
@@ -71,6 +79,10 @@ class Sample:
     mode: str | None = None
     size: tuple[int, ...] | None = None
     counts: np.ndarray | None = None
+    colours: Collection[Colour] | Collection[int] = ()
+    drawn: Collection[tuple[int, Colour]] = ()
+    orientation: int = 1
+    turned: bool = False
     digest: str | None = None
     num_frames: int | None = None
     fps: float | None = None
@@ -111,6 +123,8 @@ class SampleReader:
             sample.problems.append(Problem('label', sample.path, message))
         if isinstance(image := info.get('img'), np.ndarray):  # made in memory
             sample.size, sample.digest = image.shape[:2], digest_of(image) if self.whole else None
+        if isinstance(labels := info.get('gt_seg_map'), np.ndarray):
+            sample.counts = np.bincount(labels.ravel(), minlength=256)
         for step, path, look in (
             (self.load_image, sample.path, self._look_at_image),
             (self.load_clips, sample.path, self._look_at_video),
@@ -129,7 +143,9 @@ class SampleReader:
             file = _find_file(path, step)
             if isinstance(file, Path) and not file.is_file():
                 reason = '' if path == sample.path else f': it is the mask of {sample.path}'
-                return [Problem('missing', path, f'is not there{reason}')]
+                other = file.with_suffix(file.suffix.swapcase())
+                beside = f'; there is {other.name}: rename it' if other.is_file() else ''
+                return [Problem('missing', path, f'is not there{reason}{beside}')]
             if self.whole and file is not None and path == sample.path:
                 content = file.read_bytes() if isinstance(file, Path) else file.getvalue()
                 sample.digest = blake2b(content, digest_size=16).hexdigest()
@@ -139,7 +155,10 @@ class SampleReader:
 
     def _look_at_image(self, step: Load, path: str, file: File, info: dict, sample: Sample) -> Wrong:
         if file is not None:
-            sample.mode = _read_mode(path, file, fully=cv2.__version__ < '5')  # it fills up truncated images
+            fully = cv2.__version__ < '5'  # it fills up truncated images
+            sample.mode, _, orientation = _read_header(path, file, fully)
+            if getattr(step, 'color_type', 'color') in ('color', 'grayscale'):  # the others keep images as they are
+                sample.orientation = orientation
             if sample.mode not in (*GOOD_MODES, *SIXTEEN_BIT):
                 yield 'mode', f'is of mode {sample.mode}, which is no colour or grey of 8 or 16 bits: convert it'
                 return
@@ -162,18 +181,32 @@ class SampleReader:
         yield from ()
 
     def _look_at_mask(self, step: Load, path: str, file: File, info: dict, sample: Sample) -> Wrong:
-        mode = MASK_MODES[0] if file is None else _read_mode(path, file)
+        mode, kind, _ = (MASK_MODES[0], None, 1) if file is None else _read_header(path, file)
         if mode not in MASK_MODES:
+            sample.colours = _read_colours(file)
             yield 'mode', f'is of mode {mode}: a mask holds one 8-bit class number a pixel'
+            return
+        if kind == 'JPEG':
+            yield 'mode', 'is a JPEG, whose compression changes labels: save masks as PNG'
             return
         labels = step(dict(info, seg_fields=[]))['gt_seg_map']
         if labels.ndim != 2:
+            sample.colours = _read_colours(file)
             yield 'mode', "is read as colours by imdecode_backend='cv2': take 'pillow' for masks with a palette"
             return
         sample.counts = np.bincount(labels.ravel(), minlength=256)
+        if mode == 'P':
+            colours, shift = _read_palette(file), bool(info.get('reduce_zero_label'))
+            present = (int(label) for label in np.flatnonzero(sample.counts) if label != self.ignore_index)
+            sample.drawn = [(label, colours[label + shift]) for label in present if label + shift < len(colours)]
         if sample.size is not None and labels.shape != sample.size:
             own, image = ('x'.join(map(str, size)) for size in (labels.shape, sample.size))
-            yield 'size', f'has {own} pixels, its image {sample.path} has {image}'
+            why = ''
+            if sample.orientation > 1 and labels.shape == sample.size[::-1]:
+                why = ', turned by its EXIF orientation: turn the mask too, or save the image upright without EXIF'
+            yield 'size', f'has {own} pixels, its image {sample.path} has {image}{why}'
+        elif sample.orientation > 1:  # where the turn changes the size, one that fits shows a turned mask
+            sample.turned = labels.shape[0] == labels.shape[1] or sample.orientation in MIRRORED
         number, present = self.num_classes or 256, np.flatnonzero(sample.counts)
         outside = present[(present >= number) & (present != self.ignore_index)]
         if outside.size:
@@ -200,11 +233,31 @@ def _find_file(path: str, step: BaseTransform) -> File:
     return None if '://' in path or getattr(step, 'backend_args', None) else Path(path)
 
 
-def _read_mode(path: str, file: Path | BytesIO, fully: bool = False) -> str:
-    """The mode of an image that is not too large, as Pillow names it; the pixels are decoded if asked for."""
+def _read_header(path: str, file: Path | BytesIO, fully: bool = False) -> tuple[str, str | None, int]:
+    """Mode and format of an image that is not too large, as Pillow names them, and its EXIF orientation, 1 for none.
+
+    The pixels are decoded if asked for.
+    """
     check_picture_size(file, path)
     with Image.open(file) as opened:
-        mode = opened.mode
+        found = opened.mode, opened.format, opened.getexif().get(ORIENTATION, 1) if opened.info.get('exif') else 1
         if fully:
             opened.load()
-        return mode
+        return found
+
+
+def _read_colours(file: Path | BytesIO) -> set[Colour] | set[int]:
+    """The colours of an image, or its values if it has one channel; a few more than ``MOST_COLOURS`` at most."""
+    with Image.open(file) as opened:
+        pixels = np.asarray(opened if opened.mode[0] in 'IF' else opened.convert('RGB'))
+    if pixels.ndim == 2:
+        return {int(value) for value in np.unique(pixels)[: MOST_COLOURS + 1]}
+    packed = np.unique(pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32))[: MOST_COLOURS + 1]
+    return {(int(value) >> 16, int(value) >> 8 & 255, int(value) & 255) for value in packed}
+
+
+def _read_palette(file: Path | BytesIO) -> list[Colour]:
+    """The colours of an image's palette; the pixels are not decoded."""
+    with Image.open(file) as opened:
+        order, content = opened.palette.getdata() if opened.palette else (None, b'')
+    return [(*content[index : index + 3],) for index in range(0, len(content), 3)] if order == 'RGB' else []

@@ -1,0 +1,132 @@
+"""``tools/check_dataset.py --out FOLDER`` writes a page that shows the data, whatever they are called."""
+
+import argparse
+import json
+from base64 import b64decode
+from html.parser import HTMLParser
+
+import cv2
+import numpy as np
+import pytest
+from PIL import Image
+
+from vt.commands.check_dataset import check_dataset
+from vt.commands.data_page import SIDE
+from vt.errors import UserError
+
+HOSTILE = '<img src=\'x\' onerror=alert(1)> & "{{ 7*7 }}"'
+CLASSIFICATION = """default_scope = 'mmpretrain'
+model = dict(type='ImageClassifier')
+data = dict(type='CustomDataset', data_root='ROOT', pipeline=[dict(type='LoadImageFromFile'), dict(type='PackInputs')])
+train_dataloader = dict(dataset=dict(data_prefix='train', **data))
+val_dataloader = dict(dataset=dict(data_prefix='val', **data))
+"""
+SEGMENTATION = """default_scope = 'mmseg'
+model = dict(type='EncoderDecoder', decode_head=dict(type='FCNHead', num_classes=2))
+pipeline = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), dict(type='PackSegInputs')]
+metainfo = dict(classes=('a', 'b'), palette=[[0, 0, 0], [255, 0, 0]])
+data_prefix = dict(img_path='images', seg_map_path='masks')
+train_dataloader = dict(
+    dataset=dict(
+        type='BaseSegDataset', img_suffix='.png', data_root='ROOT', data_prefix=data_prefix, metainfo=metainfo,
+        pipeline=pipeline,
+    )
+)
+"""
+
+
+class Page(HTMLParser):
+    """The images of a page, its text, and its elements."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.images, self.texts, self.tags = [], [], []
+        self.feed(path.read_text())
+        self.text = ' '.join(' '.join(self.texts).split())
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        assert not any(name.startswith('on') for name, _ in attrs)
+        if tag == 'img':
+            kind, _, content = dict(attrs)['src'].partition(';base64,')
+            assert kind in ('data:image/png', 'data:image/jpeg')
+            self.images.append(cv2.imdecode(np.frombuffer(b64decode(content), np.uint8), cv2.IMREAD_COLOR))
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+@pytest.fixture
+def check(tmp_path):
+    """A function that checks the data of a config and opens the page."""
+
+    def check(config, wrong, out='report'):
+        path = tmp_path / 'config.py'
+        path.write_text(config.replace('ROOT', str(tmp_path)))
+        options = dict(splits=['train', 'val'], workers=1, cfg_options=None, out=str(tmp_path / out))
+        args = argparse.Namespace(config=str(path), **options)
+        if wrong:
+            with pytest.raises(SystemExit):
+                check_dataset(args)
+        else:
+            check_dataset(args)
+        return Page(tmp_path / 'report/index.html') if out == 'report' else None
+
+    return check
+
+
+def write(root, name, array):
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(array).save(path)
+
+
+@pytest.mark.parametrize('hostile', [HOSTILE, '$\\alpha', 'ça va 猫'])
+def test_class_folders_of_any_name(tmp_path, check, hostile):
+    hostile = hostile.replace('/', '')
+    for split, number in (('train', 6), ('val', 2)):
+        for index in range(number):
+            pixels = np.full((30, 40, 3), 20 * index + 7 * (split == 'val'), np.uint8)
+            write(tmp_path, f'{split}/{hostile}/{hostile}{index}.png', pixels)
+            write(tmp_path, f'{split}/plain/{index}.png', pixels + 1)
+    (tmp_path / f'train/plain/{hostile}.png').write_bytes(b'no image')
+    page = check(CLASSIFICATION, wrong=True)
+    assert len(page.images) == 1 + 2 * 4 + 2 * 2  # the histogram, four samples of each class, all of val's
+    assert {*page.tags}.isdisjoint({'script', 'iframe', 'object', 'link'})
+    assert all(image.shape[1] == SIDE for image in page.images[1:])
+    assert f'train: {hostile}' in page.text
+    assert f'{hostile}.png cannot be read' in page.text
+    assert 'files 1 unreadable' in page.text
+    report = json.loads((tmp_path / 'report/data.json').read_text())
+    assert report['counts'] == dict(unreadable=1)
+    assert check(CLASSIFICATION, wrong=True).images  # once more into the same folder
+
+
+def test_masks_lie_over_images(tmp_path, check):
+    mask = np.repeat([[0, 1, 255]], 12, axis=0).repeat(4, axis=1).astype(np.uint8)
+    write(tmp_path, 'images/0.png', np.full((12, 12, 3), 200, np.uint8))
+    write(tmp_path, 'masks/0.png', mask)
+    page = check(SEGMENTATION, wrong=False)
+    assert len(page.images) == 1 + 2
+    colours = [page.images[1][SIDE // 2, SIDE * part // 6].tolist() for part in (1, 3, 5)]
+    expected = [[100, 100, 100], [100, 100, 227], [227, 227, 227]]  # BGR, of the palette and white
+    assert np.abs(np.array(colours) - expected).max() < 6
+    assert '12x12 pixels' in page.text
+
+
+def test_digits_in_memory_and_many_classes(tmp_path, check):
+    digits = "dict(type='vt.Digits', split='train', indices=100, pipeline=[dict(type='PackInputs')])"
+    model = "model = dict(type='ImageClassifier')\n"
+    page = check(f"default_scope = 'mmpretrain'\n{model}train_dataloader = dict(dataset={digits})\n", wrong=False)
+    assert len(page.images) == 1 + 10 * 4
+    assert (tmp_path / 'report/index.html').stat().st_size < 1_000_000
+
+
+def test_where_it_goes(tmp_path, check):
+    write(tmp_path, 'images/0.png', np.zeros((4, 4, 3), np.uint8))
+    write(tmp_path, 'masks/0.png', np.array([[0, 1]] * 2, np.uint8).repeat(2, axis=0)[:, [0, 0, 1, 1]])
+    check(SEGMENTATION, wrong=False, out='report.json')
+    assert json.loads((tmp_path / 'report.json').read_text())['problems'] == []
+    (tmp_path / 'taken').write_text('')
+    with pytest.raises(UserError, match='taken is a file: give the name of a folder'):
+        check(SEGMENTATION, wrong=False, out='taken')

@@ -1,0 +1,61 @@
+"""Images of any kind, and their masks, are found by their names without the suffix."""
+
+import os
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import vt
+from vt.engine.checks.coverage import look_at_coverage, problems_of
+from vt.errors import UserError
+
+
+def write(root, *names):
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('') if path.suffix == '.txt' else Image.fromarray(np.zeros((4, 4, 3), np.uint8)).save(path)
+
+
+def load(**options):
+    dataset = vt.ImagesAndMasks(lazy_init=True, serialize_data=False, **options)
+    dataset.full_init()
+    return dataset
+
+
+def test_images_and_masks_of_any_suffix(tmp_path):
+    write(tmp_path, 'images/0.PNG', 'images/below/1.webp', 'images/2.jpg', 'images/.3.png', 'images/notes.txt')
+    write(tmp_path, 'masks/0.png', 'masks/below/1.PNG', 'masks/4.png')
+    options = dict(data_root=str(tmp_path), data_prefix=dict(img_path='images', seg_map_path='masks'))
+    dataset = load(metainfo=dict(classes=('a', 'b')), **options)
+    found = [[os.path.relpath(info[key], tmp_path) for key in ('img_path', 'seg_map_path')] for info in dataset]
+    assert found == [
+        ['images/0.PNG', 'masks/0.png'],
+        ['images/2.jpg', 'masks/2.png'],  # not there, which is an error of the check
+        ['images/below/1.webp', 'masks/below/1.PNG'],
+    ]
+    images, masks = look_at_coverage(dataset)
+    assert (images.used, masks.used) == (3, 2)
+    (reason,) = masks.left_out.values()
+    assert (reason.text, reason.number) == ('a mask whose image is not there', 1)
+    assert not [*images.problems()]
+    assert not problems_of(look_at_coverage(load(indices=[1], **options))[:1])
+    (tmp_path / 'list').write_text('0\n')
+    assert len(load(ann_file='list', **options)) == 1
+    assert 'seg_map_path' not in load(data_prefix=dict(img_path=str(tmp_path / 'images')))[0]
+
+
+@pytest.mark.parametrize(
+    ('names', 'options', 'words'),
+    [
+        (['0.png', '0.jpg'], {}, 'have one name: rename one of them'),
+        (['0.png'], dict(ann_file='list'), "names '1', of which"),
+        (['0.png'], dict(img_suffix='.png'), 'leave img_suffix out'),
+    ],
+)
+def test_images_and_masks_refuse(tmp_path, names, options, words):
+    write(tmp_path, *names)
+    (tmp_path / 'list').write_text('1\n')
+    with pytest.raises(UserError, match=words):
+        load(data_root=str(tmp_path), data_prefix=dict(img_path=''), **options)

@@ -1,0 +1,221 @@
+"""Masks whose values, colours or settings don't fit the classes are named before a run, with what would fit."""
+
+import cv2
+import numpy as np
+import pytest
+from mmengine.config import Config
+from PIL import Image
+
+import vt
+from vt.engine.checks.data import check_data
+from vt.engine.checks.data_report import read_data
+from vt.errors import UserError
+
+LOSSES = [
+    dict(type='CrossEntropyLoss'),
+    dict(type='DiceLoss', ignore_index=0),
+]  # of which the second leaves out a class
+RED, BLACK, BLUE = (255, 0, 0), (0, 0, 0), (0, 0, 255)
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A function that writes masks with images of their size, and gives a config that trains on them."""
+
+    def data(*masks, classes=('a', 'b', 'c'), exif=None, suffix='png', palette=None, model=None, **options):
+        for index, mask in enumerate(masks):
+            mask = mask if isinstance(mask, Image.Image) else Image.fromarray(mask)
+            image = Image.new('RGB', mask.size if exif is None or exif < 5 else mask.size[::-1])
+            header = image.getexif()
+            if exif:
+                header[0x0112] = exif
+            for folder, what, name in (('images', image, f'{index}.jpg'), ('masks', mask, f'{index}.{suffix}')):
+                (tmp_path / folder).mkdir(exist_ok=True)
+                what.save(tmp_path / folder / name, **(dict(exif=header) if exif and folder == 'images' else {}))
+        dataset = dict(
+            type='BaseSegDataset',
+            data_root=str(tmp_path),
+            data_prefix=dict(img_path='images', seg_map_path='masks'),
+            seg_map_suffix=f'.{suffix}',
+            metainfo=dict(classes=classes) | (dict(palette=palette) if palette else {}),
+            pipeline=[dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), dict(type='PackSegInputs')],
+        )
+        model = model or dict(decode_head=dict(type='FCNHead', num_classes=len(classes)))
+        return Config(dict(default_scope='mmseg', model=model, train_dataloader=dict(dataset=dataset | options)))
+
+    return data
+
+
+def error(cfg):
+    """The line that ends a training; what ``check_dataset`` says too."""
+    with pytest.raises(UserError) as caught:
+        check_data(cfg, ('train',))
+    assert read_data(cfg, ('train',), 2)['problems']
+    assert '\n' not in str(caught.value)
+    return str(caught.value)
+
+
+def halves(*values, dtype=np.uint8):
+    """A mask of columns of these values."""
+    return np.repeat(np.array([values], dtype), 8, axis=0).repeat(3, axis=1)
+
+
+@pytest.mark.parametrize(
+    ('mask', 'options', 'words'),
+    [
+        (halves(0, 255), dict(classes=('a', 'b')), "one class alone, 'a', in 1 mask: write 1 ('b') where they"),
+        (halves(0, 1), dict(classes=('a', 'b'), reduce_zero_label=True), "set it to False if 0 is 'a'"),
+        (halves(0, 0), {}, "pixels of one class alone, 'a', in 1 mask: nothing is learned"),
+        (halves(255, 255), {}, 'has no pixel of any class'),
+        (halves(0, 128, 255), {}, "hold 0, 128, 255 for 3 classes: write 1 ('b') where they hold 128, 2 ('c') where"),
+        (halves(0, 100, 200, 255), {}, "write 1 ('b') where they hold 100, 2 ('c') where they hold 200"),
+        (halves(1, 2, 3), {}, "hold 1, 2, 3 for 3 classes: if 1 is 'a', set reduce_zero_label=True"),
+        (halves(0, 1, 2, 3), {}, 'hold 0, 1, 2, 3 for 3 classes: name the class of 0 too, or set reduce_zero_label'),
+        (halves(0, 7, 9, 11, 13), {}, 'hold 0, 7, 9, 11, 13 for 3 classes: write labels from 0 to 2, or name more'),
+        (halves(*range(3, 30)), {}, 'hold 3, 4, 5, 6, 7, 8 and 21 more for 3 classes'),
+        (halves(0, 1, 700, dtype=np.uint16), {}, 'hold the values 0, 1, 700: save them with 8 bits, labels 0 to 2'),
+        (
+            np.array([[RED, BLACK] * 4] * 8, np.uint8),
+            dict(classes=('a', 'b'), palette=[BLACK, RED]),
+            "hold 2 colours, those of the palette: write 0 for (0, 0, 0) ('a'), 1 for (255, 0, 0) ('b')",
+        ),
+        (
+            np.array([[RED, BLACK, (255, 255, 255)] * 4] * 8, np.uint8),
+            dict(classes=('a', 'b'), palette=[BLACK, RED]),
+            '; (255, 255, 255) is not in the palette',
+        ),
+        (np.array([[RED, BLACK] * 4] * 8, np.uint8), {}, 'none of the palette: write a label for each'),
+        (halves(0, 1, 2), dict(suffix='jpg'), 'is a JPEG, whose compression changes labels: save masks as PNG'),
+    ],
+)
+def test_values_that_are_no_labels(data, mask, options, words):
+    assert words in error(data(mask, **options))
+
+
+@pytest.mark.parametrize(
+    ('mask', 'options', 'words'),
+    [
+        (halves(0, 1), {}, "has no pixel of 'c' in 1 mask: it is not learned"),
+        (halves(1, 2), {}, "its labels begin at 1; if 1 is 'a', set reduce_zero_label=True"),
+        (halves(0, 1, 2), dict(reduce_zero_label=True), "has no pixel of 'c' in 1 mask: reduce_zero_label=True"),
+        (halves(0, 1, 2), dict(palette=[BLACK, RED, BLACK]), "has one colour, (0, 0, 0), for 'a' and 'c'"),
+        (
+            halves(0, 1, 2),
+            dict(exif=3),
+            'is turned by its EXIF orientation when it is read, its mask is not: see that masks',
+        ),
+    ],
+)
+def test_masks_that_may_be_meant_so(data, mask, options, words):
+    cfg = data(mask, **options)
+    (warning,) = check_data(cfg, ('train',))
+    assert words in warning
+    report = read_data(cfg, ('train',), 2)
+    assert not report['problems']
+    assert words in report['warnings'][0]['message']
+
+
+def test_whole_masks_pass(data):
+    drawn = Image.fromarray(halves(0, 1, 2, 255), mode='P')
+    drawn.putpalette([*BLACK, *RED, *BLUE, *BLACK * 253])
+    cfg = data(halves(0, 1, 2), drawn, exif=6, palette=[BLACK, RED, BLUE])
+    assert check_data(cfg, ('train',)) == []
+    drawn.putpalette([*RED, *BLACK, *BLUE, *BLACK * 253])
+    (warning,) = check_data(data(drawn, drawn, palette=[BLACK, RED, BLUE]), ('train',))
+    assert "draw the label 0, 'a', in the colour of 'b', (255, 0, 0)" in warning
+
+
+def test_an_image_that_is_turned_without_its_mask(data, tmp_path):
+    cfg = data(halves(0, 1, 2), exif=6)
+    Image.fromarray(halves(0, 1, 2).T).save(tmp_path / 'masks/0.png')
+    assert 'turned by its EXIF orientation: turn the mask too, or save the image upright' in error(cfg)
+
+
+def test_the_parts_of_a_split_count_together(data, tmp_path):
+    cfg = data(halves(0, 0), halves(1, 2))
+    part = cfg.train_dataloader.dataset
+    cfg.train_dataloader.dataset = dict(
+        type='ConcatDataset', datasets=[dict(part, indices=[0]), dict(part, indices=[1])]
+    )
+    assert check_data(cfg, ('train',)) == []
+
+
+@pytest.mark.parametrize(('value', 'masks'), [(200, 'hold it'), (200, 'do not'), (255, 'hold it')])
+def test_pixels_to_ignore_have_one_number(data, value, masks):
+    given = dict(ignore_index=200) if value == 200 else {}
+    heads = {value: dict(ignore_index=value), 0: dict(ignore_index=0), 255: {}}
+
+    def make(head):
+        model = dict(
+            data_preprocessor=dict(type='SegDataPreProcessor', seg_pad_val=value),
+            decode_head=dict(type='FCNHead', num_classes=3, loss_decode=LOSSES, **heads[head]),
+        )
+        return data(halves(0, 1, 2, value if masks == 'hold it' else 2), model=model, **given)
+
+    assert check_data(make(value), ('train',)) == []
+    assert f'ignore_index is {value}, but model.decode_head.ignore_index=0: give all' in error(make(0)).replace(
+        ' (by default)', ''
+    )
+
+
+def test_the_metric_ignores_what_the_data_set_ignores(data):
+    cfg = data(halves(0, 1, 2, 200), ignore_index=200)
+    cfg.val_dataloader, cfg.val_evaluator = cfg.train_dataloader, dict(type='IoUMetric', iou_metrics=['mIoU'])
+    with pytest.raises(
+        UserError, match=r'val_dataloader.dataset.ignore_index is 200, but val_evaluator.ignore_index=2'
+    ):
+        check_data(cfg, ('val',))
+    cfg.val_evaluator.ignore_index = 200
+    assert check_data(cfg, ('val',)) == []
+
+
+def test_settings_of_classes_and_colours(data):
+    ade = dict(type='ADE20KDataset', reduce_zero_label=False, metainfo=dict(classes=('wall', 'sky')))
+    (warning,) = check_data(data(halves(0, 1, 2), **ade), ('train',))
+    assert 'ADE20KDataset takes 2 of its 150 classes: pixels of the other 148 are ignored (255)' in warning
+    whole = check_data(data(halves(0, 1, 2), **ade | dict(metainfo={})), ('train',))
+    assert not any('has one colour' in warning for warning in whole)  # two of its own 150 have
+    for metainfo, words in (
+        (dict(classes=('wall', 'heaven')), "classes has 'heaven', which is no class of ADE20KDataset"),
+        (dict(classes=('wall', 'sky'), palette=[BLACK]), 'palette has 1 colours for 2 classes'),
+    ):
+        with pytest.raises(UserError, match=words):
+            check_data(data(halves(0, 1), **ade | dict(metainfo=metainfo)), ('train',))
+    with pytest.raises(UserError, match="classes is the text 'water': give a list"):
+        check_data(data(halves(0, 0), metainfo=dict(classes=('water'), palette=[RED])), ('train',))
+    with pytest.raises(UserError, match='palette has 2 colours for 3 classes'):
+        check_data(data(halves(0, 1, 2), palette=[BLACK, RED]), ('train',))
+
+
+def test_the_zero_label_is_reduced_in_one_place(data):
+    cfg = data(halves(0, 1, 2), reduce_zero_label=True)
+    cfg.train_dataloader.dataset.pipeline[1].reduce_zero_label = False
+    assert 'has reduce_zero_label=True, its LoadAnnotations has reduce_zero_label=False: set it in' in error(cfg)
+
+
+def test_masks_in_rows(data, tmp_path):
+    import datasets
+
+    def encode(array):
+        return dict(bytes=cv2.imencode('.png', array)[1].tobytes(), path=None)
+
+    columns = dict(image=[encode(np.zeros((8, 6, 3), np.uint8))], mask=[encode(halves(0, 255))])
+    features = datasets.Features(dict.fromkeys(columns, datasets.Image()))
+    datasets.Dataset.from_dict(columns, features=features).save_to_disk(tmp_path / 'rows')
+    cfg = data(halves(0, 1), classes=('a', 'b'))
+    pipeline = cfg.train_dataloader.dataset.pipeline
+    cfg.train_dataloader.dataset = dict(
+        type='vt.HuggingFaceSegDataset', data_root=str(tmp_path / 'rows'), classes=['a', 'b'], pipeline=pipeline
+    )
+    assert "pixels of one class alone, 'a', in 1 mask: write 1 ('b') where they hold 255" in error(cfg)
+
+
+def test_masks_in_memory_are_counted():
+    dataset = dict(type='vt.DigitScenes', split='train', num_scenes=4, pipeline=[dict(type='PackSegInputs')])
+    cfg = Config(dict(default_scope='mmseg', train_dataloader=dict(dataset=dataset)))
+    assert all('has no pixel of' in warning for warning in check_data(cfg, ('train',)))
+    report = read_data(cfg, ('train',), 2)
+    pixels = sum(
+        np.bincount(scene['gt_seg_map'].ravel(), minlength=11) for scene in vt.DigitScenes('train', num_scenes=4)
+    )
+    assert [*report['data_sets'][0]['classes'].values()] == pixels.tolist()
