@@ -135,15 +135,15 @@ class TimedVideo(Video):
         """Set ``times`` and ``num_frames`` from all packets of a file.
 
         Frames before the first key frame, of a file that was cut without encoding it anew, need others that are gone:
-        they are left out, as players do. An edit list hides others. Where two packets have one time, as in an MPEG
-        program stream, times mean nothing, and frames are ``rate`` a second.
+        they are left out, as players do. An edit list hides others. Where two packets have one time, times mean
+        nothing, and frames are ``rate`` a second.
         """
         first = next((packet.time for packet in packets if packet.is_key), float('-inf'))
         self.times = sorted(packet.time for packet in packets if packet.time >= first and packet.is_shown)
         self.num_frames = len(self.times)
         if is_avi and packets and not packets[0].is_key:
             raise FileError('it begins without a key frame, and an AVI has no times: encode it anew')
-        if len(set(self.times)) < self.num_frames:
+        if not self.has_times or len(set(self.times)) < self.num_frames:
             self.has_times, self.times = False, [index / (rate or 25) for index in range(self.num_frames)]
 
     def compare(self, number: int, stored: int) -> None:
@@ -230,7 +230,8 @@ class PyAVVideo(TimedVideo):
         check_frames((self.stream.height, self.stream.width))
         stored, self.tick = self.stream.frames, float(self.stream.time_base)
         is_avi = self.container.format.name == 'avi'
-        self.has_times = not (is_avi and self.stream.codec_context.has_b_frames)  # it has times of storing, not showing
+        # With B-frames an AVI has times of storing, not of showing; a program stream has few, and others are guessed.
+        self.has_times = self.container.format.name not in ('avi', 'mpeg') or not self.stream.codec_context.has_b_frames
         packets = [*self._packets(is_avi)]
         if all(packet.is_shown for packet in packets):
             self.compare(len(packets), stored)
