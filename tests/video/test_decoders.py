@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import cv2
 import numpy as np
 import pytest
 from video.written_videos import SIZE, draw, encode, write
@@ -141,6 +142,15 @@ def test_what_is_no_video_is_refused(name, content, message, decoder, tmp_path):
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=message):
         open_video(tmp_path / name, decoder)
+
+
+@pytest.mark.parametrize('suffix', ['.png', '.jpg'])
+def test_an_image_is_no_video_and_a_video_of_one_frame_is(suffix, decoder, tmp_path):
+    assert cv2.imwrite(str(tmp_path / f'a{suffix}'), draw(1)[0])
+    with pytest.raises(UserError, match=r'it is an image, not a video|finds no video|cannot be decoded'):
+        open_video(tmp_path / f'a{suffix}', decoder)
+    video = open_video(write(tmp_path / 'a.mp4', draw(1)), decoder)
+    assert (len(video.read([0, 0])), video.fps) == (2, 0)
 
 
 def test_no_frames_and_frames_that_are_cut_off_are_refused(decoder, tmp_path):

@@ -375,4 +375,6 @@ def open_video(path: str, decoder: str = 'opencv') -> Video:
     video = DECODERS[decoder](str(path))
     if video.num_frames <= 0:
         raise FileError('it holds no frames')
+    if video.num_frames == 1 and cv2.haveImageReader(str(path)):
+        raise FileError('it is an image, not a video')
     return video
