@@ -22,7 +22,7 @@ from vt.engine.checks.classes import heads
 from vt.engine.checks.config import check_config
 from vt.engine.checks.labels import compare_with_checkpoint
 from vt.engine.config_files import DISTRIBUTION, ROOT, apply_options, read_config
-from vt.engine.launch import build_model
+from vt.engine.launch import build_model, require_device
 from vt.errors import UserError
 from vt.inference.test_set import build_test_set
 from vt.untrusted_text import check_class_names
@@ -86,8 +86,10 @@ def get_model(
         **overrides: options of the model that win over the config's, such as ``head=dict(num_classes=10)``.
 
     Raises:
-        UserError: no such model or option; a checkpoint of another model, or none; no weights are published.
+        UserError: no such model or option; a checkpoint of another model, or none; no weights are published; the device
+            is not there.
     """
+    device = require_device(device)
     cfg = resolve_config(name_or_config)
     cfg.merge_from_dict(dict(model=overrides))
     check_config(Config(dict(model=cfg.model.to_dict(), default_scope=cfg.get('default_scope', 'mmpretrain'))))
@@ -98,7 +100,7 @@ def get_model(
     if loaded:
         load_weights(model, loaded, name=checkpoint)
     model.cfg, model.dataset_meta = cfg, _dataset_meta(model, cfg, checkpoint, loaded)
-    return model.to(device or 'cpu').eval()
+    return model.to(device).eval()
 
 
 def init_model(
@@ -114,7 +116,7 @@ def resolve_model(
     """A network as it is given, for evaluation, or the one that :func:`get_model` builds."""
     if not isinstance(model, nn.Module):
         return get_model(model, pretrained, device)
-    return (model.to(device) if device else model).eval()
+    return (model if device is None else model.to(require_device(device))).eval()
 
 
 def resolve_config(name_or_config: Source, options: dict[str, Any] | None = None, quietly: bool = True) -> Config:
