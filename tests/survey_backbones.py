@@ -1,8 +1,8 @@
-"""Small backbones of the survey's systems, and their comparison with equations, outputs and gradients."""
+"""Small backbones of the survey's models, and their comparison with equations, outputs and gradients."""
 
 from functools import cache
 
-import literal_survey as literal
+import published_survey as published
 import torch
 from mmengine.config import Config
 
@@ -31,7 +31,7 @@ def shrink(stage, widths, keep_depth):
 
 
 def build(name, size, stages=None, training=False, channels=None, **options):
-    """A small backbone of a system, or of some of its stages, which all have the options.
+    """A small backbone of a model, or of some of its stages, which all have the options.
 
     With ``channels`` all stages are as wide. Every weight and statistic is random.
     """
@@ -98,14 +98,14 @@ def heads_of(backbone):
 
 
 def assert_is_its_equations(equation, reads_class_token, backbone, batch, size, stages=None, training=False, **options):
-    """A system's backbone, or some of its stages, on random images or maps of a size.
+    """A model's backbone, or some of its stages, on random images or maps of a size.
 
     Whether a class token is what leaves it is said of a whole one; None where all tokens do.
     """
     options |= dict(heads=heads_of(backbone), training=training) | (dict(stages=stages) if stages else {})
 
     def theirs(x, weights):
-        tokens = equation(x.permute(0, 2, 3, 1), literal.under(weights, 'parts.0'), **options)
+        tokens = equation(x.permute(0, 2, 3, 1), published.under(weights, 'parts.0'), **options)
         if stages or reads_class_token is None:
             return tokens
         return tokens[:, 0] if reads_class_token else tokens.mean(dim=1)

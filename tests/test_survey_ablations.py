@@ -1,4 +1,4 @@
-"""One line swaps a component of a system for another's: what stands in the network then, and how much code it is."""
+"""One line swaps a component of a model for another's: what stands in the network then, and how much code it is."""
 
 import ast
 import inspect
@@ -21,7 +21,7 @@ from vt.models import (
     TokenizerEmbed,
 )
 
-SYSTEMS = json.loads((ROOT / 'docs/reports/survey_systems.json').read_text())['systems']
+SURVEY_MODELS = json.loads((ROOT / 'docs/reports/survey_models.json').read_text())['models']
 # Of each the part that is gone, how many there are of the new one, and what the blocks see at 224x224.
 SWAPS = {
     'swin-tiny_lepe_digits': (RelativePositionBias, OnMap, 12, None),
@@ -33,23 +33,23 @@ SWAPS = {
 
 
 def test_a_system_is_a_short_config_and_a_part_a_short_file():
-    bases = [ROOT / f'configs/_base_/models/{system}.py' for system in SYSTEMS]
-    folders = {find_config(f'{system}_16xb64-300e_in1k').parent for system in SYSTEMS}
-    systems = [*bases, *(path for folder in folders for path in folder.rglob('*.py'))]
-    assert max(len(path.read_text().splitlines()) for path in systems) <= 60
-    assert max(len(path.read_text().splitlines()) for path in find_parts(SYSTEMS)) <= 200
+    bases = [ROOT / f'configs/_base_/models/{entry}.py' for entry in SURVEY_MODELS]
+    folders = {find_config(f'{entry}_16xb64-300e_in1k').parent for entry in SURVEY_MODELS}
+    survey_models = [*bases, *(path for folder in folders for path in folder.rglob('*.py'))]
+    assert max(len(path.read_text().splitlines()) for path in survey_models) <= 60
+    assert max(len(path.read_text().splitlines()) for path in find_parts(SURVEY_MODELS)) <= 200
 
 
 def test_all_parts_together_are_few_lines_of_code():
     """Without docstrings, comments and empty lines; the backbones that put them together are counted apart."""
-    assert sum(count_code(path) for path in find_parts(SYSTEMS) if path.parent.name != 'backbones') <= 1800
+    assert sum(count_code(path) for path in find_parts(SURVEY_MODELS) if path.parent.name != 'backbones') <= 1800
 
 
-def find_parts(systems) -> set[Path]:
-    """The files of this project that define what the systems are made of."""
+def find_parts(survey_models) -> set[Path]:
+    """The files of this project that define what the models are made of."""
     files = set()
-    for system in systems:
-        cfg = Config.fromfile(find_config(f'{system}_16xb64-300e_in1k'))
+    for entry in survey_models:
+        cfg = Config.fromfile(find_config(f'{entry}_16xb64-300e_in1k'))
         with torch.device('cpu' if cfg.model.backbone.type == 'TNT' else 'meta'):
             classes = {each for part in MODELS.build(cfg.model).modules() for each in type(part).__mro__}
         files |= {inspect.getfile(each) for each in classes if each.__module__.startswith('vt.')}

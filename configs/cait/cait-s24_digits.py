@@ -3,4 +3,4 @@
 # python tools/train.py configs/cait/cait-s24_digits.py
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/cait-s24.py']
 
-model = _base_.system
+model = _base_.architecture

@@ -3,4 +3,4 @@
 # python tools/train.py configs/cpvt/cpvt-small-gap_digits.py
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/cpvt-small-gap.py']
 
-model = _base_.system
+model = _base_.architecture

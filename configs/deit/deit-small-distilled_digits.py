@@ -4,7 +4,7 @@
 # python tools/train.py configs/deit/deit-small-distilled_digits.py
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/deit-small-distilled.py']
 
-model = _base_.system
+model = _base_.architecture
 model['teacher'] = dict(
     type='ImageClassifier',
     backbone=dict(type='ResNet', depth=18),

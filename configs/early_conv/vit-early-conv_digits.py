@@ -3,4 +3,4 @@
 # python tools/train.py configs/early_conv/vit-early-conv_digits.py
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/vit-early-conv.py']
 
-model = _base_.system
+model = _base_.architecture

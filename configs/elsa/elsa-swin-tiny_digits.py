@@ -3,4 +3,4 @@
 # python tools/train.py configs/elsa/elsa-swin-tiny_digits.py
 _base_ = ['../_base_/recipes/tokens_digits-56px.py', '../_base_/models/elsa-swin-tiny.py']
 
-model = _base_.system
+model = _base_.architecture

@@ -4,7 +4,7 @@
 # python tools/train.py configs/lv_vit/lv-vit-small_digits.py
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/lv-vit-small.py']
 
-model = _base_.system
+model = _base_.architecture
 model['teacher']['backbone']['depth'] = 18
 model['teacher']['head'] |= dict(num_classes=10, in_channels=512)
 model['teacher_checkpoint'] = 'work_dirs/resnet18_digits/epoch_15.pth'

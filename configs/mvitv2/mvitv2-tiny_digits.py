@@ -3,4 +3,4 @@
 # python tools/train.py configs/mvitv2/mvitv2-tiny_digits.py
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/mvitv2-tiny.py']
 
-model = _base_.system
+model = _base_.architecture

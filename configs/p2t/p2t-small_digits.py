@@ -3,4 +3,4 @@
 # python tools/train.py configs/p2t/p2t-small_digits.py
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/p2t-small.py']
 
-model = _base_.system
+model = _base_.architecture

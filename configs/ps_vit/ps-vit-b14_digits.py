@@ -3,4 +3,4 @@
 # python tools/train.py configs/ps_vit/ps-vit-b14_digits.py
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/ps-vit-b14.py']
 
-model = _base_.system
+model = _base_.architecture

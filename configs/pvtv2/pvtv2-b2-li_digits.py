@@ -3,4 +3,4 @@
 # python tools/train.py configs/pvtv2/pvtv2-b2-li_digits.py
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/pvtv2-b2-li.py']
 
-model = _base_.system
+model = _base_.architecture

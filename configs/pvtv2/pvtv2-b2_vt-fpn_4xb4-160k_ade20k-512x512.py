@@ -1,8 +1,8 @@
-# PVTv2-B2 with VT-FPN on ADE20K: the recipe of its ResNet-50 twin with AdamW. Not trained here yet.
+# PVTv2-B2 with VT-FPN on ADE20K: the recipe of its ResNet-50 baseline with AdamW. Not trained here yet.
 # bash tools/dist_train.sh configs/pvtv2/pvtv2-b2_vt-fpn_4xb4-160k_ade20k-512x512.py 4
 _base_ = ['../vt_fpn/vt-fpn_r50_4xb4-160k_ade20k-512x512.py', '../_base_/models/pvtv2-b2.py']
 
-backbone = _base_.system.backbone
+backbone = _base_.architecture.backbone
 backbone |= dict(_delete_=True, out_type='map', out_indices=(0, 1, 2, 3), norm_outputs=True)
 model = dict(backbone=backbone, neck=dict(in_channels=[64, 128, 320, 512]))
 

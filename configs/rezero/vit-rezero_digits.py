@@ -3,5 +3,5 @@
 # python tools/train.py configs/rezero/vit-rezero_digits.py
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/vit-rezero.py']
 
-model = _base_.system
+model = _base_.architecture
 train_cfg = dict(max_epochs=30)

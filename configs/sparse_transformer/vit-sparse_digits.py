@@ -3,4 +3,4 @@
 # python tools/train.py configs/sparse_transformer/vit-sparse_digits.py
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/vit-sparse.py']
 
-model = _base_.system
+model = _base_.architecture

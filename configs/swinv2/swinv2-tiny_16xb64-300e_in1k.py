@@ -2,7 +2,7 @@
 # python tools/train.py configs/swinv2/swinv2-tiny_16xb64-300e_in1k.py
 _base_ = ['../_base_/recipes/tokens_in1k.py', '../_base_/models/swinv2-tiny.py']
 
-model = _base_.system
+model = _base_.architecture
 model['backbone']['image_size'] = 256
 
 train_pipeline = _base_.train_pipeline

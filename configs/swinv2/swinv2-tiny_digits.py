@@ -3,4 +3,4 @@
 # python tools/train.py configs/swinv2/swinv2-tiny_digits.py
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/swinv2-tiny.py']
 
-model = _base_.system
+model = _base_.architecture

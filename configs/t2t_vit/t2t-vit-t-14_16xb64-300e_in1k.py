@@ -2,4 +2,4 @@
 # python tools/train.py configs/t2t_vit/t2t-vit-t-14_16xb64-300e_in1k.py
 _base_ = ['../_base_/recipes/tokens_in1k.py', '../_base_/models/t2t-vit-t-14.py']
 
-model = _base_.system
+model = _base_.architecture

@@ -3,4 +3,4 @@
 # python tools/train.py configs/t2t_vit/t2t-vit-t-14_digits.py
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/t2t-vit-t-14.py']
 
-model = _base_.system
+model = _base_.architecture

@@ -3,5 +3,5 @@
 # python tools/train.py configs/tnt/tnt-small_digits.py
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/tnt-small.py']
 
-model = _base_.system
+model = _base_.architecture
 model['backbone'] |= dict(_delete_=True, img_size=64)  # its name for image_size

@@ -2,4 +2,4 @@
 # python tools/train.py configs/tokenlearner/vit-tokenlearner_16xb64-300e_in1k.py
 _base_ = ['../_base_/recipes/tokens_in1k.py', '../_base_/models/vit-tokenlearner.py']
 
-model = _base_.system
+model = _base_.architecture

@@ -3,4 +3,4 @@
 # python tools/train.py configs/twins/twins-pcpvt-small_digits.py
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/twins-pcpvt-small.py']
 
-model = _base_.system
+model = _base_.architecture

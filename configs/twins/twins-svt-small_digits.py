@@ -3,4 +3,4 @@
 # python tools/train.py configs/twins/twins-svt-small_digits.py
 _base_ = ['../_base_/recipes/tokens_digits-56px.py', '../_base_/models/twins-svt-small.py']
 
-model = _base_.system
+model = _base_.architecture

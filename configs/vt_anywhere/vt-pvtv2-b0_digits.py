@@ -3,8 +3,8 @@
 # python tools/train.py configs/vt_anywhere/vt-pvtv2-b0_digits.py
 _base_ = ['../_base_/models/vt-anywhere_digits.py', '../_base_/models/pvtv2-b2.py']
 
-first, second, third, _ = _base_.system.backbone.stages
-pvt = _base_.system.backbone | dict(
+first, second, third, _ = _base_.architecture.backbone.stages
+pvt = _base_.architecture.backbone | dict(
     image_size=64,
     out_type='map',
     stages=[

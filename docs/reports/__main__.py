@@ -88,9 +88,9 @@ def measure_claims(args: argparse.Namespace) -> None:
     write_measured(claims.MEASURES, **measured, tokens=claims.measure_tokens(args.runs))
 
 
-def measure_twins(args: argparse.Namespace) -> None:
-    """Compare the survey's systems that timm has with timm's."""
-    write_measured(survey.DIFFERENCES, differences=survey.measure_twins())
+def measure_references(args: argparse.Namespace) -> None:
+    """Compare the survey's models that timm has with timm's."""
+    write_measured(survey.DIFFERENCES, differences=survey.measure_references())
 
 
 def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -122,7 +122,7 @@ def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add('claims', measure_claims).add_argument(
         '--runs', type=Path, default=runs, help=f'trained runs (default: {runs})'
     )
-    add('twins', measure_twins)
+    add('references', measure_references)
     return parser.parse_args(arguments)
 
 

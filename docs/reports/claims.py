@@ -29,7 +29,7 @@ from .scores import AGAIN, by_label, read_table
 
 MEASURES = BENCHMARKS / 'survey/claims.json'  # as python -m docs.reports claims writes them
 CLAIMS = Path(__file__).with_suffix('.yml')
-SYSTEM = '{}_16xb64-300e_in1k'
+IN1K = '{}_16xb64-300e_in1k'
 SIZES = (224, 448, 896)
 COSTS = ('deit-small', 'pvt-small', 'pvtv2-b2', 'pvtv2-b2-li', 'mvitv2-tiny', 'swin-tiny')
 TOKENS = ('deit-mini_two-tokens_digits', 'deit-mini_hard_digits')
@@ -41,8 +41,8 @@ VERDICTS = {True: 'holds', False: 'does not hold here'}
 
 
 def measure_costs() -> dict[str, dict[int, int]]:
-    """Multiply-adds of systems' backbones by the height and width of an image, ``pvtv2-b2`` without pooling, too."""
-    backbones = {name: Config.fromfile(ROOT / config_path(SYSTEM.format(name))).model.backbone for name in COSTS}
+    """Multiply-adds of models' backbones by the height and width of an image, ``pvtv2-b2`` without pooling, too."""
+    backbones = {name: Config.fromfile(ROOT / config_path(IN1K.format(name))).model.backbone for name in COSTS}
     costs = {name: {size: _count(backbone, size) for size in SIZES} for name, backbone in backbones.items()}
     unpooled = backbones['pvtv2-b2']
     for stage in unpooled.stages:
@@ -64,7 +64,7 @@ def measure_places(seeds: Sequence[int] = (0, 1, 2)) -> dict[str, list[float]]:
     An image is of one colour, so that its border alone differs from the rest. A linear map is fitted from the tokens
     behind the third stage to their row and column; of other images it explains this share of the variance (R^2).
     """
-    backbone = Config.fromfile(ROOT / config_path(SYSTEM.format('pvtv2-b2'))).model.backbone
+    backbone = Config.fromfile(ROOT / config_path(IN1K.format('pvtv2-b2'))).model.backbone
     shares: dict[str, list[float]] = dict(zeros=[], circular=[])
     for seed in seeds:
         torch.manual_seed(seed)

@@ -96,7 +96,7 @@ def compare_reductions() -> Rows:
 
 
 def compare_classifiers(table: str) -> Rows:
-    """Tables 2 and 8: ResNets and their VT twins."""
+    """Tables 2 and 8: ResNets and their VT baselines."""
     rows = [row | dict(model=row['model'].split()[0]) for row in load_tables()[table]]
     return [{'model': row['model']} | _compare_cost(_count(classifier_config(row['model'])), row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""Which parts the survey's systems choose, component by component, as their configs say it."""
+"""Which parts the survey's models choose, component by component, as their configs say it."""
 
 import inspect
 import json
@@ -17,7 +17,7 @@ from vt.registry import MODELS
 
 from .markdown import ROOT, Rows
 
-SYSTEMS, WORDS = (Path(__file__).with_name(name) for name in ('survey_systems.json', 'survey_words.yml'))
+SURVEY_MODELS, WORDS = (Path(__file__).with_name(name) for name in ('survey_models.json', 'survey_words.yml'))
 # Attentions that are not of all tokens, or without a map.
 PARTIAL = ('vt.ClassAttention', 'vt.SparseAttention', 'vt.PerformerAttention', 'vt.HadamardAttention')
 NORMS = {'BN': 'BN', 'vt.TokenBatchNorm': 'BN', 'BatchNorm2d': 'BN', 'InstanceNorm2d': 'IN', None: 'none'}  # else LN
@@ -27,36 +27,41 @@ HEAD_TOKENS = {'vt.DistillationTokenHead': ['distillation token'], 'vt.TokenLabe
 
 
 @cache
-def read_systems() -> dict[str, dict]:
-    """What was published of each system, by its config's name."""
-    return json.loads(SYSTEMS.read_text())['systems']
+def read_survey_models() -> dict[str, dict]:
+    """What was published of each model, by its config's name."""
+    return json.loads(SURVEY_MODELS.read_text())['models']
 
 
-def describe_systems() -> Rows:
-    """A row a system, a column a component of the survey; parts link to their code, systems to their config."""
+def describe_survey_models() -> Rows:
+    """A row a model, a column a component of the survey; parts link to their code, models to their config."""
     return [
-        dict(system=system) | {component: '; '.join(found) or '-' for component, found in choices.items()}
-        for system, choices in find_choices().items()
+        dict(model=entry) | {component: '; '.join(found) or '-' for component, found in choices.items()}
+        for entry, choices in find_choices().items()
     ]
 
 
 def describe_choices() -> Rows:
-    """A row for each choice in each component: the systems that take it, in the order of :func:`read_systems`."""
+    """A row for each choice in each component: the models that take it, in the order of :func:`read_survey_models`."""
     everything = find_choices()
     taken = pd.DataFrame(
         [
-            (component, choice, system)
+            (component, choice, entry)
             for component in next(iter(everything.values()))
-            for system, choices in everything.items()
+            for entry, choices in everything.items()
             for choice in choices[component] or ['none']
         ],
-        columns=['component', 'choice', 'system'],
+        columns=['component', 'choice', 'model'],
     )
-    rows = taken.groupby(['component', 'choice'], sort=False)['system'].agg([len, list]).reset_index()
+    rows = taken.groupby(['component', 'choice'], sort=False)['model'].agg([len, list]).reset_index()
     components = [*dict.fromkeys(rows['component'])]
     ordered = sorted(rows.itertuples(), key=lambda row: (components.index(row.component), -row.len))
     return [
-        dict(component=row.component, choice=row.choice, number=f'{row.len}', systems=_enumerate(row.list, everything))
+        dict(
+            component=row.component,
+            choice=row.choice,
+            number=f'{row.len}',
+            models=_enumerate(row.list, everything),
+        )
         for row in ordered
     ]
 
@@ -70,12 +75,12 @@ def _enumerate(found: list[str], everything: dict) -> str:
 
 @cache
 def find_choices() -> dict[str, dict[str, list[str]]]:
-    """Of each system, by its link, its parts by component, each once, with links to their code."""
+    """Of each model, by its link, its parts by component, each once, with links to their code."""
     found = {}
-    for name, system in read_systems().items():
-        config = Config.fromfile(ROOT / f'configs/_base_/models/{name}.py').system
-        told = system.get('components', {})  # where the config's parts don't show it
-        link = f'[{system["title"]}](../configs/_base_/models/{name}.py)'
+    for name, entry in read_survey_models().items():
+        config = Config.fromfile(ROOT / f'configs/_base_/models/{name}.py').architecture
+        told = entry.get('components', {})  # where the config's parts don't show it
+        link = f'[{entry["title"]}](../configs/_base_/models/{name}.py)'
         found[link] = {
             component: told[component] if component in told else [*dict.fromkeys(_word(part) for part in find(config))]
             for component, find in COMPONENTS.items()

@@ -11,7 +11,7 @@ from rich.progress import track
 from vt.engine.config_files import ROOT, read_config
 
 from . import markdown
-from .components import read_systems
+from .components import read_survey_models
 from .markdown import RECORDS
 from .metafiles import INDEX, METAFILE, PAPERS, leaf_configs, make_metafile, read_models, read_scores
 
@@ -88,7 +88,7 @@ def _bases(models: list[dict]) -> str:
     found = {name: path for model in models for path, name in BASE.findall((ROOT / model['Config']).read_text())}
     links = ', '.join(f'[`{name}`]({path})' for name, path in found.items())
     compared = ' [`docs/survey.md`](../../docs/survey.md) compares their parts with those of other models.'
-    text = f'The models themselves: {links}.{compared if found.keys() & read_systems() else ""}'
+    text = f'The models themselves: {links}.{compared if found.keys() & read_survey_models() else ""}'
     return fill(text, 120, break_long_words=False, break_on_hyphens=False) if links else ''
 
 
@@ -122,9 +122,9 @@ def _weights(models: list[dict], named: dict[str, str]) -> list[tuple[str, str, 
     """Models with public weights: config, module and call that give them, none if they have an address; their file."""
     found = []
     for model in models:
-        system = read_systems().get(model['Name'].removesuffix('_16xb64-300e_in1k'), {})
-        twin = system.get('twin') if system.get('backbone_of') != 'MMPretrain' else None
-        if not (public := named.get(model['Name'], twin)):
+        entry = read_survey_models().get(model['Name'].removesuffix('_16xb64-300e_in1k'), {})
+        reference = entry.get('reference') if entry.get('backbone_of') != 'MMPretrain' else None
+        if not (public := named.get(model['Name'], reference)):
             continue
         module, _, function = public.rpartition('.')
         call = f"{public}(weights='DEFAULT')" if module else f"timm.create_model('{public}', pretrained=True)"

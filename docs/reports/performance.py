@@ -33,7 +33,7 @@ SETTINGS = (NECKS, 'necks-contiguous_800x1216', 'necks-default-allocator_800x121
 HALF = 'necks-bfloat16_800x1216'
 FOLDED = ('segmentors-folded_800x1216', *(f'{name}-folded' for name in RESNETS))
 NEEDED = {*MODELS, *SCALING, *TOKENS, *SETTINGS, HALF, *FOLDED}
-# Not every machine has these: VT in backbone and neck, thin products compiled, images of the embedded data's size.
+# Not every machine has these: VT in backbone and neck, skinny products compiled, images of the embedded data's size.
 SYSTEMS, SMALL = 'systems_512x512', 'small'
 COMPILED = ('necks-pixels_800x1216', 'segmentors-pixels_800x1216')
 OTHER_TABLES = ('data_loading', 'startup')  # of other tools; the page has a table of each that is there
@@ -99,7 +99,7 @@ def _describe_machine(folder: Path) -> pd.Series:
     rows['token products by'] = dict(blas='BLAS', onednn='oneDNN')[speeds['token_products'].iloc[0]]
     for kinds in by_kind(read_pairs(speeds.sort_values('kind', kind='stable'))):
         ours = kinds['inference']
-        compiled = ', thin products compiled' if ours['compile'] == PIXELS else ''
+        compiled = ', skinny products compiled' if ours['compile'] == PIXELS else ''
         folded = ', norms folded in inference' if ours['fuse_conv_bn'] else ''
         ratios = ', '.join(f'{kinds[kind]["faster"]:.2f}x' for kind in ('inference', 'training'))
         rows[f'{ours["name"]}{compiled}{folded}: inference, training'] = ratios

@@ -1,4 +1,4 @@
-"""The page on the survey's systems: what each chooses and costs, and what validates it."""
+"""The page on the survey's models: what each chooses and costs, and what validates it."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from vt.checkpoints.files import read_json
 
 from .claims import describe_claims
 from .complexity import COST, count_config
-from .components import describe_choices, describe_systems, read_systems
+from .components import describe_choices, describe_survey_models, read_survey_models
 from .markdown import BENCHMARKS, ROOT, Rows, cells, config_path, table
 from .metafiles import read_models
 from .speeds import first_beside_others, read_speeds
@@ -17,8 +17,8 @@ from .speeds import first_beside_others, read_speeds
 CONFIG = '{}_16xb64-300e_in1k'
 DENSE = '_4xb4-160k_ade20k-512x512'
 SPEEDS = BENCHMARKS / 'survey'  # as tools/benchmark/survey.sh measures them, NAME_cpu.json
-DIFFERENCES = SPEEDS / 'twins.json'  # as python -m docs.reports twins measures them
-COSTS = {'system': '[{title}](../{folder}/README.md)', **COST, 'validated by': '{validated}', 'note': '{why}'}
+DIFFERENCES = SPEEDS / 'references.json'  # as python -m docs.reports references measures them
+COSTS = {'model': '[{title}](../{folder}/README.md)', **COST, 'validated by': '{validated}', 'note': '{why}'}
 SEGMENTORS = {
     'config': '[`{name}`](../{path})',
     'G FLOPs': '{cost.flops:G.2f}',
@@ -27,39 +27,41 @@ SEGMENTORS = {
 }
 
 
-def measure_twins() -> dict[str, float]:
-    """How far each system that timm has is from timm's, see :mod:`docs.reports.twins`."""
-    from .twins import measure_difference  # timm is no part of an installation
+def measure_references() -> dict[str, float]:
+    """How far each model that timm has is from timm's, see :mod:`docs.reports.references`."""
+    from .references import measure_difference  # timm is no part of an installation
 
     return {
         name: measure_difference(
-            Config.fromfile(ROOT / config_path(CONFIG.format(name))), system['twin'], system.get('image_size', 224)
+            Config.fromfile(ROOT / config_path(CONFIG.format(name))),
+            entry['reference'],
+            entry.get('image_size', 224),
         )
-        for name, system in read_systems().items()
-        if 'twin' in system
+        for name, entry in read_survey_models().items()
+        if 'reference' in entry
     }
 
 
 def describe_costs() -> Rows:
-    """A row a system: parameters and FLOPs beside the published ones, and what validates it."""
-    differences = read_json(DIFFERENCES, 'measure it: python -m docs.reports twins', keys=['differences'])
+    """A row a model: parameters and FLOPs beside the published ones, and what validates it."""
+    differences = read_json(DIFFERENCES, 'measure it: python -m docs.reports references', keys=['differences'])
     rows = []
-    for name, system in read_systems().items():
+    for name, entry in read_survey_models().items():
         path = config_path(CONFIG.format(name))
-        validated = f'[literal equations](../tests/{system.get("equations", "literal_survey")}.py), 1e-09'
-        if 'twin' in system:
+        validated = f'[published equations](../tests/{entry.get("equations", "published_survey")}.py), 1e-09'
+        if 'reference' in entry:
             difference = differences['differences'][name]
-            validated = f"timm's `{system['twin']}`, {f'{difference:.0e}' if difference else 'the same'}"
+            validated = f"timm's `{entry['reference']}`, {f'{difference:.0e}' if difference else 'the same'}"
         more = dict(folder=Path(path).parent.as_posix(), cost=read_models()[path]['Metadata'], validated=validated)
-        rows.append(dict(why='') | system | more)
+        rows.append(dict(why='') | entry | more)
     return cells(rows, COSTS, missing='-')
 
 
 def describe_segmentors() -> Rows:
-    """A row a system with a neck for dense prediction: FLOPs and parameters."""
+    """A row a model with a neck for dense prediction: FLOPs and parameters."""
     names = [name.removesuffix(DENSE) for name in list_models() if name.endswith(DENSE)]
     rows = []
-    for name in sorted(name for name in names if name.split('_')[0] in read_systems()):
+    for name in sorted(name for name in names if name.split('_')[0] in read_survey_models()):
         path = config_path(name + DENSE)
         cost, neck = count_config(ROOT / path, (512, 512))
         rows.append(dict(name=name, path=path, cost=cost, neck=neck))
@@ -67,17 +69,17 @@ def describe_segmentors() -> Rows:
 
 
 def describe_speeds(folder: Path = SPEEDS) -> str:
-    """A row a system that was measured beside its public twins, how many times faster and smaller, and the machines."""
-    paths = {name: folder / f'{name}_cpu.json' for name in read_systems()}
+    """A row a model that was measured beside its references: how many times faster and smaller, and the machines."""
+    paths = {name: folder / f'{name}_cpu.json' for name in read_survey_models()}
     speeds = read_speeds([path for path in paths.values() if path.exists()])
     machines = {f'{record.device}, torch {record.versions["torch"]}' for record in speeds['record']}
     others = first_beside_others(speeds)
     others['key'] = others['model'].str.split(':').str[0] + '_' + others['kind']
     rows = [
-        rows.set_index('key').to_dict('index') | dict(title=read_systems()[name]['title'])
+        rows.set_index('key').to_dict('index') | dict(title=read_survey_models()[name]['title'])
         for name, rows in others.groupby('file', sort=False)
     ]
-    forms = {'system': '{title}'}
+    forms = {'model': '{title}'}
     for kind in ('inference', 'training'):
         forms[f'{kind} (ms)'] = f'{{timm_{kind}[first_median]:m.0f}}'
         for library in ('timm', 'mmpretrain'):
@@ -89,7 +91,7 @@ def describe_speeds(folder: Path = SPEEDS) -> str:
 PLACES = {
     'survey speed': describe_speeds,
     'survey choices': lambda: table(describe_choices(), dense=True),
-    'survey components': lambda: table(describe_systems(), dense=True),
+    'survey components': lambda: table(describe_survey_models(), dense=True),
     'survey costs': lambda: table(describe_costs()),
     'survey segmentors': lambda: table(describe_segmentors()),
     'survey claims': lambda: table(describe_claims(), dense=True),

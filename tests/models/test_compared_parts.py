@@ -1,6 +1,6 @@
 """The parts that the paper compares with: pooling and clustering tokenizers, graph convolution, none."""
 
-import literal_equations as literal
+import published_equations as published
 import pytest
 import torch
 
@@ -23,7 +23,7 @@ def with_value(part, pooled):
     return pooled if isinstance(part.value, torch.nn.Identity) else pooled @ part.value.dense()
 
 
-def literal_cell(sample, row, column, grid):
+def published_cell(sample, row, column, grid):
     """Bilinear interpolation of a map ``(C, H, W)`` at the centre of one cell."""
     (height, width), (y, x) = sample.shape[1:], (0, 0)
     y = max((row + 0.5) * height / grid[0] - 0.5, 0)
@@ -35,17 +35,17 @@ def literal_cell(sample, row, column, grid):
     return above * (1 - (y - top)) + below * (y - top)
 
 
-def literal_pooling(part, x):
+def published_pooling(part, x):
     rows, columns = part.grid
     cells = [(row, column) for row in range(rows) for column in range(columns)]
-    pooled = torch.stack([torch.stack([literal_cell(sample, *cell, part.grid) for cell in cells]) for sample in x])
+    pooled = torch.stack([torch.stack([published_cell(sample, *cell, part.grid) for cell in cells]) for sample in x])
     return with_value(part, pooled)
 
 
-def literal_centres(sample, grid, iterations):
+def published_centres(sample, grid, iterations):
     """k-means of the pixels of one map ``(C, H, W)``, pixel by pixel."""
-    pixels = [pixel / pixel.norm() for pixel in literal.pixels(sample.detach())]
-    cells = [literal_cell(sample.detach(), r, c, grid) for r in range(grid[0]) for c in range(grid[1])]
+    pixels = [pixel / pixel.norm() for pixel in published.pixels(sample.detach())]
+    cells = [published_cell(sample.detach(), r, c, grid) for r in range(grid[0]) for c in range(grid[1])]
     centres = [cell / cell.norm() for cell in cells]
     for _ in range(iterations):
         members = [[] for _ in centres]
@@ -58,18 +58,18 @@ def literal_centres(sample, grid, iterations):
     return torch.stack(centres)
 
 
-def literal_clustering(part, x):
+def published_clustering(part, x):
     samples = []
     for sample in x:
-        centres = literal_centres(sample, part.grid, part.iterations)
+        centres = published_centres(sample, part.grid, part.iterations)
         w_v = None if isinstance(part.value, torch.nn.Identity) else part.value.dense()
-        samples.append(literal.filter_tokenizer(literal.pixels(sample), centres.T, w_v))
+        samples.append(published.filter_tokenizer(published.pixels(sample), centres.T, w_v))
     return torch.stack(samples)
 
 
 @pytest.mark.parametrize('size', SIZES)
 @pytest.mark.parametrize(
-    ('kind', 'equation'), [(PoolingTokenizer, literal_pooling), (ClusteringTokenizer, literal_clustering)]
+    ('kind', 'equation'), [(PoolingTokenizer, published_pooling), (ClusteringTokenizer, published_clustering)]
 )
 def test_tokenizers_equal_their_definitions_with_gradients(kind, equation, size):
     part, x = make(kind, size)

@@ -82,7 +82,7 @@ def batch(n=3, size=(32, 48), dtype=torch.float64):
     return torch.randn(n, 3, *size, generator=generator, dtype=dtype), samples
 
 
-def literal_distillation(student, teacher, temperature):
+def published_distillation(student, teacher, temperature):
     """Written out: one image and one class at a time."""
     total = 0
     for student_logits, teacher_logits in zip(student, teacher):
@@ -102,9 +102,9 @@ def test_the_distillation_loss_is_its_formula(shape, temperature):
     student = torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True)
     teacher = 2 * torch.randn(shape, generator=generator, dtype=torch.float64)
     ours = distillation_loss(student, teacher, temperature)
-    literal = literal_distillation(student, teacher, temperature)
-    assert_close(ours, literal)
-    assert_close(*(torch.autograd.grad(loss, student)[0] for loss in (ours, literal)))
+    published = published_distillation(student, teacher, temperature)
+    assert_close(ours, published)
+    assert_close(*(torch.autograd.grad(loss, student)[0] for loss in (ours, published)))
     assert_close(distillation_loss(teacher, teacher, temperature), torch.zeros((), dtype=torch.float64))
 
 
@@ -126,7 +126,7 @@ def test_the_losses_and_their_gradients(weights, temperature, teacher_file):
     cross_entropy = sum(-scores.softmax(-1).log()[label] for scores, label in zip(logits, labels)) / len(labels)
     expected = dict(
         loss_cls=weights[1] * cross_entropy,
-        loss_distillation=weights[0] * literal_distillation(logits, teacher_logits, temperature),
+        loss_distillation=weights[0] * published_distillation(logits, teacher_logits, temperature),
     )
     assert_close(losses, expected)
     total, log = model.parse_losses(losses)
@@ -336,7 +336,7 @@ def test_both_losses_see_the_same_dropout(teacher_file):
     labels = torch.tensor([int(sample.gt_label) for sample in samples])
     assert_close(losses['loss_cls'], 0.2 * torch.nn.functional.cross_entropy(logits, labels))
     teacher_logits = build_trained(resnet(4))(inputs).detach()
-    assert_close(losses['loss_distillation'], 0.8 * literal_distillation(logits, teacher_logits, 1.0))
+    assert_close(losses['loss_distillation'], 0.8 * published_distillation(logits, teacher_logits, 1.0))
 
 
 TOKENS = dict(
@@ -379,7 +379,7 @@ def test_the_teacher_speaks_to_the_distillation_token_alone(hard, teacher_file):
     if hard:
         expected = -by_teacher.log_softmax(1)[range(3), teacher.argmax(1)].mean()
     else:
-        expected = literal_distillation(by_teacher, teacher, 1.0)
+        expected = published_distillation(by_teacher, teacher, 1.0)
     assert_close(losses['loss_distillation'], 0.5 * expected)
     model.eval()
     by_labels, by_teacher = two_logits(model, inputs)

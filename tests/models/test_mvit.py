@@ -1,4 +1,4 @@
-"""Multiscale vision transformers: sizes, costs, public twins, and what the backbone can do."""
+"""Multiscale vision transformers: sizes, costs, public references, and what the backbone can do."""
 
 import pickle
 from functools import cache
@@ -32,7 +32,7 @@ SIZES = {
     'v2-tiny': (1000, dict(arch='v2-tiny', class_tokens=0), 24.17, 4.68),
     'v2-small 16x4': (400, dict(arch='v2-small', num_frames=16), 34.54, 64.22),
 }
-AGAIN = ('base 32x3', 'base-24')  # their twins are counted every time
+AGAIN = ('base 32x3', 'base-24')  # their references are counted every time
 MAX = dict(num_frames=16, pooling='max', kernel='s+1')  # the model of most ablations
 VIT = dict(channels=768, num_heads=12, growth=1, pooling='max', kernel='s+1', position=dict(type='vt.AbsolutePosition'))
 FRAMES = dict(type='vt.CubeEmbed', kernel_size=(1, 16, 16))
@@ -170,16 +170,16 @@ LARGE = ('torchvision, mvit_v1_b', 'torchvision, mvit_v2_s')
 def test_a_public_checkpoint_gives_the_twins_logits(name, tmp_path):
     torch.manual_seed(0)
     make, size, options = TWINS[name]
-    twin = randomise(make())
-    torch.save(twin.state_dict(), tmp_path / 'twin.pth')
+    reference = randomise(make())
+    torch.save(reference.state_dict(), tmp_path / 'reference.pth')
     options = dict(num_frames=size[0], image_size=size[1:]) | options if len(size) == 3 else options
-    model = MViT(init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'twin.pth')), **options).eval()
+    model = MViT(init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'reference.pth')), **options).eval()
     model.init_weights()
     images = torch.randn(1, 3, *size)
-    renamed = to_own_names(twin.state_dict(), 'mvit', [len(stage.blocks) for stage in model.stages])
+    renamed = to_own_names(reference.state_dict(), 'mvit', [len(stage.blocks) for stage in model.stages])
     assert model.state_dict().keys() == {key for key in renamed if not key.startswith('head.')}
     with torch.no_grad():
-        expected, (found,) = twin(images), model(images)
+        expected, (found,) = reference(images), model(images)
     if isinstance(expected, tuple):  # a backbone's map
         expected = expected[-1].mean(dim=(2, 3))
     else:

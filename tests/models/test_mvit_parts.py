@@ -1,8 +1,8 @@
-"""The parts of multiscale vision transformers against literal equations, in float64: outputs and gradients."""
+"""The parts of multiscale vision transformers against published equations, in float64: outputs and gradients."""
 
 import math
 
-import literal_mvit as literal
+import published_mvit as published
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -84,7 +84,7 @@ def test_pooling_attention_is_its_equation(size, query, key_value, num_class_tok
     part = randomise(part)
 
     def equation(x, w):
-        return literal.pooling_attention(x, size, w, 2, query, key_value, **extras)
+        return published.pooling_attention(x, size, w, 2, query, key_value, **extras)
 
     assert_equal_with_gradients(part, equation, torch.randn(2, num_class_tokens + math.prod(size), 6), size)
 
@@ -94,7 +94,7 @@ def test_pooling_attention_without_biases_and_with_two_class_tokens():
     part = randomise(PoolingAttention(4, 1, size, query, key_value, qkv_bias=False, residual=True))
 
     def equation(x, w):
-        return literal.pooling_attention(x, size, w, 1, query, key_value, relative=False, residual=True)
+        return published.pooling_attention(x, size, w, 1, query, key_value, relative=False, residual=True)
 
     assert_equal_with_gradients(part, equation, torch.randn(1, 2 + 12, 4), size)
 
@@ -137,10 +137,12 @@ def test_a_block_is_its_equation(size, grow_in, skip):
     growth = dict(out_channels=6, grow_in=grow_in, skip=skip)
     norm = dict(norm_cfg=dict(type='LN', eps=1e-6))
     part = randomise(MultiscaleBlock(4, size, 2, attention, dict(type='vt.FeedForward', ratio=2), **growth, **norm))
-    assert part.out_size(size) == literal.pooled_size(size, query['kernel'], query['stride'])
+    assert part.out_size(size) == published.pooled_size(size, query['kernel'], query['stride'])
 
     def equation(x, w):
-        return literal.block(x, size, w, query, heads=2, key_value=key_value, relative=False, residual=False, **growth)
+        return published.block(
+            x, size, w, query, heads=2, key_value=key_value, relative=False, residual=False, **growth
+        )
 
     assert_equal_with_gradients(part, equation, torch.randn(2, 1 + math.prod(size), 4), size)
 

@@ -1,6 +1,6 @@
-"""Every part against the literal equations, in float64, forward and gradients, over random shapes and options."""
+"""Every part against the published equations, in float64, forward and gradients, over random shapes and options."""
 
-import literal_equations as literal
+import published_equations as published
 import pytest
 import torch
 
@@ -30,32 +30,32 @@ def matrix(linear):
     return None if isinstance(linear, torch.nn.Identity) else linear.dense()
 
 
-def literal_tokenizer(part, x, tokens=None):
+def published_tokenizer(part, x, tokens=None):
     scale = (x.shape[1] // part.num_heads) ** -0.5 if part.scale != 1 else 1.0
     samples = []
     for index, sample in enumerate(x):
-        pixels, w_v = literal.pixels(sample), matrix(part.value)
+        pixels, w_v = published.pixels(sample), matrix(part.value)
         if isinstance(part, FilterTokenizer):
-            samples.append(literal.filter_tokenizer(pixels, part.weight.T, w_v, part.num_heads, scale))
+            samples.append(published.filter_tokenizer(pixels, part.weight.T, w_v, part.num_heads, scale))
         else:
             w_tr = part.to_filters.dense()
-            samples.append(literal.recurrent_tokenizer(pixels, tokens[index], w_tr, w_v, part.num_heads, scale))
+            samples.append(published.recurrent_tokenizer(pixels, tokens[index], w_tr, w_v, part.num_heads, scale))
     return torch.stack(samples)
 
 
-def literal_transformer(part, tokens):
+def published_transformer(part, tokens):
     linears = (part.key, part.query, part.feed_forward1, part.feed_forward2)
     matrices = [linear.dense() for linear in linears]
     scale = (matrices[0].shape[1] // part.num_heads) ** -0.5 if part.scale != 1 else 1.0
-    return torch.stack([literal.transformer(t, *matrices, part.num_heads, scale) for t in tokens])
+    return torch.stack([published.transformer(t, *matrices, part.num_heads, scale) for t in tokens])
 
 
-def literal_projector(part, x, tokens):
+def published_projector(part, x, tokens):
     w_q, w_k, w_v = part.query.dense(), part.key.dense(), matrix(part.value)
     scale = (w_q.shape[1] // part.num_heads) ** -0.5 if part.scale != 1 else 1.0
     maps = []
     for sample, t in zip(x, tokens):
-        refined = literal.projector(literal.pixels(sample), t, w_q, w_k, w_v, part.num_heads, scale)
+        refined = published.projector(published.pixels(sample), t, w_q, w_k, w_v, part.num_heads, scale)
         maps.append(refined.T.reshape(sample.shape))
     return torch.stack(maps)
 
@@ -90,22 +90,22 @@ class TestEquations:
         x, tokens = random_map_and_tokens(size)
         part = randomize(FilterTokenizer(size[1], size[5], num_tokens=size[4], **option))
         assert part(x).shape == tokens.shape
-        assert_equal_with_gradients(part, literal_tokenizer, x)
+        assert_equal_with_gradients(part, published_tokenizer, x)
 
     def test_recurrent_tokenizer(self, size, option):
         x, tokens = random_map_and_tokens(size)
         part = randomize(RecurrentTokenizer(size[1], size[5], num_tokens=size[4], **option))
-        assert_equal_with_gradients(part, literal_tokenizer, x, tokens)
+        assert_equal_with_gradients(part, published_tokenizer, x, tokens)
 
     def test_token_transformer(self, size, option):
         _, tokens = random_map_and_tokens(size)
         part = randomize(TokenTransformer(size[5], qk_channels=8, **option))
-        assert_equal_with_gradients(part, literal_transformer, tokens)
+        assert_equal_with_gradients(part, published_transformer, tokens)
 
     def test_projector(self, size, option):
         x, tokens = random_map_and_tokens(size)
         part = randomize(Projector(size[1], size[5], qk_channels=8, **option))
-        assert_equal_with_gradients(part, literal_projector, x, tokens)
+        assert_equal_with_gradients(part, published_projector, x, tokens)
 
 
 def make_module(in_channels=8, token_channels=12, num_tokens=4, recurrent=False):
@@ -127,8 +127,8 @@ def test_two_modules_are_the_equations_in_turn(size):
     theirs, expected = x, None
     for module in modules:
         ours, tokens = module(ours, tokens)
-        expected = literal_transformer(module.relation, literal_tokenizer(module.tokenizer, theirs, expected))
-        theirs = literal_projector(module.projector, theirs, expected)
+        expected = published_transformer(module.relation, published_tokenizer(module.tokenizer, theirs, expected))
+        theirs = published_projector(module.projector, theirs, expected)
     torch.testing.assert_close(ours, theirs)
     torch.testing.assert_close(tokens, expected)
 

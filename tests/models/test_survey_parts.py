@@ -1,9 +1,9 @@
-"""The parts of published systems, small but as their configs has them, against literal equations, in float64.
+"""The parts of published models, small but as their configs has them, against published equations, in float64.
 
 Outputs and gradients, of networks and of single stages of them, over grids that are not square, one window, one sample.
 """
 
-import literal_survey as literal
+import published_survey as published
 import pytest
 import torch
 from survey_backbones import (
@@ -23,22 +23,22 @@ from vt.registry import MODELS
 TRAINING = [False, True]
 pytestmark = pytest.mark.filterwarnings('ignore:Unnecessary conv bias')  # as the authors have it
 
-# Of each system its equations, whether a class token is what leaves it (of CeiT those of all blocks do), and facts that
+# Of each model its equations, whether a class token is what leaves it (of CeiT those of all blocks do), and facts that
 # a small network does not show: the parameters with a head of 1000 classes, each stage's heads, the last drop rate.
-SYSTEMS = {
-    'pvt-small': (literal.pvt, True, 24_485_864, (1, 2, 5, 8), 0.1),
-    'rest-small': (literal.rest, False, 13_679_708, (1, 2, 4, 8), 0.1),
-    'cswin-tiny': (literal.cswin, False, 22_320_552, (2, 4, 8, 16), 0.2),
-    'ceit-small': (literal.ceit, None, 24_204_840, (6,), 0.1),
-    'cpvt-small-gap': (literal.cpvt, False, 21_993_832, (6,), 0.1),
-    'p2t-small': (literal.p2t, False, 24_079_848, (1, 2, 5, 8), 0.1),
-    'shuffle-tiny': (literal.shuffle, False, 28_532_482, (3, 6, 12, 24), 0.1),
-    'gg-tiny': (literal.gg, False, 28_352_482, (3, 6, 12, 24), 0.2),
-    'localvit-small': (literal.localvit, True, 22_433_176, (8,), 0.1),
-    'deepvit-small': (literal.deepvit, True, 27_312_632, (12,), 0.2),
-    't2t-vit-t-14': (literal.t2t, True, 21_465_422, (6,), 0.1),
-    'swin-tiny': (literal.swin, False, 28_288_354, (3, 6, 12, 24), 0.2),
-    'swinv2-tiny': (literal.swin_v2, False, 28_347_154, (3, 6, 12, 24), 0.2),
+SURVEY_MODELS = {
+    'pvt-small': (published.pvt, True, 24_485_864, (1, 2, 5, 8), 0.1),
+    'rest-small': (published.rest, False, 13_679_708, (1, 2, 4, 8), 0.1),
+    'cswin-tiny': (published.cswin, False, 22_320_552, (2, 4, 8, 16), 0.2),
+    'ceit-small': (published.ceit, None, 24_204_840, (6,), 0.1),
+    'cpvt-small-gap': (published.cpvt, False, 21_993_832, (6,), 0.1),
+    'p2t-small': (published.p2t, False, 24_079_848, (1, 2, 5, 8), 0.1),
+    'shuffle-tiny': (published.shuffle, False, 28_532_482, (3, 6, 12, 24), 0.1),
+    'gg-tiny': (published.gg, False, 28_352_482, (3, 6, 12, 24), 0.2),
+    'localvit-small': (published.localvit, True, 22_433_176, (8,), 0.1),
+    'deepvit-small': (published.deepvit, True, 27_312_632, (12,), 0.2),
+    't2t-vit-t-14': (published.t2t, True, 21_465_422, (6,), 0.1),
+    'swin-tiny': (published.swin, False, 28_288_354, (3, 6, 12, 24), 0.2),
+    'swinv2-tiny': (published.swin_v2, False, 28_347_154, (3, 6, 12, 24), 0.2),
 }
 
 
@@ -51,7 +51,7 @@ def _double_precision():
 
 
 def assert_is_the_system(name, backbone, *args, **options):
-    assert_is_its_equations(*SYSTEMS[name][:2], backbone, *args, **options)
+    assert_is_its_equations(*SURVEY_MODELS[name][:2], backbone, *args, **options)
 
 
 COLUMNS = ('ceit-small', 'localvit-small', 'deepvit-small')
@@ -151,16 +151,16 @@ def test_last_class_token_looks_at_those_of_all_blocks(training):
     neck = randomise(MODELS.build(read('ceit-small').neck.to_dict() | dict(channels=12, num_heads=4)))
 
     def theirs(x, weights):
-        layers = literal.ceit(x.permute(0, 2, 3, 1), literal.under(weights, 'parts.0'), [4], training)
-        return literal.layerwise_class_attention(layers, literal.under(weights, 'parts.1'), heads=4)
+        layers = published.ceit(x.permute(0, 2, 3, 1), published.under(weights, 'parts.0'), [4], training)
+        return published.layerwise_class_attention(layers, published.under(weights, 'parts.1'), heads=4)
 
     assert_equal_with_gradients(Alone(backbone, neck), theirs, torch.randn(2, 3, 32, 48))
 
 
-@pytest.mark.parametrize('name', SYSTEMS)
+@pytest.mark.parametrize('name', SURVEY_MODELS)
 def test_full_size(name):
     """Parameters with a head of 1000 classes, heads, and how often branches are dropped, up to the last block's."""
-    _, reads_class_token, num_parameters, heads, rate = SYSTEMS[name]
+    _, reads_class_token, num_parameters, heads, rate = SURVEY_MODELS[name]
     config = read(name)
     with torch.device('meta'):
         backbone = MODELS.build(config.backbone)
@@ -202,7 +202,7 @@ def windows_of(window, dilated, shift, built, size):
     sides = window if isinstance(window, tuple) else (window, window)
     sides = tuple(min(side, longest) if side else whole for side, longest, whole in zip(sides, built, size))
     shift = tuple(0 if side == whole else shift for side, whole in zip(sides, built))
-    return part, sides, literal.windows(size, sides, dilated, shift), any(shift)
+    return part, sides, published.windows(size, sides, dilated, shift), any(shift)
 
 
 @pytest.mark.parametrize('grid', ['in training', 'another'])
@@ -230,7 +230,7 @@ class TestWindows:
         if not is_shifted:
             assert mask is None
             return
-        hidden = torch.stack([literal.wrapped(places, sides) for places in expected])
+        hidden = torch.stack([published.wrapped(places, sides) for places in expected])
         assert hidden.any()
         assert torch.equal(mask[:, 0], torch.zeros(hidden.shape).masked_fill(hidden, -torch.inf))
 
@@ -294,6 +294,6 @@ def test_pvts_positions_are_resized_linearly_side_by_side(size):
         return x + torch.cat([weights['vectors'][0, :2], columns.flatten(0, 1)])
 
     x = torch.randn(2, 2 + size[0] * size[1], 3, dtype=torch.float64)
-    assert_equal_with_gradients(OnGrid(part, size), lambda x, weights: equation(x, literal.under(weights, 'part')), x)
+    assert_equal_with_gradients(OnGrid(part, size), lambda x, weights: equation(x, published.under(weights, 'part')), x)
     with pytest.raises(UserError, match="resize='nearest' is not one of bicubic, bilinear"):
         MODELS.build(config | dict(channels=3, size=(5, 6), resize='nearest'))

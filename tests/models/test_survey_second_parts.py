@@ -1,13 +1,13 @@
-"""The survey's second half, small but as their configs has it, against literal equations, in float64."""
+"""The survey's second half, small but as their configs has it, against published equations, in float64."""
 
 import functools
 import math
 import pickle
 
-import literal_survey_second as literal
+import published_survey_second as published
 import pytest
 import torch
-from literal_equations import softmax
+from published_equations import softmax
 from survey_backbones import Alone, assert_equal_with_gradients, assert_is_its_equations, build, randomise, read
 from torch import nn
 
@@ -32,19 +32,19 @@ from vt.registry import MODELS
 
 pytestmark = pytest.mark.filterwarnings('ignore:Unnecessary conv bias')
 
-# Of each system its equations, and whether a class token is what leaves it.
-SYSTEMS = {
-    'vit-rezero': (literal.rezero, True),
-    'vit-early-conv': (literal.early_convolutions, True),
-    'vit-sparse': (literal.sparse, True),
-    'vit-performer': (literal.performer, True),
-    'vit-tokenlearner': (literal.token_learner, False),
-    'elsa-swin-tiny': (literal.elsa, False),
-    'hswin-tiny': (literal.hswin, False),
-    'msg-tiny': (literal.msg, True),
-    'vitae-small': (literal.vitae, False),
-    'ps-vit-b14': (literal.progressive_sampling, True),
-    'lv-vit-small': (literal.lv_vit, None),
+# Of each model its equations, and whether a class token is what leaves it.
+SURVEY_MODELS = {
+    'vit-rezero': (published.rezero, True),
+    'vit-early-conv': (published.early_convolutions, True),
+    'vit-sparse': (published.sparse, True),
+    'vit-performer': (published.performer, True),
+    'vit-tokenlearner': (published.token_learner, False),
+    'elsa-swin-tiny': (published.elsa, False),
+    'hswin-tiny': (published.hswin, False),
+    'msg-tiny': (published.msg, True),
+    'vitae-small': (published.vitae, False),
+    'ps-vit-b14': (published.progressive_sampling, True),
+    'lv-vit-small': (published.lv_vit, None),
 }
 
 
@@ -73,7 +73,7 @@ def _double_precision():
 )
 def test_system_is_its_equations(name, stages, batch, size):
     torch.manual_seed(sum(size))
-    assert_is_its_equations(*SYSTEMS[name], build(name, size, stages), batch, size, stages)
+    assert_is_its_equations(*SURVEY_MODELS[name], build(name, size, stages), batch, size, stages)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_system_is_its_equations_in_training(name, stages, batch, size):
     """By the statistics of the batch."""
     torch.manual_seed(sum(size))
     backbone = build(name, size, stages, training=True)
-    assert_is_its_equations(*SYSTEMS[name], backbone, batch, size, stages, training=True)
+    assert_is_its_equations(*SURVEY_MODELS[name], backbone, batch, size, stages, training=True)
 
 
 @pytest.mark.parametrize(
@@ -95,13 +95,13 @@ def test_messengers_are_their_equations(stages, size, other):
     """Of whole windows and of padded ones, of smaller regions than they are meant to be."""
     torch.manual_seed(sum(other))
     backbone = build('msg-tiny', size, stages, channels=16)
-    assert_is_its_equations(*SYSTEMS['msg-tiny'], backbone, 2, other, stages)
+    assert_is_its_equations(*SURVEY_MODELS['msg-tiny'], backbone, 2, other, stages)
 
 
 @pytest.mark.parametrize(('windows', 'region'), [((4, 6), 2), ((2, 4), 4), ((3, 1), 2)])
 def test_shuffled_messengers(windows, region):
     x = torch.randn(2, windows[0] * windows[1], 16)
-    expected = literal.shuffled(x.unflatten(1, windows), region).flatten(1, 2)
+    expected = published.shuffled(x.unflatten(1, windows), region).flatten(1, 2)
     assert torch.equal(shuffle(x, windows, region), expected)
     assert torch.equal(shuffle(expected, windows, region), x)
 
@@ -124,7 +124,7 @@ def test_ghost_head_is_its_equations(ghost):
     torch.testing.assert_close(maps.sum(dim=-1), torch.ones(2, 3, 20))
 
     def theirs(x, weights):
-        return literal.tokens_of(literal.hadamard_attention(x.unflatten(1, (4, 5)), weights, 3))
+        return published.tokens_of(published.hadamard_attention(x.unflatten(1, (4, 5)), weights, 3))
 
     part.forward = functools.partial(part.forward, size=(4, 5))
     assert_equal_with_gradients(part, theirs, torch.randn(2, 20, 12))
@@ -136,7 +136,7 @@ def test_cells_are_their_equations(size):
     backbone = build('vitae-small', size, channels=12, groups=3)
     for stage in backbone.stages[:2]:  # the features, as they are written down, underflow
         stage.embed.attend.qkv.weight.data.mul_(0.1)
-    assert_is_its_equations(*SYSTEMS['vitae-small'], backbone, 2, size)
+    assert_is_its_equations(*SURVEY_MODELS['vitae-small'], backbone, 2, size)
 
 
 LOW = dict(modules=1, depth=1, channels=[8], num_heads=[1])
@@ -157,10 +157,13 @@ def test_resolutions_and_their_fusion_are_their_equations(size, training):
     neck = MODELS.build(dict(type='vt.ScaleFusion', in_channels=[4, 6, 8], inner_channels=[2, 3, 4], out_channels=5))
 
     def theirs(x, weights):
-        maps = literal.hrformer(
-            x.permute(0, 2, 3, 1), literal.under(weights, 'parts.0'), [s['num_heads'] for s in HIGH['stages']], training
+        maps = published.hrformer(
+            x.permute(0, 2, 3, 1),
+            published.under(weights, 'parts.0'),
+            [s['num_heads'] for s in HIGH['stages']],
+            training,
         )
-        return literal.scale_fusion(maps, literal.under(weights, 'parts.1'), training).permute(0, 3, 1, 2)
+        return published.scale_fusion(maps, published.under(weights, 'parts.1'), training).permute(0, 3, 1, 2)
 
     model = randomise(Alone(backbone, neck)).train(training)
     assert_equal_with_gradients(model, theirs, torch.randn(2, 3, *size))
@@ -191,7 +194,7 @@ def test_hrformer_is_compiled_in_one_graph_and_exported():
         torch.testing.assert_close(pickle.loads(pickle.dumps(backbone))(images), expected)
 
 
-# Of each system which of its parts has maps, and how many numbers a token's map holds.
+# Of each model which of its parts has maps, and how many numbers a token's map holds.
 MAPS = {
     'vit-rezero': ('stages.0.blocks.0.attention.part', 5),
     'vit-early-conv': ('stages.0.blocks.0.attention.part', 5),
@@ -232,7 +235,7 @@ def test_a_window_and_its_messenger_are_recorded():
 def test_points_are_sampled_between_pixels_and_beyond_the_border():
     torch.manual_seed(0)
     x, points = torch.randn(2, 3, 4, 5), torch.rand(2, 30, 2) * 8 - 2
-    expected = [[literal.at(own.permute(1, 2, 0), *place) for place in places] for own, places in zip(x, points)]
+    expected = [[published.at(own.permute(1, 2, 0), *place) for place in places] for own, places in zip(x, points)]
     torch.testing.assert_close(sample(x, points), torch.stack([torch.stack(each) for each in expected]))
 
 
@@ -322,9 +325,9 @@ def test_normalised_sums_are_torchs_first_transformer():
     block = PostNormBlock(
         12, (2, 3), 3, dict(type='vt.Attention'), dict(type='vt.FeedForward'), norm_cfg=dict(type='LN')
     )
-    twin = nn.TransformerEncoderLayer(12, 3, 48, dropout=0.0, activation='gelu', batch_first=True)
-    randomise(twin)
-    state = twin.state_dict()
+    reference = nn.TransformerEncoderLayer(12, 3, 48, dropout=0.0, activation='gelu', batch_first=True)
+    randomise(reference)
+    state = reference.state_dict()
     names = {
         'self_attn.in_proj_': 'attention.part.qkv.',
         'self_attn.out_proj.': 'attention.part.proj.',
@@ -337,11 +340,11 @@ def test_normalised_sums_are_torchs_first_transformer():
         (old,) = (old for old in names if name.startswith(old))
         block.state_dict()[name.replace(old, names[old])].copy_(tensor)
     x = torch.randn(2, 6, 12, requires_grad=True)
-    ours, theirs = block(x, (2, 3)), twin(x)
+    ours, theirs = block(x, (2, 3)), reference(x)
     torch.testing.assert_close(ours, theirs)
     direction = torch.randn_like(x)
     gradients = torch.autograd.grad(ours, [x, block.attention.part.qkv.weight], direction)
-    expected = torch.autograd.grad(theirs, [x, twin.self_attn.in_proj_weight], direction)
+    expected = torch.autograd.grad(theirs, [x, reference.self_attn.in_proj_weight], direction)
     torch.testing.assert_close(gradients, expected)
 
 
@@ -355,9 +358,9 @@ def test_a_block_on_learned_tokens_is_its_equations():
     block = TokenizedBlock(12, (2, 5), 3, **parts, **tokens, norm_cfg=dict(type='LN', eps=1e-6))
 
     def theirs(x, weights):
-        learned = literal.learned_tokens(x, literal.under(weights, 'tokenizer'))
-        learned = literal.plain_block(learned, weights, 3, 1e-6)
-        return literal.fused(x, learned, literal.under(weights, 'fuser'))
+        learned = published.learned_tokens(x, published.under(weights, 'tokenizer'))
+        learned = published.plain_block(learned, weights, 3, 1e-6)
+        return published.fused(x, learned, published.under(weights, 'fuser'))
 
     block.forward = functools.partial(block.forward, size=(2, 5))
     assert_equal_with_gradients(randomise(block), theirs, torch.randn(2, 10, 12))

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-import literal_early_equations as literal
+import published_early_equations as published
 import pytest
 import torch
-from literal_equations import filter_tokenizer, pixels
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
+from published_equations import filter_tokenizer, pixels
 
 from vt.engine.counting import count_complexity
 from vt.models import TokenEncoder
@@ -33,14 +33,14 @@ def build(name='vt-cls_digits'):
     return model.eval()
 
 
-def literal_encoder(neck, x):
+def published_encoder(neck, x):
     vectors = []
     for sample in x:
         tokens = filter_tokenizer(pixels(sample), neck.tokenizer.weight.T, neck.tokenizer.value.dense())
         tokens = torch.cat([neck.class_token[0], tokens]) + neck.position_embedding[0]
         for layer in neck.layers:
-            tokens = literal.encoder_layer(tokens, dict(layer.named_parameters()), SMALL['num_heads'])
-        vectors.append(literal.layer_norm(tokens, neck.norm.weight, neck.norm.bias)[0])
+            tokens = published.encoder_layer(tokens, dict(layer.named_parameters()), SMALL['num_heads'])
+        vectors.append(published.layer_norm(tokens, neck.norm.weight, neck.norm.bias)[0])
     return torch.stack(vectors)
 
 
@@ -49,7 +49,7 @@ def literal_encoder(neck, x):
 def test_it_is_the_equations(size, num_tokens):
     neck = make(num_tokens)
     x = torch.randn(size, dtype=torch.float64, requires_grad=True)
-    (ours,), theirs = neck([x]), literal_encoder(neck, x)
+    (ours,), theirs = neck([x]), published_encoder(neck, x)
     torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
     direction = torch.randn_like(ours)
     variables = [x, *neck.parameters()]
@@ -83,10 +83,10 @@ def test_every_parameter_gets_a_gradient_and_survives_a_round_trip():
     model(torch.randn(4, 3, 32, 32)).square().sum().backward()
     for name, parameter in model.neck.named_parameters():
         assert parameter.grad.abs().sum() > 0, name
-    twin = build()
-    twin.load_state_dict(model.state_dict())
+    reference = build()
+    reference.load_state_dict(model.state_dict())
     images = torch.randn(2, 3, 32, 32)
-    assert torch.equal(twin(images), model(images))
+    assert torch.equal(reference(images), model(images))
 
 
 def test_layers_start_different():

@@ -1,13 +1,13 @@
-"""The parts of the paper's first version against its literal equations, in float64, and the networks made of them."""
+"""The parts of the paper's first version against its published equations, in float64, and the networks made of them."""
 
 from pathlib import Path
 
-import literal_early_equations as literal
+import published_early_equations as published
 import pytest
 import torch
-from literal_equations import pixels
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
+from published_equations import pixels
 
 import vt
 from vt.engine.counting import count_complexity
@@ -54,36 +54,36 @@ def with_positions(part, tokens, maps, shape):
     if encoder is None:
         return tokens
     join, w_p = encoder.join_heads.flatten(), encoder.mix.dense()
-    p = literal.positions(maps, shape, encoder.size, list(encoder.downsample), join, w_p)
+    p = published.positions(maps, shape, encoder.size, list(encoder.downsample), join, w_p)
     return torch.cat([tokens, p], dim=-1) @ encoder.merge.dense()
 
 
-def literal_static(part, x):
+def published_static(part, x):
     samples = []
     for sample in x:
-        tokens, maps = literal.static_tokenizer(pixels(sample), part.weight.T, part.value.dense())
+        tokens, maps = published.static_tokenizer(pixels(sample), part.weight.T, part.value.dense())
         samples.append(with_positions(part, tokens, maps, sample.shape[1:]))
     return torch.stack(samples)
 
 
-def literal_dynamic(part, x, tokens):
+def published_dynamic(part, x, tokens):
     half = tokens.shape[1] // 2
     matrices = [linear.dense() for linear in (part.query, part.key, part.value)]
     samples = []
     for sample, t in zip(x, tokens):
-        new, maps = literal.dynamic_tokens(pixels(sample), t[:half], *matrices, part.num_heads)
+        new, maps = published.dynamic_tokens(pixels(sample), t[:half], *matrices, part.num_heads)
         samples.append(torch.cat([t[half:], with_positions(part, new, maps, sample.shape[1:])]))
     return torch.stack(samples)
 
 
-def literal_transformer(part, tokens):
+def published_transformer(part, tokens):
     matrices = [linear.dense() for linear in (part.query, part.key, part.value, part.feed_forward)]
-    return torch.stack([literal.transformer(t, *matrices, part.num_heads) for t in tokens])
+    return torch.stack([published.transformer(t, *matrices, part.num_heads) for t in tokens])
 
 
-def literal_projector(part, x, tokens):
+def published_projector(part, x, tokens):
     matrices = [linear.dense() for linear in (part.query, part.key, part.value)]
-    maps = [literal.projector(pixels(sample), t, *matrices, part.num_heads) for sample, t in zip(x, tokens)]
+    maps = [published.projector(pixels(sample), t, *matrices, part.num_heads) for sample, t in zip(x, tokens)]
     return torch.stack([refined.T.reshape(sample.shape) for refined, sample in zip(maps, x)])
 
 
@@ -109,7 +109,7 @@ def test_static_tokenizer(size, grid):
     x, tokens = random_map_and_tokens(size)
     part = randomize(make_static(size, grid))
     assert part(x).shape == tokens.shape
-    assert_equal_with_gradients(part, literal_static, x)
+    assert_equal_with_gradients(part, published_static, x)
 
 
 @pytest.mark.parametrize('size', SIZES)
@@ -118,7 +118,7 @@ def test_dynamic_tokenizer(size, grid):
     x, tokens = random_map_and_tokens(size)
     part = randomize(make_dynamic(size, grid))
     assert part(x, tokens).shape == tokens.shape
-    assert_equal_with_gradients(part, literal_dynamic, x, tokens)
+    assert_equal_with_gradients(part, published_dynamic, x, tokens)
 
 
 @pytest.mark.parametrize('size', SIZES)
@@ -126,7 +126,7 @@ def test_dynamic_tokenizer(size, grid):
 def test_value_transformer(size, feed_forward_groups):
     _, tokens = random_map_and_tokens(size)
     part = ValueTransformer(size[5], 8, num_heads=4, groups=2, feed_forward_groups=feed_forward_groups)
-    assert_equal_with_gradients(randomize(part), literal_transformer, tokens)
+    assert_equal_with_gradients(randomize(part), published_transformer, tokens)
 
 
 @pytest.mark.parametrize('size', SIZES)
@@ -134,7 +134,7 @@ def test_value_transformer(size, feed_forward_groups):
 def test_projector_with_values_and_grouped_queries(size, query_groups):
     x, tokens = random_map_and_tokens(size)
     options = dict(num_heads=4, scale_logits=True, value_matrix=True, query_groups=query_groups)
-    assert_equal_with_gradients(randomize(Projector(size[1], size[5], **options)), literal_projector, x, tokens)
+    assert_equal_with_gradients(randomize(Projector(size[1], size[5], **options)), published_projector, x, tokens)
 
 
 def test_heads_cost_the_pixels_no_more_than_one():
@@ -160,11 +160,11 @@ def test_two_modules_are_the_equations_in_turn(size):
     x, _ = random_map_and_tokens(size)
     first, second = (randomize(module) for module in make_modules(size[1], size[5], size[4]))
     refined, tokens = second(*first(x))
-    expected = literal_transformer(first.relation, literal_static(first.tokenizer, x))
-    x = literal_projector(first.projector, x, expected)
-    expected = literal_transformer(second.relation, literal_dynamic(second.tokenizer, x, expected))
+    expected = published_transformer(first.relation, published_static(first.tokenizer, x))
+    x = published_projector(first.projector, x, expected)
+    expected = published_transformer(second.relation, published_dynamic(second.tokenizer, x, expected))
     torch.testing.assert_close(tokens, expected)
-    torch.testing.assert_close(refined, literal_projector(second.projector, x, expected))
+    torch.testing.assert_close(refined, published_projector(second.projector, x, expected))
 
 
 def test_every_parameter_gets_a_gradient_as_initialised():

@@ -1,10 +1,10 @@
-"""VT-FPN: the literal equations over all levels, and FPN's place in a config."""
+"""VT-FPN: the published equations over all levels, and FPN's place in a config."""
 
 import json
 from itertools import accumulate
 from pathlib import Path
 
-import literal_equations as literal
+import published_equations as published
 import pytest
 import torch
 from imagenet_like import resnet_of_scale
@@ -44,22 +44,22 @@ def make(shape, **options):
     return neck, [torch.randn(n, *level, dtype=torch.float64) for level in levels]
 
 
-def literal_neck(neck, maps):
+def published_neck(neck, maps):
     """Equations 1, 3 and 4 sample by sample, the relation over the tokens of all levels."""
     outs = [[] for _ in maps]
     for sample in zip(*maps):
         laterals, tokens = [], []
         for x, lateral, tokenizer in zip(sample, neck.lateral_convs, neck.tokenizers):
-            laterals.append(literal.pixels(x) @ lateral.conv.weight[..., 0, 0].T + lateral.conv.bias)
+            laterals.append(published.pixels(x) @ lateral.conv.weight[..., 0, 0].T + lateral.conv.bias)
             w_v = None if isinstance(tokenizer.value, torch.nn.Identity) else tokenizer.value.dense()
-            tokens.append(literal.filter_tokenizer(laterals[-1], tokenizer.weight.T, w_v))
+            tokens.append(published.filter_tokenizer(laterals[-1], tokenizer.weight.T, w_v))
         part = neck.relation
         matrices = [linear.dense() for linear in (part.key, part.query, part.feed_forward1, part.feed_forward2)]
-        related = literal.transformer(torch.cat(tokens), *matrices, part.num_heads, part.scale)
+        related = published.transformer(torch.cat(tokens), *matrices, part.num_heads, part.scale)
         for level, (x, t) in enumerate(zip(laterals, related.split(neck.tokenizers[0].num_tokens))):
             part = neck.projectors[level]
             w_v = None if isinstance(part.value, torch.nn.Identity) else part.value.dense()
-            refined = literal.projector(x, t, part.query.dense(), part.key.dense(), w_v, part.num_heads, part.scale)
+            refined = published.projector(x, t, part.query.dense(), part.key.dense(), w_v, part.num_heads, part.scale)
             outs[level].append(refined.T.reshape(-1, *sample[level].shape[1:]))
     return [torch.stack(level) for level in outs]
 
@@ -68,12 +68,12 @@ def literal_neck(neck, maps):
 @pytest.mark.parametrize('option', OPTIONS)
 @pytest.mark.parametrize('memory_format', MEMORY_FORMATS)
 @pytest.mark.parametrize('path', ['plain', 'fused', 'sdpa'])
-def test_equals_the_literal_equations_with_gradients(shape, option, memory_format, path):
+def test_equals_the_published_equations_with_gradients(shape, option, memory_format, path):
     neck, maps = make(shape, **option)
     maps = [x.contiguous(memory_format=memory_format).requires_grad_() for x in maps]
     with use_path(path):
         ours = neck.to(memory_format=memory_format)(maps)
-    theirs = literal_neck(neck, maps)
+    theirs = published_neck(neck, maps)
     variables = [*maps, *neck.parameters()]
     directions = [torch.randn_like(out) for out in theirs]
     for own, other in zip(ours, theirs, strict=True):

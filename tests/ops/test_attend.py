@@ -16,7 +16,7 @@ def draw(shape: tuple[int, ...], dtype: torch.dtype) -> list[Tensor]:
     return [torch.randn(n, h, *sides, dtype=dtype, requires_grad=True) for sides in ((t, d), (s, d), (s, e))]
 
 
-def literal(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, scale: float | None = None) -> Tensor:
+def published(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, scale: float | None = None) -> Tensor:
     logits = torch.einsum('nhtd,nhsd->nhts', q, k) * (q.shape[-1] ** -0.5 if scale is None else scale)
     weights = (logits if mask is None else logits + mask).exp()
     return torch.einsum('nhts,nhse->nhte', weights / weights.sum(dim=-1, keepdim=True), v)
@@ -29,7 +29,7 @@ def literal(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, scale: 
 def test_attention_and_its_gradients_are_the_equation(path, masked: bool, scale: float | None, shape: tuple) -> None:
     parts = draw(shape, torch.float64)
     mask = torch.randn(shape[0], shape[1], shape[2], shape[3], dtype=torch.float64) if masked else None
-    result, expected = path(*parts, mask, scale=scale), literal(*parts, mask, scale)
+    result, expected = path(*parts, mask, scale=scale), published(*parts, mask, scale)
     torch.testing.assert_close(result, expected)
     grad = torch.randn_like(expected)
     gradients = torch.autograd.grad(result, parts, grad)
@@ -40,7 +40,7 @@ def test_attention_and_its_gradients_are_the_equation(path, masked: bool, scale:
 def test_training_in_bfloat16_is_the_equation_up_to_rounding(shape: tuple) -> None:
     parts = draw(shape, torch.bfloat16)
     exact = [part.detach().double().requires_grad_() for part in parts]
-    result, expected = attend(*parts), literal(*exact)
+    result, expected = attend(*parts), published(*exact)
     torch.testing.assert_close(result.double(), expected, atol=0.03, rtol=0.03)
     grad = torch.randn_like(result)
     gradients = torch.autograd.grad(result, parts, grad)

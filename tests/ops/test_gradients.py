@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from literal_operations import ORDERS, literal_project, literal_tokenize, random_pixels
+from published_operations import ORDERS, published_project, published_tokenize, random_pixels
 from torch.autograd import grad, gradcheck, gradgradcheck
 from torch.nn.functional import relu
 
@@ -41,9 +41,9 @@ def test_gradients_of_gradients_equal_the_equations(path, order, shape):
             penalty_gradients(lambda *tensors: project_onto(*tensors, 0.7), pixels, keys, values),
         ]
     theirs = [
-        penalty_gradients(literal_tokenize(heads, 0.7), pixels, queries),
-        penalty_gradients(literal_project(0.7), pixels, keys, values),
-        penalty_gradients(literal_project(0.7, residual=True), pixels, keys, values),
+        penalty_gradients(published_tokenize(heads, 0.7), pixels, queries),
+        penalty_gradients(published_project(0.7), pixels, keys, values),
+        penalty_gradients(published_project(0.7, residual=True), pixels, keys, values),
     ]
     torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
 
@@ -68,7 +68,7 @@ def test_filters_that_come_from_the_pixels(path):
 
     with use_path(path):
         ours = penalty_gradients(twice(tokenize), pixels, queries)
-    torch.testing.assert_close(ours, penalty_gradients(twice(literal_tokenize(1, 1.0)), pixels, queries))
+    torch.testing.assert_close(ours, penalty_gradients(twice(published_tokenize(1, 1.0)), pixels, queries))
 
 
 @pytest.mark.parametrize('path', PATHS)
@@ -78,7 +78,7 @@ def test_only_what_asks_for_a_gradient_gets_one(path):
         other.requires_grad_(False)
         with use_path(path):
             (first,) = grad(tokenize(pixels, queries).square().sum(), leaf, create_graph=True)
-        (exact,) = grad(literal_tokenize(1, 1.0)(pixels, queries).square().sum(), leaf, create_graph=True)
+        (exact,) = grad(published_tokenize(1, 1.0)(pixels, queries).square().sum(), leaf, create_graph=True)
         torch.testing.assert_close(grad(first.square().sum(), leaf), grad(exact.square().sum(), leaf))
         other.requires_grad_()
 
@@ -127,5 +127,5 @@ def test_filters_learn_in_bfloat16_from_maps_with_a_mean(order, samples, kind):
 
     with use_path('fused'):
         ours = gradients(tokenize, torch.bfloat16)
-    for own, exact in zip(ours, gradients(literal_tokenize(1, 1.0), torch.float64)):
+    for own, exact in zip(ours, gradients(published_tokenize(1, 1.0), torch.float64)):
         assert (own - exact).norm() < 0.01 * exact.norm()

@@ -1,8 +1,8 @@
-"""Every path of tokenize and project against the literal equations, forward and gradients."""
+"""Every path of tokenize and project against the published equations, forward and gradients."""
 
 import pytest
 import torch
-from literal_operations import ORDERS, literal_project, literal_tokenize, random_pixels, with_gradients
+from published_operations import ORDERS, published_project, published_tokenize, random_pixels, with_gradients
 from torch.nn.functional import conv2d
 from torch.profiler import ProfilerActivity, profile
 
@@ -30,7 +30,7 @@ def test_tokenize_equals_the_equation(path, order, shape, shared, sharpness):
     queries = sharpness * torch.randn(*(() if shared else (n,)), num_tokens, c, dtype=torch.float64)
     with use_path(path):
         ours = with_gradients(lambda x, q: tokenize(x, q, heads, 0.7), pixels, queries)
-    assert_same(ours, with_gradients(literal_tokenize(heads, 0.7), pixels, queries), rtol=1e-9, atol=1e-10)
+    assert_same(ours, with_gradients(published_tokenize(heads, 0.7), pixels, queries), rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize('path', PATHS)
@@ -46,7 +46,7 @@ def test_project_equals_the_equation(path, order, shape, sharpness, residual):
     function = project_onto if residual else project
     with use_path(path):
         ours = with_gradients(lambda x, k, v: function(x, k, v, 0.7), pixels, keys, values)
-    theirs = with_gradients(literal_project(0.7, residual), pixels, keys, values)
+    theirs = with_gradients(published_project(0.7, residual), pixels, keys, values)
     assert_same(ours, theirs, rtol=1e-9, atol=1e-10)
 
 
@@ -98,8 +98,8 @@ def test_maps_of_any_layout(path, layout):
 
     def dense(x, q, k, v):
         pixels = layout(x).contiguous().flatten(2).mT.contiguous()
-        read = literal_project(0.7, residual=True)(pixels, k, v).mT.reshape(n, c, height, width)
-        return read + literal_tokenize(1, 0.7)(pixels, q).sum()
+        read = published_project(0.7, residual=True)(pixels, k, v).mT.reshape(n, c, height, width)
+        return read + published_tokenize(1, 0.7)(pixels, q).sum()
 
     with use_path(path):
         assert_same(
@@ -126,9 +126,9 @@ def test_the_fast_path_adds_up_the_gradients_of_a_map_in_place(memory_format):
 def test_low_precision_stays_near_float64(path, dtype):
     torch.manual_seed(0)
     pixels, queries = torch.randn(2, 77, 32).to(dtype), torch.randn(5, 32).to(dtype)
-    exact = literal_tokenize(1, 1.0)(pixels.double(), queries.double())
+    exact = published_tokenize(1, 1.0)(pixels.double(), queries.double())
     keys, values = queries.expand(2, 1, 5, 32), torch.randn(2, 1, 5, 32).to(dtype)
-    exact_read = literal_project(1.0)(pixels.double(), keys.double(), values.double())
+    exact_read = published_project(1.0)(pixels.double(), keys.double(), values.double())
     with use_path(path):
         tokens, read = tokenize(pixels, queries), project(pixels, keys, values)
     assert tokens.dtype == read.dtype == dtype
@@ -151,8 +151,8 @@ def test_sharp_attention_in_low_precision(path, order, dtype):
     queries, keys = whole_numbers(5, 64, largest=3), whole_numbers(2, 1, 5, 64, largest=3)
     values = whole_numbers(2, 1, 5, 64, largest=2)
     assert 35 < (pixels @ queries.T).abs().max() < 100
-    exact = with_gradients(literal_tokenize(1, 1.0), pixels, queries)
-    exact_read = with_gradients(literal_project(1.0, True), pixels, keys, values)
+    exact = with_gradients(published_tokenize(1, 1.0), pixels, queries)
+    exact_read = with_gradients(published_project(1.0, True), pixels, keys, values)
     with use_path(path):
         ours = with_gradients(tokenize, pixels.to(dtype), queries.to(dtype))
         read = with_gradients(project_onto, pixels.to(dtype), keys.to(dtype), values.to(dtype))
@@ -184,7 +184,7 @@ def test_one_image_is_summed_in_chunks():
         pixels, queries = random_pixels(1, num_pixels, 8, 'pixel-major'), torch.randn(3, 8, dtype=torch.float64)
         with use_path('fused'):
             ours = with_gradients(tokenize, pixels, queries)
-        assert_same(ours, with_gradients(literal_tokenize(1, 1.0), pixels, queries))
+        assert_same(ours, with_gradients(published_tokenize(1, 1.0), pixels, queries))
 
 
 def test_batches_are_summed_in_chunks_too(monkeypatch):
@@ -193,7 +193,7 @@ def test_batches_are_summed_in_chunks_too(monkeypatch):
     monkeypatch.setattr(fused, '_count_chunks', lambda pixels: 4)
     with use_path('fused'):
         ours = with_gradients(tokenize, pixels, queries)
-    assert_same(ours, with_gradients(literal_tokenize(1, 1.0), pixels, queries))
+    assert_same(ours, with_gradients(published_tokenize(1, 1.0), pixels, queries))
 
 
 def test_one_place_chooses():

@@ -1,4 +1,4 @@
-"""The Triton kernels against the literal equations, in 16 bits: run by ``test_triton.py`` in a process of its own.
+"""The Triton kernels against the published equations, in 16 bits: run by ``test_triton.py`` in a process of its own.
 
 With ``TRITON_INTERPRET=1`` the kernels run on a CPU, in Triton's interpreter, which must be chosen before Triton is
 imported; otherwise on the GPU.
@@ -9,7 +9,7 @@ import os
 import numpy as np
 import pytest
 import torch
-from literal_operations import literal_project, literal_tokenize, random_pixels, with_gradients
+from published_operations import published_project, published_tokenize, random_pixels, with_gradients
 from test_gradients import MAPS, NoGradient, penalty_gradients
 
 from vt.ops import project, project_onto, tokenize, triton_path, use_path
@@ -98,7 +98,7 @@ def test_tokenize_equals_the_equation(dtype, shape, shared):
     pixels, queries, *_ = operands(shape, dtype, shared=shared)
     assert triton_path.supports(pixels, queries.shape[-2])
     ours = gradients_of(triton_path.tokenize, pixels, queries)
-    assert_rounds_alone(ours, literal_tokenize(1, 1.0), (pixels, queries), (0.5, 1, 1))
+    assert_rounds_alone(ours, published_tokenize(1, 1.0), (pixels, queries), (0.5, 1, 1))
 
 
 @pytest.mark.parametrize('dtype', DTYPES)
@@ -108,15 +108,15 @@ def test_project_equals_the_equation(dtype, shape, residual):
     pixels, _, keys, values = operands(shape, dtype)
     function = triton_path.project_onto if residual else triton_path.project
     ours = gradients_of(function, pixels, keys, values)
-    assert_rounds_alone(ours, literal_project(1.0, residual), (pixels, keys, values), (0.5, 1, 1, 1))
+    assert_rounds_alone(ours, published_project(1.0, residual), (pixels, keys, values), (0.5, 1, 1, 1))
 
 
 def test_a_scale_is_of_the_logits():
     pixels, queries, keys, values = operands(SMALL[0], torch.float16)
     ours = gradients_of(lambda x, q: triton_path.tokenize(x, q, 1, 0.5), pixels, queries)
-    assert_rounds_alone(ours, literal_tokenize(1, 0.5), (pixels, queries), (0.5, 1, 1))
+    assert_rounds_alone(ours, published_tokenize(1, 0.5), (pixels, queries), (0.5, 1, 1))
     ours = gradients_of(lambda x, k, v: triton_path.project_onto(x, k, v, 0.5), pixels, keys, values)
-    assert_rounds_alone(ours, literal_project(0.5, True), (pixels, keys, values), (0.5, 1, 1, 1))
+    assert_rounds_alone(ours, published_project(0.5, True), (pixels, keys, values), (0.5, 1, 1, 1))
 
 
 @pytest.mark.parametrize('kind', MAPS)
@@ -129,9 +129,9 @@ def test_low_precision_rounds_and_nothing_more(kind, dtype, shape):
     deviation = pixels.double() - pixels.double().mean((0, 1))
     offset = (pixels.double().norm() / deviation.norm()).item()  # 1 for a map whose mean is 0
     tokenized = gradients_of(triton_path.tokenize, pixels, queries)
-    assert_rounds_alone(tokenized, literal_tokenize(1, 1.0), (pixels, queries), (0.3, 0.5, 0.5 * offset))
+    assert_rounds_alone(tokenized, published_tokenize(1, 1.0), (pixels, queries), (0.3, 0.5, 0.5 * offset))
     read = gradients_of(triton_path.project_onto, pixels, keys, values)
-    assert_rounds_alone(read, literal_project(1.0, True), (pixels, keys, values), (0.3, 0.5, 0.5, 0.5))
+    assert_rounds_alone(read, published_project(1.0, True), (pixels, keys, values), (0.3, 0.5, 0.5, 0.5))
 
 
 def test_logits_of_fifty_on_each_side():
@@ -141,9 +141,9 @@ def test_logits_of_fifty_on_each_side():
         tensor.copy_(torch.randint(-largest, largest + 1, tensor.shape))
     assert 30 < (pixels.float() @ queries.float().T).abs().max() < 100
     ours = gradients_of(triton_path.tokenize, pixels, queries)
-    assert_rounds_alone(ours, literal_tokenize(1, 1.0), (pixels, queries), (0.5, 1, 2))
+    assert_rounds_alone(ours, published_tokenize(1, 1.0), (pixels, queries), (0.5, 1, 2))
     ours = gradients_of(triton_path.project, pixels, keys, values)
-    assert_rounds_alone(ours, literal_project(1.0), (pixels, keys, values), (0.5, 2, 2, 1))
+    assert_rounds_alone(ours, published_project(1.0), (pixels, keys, values), (0.5, 2, 2, 1))
 
 
 def test_only_wanted_gradients_are_computed():
@@ -184,9 +184,9 @@ def test_strided_operands():
     pixels, queries, keys, values = operands((2, 70, 32, 6), torch.float16)
     pixels, queries, keys, values = pixels[:, ::2, 16:], queries[::2, 16:], keys[..., ::2, 16:], values[..., ::2, 16:]
     ours = gradients_of(triton_path.tokenize, pixels, queries)
-    assert_rounds_alone(ours, literal_tokenize(1, 1.0), (pixels, queries), (0.5, 1, 1))
+    assert_rounds_alone(ours, published_tokenize(1, 1.0), (pixels, queries), (0.5, 1, 1))
     ours = gradients_of(lambda *x: triton_path.project(*x)[:, :, ::3], pixels, keys, values)
-    assert_rounds_alone(ours, lambda *x: literal_project(1.0)(*x)[:, :, ::3], (pixels, keys, values), (0.5, 1, 1, 1))
+    assert_rounds_alone(ours, lambda *x: published_project(1.0)(*x)[:, :, ::3], (pixels, keys, values), (0.5, 1, 1, 1))
     own = queries.expand(2, -1, -1)
     assert torch.equal(triton_path.tokenize(pixels, own), triton_path.tokenize(pixels, queries))
     one = gradients_of(triton_path.tokenize, pixels[:1], queries.expand(1, -1, -1))
@@ -234,9 +234,9 @@ def test_autocast_casts_as_a_matrix_product():
 def test_gradients_of_gradients_equal_the_equations():
     pixels, queries, keys, values = (tensor.requires_grad_() for tensor in operands(SMALL[0], torch.float16))
     cases = [
-        (triton_path.tokenize, literal_tokenize(1, 1.0), (pixels, queries)),
-        (triton_path.project, literal_project(1.0), (pixels, keys, values)),
-        (triton_path.project_onto, literal_project(1.0, True), (pixels, keys, values)),
+        (triton_path.tokenize, published_tokenize(1, 1.0), (pixels, queries)),
+        (triton_path.project, published_project(1.0), (pixels, keys, values)),
+        (triton_path.project_onto, published_project(1.0, True), (pixels, keys, values)),
     ]
     for ours, theirs, leaves in cases:
         exact = penalty_gradients(theirs, *(leaf.detach().double().cpu().requires_grad_() for leaf in leaves))

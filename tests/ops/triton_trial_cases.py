@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 import torch
-from literal_operations import literal_project, literal_tokenize
+from published_operations import published_project, published_tokenize
 from triton_cases import assert_rounds_alone, gradients_of, operands
 
 from vt.ops import current_path, project_onto, tokenize, triton_check, triton_kernels, triton_path
@@ -63,8 +63,8 @@ def test_a_wrong_kernel_is_left_out_with_one_warning(monkeypatch, kernel, fault,
             assert current_path(pixels, 5) == 'fused'
             tokenized = gradients_of(tokenize, pixels, queries)
             read = gradients_of(project_onto, pixels, keys, values)
-    assert_rounds_alone(tokenized, literal_tokenize(1, 1.0), (pixels, queries), (1, 2, 2))
-    assert_rounds_alone(read, literal_project(1.0, True), (pixels, keys, values), (1, 2, 2, 2))
+    assert_rounds_alone(tokenized, published_tokenize(1, 1.0), (pixels, queries), (1, 2, 2))
+    assert_rounds_alone(read, published_project(1.0, True), (pixels, keys, values), (1, 2, 2, 2))
     (warning,) = caught
     for part in (message, '16 channels, 5 tokens and torch.bfloat16', f'torch {torch.__version__}', 'Triton'):
         assert part in str(warning.message)

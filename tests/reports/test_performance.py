@@ -219,7 +219,7 @@ def test_machines_stand_side_by_side(folder):
     assert '| 8x8x8 | inference | 100 | 210 |' in text
     assert '| 6x8 | 3.00 | 4.00 | 2.00 | 5.00 | 1.00 |' in text
     assert 'Small images, Other CPU, 2 threads' in text
-    assert "as one system (ADE20K's 150 classes, 512x512, Other CPU, 2 threads)" in text
+    assert "as one model (ADE20K's 150 classes, 512x512, Other CPU, 2 threads)" in text
 
 
 def test_other_tables_have_their_sections(folder):

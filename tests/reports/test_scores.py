@@ -5,7 +5,7 @@ from pathlib import Path
 
 from docs.reports.scores import render_headers, show_scores
 
-ORIGIN = dict(date='2026-01-02', device='A CPU, 1 threads', versions=dict(torch='2.0'), length='10 epochs')
+ORIGIN = dict(date='2026-01-02', device='A CPU, 1 thread', versions=dict(torch='2.0'), length='10 epochs')
 
 
 def record(label, seed, score, options=(), metric='accuracy/top1'):
@@ -31,7 +31,7 @@ def test_scores_stand_above_the_configs_that_were_trained_as_they_are(tmp_path):
     (tmp_path / 'records').mkdir()
     changed = record('norm', 0, 50.0, options=[('lr', 1)])
     maps = [record('maps', seed, score, metric='mIoU') for seed, score in ((0, 40.0), (1, 41.5))]
-    maps[0]['device'] = 'A CPU (family 26, model 2), 1 threads'
+    maps[0]['device'] = 'A CPU (family 26, model 2), 1 thread'
     learner = record('learner', 0, 95.0, options=[('optim_wrapper.type', 'half'), ('model.teacher_checkpoint', 'file')])
     halves = record('plain', 0, 10.0, options=[('optim_wrapper.type', 'half')])
     (tmp_path / 'records/runs.json').write_text(json.dumps([*RECORDS[:2], changed, *maps, learner, halves]))

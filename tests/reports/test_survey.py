@@ -1,4 +1,4 @@
-"""The page on the survey's systems: its tables are those of the configs, and its example runs."""
+"""The page on the survey's models: its tables are those of the configs, and its example runs."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from mmpretrain.registry import MODELS
 from tool_runner import ROOT
 
 from docs.reports.complexity import count_config
-from docs.reports.components import COMPONENTS, describe_choices, describe_systems, read_systems
+from docs.reports.components import COMPONENTS, describe_choices, describe_survey_models, read_survey_models
 from docs.reports.markdown import config_path
 from docs.reports.metafiles import read_models
 from docs.reports.survey import CONFIG, describe_speeds
@@ -66,17 +66,17 @@ def test_an_attention_of_ones_own_trains_in_twenty_lines(tmp_path, monkeypatch):
 
 
 def test_every_system_chooses_in_every_component():
-    systems = read_systems()
-    rows = describe_systems()
-    assert [row['system'] for row in rows] == [
-        f'[{s["title"]}](../configs/_base_/models/{n}.py)' for n, s in systems.items()
+    survey_models = read_survey_models()
+    rows = describe_survey_models()
+    assert [row['model'] for row in rows] == [
+        f'[{s["title"]}](../configs/_base_/models/{n}.py)' for n, s in survey_models.items()
     ]
     assert all(cell for row in rows for cell in row.values())
     choices = describe_choices()
     for component in COMPONENTS:
         taken = [row for row in choices if row['component'] == component]
-        assert sum(int(row['number']) for row in taken) >= len(systems)
-    swin = rows[[*systems].index('swin-tiny')]
+        assert sum(int(row['number']) for row in taken) >= len(survey_models)
+    swin = rows[[*survey_models].index('swin-tiny')]
     assert re.sub(r'\(.*?\)', '', swin['attention']) == '[windows]; [shifted windows]'
 
 
@@ -84,9 +84,9 @@ def test_the_table_names_the_norms_that_a_system_has():
     short = dict(
         LayerNorm='LN', LayerNorm2d='LN', BatchNorm='BN', BatchNorm2d='BN', BatchNorm1d='BN', InstanceNorm2d='IN'
     )
-    for (name, system), row in zip(read_systems().items(), describe_systems(), strict=True):
+    for (name, entry), row in zip(read_survey_models().items(), describe_survey_models(), strict=True):
         config = Config.fromfile(find_config(f'{name}_16xb64-300e_in1k')).model.backbone
-        with torch.device('cpu' if system.get('backbone_of') == 'MMPretrain' else 'meta'):
+        with torch.device('cpu' if entry.get('backbone_of') == 'MMPretrain' else 'meta'):
             parts = [type(part).__name__ for part in MODELS.build(config).modules()]
         told = set(re.findall(r'\b[A-Z]N\b', row['normalisation']))
         assert told == {short[part] for part in parts if part in short}, name

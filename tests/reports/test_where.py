@@ -6,7 +6,7 @@ import numpy as np
 
 from docs.reports import where
 
-ORIGIN = dict(date='2026-01-02', device='A CPU, 1 threads', versions=dict(torch='2.0'), length='2,560 iterations')
+ORIGIN = dict(date='2026-01-02', device='A CPU, 1 thread', versions=dict(torch='2.0'), length='2,560 iterations')
 COSTS = dict(seconds=100.0, iterations=2560, batch_size=32, flops=80_000_000, parameters=2_000_000)
 SCORES = {
     'resnet18-half_1024': (50.0, 51.0, 52.0),

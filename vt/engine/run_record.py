@@ -102,7 +102,8 @@ def describe_device(device: torch.device) -> str:
     name = facts.get('model name') or platform.processor() or 'CPU'
     if {'cpu family', 'model'} <= facts.keys():
         name += f' (family {facts["cpu family"]}, model {facts["model"]})'
-    return f'{name}, {torch.get_num_threads()} threads'
+    threads = torch.get_num_threads()
+    return f'{name}, {threads} thread{"s" if threads > 1 else ""}'
 
 
 def _versions() -> dict[str, str]:

@@ -18,7 +18,7 @@ def attend(
     """``softmax(Q K^T * scale + mask) V``, by PyTorch's own function or, where that is slow, as written.
 
     It is slow in training in bfloat16 on a CPU: forward and backward take 1.2 to 10 times as long as by small maps that
-    are written down.
+    are materialised.
 
     Args:
         q: queries, ``(N, h, T, d)``.
@@ -40,7 +40,7 @@ def attend(
 def attend_plainly(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0, *, scale: float | None = None
 ) -> Tensor:
-    """As :func:`attend`, with the map ``(N, h, T, S)`` written down."""
+    """As :func:`attend`, with the map ``(N, h, T, S)`` materialised."""
     logits = q * (q.shape[-1] ** -0.5 if scale is None else scale) @ k.transpose(-2, -1)
     maps = (logits if mask is None else logits + mask).softmax(dim=-1)
     return torch.dropout(maps.to(v.dtype), dropout, train=True) @ v

@@ -17,7 +17,7 @@ _is_on = False
 
 
 def compile_pixels(on: bool = True) -> None:
-    """Choose for this process whether :mod:`vt.ops.fused` takes its thin products from here."""
+    """Choose for this process whether :mod:`vt.ops.fused` takes its skinny products from here."""
     global _is_on
     _is_on = on
 

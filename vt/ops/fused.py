@@ -9,7 +9,7 @@ What it saves over the plain path, which computes the same:
 - A backward pass writes the map's gradient in one product. That of a softmax with the pixels as values,
   ``A^T dT + S^T Q``, is one product of twice the tokens; the projector's residual enters its product as the summand.
 - Products that sum over all pixels of one image do so in chunks: a matrix product has one thread sum over them alone.
-- Where that is asked for, the thinnest products are loops of PyTorch's compiler: :mod:`vt.ops.compiled`.
+- Where that is asked for, the skinniest products are loops of PyTorch's compiler: :mod:`vt.ops.compiled`.
 
 Several heads are left to the plain path, and so are gradients of gradients.
 

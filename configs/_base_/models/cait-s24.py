@@ -1,5 +1,5 @@
 # CaiT-S24 (Touvron et al., ICCV 2021): LayerScale, talking heads, and two blocks in which the class token alone looks.
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         checkpoint_format='cait',

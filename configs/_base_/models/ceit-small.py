@@ -2,7 +2,7 @@
 # the class token to those of all blocks.
 batch_norm = dict(type='vt.TokenBatchNorm')
 
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         out_type='layers',

@@ -1,5 +1,5 @@
 # CPVT-S-GAP (Chu et al., ICLR 2023): positions by convolutions behind the first five blocks, average pooling.
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         drop_path_rate=0.1,

@@ -15,7 +15,7 @@ stripes = [
     for width in (1, 2, 7)
 ]
 
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         drop_path_rate=0.2,

@@ -5,7 +5,7 @@ plain = dict()
 # Queries and keys have 33 channels in a head.
 again = dict(type='vt.TalkingHeadsAttention', mix_maps=dict(type='vt.HeadMixing', norm='BatchNorm2d', gain=33**-0.5))
 
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         out_type='class_tokens',

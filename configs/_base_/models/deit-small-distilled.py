@@ -2,10 +2,10 @@
 # Needs timm, which downloads the teacher when training starts: pip install -e '.[timm]'.
 _base_ = 'deit-small.py'
 
-stages = _base_.system.backbone.stages
+stages = _base_.architecture.backbone.stages
 stages[0]['class_tokens'] = 2
 
-system = dict(
+architecture = dict(
     type='vt.DistilledClassifier',
     teacher=dict(
         type='TimmClassifier',

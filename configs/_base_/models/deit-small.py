@@ -1,5 +1,5 @@
 # DeiT-S (Touvron et al., ICML 2021): ViT with 384 channels.
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         checkpoint_format='vit',

@@ -2,8 +2,8 @@
 # shift of the ghost head, instead of windows.
 _base_ = 'swin-tiny.py'
 
-stages = _base_.system.backbone.stages
+stages = _base_.architecture.backbone.stages
 for stage in stages[:3]:
     stage['attention'] = dict(type='vt.HadamardAttention', kernel_size=7, group_width=4, ghost_scale=False)
 
-system = dict(backbone=dict(checkpoint_format=None, stages=stages))
+architecture = dict(backbone=dict(checkpoint_format=None, stages=stages))

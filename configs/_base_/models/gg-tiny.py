@@ -11,7 +11,7 @@ glances = [
     for side in (9, 5, 3, 3)
 ]
 
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         drop_path_rate=0.2,

@@ -2,7 +2,7 @@
 # convolution in the feed-forward, and HRNet's head.
 gelu = dict(type='GELU')
 
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.HRFormer',
         block=dict(

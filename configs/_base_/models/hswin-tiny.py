@@ -4,8 +4,8 @@ _base_ = 'swin-tiny.py'
 
 windows = _base_.attention
 pooled = dict(type='vt.ReducedAttention', reduce=dict(type='vt.PoolingReduction', side=7))
-stages = _base_.system.backbone.stages
+stages = _base_.architecture.backbone.stages
 for stage in stages:
     stage['attention'] = [*(windows * 3)[: stage['depth'] - 1], pooled]
 
-system = dict(backbone=dict(checkpoint_format=None, stages=stages))
+architecture = dict(backbone=dict(checkpoint_format=None, stages=stages))

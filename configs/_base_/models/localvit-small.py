@@ -2,7 +2,7 @@
 batch_norm = dict(type='vt.TokenBatchNorm')
 hardswish = dict(type='HSwish')
 
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         out_type='class_tokens',

@@ -2,7 +2,7 @@
 # patches, here of MMPretrain's ResNet-50; model.label_file takes them from a file. Boxes of patches are mixed.
 relu = dict(out_channels=64, norm_cfg=dict(type='BN'))
 
-system = dict(
+architecture = dict(
     type='vt.TokenLabelClassifier',
     teacher=dict(
         type='ImageClassifier',

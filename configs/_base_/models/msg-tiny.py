@@ -12,7 +12,7 @@ first = dict(
 )
 merging = dict(type='vt.MessengerMerging', window=7)
 
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         out_type='messengers',

@@ -8,7 +8,7 @@ pyramids = [
     for ratios in ([12, 16, 20, 24], [6, 8, 10, 12], [3, 4, 5, 6], [1, 2, 3, 4])
 ]
 
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         drop_path_rate=0.1,

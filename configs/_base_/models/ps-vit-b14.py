@@ -2,7 +2,7 @@
 norm = dict(type='LN')
 shared = dict(attention=dict(qkv_bias=False), feed_forward=dict(ratio=3))
 
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         out_type='class_tokens',

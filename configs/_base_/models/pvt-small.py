@@ -3,7 +3,7 @@ norm = dict(type='LN')
 first = dict(type='vt.PatchEmbed', kernel_size=4, padding=0, norm_cfg=norm)
 embed = dict(type='vt.PatchEmbed', kernel_size=2, padding=0, norm_cfg=norm)
 
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         out_type='class_tokens',

@@ -2,8 +2,8 @@
 # pixels; the feed-forward has an activation before its convolution, too.
 _base_ = 'pvtv2-b2.py'
 
-stages = _base_.system.backbone.stages
+stages = _base_.architecture.backbone.stages
 for stage in stages:
     stage['attention'] = dict(type='vt.ReducedAttention', reduce=dict(type='vt.PoolingReduction'))
 feed_forward = dict(fc1_act_cfg=dict(type='ReLU'))
-system = dict(backbone=dict(stages=stages, every_stage=dict(feed_forward=feed_forward)))
+architecture = dict(backbone=dict(stages=stages, every_stage=dict(feed_forward=feed_forward)))

@@ -4,7 +4,7 @@ norm = dict(type='LN', eps=1e-6)
 first = dict(type='vt.PatchEmbed', kernel_size=7, stride=4, padding=3, norm_cfg=norm)
 embed = dict(type='vt.PatchEmbed', kernel_size=3, stride=2, padding=1, norm_cfg=norm)
 
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         checkpoint_format='pvtv2',

@@ -20,7 +20,7 @@ reduced = [
 ]
 efficient = [mixed | each | dict(type='vt.EfficientAttention') for each in reduced]
 
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         init_cfg=[dict(type='TruncNormal', layer=['Linear', 'Conv2d'], std=0.02, bias=0.0)],

@@ -34,7 +34,7 @@ attention = [
     for dilated in (False, True)
 ]
 
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         init_cfg=[dict(type='TruncNormal', layer=['Linear', 'Conv2d'], std=0.02, bias=0.0)],

@@ -6,7 +6,7 @@ attention = [
 ]
 merging = dict(type='vt.PatchMerging')
 
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         checkpoint_format='swin',

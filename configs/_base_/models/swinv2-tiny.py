@@ -6,7 +6,7 @@ attention = [
 ]
 merging = dict(type='vt.PatchMerging', use_post_norm=True)
 
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         checkpoint_format='swinv2',

@@ -1,6 +1,6 @@
 # T2T-ViT_t-14 (Yuan et al., ICCV 2021): tokens of overlapping windows, twice related and split again; blocks without
 # biases in the projections to Q, K and V.
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         checkpoint_format='t2t',

@@ -2,7 +2,7 @@
 first = dict(type='vt.PatchEmbed', kernel_size=4, norm_cfg=dict(type='LN'))
 embed = dict(type='vt.PatchEmbed', kernel_size=2, norm_cfg=dict(type='LN'))
 
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         checkpoint_format='twins',

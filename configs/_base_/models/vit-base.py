@@ -1,5 +1,5 @@
 # ViT-B/16 (Dosovitskiy et al., ICLR 2021) with DeiT's recipe, as DeiT-B.
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         checkpoint_format='vit',

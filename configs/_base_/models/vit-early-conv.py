@@ -2,7 +2,7 @@
 # the patches and of one block; three times the channels in the feed-forward.
 relu = dict(kernel_size=3, stride=2, norm_cfg=dict(type='BN'))
 
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         out_type='class_tokens',

@@ -1,7 +1,7 @@
 # Performer (Choromanski et al., ICLR 2021) in a ViT-small: attention by 266 positive orthogonal random features a head.
 _base_ = 'deit-small.py'
 
-stages = _base_.system.backbone.stages
+stages = _base_.architecture.backbone.stages
 stages[0]['attention'] = dict(type='vt.PerformerAttention')
 
-system = dict(backbone=dict(stages=stages))
+architecture = dict(backbone=dict(stages=stages))

@@ -2,7 +2,7 @@
 # at zero. The norm before the head stays.
 _base_ = 'deit-small.py'
 
-stages = _base_.system.backbone.stages
+stages = _base_.architecture.backbone.stages
 stages[0] |= dict(norm_cfg=None, rezero=True, norm=dict(type='LN', eps=1e-6))
 
-system = dict(backbone=dict(stages=stages))
+architecture = dict(backbone=dict(stages=stages))

@@ -1,10 +1,10 @@
 # Sparse attention (Child et al., 2019) in a ViT-small: neighbours and a coarser grid in turn, by masks.
 _base_ = 'deit-small.py'
 
-stages = _base_.system.backbone.stages
+stages = _base_.architecture.backbone.stages
 stages[0]['attention'] = [
     dict(type='vt.SparseAttention', near=2),
     dict(type='vt.SparseAttention', stride=4),
 ]
 
-system = dict(backbone=dict(stages=stages))
+architecture = dict(backbone=dict(stages=stages))

@@ -1,7 +1,7 @@
 # TokenLearner (Ryoo et al., NeurIPS 2021) in a ViT-small: eight tokens of the map behind the sixth of twelve blocks.
 # With TokenFuser the grid stays, and each later block works on eight tokens of it: in the second stage, instead of
 # embed, type='vt.TokenizedBlock', tokenizer=dict(type='vt.TokenLearner'), fuser=dict(type='vt.TokenFuser').
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         drop_path_rate=0.1,

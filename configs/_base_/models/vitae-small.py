@@ -1,6 +1,6 @@
 # ViTAE-S (Xu et al., NeurIPS 2021): two reduction cells, with attention by random features, a third of convolutions,
 # and 14 normal cells.
-system = dict(
+architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         drop_path_rate=0.1,

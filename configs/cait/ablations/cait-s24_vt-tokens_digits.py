@@ -5,4 +5,4 @@ _base_ = '../cait-s24_digits.py'
 
 tokens = dict(type='vt.TokenizerEmbed', tokenizer=dict(type='vt.FilterTokenizer', num_tokens=16))
 second = dict(channels=384, depth=2, embed=tokens, norm=True)
-model = dict(backbone=dict(out_type='average', stages=[_base_.system.backbone.stages[0], second]))
+model = dict(backbone=dict(out_type='average', stages=[_base_.architecture.backbone.stages[0], second]))

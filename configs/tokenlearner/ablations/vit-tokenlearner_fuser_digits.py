@@ -5,4 +5,4 @@ _base_ = '../vit-tokenlearner_digits.py'
 
 parts = dict(tokenizer=dict(type='vt.TokenLearner'), fuser=dict(type='vt.TokenFuser'))
 fused = dict(type='vt.TokenizedBlock', channels=384, num_heads=6, depth=6, norm=True, **parts)
-model = dict(backbone=dict(stages=[_base_.system.backbone.stages[0], fused]))
+model = dict(backbone=dict(stages=[_base_.architecture.backbone.stages[0], fused]))

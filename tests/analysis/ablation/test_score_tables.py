@@ -6,7 +6,7 @@ import pytest
 
 from vt.analysis.ablation.score_tables import describe, describe_origin, label_records
 
-ORIGIN = dict(date='2026-01-02', device='A CPU, 1 threads', versions=dict(torch='2.0'), length='10 epochs')
+ORIGIN = dict(date='2026-01-02', device='A CPU, 1 thread', versions=dict(torch='2.0'), length='10 epochs')
 
 
 def record(label, seed, score, options=(), metric='accuracy/top1'):
@@ -60,8 +60,7 @@ def test_where_numbers_are_from_is_told():
     later = [*RECORDS, RECORDS[0] | dict(seed=2, date='2026-01-05')]
     text = describe_origin(later)
     assert (
-        text
-        == 'Seeds 0, 1, 2; 2026-01-02 to 2026-01-05, A CPU, 1 threads, torch 2.0, 2.5 hours of training iterations.'
+        text == 'Seeds 0, 1, 2; 2026-01-02 to 2026-01-05, A CPU, 1 thread, torch 2.0, 2.5 hours of training iterations.'
     )
 
 

@@ -132,7 +132,7 @@ def build_classifier(classifier: dict, num_classes: int | None) -> nn.Module:
 
 
 def load_teacher(classifier: nn.Module, checkpoint: str) -> None:
-    """Load every tensor of a classifier; nothing may lack or be left over.
+    """Load every tensor of a classifier; there may be no missing or unexpected keys.
 
     Args:
         classifier: built, with any weights.

@@ -36,7 +36,7 @@ class Projector(nn.Module):
         norm_cfg: normalisation of the tokens before they are read, e.g. ``dict(type='LN')``; none by default.
         dropout: probability to drop an entry of what the pixels read.
         drop_path: probability to leave a sample's map as it is (stochastic depth).
-        value_gain: factor on W_V's initial standard deviation: how loudly the tokens speak at the start.
+        value_gain: factor on W_V's initial standard deviation, the initial gain of the values.
         value_matrix: have a W_V where C_T equals C, too.
         query_groups: channel groups of W_Q; ``groups`` by default.
 

@@ -32,7 +32,7 @@ class PositionEncoder(nn.Module):
         num_heads: h, heads of the tokenizer that gives the maps.
         size: S; 14 in the first version.
         downsamples: number of strided convolutions; ``C_P = S^2 / 4^downsamples``.
-        gain: initial scale of the positions: how loudly they speak in the tokens. All tokens of all images have most of
+        gain: initial scale of the positions in the tokens. All tokens of all images have most of
             their positions in common at first.
 
     Raises:

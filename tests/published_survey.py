@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
-from literal_early_equations import gelu
-from literal_equations import softmax, split
+from published_early_equations import gelu
+from published_equations import softmax, split
 from torch import Tensor
 
 Weights = dict[str, Tensor]

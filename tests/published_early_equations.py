@@ -1,10 +1,10 @@
 """The equations of the paper's first version, written out as they stand: the oracle of the tests.
 
-As in ``literal_equations.py``: pixels are projected, every matrix is dense, one sample at a time.
+As in ``published_equations.py``: pixels are projected, every matrix is dense, one sample at a time.
 """
 
 import torch
-from literal_equations import softmax, split
+from published_equations import softmax, split
 from torch import Tensor
 
 

@@ -1,6 +1,6 @@
 """The survey's second half, written out as the papers and their authors have it: the oracle of the tests.
 
-As in :mod:`literal_survey`: maps are ``(N, H, W, C)``, tokens ``(N, K + P, C)``, class tokens first, and ``w`` holds
+As in :mod:`published_survey`: maps are ``(N, H, W, C)``, tokens ``(N, K + P, C)``, class tokens first, and ``w`` holds
 the weights of a part by their names in it.
 """
 
@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable, Sequence
 
 import torch
-from literal_equations import softmax, split
-from literal_survey import (
+from published_equations import softmax, split
+from published_survey import (
     Size,
     Weights,
     attend,

@@ -1,6 +1,6 @@
-"""The two operations by the literal equations, random operands for them, and their gradients."""
+"""The two operations by the published equations, random operands for them, and their gradients."""
 
-import literal_equations as literal
+import published_equations as published
 import torch
 
 ORDERS = ['pixel-major', 'channel-major']
@@ -22,19 +22,19 @@ def with_gradients(function, *inputs):
     return value.detach(), torch.autograd.grad(value, leaves, direction.to(value.dtype))
 
 
-def literal_tokenize(heads, scale):
+def published_tokenize(heads, scale):
     def function(pixels, queries):
         queries = queries.expand(len(pixels), -1, -1)
-        return torch.stack([literal.filter_tokenizer(x, w.T, None, heads, scale) for x, w in zip(pixels, queries)])
+        return torch.stack([published.filter_tokenizer(x, w.T, None, heads, scale) for x, w in zip(pixels, queries)])
 
     return function
 
 
-def literal_project(scale, residual=False):
+def published_project(scale, residual=False):
     def function(pixels, keys, values):
         samples = []
         for x, k, v in zip(pixels, keys, values):
-            samples.append(torch.cat([literal.softmax(x @ k_h.T * scale, 1) @ v_h for k_h, v_h in zip(k, v)], -1))
+            samples.append(torch.cat([published.softmax(x @ k_h.T * scale, 1) @ v_h for k_h, v_h in zip(k, v)], -1))
         return torch.stack(samples) + (pixels if residual else 0)
 
     return function

@@ -1,4 +1,4 @@
-"""The survey's systems, as their configs build them: sizes, costs, public twins, and what every backbone can do."""
+"""The survey's models, as their configs build them: sizes, costs, public references, and what every backbone can do."""
 
 import json
 import pickle
@@ -16,17 +16,17 @@ from mmpretrain.structures import DataSample
 from mmseg.registry import MODELS as SEGMENTORS
 from tool_runner import ROOT
 
-from docs.reports.twins import measure_difference
+from docs.reports.references import measure_difference
 from vt.apis import find_config
 from vt.engine.counting import count_complexity
 from vt.errors import UserError
 from vt.models import record_attention
 
-SYSTEMS = json.loads((ROOT / 'docs/reports/survey_systems.json').read_text())['systems']
-TWINS = {name: system['twin'] for name, system in SYSTEMS.items() if 'twin' in system}
-OWN = [name for name, system in SYSTEMS.items() if 'backbone_of' not in system]
+SURVEY_MODELS = json.loads((ROOT / 'docs/reports/survey_models.json').read_text())['models']
+REFERENCES = {name: entry['reference'] for name, entry in SURVEY_MODELS.items() if 'reference' in entry}
+OWN = [name for name, entry in SURVEY_MODELS.items() if 'backbone_of' not in entry]
 OURS = [*OWN, 'hrformer-small']  # MViT has tests of its own
-FOLDERS = {find_config(f'{name}_16xb64-300e_in1k').parent for name in SYSTEMS}
+FOLDERS = {find_config(f'{name}_16xb64-300e_in1k').parent for name in SURVEY_MODELS}
 OTHERS = 'ade20k', 'vit-tiny', 'k400'
 CLASSIFIERS = [path for folder in sorted(FOLDERS) for path in sorted(folder.rglob('*.py'))]
 CLASSIFIERS = [path for path in CLASSIFIERS if not any(part in path.stem for part in OTHERS)]
@@ -54,7 +54,7 @@ def build(config: dict) -> torch.nn.Module:
 
 
 def small_backbone(name: str, **options) -> tuple[torch.nn.Module, int]:
-    """A system's backbone for small images, two blocks a stage; and their size."""
+    """A model's backbone for small images, two blocks a stage; and their size."""
     config = read_config(name).model.backbone.to_dict()
     size = SMALL.get(name, 64)
     stages = []
@@ -74,23 +74,23 @@ def randomise(model: torch.nn.Module) -> None:
         parameter.data.add_(0.02 * torch.randn_like(parameter))
 
 
-@pytest.mark.parametrize('name', SYSTEMS)
+@pytest.mark.parametrize('name', SURVEY_MODELS)
 def test_parameters_and_flops_are_the_published_ones(name):
-    system = SYSTEMS[name]
+    entry = SURVEY_MODELS[name]
     with torch.device(
-        'cpu' if system.get('backbone_of') == 'MMPretrain' else 'meta'
+        'cpu' if entry.get('backbone_of') == 'MMPretrain' else 'meta'
     ):  # nothing is computed where that is possible
         model = build(read_config(name).model)
-        size = system.get('image_size', 224)
+        size = entry.get('image_size', 224)
         cost = count_complexity(model, torch.zeros(1, 3, size, size), mode='tensor')
-    parameters, flops = system.get('code', system['published'])[:2]
+    parameters, flops = entry.get('code', entry['published'])[:2]
     assert cost.parameters / 1e6 == pytest.approx(parameters, rel=0.01)
     assert cost.flops / 1e9 == pytest.approx(flops, rel=0.03)
 
 
-@pytest.mark.parametrize('name', TWINS)
-def test_a_public_checkpoint_gives_the_twins_logits(name):
-    assert measure_difference(read_config(name), TWINS[name], SYSTEMS[name].get('image_size', 224)) < 1e-4
+@pytest.mark.parametrize('name', REFERENCES)
+def test_a_public_checkpoint_gives_the_references_logits(name):
+    assert measure_difference(read_config(name), REFERENCES[name], SURVEY_MODELS[name].get('image_size', 224)) < 1e-4
 
 
 def test_mmpretrains_t2t_is_ours_but_for_its_logits(tmp_path):
@@ -135,7 +135,9 @@ UNREACHED = {
 }
 
 
-@pytest.mark.parametrize('name', [name for name in SYSTEMS if name not in ('deit-small-distilled', 'lv-vit-small')])
+@pytest.mark.parametrize(
+    'name', [name for name in SURVEY_MODELS if name not in ('deit-small-distilled', 'lv-vit-small')]
+)
 def test_the_loss_reaches_every_parameter_of_the_digits_configs(name):
     """As configured: whole depth, its own output and head. The two with a teacher have tests of their own."""
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""How far the survey's systems are from timm's models of the same name: logits of the same random weights."""
+"""How far the survey's models are from timm's models of the same name: logits of the same random weights."""
 
 import re
 from pathlib import Path
@@ -32,18 +32,18 @@ TNT = (
 
 
 @torch.no_grad()
-def measure_difference(config: Config, twin: str, image_size: int = 224) -> float:
+def measure_difference(config: Config, reference: str, image_size: int = 224) -> float:
     """The largest difference of logits of a random image, in parts of the largest logit; both in float32.
 
     Every weight is random, and goes to ours through a file, as a public checkpoint does.
 
     Args:
         config: of ours.
-        twin: timm's name of the same.
+        reference: timm's name of the same.
         image_size: height and width.
     """
     torch.manual_seed(0)
-    public = timm.create_model(twin).eval()
+    public = timm.create_model(reference).eval()
     for parameter in public.parameters():
         parameter.add_(0.02 * torch.randn_like(parameter))  # away from zeros and ones, which hide what they multiply
     model = _load(config, public.state_dict())
