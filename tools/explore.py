@@ -16,7 +16,9 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--compare', nargs=2, metavar=('CONFIG', 'CHECKPOINT'), help='a second model, shown beside the first'
     )
-    parser.add_argument('--pictures', nargs='+', default=[], metavar='PICTURE', help='pictures to begin with')
+    parser.add_argument(
+        '--pictures', nargs='+', default=[], metavar='PICTURE', help='pictures to begin with, or folders of them'
+    )
     parser.add_argument(
         '--images', type=int, default=6, help='number of test images at hand, spread over the classes (default: 6)'
     )

@@ -162,3 +162,28 @@ def test_tokens_maps_and_attention_are_the_recorders(classifier, segmentor):
     scenes = apis.extract_tokens(segmentor[2], [large])
     assert scenes.attention['neck.tokenizers.0'].shape == (1, 1, 3, 32, 32)
     assert scenes.maps['neck.projectors.0'].shape[-2:] == (32, 32)
+
+
+def test_images_that_tokens_cannot_be_of_are_one_line(classifier):
+    *_, model, _ = classifier
+    picture = np.zeros((40, 40, 3), np.uint8)
+    wrong = {
+        'images is a single one': picture,
+        'images is empty': [],
+        'images is a int': 5,
+        r'an image is \(3, 40, 40\), uint8': [picture.transpose(2, 0, 1)],
+        r'an image is \(40, 40, 3\), float32': [picture.astype(np.float32)],
+        'an image is a Tensor': [torch.zeros(3, 40, 40)],
+        r'images is \(3, 64, 64\), torch.float32': torch.zeros(3, 64, 64),
+        r'images is \(1, 3, 64, 64\), torch.uint8': torch.zeros(1, 3, 64, 64, dtype=torch.uint8),
+        r'images is \(0, 3, 64, 64\)': torch.zeros(0, 3, 64, 64),
+        'images holds NaN': torch.full((1, 3, 64, 64), float('nan')),
+        r'the model does not take images \(1, 1, 64, 64\): RuntimeError: .* 3 channels': torch.zeros(1, 1, 64, 64),
+    }
+    for message, images in wrong.items():
+        with pytest.raises(UserError, match=message):
+            apis.extract_tokens(model, images)
+    with pytest.raises(UserError, match='model is a Linear: give a model that'):
+        apis.extract_tokens(torch.nn.Linear(2, 2), [picture])
+    with pytest.raises(UserError, match="device 'cuda:x' cannot be used"):
+        apis.get_model('vt-resnet18_digits', device='cuda:x')

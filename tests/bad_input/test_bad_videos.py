@@ -37,7 +37,7 @@ FILES = {
     'text': (lambda path: path.write_bytes(b'this is no video, whatever its name says\n'), 'finds no video in it'),
     'zero bytes': (lambda path: path.write_bytes(b''), 'finds no video in it'),
     'no frames': (lambda path: write(path, [], 'MJPG'), 'no '),
-    'cut off': (cut, 'of 40 cannot be decoded: the file is damaged or cut off'),
+    'cut off': (cut, 'of its 40 frames are there: it is damaged or cut off'),
 }
 
 
@@ -56,7 +56,7 @@ def test_a_bad_file_is_named_while_training(workers, folder, kept):
     options = [f'train_dataloader.num_workers={workers}', f'{STEP}.frame_stride=13']
     options += ['train_dataloader.sampler.num_repeats=1', 'default_hooks.checkpoint=None']
     result = train(folder, VIDEOS, '--work-dir', kept, '--skip-data-check', options=options)
-    assert_refused(result, 'data/videos/dog/bad.avi cannot be loaded: frame ', kept)
+    assert_refused(result, 'data/videos/dog/bad.avi cannot be loaded: 14 of its 40 frames', kept)
 
 
 LISTS = {
@@ -108,8 +108,8 @@ def test_a_bad_list_of_kinetics(content, message, folder, kept):
         ),
         (['train_dataloader.dataset.data_prefix=nowhere'], 'there is no data/nowhere'),
         (['train_dataloader.dataset.data_prefix=empty'], 'the train split is empty: no videos in data/empty'),
-        (['train_dataloader.dataset.data_prefix=pictures'], 'data/pictures holds no videos: no file ends in .avi'),
-        (['model.head.num_classes=3', 'model.data_preprocessor=None'], 'the VideoDataset data set has 2 classes'),
+        (['train_dataloader.dataset.data_prefix=pictures'], 'data/pictures holds no videos: no file ends in .3gp'),
+        (['model.head.num_classes=3', 'data_preprocessor.num_classes=3'], 'the VideoDataset data set has 2 classes'),
     ],
 )  # fmt: skip
 def test_wrong_settings_and_folders(options, message, folder, kept):

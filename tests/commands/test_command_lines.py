@@ -141,7 +141,7 @@ def test_a_training_step_and_its_memory(tmp_path):
     [
         ([CONFIG, '--sizes', '64x'], '--sizes 64x: give an image as 224 or as 800x1216'),
         ([CONFIG, '--only', 'neck'], 'has no neck to measure'),
-        ([CONFIG, '--devices', 'cuda'], '--devices cuda: there is no GPU'),
+        ([CONFIG, '--devices', 'cuda'], "device 'cuda' cannot be used"),
         ([CONFIG, '--devices', 'cpu', '--dtypes', 'tf32'], '--dtypes tf32: cpu has no TensorFloat-32; give float32'),
         ([CONFIG, CONFIG], 'two of the models have one name'),
         (['torchvision:resnet19'], 'torchvision:resnet19: Unknown model'),
@@ -150,6 +150,16 @@ def test_a_training_step_and_its_memory(tmp_path):
 def test_what_a_benchmark_cannot_measure_is_one_line(arguments, message, tmp_path):
     env = dict(os.environ, CUDA_VISIBLE_DEVICES='')
     assert_one_line(run('benchmark.py', *arguments, cwd=tmp_path, env=env), message)
+
+
+def test_a_peer_that_refuses_the_size_loses_its_row_alone(tmp_path):
+    peers = ['timm:vit_tiny_patch16_224', 'torchvision:squeezenet1_1']
+    arguments = [CONFIG, *peers, '--sizes', '64', '--batch-sizes', '1', '--rounds', '2', '--no-memory', '--kinds']
+    result = run('benchmark.py', *arguments, 'inference', '--out', 'b.json', cwd=tmp_path)
+    assert result.returncode == 1
+    assert 'timm:vit_tiny_patch16_224 is left out at 64x64: AssertionError: Input height (64)' in result.stderr
+    assert 'Traceback' not in result.stderr
+    assert [row['model'] for row in json.loads((tmp_path / 'b.json').read_text())['results']] == [CONFIG.stem, peers[1]]
 
 
 @pytest.mark.slow

@@ -167,6 +167,9 @@ def test_what_cannot_be_done_is_one_line(folder, classifier, picture, tmp_path):
     assert_one_line(explore(config, checkpoint, '--html', checkpoint), 'is read, and would be written over')
     assert_one_line(explore(config, checkpoint, '--html', 'none/r.html'), 'there is no folder none')
     assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--pictures', 'no.png'), 'there is no picture no')
+    (tmp_path / 'empty').mkdir()
+    assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--pictures', 'empty'), 'empty holds no file that')
+    assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--device', 'cuda:x'), "device 'cuda:x' cannot be")
     assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--images', '0'), '--images 0 must be at least 1')
     assert not (tmp_path / 'r.html').exists()
 

@@ -2,9 +2,10 @@
 
 from fractions import Fraction
 
+import cv2
 import numpy as np
 import pytest
-from video.written_videos import SIZE, draw, write
+from video.written_videos import SIZE, draw, encode, write
 
 from vt.errors import UserError
 from vt.video.decoders import DECODERS, open_video, require_decoder
@@ -40,27 +41,86 @@ def test_frames_are_those_written(name, codec, tolerance, decoder, tmp_path):
             assert np.argmin(others) == index
 
 
-@pytest.mark.parametrize('suffix', ['.mkv', '.mp4'])
-def test_frames_that_are_not_evenly_spaced_are_counted_one_by_one(suffix, decoder, tmp_path):
-    av = pytest.importorskip('av')
-    if (decoder, suffix) == ('opencv', '.mkv'):
-        pytest.skip('OpenCV estimates how many frames such a file has')
-    expected, moments = draw(30), np.cumsum([40, 15, 90, 33, 1] * 6)
-    with av.open(tmp_path / f'a{suffix}', 'w') as container:
-        stream = container.add_stream('mpeg4', rate=25)
-        stream.height, stream.width = SIZE
-        stream.pix_fmt, stream.bit_rate = 'yuv420p', 2_000_000
-        stream.codec_context.time_base = Fraction(1, 1000)
-        for image, moment in zip(expected, moments):
-            frame = av.VideoFrame.from_ndarray(image, format='bgr24')
-            frame.pts, frame.time_base = int(moment), Fraction(1, 1000)
-            container.mux(stream.encode(frame))
-        container.mux(stream.encode())
-    video = open_video(tmp_path / f'a{suffix}', decoder)
-    assert video.num_frames == 30
-    for indices in ([29], [3, 4, 11], [0, 17, 17, 28]):
-        for frame, index in zip(video.read(indices), indices, strict=True):
+B_FRAMES = dict(bf='2', **{'b-adapt': '0'})
+UNEVEN = np.cumsum(([40] * 10 + [15, 90, 33, 2, 200]) * 6)[:NUMBER]
+LATE = np.cumsum([100] * 40 + [5] * 40)  # most frames at the end, where an average rate does not lead
+EVEN = np.arange(0, 40 * NUMBER, 40)
+
+# What is written, and which of its frames a player shows.
+KINDS = {
+    'uneven.mp4': (dict(times=UNEVEN), 0),
+    'uneven.mkv': (dict(times=UNEVEN, options=B_FRAMES), 0),
+    'late.mp4': (dict(times=LATE, options=B_FRAMES), 0),
+    'late.mkv': (dict(times=LATE), 0),
+    'sound.mp4': (dict(sound=9), 0),
+    'sound.mkv': (dict(sound=9), 0),
+    'sound.webm': (dict(sound=9, codec='libvpx-vp9', options=dict(crf='20', qmin='0', qmax='30')), 0),
+    'begins late.mp4': (dict(start=520, options=B_FRAMES), 0),
+    'begins late.mkv': (dict(start=520, options=B_FRAMES), 0),
+    'without its key frame.mp4': (dict(drop=5), 12),
+    'without its key frame.mkv': (dict(drop=5, options=B_FRAMES), 12),
+    'without its key frame, another codec.mp4': (dict(drop=5, codec='mpeg4'), 12),
+    'cut by an edit list.mp4': (dict(start=-240, options=B_FRAMES), 6),
+    'half of it cut.mov': (dict(start=-1600), 40),
+    'of wide pixels.MP4': (dict(aspect=Fraction(4, 3)), 0),
+    'b-frames.avi': (dict(codec='mpeg4', options=dict(bf='2')), 0),
+    'b-frames.mpg': (dict(codec='mpeg2video', options=dict(bf='2')), 0),
+}
+
+
+@pytest.mark.parametrize('name', KINDS)
+def test_every_decoder_gives_the_frames_that_a_player_shows(name, decoder, tmp_path):
+    pytest.importorskip('av')
+    if (decoder, name[:8]) == ('torchcodec', 'b-frames'):
+        pytest.skip('TorchCodec does not find all frames of such files')
+    options, first = KINDS[name]
+    expected, times = draw(NUMBER)[first:], np.array(options.get('times', EVEN))[first:]
+    video = open_video(encode(tmp_path / name, draw(NUMBER), **options), decoder)
+    assert (video.num_frames, video.size) == (NUMBER - first, SIZE)
+    assert video.fps == pytest.approx((len(times) - 1) / (times[-1] - times[0]) * 1000, rel=0.02)
+    if name != 'b-frames.mpg':  # of which OpenCV and PyAV know the average rate alone
+        seconds = [video.seconds(index) for index in (1, 7, 30, len(times) - 1)]
+        assert seconds == pytest.approx((times[[1, 7, 30, -1]] - times[0]) / 1000, abs=1e-3)
+    last = len(expected) - 1
+    for indices in ([last], [3, 4, 11], [0, 17, 17, last - 1], [last - 2], [37, 36, 1], range(last + 1)):
+        for frame, index in zip(video.read([*indices]), indices, strict=True):
             assert np.argmin([np.abs(frame.astype(int) - other).mean() for other in expected]) == index
+
+
+@pytest.mark.parametrize('degrees', [90, 180, 270])
+def test_frames_are_turned_upright(degrees, decoder, tmp_path):
+    pytest.importorskip('av')
+    stored, times = draw(30), np.arange(0, 1200, 40)
+    expected = [np.rot90(frame, -degrees // 90) for frame in stored]
+    video = open_video(encode(tmp_path / 'phone.mov', stored, times, rotation=degrees), decoder)
+    assert video.size == expected[0].shape[:2]
+    for frame, index in zip(video.read([20, 0, 29]), (20, 0, 29), strict=True):
+        assert frame.shape == expected[0].shape
+        assert np.argmin([np.abs(frame.astype(int) - other).mean() for other in expected]) == index
+
+
+@pytest.mark.parametrize('name', ['a.mp4', 'a.mkv', 'a.avi'])
+def test_a_file_that_ends_too_early_is_refused_or_shorter(name, decoder, tmp_path):
+    pytest.importorskip('av')
+    path = encode(tmp_path / name, draw(NUMBER), codec='mpeg4', movflags='faststart')
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(UserError):
+        open_video(path, decoder).read([NUMBER - 1])
+
+
+def test_an_avi_that_begins_without_a_key_frame_is_refused(decoder, tmp_path):
+    pytest.importorskip('av')
+    path = encode(tmp_path / 'a.avi', draw(NUMBER), drop=3, codec='mpeg4', options=dict(bf='2'))
+    with pytest.raises(UserError, match=r'it begins without a key frame|TorchCodec finds no video in it'):
+        open_video(path, decoder)
+
+
+def test_files_that_torchcodec_cannot_search_are_refused(decoder, tmp_path):
+    pytest.importorskip('av')
+    if decoder != 'torchcodec':
+        pytest.skip('the others read them')
+    with pytest.raises(UserError, match=r"cannot be decoded by TorchCodec: .* decoder='opencv'"):
+        open_video(encode(tmp_path / 'a.avi', draw(30), codec='mpeg4', options=dict(bf='2')), decoder)
 
 
 def test_a_frame_that_comes_twice_is_two_arrays(decoder, tmp_path):
@@ -84,6 +144,15 @@ def test_what_is_no_video_is_refused(name, content, message, decoder, tmp_path):
         open_video(tmp_path / name, decoder)
 
 
+@pytest.mark.parametrize('suffix', ['.png', '.jpg'])
+def test_an_image_is_no_video_and_a_video_of_one_frame_is(suffix, decoder, tmp_path):
+    assert cv2.imwrite(str(tmp_path / f'a{suffix}'), draw(1)[0])
+    with pytest.raises(UserError, match=r'it is an image, not a video|finds no video|cannot be decoded'):
+        open_video(tmp_path / f'a{suffix}', decoder)
+    video = open_video(write(tmp_path / 'a.mp4', draw(1)), decoder)
+    assert (len(video.read([0, 0])), video.fps) == (2, 0)
+
+
 def test_no_frames_and_frames_that_are_cut_off_are_refused(decoder, tmp_path):
     with pytest.raises(UserError):
         open_video(write(tmp_path / 'zero.avi', [], 'MJPG'), decoder)
@@ -91,21 +160,6 @@ def test_no_frames_and_frames_that_are_cut_off_are_refused(decoder, tmp_path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(UserError):
         open_video(path, decoder).read([NUMBER - 1])
-
-
-def test_a_length_that_is_estimated_too_long_repeats_the_last_frame(tmp_path):
-    """As of mkv and webm whose sound is longer than their frames."""
-    expected = draw(NUMBER)
-    video = open_video(write(tmp_path / 'a.avi', expected, 'FFV1'))
-    video.num_frames = NUMBER + 3
-    for indices in ([NUMBER + 2], [0, NUMBER - 1, NUMBER], [NUMBER + 1, 5]):
-        frames = video.read(indices)
-        assert all(
-            np.array_equal(frame, expected[min(i, NUMBER - 1)]) for frame, i in zip(frames, indices, strict=True)
-        )
-    video.num_frames = NUMBER + 10
-    with pytest.raises(UserError, match='frame 89 of 90 cannot be decoded'):
-        video.read([NUMBER + 9])
 
 
 def test_a_decoder_that_is_not_there_is_named(monkeypatch):

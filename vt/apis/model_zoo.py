@@ -23,7 +23,7 @@ from vt.engine.checks.classes import heads
 from vt.engine.checks.config import check_config
 from vt.engine.checks.labels import compare_with_checkpoint
 from vt.engine.config_files import DISTRIBUTION, ROOT, apply_options, read_config
-from vt.engine.launch import build_model, draw_weights
+from vt.engine.launch import build_model, draw_weights, require_device
 from vt.errors import UserError
 from vt.inference.test_set import build_test_set
 from vt.untrusted_text import check_class_names
@@ -89,8 +89,9 @@ def get_model(
 
     Raises:
         UserError: no such model or option; a checkpoint of another model, or none; no weights are published; weights
-            in ``overrides`` beside ``pretrained``, which has them all.
+            in ``overrides`` beside ``pretrained``, which has them all; a device that is not there.
     """
+    device = require_device(device)
     cfg = resolve_config(name_or_config)
     cfg.merge_from_dict(dict(model=overrides))
     check_config(Config(dict(model=cfg.model.to_dict(), default_scope=cfg.get('default_scope', 'mmpretrain'))))
@@ -107,7 +108,7 @@ def get_model(
         with weights_only():
             draw_weights(model)
     model.cfg, model.dataset_meta = cfg, _dataset_meta(model, cfg, checkpoint, loaded)
-    return model.to(device or 'cpu').eval()
+    return model.to(device).eval()
 
 
 def _named_weights(options: Any) -> list[str]:
@@ -131,7 +132,7 @@ def resolve_model(
     """A network as it is given, for evaluation, or the one that :func:`get_model` builds."""
     if not isinstance(model, nn.Module):
         return get_model(model, pretrained, device)
-    return (model.to(device) if device else model).eval()
+    return (model if device is None else model.to(require_device(device))).eval()
 
 
 def resolve_config(name_or_config: Source, options: dict[str, Any] | None = None, quietly: bool = True) -> Config:

@@ -1,8 +1,9 @@
 """The tokens of a model, by name."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ from mmengine.dataset import pseudo_collate
 from mmengine.model import BaseModel
 from torch import Tensor
 
+from vt.engine.errors import in_one_line
 from vt.errors import UserError
 from vt.inference.inputs import Pictures
 from vt.models import record_attention
@@ -42,16 +44,20 @@ def extract_tokens(model: BaseModel, images: Tensor | Sequence[str | PathLike | 
             pipeline.
 
     Raises:
-        UserError: an image can't be read; no part of the model attends.
+        UserError: an image can't be read, or the model does not take it; no part of the model attends.
     """
-    if not isinstance(images, Tensor):
-        samples = [*map(Pictures(model.cfg), images)]
-        images = model.data_preprocessor(pseudo_collate(samples), False)['inputs']
+    if not isinstance(model, BaseModel):
+        raise UserError(f'model is a {type(model).__name__}: give a model that vt.apis.get_model makes')
+    images = _as_batch(model, images)
     training = model.training
     model.eval()
     try:
         with record_attention(model) as records:
             model(images.to(next(model.parameters()).device), mode='tensor')
+    except (RuntimeError, ValueError) as error:
+        if isinstance(error, (UserError, torch.OutOfMemoryError)):
+            raise
+        raise UserError(f'the model does not take images {tuple(images.shape)}: {in_one_line(error)}') from error
     finally:
         model.train(training)
     if not records:
@@ -61,3 +67,23 @@ def extract_tokens(model: BaseModel, images: Tensor | Sequence[str | PathLike | 
         maps={name: record.output for name, record in records.items() if record.output.ndim == 4},
         attention={name: record.attention for name, record in records.items()},
     )
+
+
+def _as_batch(model: BaseModel, images: Any) -> Tensor:
+    """Images as the network takes them; a UserError if they are none."""
+    if isinstance(images, (str, PathLike)) or (isinstance(images, np.ndarray) and images.ndim < 4):
+        raise UserError('images is a single one: give a list of images')
+    if not isinstance(images, (Tensor, Iterable)):
+        raise UserError(f'images is a {type(images).__name__}: give a tensor, or a list of files or arrays')
+    if not isinstance(images, Tensor):
+        samples = [*map(Pictures(model.cfg), images)]
+        if not samples:
+            raise UserError('images is empty')
+        return model.data_preprocessor(pseudo_collate(samples), False)['inputs']
+    dtype = next(model.parameters()).dtype
+    if images.ndim not in (4, 5) or not images.numel() or images.dtype != dtype:
+        found = f'{tuple(images.shape)}, {images.dtype}'
+        raise UserError(f'images is {found}: (N, C, H, W) or (N, C, T, H, W) of {dtype} is needed, normalised')
+    if not images.isfinite().all():
+        raise UserError('images holds NaN or infinite numbers')
+    return images

@@ -12,6 +12,7 @@ from vt.analysis.speed.comparison import Comparison
 from vt.analysis.speed.measurement import BenchmarkRecord, Setting, default_dtype, parse_size
 from vt.analysis.speed.scaling import draw_scaling
 from vt.analysis.speed.subject import Subject
+from vt.engine.launch import require_device
 from vt.engine.run_record import describe_origin
 from vt.engine.speed_settings import keep_freed_memory, require_compiler, use_threads
 from vt.errors import UserError
@@ -25,7 +26,11 @@ ENVIRONMENT += ('ONEDNN_DEFAULT_FPMATH_MODE',)
 
 
 def benchmark(args: argparse.Namespace) -> None:
-    """Measure all models in turn, in every setting; print medians and the ratios to the first model."""
+    """Measure all models in turn, in every setting; print medians and the ratios to the first model.
+
+    Raises:
+        UserError: at the end, when all else is done: a model did not take a size.
+    """
     check_output(args.out, *args.configs)
     check_picture(args.plot, *args.configs)
     settings = _read_settings(args)
@@ -51,6 +56,8 @@ def benchmark(args: argparse.Namespace) -> None:
     comparison.print_tables()
     if args.plot:
         save_figure(draw_scaling(comparison.measurements), args.plot)
+    if comparison.left_out:
+        raise UserError('; '.join(comparison.left_out))
 
 
 def _read_settings(args: argparse.Namespace) -> list[Setting]:
@@ -61,9 +68,7 @@ def _read_settings(args: argparse.Namespace) -> list[Setting]:
     """
     devices = args.devices or ['cuda' if torch.cuda.is_available() else 'cpu']
     for device in devices:
-        is_gpu = torch.device(device).type == 'cuda'
-        if is_gpu and not torch.cuda.is_available():
-            raise UserError(f'--devices {device}: there is no GPU that PyTorch can use; give cpu')
+        is_gpu = require_device(device).type == 'cuda'
         if not is_gpu and 'tf32' in (args.dtypes or ()):
             raise UserError(f'--dtypes tf32: {device} has no TensorFloat-32; give float32')
     states = [(device, dtype) for device in devices for dtype in args.dtypes or [default_dtype(device)]]

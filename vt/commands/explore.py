@@ -13,12 +13,14 @@ from vt.apis.model_zoo import resolve_config
 from vt.checkpoints.files import write_atomically
 from vt.engine.config_files import require_file
 from vt.engine.errors import describe
+from vt.engine.launch import require_device
 from vt.errors import UserError
 from vt.explorer.looking import Picture, open_picture, pick_from_test_set
 from vt.explorer.uploads import ending_in_order, upload_folder
 from vt.explorer.views import Models, write_report
 
 from .outputs import check_output
+from .predict import PICTURES, find_files
 
 
 def explore(args: argparse.Namespace) -> None:
@@ -31,12 +33,15 @@ def explore(args: argparse.Namespace) -> None:
     check_output(args.html, *(path for pair in chosen for path in pair), *args.pictures)
     if not args.html:
         check_port(args.port)
-    pictures = [open_picture(path) for path in args.pictures]
+    device = require_device(args.device)
+    files = find_files(args.pictures, PICTURES)
+    check_output(args.html, *files)
+    pictures = [open_picture(path) for path in files]
     models: Models = {}
     for config, checkpoint in chosen:
         cfg = resolve_config(config, args.cfg_options, quietly=False)
         require_file(checkpoint, 'checkpoint')
-        inferencer = inferencer_of(cfg, checkpoint, args.device)
+        inferencer = inferencer_of(cfg, checkpoint, device)
         if isinstance(inferencer, VideoInferencer):
             raise UserError(f'{config} is a model of videos, whose frames tools/analysis/show_tokens.py draws')
         name = Path(config).stem

@@ -28,7 +28,7 @@ from vt.apis.model_zoo import resolve_config, resolve_weights
 from vt.checkpoints.files import write_atomically
 from vt.engine.config_files import require_file
 from vt.engine.errors import describe, in_one_line
-from vt.engine.launch import is_segmentation
+from vt.engine.launch import is_segmentation, require_device
 from vt.engine.output_paths import distinct_paths
 from vt.errors import UserError
 from vt.inference.inputs import in_batches
@@ -54,10 +54,11 @@ def predict(args: argparse.Namespace) -> None:
         raise UserError(f'--out {args.out}: results are written as .json or .csv')
     if args.batch_size < 1 or args.top_k < 1:
         raise UserError(f'--batch-size {args.batch_size} and --top-k {args.top_k} must be at least 1')
+    given = args.device if args.device is not None else 'cuda' if torch.cuda.is_available() else 'cpu'
+    device = require_device(given)
     cfg = resolve_config(args.config, args.cfg_options, quietly=False)
     checkpoint = resolve_weights(args.config, args.checkpoint)
     require_file(checkpoint, 'checkpoint')
-    device = args.device or ('cuda' if torch.cuda.is_available() else 'cpu')
     inferencer = inferencer_of(cfg, checkpoint, device)
     is_video = isinstance(inferencer, VideoInferencer)
     files = find_files(args.inputs, VIDEOS if is_video else PICTURES)

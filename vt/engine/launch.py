@@ -3,6 +3,7 @@
 import logging
 import os
 
+import torch
 from mmengine.config import Config
 from mmengine.dist import get_world_size
 from mmengine.logging import MMLogger
@@ -53,6 +54,17 @@ def build_model(cfg: Config) -> nn.Module:
     if 'data_preprocessor' in cfg:
         cfg.model.setdefault('data_preprocessor', cfg.data_preprocessor)  # as mmengine's runner does
     return revert_sync_batchnorm(MODELS.build(cfg.model))
+
+
+def require_device(device: str | torch.device | None) -> torch.device:
+    """A device that computes on this machine, the CPU for None; a UserError if it does not."""
+    try:
+        found = torch.device('cpu' if device is None else device)
+        torch.zeros(1, device=found).item()
+    except (RuntimeError, AssertionError, ImportError) as error:
+        message = f"device '{device}' cannot be used: it is no device that PyTorch finds on this machine; give cpu"
+        raise UserError(message) from error
+    return found
 
 
 def draw_weights(model: nn.Module) -> None:

@@ -55,6 +55,14 @@ class Samples:
             MissingFileError: there is no such file.
             UserError: it is another kind of file, or one that is damaged; the error names it.
         """
+        if not isinstance(file, (str, os.PathLike, np.ndarray)):
+            raise UserError(
+                f'an image is a {type(file).__name__}: give a path, or an array (height, width, 3) of uint8'
+            )
+        if isinstance(file, np.ndarray) and (
+            file.ndim != 3 or file.shape[2] != 3 or file.dtype != np.uint8 or not file.size
+        ):
+            raise UserError(f'an image is {file.shape}, {file.dtype}: (height, width, 3) of uint8 is needed')
         try:
             return self.make(file)
         except Exception as error:  # a decoder's or a transform's, of any type

@@ -1,8 +1,7 @@
 """Videos of one's own: lists, class folders, and Kinetics' comma-separated values, a clip of YouTube a line."""
 
-import csv
 import os
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from pathlib import Path
 
 from mmengine.logging import MMLogger
@@ -12,8 +11,11 @@ from vt.errors import FileError, MissingFileError, UserError
 from vt.registry import DATASETS
 from vt.untrusted_text import printable
 
+from .lists import check_lines, files_by_stem, read_kinetics
+
+# Suffixes, in lower case; those of files in upper case are the same.
 EXTENSIONS = ('.mp4', '.mkv', '.webm', '.avi', '.mov', '.m4v', '.mpg', '.mpeg')
-NEEDED = ('youtube_id', 'time_start', 'time_end')  # columns of Kinetics' lists
+EXTENSIONS += ('.3gp', '.flv', '.m2ts', '.mts', '.ogv', '.ts', '.vob', '.wmv')
 
 
 @DATASETS.register_module()
@@ -59,37 +61,54 @@ class VideoDataset(CustomDataset):
             raise UserError('VideoDataset: set data_root, the folder of the videos')
         if missing not in ('refuse', 'skip'):
             raise UserError(f"VideoDataset: missing='{missing}' is neither 'refuse' nor 'skip'")
+        if isinstance(extensions, str) or not all(str(suffix).startswith('.') for suffix in extensions):
+            raise UserError(f"VideoDataset: extensions={extensions!r} must be a list of suffixes such as ['.mp4']")
         self.missing = missing
         path = Path(data_root or '', ann_file)
         named = 'classes' in kwargs or 'classes' in (kwargs.get('metainfo') or {})
-        if path.suffix == '.csv' and path.is_file() and with_label and not named:
+        if path.suffix.lower() == '.csv' and path.is_file() and with_label and not named:
             kwargs['classes'] = sorted(set(read_kinetics(path).labels))
         super().__init__(data_root, data_prefix, ann_file, with_label, extensions, **kwargs)
 
     @property
     def is_kinetics(self) -> bool:
         """Whether the list is one of Kinetics'."""
-        return str(self.ann_file).endswith('.csv')
+        return str(self.ann_file).lower().endswith('.csv')
 
     def load_data_list(self) -> list[dict]:
         """One dict a video that is there, in the order of the list."""
         if self.is_kinetics:
             return self._there(self._list_kinetics())
         if self.ann_file:
+            number = None if self.CLASSES is None else len(self.CLASSES)
+            self._refuse(check_lines(self._list().read_bytes(), self.with_label, number))
             return self._there(super().load_data_list())
-        if not Path(self.img_prefix).is_dir():
+        folder = Path(self.img_prefix)
+        if not folder.is_dir():
             raise MissingFileError(f'there is no folder {self.img_prefix}: set data_root and data_prefix')
-        if not files_by_stem(Path(self.img_prefix), self.extensions):
+        files = files_by_stem(folder, self.extensions)
+        if not files:
             raise FileError(f'{self.img_prefix} holds no videos: no file ends in {", ".join(sorted(self.extensions))}')
+        if self.with_label and all(Path(file).parent == folder for file in files.values()):
+            raise FileError(
+                f'{self.img_prefix} holds videos and no folder a class: move them into such, or set ann_file'
+            )
         return super().load_data_list()
 
-    def _list_kinetics(self) -> list[dict]:
+    def _list(self) -> Path:
+        """The path of the list; a MissingFileError if it is not there."""
         path = Path(self.ann_file)
         if not path.is_file():
             raise MissingFileError(f'there is no {path}: put it there, or correct ann_file')
-        found = read_kinetics(path, self.CLASSES, self.with_label)
-        for line, message in found.problems[:1]:
-            raise UserError(f'{path}{f", line {line}" if line else ""} {message}')
+        return path
+
+    def _refuse(self, problems: Iterable[tuple[int | None, str]]) -> None:
+        for line, message in problems:
+            raise UserError(f'{self.ann_file}{f", line {line}" if line else ""} {message}')
+
+    def _list_kinetics(self) -> list[dict]:
+        found = read_kinetics(self._list(), self.CLASSES, self.with_label)
+        self._refuse(found.problems)
         files = files_by_stem(Path(self.img_prefix), self.extensions)
         infos = [dict(img_path=files.get(stem, os.path.join(self.img_prefix, f'{stem}.mp4'))) for stem in found.stems]
         for info, label in zip(infos, found.labels):
@@ -105,77 +124,10 @@ class VideoDataset(CustomDataset):
         there = [info for info in infos if info['img_path'] not in absent]
         if not absent:
             return infos
-        message = f'{len(infos) - len(there)} of {len(infos)} listed videos are not there, the first is {min(absent)}'
+        first = printable(min(absent), 300)
+        message = f'{len(infos) - len(there)} of {len(infos)} listed videos are not there, the first is {first}'
         if not there or self.missing == 'refuse':
             remedy = "correct data_root and data_prefix, or leave them out with missing='skip'"
             raise MissingFileError(f'{message}: {remedy}')
         MMLogger.get_current_instance().warning(printable(f'{message}; they are left out'))
         return there
-
-
-@dataclass
-class KineticsList:
-    """What a list of Kinetics says.
-
-    Attributes:
-        stems: of the files, ``<youtube_id>_<start>_<end>`` with six digits a time, as the usual downloads name them.
-        labels: class names, one a file; empty where the list has none, as that of the held-out test.
-        problems: lines that don't parse, None for the whole file, and what is wrong with them.
-    """
-
-    stems: list[str] = field(default_factory=list)
-    labels: list[str] = field(default_factory=list)
-    problems: list[tuple[int | None, str]] = field(default_factory=list)
-
-
-def read_kinetics(path: Path, classes: tuple[str, ...] | None = None, with_label: bool = True) -> KineticsList:
-    """Read a list whose columns are ``label,youtube_id,time_start,time_end,split``; others are left alone.
-
-    Args:
-        path: of the list.
-        classes: that labels must be of; None takes those of the list.
-        with_label: whether there is a label to read.
-    """
-    needed, found = (*NEEDED, 'label') if with_label else NEEDED, KineticsList()
-    try:
-        rows = csv.DictReader(path.read_text(encoding='utf-8-sig').splitlines())
-    except UnicodeDecodeError:
-        return KineticsList(problems=[(None, 'is not a text in UTF-8')])
-    if not rows.fieldnames:
-        return KineticsList(problems=[(None, 'is empty')])
-    for name in needed:
-        if name not in rows.fieldnames:
-            message = f'has no column {name}: the first line must name {",".join(needed)}'
-            return KineticsList(problems=[(1, message)])
-    for row in rows:
-        wrong = _check_row(row, needed, classes)
-        if wrong:
-            found.problems.append((rows.line_num, wrong))
-            continue
-        start, end = (int(float(row[name])) for name in ('time_start', 'time_end'))
-        found.stems.append(f'{row["youtube_id"]}_{start:06d}_{end:06d}')
-        found.labels += [row['label']] if with_label else []
-    if not found.stems and not found.problems:
-        found.problems.append((None, 'lists no videos'))
-    return found
-
-
-def _check_row(row: dict[str, str | None], needed: tuple[str, ...], classes: tuple[str, ...] | None) -> str | None:
-    """What is wrong with a line."""
-    for name in needed:
-        if not row[name]:
-            return f'has no {name}'
-    for name in ('time_start', 'time_end'):
-        seconds = row[name] or ''
-        if not seconds.replace('.', '', 1).isdecimal():
-            return f'has {name}={seconds[:40]!r}: seconds are needed'
-    label = row.get('label')
-    if classes is not None and label and label not in classes:
-        return f'has the label {label[:80]!r}, which is none of the {len(classes)} classes'
-    return None
-
-
-def files_by_stem(folder: Path, extensions: tuple[str, ...]) -> dict[str, str]:
-    """Paths below a folder, in class folders or not, by their names without a suffix."""
-    paths = sorted(path for path in folder.rglob('*') if path.suffix.lower() in extensions and path.is_file())
-    return {path.stem: str(path) for path in paths}

@@ -8,8 +8,10 @@ from itertools import groupby
 from multiprocessing import get_context
 
 import torch
+from torch import nn
 
 from vt.analysis.tables import print_table
+from vt.engine.errors import in_one_line
 from vt.engine.speed_settings import give_back_freed_memory
 from vt.errors import UserError
 
@@ -43,6 +45,7 @@ class Comparison:
         memory: measure peak memory.
         measurements: what was measured so far.
         ceilings: of each part, kind and setting so far.
+        left_out: models that a setting lacks, and why.
 
     Raises:
         UserError: two models have one name.
@@ -55,28 +58,38 @@ class Comparison:
     memory: bool = True
     measurements: list[Measurement] = field(default_factory=list)
     ceilings: list[dict] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if len({(subject.name, subject.tokens) for subject in self.subjects}) < len(self.subjects):
             raise UserError('two of the models have one name; give each once, or copy a config to another name')
 
     def measure(self, setting: Setting, parts: Sequence[str] | None = None) -> None:
-        """Measure parts of all models; by default the whole, and the neck where every model has one."""
+        """Measure parts of all models; by default the whole, and the neck where every model has one.
+
+        A model that does not take the size is left out, but for the first one.
+        """
         setting.choose_products()
-        models = [subject.build(setting) for subject in self.subjects]
-        for part in parts or [part for part in ('whole', 'neck') if all(has_part(model, part) for model in models)]:
-            workloads = [Workload(model, part, setting) for model in models]
+        models = {subject: subject.build(setting) for subject in self.subjects}
+        for subject in self.subjects[1:]:
+            if reason := _refusal(subject, models[subject], setting):
+                del models[subject]
+                self.left_out.append(f'{subject.name} is left out at {describe_size(setting.size)}: {reason}')
+        every = models.values()
+        for part in parts or [part for part in ('whole', 'neck') if all(has_part(model, part) for model in every)]:
+            workloads = {subject: Workload(model, part, setting) for subject, model in models.items()}
             peaks: list[dict[str, int]] = [{} for _ in models]
             if self.memory:
-                peaks = [peak_memories(subject, part, setting, tuple(self.kinds)) for subject in self.subjects]
+                peaks = [peak_memories(subject, part, setting, tuple(self.kinds)) for subject in models]
             for kind in self.kinds:
                 self._measure_kind(workloads, kind, [peak.get(kind) for peak in peaks])
 
-    def _measure_kind(self, workloads: list[Workload], kind: str, peaks: list[int | None]) -> None:
-        setting, part = workloads[0].setting, workloads[0].part
+    def _measure_kind(self, workloads: dict[Subject, Workload], kind: str, peaks: list[int | None]) -> None:
+        first = workloads[self.subjects[0]]
+        setting, part = first.setting, first.part
         device = torch.device(setting.device)
         meter = CeilingMeter(device, setting.tensor_dtype)
-        steps = {subject: workload.step(kind) for subject, workload in zip(self.subjects, workloads)}
+        steps = {subject: workload.step(kind) for subject, workload in workloads.items()}
         title = f'{kind.capitalize()}, {part}, {setting.describe()}'
         warmup = 5 if device.type == 'cuda' else 2  # there kernels are chosen and graphs recorded in the first ones
         times = time_interleaved(steps | meter.steps, device, title, self.rounds, warmup, self.seconds)
@@ -96,7 +109,7 @@ class Comparison:
                 bound_seconds=bound_seconds(workload.matrix_operators(kind), ceilings),
                 token_side_seconds=time_token_side(workload.module, step, device) if sees_modules else None,
             )
-            for (subject, step), workload, peak in zip(steps.items(), workloads, peaks)
+            for (subject, step), workload, peak in zip(steps.items(), workloads.values(), peaks)
         ]
 
     def print_tables(self) -> None:
@@ -114,6 +127,18 @@ class Comparison:
             for row in self.ceilings
         ]
         print_table(ceilings, title="the machine's ceilings", notes=NOTES)
+
+
+def _refusal(subject: Subject, model: nn.Module, setting: Setting) -> str | None:
+    """Why a model does not take images of a size; None if it does."""
+    try:
+        with torch.inference_mode(), setting.autocast():
+            model.eval()(setting.random(1, 3, *setting.size), mode='tensor')
+    except Exception as error:
+        if not (subject.is_peer or isinstance(error, UserError)):
+            raise
+        return in_one_line(error)
+    return None
 
 
 def tabulate(measurements: Sequence[Measurement]) -> list[dict[str, str]]:

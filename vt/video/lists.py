@@ -1,0 +1,142 @@
+"""Lists of samples: a file and its label a line, and Kinetics' tables, a clip of YouTube a line."""
+
+import csv
+import re
+from codecs import BOM_UTF8
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+NEEDED = ('youtube_id', 'time_start', 'time_end')  # columns of Kinetics' lists
+SECONDS = re.compile(r'[0-9]{1,6}(\.[0-9]*)?|\.[0-9]+')  # files are named with six digits
+
+
+def check_lines(content: bytes, with_label: bool, num_classes: int | None) -> Iterator[tuple[int | None, str]]:
+    """Lines that don't parse, None for the whole file, and what is wrong with them."""
+    if not content.strip():
+        yield None, 'is empty'
+        return
+    if content.startswith(BOM_UTF8):
+        yield 1, 'begins with a byte order mark: save it as UTF-8 without one'
+    for number, line in enumerate(content.removeprefix(BOM_UTF8).splitlines(), start=1):
+        message = _check_line(line, with_label, num_classes)
+        if message:
+            yield number, message
+
+
+def _check_line(content: bytes, with_label: bool, num_classes: int | None) -> str | None:
+    """What is wrong with a line; it is split as MMPretrain splits it."""
+    try:
+        line = content.decode('utf-8')
+    except UnicodeDecodeError:
+        return 'is not in UTF-8'
+    line = line.strip()
+    control = re.search(r'[\x00-\x08\x0b-\x1f\x7f]', line)
+    if control:
+        return f'holds the control character {control.group()!r}'
+    if not line:
+        return 'is empty'
+    if not with_label:
+        return None
+    name, _, label = line.rpartition(' ')
+    if not name.strip():
+        return f'is {line[:80]!r}, without a label: a path, a space and a label are needed'
+    if not re.fullmatch(r'[+-]?\d{1,9}', label):
+        return f'ends in {label[:40]!r}, which is no label: a whole number is needed after the last space'
+    value = int(label)
+    if value < 0:
+        return f'has the label {value}: labels begin at 0'
+    if num_classes is not None and value >= num_classes:
+        return f'has the label {value}, outside the {num_classes} classes (0 to {num_classes - 1})'
+    return None
+
+
+@dataclass
+class KineticsList:
+    """What a list of Kinetics says.
+
+    Attributes:
+        stems: of the files, ``<youtube_id>_<start>_<end>`` with six digits a time, as the usual downloads name them.
+        labels: class names, one a file; empty where the list has none, as that of the held-out test.
+        problems: lines that don't parse, None for the whole file, and what is wrong with them.
+    """
+
+    stems: list[str] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    problems: list[tuple[int | None, str]] = field(default_factory=list)
+
+
+def read_kinetics(path: Path, classes: tuple[str, ...] | None = None, with_label: bool = True) -> KineticsList:
+    """Read a list whose columns are ``label,youtube_id,time_start,time_end,split``; others are left alone.
+
+    Args:
+        path: of the list.
+        classes: that labels must be of; None takes those of the list.
+        with_label: whether there is a label to read.
+    """
+    needed, found = (*NEEDED, 'label') if with_label else NEEDED, KineticsList()
+    try:
+        lines = path.read_text(encoding='utf-8-sig').splitlines()
+    except UnicodeDecodeError:
+        return KineticsList(problems=[(None, 'is not a text in UTF-8')])
+    if not any(map(str.strip, lines)):
+        return KineticsList(problems=[(None, 'is empty')])
+    rows = csv.DictReader(lines)
+    try:
+        _read_rows(rows, needed, classes, found)
+    except csv.Error as error:  # a field that is too long
+        found.problems.append((rows.reader.line_num, f'is no line of a table: {error}'))
+    if not found.stems and not found.problems:
+        found.problems.append((None, 'lists no videos'))
+    return found
+
+
+def _read_rows(rows: csv.DictReader, needed: Sequence[str], classes: Sequence[str] | None, found: KineticsList) -> None:
+    for name in needed:
+        if name not in (rows.fieldnames or ()):
+            found.problems.append((1, f'has no column {name}: the first line must name {",".join(needed)}'))
+            return
+    alike: dict[str, str] = {}  # labels by what they are without their case and spaces around them
+    for row in rows:
+        if not any(value.strip() for value in row.values() if isinstance(value, str)):
+            continue
+        wrong = _check_row(row, needed, classes, alike)
+        if wrong:
+            found.problems.append((rows.line_num, wrong))
+            continue
+        start, end = (int(float(row[name])) for name in ('time_start', 'time_end'))
+        found.stems.append(f'{row["youtube_id"]}_{start:06d}_{end:06d}')
+        found.labels += [row['label']] if 'label' in needed else []
+
+
+def _check_row(
+    row: dict[str, str | None], needed: Sequence[str], classes: Sequence[str] | None, alike: dict[str, str]
+) -> str | None:
+    """What is wrong with a line."""
+    for name in needed:
+        if not row[name]:
+            return f'has no {name}'
+    for name in ('time_start', 'time_end'):
+        seconds = row[name] or ''
+        if not SECONDS.fullmatch(seconds):
+            return f'has {name}={seconds[:40]!r}: seconds are needed, of six digits at most'
+    label = row['label'] if 'label' in needed else None
+    if label is None:
+        return None
+    if classes is not None and label not in classes:
+        close = next((f'; is {name!r} meant?' for name in classes if _plain(name) == _plain(label)), '')
+        return f'has the label {label[:80]!r}, which is none of the {len(classes)} classes{close}'
+    if classes is None and (first := alike.setdefault(_plain(label), label)) != label:
+        return f'has the label {label[:80]!r}, earlier lines have {first[:80]!r}: write one class in one way'
+    return None
+
+
+def _plain(label: str) -> str:
+    """A label without what people overlook."""
+    return label.strip().casefold()
+
+
+def files_by_stem(folder: Path, extensions: tuple[str, ...]) -> dict[str, str]:
+    """Paths below a folder, in class folders or not, by their names without a suffix."""
+    paths = sorted(path for path in folder.rglob('*') if path.suffix.lower() in extensions and path.is_file())
+    return {path.stem: str(path) for path in paths}
