@@ -11,12 +11,14 @@ from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
 from vt.registry import HOOKS
 
+from .fit import check_mixup
+
 HEADS = ('head', 'decode_head', 'auxiliary_head')
 
 
 @HOOKS.register_module()
 class NumClassesHook(Hook):
-    """Stop before the first iteration where a head and a data set disagree on the number of classes.
+    """Stop before the first iteration where a head and a data set, or Mixup, disagree on the number of classes.
 
     Without it a label out of range ends in an index error deep in the loss, and a head with too many classes trains
     unnoticed.
@@ -24,6 +26,7 @@ class NumClassesHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         check_num_classes(runner.model, runner.train_dataloader.dataset)
+        check_mixup(runner.cfg)
 
     def before_val(self, runner: Runner) -> None:
         check_num_classes(runner.model, runner.val_dataloader.dataset)

@@ -22,6 +22,7 @@ from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, LogProcesso
 from torch.utils.data import DataLoader
 
 from vt._libraries import importing
+from vt.engine.config_files import leaves
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 
@@ -95,8 +96,9 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
         raise UserError('there is no model in it: set model=dict(type=...)')
     options = list(options)
     readable = [*accepted_arguments(Runner)[0], *OTHER_KEYS]
-    if cfg.filename:
-        check_variables(cfg.filename, readable, options)
+    if cfg.filename:  # of data_root a base may have made use by itself
+        ingredients = () if _uses_root(cfg) else ('data_root',)
+        check_variables(cfg.filename, {*readable} - {*ingredients}, options)
     for first in {option.partition('.')[0] for option in options} - {*readable}:
         if difflib.get_close_matches(first, readable):
             raise UserError(f"--cfg-options: nothing reads the setting '{first}'; {_near(first, readable)}")
@@ -106,6 +108,14 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
             _check(part, key, scope)
             if key.endswith('_dataloader') and part and 'dataset' not in part:
                 raise UserError(f'{key} has no dataset: set {key}.dataset=dict(type=...)')
+
+
+def _uses_root(cfg: Config) -> bool:
+    """Whether a data set has the config's ``data_root``."""
+    loaders = [value for key, value in cfg.items() if key.endswith('_dataloader') and isinstance(value, dict)]
+    return any(
+        part.get('data_root') == cfg.get('data_root') for loader in loaders for part in leaves(loader.get('dataset'))
+    )
 
 
 def _check(part: Any, path: str, scope: str, usual: Any = None) -> None:

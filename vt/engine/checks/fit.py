@@ -25,22 +25,38 @@ HEADS = ('head', 'decode_head', 'auxiliary_head')
 
 
 def check_fit(cfg: Config) -> None:
-    """Compare metrics, losses and augmentations of a config with the classes of its heads.
+    """Compare metrics and losses of a config with the classes of its heads.
 
     Raises:
-        UserError: a score of more classes than there are; weights of a loss, or an augmentation, of another number of
-            classes; one output for two classes under a softmax; a logging package that is missing.
+        UserError: a score of more classes than there are; weights of a loss of another number of classes; one output
+            for two classes under a softmax; a logging package that is missing.
     """
     _check_packages(cfg)
-    model = cfg.model.get('module') or cfg.model
-    heads = [*_heads(model)]
-    for path, head in heads:
+    for path, head in _heads(cfg):
         _check_losses(path, head)
-    numbers = {head['num_classes'] for _, head in heads if isinstance(head.get('num_classes'), int)}
-    if len(numbers) == 1:
-        (number,) = numbers
-        _check_topk(cfg, heads, number)
-        _check_mixup(cfg, number)
+    number = _num_classes(cfg)
+    if number is not None:
+        _check_topk(cfg, [*_heads(cfg)], number)
+
+
+def check_mixup(cfg: Config) -> None:
+    """Compare the classes of augmentations that mix labels with those of the heads, which agree with the data.
+
+    Raises:
+        UserError: they differ.
+    """
+    number = _num_classes(cfg)
+    if number is None:
+        return
+    train = (cfg.model.get('train_cfg') or {}).get('augments') or []
+    for index, part in enumerate(train if isinstance(train, (list, tuple)) else [train]):
+        own = part.get('num_classes')
+        if isinstance(own, int) and own != number:
+            where = f'model.train_cfg.augments.{index}.num_classes={own}, but the head has {number} classes'
+            raise UserError(f'{where}: give the same number')
+    own = (cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor') or {}).get('num_classes')
+    if isinstance(own, int) and own != number:
+        raise UserError(f'data_preprocessor.num_classes={own}, but the head has {number} classes: give the same number')
 
 
 def check_scores(scores: dict[str, Any], hooks: Iterable[Hook]) -> None:
@@ -89,8 +105,15 @@ def check_channels(model: nn.Module, batch: dict) -> None:
         )
 
 
-def _heads(model: dict) -> Iterator[tuple[str, dict]]:
-    """Paths and configs of the heads of a model's config."""
+def _num_classes(cfg: Config) -> int | None:
+    """The number of classes, where the heads agree on one."""
+    numbers = {head['num_classes'] for _, head in _heads(cfg) if isinstance(head.get('num_classes'), int)}
+    return numbers.pop() if len(numbers) == 1 else None
+
+
+def _heads(cfg: Config) -> Iterator[tuple[str, dict]]:
+    """Paths and configs of a model's heads."""
+    model = cfg.model.get('module') or cfg.model
     for name in HEADS:
         part = model.get(name)
         for index, head in enumerate(part if isinstance(part, (list, tuple)) else [part]):
@@ -133,18 +156,6 @@ def _check_topk(cfg: Config, heads: list[tuple[str, dict]], number: int) -> None
         highest = max(topk if isinstance(topk, (list, tuple)) else [topk or 0], default=0)
         if highest > number:
             raise UserError(f'{path}.topk={topk} asks for the best {highest} of {number} classes: set topk=(1,)')
-
-
-def _check_mixup(cfg: Config, number: int) -> None:
-    train = (cfg.model.get('train_cfg') or {}).get('augments') or []
-    for index, part in enumerate(train if isinstance(train, (list, tuple)) else [train]):
-        own = part.get('num_classes')
-        if isinstance(own, int) and own != number:
-            where = f'model.train_cfg.augments.{index}.num_classes={own}, but the head has {number} classes'
-            raise UserError(f'{where}: give the same number')
-    own = (cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor') or {}).get('num_classes')
-    if isinstance(own, int) and own != number:
-        raise UserError(f'data_preprocessor.num_classes={own}, but the head has {number} classes: give the same number')
 
 
 def _is_number(value: Any) -> bool:

@@ -41,7 +41,7 @@ def check_variables(path: str | Path, readable: Iterable[str], options: Iterable
         UserError: a variable that a base has used is set anew and not used; the line names what to set instead.
     """
     files = list(_chain(Path(path), set()))  # a file, then what it inherits
-    readable = set(readable) - {'data_root'}  # of which a base may have made use by itself
+    readable = set(readable)
     for index, file in enumerate(files):
         bases = files[index + 1 :]
         if '.mim' in file.path.parts:  # of an installed library
