@@ -11,6 +11,7 @@ from tool_runner import ROOT
 
 from vt._libraries import import_library
 from vt.engine.checks.config import check_config
+from vt.engine.checks.fit import check_fit, check_mixup
 from vt.engine.config_files import read_config
 from vt.errors import UserError
 
@@ -61,6 +62,8 @@ def test_configs_of_the_libraries_are_accepted(package, scope):
             continue
         try:
             check_config(cfg)
+            check_fit(cfg)
+            check_mixup(cfg)
         except UserError as error:
             if cfg.model.type in ('ImageClassifier', 'EncoderDecoder') and 'mmdet.' not in str(error):
                 refused[path] = str(error)

@@ -23,6 +23,7 @@ from torch.utils.data import DataLoader
 
 from vt._libraries import importing
 from vt.engine.config_files import leaves
+from vt.engine.default_hooks import check_hooks
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 
@@ -108,6 +109,7 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
             _check(part, key, scope)
             if key.endswith('_dataloader') and part and 'dataset' not in part:
                 raise UserError(f'{key} has no dataset: set {key}.dataset=dict(type=...)')
+    check_hooks(cfg)
 
 
 def _uses_root(cfg: Config) -> bool:

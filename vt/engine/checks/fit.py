@@ -54,8 +54,10 @@ def check_mixup(cfg: Config) -> None:
         if isinstance(own, int) and own != number:
             where = f'model.train_cfg.augments.{index}.num_classes={own}, but the head has {number} classes'
             raise UserError(f'{where}: give the same number')
-    own = (cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor') or {}).get('num_classes')
-    if isinstance(own, int) and own != number:
+    preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor') or {}
+    is_read = train or preprocessor.get('batch_augments') or preprocessor.get('to_onehot')
+    own = preprocessor.get('num_classes')
+    if is_read and isinstance(own, int) and own != number:
         raise UserError(f'data_preprocessor.num_classes={own}, but the head has {number} classes: give the same number')
 
 
@@ -138,7 +140,9 @@ def _check_losses(path: str, head: dict) -> None:
             if not isinstance(loss, dict):
                 continue
             weights = loss.get('class_weight')
-            if isinstance(weights, (list, tuple)) and isinstance(number, int) and len(weights) != number:
+            of_masks = 'loss_cls' in (name, str(loss.get('loss_name'))[:8])  # which may be of no class
+            fitting = (number, number + 1) if isinstance(number, int) and of_masks else (number,)
+            if isinstance(weights, (list, tuple)) and isinstance(number, int) and len(weights) not in fitting:
                 where = f'{path}.{name}.class_weight has {len(weights)} numbers'
                 raise UserError(f'{where}, {path}.num_classes={number}: give one a class')
             if head.get('out_channels') == 1 and not loss.get('use_sigmoid', False) and name == 'loss_decode':
