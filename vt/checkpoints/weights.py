@@ -112,3 +112,18 @@ class WeightsMatchHook(Hook):
             load_weights(runner.model, checkpoint, name=name)
         else:
             require_some_match(runner.model, state, name)
+            checkpoint['state_dict'] = _fitting(runner, state, name)
+            if checkpoint.pop('ema_state_dict', None):  # EMAHook would go on with the other task's
+                runner.logger.info(f'{name}: its averages (EMA) are loaded, and the weights they are of left out')
+
+
+def _fitting(runner: Runner, state: OrderedDict[str, Tensor], name: str) -> OrderedDict[str, Tensor]:
+    """What of a checkpoint has the shapes of the model, for every part of the run that loads it, averages too."""
+    own = unwrap(runner.model).state_dict()
+    left = [key for key, tensor in state.items() if key in own and own[key].shape != tensor.shape]
+    if left:
+        names = printable(', '.join(left[:3]), 200) + (f' and {len(left) - 3} more' if len(left) > 3 else '')
+        runner.logger.warning(f'{name}: left out, since the model has other shapes: {names}')
+    fitting = OrderedDict((key, tensor) for key, tensor in state.items() if key not in left)
+    fitting._metadata = state._metadata
+    return fitting

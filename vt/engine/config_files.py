@@ -124,7 +124,7 @@ def _entered(place: Any, path: list[str], value: Any, where: str) -> Any:
             except TypeError as error:
                 raise UserError(f'the config has no such place ({error})') from error
             return merged.place
-        if value is not None and _holds_parts(place) and not _holds_parts(value):
+        if value not in (None, [], ()) and _holds_parts(place) and not _holds_parts(value):
             inner = f'{where}.type' if isinstance(place, dict) else f'{where}.0.type'
             raise UserError(f'{where} is a part, or a list of them: set {inner}, or its options')
         return value

@@ -55,6 +55,8 @@ class TokenLabelClassifier(DistilledClassifier):
         teacher_size: int | tuple[int, int] | None = None,
         **classifier,
     ) -> None:
+        if label_file == '':
+            raise UserError('TokenLabelClassifier: label_file is empty; give a path, or leave it out')
         if teacher and label_file:
             raise UserError('TokenLabelClassifier: teacher and label_file together; leave out one of the two')
         options = dict(teacher_checkpoint=teacher_checkpoint, teacher_size=teacher_size)
