@@ -67,7 +67,7 @@ def check_scores(scores: dict[str, Any], hooks: Iterable[Hook]) -> None:
     Raises:
         UserError: they are not.
     """
-    numbers = [name for name, value in scores.items() if _is_number(value)]
+    numbers = [name for name, value in scores.items() if is_number(value)]
     for hook in hooks:
         if isinstance(hook, CheckpointHook):
             asked = [(name, 'default_hooks.checkpoint.save_best') for name in hook.save_best or ()]
@@ -162,5 +162,6 @@ def _check_topk(cfg: Config, heads: list[tuple[str, dict]], number: int) -> None
             raise UserError(f'{path}.topk={topk} asks for the best {highest} of {number} classes: set topk=(1,)')
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a score is one number, and not a matrix or a list."""
     return isinstance(value, Number) or (isinstance(value, Tensor) and value.numel() == 1)
