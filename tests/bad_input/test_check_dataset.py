@@ -61,7 +61,7 @@ def test_every_bad_image_is_listed(folder):
     assert 'is of mode F' in found['data/images/cat/4_bad.tif']
     assert found['data/held out/cat/again.png'] == 'is the same image as data/images/cat/a.png of train'
     assert all(file in result.stdout for file in found)
-    assert '7 problems: 4 unreadable, 2 mode, 1 duplicate' in result.stdout
+    assert '7 problems: 4 unreadable, 2 mode, 1 duplicate.' in result.stdout
 
 
 def test_every_bad_line_is_listed(folder):

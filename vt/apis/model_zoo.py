@@ -20,6 +20,7 @@ from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import load_weights
 from vt.engine.checks.classes import heads
 from vt.engine.checks.config import check_config
+from vt.engine.checks.labels import compare_with_checkpoint
 from vt.engine.config_files import DISTRIBUTION, ROOT, apply_options, read_config
 from vt.engine.launch import build_model
 from vt.errors import UserError
@@ -169,6 +170,12 @@ def _dataset_meta(model: BaseModel, cfg: Config, checkpoint: str | None, loaded:
     if number not in (None, len(meta.get('classes') or ())):
         meta = {}  # the names are of the data set, the head has other classes
     own = (loaded.get('meta') or {}).get('dataset_meta') or {}
+    if meta.get('classes') and own.get('classes'):
+        difference = compare_with_checkpoint(
+            meta['classes'], own['classes'], str(checkpoint), 'test_dataloader.dataset'
+        )
+        if difference:
+            raise UserError(f'{difference}: correct classes of the config, or give its own checkpoint')
     for source, brought in ((cfg.get('saved_in'), cfg.get('dataset_meta') or {}), (checkpoint, own)):
         if brought.get('classes'):
             check_class_names(brought['classes'], f'dataset_meta.classes of {source}', number)

@@ -2,11 +2,13 @@
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterator
 
 import joblib
 from rich.console import Console
 
+from vt.analysis.tables import print_table
 from vt.engine.checks.config import check_config
 from vt.engine.checks.data_report import read_data
 from vt.engine.checks.samples import Problem
@@ -16,7 +18,17 @@ from vt.untrusted_text import printable
 
 from .outputs import check_output, write_json
 
-SHOWN = 50  # problems on the console; --out has all
+SHOWN = 50  # problems on the console, or rows of the table; --out has all
+# The checks, and the kinds of problems that each finds.
+CHECKS = {
+    'files': ('missing', 'unreadable', 'mode', 'size', 'empty', 'not read'),
+    'annotations': ('annotation',),
+    'labels': ('label',),
+    'classes': ('classes', 'one class', 'order'),
+    'files left out': ('left out',),
+    'samples of each class': ('no samples', 'few samples'),
+    'duplicates between splits': ('duplicate',),
+}
 
 
 def check_dataset(args: argparse.Namespace) -> None:
@@ -44,13 +56,21 @@ def print_report(report: dict) -> None:
     problems = report['problems']
     for data_set in report['data_sets']:
         console.print(printable('; '.join(_describe_data_set(**data_set))))
-    for problem in problems[:SHOWN]:
+    if 1 < len(report['classes']) <= SHOWN:
+        print_table(report['classes'], 'Classes, and their samples (pixels of masks) in each split')
+    for problem in (*problems[:SHOWN], *report['warnings'][:SHOWN]):
         where = Problem(**{name: value for name, value in problem.items() if name != 'split'})
-        console.print(printable(f'{problem["split"]}: {where}'))
+        level = 'warning: ' if problem in report['warnings'] else ''
+        console.print(printable(f'{level}{problem["split"]}: {where}'))
     if len(problems) > SHOWN:
         console.print(f'... and {len(problems) - SHOWN} more; --out FILE has them all')
     counts = ', '.join(f'{number} {kind}' for kind, number in report['counts'].items())
-    console.print(f'{len(problems)} problems: {counts}' if counts else 'No problem found.')
+    for check, kinds in CHECKS.items():
+        found = Counter(problem['kind'] for problem in (*problems, *report['warnings']) if problem['kind'] in kinds)
+        verdict = ', '.join(f'{number:,} {kind}' for kind, number in found.items())
+        console.print(f'{check}: {verdict or "nothing wrong"}')
+    warnings = f' {len(report["warnings"])} warnings.' if report['warnings'] else ''
+    console.print((f'{len(problems)} problems: {counts}.' if counts else 'No problem found.') + warnings)
 
 
 def _describe_data_set(
@@ -63,6 +83,7 @@ def _describe_data_set(
     modes: dict,
     videos: dict | None,
     classes: dict,
+    folders: list,
 ) -> Iterator[str]:
     yield f'{split}: {type}, {samples:,} samples'
     if not files:
@@ -78,3 +99,6 @@ def _describe_data_set(
     if classes:
         fewest, most = min(classes, key=classes.__getitem__), max(classes, key=classes.__getitem__)
         yield f'{len(classes)} classes, from {classes[fewest]:,} ({fewest}) to {classes[most]:,} ({most})'
+    for folder in folders:
+        left_out = sum(reason['number'] for reason in folder['left_out'].values())
+        yield f'{folder["used"]:,} of {folder["used"] + left_out:,} files of {folder["folder"]} used'

@@ -34,8 +34,10 @@ METRICS = ('.json', '.yaml', '.yml', *PICKLE)
 def test(args: argparse.Namespace) -> None:
     """Evaluate; on request write predictions or metrics, and measure the model."""
     cfg = testing_config(args)
-    check_data(cfg, ('test',))
+    notes = check_data(cfg, ('test',))
     runner = build_runner(cfg, amp=args.amp)
+    for note in notes:
+        runner.logger.warning(note)
     dataset, maps = runner.test_dataloader.dataset, is_segmentation(cfg)
     if not maps and not has_labels(dataset):
         if not (args.out or args.show_dir) or args.out_item == 'metrics':

@@ -30,7 +30,7 @@ def train(args: argparse.Namespace) -> None:
     with Run(cfg.work_dir) as run:
         notes = enter_resume(cfg, args.resume, run)
         if not (args.skip_data_check or cfg.get('resume')):  # a run that goes on was checked when it began
-            check_data(cfg, ('train', 'val'))
+            notes += check_data(cfg, ('train', 'val'))
         if args.skip_data_check:
             cfg.merge_from_dict({'default_hooks.rehearsal': None})
         runner = build_runner(cfg, amp=args.amp)

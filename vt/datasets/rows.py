@@ -133,6 +133,7 @@ class RowsDataset:
     """
 
     names: list[str] | None = None
+    found_names: tuple[str, ...] | None = None  # by the features alone
 
     def locate(self, data_root: str, split: str, name: str | None) -> None:
         """Remember where the rows are; nothing is opened."""
@@ -154,6 +155,7 @@ class RowsDataset:
         if given and names and len(given) != len(names):
             numbers = f'has {len(names)} classes, the config names {len(given)}'
             raise UserError(f'{self.address} {numbers}: leave classes out, or name as many')
+        self.found_names = names and tuple(names)
         names = given or names
         self.names = [*names] if names else None
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from mmpretrain.datasets import CustomDataset, MultiLabelDataset
 
-from vt.engine.checks.labels import compare_classes, find_gaps, labels_of, tabulate_classes
+from vt.engine.checks.labels import compare_classes, compare_with_checkpoint, find_gaps, labels_of, tabulate_classes
+from vt.engine.checks.samples import Problem
 
 
 @pytest.fixture
@@ -28,6 +29,7 @@ def load(tmp_path):
 
 
 def messages(problems):
+    problems = [problem if isinstance(problem, Problem) else problem[1] for problem in problems]
     return [f'{problem.kind}: {problem.message}' for problem in problems]
 
 
@@ -108,3 +110,17 @@ def test_classes_of_few_samples_are_named(load, number, found):
 def test_class_folders_that_are_numbers(load):
     (found,) = messages(find_gaps(load('val', *map(str, range(11)))))
     assert found.startswith("order: has numbers as class folders, sorted as texts: label 2 is the folder '10'")
+
+
+@pytest.mark.parametrize(
+    ('classes', 'words'),
+    [
+        (('apple', 'banana'), None),
+        (('Apple', 'Banana'), None),
+        (('Apfel', 'Banane'), None),  # the same classes in another language
+        (('banana', 'apple'), "a.pth was trained with 'apple' as label 0, the data has 'banana' there"),
+        (('apple', 'banana', 'cherry'), "a.pth was trained with 2 classes ('apple', 'banana'), the data has 3"),
+    ],
+)
+def test_classes_of_a_checkpoint(classes, words):
+    assert compare_with_checkpoint(classes, ('apple', 'banana'), 'a.pth', 'the data') == words

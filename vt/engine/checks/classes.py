@@ -12,6 +12,7 @@ from vt.errors import UserError
 from vt.registry import HOOKS
 
 from .fit import check_mixup
+from .labels import compare_with_checkpoint
 
 HEADS = ('head', 'decode_head', 'auxiliary_head')
 
@@ -21,18 +22,39 @@ class NumClassesHook(Hook):
     """Stop before the first iteration where a head and a data set, or Mixup, disagree on the number of classes.
 
     Without it a label out of range ends in an index error deep in the loss, and a head with too many classes trains
-    unnoticed.
+    unnoticed. A checkpoint whose labels have other names than the data's is refused in tests; a training that begins
+    from it warns.
     """
+
+    trained: tuple[str, ...] | None = None  # classes of the checkpoint that was loaded
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        meta = checkpoint.get('meta') or {}
+        self.trained = (meta.get('dataset_meta') or {}).get('classes') if isinstance(meta, dict) else None
 
     def before_train(self, runner: Runner) -> None:
         check_num_classes(runner.model, runner.train_dataloader.dataset)
         check_mixup(runner.cfg)
+        if difference := self._compare(runner, runner.train_dataloader.dataset):
+            runner.logger.warning(f'{difference}: the head begins with the weights of other classes')
 
     def before_val(self, runner: Runner) -> None:
         check_num_classes(runner.model, runner.val_dataloader.dataset)
 
     def before_test(self, runner: Runner) -> None:
+        if difference := self._compare(runner, runner.test_dataloader.dataset):
+            raise UserError(
+                f'{difference}: its scores would be of other classes; give the data the names and the order'
+            )
         check_num_classes(runner.model, runner.test_dataloader.dataset)
+
+    def _compare(self, runner: Runner, dataset: Dataset) -> str | None:
+        dataset = without_wrappers(dataset)
+        classes = (getattr(dataset, 'metainfo', None) or {}).get('classes')
+        if not (classes and self.trained):
+            return None
+        name = str(runner.cfg.get('load_from') or 'the checkpoint')
+        return compare_with_checkpoint(classes, self.trained, name, f'the {type(dataset).__name__} data set')
 
 
 def check_num_classes(model: nn.Module, dataset: Dataset) -> None:

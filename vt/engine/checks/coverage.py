@@ -10,6 +10,7 @@ from PIL import Image
 
 from vt.video.dataset import EXTENSIONS
 
+from .labels import infos_of
 from .samples import Problem
 
 MOST_FILES = 200_000  # of a folder that are looked at
@@ -62,7 +63,7 @@ def look_at_coverage(dataset: BaseDataset) -> list[Coverage]:
     Folders on another machine, and those of a data set that lists no files, are not looked at.
     """
     prefix = dataset.data_prefix if isinstance(dataset.data_prefix, dict) else dict(img_path=dataset.data_prefix)
-    infos = [dataset.get_data_info(index) for index in range(len(dataset))]
+    infos = infos_of(dataset)
     found = []
     for key in ('img_path', 'seg_map_path'):
         folder = str(prefix.get(key) or '')

@@ -21,9 +21,13 @@ from vt.untrusted_text import check_class_names
 
 from .annotations import find_annotation_problems
 from .config import accepted_arguments
-from .samples import Problem, Sample, SampleReader
+from .coverage import look_at_coverage, problems_of
+from .labels import SplitLabels, compare_classes, find_gaps, infos_of, labels_of
+from .overlap import find_shared
+from .samples import Problem, Sample, SampleReader, labels_in
 
 MOST_SAMPLES = 256  # of a split that are read before a run
+WARNINGS = ('left out', 'no samples', 'few samples', 'order', 'duplicate')  # kinds that end no run
 
 
 @dataclass
@@ -92,7 +96,7 @@ class Source:
             yield from pool.map(lambda index: self.reader(self.dataset.get_data_info(int(index))), indices)
 
 
-def check_data(cfg: Config, splits: tuple[str, ...]) -> None:
+def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
     """Check what can be checked in seconds: annotation files and folders, some images with their masks, some videos.
 
     Of each split at most ``MOST_SAMPLES`` are read, spread evenly. ``tools/check_dataset.py`` reads everything.
@@ -101,12 +105,18 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> None:
         cfg: a config.
         splits: of ``'train'``, ``'val'`` and ``'test'``.
 
+    Returns:
+        Warnings: files that are left out, classes without a sample, samples that a split shares with the training.
+
     Raises:
-        UserError: a split without images; a class whose name can't be shown; an image without its mask; a size that
+        UserError: classes that differ between the splits, or from the config's; a training on one class alone; a split
+            without images; a class whose name can't be shown; an image without its mask; a size that
             differs from the mask's; a label outside the classes; a file that can't be read; a line that doesn't parse.
             The line names the first file and counts the others.
         OSError: a folder is missing, or can't be read.
     """
+    seen_splits: list[SplitLabels] = []
+    training, warnings = [], []
     for split, _, source in find_sources(cfg, splits):
         if source is None:
             continue
@@ -121,6 +131,20 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> None:
         if problems:
             others = f' (and {len(problems) - 1} more of {total})' if len(problems) > 1 else ''
             raise UserError(f'{split} data: {problems[0]}{others}')
+        infos, own = infos_of(source.dataset), labels_of(split, source.dataset)
+        if outside := source.reader.labels_outside(own.counts):
+            bad = next(source.reader(info) for info in infos if {*labels_in(info)} & outside)
+            raise UserError(f'{split} data: {bad.problems[0]}')
+        seen_splits.append(own)
+        shared = find_shared(training, infos, split, own.source) if split != 'train' else []
+        training += infos if split == 'train' else []
+        for problem in (*find_gaps(own), *problems_of(look_at_coverage(source.dataset)), *shared):
+            if problem.kind not in WARNINGS:
+                raise UserError(f'{split} data: {problem}')
+            warnings.append(f'{split} data: {problem}')
+    for split, problem in compare_classes(seen_splits):
+        raise UserError(f'{split} data: {problem}')
+    return warnings
 
 
 def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> Iterator[tuple[str, str, Source | None]]:

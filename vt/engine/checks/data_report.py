@@ -11,7 +11,9 @@ from rich.progress import track
 
 from vt.errors import UserError
 
-from .data import Source, find_sources
+from .coverage import look_at_coverage, problems_of
+from .data import WARNINGS, Source, find_sources
+from .labels import compare_classes, find_gaps, labels_of, tabulate_classes
 from .samples import Problem, Sample
 
 Read = list[tuple[Source, list[Sample]]]
@@ -21,11 +23,13 @@ def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> dict:
     """Read every file of the splits in parallel.
 
     Returns:
-        ``data_sets``: for each its split, type, number of samples, sizes, modes and classes; ``problems``: a dict for
-        each, with its split, kind, file, line and message; ``counts``: how many problems there are of each kind.
+        ``data_sets``: for each its split, type, number of samples, sizes, modes, classes and folders, with the files
+        of each that are used, and those that are left out by their reasons; ``classes``: a row each, with its number
+        of samples or pixels in each split; ``problems`` and ``warnings``: a dict for each, with its split, kind, file,
+        line and message; ``counts``: how many problems there are of each kind.
     """
     read: Read = []
-    problems = []
+    problems, data_sets, labels = [], [], []
     for split, name, source in find_sources(cfg, splits, whole=True):
         if source is None:
             unread = Problem('not read', name, "is none of OpenMMLab's data sets, so nothing of it was read")
@@ -37,10 +41,20 @@ def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> dict:
         found += [problem for sample in samples for problem in sample.problems]
         for check in CHECKS:
             found += check(source, samples, read)
+        coverage = look_at_coverage(source.dataset) if number else []
+        if number:
+            labels.append(labels_of(split, source.dataset))
+            labels[-1].counts += count_pixels(samples)
+            found += [*find_gaps(labels[-1]), *problems_of(coverage)]
         problems += [dict(split=split, **asdict(problem)) for problem in found]
         read.append((source, samples))
+        data_sets.append(_describe(source, samples) | dict(folders=[asdict(folder) for folder in coverage]))
+    problems += [dict(split=split, **asdict(problem)) for split, problem in compare_classes(labels)]
+    warnings = [problem for problem in problems if problem['kind'] in WARNINGS and problem['kind'] != 'duplicate']
+    problems = [problem for problem in problems if problem not in warnings]
     counts = dict(Counter(problem['kind'] for problem in problems).most_common())
-    return dict(data_sets=[_describe(*each) for each in read], counts=counts, problems=problems)
+    rows = tabulate_classes(labels)
+    return dict(data_sets=data_sets, classes=rows, counts=counts, problems=problems, warnings=warnings)
 
 
 def list_samples(source: Source) -> tuple[list[Problem], int]:
@@ -76,6 +90,12 @@ def find_duplicates(source: Source, samples: list[Sample], read: Read) -> Iterat
 CHECKS = (find_duplicates,)
 
 
+def count_pixels(samples: list[Sample]) -> Counter[int]:
+    """Pixels of each label in the masks that were read."""
+    masks = [sample.counts for sample in samples if sample.counts is not None]
+    return Counter({label: int(pixels) for label, pixels in enumerate(sum(masks)) if pixels} if masks else {})
+
+
 def _describe(source: Source, samples: list[Sample]) -> dict[str, Any]:
     sizes = np.array([sample.size for sample in samples if sample.size is not None])
     modes = Counter(sample.mode for sample in samples if sample.mode is not None)
@@ -106,10 +126,7 @@ def _describe_videos(samples: list[Sample], span: int) -> dict[str, Any]:
 
 def _count_classes(source: Source, samples: list[Sample]) -> dict[str, int]:
     """How many images, or pixels, each class has."""
-    counts = Counter(sample.label for sample in samples if sample.label is not None)
-    for sample in samples:
-        if sample.counts is not None:
-            counts.update({label: int(pixels) for label, pixels in enumerate(sample.counts) if pixels})
+    counts = Counter(label for sample in samples for label in sample.labels) + count_pixels(samples)
     names = source.dataset.metainfo.get('classes')
     named = enumerate(names) if names is not None else ((label, label) for label in sorted(counts))
     return {str(name): counts[label] for label, name in named}

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from mmengine.dataset import BaseDataset
 
 from vt.untrusted_text import printable
 
-from .samples import Problem
+from .samples import Problem, labels_in
 
 SHOWN = 3  # names in a message
 FEW = 10  # samples of a class in training, below which it is named
@@ -54,40 +53,60 @@ def labels_of(split: str, dataset: BaseDataset) -> SplitLabels:
     """The labels of a data set whose annotations are loaded."""
     names = dataset.metainfo.get('classes')
     names = None if names is None else tuple(map(str, names))
-    infos = dataset.data_list if isinstance(getattr(dataset, 'data_list', None), list) else []
-    infos = infos or [dataset.get_data_info(index) for index in range(len(dataset))]
+    infos = infos_of(dataset)
     counts = Counter(label for info in infos for label in labels_in(info))
     prefix = dataset.data_prefix.get('img_path') if isinstance(dataset.data_prefix, dict) else dataset.data_prefix
     folder = str(prefix or dataset.data_root or type(dataset).__name__)
     if getattr(dataset, 'folder_to_idx', None):
         found = tuple(sorted(dataset.folder_to_idx, key=dataset.folder_to_idx.__getitem__))
         return SplitLabels(split, folder, names, found, True, counts, len(infos))
-    found = _names_in_file(dataset.ann_file)
+    found = getattr(dataset, 'found_names', None) or _names_in_file(dataset.ann_file)
     return SplitLabels(split, str(dataset.ann_file or folder), names, found, False, counts, len(infos))
 
 
-def labels_in(info: dict[str, Any]) -> list[int]:
-    """The labels of a sample: one, several or none."""
-    label = info.get('gt_label')
-    if isinstance(label, (int, np.integer)):
-        return [int(label)]
-    if isinstance(label, (list, tuple, set, np.ndarray)):
-        return [int(value) for value in label]
-    return []
+def infos_of(dataset: BaseDataset) -> list[dict]:
+    """What a data set says about each of its samples; nothing may change them."""
+    infos = getattr(dataset, 'data_list', None)
+    if isinstance(infos, list) and len(infos) == len(dataset):  # not serialised: no copies
+        return infos
+    return [dataset.get_data_info(index) for index in range(len(dataset))]
 
 
-def compare_classes(splits: Sequence[SplitLabels]) -> Iterator[Problem]:
-    """Labels that do not mean what they seem to: each as a problem of the folder or file, with its repair.
+def compare_classes(splits: Sequence[SplitLabels]) -> Iterator[tuple[str, Problem]]:
+    """Labels that do not mean what they seem to: the split, and the problem of its folder or file with its repair.
 
     Args:
         splits: of a config; the others are compared with the first one, in training ``'train'``.
     """
     for own in splits:
-        yield from _compare_with_config(own)
+        for problem in _compare_with_config(own):
+            yield own.split, problem
     for other in splits[1:]:
         first = splits[0]
         if first.names and other.names and first.names != other.names:
-            yield Problem('classes', other.source, _difference(first, other))
+            yield other.split, Problem('classes', other.source, _difference(first, other))
+
+
+def compare_with_checkpoint(classes: Sequence[str], trained: Sequence[str], name: str, where: str) -> str | None:
+    """Which label a checkpoint knows by another name, as a line; None where the names agree.
+
+    Names of which none is in both lists, as in two languages, are taken for the same classes.
+
+    Args:
+        classes: of the data.
+        trained: those that the checkpoint was trained with.
+        name: of the checkpoint.
+        where: the data are, or the setting is.
+    """
+    classes, trained = [*map(str, classes)], [*map(str, trained)]
+    if not {each.casefold() for each in classes} & {each.casefold() for each in trained}:
+        return None
+    if len(classes) != len(trained):
+        return f'{name} was trained with {len(trained)} classes ({_list(trained)}), {where} has {len(classes)}'
+    label = _first_difference(classes, trained)
+    if label is None:
+        return None
+    return f'{name} was trained with {trained[label]!r} as label {label}, {where} has {classes[label]!r} there'
 
 
 def find_gaps(own: SplitLabels) -> Iterator[Problem]:
@@ -116,13 +135,13 @@ def find_gaps(own: SplitLabels) -> Iterator[Problem]:
 
 def tabulate_classes(splits: Sequence[SplitLabels]) -> list[dict[str, str]]:
     """A row a class: its label, its name, and how many samples (or pixels read) of it each split has."""
-    names = next((own.names for own in splits if own.names), None)
-    labels = range(len(names)) if names else sorted({label for own in splits for label in own.counts})
-    return [
-        dict(label=str(label), name=names[label] if names else '-')
-        | {own.split: f'{own.counts[label]:,}' for own in splits}
-        for label in labels
-    ]
+    number = max((max(len(own.names or ()), *(label + 1 for label in own.counts), 0) for own in splits), default=0)
+    rows = []
+    for label in range(number):
+        names = dict.fromkeys(own.names[label] for own in splits if own.names and label < len(own.names))
+        counts = {own.split: f'{own.counts[label]:,}' for own in splits}
+        rows.append(dict(label=str(label), name=' / '.join(names) or '-') | counts)
+    return rows
 
 
 def _names_in_file(path: Any) -> tuple[str, ...] | None:

@@ -1,7 +1,7 @@
 """What is seen of a sample, an image with its mask or a video, read as the pipeline reads it."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from io import BytesIO
@@ -32,7 +32,8 @@ class Problem:
 
     Attributes:
         kind: ``'missing'``, ``'unreadable'``, ``'mode'``, ``'size'``, ``'label'``, ``'annotation'``, ``'empty'``,
-            ``'classes'``, ``'duplicate'`` or ``'not read'``.
+            ``'classes'``, ``'one class'``, ``'no samples'``, ``'few samples'``, ``'order'``, ``'left out'``,
+            ``'duplicate'`` or ``'not read'``.
         file: its path.
         message: what is wrong; a predicate of the file.
         line: of a text file.
@@ -54,18 +55,18 @@ class Sample:
 
     Attributes:
         path: of its image or video.
-        label: its class; None where there is none.
+        labels: its class, or its classes; none where it has no labels.
         problems: what is wrong with it.
         mode: of the image, as Pillow names it.
         size: height and width of the image, or of a video's frames.
         counts: how often each label occurs in the mask, 256 numbers.
-        digest: of the file's bytes.
+        digest: of the file's bytes, or of the pixels of an image in memory.
         num_frames: of a video.
         fps: frames a second of a video.
     """
 
     path: str
-    label: int | None = None
+    labels: list[int] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     mode: str | None = None
     size: tuple[int, ...] | None = None
@@ -104,11 +105,12 @@ class SampleReader:
 
     def __call__(self, info: dict) -> Sample:
         """Look at one sample, given what the data set says about it."""
-        label = info.get('gt_label')
-        sample = Sample(str(info.get('img_path')), int(label) if isinstance(label, (int, np.integer)) else None)
-        if self.num_classes is not None and sample.label is not None and not 0 <= sample.label < self.num_classes:
+        sample = Sample(str(info.get('img_path')), labels_in(info))
+        for label in self.labels_outside(sample.labels):
             message = f'has the label {label}, outside the {self.num_classes} classes of {self.name}'
             sample.problems.append(Problem('label', sample.path, message))
+        if isinstance(image := info.get('img'), np.ndarray):  # made in memory
+            sample.size, sample.digest = image.shape[:2], digest_of(image) if self.whole else None
         for step, path, look in (
             (self.load_image, sample.path, self._look_at_image),
             (self.load_clips, sample.path, self._look_at_video),
@@ -117,6 +119,10 @@ class SampleReader:
             if step is not None and path:
                 sample.problems += self._look(look, step, path, info, sample)
         return sample
+
+    def labels_outside(self, labels: Iterable[int]) -> set[int]:
+        """Those that are none of the classes."""
+        return {label for label in labels if self.num_classes is not None and not 0 <= label < self.num_classes}
 
     def _look(self, look: Callable, step: BaseTransform, path: str, info: dict, sample: Sample) -> list[Problem]:
         try:
@@ -173,6 +179,19 @@ class SampleReader:
         if outside.size:
             allowed = f'0 to {number - 1}, and {self.ignore_index} for pixels to ignore'
             yield 'label', f'holds the label {outside[0]}, outside the {number} classes of {self.name} ({allowed})'
+
+
+def labels_in(info: dict) -> list[int]:
+    """The labels of a sample, given what the data set says about it: one, several or none."""
+    label = info.get('gt_label')
+    if isinstance(label, (list, tuple, set, np.ndarray)):
+        return [int(value) for value in label]
+    return [int(label)] if isinstance(label, (int, np.integer)) else []
+
+
+def digest_of(image: np.ndarray) -> str:
+    """A digest of an image's pixels, its shape and type included."""
+    return blake2b(f'{image.shape}{image.dtype}'.encode() + image.tobytes(), digest_size=16).hexdigest()
 
 
 def _find_file(path: str, step: BaseTransform) -> File:
