@@ -145,6 +145,14 @@ def _check_losses(path: str, head: dict) -> None:
             if isinstance(weights, (list, tuple)) and isinstance(number, int) and len(weights) not in fitting:
                 where = f'{path}.{name}.class_weight has {len(weights)} numbers'
                 raise UserError(f'{where}, {path}.num_classes={number}: give one a class')
+            if (
+                weights is not None
+                and loss.get('avg_non_ignore')
+                and not loss.get('use_sigmoid')
+                and name == 'loss_decode'
+            ):
+                words = f'{path}.{name} has class_weight and avg_non_ignore=True, which MMSegmentation cannot combine'
+                raise UserError(f'{words}: leave avg_non_ignore out; with class_weight ignored pixels count in no case')
             if head.get('out_channels') == 1 and not loss.get('use_sigmoid', False) and name == 'loss_decode':
                 raise UserError(f'{path}.out_channels=1 needs a sigmoid: set {path}.{name}.use_sigmoid=True')
 
