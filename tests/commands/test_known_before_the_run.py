@@ -61,6 +61,10 @@ LATE = {
         IMAGES + "vis_backends = [dict(type='NeptuneVisBackend')]\nvisualizer = dict(vis_backends=vis_backends)",
         'visualizer.vis_backends.0 is NeptuneVisBackend, whose package neptune is not installed: pip install neptune',
     ),
+    'schedule after the run': (
+        IMAGES + "param_scheduler = dict(_delete_=True, type='CosineAnnealingLR', begin=5)",
+        'param_scheduler.0 begins after 5 epochs, and the run ends after 1: leave it out, set its begin, or raise',
+    ),
     'channels': (
         IMAGES + "pipeline[0]['color_type'] = 'grayscale'",
         'images have 1 channels, the first convolution takes 3: set in_channels of the backbone, or color_type',

@@ -29,9 +29,10 @@ def check_fit(cfg: Config) -> None:
 
     Raises:
         UserError: a score of more classes than there are; weights of a loss of another number of classes; one output
-            for two classes under a softmax; a logging package that is missing.
+            for two classes under a softmax; a logging package that is missing; a schedule that begins after the run.
     """
     _check_packages(cfg)
+    _check_schedules(cfg)
     for path, head in _heads(cfg):
         _check_losses(path, head)
     number = _num_classes(cfg)
@@ -130,6 +131,18 @@ def _check_packages(cfg: Config) -> None:
         if package and find_spec(package) is None:
             where = f'visualizer.vis_backends.{index} is {backend["type"]}, whose package {package} is not installed'
             raise UserError(f'{where}: pip install {name}, or remove it')
+
+
+def _check_schedules(cfg: Config) -> None:
+    """Where a config gives no end, mmengine enters the run's; ours begin before it by themselves."""
+    given, loop = cfg.get('param_scheduler') or [], cfg.get('train_cfg') or {}
+    for index, part in enumerate(given if isinstance(given, (list, tuple)) else [given]):
+        unit = 'epochs' if part.get('by_epoch', True) else 'iters'
+        begin, length = part.get('begin', 0), loop.get(f'max_{unit}')
+        is_open = part.get('end') is None and not str(part.get('type')).startswith('vt.')
+        if is_open and isinstance(length, int) and isinstance(begin, int) and begin >= length:
+            where = f'param_scheduler.{index} begins after {begin} {unit}, and the run ends after {length}'
+            raise UserError(f'{where}: leave it out, set its begin, or raise train_cfg.max_{unit}')
 
 
 def _check_losses(path: str, head: dict) -> None:
