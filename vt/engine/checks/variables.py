@@ -102,7 +102,7 @@ def _parse(path: Path) -> ConfigFile:
             texts = [part.value for part in ast.walk(node.value) if isinstance(part, ast.Constant)]
             file.bases += [path.parent / text for text in texts if isinstance(text, str) and '::' not in text]
             continue
-        file.set |= dict.fromkeys(names, ast.dump(node.value) if isinstance(node, ast.Assign) else '')
+        file.set |= dict.fromkeys(names, ast.unparse(node.value) if isinstance(node, ast.Assign) else '')
         for part in ast.walk(node):
             read = None
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
