@@ -97,9 +97,8 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
         raise UserError('there is no model in it: set model=dict(type=...)')
     options = list(options)
     readable = [*accepted_arguments(Runner)[0], *OTHER_KEYS]
-    if cfg.filename:  # of data_root a base may have made use by itself
-        ingredients = () if _uses_root(cfg) else ('data_root',)
-        check_variables(cfg.filename, {*readable} - {*ingredients}, options)
+    if cfg.filename:
+        check_variables(cfg.filename, {*readable} - {*_ingredients(cfg)}, options)
     for first in {option.partition('.')[0] for option in options} - {*readable}:
         if difflib.get_close_matches(first, readable):
             raise UserError(f"--cfg-options: nothing reads the setting '{first}'; {_near(first, readable)}")
@@ -112,12 +111,14 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
     check_hooks(cfg)
 
 
-def _uses_root(cfg: Config) -> bool:
-    """Whether a data set has the config's ``data_root``."""
+def _ingredients(cfg: Config) -> Iterator[str]:
+    """Settings that a run reads in no other place than those that a base has made of them."""
     loaders = [value for key, value in cfg.items() if key.endswith('_dataloader') and isinstance(value, dict)]
-    return any(
-        part.get('data_root') == cfg.get('data_root') for loader in loaders for part in leaves(loader.get('dataset'))
-    )
+    datasets = [dataset for loader in loaders for dataset in leaves(loader.get('dataset'))]
+    if all(dataset.get('data_root') != cfg.get('data_root') for dataset in datasets):
+        yield 'data_root'
+    if isinstance(cfg.model, dict) and cfg.model.get('data_preprocessor'):
+        yield 'data_preprocessor'
 
 
 def _check(part: Any, path: str, scope: str, usual: Any = None) -> None:
