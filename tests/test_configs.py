@@ -44,8 +44,13 @@ def take_step(path):
     from mmpretrain.structures import DataSample
     from mmseg.structures import SegDataSample
     from vt.engine.checks.config import check_config
+    from vt.engine.checks.fit import check_fit, check_mixup
+    from vt.engine.checks.parameter_rules import check_parameter_rules
+    from vt.engine.checks.variables import own_words
     from vt.apis.folders import describe
     check_config(cfg)
+    check_fit(cfg)
+    check_mixup(cfg)
     assert describe(cfg)['model']  # it can be saved as a folder
     if 'decode_head' in cfg.model:
         cfg.model.backbone.init_cfg = None
@@ -68,6 +73,9 @@ def take_step(path):
         inputs = torch.zeros(2, 3, *frames, 64, 64, dtype=torch.uint8)
     model = revert_sync_batchnorm(MODELS.build(cfg.model))
     model.init_weights()
+    options = cfg.get('optim_wrapper') or {}
+    keys = (options.get('paramwise_cfg') or {}).get('custom_keys') or {}
+    assert not check_parameter_rules(model, options, own_words(path, keys))[1]
     data = model.data_preprocessor(dict(inputs=inputs, data_samples=samples), True)
     loss, _ = model.parse_losses(model(**data, mode='loss'))
     loss.backward()

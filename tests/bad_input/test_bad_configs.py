@@ -65,7 +65,7 @@ OPTIONS = {
         'train_dataloader.dataset.pipeline=[]',
         'train_dataloader.dataset.pipeline=[] must be a list',
     ),
-    'number for a model': ('model=3', "model=3 must be a dict with a 'type'"),
+    'number for a model': ('model=3', 'model is a part, or a list of them: set model.type'),
     'negative seed': ('randomness.seed=-1', 'randomness.seed=-1 must be from 0 to 2**32 - 1, or None'),
     'unknown log level': ('log_level=LOUD', "log_level='LOUD' must be 'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
     'tokens that are not whole': ('model.backbone.num_tokens=2.5', 'model.backbone.num_tokens=2.5 must be of type int'),

@@ -27,7 +27,7 @@ def written(folder, **more):
 
 def test_what_is_published_is_the_weights_and_what_they_are(tmp_path):
     layer, checkpoint = written(tmp_path)
-    (tmp_path / 'metrics.json').write_text('{"accuracy/top1": 97.5}')
+    (tmp_path / 'metrics.json').write_text('{"accuracy/top1": 97.5, "matrix": [[1, 2], [null, 4]]}')
     path = publish(checkpoint, tmp_path / 'name.safetensors', metrics=tmp_path / 'metrics.json')
     assert path.name == f'name-{content_digits(path.read_bytes())}.safetensors'
     metadata = read_metadata(path)
@@ -35,7 +35,7 @@ def test_what_is_published_is_the_weights_and_what_they_are(tmp_path):
     assert metadata['vt'] == vt.__version__
     assert metadata['torch'] == torch.__version__
     assert json.loads(metadata['classes']) == ['x', 'y']
-    assert json.loads(metadata['metrics']) == {'accuracy/top1': 97.5}
+    assert json.loads(metadata['metrics']) == {'accuracy/top1': 97.5, 'matrix': [[1, 2], [None, 4]]}
     assert (metadata['epoch'], metadata['iter']) == ('2', '8')
     with safe_open(path, 'pt') as file:
         assert set(file.keys()) == {'weight', 'bias'}

@@ -27,6 +27,10 @@ def parser():
         ("'/my data'", '/my data'),
         ('1,2', [1, 2]),
         ('[(1, 2), a]', [(1, 2), 'a']),
+        ("['traffic light','car, van']", ['traffic light', 'car, van']),
+        ("[{'type': 'EMAHook', 'momentum': 1e-3}]", [{'type': 'EMAHook', 'momentum': 1e-3}]),
+        ("{'depth': 18}", {'depth': 18}),
+        ('{}.pth', '{}.pth'),
     ],
 )
 def test_values_of_cfg_options(parser, text, value):
@@ -37,6 +41,19 @@ def test_an_option_without_a_value_is_named(parser, capsys):
     with pytest.raises(SystemExit, match='2'):
         parser.parse_args(['--cfg-options', 'a.b'])
     assert "'a.b' is not of the form key=value" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        *('[1,2', '[1,2]]', '(1', '[[a],b', '],[', '{a:1}', '{a:1,b:2}', '[dict(type=A)]', '[dict(type=A,b=1),c]'),
+        '[traffic light,car]',  # of which mmengine makes 'trafficlight'
+    ],
+)
+def test_a_value_that_would_be_read_as_something_else_is_refused(parser, text, capsys):
+    with pytest.raises(SystemExit, match='2'):
+        parser.parse_args(['--cfg-options', f'a.b={text}'])
+    assert f'a.b={text} cannot be read: a list is [a,b], a dict ' in capsys.readouterr().err
 
 
 def test_every_setting_of_cfg_options_counts(parser):

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from forked_tools import ForkedTool, run_forked
 from mmengine.config import Config
-from mmengine.hooks import CheckpointHook
+from mmengine.hooks import CheckpointHook, LoggerHook
 from mmengine.optim import ZeroRedundancyOptimizer
 from mmengine.runner import EpochBasedTrainLoop, FlexibleRunner, IterBasedTrainLoop, Runner
 from tool_runner import ROOT, SMALL_CLASSIFIER
 
-from vt.engine.default_hooks import enter_defaults
+from vt.engine.default_hooks import check_hooks, enter_defaults
+from vt.errors import UserError
 
 CONFIG = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 
@@ -40,6 +41,52 @@ def test_a_class_a_name_and_one_with_a_prefix(given, scope):
     assert cfg.optim_wrapper.optimizer.type == 'vt.ZeroRedundancyOptimizer'
     assert cfg.train_cfg == dict(type='vt.EpochBasedTrainLoop', max_epochs=1)
     assert entered(runner_type=given(Runner)).runner_type == 'vt.VTRunner'
+
+
+@pytest.mark.parametrize(
+    'settings',
+    [
+        dict(
+            default_hooks=dict(
+                checkpoint=dict(type='CheckpointHook'), early=dict(type='EarlyStoppingHook', monitor='a')
+            )
+        ),
+        dict(custom_hooks=[dict(type='EarlyStoppingHook', monitor=name) for name in 'ab'] + [LoggerHook()]),
+        dict(default_hooks=dict(timer=None, visualization=None, num_classes=None), custom_hooks=None),
+    ],
+)
+def test_hooks_that_a_run_may_have(settings):
+    check_hooks(Config(settings))
+    enter_defaults(cfg := Config(settings))
+    assert [name for name, hook in cfg.default_hooks.items() if hook is None] in ([], ['timer'])
+
+
+CHECKPOINT = dict(checkpoint=dict(type='CheckpointHook'))
+
+
+@pytest.mark.parametrize(
+    ('settings', 'words'),
+    [
+        (
+            dict(default_hooks=dict(chekpoint=dict(type='CheckpointHook'))),
+            'chekpoint is another hook beside .*checkpoint',
+        ),
+        (
+            dict(default_hooks=dict(visualisation=None)),
+            'visualisation is another hook beside default_hooks.visualization',
+        ),
+        (dict(default_hooks=dict(own=dict(interval=1))), 'default_hooks.own has no type'),
+        (
+            dict(default_hooks=CHECKPOINT, custom_hooks=[dict(type='vt.CheckpointHook', interval=5)]),
+            'default_hooks.checkpoint and custom_hooks.0 are both CheckpointHook: give one of them',
+        ),
+        (dict(custom_hooks=[dict(type='EMAHook'), dict(type='EMAHook', momentum=0.1)]), 'are both EMAHook'),
+        (dict(custom_hooks=[dict(type='EarlyStoppingHook', monitor='a')] * 2), 'are both EarlyStoppingHook'),
+    ],
+)
+def test_a_hook_that_is_misnamed_or_there_twice_is_refused(settings, words):
+    with pytest.raises(UserError, match=words):
+        check_hooks(Config(settings))
 
 
 def test_what_a_config_names_itself_stays():

@@ -32,10 +32,11 @@ STAGE = dict(
     position=dict(type='vt.AbsolutePosition'),
     norm=True,
 )
+HEAD = dict(type='vt.TokenLabelHead', num_classes=K, in_channels=8)
 STUDENT = dict(
     type='vt.TokenLabelClassifier',
     backbone=dict(type='vt.TokenBackbone', image_size=(32, 48), out_type='tokens', stages=[STAGE]),
-    head=dict(type='vt.TokenLabelHead', num_classes=K, in_channels=8),
+    head=HEAD,
 )
 BOX = torch.zeros(4, 6, dtype=torch.bool)
 BOX[1:3, 2:5] = True
@@ -166,6 +167,16 @@ def test_boxes_are_of_all_shares():
         (dict(patch_weight=-1.0), 'must not be negative'),
         (dict(head=dict(type='LinearClsHead', num_classes=K, in_channels=8)), 'LinearClsHead has no logits of patches'),
         (dict(backbone=dict(type='ResNet', depth=18)), 'no stage with an embed'),
+        (
+            dict(head=HEAD | dict(loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1))),
+            'a LabelSmoothLoss, has no e',
+        ),
+        (
+            dict(head=HEAD | dict(loss=dict(type='CrossEntropyLoss', class_weight=[1.0] * K))),
+            'head.loss.* has no effect',
+        ),
+        (dict(head=HEAD | dict(cal_acc=True)), 'head.cal_acc has no effect'),
+        (dict(teacher_size=32, label_file='maps.pth'), 'teacher_size without teacher'),
     ],
 )
 def test_what_does_not_fit_is_refused_when_built(options, words):

@@ -18,7 +18,6 @@ from vt.engine.checks.config import check_config
 from vt.engine.config_files import ROOT, read_config
 from vt.engine.interruption.resumed_settings import settle
 from vt.engine.launch import build_model
-from vt.engine.runner import VTRunner, unused_keys
 from vt.errors import UserError
 from vt.models import VTFPN, FilterTokenizer, VTResNet
 from vt.models.grouped_linear import GroupedLinear
@@ -123,24 +122,6 @@ def test_the_recipe_meets_exactly_the_token_side_matrices(path):
     assert {name for name, rate in rates.items() if rate} == set(token_side(model))
     expected = 0.3 if '-tuned' not in path.stem else 0.09 if cfg.optim_wrapper.optimizer.type == 'SGD' else 0.03
     assert set(rates.values()) == {None, expected}
-
-
-def test_keys_that_decide_on_no_parameter_are_named():
-    model, _ = make('backbone')
-    keys = dict(tokenizer={}, relation={}, projectors={}, layer4={}, layer={})
-    assert unused_keys(model, keys) == ['projectors']
-    assert unused_keys(model.backbone.layer4[1], dict(tokenizer={}, token={}, relation={}, bias={})) == [
-        'bias',
-        'token',
-    ]
-
-
-def test_a_run_warns_of_them():
-    runner, said = object.__new__(VTRunner), []
-    runner.model, runner.logger = make('backbone')[0], SimpleNamespace(warning=said.append)
-    cfg = dict(type='OptimWrapper', optimizer=SGD, paramwise_cfg=dict(custom_keys=dict(layer4={}, stage={})))
-    assert len(runner.build_optim_wrapper(cfg).optimizer.param_groups) > 1
-    assert said == ['No parameter has the learning rate of paramwise_cfg.custom_keys stage']
 
 
 @pytest.mark.parametrize('part', ['backbone', 'backbone.relation', 'backbone.tokenizer'])

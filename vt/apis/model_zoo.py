@@ -158,6 +158,8 @@ def is_folder(name_or_config: Source) -> bool:
 
 def resolve_weights(name_or_config: Source, pretrained: str | PathLike | bool | None) -> str | None:
     """The checkpoint that ``pretrained`` stands for; None for none. A UserError if there are no such weights."""
+    if pretrained == '':
+        raise UserError('the name of the checkpoint is empty: give its path, or None for arbitrary weights')
     if pretrained in (None, True) and is_folder(name_or_config):
         return str(require(name_or_config, WEIGHTS))
     if pretrained is not True:

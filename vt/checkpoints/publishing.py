@@ -4,6 +4,7 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import mmengine
 import torch
@@ -78,15 +79,21 @@ def _describe(checkpoint: dict, config: str | None, metrics: Path | None) -> dic
     return texts | dict(format='pt', vt=vt.__version__, torch=torch.__version__, mmengine=mmengine.__version__)
 
 
-def _read_metrics(path: Path) -> dict[str, float | list[float]]:
+def _read_metrics(path: Path) -> dict[str, Any]:
     advice = 'write it by tools/test.py --out FILE --out-item metrics'
     metrics = read_json(path, advice, most=MAX_METRICS)
     for name, value in metrics.items():
         check_name(name, f'a metric of {path}')
-        values = value if isinstance(value, list) else [value]
-        if not all(type(number) in (int, float) and math.isfinite(number) for number in values):
+        if not _holds_numbers(value):
             raise UserError(f'{name} in {path} is {printable(repr(value), 80)}, not a number: {advice}')
     return metrics
+
+
+def _holds_numbers(value: Any) -> bool:
+    """Whether it is a number, None for one that is not finite, or a list of such, as of a confusion matrix."""
+    if isinstance(value, list):
+        return all(map(_holds_numbers, value))
+    return value is None or (type(value) in (int, float) and math.isfinite(value))
 
 
 def read_metadata(path: Path) -> dict[str, str]:

@@ -31,6 +31,8 @@ FLAG = '--trust-checkpoint'
 ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # how files of torch.save begin, now and before PyTorch 1.6
 SUFFIX = '.safetensors'
 NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')  # of a file that tools/publish.py wrote
+# Where a file keeps weights, averages too.
+STATES = ('state_dict', 'model', 'model_state', 'ema_state_dict', 'state_dict_ema', 'model_ema')
 is_trusted: ContextVar[bool] = ContextVar('is_trusted', default=False)  # whether checkpoints may run what they ask for
 ZOOS = {
     **dict.fromkeys(('torchvision', 'modelzoo'), mmengine_checkpoint.get_torchvision_models),
@@ -60,8 +62,11 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
 
     Raises:
         FileError: it is not there, or can't be opened or fetched.
-        UserError: there is no such name; as CheckpointError, the file is damaged or asks for more than weights.
+        UserError: there is no such name; its weights are NaN, infinite or complex; as CheckpointError, the file is
+            damaged or asks for more than weights.
     """
+    if not str(name):
+        raise UserError('the name of a checkpoint is empty: give a path, or leave the setting out')
     path = _locate(str(name))
     if not os.path.isfile(path):  # a name that is too long is an error of Path.is_file
         raise MissingFileError(
@@ -81,6 +86,7 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
             if not isinstance(described, dict):
                 raise UserError(f'{key} of {path} is {printable(repr(described), 80)}, where a dict is needed')
         check_dataset_meta(described, 'dataset_meta.', f' of {path}')
+    _require_finite(loaded, path)
     undivide(loaded, str(path))
     if str(name).startswith('mmcls://'):  # of a whole classifier; who names it wants its backbone
         state = loaded.get('state_dict', loaded)
@@ -95,6 +101,27 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
                 for text in ('config', 'cfg'):
                     holder.pop(text, None)
     return loaded
+
+
+def _require_finite(loaded: dict, path: Path) -> None:
+    """Raise a UserError that names weights which are NaN, infinite or complex."""
+    states = [loaded[key] for key in STATES if isinstance(loaded.get(key), dict)] or [loaded]
+    for key, tensor in [item for state in states for item in state.items()]:
+        reason = _why_unusable(tensor, str(key)) if isinstance(tensor, torch.Tensor) and not tensor.is_meta else None
+        if reason:
+            advice = 'give an earlier checkpoint, or train it again'
+            raise UserError(f'{path} holds weights that no model can use: {printable(key, 120)} is {reason}; {advice}')
+
+
+def _why_unusable(tensor: torch.Tensor, name: str) -> str | None:
+    if tensor.is_complex():
+        return 'complex'
+    if not tensor.is_floating_point():
+        return None
+    values = tensor if tensor.element_size() > 2 else tensor.float()  # which are few bits to some functions of PyTorch
+    if bool(values.isfinite().all()):
+        return None
+    return 'NaN' if bool(values.isnan().any()) else None if 'mask' in name else 'infinite'  # masks are so on purpose
 
 
 def _locate(name: str) -> Path:

@@ -1,9 +1,11 @@
 """What the command lines in ``tools/`` share: arguments, and how they enter a config."""
 
 import argparse
+import ast
 import contextlib
 import os
 import pkgutil
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from mmengine.config import Config, DictAction
 from vt._libraries import importing
 from vt.engine.config_files import read_config
 from vt.engine.errors import one_line_errors
+
+BRACKETS = {'[': ']', '(': ')', '{': '}'}
 
 
 def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -> None:
@@ -33,7 +37,10 @@ def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -
 
 
 class ConfigOptions(DictAction):
-    """mmengine's ``KEY=VALUE`` action, but a single value, such as a path, keeps its spaces."""
+    """mmengine's ``KEY=VALUE`` action, but a single value, such as a path, keeps its spaces.
+
+    What begins with a bracket may be Python, ``[{'type': 'A'}]``; a list needs no quotes, ``[a,b]`` or ``a,b``.
+    """
 
     def __call__(
         self,
@@ -47,13 +54,27 @@ class ConfigOptions(DictAction):
             key, sign, text = value.partition('=')
             if not sign:
                 raise argparse.ArgumentError(self, f'{value!r} is not of the form key=value')
-            if ',' in text or text.startswith(('[', '(')):
-                alone = argparse.Namespace()
-                super().__call__(parser, alone, [value], option_string)
-                options |= getattr(alone, self.dest)
-            else:
-                options[key] = parse_value(text.strip('\'"'))
+            options[key] = self._parse(parser, key, text)
         setattr(namespace, self.dest, options)
+
+    def _parse(self, parser: argparse.ArgumentParser, key: str, text: str) -> Any:
+        if text[:1] in BRACKETS:
+            with contextlib.suppress(ValueError, SyntaxError):  # names without quotes
+                return ast.literal_eval(text)
+        is_dict = (text[:1], text[-1:]) == ('{', '}') or 'dict(' in text
+        if not (is_dict or ',' in text or text.startswith(('[', '('))):
+            return parse_value(text.strip('\'"'))
+        is_closed = all(text.count(begin) == text.count(end) for begin, end in BRACKETS.items())
+        has_spaces = re.search(r'[^\s,[({]\s+[^\s,\])}]', text)  # which mmengine would take out
+        try:
+            if is_dict or has_spaces or not is_closed:
+                raise ValueError
+            alone = argparse.Namespace()
+            super().__call__(parser, alone, [f'{key}={text}'])
+            return getattr(alone, self.dest)[key]
+        except (ValueError, AssertionError, RecursionError) as error:
+            words = "a list is [a,b], a dict {'type': 'A'}, with quotes around its texts"
+            raise argparse.ArgumentError(self, f'{key}={text} cannot be read: {words}') from error
 
 
 def parse_value(text: str) -> int | float | bool | str | None:

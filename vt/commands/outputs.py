@@ -1,5 +1,6 @@
 """What a command line writes, and where."""
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,19 @@ def check_picture(out: str | Path | None, *inputs: str | Path | None) -> None:
 
 
 def write_json(record: Any, out: str | Path, indent: int = 2) -> None:
-    """Write a record as JSON, whatever the file's name ends in."""
-    write_atomically(Path(out), mmengine.dump(record, file_format='json', indent=indent))
+    """Write a record as JSON, whatever the file's name ends in; see :func:`as_plain`."""
+    write_atomically(Path(out), mmengine.dump(as_plain(record), file_format='json', indent=indent))
+
+
+def as_plain(value: Any) -> Any:
+    """A record that JSON knows: tensors and arrays as lists; None for NaN and infinity, for which it has no number."""
+    if isinstance(value, dict):
+        return {key: as_plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_plain(item) for item in value]
+    if hasattr(value, 'tolist'):
+        return as_plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write_measured(out: str | Path | None, device: torch.device | str = 'cpu', **measured: Any) -> None:

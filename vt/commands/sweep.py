@@ -11,6 +11,7 @@ import torch
 from rich.console import Console
 
 from vt.engine.checks.config import check_config
+from vt.engine.checks.fit import check_fit
 from vt.engine.config_files import digest_config, read_config
 from vt.engine.sweeps import SweepRun, enter_sweep, plan, settle, train_as_array, train_here
 from vt.errors import UserError
@@ -48,6 +49,7 @@ def read_digests(runs: Sequence[SweepRun]) -> dict[tuple, str]:
         options = parse_options(settings)
         cfg = read_config(config, options)
         check_config(cfg, options)
+        check_fit(cfg)
         digests[config, settings] = digest_config(cfg)
     return digests
 

@@ -18,13 +18,14 @@ from vt.analysis.tables import print_table
 from vt.checkpoints.files import replacing, write_atomically
 from vt.engine.checks.classes import has_labels
 from vt.engine.checks.data import check_data
+from vt.engine.checks.fit import is_number
 from vt.engine.config_files import leaves, require_file
 from vt.engine.errors import files_of
 from vt.engine.launch import build_runner, is_segmentation
 from vt.errors import UserError
 
 from .arguments import load_config
-from .outputs import write_json
+from .outputs import as_plain, write_json
 
 PICKLE = ('.pkl', '.pickle')
 METRICS = ('.json', '.yaml', '.yml', *PICKLE)
@@ -56,10 +57,14 @@ def test(args: argparse.Namespace) -> None:
                 file.replace(part)
         _unfinished(args.out).rmdir()
     if args.out_item == 'metrics':
-        write_atomically(args.out, mmengine.dump(metrics, file_format=Path(args.out).suffix[1:]))
+        plain = metrics if args.out.endswith(PICKLE) else as_plain(metrics)
+        write_atomically(args.out, mmengine.dump(plain, file_format=Path(args.out).suffix[1:]))
     if args.benchmark:
         result = benchmark_inference(runner)
-        record = dict(config=args.config, checkpoint=args.checkpoint, metrics=metrics, **asdict(result))
+        numbers = {name: float(value) for name, value in metrics.items() if is_number(value)}
+        tables = {name: value for name, value in metrics.items() if name not in numbers}
+        scores = dict(metrics=numbers, tables=tables)
+        record = dict(config=args.config, checkpoint=args.checkpoint, **scores, **asdict(result))
         path = f'{runner.work_dir.rstrip("/")}.benchmark.json'
         write_json(record, path)
         compiled = ', compiled' if result.compiled else ''

@@ -10,8 +10,9 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from mmengine.config import Config
+from mmengine.config import Config, ConfigDict
 from mmengine.config.utils import MODULE2PACKAGE
+from mmengine.utils import import_modules_from_strings
 
 from vt._libraries import import_library
 from vt.errors import MissingFileError, UserError
@@ -93,17 +94,60 @@ def announce(configs: str) -> None:
 
 
 def apply_options(cfg: Config, options: dict[str, Any]) -> None:
-    """Enter ``--cfg-options``.
+    """Enter ``--cfg-options``; packages that ``custom_imports`` names now are imported.
 
     Raises:
         UserError: the config does not take one of them.
     """
     for key, value in options.items():
+        name, *path = key.split('.')
+        if not (name and all(path)):
+            raise UserError(f'--cfg-options {key}={value}: a name in it is empty')
         try:
-            cfg.merge_from_dict({key: value})
-        except (KeyError, TypeError, IndexError, AttributeError) as error:
-            text = ' '.join(str(error.args[0]).split())
-            raise UserError(f'--cfg-options {key}={value}: the config has no such place ({text})') from error
+            cfg[name] = _entered(cfg.get(name), path, value, name)
+        except UserError as error:
+            raise UserError(f'--cfg-options {key}={value}: {error}') from error
+    if any(key.split('.')[0] == 'custom_imports' for key in options):
+        try:
+            import_modules_from_strings(**cfg.custom_imports)
+        except (ImportError, TypeError) as error:
+            raise UserError(f'--cfg-options: custom_imports={dict(cfg.custom_imports)}: {error}') from error
+
+
+def _entered(place: Any, path: list[str], value: Any, where: str) -> Any:
+    """A copy of what stands somewhere in a config, with a value entered at a path below; dicts merge as in configs."""
+    if not path:
+        if isinstance(value, dict) and place is not None:
+            merged = Config(dict(place=place))
+            try:
+                merged.merge_from_dict(dict(place=value))
+            except TypeError as error:
+                raise UserError(f'the config has no such place ({error})') from error
+            return merged.place
+        if value not in (None, [], ()) and _holds_parts(place) and not _holds_parts(value):
+            inner = f'{where}.type' if isinstance(place, dict) else f'{where}.0.type'
+            raise UserError(f'{where} is a part, or a list of them: set {inner}, or its options')
+        return value
+    name, *rest = path
+    if isinstance(place, (list, tuple)):
+        numbers = [str(index) for index in range(len(place))]
+        if name not in numbers:
+            words = f'{where} is a list of {len(place)}'
+            raise UserError(f'the config has no such place ({words}: give a number below, or set the whole list)')
+        items = [*place]
+        items[int(name)] = _entered(items[int(name)], rest, value, f'{where}.{name}')
+        return type(place)(items)
+    if isinstance(place, dict) or (place is None and not name.isdigit()):
+        copied = ConfigDict(place or {})
+        copied[name] = _entered(copied.get(name), rest, value, f'{where}.{name}')
+        return copied
+    raise UserError(f'the config has no such place ({where} is {place!r})')
+
+
+def _holds_parts(value: Any) -> bool:
+    """Whether it is the config of a part, or a list of such."""
+    items = value if isinstance(value, (list, tuple)) else [value]
+    return any(isinstance(item, dict) and 'type' in item for item in items)
 
 
 def digest_config(cfg: Config, amp: str | None = None) -> str:

@@ -1,12 +1,16 @@
 """What every run gets so that it survives, whatever its config inherits."""
 
+import difflib
+from itertools import combinations
 from typing import Any
 
 from mmengine.config import Config, ConfigDict
-from mmengine.hooks import CheckpointHook
+from mmengine.hooks import CheckpointHook, EMAHook, IterTimerHook, LoggerHook, ParamSchedulerHook, RuntimeInfoHook
 from mmengine.optim import ZeroRedundancyOptimizer
 from mmengine.registry import HOOKS, LOOPS, OPTIMIZERS, RUNNERS, Registry
 from mmengine.runner import EpochBasedTrainLoop, FlexibleRunner, IterBasedTrainLoop, Runner
+
+from vt.errors import UserError
 
 DEFAULT_HOOKS = dict(
     seed=dict(type='vt.SeedHook'),
@@ -18,6 +22,11 @@ DEFAULT_HOOKS = dict(
     sync_buffers=dict(type='vt.SyncBuffersHook'),
     rehearsal=dict(type='vt.RehearsalHook'),
 )
+# Names of the hooks that mmengine registers itself, for which alone it knows None.
+OF_MMENGINE = ('runtime_info', 'timer', 'sampler_seed', 'logger', 'param_scheduler', 'checkpoint')
+NAMES = (*OF_MMENGINE, *DEFAULT_HOOKS, 'num_classes', 'visualization')
+# Of these a second one undoes, repeats or overwrites what the first one does.
+ONCE = (CheckpointHook, EMAHook, IterTimerHook, LoggerHook, ParamSchedulerHook, RuntimeInfoHook)
 # Classes of mmengine, and ours that replace them.
 REPLACEMENTS = {
     CheckpointHook: 'vt.CheckpointHook',
@@ -37,7 +46,8 @@ def enter_defaults(cfg: Config) -> None:
     hooks = cfg.setdefault('default_hooks', ConfigDict())
     for name, hook in DEFAULT_HOOKS.items():
         hooks.setdefault(name, ConfigDict(hook))
-        if hooks[name] is None:  # mmengine knows None for its own default hooks alone
+    for name in {*hooks} - {*OF_MMENGINE}:
+        if hooks[name] is None:
             hooks.pop(name)
     hooks.setdefault('checkpoint', ConfigDict(type='CheckpointHook'))
     for hook in (*hooks.values(), *(cfg.get('custom_hooks') or ())):
@@ -45,6 +55,29 @@ def enter_defaults(cfg: Config) -> None:
     _replace(cfg, RUNNERS, scope, 'runner_type')
     _replace((cfg.get('optim_wrapper') or {}).get('optimizer'), OPTIMIZERS, scope)
     _enter_loop(cfg.get('train_cfg') or {}, scope)
+
+
+def check_hooks(cfg: Config) -> None:
+    """No hook is misnamed or there twice.
+
+    Raises:
+        UserError: a name in ``default_hooks`` that looks like a known one, and so stands beside it; one hook twice.
+    """
+    named = cfg.get('default_hooks') or {}
+    for name in {*named} - {*NAMES}:
+        if near := difflib.get_close_matches(name, NAMES, n=1, cutoff=0.8):
+            raise UserError(f'default_hooks.{name} is another hook beside default_hooks.{near[0]}: give it that name')
+    hooks = {f'default_hooks.{name}': hook for name, hook in named.items()}
+    hooks |= {f'custom_hooks.{index}': hook for index, hook in enumerate(cfg.get('custom_hooks') or ())}
+    hooks = {place: hook for place, hook in hooks.items() if isinstance(hook, dict)}
+    for place, hook in hooks.items():
+        if 'type' not in hook:
+            raise UserError(f'{place} has no type: set {place}.type')
+    found = {place: _find(hook['type'], HOOKS, cfg.get('default_scope')) for place, hook in hooks.items()}
+    for (one, kind), (other, second) in combinations(found.items(), 2):
+        is_once = any(issubclass(kind, base) and issubclass(second, base) for base in ONCE)
+        if is_once or (kind is second and hooks[one] == hooks[other]):
+            raise UserError(f'{one} and {other} are both {second.__name__}: give one of them')
 
 
 def _enter_loop(loop: dict, scope: str | None) -> None:

@@ -29,7 +29,7 @@ from .launch import build_model
 # Distributions whose versions decide a result; the onedl-* ones continue OpenMMLab's under the same import names.
 PACKAGES = ('torch', 'torchvision', 'numpy', 'mmengine', 'mmcv', 'mmpretrain', 'mmsegmentation')
 NUMBER = (int, float)
-TYPES: dict[str, Any] = dict.fromkeys(('config', 'length', 'date', 'device'), str)
+TYPES: dict[str, Any] = dict.fromkeys(('config', 'length', 'date', 'device', 'checkpoint'), str)
 TYPES |= dict(options=dict, metrics=dict, versions=dict, seed=int)
 TYPES |= dict.fromkeys(('flops', 'parameters', 'seconds', 'iterations', 'batch_size', 'throughput'), NUMBER)
 METRICS = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}
@@ -43,8 +43,9 @@ def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dic
     ``iterations`` had ``batch_size`` images of each process. They took ``seconds``, of which they waited
     ``data_seconds`` for data, those before an interruption too (None where no timer hook measures it). ``weights`` is a
     digest of the final weights, the same for runs that repeat each other to the last bit (None where they are sharded).
-    Where a run was validated there are also ``metrics`` of the last validation (not of the best one), ``image_shape``
-    (channels, height, width) of its first image, and ``flops`` (multiply-adds) and ``parameters`` at that size.
+    Where a run was validated there are also ``metrics`` of the last validation (not of the best one), ``tables`` of it
+    (what is no single number, such as a confusion matrix), ``image_shape`` (channels, height, width) of its first
+    image, and ``flops`` (multiply-adds) and ``parameters`` at that size.
     """
     origin = describe_origin(next(runner.model.parameters()).device)
     kept = runner.message_hub.runtime_info.get('kept_settings', {})
@@ -118,19 +119,23 @@ def _record_validation(runner: Runner) -> dict[str, Any]:
     scalars = runner.message_hub.log_scalars
     metrics = {name[4:]: float(log.current()) for name, log in scalars.items() if name.startswith('val/')}
     metrics = {name: value for name, value in metrics.items() if name not in ('time', 'data_time')}
+    tables = {name[4:]: value for name, value in runner.message_hub.runtime_info.items() if name.startswith('val/')}
     image = one_input(runner.val_dataloader.dataset)
     model = unwrap(runner.model)
     if isinstance(runner.model, FullyShardedDataParallel):
         model = build_model(runner.cfg)  # with any weights: a forward pass of the sharded one would wait for the others
     parameter = next(model.parameters())
     cost = count_complexity(model, torch.zeros(1, *image.shape).to(parameter), mode='tensor')
-    return dict(metrics=metrics, image_shape=list(image.shape), flops=cost.flops, parameters=cost.parameters)
+    return dict(
+        metrics=metrics, tables=tables, image_shape=list(image.shape), flops=cost.flops, parameters=cost.parameters
+    )
 
 
 def describe_run(work_dir: Path) -> dict[str, str]:
-    """A finished run as a row, with its score: what ``tools/train.py`` left of it.
+    """A finished run as a row, with the score of its last validation: what ``tools/train.py`` left of it.
 
-    Where ``tools/test.py --benchmark`` measured it too, score and speed are that one's.
+    Where ``tools/test.py --benchmark`` measured a checkpoint of it too, the score and the speed of that one are columns
+    of their own.
 
     Raises:
         MissingFileError: the run was not trained.
@@ -141,26 +146,35 @@ def describe_run(work_dir: Path) -> dict[str, str]:
     measured = check_record(training, path, ('config',))
     if benchmark.is_file():
         measured = measured | check_record(read_json(benchmark, 'measure it: tools/test.py --benchmark'), benchmark, ())
-    row = {'model': Path(training['config']).stem}
+    row = {'model': Path(training['config']).stem, 'score of the last validation (%)': _describe_score(training)}
+    tested = Path(measured['checkpoint']).name if measured.get('checkpoint') else ''
+    row |= {'score in the test (%)': _describe_score(measured) if tested else '', 'tested': tested}
     if measured.get('metrics'):
         check_record(measured, path, ('flops', 'parameters'))
-        name, score = pick_score(measured['metrics'])
         row |= {
-            'score (%)': f'{score:.2f} {name}',
             'parameters (M)': f'{measured["parameters"] / 1e6:.2f}',
             'FLOPs (G)': f'{measured["flops"] / 1e9:.4f}',
         }
     else:
-        row |= {'score (%)': '', 'parameters (M)': '', 'FLOPs (G)': ''}
+        row |= {'parameters (M)': '', 'FLOPs (G)': ''}
     speed, seconds = measured.get('throughput'), training.get('seconds')
     numbers = {'images/s': speed, 'training time (s)': seconds}
     return row | {name: '' if number is None else f'{number:.0f}' for name, number in numbers.items()}
 
 
-def pick_score(metrics: dict[str, float]) -> tuple[str, float]:
-    """The metric that tables show of a run and its value: ``'top-1'`` or ``'mIoU'``, in percent, else the first one."""
+def _describe_score(record: dict[str, Any]) -> str:
+    name, score = pick_score(record['metrics']) if record.get('metrics') else ('', 0.0)
+    return f'{score:.2f} {name}' if name else ''
+
+
+def pick_score(metrics: dict[str, float | None]) -> tuple[str, float]:
+    """The metric that tables show of a run and its value: ``'top-1'`` or ``'mIoU'``, in percent, else the first one.
+
+    The value is NaN where the record has none.
+    """
     found = next((key for key in METRICS if key in metrics), next(iter(metrics)))
-    return METRICS.get(found, found), metrics[found]
+    value = metrics[found]
+    return METRICS.get(found, found), float('nan') if value is None else value
 
 
 def check_record(record: Any, source: Path, keys: Sequence[str]) -> dict[str, Any]:
@@ -177,7 +191,7 @@ def check_record(record: Any, source: Path, keys: Sequence[str]) -> dict[str, An
     for key, kind in TYPES.items():
         if key in record and not (isinstance(record[key], kind) or (record[key] is None and key not in keys)):
             raise UserError(f'{source}: {key} is {printable(repr(record[key]), 40)}: {advice}')
-    if not all(isinstance(value, NUMBER) for value in (record.get('metrics') or {}).values()):
+    if not all(isinstance(value, (*NUMBER, type(None))) for value in (record.get('metrics') or {}).values()):
         raise UserError(f'{source}: metrics are {printable(record["metrics"], 80)}, not numbers: {advice}')
     return record
 

@@ -143,13 +143,6 @@ class VTRunner(RunnerMixin, Runner):
         if self.speed.compile:
             compile_parts(model, self.speed.compile if isinstance(self.speed.compile, dict) else {})
 
-    def build_optim_wrapper(self, optim_wrapper: Any) -> Any:
-        """The optimizer's wrapper; warns of keys of ``paramwise_cfg.custom_keys`` that decide on no parameter."""
-        custom = isinstance(optim_wrapper, dict) and (optim_wrapper.get('paramwise_cfg') or {}).get('custom_keys')
-        if custom and (unused := unused_keys(self.model, custom)):
-            self.logger.warning(f'No parameter has the learning rate of paramwise_cfg.custom_keys {", ".join(unused)}')
-        return super().build_optim_wrapper(optim_wrapper)
-
     def register_hooks(self, *args, **kwargs) -> None:
         super().register_hooks(*args, **kwargs)
         if self._tries_convolutions():
@@ -220,13 +213,6 @@ class VTRunner(RunnerMixin, Runner):
         super().resume(filename, *args, **kwargs)
         if isinstance(self.optim_wrapper, OptimWrapper):
             match_layouts(self.optim_wrapper.optimizer)
-
-
-def unused_keys(model: nn.Module, custom_keys: dict) -> list[str]:
-    """Keys of ``paramwise_cfg.custom_keys`` that decide on no parameter: the longest of those in its name does."""
-    ordered = sorted(sorted(custom_keys), key=len, reverse=True)
-    used = {next((key for key in ordered if key in name), None) for name, _ in model.named_parameters()}
-    return sorted({*custom_keys} - used)
 
 
 def match_layouts(optimizer: torch.optim.Optimizer) -> None:

@@ -123,7 +123,7 @@ def _read_identity(path: Path) -> tuple[str, int] | None:
 
 def _split(setting: str) -> tuple[str, list[str]]:
     key, sign, text = setting.partition('=')
-    values = [value.strip() for value in re.split(r',(?![^\[(]*[\])])', text)]
+    values = [value.strip() for value in re.split(r',(?![^\[({]*[\])}])', text)]
     if not (key and sign and all(values)):
         raise UserError(f'{setting!r} is not of the form key=value,value')
     return key, values

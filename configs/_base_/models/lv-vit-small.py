@@ -40,5 +40,5 @@ architecture = dict(
             ),
         ],
     ),
-    head=dict(type='vt.TokenLabelHead'),
+    head=dict(type='vt.TokenLabelHead', loss=dict(_delete_=True, type='CrossEntropyLoss')),
 )

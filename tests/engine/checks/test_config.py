@@ -11,6 +11,7 @@ from tool_runner import ROOT
 
 from vt._libraries import import_library
 from vt.engine.checks.config import check_config
+from vt.engine.checks.fit import check_fit, check_mixup
 from vt.engine.config_files import read_config
 from vt.errors import UserError
 
@@ -61,6 +62,8 @@ def test_configs_of_the_libraries_are_accepted(package, scope):
             continue
         try:
             check_config(cfg)
+            check_fit(cfg)
+            check_mixup(cfg)
         except UserError as error:
             if cfg.model.type in ('ImageClassifier', 'EncoderDecoder') and 'mmdet.' not in str(error):
                 refused[path] = str(error)
@@ -137,3 +140,26 @@ def test_a_class_stands_for_its_name():
     cfg.default_hooks.checkpoint = dict(type=LoggerHook, intervall=2)
     with pytest.raises(UserError, match=r"default_hooks.checkpoint: LoggerHook has no argument 'intervall'"):
         check_config(cfg)
+
+
+def test_a_preprocessor_beside_the_models_own(tmp_path):
+    """MMSegmentation's bases give it to the model, MMPretrain's leave it to the runner."""
+    own = 'data_preprocessor = dict(mean=[52.6, 52.6, 52.6])\n'
+    for base, text, message in (
+        ('base.py', own, 'data_preprocessor is set, but model took'),
+        (SCENES, 'model = dict(data_preprocessor=dict(mean=[52.6, 52.6, 52.6]))\n', None),
+        (DIGITS, own, None),
+    ):
+        (tmp_path / 'base.py').write_text(
+            'data_preprocessor = dict(type="SegDataPreProcessor", size=(64, 64))\n'
+            'model = dict(type="EncoderDecoder", data_preprocessor=data_preprocessor)\ndefault_scope = "mmseg"\n'
+        )
+        (tmp_path / 'c.py').write_text(f'_base_ = {base!r}\n{text}')
+        cfg = read_config(str(tmp_path / 'c.py'))
+        if message:
+            with pytest.raises(UserError, match=message):
+                check_config(cfg)
+            with pytest.raises(UserError, match=r'data_preprocessor\.mean: model took the value'):
+                check_config(read_config(str(tmp_path / 'base.py')), ['data_preprocessor.mean'])
+        else:
+            check_config(cfg)

@@ -90,3 +90,9 @@ def test_settings_that_a_constructor_does_not_read(model):
 def test_the_rate_of_a_head_takes_nothing_away(model):
     optim_wrapper = wrapper(DEIT | dict(head=dict(lr_mult=10.0)), norm_decay_mult=0.0)
     assert not check_parameter_rules(model, optim_wrapper)[1]
+
+
+def test_a_key_whose_parameters_all_follow_longer_keys(model):
+    rates = dict(head=dict(lr_mult=2.0)) | {'head.weight': dict(lr_mult=3.0), 'head.bias': dict(lr_mult=4.0)}
+    _, (warning,) = check_parameter_rules(model, wrapper(rates))
+    assert warning.endswith('custom_keys.head has no effect: all it matches follows head.weight, head.bias; remove it')

@@ -70,3 +70,13 @@ def test_options(tmp_path):
 def test_whose_words_they_are(tmp_path):
     check(tmp_path, 'mine = 1')
     assert own_words(tmp_path / 'child.py', ['mine', 'crop', 'from_an_option']) == {'mine', 'from_an_option'}
+
+
+def test_a_base_of_an_installed_library(tmp_path):
+    base = "_base_ = 'mmseg::fastscnn/fast_scnn_8xb4-160k_cityscapes-512x1024.py'\n"
+    path = tmp_path / 'child.py'
+    path.write_text(f'{base}train_pipeline = []\n')
+    with pytest.raises(UserError, match='train_pipeline is set, but train_dataloader took the value'):
+        check_variables(path, READABLE)
+    path.write_text(f'{base}train_pipeline = []\ntrain_dataloader = dict(dataset=dict(pipeline=train_pipeline))\n')
+    check_variables(path, READABLE)

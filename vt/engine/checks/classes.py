@@ -11,6 +11,7 @@ from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
 from vt.registry import HOOKS
 
+from .fit import check_mixup
 from .labels import compare_with_checkpoint
 
 HEADS = ('head', 'decode_head', 'auxiliary_head')
@@ -18,7 +19,7 @@ HEADS = ('head', 'decode_head', 'auxiliary_head')
 
 @HOOKS.register_module()
 class NumClassesHook(Hook):
-    """Stop before the first iteration where a head and a data set disagree on the number of classes.
+    """Stop before the first iteration where a head and a data set, or Mixup, disagree on the number of classes.
 
     Without it a label out of range ends in an index error deep in the loss, and a head with too many classes trains
     unnoticed. A checkpoint whose labels have other names than the data's is refused in tests; a training that begins
@@ -33,6 +34,7 @@ class NumClassesHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         check_num_classes(runner.model, runner.train_dataloader.dataset)
+        check_mixup(runner.cfg)
         if difference := self._compare(runner, runner.train_dataloader.dataset):
             runner.logger.warning(f'{difference}: the head begins with the weights of other classes')
 

@@ -22,6 +22,8 @@ from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, LogProcesso
 from torch.utils.data import DataLoader
 
 from vt._libraries import importing
+from vt.engine.config_files import leaves
+from vt.engine.default_hooks import check_hooks
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 
@@ -96,7 +98,7 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
     options = list(options)
     readable = [*accepted_arguments(Runner)[0], *OTHER_KEYS]
     if cfg.filename:
-        check_variables(cfg.filename, readable, options)
+        check_variables(cfg.filename, {*readable} - {*_ingredients(cfg)}, options)
     for first in {option.partition('.')[0] for option in options} - {*readable}:
         if difflib.get_close_matches(first, readable):
             raise UserError(f"--cfg-options: nothing reads the setting '{first}'; {_near(first, readable)}")
@@ -106,6 +108,17 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
             _check(part, key, scope)
             if key.endswith('_dataloader') and part and 'dataset' not in part:
                 raise UserError(f'{key} has no dataset: set {key}.dataset=dict(type=...)')
+    check_hooks(cfg)
+
+
+def _ingredients(cfg: Config) -> Iterator[str]:
+    """Settings that a run reads in no other place than those that a base has made of them."""
+    loaders = [value for key, value in cfg.items() if key.endswith('_dataloader') and isinstance(value, dict)]
+    datasets = [dataset for loader in loaders for dataset in leaves(loader.get('dataset'))]
+    if all(dataset.get('data_root') != cfg.get('data_root') for dataset in datasets):
+        yield 'data_root'
+    if isinstance(cfg.model, dict) and cfg.model.get('data_preprocessor'):
+        yield 'data_preprocessor'
 
 
 def _check(part: Any, path: str, scope: str, usual: Any = None) -> None:

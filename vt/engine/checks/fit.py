@@ -25,22 +25,41 @@ HEADS = ('head', 'decode_head', 'auxiliary_head')
 
 
 def check_fit(cfg: Config) -> None:
-    """Compare metrics, losses and augmentations of a config with the classes of its heads.
+    """Compare metrics and losses of a config with the classes of its heads.
 
     Raises:
-        UserError: a score of more classes than there are; weights of a loss, or an augmentation, of another number of
-            classes; one output for two classes under a softmax; a logging package that is missing.
+        UserError: a score of more classes than there are; weights of a loss of another number of classes; one output
+            for two classes under a softmax; a logging package that is missing; a schedule that begins after the run.
     """
     _check_packages(cfg)
-    model = cfg.model.get('module') or cfg.model
-    heads = [*_heads(model)]
-    for path, head in heads:
+    _check_schedules(cfg)
+    for path, head in _heads(cfg):
         _check_losses(path, head)
-    numbers = {head['num_classes'] for _, head in heads if isinstance(head.get('num_classes'), int)}
-    if len(numbers) == 1:
-        (number,) = numbers
-        _check_topk(cfg, heads, number)
-        _check_mixup(cfg, number)
+    number = _num_classes(cfg)
+    if number is not None:
+        _check_topk(cfg, [*_heads(cfg)], number)
+
+
+def check_mixup(cfg: Config) -> None:
+    """Compare the classes of augmentations that mix labels with those of the heads, which agree with the data.
+
+    Raises:
+        UserError: they differ.
+    """
+    number = _num_classes(cfg)
+    if number is None:
+        return
+    train = (cfg.model.get('train_cfg') or {}).get('augments') or []
+    for index, part in enumerate(train if isinstance(train, (list, tuple)) else [train]):
+        own = part.get('num_classes')
+        if isinstance(own, int) and own != number:
+            where = f'model.train_cfg.augments.{index}.num_classes={own}, but the head has {number} classes'
+            raise UserError(f'{where}: give the same number')
+    preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor') or {}
+    is_read = train or preprocessor.get('batch_augments') or preprocessor.get('to_onehot')
+    own = preprocessor.get('num_classes')
+    if is_read and isinstance(own, int) and own != number:
+        raise UserError(f'data_preprocessor.num_classes={own}, but the head has {number} classes: give the same number')
 
 
 def check_scores(scores: dict[str, Any], hooks: Iterable[Hook]) -> None:
@@ -49,7 +68,7 @@ def check_scores(scores: dict[str, Any], hooks: Iterable[Hook]) -> None:
     Raises:
         UserError: they are not.
     """
-    numbers = [name for name, value in scores.items() if _is_number(value)]
+    numbers = [name for name, value in scores.items() if is_number(value)]
     for hook in hooks:
         if isinstance(hook, CheckpointHook):
             asked = [(name, 'default_hooks.checkpoint.save_best') for name in hook.save_best or ()]
@@ -89,8 +108,15 @@ def check_channels(model: nn.Module, batch: dict) -> None:
         )
 
 
-def _heads(model: dict) -> Iterator[tuple[str, dict]]:
-    """Paths and configs of the heads of a model's config."""
+def _num_classes(cfg: Config) -> int | None:
+    """The number of classes, where the heads agree on one."""
+    numbers = {head['num_classes'] for _, head in _heads(cfg) if isinstance(head.get('num_classes'), int)}
+    return numbers.pop() if len(numbers) == 1 else None
+
+
+def _heads(cfg: Config) -> Iterator[tuple[str, dict]]:
+    """Paths and configs of a model's heads."""
+    model = cfg.model.get('module') or cfg.model
     for name in HEADS:
         part = model.get(name)
         for index, head in enumerate(part if isinstance(part, (list, tuple)) else [part]):
@@ -107,6 +133,18 @@ def _check_packages(cfg: Config) -> None:
             raise UserError(f'{where}: pip install {name}, or remove it')
 
 
+def _check_schedules(cfg: Config) -> None:
+    """Where a config gives no end, mmengine enters the run's; ours begin before it by themselves."""
+    given, loop = cfg.get('param_scheduler') or [], cfg.get('train_cfg') or {}
+    for index, part in enumerate(given if isinstance(given, (list, tuple)) else [given]):
+        unit = 'epochs' if part.get('by_epoch', True) else 'iters'
+        begin, length = part.get('begin', 0), loop.get(f'max_{unit}')
+        is_open = part.get('end') is None and not str(part.get('type')).startswith('vt.')
+        if is_open and isinstance(length, int) and isinstance(begin, int) and begin >= length:
+            where = f'param_scheduler.{index} begins after {begin} {unit}, and the run ends after {length}'
+            raise UserError(f'{where}: leave it out, set its begin, or raise train_cfg.max_{unit}')
+
+
 def _check_losses(path: str, head: dict) -> None:
     number = head.get('num_classes')
     for name in ('loss', 'loss_decode', 'loss_cls'):
@@ -115,9 +153,19 @@ def _check_losses(path: str, head: dict) -> None:
             if not isinstance(loss, dict):
                 continue
             weights = loss.get('class_weight')
-            if isinstance(weights, (list, tuple)) and isinstance(number, int) and len(weights) != number:
+            of_masks = 'loss_cls' in (name, str(loss.get('loss_name'))[:8])  # which may be of no class
+            fitting = (number, number + 1) if isinstance(number, int) and of_masks else (number,)
+            if isinstance(weights, (list, tuple)) and isinstance(number, int) and len(weights) not in fitting:
                 where = f'{path}.{name}.class_weight has {len(weights)} numbers'
                 raise UserError(f'{where}, {path}.num_classes={number}: give one a class')
+            if (
+                weights is not None
+                and loss.get('avg_non_ignore')
+                and not loss.get('use_sigmoid')
+                and name == 'loss_decode'
+            ):
+                words = f'{path}.{name} has class_weight and avg_non_ignore=True, which MMSegmentation cannot combine'
+                raise UserError(f'{words}: leave avg_non_ignore out; with class_weight ignored pixels count in no case')
             if head.get('out_channels') == 1 and not loss.get('use_sigmoid', False) and name == 'loss_decode':
                 raise UserError(f'{path}.out_channels=1 needs a sigmoid: set {path}.{name}.use_sigmoid=True')
 
@@ -135,17 +183,6 @@ def _check_topk(cfg: Config, heads: list[tuple[str, dict]], number: int) -> None
             raise UserError(f'{path}.topk={topk} asks for the best {highest} of {number} classes: set topk=(1,)')
 
 
-def _check_mixup(cfg: Config, number: int) -> None:
-    train = (cfg.model.get('train_cfg') or {}).get('augments') or []
-    for index, part in enumerate(train if isinstance(train, (list, tuple)) else [train]):
-        own = part.get('num_classes')
-        if isinstance(own, int) and own != number:
-            where = f'model.train_cfg.augments.{index}.num_classes={own}, but the head has {number} classes'
-            raise UserError(f'{where}: give the same number')
-    own = (cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor') or {}).get('num_classes')
-    if isinstance(own, int) and own != number:
-        raise UserError(f'data_preprocessor.num_classes={own}, but the head has {number} classes: give the same number')
-
-
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a score is one number, and not a matrix or a list."""
     return isinstance(value, Number) or (isinstance(value, Tensor) and value.numel() == 1)

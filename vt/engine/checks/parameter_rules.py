@@ -100,7 +100,7 @@ def match_parameters(model: nn.Module, custom_keys: dict[str, dict]) -> list[Rul
 
 
 def _check_readers(options: dict[str, Any], constructor: str) -> None:
-    known = READ.get(constructor)
+    known = READ.get(constructor, ())  # empty: nothing is known of it
     for name in options if known else ():
         if name not in known and not (name == 'force_default_settings' or name.startswith('_')):
             where = f'optim_wrapper.paramwise_cfg.{name} has no effect: {constructor} reads {", ".join(known)}'
@@ -149,9 +149,11 @@ def _general_rule(module: nn.Module, name: str, parameter: nn.Parameter, general
 
 
 def _shadows(rules: list[Rule]) -> Iterator[str]:
-    """Parameters that keep the full rate because a longer key says nothing about the rate."""
+    """Keys that rule nothing, and parameters that keep the full rate, because of a longer key."""
     by_key = {rule.key: rule for rule in rules}
     for rule in rules:
+        if rule.shadowed and not rule.names:
+            yield f'{CUSTOM}.{rule.key} has no effect: all it matches follows {", ".join(rule.shadowed)}; remove it'
         for longer, names in rule.shadowed.items():
             if 'lr_mult' in rule.options and 'lr_mult' not in by_key[longer].options:
                 message = f'{len(names)} parameters that {CUSTOM}.{rule.key} matches, too, such as {names[0]}'

@@ -6,7 +6,7 @@ numbers by themselves (see :mod:`vt.engine.interruption.seeds`).
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy, deepcopy
 from typing import Any
 
@@ -15,12 +15,16 @@ import torch
 from mmengine.evaluator import DumpResults, Evaluator
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
+from mmengine.model import BaseTTAModel
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
+from PIL import Image
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
 from vt.checkpoints.weights import unwrap
+from vt.engine.errors import files_of
+from vt.errors import UserError
 from vt.registry import HOOKS
 
 from .fit import check_channels, check_scores
@@ -28,6 +32,8 @@ from .parameter_rules import check_parameter_rules
 from .variables import own_words
 
 MOST_SAMPLES = 8  # that are loaded; a larger batch repeats them
+MOST_HEADERS = 256  # of image files whose sizes are read, to load the widest and the narrowest
+ORIENTATION = 0x0112  # of Exif; from 5 on width and height change places
 
 
 @HOOKS.register_module()
@@ -36,7 +42,7 @@ class RehearsalHook(Hook):
 
     The batches have the run's size and shapes, so that their memory is the run's. Scores that the run keeps its best
     checkpoint by, or stops by, must be among those of the validation. ``tools/train.py --skip-data-check`` leaves it
-    out, and a run that goes on from a checkpoint has been through it.
+    out, and a run that goes on from a checkpoint has been through it. Before a test one batch is put together.
     """
 
     priority = 'VERY_LOW'
@@ -54,14 +60,21 @@ class RehearsalHook(Hook):
         if scores is not None:
             check_scores(scores, runner.hooks)
 
+    def before_test(self, runner: Runner) -> None:
+        """Put a batch of the test images together; raises a UserError where their sizes differ."""
+        loader = runner.test_loop.dataloader
+        if (loader.batch_size or 1) > 1 and not isinstance(runner.model, BaseTTAModel):
+            with rehearsed_batch(loader, 'test_dataloader') as batch:
+                unwrap(runner.model).data_preprocessor(batch, False)
+
     def _train(self, runner: Runner) -> None:
-        batch = first_batch(runner.train_dataloader)
-        check_channels(unwrap(runner.model), batch)
         on_gpu = torch.cuda.is_available()
         if on_gpu:
             torch.cuda.reset_peak_memory_stats()
-        runner.model.train()
-        runner.model.train_step(batch, WithoutStep(runner.optim_wrapper))
+        with rehearsed_batch(runner.train_dataloader, 'train_dataloader') as batch:
+            check_channels(unwrap(runner.model), batch)
+            runner.model.train()
+            runner.model.train_step(batch, WithoutStep(runner.optim_wrapper))
         runner.optim_wrapper.zero_grad()
         if on_gpu:
             peak = torch.cuda.max_memory_allocated() / 2**30
@@ -72,10 +85,10 @@ class RehearsalHook(Hook):
     def _validate(self, runner: Runner) -> dict[str, Any]:
         """The scores of one batch, which mean nothing but have the names and kinds of those of the run."""
         loop = runner.val_loop
-        batch = first_batch(loop.dataloader)
         runner.model.eval()
         evaluator = deepcopy(_without_files(loop.evaluator))
-        predictions = runner.model.val_step(batch)
+        with rehearsed_batch(loop.dataloader, 'val_dataloader') as batch:
+            predictions = runner.model.val_step(batch)
         with quiet():
             evaluator.process(data_samples=predictions, data_batch=batch)
             return evaluator.evaluate(len(predictions))
@@ -113,12 +126,45 @@ class WithoutStep:
         loss.backward()
 
 
-def first_batch(loader: DataLoader) -> Any:
-    """A batch of the loader's size from samples all over its data set, without its workers or its sampler."""
+@contextmanager
+def rehearsed_batch(loader: DataLoader, name: str) -> Iterator[Any]:
+    """A batch of the loader's size from samples all over its data set, without its workers or its sampler.
+
+    Raises:
+        UserError: it, or what the block does with it, fails, and its images differ in size.
+    """
     size, number = loader.batch_size or 1, len(loader.dataset)
-    places = np.linspace(0, number - 1, min(size, number, MOST_SAMPLES)).astype(int).tolist()
-    samples = [loader.dataset[place] for place in places]
-    return loader.collate_fn([deepcopy(samples[index % len(samples)]) for index in range(min(size, number))])
+    samples = [loader.dataset[place] for place in _choose(loader.dataset, min(size, number, MOST_SAMPLES))]
+    try:
+        yield loader.collate_fn([deepcopy(samples[index % len(samples)]) for index in range(min(size, number))])
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, AssertionError) as error:
+        images = [sample['inputs'] for sample in samples if isinstance(sample, dict) and 'inputs' in sample]
+        shapes = {'x'.join(map(str, image.shape[-2:])) for image in images if isinstance(image, Tensor)}
+        if len(shapes) > 1:
+            advice = f'give all one size by Resize or a crop in its pipeline, or set {name}.batch_size=1'
+            raise UserError(f'{name}: images of a batch are {" and ".join(sorted(shapes)[:2])}: {advice}') from error
+        raise
+
+
+def _choose(dataset: Dataset, most: int) -> list[int]:
+    """Samples all over a data set, among them, of those that are looked at, the widest and the narrowest image."""
+    places = np.linspace(0, len(dataset) - 1, most).astype(int).tolist()
+    if most > 1:
+        looked = np.linspace(0, len(dataset) - 1, min(len(dataset), MOST_HEADERS)).astype(int).tolist()
+        ratios = {place: ratio for place in looked if (ratio := _ratio(dataset, place))}
+        if ratios:
+            places[:2] = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
+    return places
+
+
+def _ratio(dataset: Dataset, index: int) -> float | None:
+    """Width by height of a sample's image; None where it is in no file."""
+    with suppress(Exception), Image.open(files_of(dataset, index)[0]) as header:
+        ratio = header.width / header.height
+        return 1 / ratio if header.getexif().get(ORIENTATION, 1) > 4 else ratio
+    return None
 
 
 @contextmanager

@@ -52,6 +52,7 @@ HALF = Kind(
 )
 COMPILE = Kind(lambda value: isinstance(value, (bool, dict)), 'True, False, or a dict of options of torch.compile')
 PART = Kind(_is_part, "a dict with a 'type'")
+PARTS = Kind(lambda value: value is None or isinstance(value, (list, tuple)), 'a list of dicts, or None')
 PIPELINE = Kind(lambda value: isinstance(value, (list, tuple)) and bool(value), 'a list of steps, at least one')
 
 # Patterns of paths; a setting that is absent is not looked at.
@@ -61,6 +62,7 @@ VALUES = [
     ('load_from', TEXT_OR_NONE),
     ('resume', SWITCH),
     ('log_level', LEVEL),
+    ('custom_hooks', PARTS),
     ('default_hooks', SETTINGS),
     ('env_cfg', SETTINGS),
     ('env_cfg.cudnn_benchmark', SWITCH),

@@ -7,6 +7,7 @@ A config is Python: ``pipeline=train_pipeline`` takes the value that the variabl
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from vt.errors import UserError
@@ -18,7 +19,7 @@ class ConfigFile:
 
     Attributes:
         path: of it.
-        bases: the files that it inherits; those of other packages (``'mmseg::...'``) are left out.
+        bases: the files that it inherits.
         set: variables that it sets, and the expression.
         used: for each variable that it reads, of its own or of its base's, the variables that it sets by it.
     """
@@ -41,7 +42,7 @@ def check_variables(path: str | Path, readable: Iterable[str], options: Iterable
         UserError: a variable that a base has used is set anew and not used; the line names what to set instead.
     """
     files = list(_chain(Path(path), set()))  # a file, then what it inherits
-    readable = set(readable) - {'data_root'}  # of which a base may have made use by itself
+    readable = set(readable)
     for index, file in enumerate(files):
         bases = files[index + 1 :]
         if '.mim' in file.path.parts:  # of an installed library
@@ -100,7 +101,7 @@ def _parse(path: Path) -> ConfigFile:
         names = _targets(node)
         if '_base_' in names and isinstance(node, ast.Assign):
             texts = [part.value for part in ast.walk(node.value) if isinstance(part, ast.Constant)]
-            file.bases += [path.parent / text for text in texts if isinstance(text, str) and '::' not in text]
+            file.bases += [_find(path, text) for text in texts if isinstance(text, str)]
             continue
         file.set |= dict.fromkeys(names, ast.unparse(node.value) if isinstance(node, ast.Assign) else '')
         for part in ast.walk(node):
@@ -112,6 +113,15 @@ def _parse(path: Path) -> ConfigFile:
             if read:
                 file.used.setdefault(read, set()).update(names or {''})
     return file
+
+
+def _find(path: Path, base: str) -> Path:
+    """A file that a config inherits, of an installed library too (``'mmseg::...'``)."""
+    package, is_foreign, name = base.partition('::')
+    if not is_foreign:
+        return path.parent / base
+    spec = find_spec(package) if package.isidentifier() else None
+    return Path(spec.origin if spec and spec.origin else package).parent / '.mim/configs' / name
 
 
 def _targets(node: ast.stmt) -> set[str]:

@@ -41,8 +41,8 @@ class DistilledClassifier(ImageClassifier):
         **classifier: options of :class:`mmpretrain.models.ImageClassifier`. The head is one of logits.
 
     Raises:
-        UserError: a negative weight, or a temperature that is not positive. When the teacher is built, what
-            :class:`Teacher` raises.
+        UserError: a negative weight, a temperature that is not positive, or one for a hard decision, which has none.
+            When the teacher is built, what :class:`Teacher` raises.
     """
 
     def __init__(
@@ -61,6 +61,10 @@ class DistilledClassifier(ImageClassifier):
             raise UserError(
                 f'DistilledClassifier: distillation_weight={distillation_weight} and cls_weight={cls_weight} must not '
                 f'be negative, temperature={temperature} must be positive'
+            )
+        if hard and temperature != 1:
+            raise UserError(
+                f'DistilledClassifier: temperature={temperature} has no effect with hard=True; leave one out'
             )
         self.teacher_cfg = teacher
         self.teacher_checkpoint = teacher_checkpoint

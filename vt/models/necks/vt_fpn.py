@@ -14,6 +14,7 @@ from torch.overrides import has_torch_function
 from vt.errors import UserError
 from vt.registry import MODELS
 
+from ..checks import require_with
 from ..grouped_linear import GroupedLinear
 from ..vt_module import NoProjector
 from .side_by_side import are_published, has_listeners, relate_levels
@@ -22,6 +23,7 @@ from .side_by_side import are_published, has_listeners, relate_levels
 TOKENIZER = dict(type='vt.FilterTokenizer')
 RELATION = dict(type='vt.TokenTransformer')
 PROJECTOR = dict(type='vt.Projector', value_gain=0.1)
+UPSAMPLE = dict(mode='nearest')  # FPN's default
 
 
 @MODELS.register_module()
@@ -53,10 +55,11 @@ class VTFPN(FPN):
         **fpn: other options of :class:`mmseg.models.FPN`, which are MMDetection's too: ``start_level``, ``end_level``
             (the first level that is left out; MMDetection counts it in), ``add_extra_convs``,
             ``extra_convs_on_inputs``, ``relu_before_extra_convs``, ``no_norm_on_lateral``, ``conv_cfg``, ``norm_cfg``,
-            ``act_cfg``, ``init_cfg``. ``upsample_cfg`` has no effect: nothing is upsampled.
+            ``act_cfg``, ``init_cfg``. ``upsample_cfg`` is FPN's default alone: nothing is upsampled.
 
     Raises:
-        UserError: levels that are not there; sizes that don't divide; in the forward pass, another number of inputs.
+        UserError: levels that are not there; sizes that don't divide; another ``upsample_cfg``; options of extra levels
+            without these; in the forward pass, another number of inputs.
     """
 
     def __init__(
@@ -77,6 +80,13 @@ class VTFPN(FPN):
             num_outs = num_levels
         if num_outs < num_levels or (num_outs > num_levels and fpn.get('end_level', -1) != -1):
             raise UserError(f'VTFPN: num_outs={num_outs}, but in_channels, start_level and end_level make {num_levels}')
+        if fpn.get('upsample_cfg', UPSAMPLE) != UPSAMPLE:
+            raise UserError(
+                f'VTFPN: upsample_cfg={fpn["upsample_cfg"]} has no effect, nothing is upsampled; leave it out'
+            )
+        require_with('VTFPN', 'add_extra_convs', fpn.get('add_extra_convs'), num_outs=num_outs > num_levels)
+        for name in ('extra_convs_on_inputs', 'relu_before_extra_convs'):
+            require_with('VTFPN', name, fpn.get(name), add_extra_convs=fpn.get('add_extra_convs'))
         super().__init__(list(in_channels), out_channels, num_outs, **fpn)
         del self.fpn_convs[:num_levels]  # FPN's 3x3 convolutions; those of extra levels stay
 

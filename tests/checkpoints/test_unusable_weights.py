@@ -1,0 +1,124 @@
+"""Weights that no model can use, a checkpoint without a name, and averages of another task."""
+
+import copy
+
+import pytest
+import torch
+from checkpoints.small_models import Line, build_runner
+from mmengine.config import Config
+from mmengine.model import BaseModule
+from mmengine.registry import MODELS, init_default_scope
+from mmengine.runner import load_checkpoint as mmengine_load
+from safetensors.torch import save_file
+from torch import nn
+
+from vt.apis import get_model
+from vt.checkpoints.loading import weights_only
+from vt.checkpoints.reading import load_checkpoint
+from vt.checkpoints.weights import WeightsMatchHook, load_weights
+from vt.errors import UserError
+
+SGD = dict(type='SGD', lr=0.1)
+NAME = 'layer.weight'
+SPOILED = dict(
+    NaN=lambda weight: weight.fill_(float('nan')),
+    infinite=lambda weight: weight.fill_(-float('inf')),
+    complex=lambda weight: weight.to(torch.complex64),
+)
+
+
+class Part(BaseModule):
+    def __init__(self, **init_cfg):
+        super().__init__(dict(type='Pretrained', **init_cfg))
+        self.layer = nn.Linear(3, 2)
+
+
+def by_mmengine(path):
+    with weights_only():
+        mmengine_load(Line(), str(path))
+
+
+def by_init_cfg(path):
+    with weights_only():
+        Part(checkpoint=str(path)).init_weights()
+
+
+def by_a_run(path):
+    runner = build_runner(path.parent, SGD, load_from=path)
+    runner.register_hook(WeightsMatchHook())
+    runner.train()
+
+
+def by_name(path):
+    model = dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18))
+    get_model(Config(dict(model=model)), path)
+
+
+WAYS = [load_checkpoint, lambda path: load_weights(Line(), path), by_mmengine, by_init_cfg, by_a_run, by_name]
+
+
+@pytest.mark.parametrize('load', WAYS)
+@pytest.mark.parametrize('kind', SPOILED)
+def test_every_way_of_loading_names_them(kind, load, tmp_path):
+    state = Line().state_dict()
+    state[NAME] = SPOILED[kind](state[NAME].clone())
+    for path, write in ((tmp_path / 'a.pth', torch.save), (tmp_path / 'a.safetensors', save_file)):
+        write(state, path)
+        with pytest.raises(UserError, match=f'{path.name} holds weights that no model can use: {NAME} is {kind}'):
+            load(path)
+
+
+@pytest.mark.parametrize('key', ['state_dict', 'model', 'state_dict_ema', 'ema_state_dict'])
+def test_every_set_of_weights_is_looked_at(key, tmp_path):
+    torch.save({'state_dict': Line().state_dict(), key: {NAME: torch.tensor([1.0, float('nan')])}}, tmp_path / 'a.pth')
+    with pytest.raises(UserError, match='is NaN'):
+        load_checkpoint(tmp_path / 'a.pth')
+
+
+def test_what_is_so_on_purpose_is_loaded(tmp_path):
+    state = dict(attn_mask=torch.full((2,), -float('inf')), counts=torch.ones(2).long(), half=torch.ones(2).half())
+    torch.save(dict(state_dict=state, optimizer=dict(best=float('inf'))), tmp_path / 'a.pth')
+    assert load_checkpoint(tmp_path / 'a.pth')['state_dict'].keys() == state.keys()
+
+
+def test_a_checkpoint_without_a_name():
+    for load in (load_checkpoint, by_mmengine, by_init_cfg):
+        with pytest.raises(UserError, match='the name of a checkpoint is empty'):
+            load('')
+    with pytest.raises(UserError, match='the name of the checkpoint is empty'):
+        get_model('vt-resnet18-half_digits', '')
+
+
+@MODELS.register_module('LineOfAnotherTask', force=True)
+class Wider(Line):
+    """With another layer, as a head of other classes is."""
+
+    def __init__(self):
+        super().__init__(3)
+        self.head = nn.Linear(2, 5)
+
+    def forward(self, inputs, mode='tensor'):
+        outputs = super().forward(inputs, mode)
+        return dict(loss=outputs['loss'] + self.head.weight.sum()) if mode == 'loss' else outputs
+
+
+@pytest.mark.parametrize('scope', ['mmengine', 'mmpretrain'])  # whose EMAHooks differ
+def test_averages_of_another_task_are_where_training_begins(scope, tmp_path):
+    init_default_scope(scope)
+    averages, raw = Wider().state_dict(), {f'module.{key}': value for key, value in Wider().state_dict().items()}
+    for state, head in ((averages, 'head.weight'), (raw, 'module.head.weight')):
+        state[head] = torch.ones(3, 2)  # of a head of three classes
+    torch.save(dict(state_dict=averages, ema_state_dict=raw | dict(steps=torch.ones(1))), tmp_path / 'given.pth')
+    hooks = [dict(type='EMAHook')]
+    options = dict(custom_hooks=hooks, model=dict(type='mmengine.LineOfAnotherTask'), default_scope=scope)
+    runner = build_runner(tmp_path / 'out', SGD, load_from=tmp_path / 'given.pth', **copy.deepcopy(options))
+    runner.register_hook(WeightsMatchHook())
+    runner.call_hook('before_run')
+    runner.load_or_resume()
+    (ema,) = [hook for hook in runner.hooks if type(hook).__name__ == 'EMAHook']
+    for model in (runner.model, ema.ema_model.module):
+        assert torch.equal(model.state_dict()['layer.weight'], averages['layer.weight'])
+        assert model.head.weight.shape == (5, 2)
+    log = next((tmp_path / 'out').glob('*/*.log')).read_text()
+    assert 'left out, since the model has other shapes: head.weight' in log
+    assert 'its averages (EMA) are loaded' in log
