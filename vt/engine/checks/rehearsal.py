@@ -128,13 +128,13 @@ class WithoutStep:
 
 @contextmanager
 def rehearsed_batch(loader: DataLoader, name: str) -> Iterator[Any]:
-    """A batch of the loader's size from samples all over its data set, without its workers or its sampler.
+    """A batch of the loader's size from samples all over its data set, without its sampler.
 
     Raises:
         UserError: it, or what the block does with it, fails, and its images differ in size.
     """
     size, number = loader.batch_size or 1, len(loader.dataset)
-    samples = [loader.dataset[place] for place in _choose(loader.dataset, min(size, number, MOST_SAMPLES))]
+    samples = _load(loader, _choose(loader.dataset, min(size, number, MOST_SAMPLES)))
     try:
         yield loader.collate_fn([deepcopy(samples[index % len(samples)]) for index in range(min(size, number))])
     except torch.OutOfMemoryError:
@@ -146,6 +146,17 @@ def rehearsed_batch(loader: DataLoader, name: str) -> Iterator[Any]:
             advice = f'give all one size by Resize or a crop in its pipeline, or set {name}.batch_size=1'
             raise UserError(f'{name}: images of a batch are {" and ".join(sorted(shapes)[:2])}: {advice}') from error
         raise
+
+
+def _load(loader: DataLoader, places: list[int]) -> list[Any]:
+    """Samples, read by a worker process where the loader has some, whose death PyTorch reports."""
+    context = dict(multiprocessing_context=loader.multiprocessing_context, worker_init_fn=loader.worker_init_fn)
+    one = dict(batch_size=None, sampler=places, collate_fn=_unchanged, num_workers=min(1, loader.num_workers))
+    return list(DataLoader(loader.dataset, **one, **context))
+
+
+def _unchanged(sample: Any) -> Any:
+    return sample
 
 
 def _choose(dataset: Dataset, most: int) -> list[int]:
