@@ -45,7 +45,8 @@ def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dic
     digest of the final weights, the same for runs that repeat each other to the last bit (None where they are sharded).
     Where a run was validated there are also ``metrics`` of the last validation (not of the best one), ``tables`` of it
     (what is no single number, such as a confusion matrix), ``image_shape`` (channels, height, width) of its first
-    image, and ``flops`` (multiply-adds) and ``parameters`` at that size.
+    image, and ``flops`` (multiply-adds; None where the model takes no whole image) and ``parameters`` at
+    that size.
     """
     origin = describe_origin(next(runner.model.parameters()).device)
     kept = runner.message_hub.runtime_info.get('kept_settings', {})
@@ -125,10 +126,13 @@ def _record_validation(runner: Runner) -> dict[str, Any]:
     if isinstance(runner.model, FullyShardedDataParallel):
         model = build_model(runner.cfg)  # with any weights: a forward pass of the sharded one would wait for the others
     parameter = next(model.parameters())
-    cost = count_complexity(model, torch.zeros(1, *image.shape).to(parameter), mode='tensor')
-    return dict(
-        metrics=metrics, tables=tables, image_shape=list(image.shape), flops=cost.flops, parameters=cost.parameters
-    )
+    size = dict(image_shape=list(image.shape), parameters=sum(part.numel() for part in model.parameters()))
+    try:
+        flops = count_complexity(model, torch.zeros(1, *image.shape).to(parameter), mode='tensor').flops
+    except (RuntimeError, AssertionError) as error:  # of a model that sees windows of an image, never a whole one
+        runner.logger.warning(f'FLOPs are not counted, the model takes no image of {tuple(image.shape)}: {error}')
+        flops = None
+    return dict(metrics=metrics, tables=tables, flops=flops, **size)
 
 
 def describe_run(work_dir: Path) -> dict[str, str]:
@@ -150,10 +154,11 @@ def describe_run(work_dir: Path) -> dict[str, str]:
     tested = Path(measured['checkpoint']).name if measured.get('checkpoint') else ''
     row |= {'score in the test (%)': _describe_score(measured) if tested else '', 'tested': tested}
     if measured.get('metrics'):
-        check_record(measured, path, ('flops', 'parameters'))
+        check_record(measured, path, ('parameters',))
+        flops = measured.get('flops')
         row |= {
             'parameters (M)': f'{measured["parameters"] / 1e6:.2f}',
-            'FLOPs (G)': f'{measured["flops"] / 1e9:.4f}',
+            'FLOPs (G)': '' if flops is None else f'{flops / 1e9:.4f}',
         }
     else:
         row |= {'parameters (M)': '', 'FLOPs (G)': ''}
