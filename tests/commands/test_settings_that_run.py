@@ -6,6 +6,7 @@ import pickle
 import cv2
 import numpy as np
 import pytest
+import torch
 from bad_input.kept_run import DIGITS, FOLDER
 from forked_tools import run_forked
 from tool_runner import ROOT, assert_one_line
@@ -136,3 +137,19 @@ def test_images_of_a_remote_store_are_left_to_its_client(tmp_path):
     assert result.returncode == 0, result.stderr + result.stdout
     result = run('train.py', tmp_path, config, options=['train_dataloader.batch_size=2'])
     assert result.returncode == 0, result.stderr
+
+
+def test_a_checkpoint_of_other_classes_is_refused(trained, tmp_path):
+    checkpoint = torch.load(trained, weights_only=False)
+    classes = checkpoint['meta']['dataset_meta']['classes']
+    checkpoint['meta']['dataset_meta']['classes'] = (classes[1], classes[0], *classes[2:])
+    torch.save(checkpoint, tmp_path / 'other.pth')
+    message = f"other.pth was trained with '{classes[1]}' as label 0, the Digits data set has '{classes[0]}' there"
+    assert_one_line(run('test.py', tmp_path, DIGITS, 'other.pth'), message)
+    (tmp_path / 'images').mkdir()
+    write_images(tmp_path / 'images', ['a.png'])
+    result = run('predict.py', tmp_path, DIGITS, 'other.pth', 'images', '--out', 'predictions.csv')
+    assert_one_line(result, f"other.pth was trained with '{classes[1]}' as label 0, test_dataloader.dataset has")
+    begun = run('train.py', tmp_path, DIGITS, options=['load_from=other.pth'])
+    assert begun.returncode == 0, begun.stderr
+    assert f'{message}: the head begins with the weights of other classes' in begun.stdout

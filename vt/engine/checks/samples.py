@@ -217,9 +217,9 @@ class SampleReader:
 def labels_in(info: dict) -> list[int]:
     """The labels of a sample, given what the data set says about it: one, several or none."""
     label = info.get('gt_label')
-    if isinstance(label, (list, tuple, set, np.ndarray)):
-        return [int(value) for value in label]
-    return [int(label)] if isinstance(label, (int, np.integer)) else []
+    if isinstance(label, (int, np.integer, list, tuple, set, np.ndarray)):
+        return [int(value) for value in np.atleast_1d([*label] if isinstance(label, set) else label)]
+    return []
 
 
 def digest_of(image: np.ndarray) -> str:
