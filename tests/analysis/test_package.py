@@ -20,7 +20,7 @@ def test_a_build_holds_every_module_and_the_configs(tmp_path):
     ]
     beside += [path for path in (ROOT / 'configs').rglob('*.*') if path.suffix in ('.md', '.py', '.yml')]
     mim = {'vt/.mim' / path.relative_to(ROOT) for path in beside}
-    data = {path.relative_to(ROOT) for path in (ROOT / 'vt/explorer').glob('*.[jc]*')}
+    data = {path.relative_to(ROOT) for path in (ROOT / 'vt').rglob('*') if path.suffix in ('.j2', '.css')}
     assert built == modules | data | mim
 
 

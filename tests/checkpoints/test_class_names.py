@@ -117,7 +117,7 @@ def test_tools_end_in_one_line(tmp_path):
         (b'{"a": ' * 10**5, 'is nested too deeply'),
         (b'{"a": NaN}', 'a in .+ is nan, not a number'),
         (b'{"a": 1e999}', 'a in .+ is inf, not a number'),
-        (b'{"a": [1.5, null]}', r'a in .+ is \[1.5, None\], not a number'),
+        (b'{"a": [1.5, true]}', r'a in .+ is \[1.5, True\], not a number'),
         (b'{"a": {"b": 1}}', 'a in .+ not a number'),
         (b'{"a": true}', 'a in .+ is True, not a number'),
         (b'{"a\\u001b[2J": 1}', r'a metric of .+ holds control characters: a\\x1b'),

@@ -120,5 +120,5 @@ def test_averages_of_another_task_are_where_training_begins(scope, tmp_path):
         assert torch.equal(model.state_dict()['layer.weight'], averages['layer.weight'])
         assert model.head.weight.shape == (5, 2)
     log = next((tmp_path / 'out').glob('*/*.log')).read_text()
-    assert 'left out, since the model has other shapes: head.weight' in log
-    assert 'its averages (EMA) are loaded' in log
+    assert 'left out of the file: 1 (head.*)' in log
+    assert 'weights: state_dict, averages' in log

@@ -3,6 +3,7 @@
 import inspect
 from typing import Any
 
+from mmpretrain.models.losses import CrossEntropyLoss
 from torch import nn
 
 from vt.errors import UserError
@@ -53,3 +54,16 @@ def build_part(config: dict, **defaults: Any) -> TokenPart:
 def optional_part(config: dict | None, **defaults: Any) -> TokenPart:
     """As :func:`build_part`; without a config one that does nothing."""
     return build_part(config, **defaults) if config else Unchanged()
+
+
+def require_unused_loss(owner: str, head: nn.Module) -> None:
+    """The classifier has a loss of its own, so the head's may be nothing but the default, the same cross-entropy."""
+    loss, plain = head.loss_module, CrossEntropyLoss()
+    options = ('use_sigmoid', 'use_soft', 'loss_weight', 'class_weight', 'pos_weight')
+    if type(loss) is not CrossEntropyLoss or any(getattr(loss, name) != getattr(plain, name) for name in options):
+        raise UserError(
+            f'{owner}: head.loss, a {type(loss).__name__}, has no effect, for the classifier has its own: '
+            "set head.loss=dict(_delete_=True, type='CrossEntropyLoss')"
+        )
+    if head.cal_acc:
+        raise UserError(f'{owner}: head.cal_acc has no effect, since labels are mixed; leave it out')

@@ -40,4 +40,5 @@ def test_peak_memory_sees_what_a_step_allocates_and_frees():
 
 
 def test_device_is_named_with_its_threads():
-    assert describe_device(CPU).endswith(f'{torch.get_num_threads()} threads')
+    threads = torch.get_num_threads()
+    assert describe_device(CPU).endswith(f', {threads} thread' if threads == 1 else f', {threads} threads')

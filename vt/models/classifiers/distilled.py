@@ -63,9 +63,7 @@ class DistilledClassifier(ImageClassifier):
                 f'be negative, temperature={temperature} must be positive'
             )
         if hard and temperature != 1:
-            raise UserError(
-                f'DistilledClassifier: temperature={temperature} has no effect with hard=True; leave one out'
-            )
+            raise UserError(f'DistilledClassifier: hard=True leaves temperature={temperature} without effect')
         self.teacher_cfg = teacher
         self.teacher_checkpoint = teacher_checkpoint
         self.teacher_size = teacher_size

@@ -6,7 +6,6 @@ Letters: N batch, P = H * W patches, K classes.
 from pathlib import Path
 
 import torch
-from mmpretrain.models.losses import CrossEntropyLoss
 from mmpretrain.structures import DataSample
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, one_hot
@@ -15,7 +14,7 @@ from vt.checkpoints.loading import weights_only
 from vt.errors import MissingFileError, UserError
 from vt.registry import MODELS
 
-from ..checks import require_with
+from ..checks import require_unused_loss, require_with
 from ..grid import Size, to_tokens
 from .distilled import DistilledClassifier
 
@@ -55,19 +54,15 @@ class TokenLabelClassifier(DistilledClassifier):
         teacher_size: int | tuple[int, int] | None = None,
         **classifier,
     ) -> None:
-        if label_file == '':
-            raise UserError('TokenLabelClassifier: label_file is empty; give a path, or leave it out')
-        if teacher and label_file:
-            raise UserError('TokenLabelClassifier: teacher and label_file together; leave out one of the two')
+        if label_file == '' or (teacher and label_file):
+            raise UserError('TokenLabelClassifier: teacher and label_file together, or an empty one; leave out one')
         options = dict(teacher_checkpoint=teacher_checkpoint, teacher_size=teacher_size)
         for name, option in options.items():
             require_with('TokenLabelClassifier', name, option is not None, teacher=teacher)
         super().__init__(teacher or {}, distillation_weight=patch_weight, cls_weight=1.0, **options, **classifier)
         if not hasattr(self.head, 'patch_logits'):
-            raise UserError(
-                f'TokenLabelClassifier: {type(self.head).__name__} has no logits of patches; set a TokenLabelHead'
-            )
-        _require_unused_loss(self.head)
+            raise UserError(f'TokenLabelClassifier: {type(self.head).__name__} has no logits of patches: set another')
+        require_unused_loss('TokenLabelClassifier', self.head)
         self.embed = [stage.embed for stage in getattr(self.backbone, 'stages', [])[:1] if hasattr(stage, 'embed')]
         if mix_tokens and not self.embed:
             raise UserError(
@@ -137,19 +132,6 @@ class TokenLabelClassifier(DistilledClassifier):
         else:
             return labels.unsqueeze(1)
         return to_tokens(interpolate(maps, size, mode='bilinear', align_corners=False))
-
-
-def _require_unused_loss(head: nn.Module) -> None:
-    """The classifier has a loss of its own, so the head's may be nothing but the default, the same cross-entropy."""
-    loss, plain = head.loss_module, CrossEntropyLoss()
-    options = ('use_sigmoid', 'use_soft', 'loss_weight', 'class_weight', 'pos_weight')
-    if type(loss) is not CrossEntropyLoss or any(getattr(loss, name) != getattr(plain, name) for name in options):
-        raise UserError(
-            f'TokenLabelClassifier: head.loss, a {type(loss).__name__}, has no effect, for the classifier has its own: '
-            "set head.loss=dict(_delete_=True, type='CrossEntropyLoss')"
-        )
-    if head.cal_acc:
-        raise UserError('TokenLabelClassifier: head.cal_acc has no effect, since labels are mixed; leave it out')
 
 
 def read_label_maps(path: str, num_classes: int) -> Tensor:
