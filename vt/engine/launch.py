@@ -2,6 +2,8 @@
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from mmengine.config import Config
@@ -69,13 +71,20 @@ def require_device(device: str | torch.device | None) -> torch.device:
 
 def draw_weights(model: nn.Module) -> None:
     """Draw a model's weights as its config says, without MMEngine's line for each tensor."""
-    logger = MMLogger.get_current_instance()
-    level = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
+    with quiet(logging.WARNING):
         model.init_weights()
+
+
+@contextmanager
+def quiet(level: int) -> Iterator[None]:
+    """Log nothing below a level, one of :mod:`logging`'s."""
+    logger = MMLogger.get_current_instance()
+    before = logger.level
+    logger.setLevel(level)
+    try:
+        yield
     finally:
-        logger.setLevel(level)
+        logger.setLevel(before)
 
 
 def is_segmentation(cfg: Config) -> bool:

@@ -11,10 +11,8 @@ from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
 from vt.registry import HOOKS
 
-from .fit import check_mixup
+from .fit import HEADS, check_mixup
 from .labels import compare_with_checkpoint
-
-HEADS = ('head', 'decode_head', 'auxiliary_head')
 
 
 @HOOKS.register_module()

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from mmengine.evaluator import DumpResults, Evaluator
 from mmengine.hooks import Hook
-from mmengine.logging import MMLogger
 from mmengine.model import BaseTTAModel
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
@@ -24,6 +23,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from vt.checkpoints.weights import unwrap
 from vt.engine.errors import files_of
+from vt.engine.launch import quiet
 from vt.errors import UserError
 from vt.registry import HOOKS
 
@@ -89,7 +89,7 @@ class RehearsalHook(Hook):
         evaluator = deepcopy(_without_files(loop.evaluator))
         with rehearsed_batch(loop.dataloader, 'val_dataloader') as batch:
             predictions = runner.model.val_step(batch)
-        with quiet():
+        with quiet(logging.ERROR):  # scores that mean nothing
             evaluator.process(data_samples=predictions, data_batch=batch)
             return evaluator.evaluate(len(predictions))
 
@@ -191,18 +191,6 @@ def unchanged_buffers(model: nn.Module) -> Iterator[None]:
                 buffer.copy_(before)
         for module, training in modes:
             module.training = training
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Keep scores that mean nothing out of the log."""
-    logger = MMLogger.get_current_instance()
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def _without_files(evaluator: Evaluator) -> Evaluator:
