@@ -30,6 +30,7 @@ train_dataloader = dict(
     num_workers=0,  # images are in memory
     persistent_workers=False,
     drop_last=True,
+    collate_fn=dict(type='default_collate'),  # one tensor: the usual list of 256 would be copied to a GPU one by one
     sampler=dict(type='DefaultSampler', shuffle=True),
     dataset=dict(type='vt.FashionMNIST', data_root=data_root, split='train', edge=2, pipeline=train_pipeline),
 )
@@ -37,6 +38,7 @@ val_dataloader = dict(
     batch_size=256,
     num_workers=0,
     persistent_workers=False,
+    collate_fn=dict(type='default_collate'),
     sampler=dict(type='DefaultSampler', shuffle=False),
     dataset=dict(type='vt.FashionMNIST', data_root=data_root, split='test', edge=2, pipeline=test_pipeline),
 )
