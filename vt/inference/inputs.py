@@ -187,10 +187,10 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
     rest = Compose([step for step in steps if not isinstance(step, LOADING)])
     loader = next((step for step in steps if isinstance(step, LOADING)), None)
     dataset = None if loader else build_test_set(cfg, lazy_init=True)
-    if dataset is not None and not isinstance(dataset, CIFAR10):
+    size = PHOTO if loader else CIFAR if isinstance(dataset, CIFAR10) else getattr(dataset, 'image_size', None)
+    if size is None:
         dataset.full_init()  # it is made in memory
         return tuple(one_input(dataset).shape)
-    size = PHOTO if loader else CIFAR
     image = np.zeros((*size, 3), np.uint8)
     sample = dict(img=image, img_path='', img_shape=size, ori_shape=size)
     if isinstance(loader, LoadClips):
