@@ -78,6 +78,16 @@ def test_a_run_has_the_authors_numbers(name):
     assert cool == pytest.approx([cfg.param_scheduler[1].eta_min] * len(cool), rel=0.02)
 
 
+@pytest.mark.parametrize(('epochs', 'last'), [(40, 11), (31, 11), (30, 1), (25, 1)])
+def test_ten_epochs_keep_the_last_rate_in_a_run_that_has_them(epochs, last):
+    cfg = read('cswin-tiny')
+    cfg.train_cfg.max_epochs = epochs
+    rates, misfits = follow_rates(cfg)
+    assert rates[-last:] == [rates[-1]] * last
+    assert rates[-last - 1] > 1.5 * rates[-1]
+    assert misfits == []
+
+
 def follow_rates(cfg):
     """The rate at the end of each epoch, and what the run would warn of."""
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=cfg.optim_wrapper.optimizer.lr)
@@ -186,6 +196,7 @@ def test_the_table_says_what_differs_alone():
     assert len(rows) == 3
     assert (first['rate'], first['batch'], first['epochs'], first['repeats']) == ('0.001', '1,024', '300', '3')
     rows = {row['model'].split(']')[0][1:]: {key: value for key, value in row.items() if value} for row in rows}
+    assert rows['CSWin-T']['epochs'] == '300 + 10'
     assert rows['P2T-S'].keys() == {'model', 'warm-up'}
     assert rows['Swin-T'] | dict(model='') == {'model': '', 'warm-up': '20 from 1e-06', 'clip': '5', 'repeats': '1'}
     assert rows['CSWin-T']['decay of the average'] == '0.99984'

@@ -70,7 +70,8 @@ def read_recipe(path: str) -> dict[str, str]:
     """Each setting of a config's recipe as a text."""
     cfg = read_config(str(ROOT / path), quietly=True)
     optim, model = cfg.optim_wrapper, build(cfg)
-    warm_up, cosine = cfg.param_scheduler[:2]
+    warm_up, cosine = cfg.param_scheduler
+    cool_down = cosine.get('cool_down', 0)
     hooks = [hook for hook in cfg.get('custom_hooks', []) if hook.type == 'EMAHook']
     augments = (cfg.model.get('train_cfg') or {}).get('augments', [])
     smoothing = cfg.model.get('label_smoothing') or cfg.model.head.loss.get('label_smooth_val', 0.0)
@@ -78,7 +79,7 @@ def read_recipe(path: str) -> dict[str, str]:
     return {
         'rate': f'{optim.optimizer.lr:g}',
         'batch': f'{cfg.auto_scale_lr.base_batch_size:,}',
-        'epochs': f'{cfg.train_cfg.max_epochs}',
+        'epochs': f'{cfg.train_cfg.max_epochs - cool_down}' + (f' + {cool_down}' if cool_down else ''),
         'warm-up': f'{warm_up.length} from {warm_up.start_factor * optim.optimizer.lr:.2g}',
         'last rate': f'{cosine.eta_min:g}',
         'decay': f'{optim.optimizer.weight_decay:g}',

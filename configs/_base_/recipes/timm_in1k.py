@@ -26,10 +26,7 @@ train_dataloader = dict(
 val_dataloader = dict(dataset=dict(pipeline=test_pipeline))
 test_dataloader = val_dataloader
 
-param_scheduler = [
-    *_base_.param_scheduler,
-    dict(type='ConstantLR', factor=1.0, by_epoch=True, begin=300, convert_to_iter_based=True),
-]
-param_scheduler[1]['end'] = 300
+param_scheduler = _base_.param_scheduler
+param_scheduler[1]['cool_down'] = 10
 train_cfg = dict(max_epochs=310)
 custom_hooks = [dict(type='EMAHook', momentum=4e-5, update_buffers=True)]
