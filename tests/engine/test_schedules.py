@@ -32,6 +32,7 @@ WRITTEN_OUT = {
     'adamw_bs1024-300e': ([linear(5, 1e-3), cosine(5, 300, eta_min=1e-5)], 7),
     'adamw_bs32-10e': ([linear(1), cosine(1, 10)], 57),
     'adamw_bs32-15e': ([linear(1), cosine(1, 15)], 45),
+    'adamw_bs256-20e': ([linear(1), cosine(1, 20)], 45),
     'adamw_bs32-2560': ([linear(256, by_epoch=False), cosine(256, 2560, by_epoch=False)], 0),
     'adamw_bs32-3e': ([linear(100, by_epoch=False), cosine(100, 768, by_epoch=False)], 256),
     'adamw_bs4096-300e': ([linear(70, 4e-5), cosine(70, 300, eta_min=1.6e-5)], 7),
