@@ -34,7 +34,7 @@ def explore(args: argparse.Namespace) -> None:
     if not args.html:
         check_port(args.port)
     device = require_device(args.device)
-    files = find_files(args.pictures, PICTURES)
+    files = find_files(args.pictures, (*PICTURES, '.npy'))
     check_output(args.html, *files)
     pictures = [open_picture(path) for path in files]
     models: Models = {}

@@ -15,6 +15,7 @@ __all__ = [
     'HuggingFaceDataset',
     'HuggingFaceSegDataset',
     'ImagesAndMasks',
+    'LoadBands',
     'MovingDigits',
     'Pathfinder',
     'RelationalDigitScenes',
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from .bands import LoadBands
     from .digit_scenes import DigitScenes, RelationalDigitScenes
     from .digits import Digits
     from .hugging_face import HuggingFaceDataset
