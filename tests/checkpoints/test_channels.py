@@ -24,10 +24,10 @@ def scope():
     init_default_scope('mmpretrain')
 
 
-def tokens(checkpoint_format, **options):
+def tokens(**options):
     embed = dict(type='vt.PatchEmbed', kernel_size=4)
     stage = dict(channels=16, depth=1, num_heads=2, embed=embed) | options
-    return dict(type='vt.TokenBackbone', image_size=32, stages=[stage], checkpoint_format=checkpoint_format)
+    return dict(type='vt.TokenBackbone', image_size=32, stages=[stage])
 
 
 WINDOWS = dict(type='vt.WindowAttention', windows=dict(type='vt.Windows', window=4))
@@ -36,8 +36,8 @@ SMALL = dict(channels=16, depths=(1, 1))
 BACKBONES = {
     'VT-ResNet': (dict(type='vt.VTResNet', depth=18, num_tokens=4, token_channels=32), 'conv1'),
     'ResNet-D': (dict(type='ResNetV1d', depth=50), 'stem.0.conv'),
-    'DeiT': (tokens('vit', class_tokens=1), 'stages.0.embed.projection'),
-    'Swin': (tokens('swin', attention=WINDOWS), 'stages.0.embed.projection'),
+    'DeiT': (tokens(class_tokens=1), 'stages.0.embed.projection'),
+    'Swin': (tokens(attention=WINDOWS), 'stages.0.embed.projection'),
     'MViT': (dict(type='vt.MViT', arch=SMALL, image_size=32), 'stages.0.embed.projection'),
     'MViT, videos': (dict(type='vt.MViT', arch=SMALL, image_size=32, num_frames=4), 'stages.0.embed.projection'),
 }
