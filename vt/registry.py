@@ -44,7 +44,9 @@ class Registry(root.Registry):
                 import_module(module)
 
 
-MODELS = Registry(root.MODELS, ['vt.models', 'vt.video.views'], segmentation=['vt.models.necks.vt_fpn'])
+MODELS = Registry(
+    root.MODELS, ['vt.models', 'vt.video.views'], segmentation=['vt.models.bands', 'vt.models.necks.vt_fpn']
+)
 DATASETS = Registry(
     root.DATASETS,
     [

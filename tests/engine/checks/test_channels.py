@@ -9,6 +9,7 @@ from mmengine.config import Config
 from tool_runner import ROOT
 
 from vt.apis import ClassificationInferencer, get_model
+from vt.apis.folders import save_folder
 from vt.commands.check_dataset import print_channels
 from vt.datasets.bands import as_rgb
 from vt.engine.checks.channels import check_image_channels
@@ -72,6 +73,10 @@ def test_numbers_that_agree_are_no_error(folder):
         (dict(steps=[dict(type='RandAugment', policies='timm_increasing')]), 'RandAugment takes colours of eight bits'),
         (dict(steps=[dict(type='Resize', scale=64, backend='pillow')]), "Resize has backend='pillow'"),
         (
+            dict(type='mmseg.SegDataPreProcessor'),
+            "SegDataPreProcessor takes one channel or three, not 4: take type='vt.SegBandsPreProcessor'",
+        ),
+        (
             dict(channels=13, mean=13, steps=[dict(type='Resize', scale=64, interpolation='area')]),
             "Resize has interpolation='area', which takes four channels at most, not 13",
         ),
@@ -133,6 +138,17 @@ def test_files_and_arrays_are_predicted_alike(folder):
     tifffile.imwrite(folder / 'five.tif', np.zeros((8, 8, 5), 'u1'), photometric='minisblack', planarconfig='contig')
     with pytest.raises(UserError, match=r'five.tif has 5 channels, the model takes 4'):
         inferencer(str(folder / 'five.tif'))
+
+
+def test_a_saved_model_reads_bands(folder, tmp_path):
+    cfg = config(folder, LOAD | dict(bands=[3, 2, 1, 0]), steps=[dict(type='Resize', scale=64)])
+    model = get_model(cfg, pretrained=None)
+    save_folder(model, tmp_path / 'saved', cfg)
+    path = str(folder / 'val/a/1.tif')
+    (expected,), (found,) = (
+        ClassificationInferencer(each, None)(path) for each in (model, get_model(tmp_path / 'saved'))
+    )
+    np.testing.assert_array_equal(found['pred_scores'], expected['pred_scores'])
 
 
 def test_images_are_shown_between_black_and_white():

@@ -34,6 +34,9 @@ def check_image_channels(cfg: Config) -> None:
         if count not in (0, 1, number):
             found = f'the backbone has in_channels={number}, data_preprocessor.{name} has {count} numbers'
             raise UserError(f'{found}: give one a channel; tools/check_dataset.py prints them')
+    if str(preprocessor.get('type')).endswith('SegDataPreProcessor') and max(numbers.values()) not in (0, 1, 3):
+        advice = "take type='vt.SegBandsPreProcessor'"
+        raise UserError(f'data_preprocessor: SegDataPreProcessor takes one channel or three, not {number}: {advice}')
     turn = next((name for name in TURNS if preprocessor.get(name)), None)
     if turn and number != 3:
         raise UserError(f'data_preprocessor.{turn}=True has no effect on {number} channels: set it to False')
