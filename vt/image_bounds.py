@@ -23,7 +23,7 @@ NUMPY = b'\x93NUMPY'  # files of ``np.save`` begin with it
 TIFF = (b'II*\0', b'MM\0*', b'II+\0', b'MM\0+')
 
 
-def check_picture_size(file: str | Path | BytesIO, name: str | Path | None = None) -> bool:
+def check_image_size(file: str | Path | BytesIO, name: str | Path | None = None) -> bool:
     """Refuse an image that would take gigabytes once it is decoded, or enlarged by the pipeline.
 
     Args:
@@ -58,7 +58,7 @@ def check_picture_size(file: str | Path | BytesIO, name: str | Path | None = Non
 
 
 def check_bands(file: BinaryIO, name: str | Path) -> None:
-    """Refuse an array of NumPy or a TIFF of any number of channels by its header, as :func:`check_picture_size`.
+    """Refuse an array of NumPy or a TIFF of any number of channels by its header, as :func:`check_image_size`.
 
     Nothing is known of a file of another kind, or that is damaged: its reader says what is wrong.
     """

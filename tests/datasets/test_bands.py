@@ -12,7 +12,7 @@ import tifffile
 import vt
 from vt.datasets.bands import MAX_PIECE, read_bands
 from vt.errors import UserError
-from vt.image_bounds import check_picture_size
+from vt.image_bounds import check_image_size
 
 TYPES = ('uint8', 'uint16', 'int16', 'float32', 'float64')
 
@@ -122,9 +122,9 @@ def test_a_file_that_cannot_be_read_is_one_line(name, tmp_path):
     assert '\n' not in str(error.value)
     if 'million' in words:  # wherever an image's size is looked at
         with pytest.raises(UserError, match=words):
-            check_picture_size(tmp_path / name)
+            check_image_size(tmp_path / name)
         with pytest.raises(UserError, match=words):
-            check_picture_size(BytesIO(content), name)
+            check_image_size(BytesIO(content), name)
 
 
 def test_a_small_tiff_that_unfolds_is_refused(tmp_path):

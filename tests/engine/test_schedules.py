@@ -34,7 +34,7 @@ WRITTEN_OUT = {
     'adamw_bs32-15e': ([linear(1), cosine(1, 15)], 45),
     'adamw_bs32-2560': ([linear(256, by_epoch=False), cosine(256, 2560, by_epoch=False)], 0),
     'adamw_bs32-3e': ([linear(100, by_epoch=False), cosine(100, 768, by_epoch=False)], 256),
-    'adamw_bs4096-300e': ([linear(70, 1e-5), cosine(70, 300, eta_min=1.6e-5)], 7),
+    'adamw_bs4096-300e': ([linear(70, 4e-5), cosine(70, 300, eta_min=1.6e-5)], 7),
     'adamw_bs512-200e': ([linear(30), cosine(30, 200, eta_min=1.6e-5)], 7),
     'adamw_bs8-1200': ([linear(120, by_epoch=False), cosine(120, 1200, by_epoch=False)], 0),
     'rmsprop_bs2048-400e': ([linear(5, 0.0625), dict(type='ExponentialLR', gamma=0.9875, begin=5, end=10**6)], 7),

@@ -10,7 +10,7 @@ from mmcv.transforms import LoadImageFromFile
 from mmengine import fileio
 
 from vt.errors import UserError
-from vt.image_bounds import NUMPY, TIFF, check_bands, check_picture_size
+from vt.image_bounds import NUMPY, TIFF, check_bands, check_image_size
 from vt.registry import TRANSFORMS
 from vt.untrusted_text import printable
 
@@ -78,7 +78,7 @@ def read_bands(content: bytes, name: str, channels_first: bool = False) -> np.nd
         elif content.startswith(TIFF):
             image = _read_tiff(content, name)
         else:
-            is_image = check_picture_size(BytesIO(content), name)
+            is_image = check_image_size(BytesIO(content), name)
             image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED) if is_image else None
             image = image if image is None or image.ndim == 2 else image[..., [2, 1, 0, 3][: image.shape[2]]]
     except UserError:

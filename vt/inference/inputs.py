@@ -28,12 +28,12 @@ from vt.engine.counting import one_input
 from vt.engine.errors import describe, in_one_line
 from vt.engine.image_hooks import reads_bgr, visible
 from vt.errors import MissingFileError, UserError
-from vt.image_bounds import check_frames, check_picture_size
+from vt.image_bounds import check_frames, check_image_size
 from vt.video import LoadClips, open_video
 
 from .test_set import build_test_set, in_scope
 
-Picture = str | os.PathLike | np.ndarray
+ImageSource = str | os.PathLike | np.ndarray
 LOADING = (LoadImageFromFile, LoadClips)
 PHOTO, CIFAR = (375, 500), (32, 32)  # height and width of an empty image
 
@@ -55,7 +55,7 @@ class Samples:
         self.steps = pipeline_steps(cfg)
         self.num_bands = image_channels(cfg) if any(isinstance(step, LoadBands) for step in self.steps) else None
 
-    def __call__(self, file: Picture) -> dict:
+    def __call__(self, file: ImageSource) -> dict:
         """A sample of a file, or of an image ``(height, width, 3)`` uint8 in OpenCV's order of channels.
 
         Where the config has ``vt.LoadBands`` it is ``(height, width, channels)``, of any type of numbers.
@@ -85,12 +85,12 @@ class Samples:
                 raise
             raise UserError(f'{name} cannot be read: {describe(error) or in_one_line(error)}') from error
 
-    def make(self, file: Picture) -> dict:
+    def make(self, file: ImageSource) -> dict:
         """A sample; errors of any type."""
         raise NotImplementedError
 
 
-class Pictures(Samples):
+class Images(Samples):
     """Samples of images of any size; arguments and errors as of :class:`Samples`."""
 
     def __init__(self, cfg: Config) -> None:
@@ -101,11 +101,11 @@ class Pictures(Samples):
         self.is_bgr = reads_bgr(cfg)
         self.suffixes = ('.npy',) if self.num_bands else ()
 
-    def make(self, picture: Picture) -> dict:
+    def make(self, source: ImageSource) -> dict:
         if self.num_bands:
-            return self._make_of_bands(picture)
-        image = picture if isinstance(picture, np.ndarray) else read_picture(picture)
-        path = '' if isinstance(picture, np.ndarray) else str(picture)
+            return self._make_of_bands(source)
+        image = source if isinstance(source, np.ndarray) else read_image(source)
+        path = '' if isinstance(source, np.ndarray) else str(source)
         original = image.shape[:2]
         if self.size:
             image = mmcv.imresize(image, self.size[::-1], interpolation='area')
@@ -114,15 +114,15 @@ class Pictures(Samples):
             return self.rest(self.load(dict(img_path=path)))
         return self.rest(dict(img=image, img_path=path, img_shape=image.shape[:2], ori_shape=original))
 
-    def _make_of_bands(self, picture: Picture) -> dict:
-        if isinstance(picture, np.ndarray):
-            image, size = picture.astype(np.float32), picture.shape[:2]
+    def _make_of_bands(self, source: ImageSource) -> dict:
+        if isinstance(source, np.ndarray):
+            image, size = source.astype(np.float32), source.shape[:2]
             return self.rest(dict(img=image, img_path='', img_shape=size, ori_shape=size))
-        _require_there(picture)
-        results = self.load(dict(img_path=str(picture)))
+        _require_there(source)
+        results = self.load(dict(img_path=str(source)))
         if results['img'].shape[2] != self.num_bands:
             number = results['img'].shape[2]
-            raise UserError(f'{picture} has {number} channels, the model takes {self.num_bands}')
+            raise UserError(f'{source} has {number} channels, the model takes {self.num_bands}')
         return self.rest(results)
 
 
@@ -155,9 +155,9 @@ class Videos(Samples):
 class SampleInferencer:
     """What the inferencers share: samples of inputs, in batches, and an input as it is drawn upon."""
 
-    make_samples: Callable[[Config], Samples] = Pictures
+    make_samples: Callable[[Config], Samples] = Images
 
-    def preprocess(self, inputs: Iterable[Picture], batch_size: int = 1) -> Iterator[dict]:
+    def preprocess(self, inputs: Iterable[ImageSource], batch_size: int = 1) -> Iterator[dict]:
         """Batches for the model.
 
         Args:
@@ -169,11 +169,11 @@ class SampleInferencer:
         """
         yield from map(pseudo_collate, in_batches(map(self.pipeline, inputs), batch_size))
 
-    def pixels(self, picture: Picture) -> np.ndarray:
+    def pixels(self, source: ImageSource) -> np.ndarray:
         """An input ``(height, width, 3)`` uint8, RGB, of its own size."""
         if self.pipeline.num_bands:
-            return as_rgb(picture if isinstance(picture, np.ndarray) else self.pipeline.load.read(str(picture)))
-        image = picture if isinstance(picture, np.ndarray) else read_picture(picture)
+            return as_rgb(source if isinstance(source, np.ndarray) else self.pipeline.load.read(str(source)))
+        image = source if isinstance(source, np.ndarray) else read_image(source)
         return np.ascontiguousarray(image[..., ::-1])
 
 
@@ -184,7 +184,7 @@ def in_batches(samples: Iterable[dict], batch_size: int) -> Iterator[list[dict]]
             yield batch
 
 
-def read_picture(path: str | Path) -> np.ndarray:
+def read_image(path: str | Path) -> np.ndarray:
     """An image file, ``(height, width, 3)`` uint8, in OpenCV's order of channels.
 
     Raises:
@@ -192,19 +192,19 @@ def read_picture(path: str | Path) -> np.ndarray:
     """
     _require_there(path)
     image = None
-    if check_picture_size(path):
+    if check_image_size(path):
         try:
             image = mmcv.imfrombytes(Path(path).read_bytes(), backend='cv2')
         except cv2.error as error:
-            raise UserError(f'{path} is no picture that can be read: {in_one_line(error)}') from error
+            raise UserError(f'{path} is no image that can be read: {in_one_line(error)}') from error
     if image is None:
-        raise UserError(f'{path} is no picture that can be read')
+        raise UserError(f'{path} is no image that can be read')
     return image
 
 
 def _require_there(path: str | Path) -> None:
     if not os.path.isfile(path):
-        raise MissingFileError(f'there is no picture {path}')
+        raise MissingFileError(f'there is no image {path}')
 
 
 def input_shape(cfg: Config) -> tuple[int, ...]:
@@ -221,10 +221,10 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
     rest = Compose([step for step in steps if not isinstance(step, LOADING)])
     loader = next((step for step in steps if isinstance(step, LOADING)), None)
     dataset = None if loader else build_test_set(cfg, lazy_init=True)
-    if dataset is not None and not isinstance(dataset, CIFAR10):
+    size = PHOTO if loader else CIFAR if isinstance(dataset, CIFAR10) else getattr(dataset, 'image_size', None)
+    if size is None:
         dataset.full_init()  # it is made in memory
         return tuple(one_input(dataset).shape)
-    size = PHOTO if loader else CIFAR
     image = np.zeros((*size, 3), np.uint8)
     if isinstance(loader, LoadBands):
         image = np.zeros((*size, image_channels(cfg) or 3), np.float32)
@@ -246,7 +246,7 @@ def pipeline_of(cfg: Config) -> list[dict]:
     """A config's test pipeline as it says it, or a UserError."""
     dataset = next(iter(leaves((cfg.get('test_dataloader') or {}).get('dataset'))), {})
     if not dataset.get('pipeline'):
-        raise UserError('the config has no test_dataloader with a pipeline to put pictures through')
+        raise UserError('the config has no test_dataloader with a pipeline to put images through')
     return dataset['pipeline']
 
 
