@@ -4,7 +4,6 @@ No table is inverted: a number for each value of the library's model is loaded i
 """
 
 import json
-import re
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -15,6 +14,7 @@ from mmengine.model import BaseModel
 from torch import Tensor, nn
 
 from vt.checkpoints.files import write_atomically
+from vt.checkpoints.formats.recognise import to_own_names
 from vt.checkpoints.part_rules import COMPUTED
 from vt.checkpoints.publishing import as_safetensors
 from vt.checkpoints.reading import SUFFIX, content_digits
@@ -100,11 +100,7 @@ def translate(model: BaseModel, theirs: nn.Module, name: str) -> dict[str, Tenso
 
 def under_our_names(model: BaseModel, state: dict[str, Tensor]) -> dict[str, Tensor]:
     """A library's tensors under the names of a classifier of ours."""
-    to_own_names = getattr(model.get_submodule('backbone'), 'to_own_names', None)
-    if to_own_names is not None:
-        _, state = to_own_names(state)
-    state = {re.sub(r'^fc\.', 'head.fc.', key): tensor for key, tensor in state.items()}  # of a ResNet
-    return {key if key.startswith('head.') else f'backbone.{key}': tensor for key, tensor in state.items()}
+    return to_own_names(model, state)[1]
 
 
 def _build(library: str, name: str, model: BaseModel) -> nn.Module:
