@@ -5,7 +5,6 @@ embed = dict(type='vt.PatchEmbed', kernel_size=2, padding=0, norm_cfg=dict(type=
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        checkpoint_format='twins',
         drop_path_rate=0.2,
         every_stage=dict(
             peg=dict(type='vt.PEG'),
