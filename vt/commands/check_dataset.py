@@ -52,13 +52,13 @@ def check_dataset(args: argparse.Namespace) -> None:
     check_config(cfg, args.cfg_options or {})
     if args.workers is not None and args.workers < 1:
         raise UserError(f'--workers {args.workers} must be at least 1')
-    report, read = report_data(cfg, tuple(args.splits), args.workers or joblib.cpu_count())
+    report, sources = report_data(cfg, tuple(args.splits), args.workers or joblib.cpu_count())
     print_report(report)
     if folder is not None:
         folder.mkdir(exist_ok=True)
         write_json(report, folder / 'data.json')
         lines = ['; '.join(_describe_data_set(**data_set)) for data_set in report['data_sets']]
-        write_page(folder / 'index.html', args.config, report, read, verdicts(report), lines, reads_bgr(cfg))
+        write_page(folder / 'index.html', args.config, report, sources, verdicts(report), lines, reads_bgr(cfg))
         print(f'written to {folder}')
     elif args.out:
         write_json(report, args.out)

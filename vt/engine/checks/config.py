@@ -172,10 +172,10 @@ def _classes(part: dict, path: str, scope: str, usual: Any) -> Iterator[Any]:
     elif not isinstance(kind, str) or not kind:
         raise UserError(f'{path}.type={_shortened(kind)} must be the name of a type')
     else:
-        yield from _find_types(kind, part.get('_scope_', scope), path)
+        yield from find_types(kind, part.get('_scope_', scope), path)
 
 
-def _find_types(name: str, scope: str, path: str) -> list[Any]:
+def find_types(name: str, scope: str, path: str) -> list[Any]:
     """What the registries of a scope know by a name."""
     if not (isinstance(scope, str) and _has_registries(scope)):
         words = "is no package with registries, as 'mmpretrain' and 'mmseg' are: correct default_scope"

@@ -1,9 +1,9 @@
 """Read a data set before a run, so that a wrong file is named before hours are spent on the rest."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from mmcv.transforms import BaseTransform
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS, TRANSFORMS
+from rich.progress import track
 
 from vt.datasets.rows import RowsDataset
 from vt.engine.config_files import leaves
@@ -21,61 +22,78 @@ from vt.untrusted_text import check_class_names
 
 from .annotations import find_annotation_problems
 from .config import accepted_arguments
-from .coverage import look_at_coverage, problems_of
-from .labels import SplitLabels, compare_classes, find_gaps, infos_of, labels_of, merge_parts
+from .coverage import Coverage, look_at_coverage, problems_of
+from .labels import SplitLabels, find_label_problems, infos_of, labels_of
 from .mask_settings import check_palette, find_ignored, find_setting_problems
 from .masks import explain_values, masks_of
 from .overlap import find_shared
-from .samples import Problem, Sample, SampleReader, labels_in
+from .samples import Problem, Sample, SampleReader
 
 MOST_SAMPLES = 256  # of a split that are read before a run
-# Kinds that end no run.
+# Kinds that end no run, and those of single samples and lines.
 WARNINGS = ('left out', 'no samples', 'few samples', 'order', 'duplicate', 'subset', 'palette', 'turned')
+OF_SAMPLES = ('missing', 'unreadable', 'mode', 'size', 'label', 'annotation')
 
 
 @dataclass
 class Source:
-    """A data set of a config, without wrappers.
+    """A data set of a config, without wrappers, and what was seen of it."""
 
-    Attributes:
-        split: ``'train'``, ``'val'`` or ``'test'``.
-        name: its type.
-        dataset: built, its annotations not loaded yet.
-        reader: of its samples.
-        settings: its config.
-    """
-
-    split: str
-    name: str
-    dataset: BaseDataset
-    reader: SampleReader
-    settings: dict
+    split: str  # 'train', 'val' or 'test'
+    name: str  # its type
+    settings: dict  # its config
+    dataset: BaseDataset | None = None  # None for a type that is none of OpenMMLab's and lists no files
+    reader: SampleReader | None = None
+    samples: list[Sample] = field(default_factory=list)  # those that were read
+    labels: SplitLabels | None = None  # None where the annotations are not loaded
+    coverage: list[Coverage] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
 
     @property
     def has_files(self) -> bool:
         """Whether there is something to read; a data set can be made in memory."""
         return any((self.reader.load_image, self.reader.load_mask, self.reader.load_clips))
 
-    def is_read(self, info: dict) -> bool:
-        """Whether samples are read before a run, those with masks and videos, by what the data set says of one."""
-        return bool(self.reader.load_mask or self.reader.load_clips) or isinstance(info.get('gt_seg_map'), np.ndarray)
-
     @property
     def folder(self) -> str:
         """Of its images or videos, as far as it says; ``''`` where it doesn't."""
         return str(self.dataset.data_prefix.get('img_path') or '')
 
-    def annotation_problems(self) -> list[Problem]:
-        """What is wrong with its annotation file."""
-        return find_annotation_problems(self.dataset, self.reader.num_classes)
+    def look(self, cfg: Config, threads: int, most: int | None = None) -> None:
+        """Load the annotations, read samples and note all problems that are the data set's own.
 
-    def load(self) -> BaseDataset:
-        """The data set with its annotations; there must be something in them.
+        Args:
+            cfg: the config that it stands in.
+            threads: that read.
+            most: samples, spread evenly, that are read if they have masks or are videos; None reads all of any kind.
 
         Raises:
-            UserError: there is nothing.
+            UserError: there are no samples.
             OSError: a folder is not there, or can't be read.
         """
+        self.problems += find_annotation_problems(self.dataset, self.reader.num_classes)
+        if self.problems:
+            return
+        self._load()
+        dataset, reader, infos = self.dataset, self.reader, infos_of(self.dataset)
+        self.problems += find_setting_problems(dataset, reader.load_mask)
+        has_masks = reader.load_mask or isinstance(infos[0].get('gt_seg_map'), np.ndarray)
+        if most is None or has_masks or reader.load_clips:
+            indices = np.linspace(0, len(infos) - 1, min(most or len(infos), len(infos))).astype(int)
+            with ThreadPoolExecutor(threads) as pool:
+                seen = pool.map(lambda index: reader(dataset.get_data_info(int(index))), indices)
+                silent = most is not None or not self.has_files
+                self.samples += track(seen, f'Reading {self.split}', len(indices), disable=silent)
+        self.problems += [problem for sample in self.samples for problem in sample.problems]
+        self.problems += [problem for info in infos for problem in reader.find_labels_outside(info)]
+        masks = masks_of(dataset, reader.num_classes, self.samples)
+        self.labels = labels_of(self.split, dataset, masks)
+        if masks and (advice := explain_values(masks)):
+            self.problems.append(Problem('values', masks.source, f'has masks that {advice}'))
+        self.coverage = look_at_coverage(dataset)
+        self.problems += [*find_ignored(cfg, self.split, self.settings, masks), *problems_of(self.coverage)]
+
+    def _load(self) -> None:
         if self.has_files and self.folder and '://' not in self.folder and not self.dataset.ann_file:
             os.scandir(self.folder).close()
             if not any(path.is_file() for path in Path(self.folder).rglob('*')):
@@ -90,22 +108,11 @@ class Source:
         classes = self.dataset.metainfo.get('classes')
         if classes is not None:  # folders, files and features name them only now
             self.reader = replace(self.reader, num_classes=len(classes))
-        return self.dataset
-
-    def check_classes(self) -> None:
-        """Look at the names of the classes, which its folders, annotations or features bring; these are loaded.
-
-        Raises:
-            UserError: they are none, or hold what a terminal would obey.
-        """
-        names = self.dataset.metainfo.get('classes')
-        if names is not None:
-            check_class_names(names, f'the list of classes of {self.name}')
-
-    def read(self, indices: Iterable[int], threads: int) -> Iterator[Sample]:
-        """What is seen of samples, in their order; the annotations are loaded."""
-        with ThreadPoolExecutor(threads) as pool:
-            yield from pool.map(lambda index: self.reader(self.dataset.get_data_info(int(index))), indices)
+            try:
+                check_class_names(classes, f'the list of classes of {self.name}')
+            except UserError as error:
+                where = self.folder or str(self.dataset.data_root or self.name)
+                self.problems.append(Problem('classes', where, f'has classes that cannot be used: {error}'))
 
 
 def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
@@ -128,55 +135,38 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
             that can't be read; a line that doesn't parse. The line names the first file and counts the others.
         OSError: a folder is missing, or can't be read.
     """
-    seen_splits: list[SplitLabels] = []
-    training: list[dict] = []
-    warnings: list[tuple[str, Problem]] = []
-    for split, _, source in find_sources(cfg, splits):
-        if source is None:
-            continue
-        _raise_first(split, source.annotation_problems(), 'lines')
-        number = len(source.load())
-        source.check_classes()
-        own, infos = labels_of(split, source.dataset), infos_of(source.dataset)
-        settings = [*find_setting_problems(source.dataset, source.reader.load_mask)]
-        _raise_first(split, [problem for problem in settings if problem.kind not in WARNINGS])
-        if source.is_read(infos[0]):
-            indices = np.linspace(0, number - 1, min(MOST_SAMPLES, number)).astype(int)
-            seen = [*source.read(indices, joblib.cpu_count())]
-            own.masks = masks_of(source.dataset, source.reader.num_classes, seen)
-            advice = explain_values(own.masks) if own.masks else None
-            _raise_first(
-                split, [sample.problems[0] for sample in seen if sample.problems], f'{len(seen)} files', advice
-            )
-        settings += find_ignored(cfg, split, source.settings, own.masks)
-        if outside := source.reader.labels_outside(own.counts):
-            bad = next(source.reader(info) for info in infos if {*labels_in(info)} & outside)
-            _raise_first(split, bad.problems)
-        seen_splits.append(own)
-        shared = find_shared(training, infos, split, own.source) if split != 'train' else []
-        training += infos if split == 'train' else []
-        warnings += [
-            (split, problem) for problem in (*settings, *problems_of(look_at_coverage(source.dataset)), *shared)
-        ]
-    found = [*warnings, *((own.split, problem) for own in merge_parts(seen_splits) for problem in find_gaps(own))]
-    for split, problem in (*found, *compare_classes(seen_splits)):
+    sources = [source for source in find_sources(cfg, splits) if source.dataset is not None]
+    for source in sources:
+        source.look(cfg, joblib.cpu_count(), MOST_SAMPLES)
+        _raise_first(source)
+    training = [info for source in sources if source.split == 'train' for info in infos_of(source.dataset)]
+    for source in sources:
+        if source.split != 'train':
+            source.problems += find_shared(training, infos_of(source.dataset), source.split, source.labels.source)
+    found = [(source.split, problem) for source in sources for problem in source.problems]
+    found += find_label_problems([source.labels for source in sources])
+    for split, problem in found:
         if problem.kind not in WARNINGS:
-            _raise_first(split, [problem])
+            raise UserError(f'{split} data: {problem}')
     return [f'{split} data: {problem}' for split, problem in found]
 
 
-def _raise_first(split: str, problems: Sequence[Problem], total: str = '', advice: str | None = None) -> None:
-    """Raise a UserError that says the first problem, how many more there are, and advice about masks."""
-    if problems:
-        others = f' (and {len(problems) - 1} more of {total})' if len(problems) > 1 else ''
-        raise UserError(f'{split} data: {problems[0]}{others}' + (f'; the masks {advice}' if advice else ''))
+def _raise_first(source: Source) -> None:
+    """Raise a UserError that says the first problem, how many more samples have one, and what would fit the masks."""
+    first, *more = [problem for problem in source.problems if problem.kind not in WARNINGS] or [None]
+    if first is None:
+        return
+    line = f'{source.split} data: {first}'
+    if first.kind in OF_SAMPLES:
+        number = sum(problem.kind in OF_SAMPLES for problem in more)
+        total = f'{len(source.samples) or len(source.dataset)} files' if source.labels else 'lines'
+        line += f' (and {number} more of {total})' if number else ''
+        line += ''.join(f'; {problem}' for problem in more if problem.kind == 'values')
+    raise UserError(line)
 
 
-def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> Iterator[tuple[str, str, Source | None]]:
-    """The data sets of a config below wrappers such as ``RepeatDataset``, each once, with split and type.
-
-    There is no source where the type is none of OpenMMLab's, so that it lists no files. ``whole`` is of the reader.
-    """
+def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> Iterator[Source]:
+    """The data sets of a config below wrappers such as ``RepeatDataset``, each once; ``whole`` is of the reader."""
     seen = []
     model = cfg.get('model', {})
     head = model.get('head') or model.get('decode_head')
@@ -186,14 +176,13 @@ def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> I
             for dataset_cfg in leaves((cfg.get(f'{split}_dataloader') or {}).get('dataset')):
                 if dataset_cfg not in seen:
                     seen.append(dataset_cfg)
-                    source = _make_source(split, dataset_cfg, registry, num_classes, whole)
-                    yield split, str(dataset_cfg['type']), source
+                    yield _make_source(split, dataset_cfg, registry, num_classes, whole)
 
 
-def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, whole: bool) -> Source | None:
+def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, whole: bool) -> Source:
     built_by = cfg['type'] if callable(cfg['type']) else registry.get(cfg['type'])
     if not (isinstance(built_by, type) and issubclass(built_by, BaseDataset)):
-        return None
+        return Source(split, str(cfg['type']), cfg)
     names, takes_any = accepted_arguments(built_by)
     pipeline = cfg.get('pipeline', [])
     if not pipeline and 'pipeline' in names:
@@ -208,9 +197,8 @@ def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, 
     classes = dataset.metainfo.get('classes')
     steps = [_build_step(pipeline, step) for step in ('LoadImageFromFile', 'LoadAnnotations', 'LoadClips')]
     number, ignored = num_classes if classes is None else len(classes), getattr(dataset, 'ignore_index', 255)
-    return Source(
-        split, built_by.__name__, dataset, SampleReader(built_by.__name__, number, ignored, *steps, whole), cfg
-    )
+    reader = SampleReader(built_by.__name__, number, ignored, *steps, whole)
+    return Source(split, built_by.__name__, cfg, dataset, reader)
 
 
 def _build_step(pipeline: Any, name: str) -> BaseTransform | None:

@@ -6,8 +6,9 @@ capital letter, gives all labels after it another meaning. Names are therefore c
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -24,47 +25,35 @@ FEW = 10  # samples of a class in training, below which it is named
 
 @dataclass
 class SplitLabels:
-    """The labels of one data set.
+    """The labels of one data set."""
 
-    Attributes:
-        split: ``'train'``, ``'val'`` or ``'test'``.
-        source: the folder or file that the labels come from.
-        names: of the classes, by label, as the run shows them; None where nothing names them.
-        found: the names that the data bring, by label; None where they bring none.
-        folders: whether these are names of folders.
-        counts: samples of each label; pixels of those masks that were read.
-        total: samples.
-        masks: what the masks hold that were read; None where there are none.
-    """
+    split: str  # 'train', 'val' or 'test'
+    source: str  # the folder or file that they come from
+    names: tuple[str, ...] | None  # of the classes, by label, as the run shows them
+    found: tuple[str, ...] | None = None  # the names that the data bring, by label
+    folders: bool = False  # whether these are names of folders
+    counts: Counter[int] = field(default_factory=Counter)  # samples of each label, and pixels of the masks
+    masks: Masks | None = None  # those that were read
 
-    split: str
-    source: str
-    names: tuple[str, ...] | None
-    found: tuple[str, ...] | None = None
-    folders: bool = False
-    counts: Counter[int] = field(default_factory=Counter)
-    total: int = 0
-    masks: Masks | None = None
-
-    @property
-    def settings(self) -> str:
-        """Path of the data set in the config."""
-        return f'{self.split}_dataloader.dataset'
+    def counts_by_name(self) -> dict[str, int]:
+        """Samples, or pixels, of each class; by label where nothing names the classes."""
+        names = enumerate(self.names) if self.names else ((label, str(label)) for label in sorted(self.counts))
+        return {name: self.counts[label] for label, name in names}
 
 
-def labels_of(split: str, dataset: BaseDataset) -> SplitLabels:
-    """The labels of a data set whose annotations are loaded."""
+def labels_of(split: str, dataset: BaseDataset, masks: Masks | None = None) -> SplitLabels:
+    """The labels of a data set whose annotations are loaded, and of its masks."""
     names = dataset.metainfo.get('classes')
     names = None if names is None else tuple(map(str, names))
-    infos = infos_of(dataset)
-    counts = Counter(label for info in infos for label in labels_in(info))
+    counts = Counter(label for info in infos_of(dataset) for label in labels_in(info))
+    counts += masks.pixels if masks else Counter()
     prefix = dataset.data_prefix.get('img_path') if isinstance(dataset.data_prefix, dict) else dataset.data_prefix
     folder = str(prefix or dataset.data_root or type(dataset).__name__)
-    if getattr(dataset, 'folder_to_idx', None):
-        found = tuple(sorted(dataset.folder_to_idx, key=dataset.folder_to_idx.__getitem__))
-        return SplitLabels(split, folder, names, found, True, counts, len(infos))
+    numbers = getattr(dataset, 'folder_to_idx', None)
+    if numbers:
+        return SplitLabels(split, folder, names, tuple(sorted(numbers, key=numbers.get)), True, counts, masks)
     found = getattr(dataset, 'found_names', None) or _names_in_file(dataset.ann_file)
-    return SplitLabels(split, str(dataset.ann_file or folder), names, found, False, counts, len(infos))
+    return SplitLabels(split, str(dataset.ann_file or folder), names, found, False, counts, masks)
 
 
 def infos_of(dataset: BaseDataset) -> list[dict]:
@@ -75,19 +64,18 @@ def infos_of(dataset: BaseDataset) -> list[dict]:
     return [dataset.get_data_info(index) for index in range(len(dataset))]
 
 
-def merge_parts(splits: Iterable[SplitLabels]) -> list[SplitLabels]:
-    """The same with the data sets of one split and of the same classes as one, as under ``ConcatDataset``."""
+def find_label_problems(splits: Sequence[SplitLabels]) -> list[tuple[str, Problem]]:
+    """Splits with gaps in them and labels that differ between them; data sets of one split and classes count as one."""
     parts: dict[tuple, list[SplitLabels]] = {}
     for own in splits:
         parts.setdefault((own.split, own.names), []).append(own)
-    merged = []
-    for same in parts.values():
+    found = []
+    for (split, _), same in parts.items():
         masks = [own.masks for own in same if own.masks]
-        counts, total = Counter(), sum(own.total for own in same)
-        for own in same:
-            counts.update(own.counts)
-        merged.append(replace(same[0], counts=counts, total=total, masks=merge_masks(masks) if masks else None))
-    return merged
+        counts = sum((own.counts for own in same), Counter())
+        merged = replace(same[0], counts=counts, masks=merge_masks(masks) if masks else None)
+        found += [(split, problem) for problem in find_gaps(merged)]
+    return [*found, *compare_classes(splits)]
 
 
 def compare_classes(splits: Sequence[SplitLabels]) -> Iterator[tuple[str, Problem]]:
@@ -100,10 +88,8 @@ def compare_classes(splits: Sequence[SplitLabels]) -> Iterator[tuple[str, Proble
         for problem in _compare_with_config(own):
             yield own.split, problem
     for other in splits[1:]:
-        first = splits[0]
-        if first.names and other.names and first.names != other.names:
-            message = _difference(first, other, first.names, other.names)
-            yield other.split, Problem('classes', other.source, message)
+        if splits[0].names and other.names and splits[0].names != other.names:
+            yield other.split, Problem('classes', other.source, _difference(splits[0], other))
 
 
 def compare_with_checkpoint(classes: Sequence[str], trained: Sequence[str], name: str, where: str) -> str | None:
@@ -118,13 +104,11 @@ def compare_with_checkpoint(classes: Sequence[str], trained: Sequence[str], name
         where: the data are, or the setting is.
     """
     classes, trained = [*map(str, classes)], [*map(str, trained)]
-    if not {each.casefold() for each in classes} & {each.casefold() for each in trained}:
-        return None
-    if len(classes) != len(trained):
-        return f'{name} was trained with {len(trained)} classes ({_list(trained)}), {where} has {len(classes)}'
     label = _first_difference(classes, trained)
     if label is None:
         return None
+    if len(classes) != len(trained):
+        return f'{name} was trained with {len(trained)} classes ({_list(trained)}), {where} has {len(classes)}'
     return f'{name} was trained with {trained[label]!r} as label {label}, {where} has {classes[label]!r} there'
 
 
@@ -157,7 +141,7 @@ def find_gaps(own: SplitLabels) -> Iterator[Problem]:
 
 def tabulate_classes(splits: Sequence[SplitLabels]) -> list[dict[str, str]]:
     """A row a class: its label, its name, and how many samples (or pixels read) of it each split has."""
-    number = max((max(len(own.names or ()), *(label + 1 for label in own.counts), 0) for own in splits), default=0)
+    number = max((len(own.names) if own.names else max(own.counts, default=-1) + 1 for own in splits), default=0)
     rows = []
     for label in range(number):
         names = dict.fromkeys(own.names[label] for own in splits if own.names and label < len(own.names))
@@ -179,60 +163,56 @@ def _compare_with_config(own: SplitLabels) -> Iterator[Problem]:
     """The names that the data bring against those that the config gives for the same labels."""
     hidden = [name for name in own.found or () if own.folders and name.startswith('.')]
     if hidden:
-        message = f'has the hidden folder {hidden[0]}, which would be a class: remove it'
-        yield Problem('classes', own.source, message)
-    if own.found is None or own.names is None or own.found == own.names:
+        yield Problem('classes', own.source, f'has the hidden folder {hidden[0]}, which would be a class: remove it')
+    if own.found is None or own.names is None:
         return
-    what = 'folders, in alphabetical order,' if own.folders else 'file'
+    settings = f'{own.split}_dataloader.dataset'
     if len(own.found) != len(own.names):
-        message = f'has {len(own.found)} classes ({_list(own.found)}), {own.settings} names {len(own.names)}'
+        message = f'has {len(own.found)} classes ({_list(own.found)}), {settings} names {len(own.names)}'
         yield Problem('classes', own.source, f'{message}: give as many, or leave classes out')
-    elif {name.casefold() for name in own.found} & {name.casefold() for name in own.names}:
-        label = _first_difference(own.found, own.names)
-        if label is None:  # only upper and lower case differ
-            return
-        message = f'holds {own.found[label]!r} under label {label}, {own.settings} calls it {own.names[label]!r}'
+    elif (label := _first_difference(own.found, own.names)) is not None:
+        what = 'folders, in alphabetical order,' if own.folders else 'file'
+        message = f'holds {own.found[label]!r} under label {label}, {settings} calls it {own.names[label]!r}'
         yield Problem('classes', own.source, f'{message}: order classes as the {what} does, or leave classes out')
 
 
-def _difference(first: SplitLabels, other: SplitLabels, names: tuple[str, ...], others: tuple[str, ...]) -> str:
+def _difference(first: SplitLabels, other: SplitLabels) -> str:
     """How the classes of a split differ from those of the first one, and what to do."""
+    names, others = first.names or (), other.names or ()
     missing = [name for name in names if name not in others]
     extra = [name for name in others if name not in names]
-    what = 'class folder' if first.folders and other.folders else 'class'
-    if not missing and not extra:
-        label = next(label for label, (ours, theirs) in enumerate(zip(names, others)) if ours != theirs)
-        message = f'calls label {label} {others[label]!r}, {first.split} calls it {names[label]!r}'
-        return f'{message}: give both the same order of classes'
-    alike = _alike(missing, extra)
-    if alike is not None:
-        wrong, right = alike
-        message = f'has the {what} {wrong!r}, {first.split} has {right!r}, so other labels would change their meaning'
-        return f'{message}: rename {wrong!r} to {right!r}'
+    folders = first.folders and other.folders
+    what = 'class folder' if folders else 'class'
+    alike = {_letters(name): name for name in missing}
+    for name in extra:
+        if right := alike.get(_letters(name)):
+            message = f'has the {what} {name!r}, {first.split} has {right!r}, so other labels would change'
+            return f'{message} their meaning: rename {name!r} to {right!r}'
     if extra:
-        message = f'has the {what} {_list(extra)}, which {first.split} ({first.source}) has not'
-        if what == 'class':
-            return f'{message}: give both the same classes'
-        return f'{message}: remove it, or make an empty folder of that name there'
-    message = f'has no {what} {_list(missing)}, which {first.split} has, so other labels would change their meaning'
-    if what == 'class':
-        return f'{message}: give both the same classes'
-    return f'{message}: make an empty folder {Path(other.source, missing[0])}'
+        repair = 'remove it, or make an empty folder of that name there' if folders else 'give both the same classes'
+        return f'has the {what} {_list(extra)}, which {first.split} ({first.source}) has not: {repair}'
+    if missing:
+        repair = f'make an empty folder {Path(other.source, missing[0])}' if folders else 'give both the same classes'
+        message = f'has no {what} {_list(missing)}, which {first.split} has, so other labels would change their meaning'
+        return f'{message}: {repair}'
+    label = next(label for label, (ours, theirs) in enumerate(zip(names, others)) if ours != theirs)
+    message = f'calls label {label} {others[label]!r}, {first.split} calls it {names[label]!r}'
+    return f'{message}: give both the same order of classes'
 
 
-def _alike(missing: Sequence[str], extra: Sequence[str]) -> tuple[str, str] | None:
-    """Two names that differ in upper and lower case, spaces, hyphens or underscores alone: the second split's first."""
-
-    def plain(name: str) -> str:
-        return ''.join(letter for letter in name.casefold() if letter.isalnum())
-
-    by_plain = {plain(name): name for name in missing}
-    return next(((name, by_plain[plain(name)]) for name in extra if plain(name) in by_plain), None)
+def _letters(name: str) -> str:
+    """A name without upper and lower case, spaces, hyphens and underscores."""
+    return ''.join(letter for letter in name.casefold() if letter.isalnum())
 
 
 def _first_difference(ours: Sequence[str], theirs: Sequence[str]) -> int | None:
-    """The first label that two lists of names name differently; upper and lower case are the same."""
-    return next((label for label, (a, b) in enumerate(zip(ours, theirs)) if a.casefold() != b.casefold()), None)
+    """The first label that two lists name differently, or that one of them lacks; None where they agree.
+
+    Upper and lower case are the same. Lists without a common name are taken for the same classes.
+    """
+    ours, theirs = ([name.casefold() for name in names] for names in (ours, theirs))
+    differing = (label for label, (a, b) in enumerate(zip_longest(ours, theirs)) if a != b)
+    return next(differing, None) if {*ours} & {*theirs} else None
 
 
 def _list(names: Sequence[str]) -> str:
