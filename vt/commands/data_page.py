@@ -58,7 +58,7 @@ def write_page(
         config=printable(config),
         side=SIDE,
         verdicts=verdicts,
-        data_sets=[printable(line) for line in data_sets],
+        data_sets=data_sets,
         rows=[{key: printable(value, MAX_NAME) for key, value in row.items()} for row in rows[:ROWS]],
         hidden_rows=max(0, len(rows) - ROWS),
         histogram=_draw_histogram(rows) if rows else '',

@@ -1,6 +1,6 @@
 """Head and data must agree on the number of classes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
@@ -47,12 +47,11 @@ class NumClassesHook(Hook):
         check_num_classes(runner.model, runner.test_dataloader.dataset)
 
     def _compare(self, runner: Runner, dataset: Dataset) -> str | None:
-        dataset = without_wrappers(dataset)
-        classes = (getattr(dataset, 'metainfo', None) or {}).get('classes')
+        classes, name = _classes_of(dataset), type(without_wrappers(dataset)).__name__
         if not (classes and self.trained):
             return None
-        name = str(runner.cfg.get('load_from') or 'the checkpoint')
-        return compare_with_checkpoint(classes, self.trained, name, f'the {type(dataset).__name__} data set')
+        checkpoint = str(runner.cfg.get('load_from') or 'the checkpoint')
+        return compare_with_checkpoint(classes, self.trained, checkpoint, f'the {name} data set')
 
 
 def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
@@ -61,11 +60,10 @@ def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
     Raises:
         UserError: they differ.
     """
-    model, dataset = unwrap(model), without_wrappers(dataset)
-    classes = (getattr(dataset, 'metainfo', None) or {}).get('classes')
+    dataset, classes = without_wrappers(dataset), _classes_of(dataset)
     reads_labels = classes is None and hasattr(dataset, 'get_gt_labels') and len(dataset) and has_labels(dataset)
     largest = max(dataset.get_gt_labels(), default=-1) if reads_labels else -1
-    for name, own in heads(model):
+    for name, own in heads(unwrap(model)):
         where = f'{name} has num_classes={own}, but the {type(dataset).__name__} data set has'
         if classes is not None and own != len(classes):
             raise UserError(f'{where} {len(classes)} classes; set {name}.num_classes={len(classes)} in the config')
@@ -73,15 +71,20 @@ def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
             raise UserError(f'{where} the label {largest}; set {name}.num_classes={largest + 1} in the config')
 
 
+def _classes_of(dataset: Dataset) -> Sequence[str] | None:
+    return (getattr(without_wrappers(dataset), 'metainfo', None) or {}).get('classes')
+
+
 def heads(model: nn.Module) -> Iterator[tuple[str, int]]:
     """Path in the config and number of classes of each head."""
     for name in HEADS:
         head = getattr(model, name, None)
-        parts = enumerate(head) if isinstance(head, nn.ModuleList) else [(None, head)]
-        for index, part in parts:
-            number = getattr(part, 'num_classes', None)
-            if isinstance(number, int):
-                yield f'model.{name}' if index is None else f'model.{name}.{index}', number
+        parts = (
+            {f'.{index}': part for index, part in enumerate(head)} if isinstance(head, nn.ModuleList) else {'': head}
+        )
+        for index, part in parts.items():
+            if isinstance(number := getattr(part, 'num_classes', None), int):
+                yield f'model.{name}{index}', number
 
 
 def without_wrappers(dataset: Dataset) -> Dataset:
