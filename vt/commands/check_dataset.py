@@ -10,7 +10,7 @@ from rich.console import Console
 
 from vt.analysis.tables import print_table
 from vt.engine.checks.config import check_config
-from vt.engine.checks.data_report import report_data
+from vt.engine.checks.data_report import read_data
 from vt.engine.checks.samples import Problem
 from vt.engine.config_files import read_config
 from vt.engine.image_hooks import reads_bgr
@@ -51,7 +51,7 @@ def check_dataset(args: argparse.Namespace) -> None:
     check_config(cfg, args.cfg_options or {})
     if args.workers is not None and args.workers < 1:
         raise UserError(f'--workers {args.workers} must be at least 1')
-    report, sources = report_data(cfg, tuple(args.splits), args.workers or joblib.cpu_count())
+    report, sources = read_data(cfg, tuple(args.splits), args.workers or joblib.cpu_count())
     print_report(report)
     if folder is not None:
         folder.mkdir(exist_ok=True)

@@ -79,12 +79,9 @@ def heads(model: nn.Module) -> Iterator[tuple[str, int]]:
     """Path in the config and number of classes of each head."""
     for name in HEADS:
         head = getattr(model, name, None)
-        parts = (
-            {f'.{index}': part for index, part in enumerate(head)} if isinstance(head, nn.ModuleList) else {'': head}
-        )
-        for index, part in parts.items():
+        for index, part in enumerate(head if isinstance(head, nn.ModuleList) else [head]):
             if isinstance(number := getattr(part, 'num_classes', None), int):
-                yield f'model.{name}{index}', number
+                yield f'model.{name}' if part is head else f'model.{name}.{index}', number
 
 
 def without_wrappers(dataset: Dataset) -> Dataset:

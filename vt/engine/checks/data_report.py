@@ -15,16 +15,7 @@ from .overlap import find_duplicates
 from .samples import Problem, Sample
 
 
-def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> dict:
-    """Read every file of the splits in parallel.
-
-    Returns:
-        As :func:`report_data`, without the data sets.
-    """
-    return report_data(cfg, splits, threads)[0]
-
-
-def report_data(cfg: Config, splits: tuple[str, ...], threads: int) -> tuple[dict, list[Source]]:
+def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> tuple[dict, list[Source]]:
     """Read every file of the splits in parallel; also give the data sets with what was seen of them.
 
     Returns:
