@@ -118,21 +118,11 @@ class Source:
 def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
     """Check what can be checked in seconds: annotation files and folders, some images with their masks, some videos.
 
-    Of each split at most ``MOST_SAMPLES`` are read, spread evenly. ``tools/check_dataset.py`` reads everything.
-
-    Args:
-        cfg: a config.
-        splits: of ``'train'``, ``'val'`` and ``'test'``.
-
-    Returns:
-        Warnings: files that are left out, classes without a sample or a pixel in what was read, samples that a split
-        shares with the training, images that are turned without their masks.
+    Of each split, ``'train'``, ``'val'`` or ``'test'``, at most ``MOST_SAMPLES`` are read, spread evenly;
+    ``tools/check_dataset.py`` reads everything. Problems of the kinds in ``WARNINGS`` are returned as lines.
 
     Raises:
-        UserError: classes that differ between the splits, or from the config's; a training on one class alone; a split
-            without images; a class whose name can't be shown; an image without its mask; a size that
-            differs from the mask's; a label outside the classes; settings of masks that contradict each other; a file
-            that can't be read; a line that doesn't parse. The line names the first file and counts the others.
+        UserError: any other problem; the line names the first file and counts the others.
         OSError: a folder is missing, or can't be read.
     """
     sources = [source for source in find_sources(cfg, splits) if source.dataset is not None]

@@ -17,7 +17,7 @@ from mmengine.hooks import Hook
 from mmengine.model import BaseTTAModel
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
-from PIL import Image
+from PIL import ExifTags, Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
@@ -33,7 +33,6 @@ from .variables import own_words
 
 MOST_SAMPLES = 8  # that are loaded; a larger batch repeats them
 MOST_HEADERS = 256  # of image files whose sizes are read, to load the widest and the narrowest
-ORIENTATION = 0x0112  # of Exif; from 5 on width and height change places
 
 
 @HOOKS.register_module()
@@ -163,7 +162,8 @@ def _ratio(dataset: Dataset, index: int) -> float | None:
     """Width by height of a sample's image; None where it is in no file."""
     with suppress(Exception), Image.open(files_of(dataset, index)[0]) as header:
         ratio = header.width / header.height
-        return 1 / ratio if header.getexif().get(ORIENTATION, 1) > 4 else ratio
+        is_turned = header.getexif().get(ExifTags.Base.Orientation, 1) > 4  # width and height change places
+        return 1 / ratio if is_turned else ratio
     return None
 
 

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from mmcv.transforms import BaseTransform
 from mmengine import fileio
-from PIL import Image
+from PIL import ExifTags, Image
 
 from vt.datasets.rows import PREFIX
 from vt.engine.errors import in_one_line
@@ -25,7 +25,6 @@ SIXTEEN_BIT = ('I;16', 'I;16B', 'I;16L', 'I;16N')
 MASK_MODES = ('1', 'L', 'P')
 READ, READ_PIXELS = 32, 128_000_000  # held at a time: so many frames, if they have no more pixels
 MOST_COLOURS = 256  # of a mask in colour that are noted
-ORIENTATION = 0x0112  # the tag of EXIF
 MIRRORED = (2, 3, 4)  # orientations that keep height and width
 Colour = tuple[int, ...]
 
@@ -199,13 +198,11 @@ def _find_file(path: str, step: BaseTransform) -> File:
 
 
 def _read_header(path: str, file: Path | BytesIO, fully: bool = False) -> tuple[str, str | None, int]:
-    """Mode and format of an image that is not too large, as Pillow names them, and its EXIF orientation, 1 for none.
-
-    The pixels are decoded if asked for.
-    """
+    """Mode and format of an image that is not too large, and its EXIF orientation; ``fully`` decodes the pixels."""
     check_picture_size(file, path)
     with Image.open(file) as opened:
-        found = opened.mode, opened.format, opened.getexif().get(ORIENTATION, 1) if opened.info.get('exif') else 1
+        tags = opened.getexif() if opened.info.get('exif') else {}
+        found = opened.mode, opened.format, tags.get(ExifTags.Base.Orientation, 1)
         if fully:
             opened.load()
         return found
@@ -214,11 +211,10 @@ def _read_header(path: str, file: Path | BytesIO, fully: bool = False) -> tuple[
 def _read_colours(file: Path | BytesIO) -> set[Colour] | set[int]:
     """The colours of an image, or its values if it has one channel; a few more than ``MOST_COLOURS`` at most."""
     with Image.open(file) as opened:
-        pixels = np.asarray(opened if opened.mode[0] in 'IF' else opened.convert('RGB'))
-    if pixels.ndim == 2:
-        return {int(value) for value in np.unique(pixels)[: MOST_COLOURS + 1]}
-    packed = np.unique(pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32))[: MOST_COLOURS + 1]
-    return {(int(value) >> 16, int(value) >> 8 & 255, int(value) & 255) for value in packed}
+        if opened.mode[0] in 'IF':
+            return {int(value) for value in np.unique(np.asarray(opened))[: MOST_COLOURS + 1]}
+        colours = opened.convert('RGB').getcolors(opened.width * opened.height) or []
+    return {colour for _, colour in colours[: MOST_COLOURS + 1]}
 
 
 def _read_palette(file: Path | BytesIO) -> list[Colour]:
