@@ -145,7 +145,7 @@ def _check_arguments(part: dict, path: str, scope: str, usual: Any) -> None:
 def _classes(part: dict, path: str, scope: str, usual: Any) -> Iterator[Any]:
     """The classes and functions that a dict may mean."""
     kind = part.get('type', usual)
-    if kind is None:
+    if kind is None and 'type' not in part:
         yield from (built for pattern, built in USUAL.items() if fnmatch(path, pattern))
         if path == 'train_cfg':
             yield EpochBasedTrainLoop if part.get('by_epoch', 'max_epochs' in part) else IterBasedTrainLoop
