@@ -55,11 +55,10 @@ def look_at_coverage(dataset: BaseDataset) -> list[Coverage]:
             continue
         coverage = Coverage(folder)
         for path in islice(_files_below(folder), MOST_FILES):
-            if os.path.normpath(path) in paths:
+            own = os.path.normpath(path)
+            if own in paths:
                 coverage.used += 1
-            elif not any(
-                os.path.normpath(path) in others for others in used.values()
-            ):  # images and masks in one folder
+            elif not any(own in others for others in used.values()):  # images and masks in one folder
                 text, silent = _why_not(key, path, folder, images, bases, dataset)
                 reason = coverage.left_out.setdefault(text, Reason(text, path, silent=silent))
                 reason.number += 1
@@ -108,8 +107,9 @@ def _why_not(key: str, path: str, folder: str, images: str, bases: set[str], dat
         return f'its name does not end in {SUFFIXES[key]}={wanted!r}: {advice}', False
     extensions = getattr(dataset, 'extensions', None)
     if is_mask:
+        wide = extensions or ()
         image = os.path.join(images, _base(path, folder, dataset, key))
-        suffixes = [dataset.img_suffix] if dataset.img_suffix else [*extensions, *map(str.upper, extensions)]
+        suffixes = [dataset.img_suffix] if dataset.img_suffix else [*wide, *map(str.upper, wide)]
         if any(os.path.exists(image + suffix) for suffix in suffixes):
             return 'the mask of an image that is not in the list', True
         return 'a mask whose image is not there', False

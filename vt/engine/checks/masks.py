@@ -49,7 +49,7 @@ class Masks:
         """Labels, and what is ignored, as the files hold them."""
         return sorted({label + self.reduce_zero_label for label in self.labels} | (self.pixels.keys() - {*self.labels}))
 
-    @property
+    @cached_property
     def colours(self) -> set[Colour]:
         """Of masks in colour."""
         return {colour for sample in self.samples for colour in sample.colours if isinstance(colour, tuple)}
