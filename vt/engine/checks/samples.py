@@ -15,7 +15,7 @@ from PIL import ExifTags, Image
 
 from vt.datasets.rows import PREFIX
 from vt.engine.errors import in_one_line
-from vt.image_bounds import check_picture_size
+from vt.image_bounds import check_image_size
 from vt.video.clips import LoadClips
 from vt.video.decoders import open_video
 
@@ -199,7 +199,7 @@ def _find_file(path: str, step: BaseTransform) -> File:
 
 def _read_header(path: str, file: Path | BytesIO, fully: bool = False) -> tuple[str, str | None, int]:
     """Mode and format of an image that is not too large, and its EXIF orientation; ``fully`` decodes the pixels."""
-    check_picture_size(file, path)
+    check_image_size(file, path)
     with Image.open(file) as opened:
         tags = opened.getexif() if opened.info.get('exif') else {}
         found = opened.mode, opened.format, tags.get(ExifTags.Base.Orientation, 1)

@@ -1,0 +1,3 @@
+# ResNet-18 on Fashion-MNIST. Not trained here yet.
+# python tools/train.py configs/baselines/resnet18_fashion-mnist.py
+_base_ = ['../_base_/models/resnet18_cifar.py', '../_base_/recipes/fashion-mnist.py']

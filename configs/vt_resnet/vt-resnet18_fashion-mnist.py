@@ -1,0 +1,3 @@
+# VT-ResNet-18 on Fashion-MNIST. Not trained here yet.
+# python tools/train.py configs/vt_resnet/vt-resnet18_fashion-mnist.py
+_base_ = ['../_base_/models/vt-resnet18_cifar.py', '../_base_/recipes/fashion-mnist.py']
