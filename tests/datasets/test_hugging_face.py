@@ -27,9 +27,9 @@ from run_comparison import assert_same_end
 from tool_runner import ROOT, assert_one_line
 
 import vt
+from vt.data_checks.data import check_data
+from vt.data_checks.data_report import read_data
 from vt.datasets.rows import RowsBackend
-from vt.engine.checks.data import check_data
-from vt.engine.checks.data_report import read_data
 from vt.engine.config_files import read_config
 from vt.engine.interruption.seeds import SeededDataset
 from vt.errors import MissingFileError, UserError

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 import vt
-from vt.engine.checks.coverage import look_at_coverage, problems_of
+from vt.data_checks.coverage import look_at_coverage, problems_of
 from vt.errors import UserError
 
 

@@ -9,9 +9,9 @@ import joblib
 from rich.console import Console
 
 from vt.analysis.tables import print_table
+from vt.data_checks.data_report import read_data
+from vt.data_checks.samples import Problem
 from vt.engine.checks.config import check_config
-from vt.engine.checks.data_report import read_data
-from vt.engine.checks.samples import Problem
 from vt.engine.config_files import read_config
 from vt.engine.image_hooks import reads_bgr
 from vt.errors import UserError

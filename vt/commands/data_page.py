@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 from vt.analysis.figures import render_figure
 from vt.checkpoints.files import write_atomically
-from vt.engine.checks.data import Source
-from vt.engine.checks.samples import Load, Sample
+from vt.data_checks.data import Source
+from vt.data_checks.samples import Load, Sample
 from vt.untrusted_text import printable
 from vt.video.decoders import open_video
 
@@ -43,7 +43,7 @@ def write_page(
     Args:
         path: of the file.
         config: its path.
-        report: of :func:`vt.engine.checks.data_report.read_data`.
+        report: of :func:`vt.data_checks.data_report.read_data`.
         sources: the data sets and their samples.
         verdicts: of each check its name, what it found, and ``'bad'``, ``'unsure'`` or ``''``.
         data_sets: a line a data set.

@@ -1,6 +1,7 @@
 """Head and data must agree on the number of classes."""
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
@@ -10,9 +11,11 @@ from torch.utils.data import Dataset
 from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
 from vt.registry import HOOKS
+from vt.untrusted_text import printable
 
 from .fit import HEADS, check_mixup
-from .labels import compare_with_checkpoint
+
+SHOWN = 3  # names in a message
 
 
 @HOOKS.register_module()
@@ -73,6 +76,42 @@ def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
 
 def _classes_of(dataset: Dataset) -> Sequence[str] | None:
     return (getattr(without_wrappers(dataset), 'metainfo', None) or {}).get('classes')
+
+
+def compare_with_checkpoint(classes: Sequence[str], trained: Sequence[str], name: str, where: str) -> str | None:
+    """Which label a checkpoint knows by another name, as a line; None where the names agree.
+
+    Names of which none is in both lists, as in two languages, are taken for the same classes.
+
+    Args:
+        classes: of the data.
+        trained: those that the checkpoint was trained with.
+        name: of the checkpoint.
+        where: the data are, or the setting is.
+    """
+    classes, trained = [*map(str, classes)], [*map(str, trained)]
+    label = first_difference(classes, trained)
+    if label is None:
+        return None
+    if len(classes) != len(trained):
+        return f'{name} was trained with {len(trained)} classes ({list_names(trained)}), {where} has {len(classes)}'
+    return f'{name} was trained with {trained[label]!r} as label {label}, {where} has {classes[label]!r} there'
+
+
+def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> int | None:
+    """The first label that two lists name differently, or that one of them lacks; None where they agree.
+
+    Upper and lower case are the same. Lists without a common name are taken for the same classes.
+    """
+    ours, theirs = ([name.casefold() for name in names] for names in (ours, theirs))
+    differing = (label for label, (a, b) in enumerate(zip_longest(ours, theirs)) if a != b)
+    return next(differing, None) if {*ours} & {*theirs} else None
+
+
+def list_names(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    shown = ', '.join(repr(printable(name, 60)) for name in names[:SHOWN])
+    return shown if len(names) <= SHOWN else f'{shown} and {len(names) - SHOWN} more'
 
 
 def heads(model: nn.Module) -> Iterator[tuple[str, int]]:

@@ -8,18 +8,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from mmengine.dataset import BaseDataset
 
-from vt.untrusted_text import printable
+from vt.engine.checks.classes import first_difference, list_names
 
 from .masks import Masks, find_mask_gaps, merge_masks
 from .samples import Problem, labels_in
 
-SHOWN = 3  # names in a message
 FEW = 10  # samples of a class in training, below which it is named
 
 
@@ -92,26 +90,6 @@ def compare_classes(splits: Sequence[SplitLabels]) -> Iterator[tuple[str, Proble
             yield other.split, Problem('classes', other.source, _difference(splits[0], other))
 
 
-def compare_with_checkpoint(classes: Sequence[str], trained: Sequence[str], name: str, where: str) -> str | None:
-    """Which label a checkpoint knows by another name, as a line; None where the names agree.
-
-    Names of which none is in both lists, as in two languages, are taken for the same classes.
-
-    Args:
-        classes: of the data.
-        trained: those that the checkpoint was trained with.
-        name: of the checkpoint.
-        where: the data are, or the setting is.
-    """
-    classes, trained = [*map(str, classes)], [*map(str, trained)]
-    label = _first_difference(classes, trained)
-    if label is None:
-        return None
-    if len(classes) != len(trained):
-        return f'{name} was trained with {len(trained)} classes ({_list(trained)}), {where} has {len(classes)}'
-    return f'{name} was trained with {trained[label]!r} as label {label}, {where} has {classes[label]!r} there'
-
-
 def find_gaps(own: SplitLabels) -> Iterator[Problem]:
     """Classes that no sample has, or few have; labels that are hard to read.
 
@@ -130,9 +108,9 @@ def find_gaps(own: SplitLabels) -> Iterator[Problem]:
         yield Problem('one class', own.source, f'has samples of one class alone, {present[0]!r}: nothing is learned')
     elif absent:
         effect = 'it is not learned' if own.split == 'train' else 'its score says nothing'
-        yield Problem('no samples', own.source, f'has no sample of {_list(absent)}: {effect}')
+        yield Problem('no samples', own.source, f'has no sample of {list_names(absent)}: {effect}')
     if own.split == 'train' and few:
-        yield Problem('few samples', own.source, f'has fewer than {FEW} samples of {_list(few)}')
+        yield Problem('few samples', own.source, f'has fewer than {FEW} samples of {list_names(few)}')
     if own.folders and all(name.isdecimal() for name in names) and [*names] != sorted(names, key=int):
         label = next(label for label, name in enumerate(names) if label != int(name))
         message = f'has numbers as class folders, sorted as texts: label {label} is the folder {names[label]!r}'
@@ -168,9 +146,9 @@ def _compare_with_config(own: SplitLabels) -> Iterator[Problem]:
         return
     settings = f'{own.split}_dataloader.dataset'
     if len(own.found) != len(own.names):
-        message = f'has {len(own.found)} classes ({_list(own.found)}), {settings} names {len(own.names)}'
+        message = f'has {len(own.found)} classes ({list_names(own.found)}), {settings} names {len(own.names)}'
         yield Problem('classes', own.source, f'{message}: give as many, or leave classes out')
-    elif (label := _first_difference(own.found, own.names)) is not None:
+    elif (label := first_difference(own.found, own.names)) is not None:
         what = 'folders, in alphabetical order,' if own.folders else 'file'
         message = f'holds {own.found[label]!r} under label {label}, {settings} calls it {own.names[label]!r}'
         yield Problem('classes', own.source, f'{message}: order classes as the {what} does, or leave classes out')
@@ -190,10 +168,12 @@ def _difference(first: SplitLabels, other: SplitLabels) -> str:
             return f'{message} their meaning: rename {name!r} to {right!r}'
     if extra:
         repair = 'remove it, or make an empty folder of that name there' if folders else 'give both the same classes'
-        return f'has the {what} {_list(extra)}, which {first.split} ({first.source}) has not: {repair}'
+        return f'has the {what} {list_names(extra)}, which {first.split} ({first.source}) has not: {repair}'
     if missing:
         repair = f'make an empty folder {Path(other.source, missing[0])}' if folders else 'give both the same classes'
-        message = f'has no {what} {_list(missing)}, which {first.split} has, so other labels would change their meaning'
+        message = (
+            f'has no {what} {list_names(missing)}, which {first.split} has, so other labels would change their meaning'
+        )
         return f'{message}: {repair}'
     label = next(label for label, (ours, theirs) in enumerate(zip(names, others)) if ours != theirs)
     message = f'calls label {label} {others[label]!r}, {first.split} calls it {names[label]!r}'
@@ -203,18 +183,3 @@ def _difference(first: SplitLabels, other: SplitLabels) -> str:
 def _letters(name: str) -> str:
     """A name without upper and lower case, spaces, hyphens and underscores."""
     return ''.join(letter for letter in name.casefold() if letter.isalnum())
-
-
-def _first_difference(ours: Sequence[str], theirs: Sequence[str]) -> int | None:
-    """The first label that two lists name differently, or that one of them lacks; None where they agree.
-
-    Upper and lower case are the same. Lists without a common name are taken for the same classes.
-    """
-    ours, theirs = ([name.casefold() for name in names] for names in (ours, theirs))
-    differing = (label for label, (a, b) in enumerate(zip_longest(ours, theirs)) if a != b)
-    return next(differing, None) if {*ours} & {*theirs} else None
-
-
-def _list(names: Sequence[str]) -> str:
-    shown = ', '.join(repr(printable(name, 60)) for name in names[:SHOWN])
-    return shown if len(names) <= SHOWN else f'{shown} and {len(names) - SHOWN} more'

@@ -8,12 +8,12 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 
+from vt.engine.checks.config import find_types
+from vt.engine.checks.fit import heads_of, model_of
 from vt.engine.config_files import dicts_in
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-from .config import find_types
-from .fit import heads_of, model_of
 from .masks import Masks
 from .samples import Problem
 

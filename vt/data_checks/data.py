@@ -16,12 +16,12 @@ from mmengine.registry import DATASETS, TRANSFORMS
 from rich.progress import track
 
 from vt.datasets.rows import RowsDataset
+from vt.engine.checks.config import accepted_arguments
 from vt.engine.config_files import leaves
 from vt.errors import UserError
 from vt.untrusted_text import check_class_names
 
 from .annotations import find_annotation_problems
-from .config import accepted_arguments
 from .coverage import Coverage, look_at_coverage, problems_of
 from .labels import SplitLabels, find_label_problems, infos_of, labels_of
 from .mask_settings import check_palette, find_ignored, find_setting_problems
