@@ -18,7 +18,13 @@ CONFIG = '{}_16xb64-300e_in1k'
 DENSE = '_4xb4-160k_ade20k-512x512'
 SPEEDS = BENCHMARKS / 'survey'  # as tools/benchmark/survey.sh measures them, NAME_cpu.json
 DIFFERENCES = SPEEDS / 'references.json'  # as python -m docs.reports references measures them
-COSTS = {'model': '[{title}](../{folder}/README.md)', **COST, 'validated by': '{validated}', 'note': '{why}'}
+COSTS = {
+    'model': '[{title}](../{folder}/README.md)',
+    **COST,
+    'validated by': '{validated}',
+    "authors' code": '{code_of_authors}',
+    'note': '{why}',
+}
 SEGMENTORS = {
     'config': '[`{name}`](../{path})',
     'G FLOPs': '{cost.flops:G.2f}',
@@ -53,6 +59,10 @@ def describe_costs() -> Rows:
             difference = differences['differences'][name]
             validated = f"timm's `{entry['reference']}`, {f'{difference:.0e}' if difference else 'the same'}"
         more = dict(folder=Path(path).parent.as_posix(), cost=read_models()[path]['Metadata'], validated=validated)
+        if 'authors' in entry:
+            repository, commit = entry['authors'].split('@')
+            link = f'[{repository}](https://github.com/{repository}/tree/{commit}) {commit}'
+            more['code_of_authors'] = ', '.join([link, *([entry['compared']] if 'compared' in entry else [])])
         rows.append(dict(why='') | entry | more)
     return cells(rows, COSTS, missing='-')
 

@@ -5,6 +5,10 @@ batch_norm = dict(type='vt.TokenBatchNorm')
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
+        init_cfg=[
+            dict(type='TruncNormal', layer='Linear', std=0.02),
+            dict(type='vt.LayerInit', layer='Linear', names='fc[12]$'),  # 1x1 convolutions there, PyTorch's start
+        ],
         out_type='layers',
         drop_path_rate=0.1,
         stages=[
