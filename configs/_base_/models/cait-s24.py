@@ -2,10 +2,7 @@
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        init_cfg=[
-            dict(type='TruncNormal', layer='Linear', std=0.02),
-            dict(type='vt.LayerInit', layer='Conv2d', names=r'mix(_maps)?\.0$', std=0.02, bias=0.0),
-        ],
+        layer_inits=[dict(type='vt.LayerInit', layer='Conv2d', names=r'mix(_maps)?\.0$', std=0.02, bias=0.0)],
         checkpoint_format='cait',
         out_type='class_tokens',
         every_stage=dict(

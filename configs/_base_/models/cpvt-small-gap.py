@@ -2,10 +2,7 @@
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        init_cfg=[
-            dict(type='TruncNormal', layer='Linear', std=0.02),
-            dict(type='vt.LayerInit', layer='Conv2d', std='fan_out', bias=0.0),
-        ],
+        layer_inits=[dict(type='vt.LayerInit', layer='Conv2d', std='fan_out', bias=0.0)],
         drop_path_rate=0.1,
         stages=[
             dict(

@@ -6,10 +6,11 @@ stages = _base_.architecture.backbone.stages
 for stage in stages[:3]:
     stage['attention'] = dict(type='vt.HadamardAttention', kernel_size=7, group_width=4, ghost_scale=False)
 
-# The projections of Hadamard attention are 1x1 convolutions there, and start as PyTorch's.
-init_cfg = [
-    dict(type='TruncNormal', layer='Linear', std=0.02),
-    dict(type='vt.LayerInit', layer='Linear', names=r'stages\.[0-2]\..*qkv$'),
-]
-
-architecture = dict(backbone=dict(checkpoint_format=None, init_cfg=init_cfg, stages=stages))
+architecture = dict(
+    backbone=dict(
+        checkpoint_format=None,
+        # Its projections are 1x1 convolutions there, and start as those of PyTorch.
+        layer_inits=[dict(type='vt.LayerInit', layer='Linear', names=r'stages\.[0-2]\..*qkv$')],
+        stages=stages,
+    ),
+)

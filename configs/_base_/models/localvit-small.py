@@ -5,9 +5,8 @@ hardswish = dict(type='HSwish')
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        init_cfg=[
-            dict(type='TruncNormal', layer='Linear', std=0.02),
-            dict(type='vt.LayerInit', layer='Linear', names='fc[12]$'),  # 1x1 convolutions there, PyTorch's start
+        layer_inits=[
+            dict(type='vt.LayerInit', layer='Linear', names='fc[12]$'),  # 1x1 convolutions there
             dict(type='vt.LayerInit', layer='Conv2d', names='squeeze', std=0.02, bias=0.0),
         ],
         out_type='class_tokens',

@@ -5,7 +5,7 @@ matrices = dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.02)
 
 slowfast_start = dict(
     backbone=dict(
-        init_cfg=[
+        layer_inits=[
             matrices,
             dict(type='Constant', layer='LayerNorm', val=1.0, bias=0.02),
             dict(type='vt.LayerInit', layer=['Conv2d', 'Conv3d', 'TokenPooling'], std=0.02),

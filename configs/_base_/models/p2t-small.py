@@ -11,10 +11,8 @@ pyramids = [
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        init_cfg=[
-            dict(type='TruncNormal', layer='Linear', std=0.02),
-            dict(type='vt.LayerInit', layer='Linear', names='fc[12]$'),  # 1x1 convolutions there, PyTorch's start
-        ],
+        # These matrices are 1x1 convolutions there, and start as those of PyTorch.
+        layer_inits=[dict(type='vt.LayerInit', layer='Linear', names='fc[12]$')],
         drop_path_rate=0.1,
         every_stage=dict(
             tied='attention.part.reduce.convolutions',

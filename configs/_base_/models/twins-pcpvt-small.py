@@ -5,10 +5,7 @@ embed = dict(type='vt.PatchEmbed', kernel_size=2, norm_cfg=dict(type='LN'))
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        init_cfg=[
-            dict(type='TruncNormal', layer='Linear', std=0.02),
-            dict(type='vt.LayerInit', layer='Conv2d', std='fan_out', bias=0.0),
-        ],
+        layer_inits=[dict(type='vt.LayerInit', layer='Conv2d', std='fan_out', bias=0.0)],
         checkpoint_format='twins',
         drop_path_rate=0.2,
         every_stage=dict(

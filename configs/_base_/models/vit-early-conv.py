@@ -3,18 +3,20 @@
 relu = dict(kernel_size=3, stride=2, norm_cfg=dict(type='BN'))
 widths = (48, 96, 192, 384)
 # pycls: MLP and projections to Q, K and V by Xavier's rule, the projection behind them as in PyTorch.
-init_cfg = [
+layer_inits = [
     dict(type='Xavier', layer='Linear', distribution='uniform'),
     dict(type='vt.LayerInit', layer='Linear', names=r'part\.proj$', bias=0.0),
     dict(type='vt.LayerInit', layer='Conv2d', names='patch', std=widths[-1] ** -0.5, bias=0.0),
 ]
 for index, width in enumerate(widths):
-    init_cfg.append(dict(type='vt.LayerInit', layer='Conv2d', names=rf'layers\.{index}\.conv$', std=(2 / width) ** 0.5))
+    layer_inits.append(
+        dict(type='vt.LayerInit', layer='Conv2d', names=rf'layers\.{index}\.conv$', std=(2 / width) ** 0.5)
+    )
 
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        init_cfg=init_cfg,
+        layer_inits=layer_inits,
         out_type='class_tokens',
         drop_path_rate=0.1,
         stages=[

@@ -46,6 +46,8 @@ class TokenBackbone(BaseBackbone):
         with_cp: recompute blocks in the backward pass to save memory; batch normalisations see each batch twice then.
         checkpoint_format: key of :data:`vt.models.backbones.checkpoint_format.CHECKPOINT_FORMATS`, where the model's
             public checkpoints have a table; ``init_cfg=dict(type='Pretrained', checkpoint=...)`` then takes them.
+        layer_inits: how layers start otherwise: entries such as :class:`vt.LayerInit`, which follow those of
+            ``init_cfg``. A file that ``init_cfg`` names is loaded instead.
         init_cfg: as in mmengine; by default matrices are drawn with a standard deviation of 0.02.
 
     Raises:
@@ -75,9 +77,13 @@ class TokenBackbone(BaseBackbone):
         frozen_stages: int = -1,
         with_cp: bool = False,
         checkpoint_format: str | None = None,
+        layer_inits: Sequence[dict] = (),
         init_cfg: dict | Sequence[dict] = INIT,
     ) -> None:
-        super().__init__(list(init_cfg) if isinstance(init_cfg, Sequence) else init_cfg)
+        if isinstance(init_cfg, dict) and init_cfg['type'] == 'Pretrained':
+            super().__init__(init_cfg)
+        else:
+            super().__init__([*([init_cfg] if isinstance(init_cfg, dict) else init_cfg or ()), *layer_inits])
         if out_type not in self.OUTPUTS:
             raise UserError(f'TokenBackbone: out_type={out_type!r} is not one of {", ".join(self.OUTPUTS)}')
         if checkpoint_format is not None and checkpoint_format not in CHECKPOINT_FORMATS:
