@@ -17,7 +17,7 @@ MAX_DRAWN = 16_000_000  # pixels of an image that is drawn upon; Matplotlib take
 MAX_CLIP_PIXELS = 1_000_000_000  # of the frames of one sample: 3 GB
 
 
-def check_picture_size(file: str | Path | BytesIO, name: str | Path | None = None) -> bool:
+def check_image_size(file: str | Path | BytesIO, name: str | Path | None = None) -> bool:
     """Refuse an image that would take gigabytes once it is decoded, or enlarged by the pipeline.
 
     Args:

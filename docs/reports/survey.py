@@ -12,6 +12,7 @@ from .complexity import COST, count_config
 from .components import describe_choices, describe_survey_models, read_survey_models
 from .markdown import BENCHMARKS, ROOT, Rows, cells, config_path, table
 from .metafiles import read_models
+from .recipes import describe_recipes, describe_sources, find_authors
 from .speeds import first_beside_others, read_speeds
 
 CONFIG = '{}_16xb64-300e_in1k'
@@ -21,8 +22,9 @@ DIFFERENCES = SPEEDS / 'references.json'  # as python -m docs.reports references
 COSTS = {
     'model': '[{title}](../{folder}/README.md)',
     **COST,
+    'top-1, published': '[{published[2]}](../{authors})',
     'validated by': '{validated}',
-    "authors' code": '{code_of_authors}',
+    "run beside the authors' code": '{beside}',
     'note': '{why}',
 }
 SEGMENTORS = {
@@ -58,11 +60,12 @@ def describe_costs() -> Rows:
         if 'reference' in entry:
             difference = differences['differences'][name]
             validated = f"timm's `{entry['reference']}`, {f'{difference:.0e}' if difference else 'the same'}"
-        more = dict(folder=Path(path).parent.as_posix(), cost=read_models()[path]['Metadata'], validated=validated)
-        if 'authors' in entry:
-            repository, commit = entry['authors'].split('@')
+        more = dict(folder=Path(path).parent.as_posix(), authors=find_authors(name), validated=validated)
+        more['cost'] = read_models()[path]['Metadata']
+        if 'compared_with' in entry:
+            repository, commit = entry['compared_with'].split('@')
             link = f'[{repository}](https://github.com/{repository}/tree/{commit}) {commit}'
-            more['code_of_authors'] = ', '.join([link, *([entry['compared']] if 'compared' in entry else [])])
+            more['beside'] = ', '.join([link, *([entry['compared']] if 'compared' in entry else [])])
         rows.append(dict(why='') | entry | more)
     return cells(rows, COSTS, missing='-')
 
@@ -103,6 +106,8 @@ PLACES = {
     'survey choices': lambda: table(describe_choices(), dense=True),
     'survey components': lambda: table(describe_survey_models(), dense=True),
     'survey costs': lambda: table(describe_costs()),
+    'survey recipes': lambda: table(describe_recipes(), dense=True),
+    'survey sources': lambda: table(describe_sources(), dense=True),
     'survey segmentors': lambda: table(describe_segmentors()),
     'survey claims': lambda: table(describe_claims(), dense=True),
 }

@@ -25,12 +25,12 @@ from vt.engine.counting import one_input
 from vt.engine.errors import describe, in_one_line
 from vt.engine.image_hooks import reads_bgr
 from vt.errors import MissingFileError, UserError
-from vt.image_bounds import check_frames, check_picture_size
+from vt.image_bounds import check_frames, check_image_size
 from vt.video import LoadClips, open_video
 
 from .test_set import build_test_set, in_scope
 
-Picture = str | os.PathLike | np.ndarray
+ImageSource = str | os.PathLike | np.ndarray
 LOADING = (LoadImageFromFile, LoadClips)
 PHOTO, CIFAR = (375, 500), (32, 32)  # height and width of an empty image
 
@@ -48,7 +48,7 @@ class Samples:
     def __init__(self, cfg: Config) -> None:
         self.steps = pipeline_steps(cfg)
 
-    def __call__(self, file: Picture) -> dict:
+    def __call__(self, file: ImageSource) -> dict:
         """A sample of a file, or of an image ``(height, width, 3)`` uint8 in OpenCV's order of channels.
 
         Raises:
@@ -71,12 +71,12 @@ class Samples:
                 raise
             raise UserError(f'{name} cannot be read: {describe(error) or in_one_line(error)}') from error
 
-    def make(self, file: Picture) -> dict:
+    def make(self, file: ImageSource) -> dict:
         """A sample; errors of any type."""
         raise NotImplementedError
 
 
-class Pictures(Samples):
+class Images(Samples):
     """Samples of images of any size; arguments and errors as of :class:`Samples`."""
 
     def __init__(self, cfg: Config) -> None:
@@ -86,9 +86,9 @@ class Pictures(Samples):
         self.size = None if self.load else input_shape(cfg)[-2:]
         self.is_bgr = reads_bgr(cfg)
 
-    def make(self, picture: Picture) -> dict:
-        image = picture if isinstance(picture, np.ndarray) else read_picture(picture)
-        path = '' if isinstance(picture, np.ndarray) else str(picture)
+    def make(self, source: ImageSource) -> dict:
+        image = source if isinstance(source, np.ndarray) else read_image(source)
+        path = '' if isinstance(source, np.ndarray) else str(source)
         original = image.shape[:2]
         if self.size:
             image = mmcv.imresize(image, self.size[::-1], interpolation='area')
@@ -127,9 +127,9 @@ class Videos(Samples):
 class SampleInferencer:
     """What the inferencers share: samples of inputs, in batches, and an input as it is drawn upon."""
 
-    make_samples: Callable[[Config], Samples] = Pictures
+    make_samples: Callable[[Config], Samples] = Images
 
-    def preprocess(self, inputs: Iterable[Picture], batch_size: int = 1) -> Iterator[dict]:
+    def preprocess(self, inputs: Iterable[ImageSource], batch_size: int = 1) -> Iterator[dict]:
         """Batches for the model.
 
         Args:
@@ -141,9 +141,9 @@ class SampleInferencer:
         """
         yield from map(pseudo_collate, in_batches(map(self.pipeline, inputs), batch_size))
 
-    def pixels(self, picture: Picture) -> np.ndarray:
+    def pixels(self, source: ImageSource) -> np.ndarray:
         """An input ``(height, width, 3)`` uint8, RGB, of its own size."""
-        image = picture if isinstance(picture, np.ndarray) else read_picture(picture)
+        image = source if isinstance(source, np.ndarray) else read_image(source)
         return np.ascontiguousarray(image[..., ::-1])
 
 
@@ -154,22 +154,22 @@ def in_batches(samples: Iterable[dict], batch_size: int) -> Iterator[list[dict]]
             yield batch
 
 
-def read_picture(path: str | Path) -> np.ndarray:
+def read_image(path: str | Path) -> np.ndarray:
     """An image file, ``(height, width, 3)`` uint8, in OpenCV's order of channels.
 
     Raises:
         UserError: it is not there, no image, damaged, or too large.
     """
     if not os.path.isfile(path):
-        raise MissingFileError(f'there is no picture {path}')
+        raise MissingFileError(f'there is no image {path}')
     image = None
-    if check_picture_size(path):
+    if check_image_size(path):
         try:
             image = mmcv.imfrombytes(Path(path).read_bytes(), backend='cv2')
         except cv2.error as error:
-            raise UserError(f'{path} is no picture that can be read: {in_one_line(error)}') from error
+            raise UserError(f'{path} is no image that can be read: {in_one_line(error)}') from error
     if image is None:
-        raise UserError(f'{path} is no picture that can be read')
+        raise UserError(f'{path} is no image that can be read')
     return image
 
 
@@ -187,10 +187,10 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
     rest = Compose([step for step in steps if not isinstance(step, LOADING)])
     loader = next((step for step in steps if isinstance(step, LOADING)), None)
     dataset = None if loader else build_test_set(cfg, lazy_init=True)
-    if dataset is not None and not isinstance(dataset, CIFAR10):
+    size = PHOTO if loader else CIFAR if isinstance(dataset, CIFAR10) else getattr(dataset, 'image_size', None)
+    if size is None:
         dataset.full_init()  # it is made in memory
         return tuple(one_input(dataset).shape)
-    size = PHOTO if loader else CIFAR
     image = np.zeros((*size, 3), np.uint8)
     sample = dict(img=image, img_path='', img_shape=size, ori_shape=size)
     if isinstance(loader, LoadClips):
@@ -210,7 +210,7 @@ def pipeline_of(cfg: Config) -> list[dict]:
     """A config's test pipeline as it says it, or a UserError."""
     dataset = next(iter(leaves((cfg.get('test_dataloader') or {}).get('dataset'))), {})
     if not dataset.get('pipeline'):
-        raise UserError('the config has no test_dataloader with a pipeline to put pictures through')
+        raise UserError('the config has no test_dataloader with a pipeline to put images through')
     return dataset['pipeline']
 
 

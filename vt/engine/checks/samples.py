@@ -15,7 +15,7 @@ from PIL import Image
 
 from vt.datasets.rows import PREFIX
 from vt.engine.errors import in_one_line
-from vt.image_bounds import check_picture_size
+from vt.image_bounds import check_image_size
 from vt.video.clips import LoadClips
 from vt.video.decoders import open_video
 
@@ -238,7 +238,7 @@ def _read_header(path: str, file: Path | BytesIO, fully: bool = False) -> tuple[
 
     The pixels are decoded if asked for.
     """
-    check_picture_size(file, path)
+    check_image_size(file, path)
     with Image.open(file) as opened:
         found = opened.mode, opened.format, opened.getexif().get(ORIENTATION, 1) if opened.info.get('exif') else 1
         if fully:
