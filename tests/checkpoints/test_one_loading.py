@@ -49,9 +49,10 @@ def positions(model):
 
 
 def resized(vectors, size, to):
-    """Row by row on a grid, bicubically; the class token as it is."""
+    """Row by row on a grid, bicubically, smoothed where a side becomes shorter; the class token as it is."""
     maps = vectors[:, 1:].reshape(1, *size, -1).permute(0, 3, 1, 2)
-    maps = interpolate(maps, to, mode='bicubic', antialias=True, align_corners=False)
+    smooth = any(new < old for new, old in zip(to, size))
+    maps = interpolate(maps, to, mode='bicubic', antialias=smooth, align_corners=False)
     return torch.cat([vectors[:, :1], maps.permute(0, 2, 3, 1).reshape(1, to[0] * to[1], -1)], dim=1)
 
 
@@ -219,9 +220,9 @@ def test_a_whole_load_resizes_too_but_not_to_go_on(tmp_path):
 @pytest.mark.parametrize(
     ('keys', 'weights', 'value', 'words'),
     [
-        (('state_dict', 'state_dict_ema'), None, 0, "weights: state_dict (weights='state_dict_ema' takes the others)"),
-        (('state_dict', 'state_dict_ema'), 'state_dict_ema', 1, "weights: state_dict_ema (weights='state_dict'"),
-        (('model', 'model_ema'), 'model_ema', 1, "weights: model_ema (weights='model' takes the others)"),
+        (('state_dict', 'state_dict_ema'), None, 1, "weights: state_dict_ema (weights='state_dict' takes the others)"),
+        (('state_dict', 'state_dict_ema'), 'state_dict', 0, "weights: state_dict (weights='state_dict_ema'"),
+        (('model', 'model_ema'), None, 1, "weights: model_ema (weights='model' takes the others)"),
         (('state_dict', 'ema_state_dict'), None, 0, 'weights: state_dict, averages (weights='),
         (('state_dict', 'ema_state_dict'), 'ema_state_dict', 1, 'weights: ema_state_dict (weights='),
     ],

@@ -141,7 +141,7 @@ def test_stochastic_depth_grows_over_blocks_and_modules():
     assert model.layer4[0].projector.drop_path.drop_prob == pytest.approx(0.6)
     model = VTResNet(18, **SMALL, drop_path_rate=0.6, num_modules=1)
     assert model.layer3[1].drop_path.drop_prob == pytest.approx(0.5)
-    model = VTResNetAnywhere(18, **SMALL, drop_path_rate=0.7, places=('layer2',), out_type='featmap')
+    model = VTResNetAnywhere(18, **SMALL, drop_path_rate=0.7, positions=('layer2',), out_type='featmap')
     rates = [model.layer1[1].drop_path.drop_prob, model.layer2[-1][1].projector.drop_path.drop_prob]
     rates += [model.layer3[0].drop_path.drop_prob, model.layer4[1].drop_path.drop_prob]
     assert rates == pytest.approx([0.1, 0.3, 0.4, 0.7])

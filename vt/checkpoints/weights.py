@@ -6,7 +6,8 @@ teachers.
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +22,17 @@ from vt.errors import UserError
 from vt.registry import HOOKS
 from vt.untrusted_text import printable
 
+from .channels import Channels, adapt_stem
+from .formats.recognise import OWN, to_own_names
 from .grids import FileGrids, Size, size_text
 from .old_names import to_new_names
-from .part_rules import POSITIONS, PartRules, require_parts
+from .part_rules import COMPUTED, POSITIONS, PartRules, require_parts
 from .reading import load_checkpoint
 
-# Where a file keeps the tensors: mmengine and timm; the authors of DeiT and Swin; those of SlowFast.
-STATES = ('state_dict', 'model', 'model_state')
-# Where it keeps a second set: timm; the authors of ConvNeXt, DeiT and others; mmengine, whose first set is the average.
-SECOND_STATES = ('state_dict_ema', 'model_ema', 'ema_state_dict', 'ema')
+# Where a file keeps the tensors, the first that it has by default: averages of timm and of DeiT's authors; then
+# mmengine, whose first set is the average, and timm; the authors of DeiT and Swin; those of SlowFast.
+STATES = ('state_dict_ema', 'model_ema', 'state_dict', 'model', 'model_state')
+SECOND_STATES = ('ema_state_dict', 'ema')  # where it may keep another: mmengine
 
 
 def load_weights(
@@ -62,18 +65,23 @@ def load_weights(
     if not isinstance(checkpoint, dict):
         name = str(checkpoint)
         checkpoint = load_checkpoint(name, map_location='cpu')
-    model, state = unwrap(model), state_of(checkpoint, name, weights)
+    model = unwrap(model)
     own = model.state_dict()
+    source, state, outside = to_own_names(model, state_of(checkpoint, name, weights))
     grids = FileGrids(grid, *_image_sizes(model, checkpoint), is_same_model=True)
     resized = _resize_positions(model, state, grids, name) if resizes else {}
-    missing, unexpected = _enter(model, state, f"{name} is not {owner}'s", remedy)
-    missing = [key for key in missing if not key.endswith('num_batches_tracked')]
-    for difference, names in (('lacks', missing), ('also holds', unexpected)):
-        if names:
-            reason = f'of {len(own)} tensors it {difference} {printable(min(names), 120)} and {len(names) - 1} more'
-            raise UserError(f"{name} is not {owner}'s: {reason}; {remedy}")
-    line = describe(name, len(own) - len(missing), resized, (), (), which_weights(checkpoint, weights))
-    if resized or weights:
+    computed = tuple(PartRules(model, own, ()).empty)  # such as fixed positions
+    with _unchanged_if_refused(model):
+        missing, unexpected = _enter(model, state, f"{name} is not {owner}'s", remedy)
+        missing = [key for key in missing if not key.endswith('num_batches_tracked')]
+        unexpected = [key for key in unexpected if not (COMPUTED.search(key) or key.startswith(computed))] + outside
+        for difference, names in (('lacks', missing), ('also holds', unexpected)):
+            if names:
+                reason = f'of {len(own)} tensors it {difference} {printable(min(names), 120)} and {len(names) - 1} more'
+                raise UserError(f"{name} is not {owner}'s: {reason}; {remedy}")
+    notes = [f'format: {source}', *which_weights(checkpoint, weights)]
+    line = describe(name, len(own) - len(missing), resized, (), (), notes)
+    if resized or weights or len(notes) > 1 or source != OWN.name:
         print_log(line, logger='current')
     return line
 
@@ -87,13 +95,14 @@ def load_part(
     grid: Size | None = None,
     may_differ: str | Sequence[str] = (),
     name: str = 'the checkpoint',
+    channels: Channels | None = None,
 ) -> set[str]:
     """Load a backbone, or begin a new task with a model's weights; one line of the log says what was done.
 
     A backbone is loaded whole. New by design are VT modules, and normalisations of outputs, of which the file has
     nothing; left out are a file's classifier and its later stages, where the model has none. Of a whole model, heads
     are loaded where their shapes fit, and any other part as a whole or, where the file has none, not at all. Positions
-    of another grid are resized.
+    of another grid are resized, and convolutions of the image are adapted to another number of channels than three.
 
     Args:
         model: a backbone or another part, or a whole model, built.
@@ -105,6 +114,8 @@ def load_part(
             config, or to take a square one where the model's is square.
         may_differ: beginnings of names that may be missing, be left out or have another shape.
         name: of the file, for messages, where its content is given.
+        channels: for each channel of the model's images the file's that it takes, as in
+            :func:`vt.checkpoints.channels.adapt_channels`.
 
     Returns:
         The names of what was loaded.
@@ -118,33 +129,31 @@ def load_part(
     model = unwrap(model)
     held, own = state_of(checkpoint, name, weights), model.state_dict()
     to_new_names(held)
-    prefix = complete_prefix(held, prefix, own)
-    state = _below(prefix, held)
-    if not state:
+    if prefix is not None:
+        prefix = complete_prefix(held, prefix)
+    if not any(key.startswith(prefix or '') for key in held):
         raise UserError(
             f'{name} holds nothing below prefix={prefix!r}: its first tensor is {printable(min(held), 120)}'
         )
-    source, to_own_names = "the model's own names", getattr(model, 'to_own_names', None)
-    if to_own_names is not None:
-        source, state = to_own_names(state)
+    source, state, outside = to_own_names(model, held, prefix)
     rules = PartRules(model, own, may_differ)
     resized = _resize_positions(model, state, FileGrids(grid, *_image_sizes(model, checkpoint)), name, rules.exempt)
+    adapted = adapt_stem(model, state, channels, name, rules.exempt)
     left = []
     for key in own.keys() & state.keys():
-        if [side for side in own[key].shape if side != 1] == [side for side in state[key].shape if side != 1]:
-            state[key] = state[key].reshape(own[key].shape)  # a matrix where we have a 1x1 convolution, for example
-        elif own[key].shape != state[key].shape and rules.is_free(key):
+        if own[key].shape != state[key].shape and rules.is_free(key):
             left.append(key)
             del state[key]
         elif own[key].shape != state[key].shape:
             resized[key] = (tuple(state[key].shape), tuple(own[key].shape))  # by the part itself, or refused
     remedy = 'give a file of the same model, the prefix of its names, or name what differs in may_differ'
-    missing, unexpected = _enter(model, state, f'{name} does not fit', remedy)
-    counters = {key for key in own if key.endswith('num_batches_tracked')}  # PyTorch begins what a file lacks
-    loaded, left = own.keys() - missing - (counters - state.keys()), [*left, *unexpected]
-    require_parts(rules, loaded, sorted(missing), sorted(left), name, remedy)
-    left = [f'{prefix}{key}' for key in left] + [key for key in held if not key.startswith(prefix)]
-    notes = [f'format: {source}', *which_weights(checkpoint, weights)]
+    with _unchanged_if_refused(model):
+        missing, unexpected = _enter(model, state, f'{name} does not fit', remedy)
+        counters = {key for key in own if key.endswith('num_batches_tracked')}  # PyTorch begins what a file lacks
+        loaded, left = own.keys() - missing - (counters - state.keys()), [*left, *unexpected]
+        require_parts(rules, loaded, sorted(missing), sorted(left), name, remedy)
+    left = [f'{prefix or ""}{key}' for key in left] + outside
+    notes = [*adapted, f'format: {source}', *which_weights(checkpoint, weights)]
     print_log(describe(name, len(loaded), resized, missing, left, notes), logger='current')
     return loaded
 
@@ -156,7 +165,7 @@ def load_init_cfg(part: nn.Module, init_cfg: dict) -> set[str]:
         UserError: as there; an option that it does not take, or no checkpoint.
     """
     options = {key: value for key, value in init_cfg.items() if key != 'type'}
-    known = ('checkpoint', 'prefix', 'map_location', 'weights', 'grid', 'may_differ')
+    known = ('checkpoint', 'prefix', 'map_location', 'weights', 'grid', 'may_differ', 'channels')
     if wrong := sorted(options.keys() - {*known}):
         raise UserError(f"init_cfg of type 'Pretrained' has no option {wrong[0]!r}: it takes {', '.join(known)}")
     if 'checkpoint' not in options:
@@ -210,6 +219,18 @@ def _below(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
     versions = getattr(state, '_metadata', {})
     below._metadata = OrderedDict((key.removeprefix(prefix), versions[key]) for key in versions)
     return below
+
+
+@contextmanager
+def _unchanged_if_refused(model: nn.Module) -> Iterator[None]:
+    """Inside the block an error leaves the model's tensors as they were."""
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    try:
+        yield
+    except UserError:
+        for name, tensor in model.state_dict().items():
+            tensor.copy_(before[name])
+        raise
 
 
 def _enter(model: nn.Module, state: dict[str, Tensor], complaint: str, remedy: str) -> tuple[list[str], list[str]]:
@@ -339,7 +360,7 @@ class WeightsMatchHook(Hook):
 
     Args:
         whole: ask for every tensor whatever the checkpoint is for.
-        weights, grid, may_differ: as in :func:`load_part`, for ``load_from``.
+        weights, grid, may_differ, channels: as in :func:`load_part`, for ``load_from``.
     """
 
     priority = 'VERY_HIGH'
@@ -350,9 +371,10 @@ class WeightsMatchHook(Hook):
         weights: str | None = None,
         grid: Size | None = None,
         may_differ: str | Sequence[str] = (),
+        channels: Channels | None = None,
     ) -> None:
         self.whole = whole
-        self.weights, self.grid, self.may_differ = weights, grid, may_differ
+        self.weights, self.grid, self.may_differ, self.channels = weights, grid, may_differ, channels
 
     def before_train(self, runner: Runner) -> None:
         if isinstance(runner, Runner) and not (runner.cfg.get('load_from') or runner.cfg.get('resume')):
@@ -374,6 +396,6 @@ class WeightsMatchHook(Hook):
         else:
             apart = hasattr(unwrap(runner.model), 'backbone')  # else what is a head is not known
             may_differ = self.may_differ or (() if apart else ('',))
-            load_part(runner.model, checkpoint, '', 'cpu', self.weights, self.grid, may_differ, name)
+            load_part(runner.model, checkpoint, None, 'cpu', self.weights, self.grid, may_differ, name, self.channels)
         checkpoint['state_dict'] = unwrap(runner.model).state_dict()  # mmengine and other hooks load it again
         checkpoint.pop('ema_state_dict', None)  # averages begin with what is loaded

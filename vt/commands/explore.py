@@ -34,7 +34,7 @@ def explore(args: argparse.Namespace) -> None:
     if not args.html:
         check_port(args.port)
     device = require_device(args.device)
-    files = find_files(args.inputs, IMAGES)
+    files = find_files(args.inputs, (*IMAGES, '.npy'))
     check_output(args.html, *files)
     images = [open_image(path) for path in files]
     models: Models = {}

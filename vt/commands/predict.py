@@ -61,7 +61,7 @@ def predict(args: argparse.Namespace) -> None:
     require_file(checkpoint, 'checkpoint')
     inferencer = inferencer_of(cfg, checkpoint, device)
     is_video = isinstance(inferencer, VideoInferencer)
-    files = find_files(args.inputs, VIDEOS if is_video else IMAGES)
+    files = find_files(args.inputs, VIDEOS if is_video else (*IMAGES, *inferencer.pipeline.suffixes))
     check_paths(files, args.out_dir, args.out)
     skipped: dict[str, Exception] = {}
     rows = []

@@ -16,6 +16,7 @@ from torch.utils.data import Dataset
 from vt.analysis.speed.inference_cost import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
 from vt.checkpoints.files import replacing, write_atomically
+from vt.engine.checks.channels import check_image_channels
 from vt.engine.checks.classes import has_labels
 from vt.engine.checks.data import check_data
 from vt.engine.checks.fit import is_number
@@ -93,6 +94,7 @@ def testing_config(args: argparse.Namespace) -> Config:
     cfg = load_config(args)
     if not cfg.get('test_dataloader'):
         raise UserError('there is no test_dataloader in it: to test it must be set')
+    check_image_channels(cfg)
     require_file(args.checkpoint, 'checkpoint')
     cfg.load_from = args.checkpoint
     cfg.merge_from_dict({'default_hooks.weights_match': dict(type='vt.WeightsMatchHook', whole=True)})

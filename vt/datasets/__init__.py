@@ -17,6 +17,7 @@ __all__ = [
     'HuggingFaceDataset',
     'HuggingFaceSegDataset',
     'ImagesAndMasks',
+    'LoadBands',
     'MovingDigits',
     'Pathfinder',
     'RelationalDigitScenes',
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from .bands import LoadBands
     from .digit_scenes import DigitScenes, RelationalDigitScenes
     from .digits import Digits
     from .fashion_mnist import FashionMNIST

@@ -16,6 +16,7 @@ from mmengine.visualization import Visualizer
 from torch import Tensor
 
 from vt.checkpoints.files import replacing
+from vt.datasets.bands import as_rgb
 from vt.errors import UserError
 from vt.registry import HOOKS
 
@@ -59,8 +60,7 @@ class FigureHook(Hook):
             out_file = self.out_dir / self.paths.get(image_path, number)
             if out_file.exists() and Path(image_path).exists() and out_file.samefile(image_path):
                 raise UserError(f'{image_path} would be written over: give another folder for the figures')
-            image = as_strip(image)
-            pixels = (image.flip(0) if is_bgr else image).permute(1, 2, 0).cpu().numpy()
+            pixels = visible(as_strip(image), is_bgr)
             with replacing(out_file) as part:
                 drawn = part.with_name(f'{part.name}.png')  # libraries choose the format by the name
                 self.draw(np.ascontiguousarray(pixels), sample, str(drawn))
@@ -93,6 +93,12 @@ def as_strip(image: Tensor) -> Tensor:
     """An image as it is; of a clip ``(C, T, H, W)``, or the first of several, its frames side by side."""
     clip = image[0] if image.ndim == 5 else image
     return torch.cat(clip.unbind(1), dim=-1) if clip.ndim == 4 else clip
+
+
+def visible(image: Tensor, is_bgr: bool) -> np.ndarray:
+    """An image ``(C, height, width)`` as the network is given it, as RGB ``(height, width, 3)`` uint8."""
+    is_colour = image.shape[0] == 3 and image.dtype == torch.uint8
+    return as_rgb((image.flip(0) if is_bgr and is_colour else image).permute(1, 2, 0).cpu().numpy())
 
 
 def output_paths_of(dataset: Any) -> dict[str, Path]:

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from vt.analysis.attention.token_attention import measure_records, tokenizers_by_owner
 from vt.apis import ClassificationInferencer, SegmentationInferencer
-from vt.engine.image_hooks import reads_bgr
+from vt.datasets.bands import as_rgb, read_bands
+from vt.engine.image_hooks import reads_bgr, visible
 from vt.engine.launch import is_segmentation
 from vt.errors import MissingFileError, UserError
 from vt.image_bounds import check_image_size
@@ -174,7 +175,7 @@ def pick_from_test_set(cfg: Config, number: int) -> list[ShownImage]:
     images = []
     for index, sample in enumerate(samples, 1):
         image, annotation = sample['inputs'], sample['data_samples']
-        pixels = (image.flip(0) if reads_bgr(cfg) else image).permute(1, 2, 0).numpy()
+        pixels = visible(image, reads_bgr(cfg))
         path = annotation.get('img_path')
         known = 'gt_label' in annotation and dataset.metainfo.get('classes')
         caption = known[int(annotation.gt_label)] if known else f'test image {index}'
@@ -199,10 +200,9 @@ def open_image(path: str, name: str | None = None) -> ShownImage:
     name = name or path
     if not os.path.isfile(path):
         raise MissingFileError(f'there is no image {name}')
-    if not check_image_size(path, name):
-        raise UserError(f'{name} is no image that can be read')
+    is_usual = check_image_size(path, name)
     try:
-        pixels = read_image(path)[..., ::-1]
+        pixels = read_image(path)[..., ::-1] if is_usual else as_rgb(read_bands(Path(path).read_bytes(), name))
     except UserError as error:  # it names the file as a user knows it
         raise UserError(f'{name} is no image that can be read') from error
     return ShownImage(Path(name).name, path, _shrink(pixels))

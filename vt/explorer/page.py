@@ -132,7 +132,7 @@ def build_page(models: Models, images: Sequence[ShownImage]) -> gr.Blocks:
             files = gr.File(
                 label='Drop images here, or click to choose them',
                 file_count='multiple',
-                file_types=['image'],
+                file_types=['image', '.npy', '.tif', '.tiff'],
                 height=160,
                 min_width=300,
                 elem_id='files',

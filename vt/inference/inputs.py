@@ -12,6 +12,7 @@ from pathlib import Path
 import cv2
 import mmcv
 import numpy as np
+import torch
 from mmcv.transforms import BaseTransform, LoadAnnotations, LoadImageFromFile
 from mmengine.config import Config
 from mmengine.dataset import Compose, pseudo_collate
@@ -20,10 +21,12 @@ from mmpretrain.datasets import CIFAR10
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from vt.datasets.bands import LoadBands, as_rgb
+from vt.engine.checks.channels import check_image_channels, image_channels
 from vt.engine.config_files import leaves
 from vt.engine.counting import one_input
 from vt.engine.errors import describe, in_one_line
-from vt.engine.image_hooks import reads_bgr
+from vt.engine.image_hooks import reads_bgr, visible
 from vt.errors import MissingFileError, UserError
 from vt.image_bounds import check_frames, check_image_size
 from vt.video import LoadClips, open_video
@@ -45,11 +48,17 @@ class Samples:
         UserError: the config has no test set, or one without a pipeline of its own.
     """
 
+    suffixes: tuple[str, ...] = ()  # of files that it reads beside the usual ones
+
     def __init__(self, cfg: Config) -> None:
+        check_image_channels(cfg)
         self.steps = pipeline_steps(cfg)
+        self.num_bands = image_channels(cfg) if any(isinstance(step, LoadBands) for step in self.steps) else None
 
     def __call__(self, file: ImageSource) -> dict:
         """A sample of a file, or of an image ``(height, width, 3)`` uint8 in OpenCV's order of channels.
+
+        Where the config has ``vt.LoadBands`` it is ``(height, width, channels)``, of any type of numbers.
 
         Raises:
             MissingFileError: there is no such file.
@@ -59,10 +68,15 @@ class Samples:
             raise UserError(
                 f'an image is a {type(file).__name__}: give a path, or an array (height, width, 3) of uint8'
             )
+        number, kinds = (self.num_bands, 'uif') if self.num_bands else (3, 'u')
         if isinstance(file, np.ndarray) and (
-            file.ndim != 3 or file.shape[2] != 3 or file.dtype != np.uint8 or not file.size
+            file.shape[2:] != (number,)
+            or not file.size
+            or file.dtype.kind not in kinds
+            or (kinds == 'u' and file.dtype != np.uint8)
         ):
-            raise UserError(f'an image is {file.shape}, {file.dtype}: (height, width, 3) of uint8 is needed')
+            what = 'numbers' if self.num_bands else 'uint8'
+            raise UserError(f'an image is {file.shape}, {file.dtype}: (height, width, {number}) of {what} is needed')
         try:
             return self.make(file)
         except Exception as error:  # a decoder's or a transform's, of any type
@@ -85,8 +99,11 @@ class Images(Samples):
         self.rest = Compose([step for step in self.steps if step is not self.load])
         self.size = None if self.load else input_shape(cfg)[-2:]
         self.is_bgr = reads_bgr(cfg)
+        self.suffixes = ('.npy',) if self.num_bands else ()
 
     def make(self, source: ImageSource) -> dict:
+        if self.num_bands:
+            return self._make_of_bands(source)
         image = source if isinstance(source, np.ndarray) else read_image(source)
         path = '' if isinstance(source, np.ndarray) else str(source)
         original = image.shape[:2]
@@ -96,6 +113,17 @@ class Images(Samples):
         elif path:
             return self.rest(self.load(dict(img_path=path)))
         return self.rest(dict(img=image, img_path=path, img_shape=image.shape[:2], ori_shape=original))
+
+    def _make_of_bands(self, source: ImageSource) -> dict:
+        if isinstance(source, np.ndarray):
+            image, size = source.astype(np.float32), source.shape[:2]
+            return self.rest(dict(img=image, img_path='', img_shape=size, ori_shape=size))
+        _require_there(source)
+        results = self.load(dict(img_path=str(source)))
+        if results['img'].shape[2] != self.num_bands:
+            number = results['img'].shape[2]
+            raise UserError(f'{source} has {number} channels, the model takes {self.num_bands}')
+        return self.rest(results)
 
 
 class Videos(Samples):
@@ -143,6 +171,8 @@ class SampleInferencer:
 
     def pixels(self, source: ImageSource) -> np.ndarray:
         """An input ``(height, width, 3)`` uint8, RGB, of its own size."""
+        if self.pipeline.num_bands:
+            return as_rgb(source if isinstance(source, np.ndarray) else self.pipeline.load.read(str(source)))
         image = source if isinstance(source, np.ndarray) else read_image(source)
         return np.ascontiguousarray(image[..., ::-1])
 
@@ -160,8 +190,7 @@ def read_image(path: str | Path) -> np.ndarray:
     Raises:
         UserError: it is not there, no image, damaged, or too large.
     """
-    if not os.path.isfile(path):
-        raise MissingFileError(f'there is no image {path}')
+    _require_there(path)
     image = None
     if check_image_size(path):
         try:
@@ -173,8 +202,13 @@ def read_image(path: str | Path) -> np.ndarray:
     return image
 
 
+def _require_there(path: str | Path) -> None:
+    if not os.path.isfile(path):
+        raise MissingFileError(f'there is no image {path}')
+
+
 def input_shape(cfg: Config) -> tuple[int, ...]:
-    """``(3, H, W)`` of an image, or ``(3, T, H, W)`` of one clip, that the test pipeline makes; or a UserError.
+    """``(C, H, W)`` of an image, or ``(3, T, H, W)`` of one clip, that the test pipeline makes; or a UserError.
 
     A segmentor takes any size: it is that of its training.
     """
@@ -182,7 +216,7 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
         return tuple(cfg.input_shape)
     preprocessor = cfg.model.get('data_preprocessor') or {}
     if preprocessor.get('size'):
-        return 3, *preprocessor['size']
+        return image_channels(cfg) or 3, *preprocessor['size']
     steps = pipeline_steps(cfg)
     rest = Compose([step for step in steps if not isinstance(step, LOADING)])
     loader = next((step for step in steps if isinstance(step, LOADING)), None)
@@ -192,6 +226,8 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
         dataset.full_init()  # it is made in memory
         return tuple(one_input(dataset).shape)
     image = np.zeros((*size, 3), np.uint8)
+    if isinstance(loader, LoadBands):
+        image = np.zeros((*size, image_channels(cfg) or 3), np.float32)
     sample = dict(img=image, img_path='', img_shape=size, ori_shape=size)
     if isinstance(loader, LoadClips):
         sample |= dict(frames=[image] * loader.clip_length, num_views=1)
@@ -217,7 +253,7 @@ def pipeline_of(cfg: Config) -> list[dict]:
 def seen_by(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
     """A sample's padded image, RGB in 0 to 1, ``(3, height, width)``, and what the network gets, ``(1, 3, ...)``."""
     batch = pseudo_collate([sample])
-    image = batch['inputs'][0].float() / 255  # 3, height, width
+    image = torch.from_numpy(np.ascontiguousarray(visible(batch['inputs'][0], is_bgr))).permute(2, 0, 1).float() / 255
     inputs = model.data_preprocessor(batch, False)['inputs']
     bottom, right = inputs.shape[-2] - image.shape[-2], inputs.shape[-1] - image.shape[-1]
-    return pad(image.flip(0) if is_bgr else image, (0, right, 0, bottom)), inputs
+    return pad(image, (0, right, 0, bottom)), inputs

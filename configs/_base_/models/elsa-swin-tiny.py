@@ -8,7 +8,6 @@ for stage in stages[:3]:
 
 architecture = dict(
     backbone=dict(
-        checkpoint_format=None,
         # Its projections are 1x1 convolutions there, and start as those of PyTorch.
         layer_inits=[dict(type='vt.LayerInit', layer='Linear', names=r'stages\.[0-2]\..*qkv$')],
         stages=stages,

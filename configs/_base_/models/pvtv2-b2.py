@@ -8,7 +8,6 @@ architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         layer_inits=[dict(type='vt.LayerInit', layer='Conv2d', std='fan_out', bias=0.0)],
-        checkpoint_format='pvtv2',
         drop_path_rate=0.1,
         every_stage=dict(
             norm=True,

@@ -1,12 +1,11 @@
 # Twins-PCPVT-S (Chu et al., NeurIPS 2021): PVT with positions by a convolution.
-first = dict(type='vt.PatchEmbed', kernel_size=4, norm_cfg=dict(type='LN'))
-embed = dict(type='vt.PatchEmbed', kernel_size=2, norm_cfg=dict(type='LN'))
+first = dict(type='vt.PatchEmbed', kernel_size=4, padding=0, norm_cfg=dict(type='LN'))
+embed = dict(type='vt.PatchEmbed', kernel_size=2, padding=0, norm_cfg=dict(type='LN'))
 
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         layer_inits=[dict(type='vt.LayerInit', layer='Conv2d', std='fan_out', bias=0.0)],
-        checkpoint_format='twins',
         drop_path_rate=0.2,
         every_stage=dict(
             peg=dict(type='vt.PEG'),

@@ -23,8 +23,7 @@ class ProgressiveSampling(TokenPart):
     """Points on a map, a block on what is there, and from its tokens where the points go next (section 3.2).
 
     Round t samples the map at the points, bilinearly, adds their positions and the tokens of the round before, and
-    passes the sum through its block; a matrix of these tokens moves the points. Beyond the border the map is as at the
-    border.
+    passes the sum through its block; a matrix of these tokens moves the points. Outside of the map there are zeros.
 
     Args:
         in_channels: of an image.
@@ -102,8 +101,7 @@ class ProgressiveSampling(TokenPart):
 
 
 def sample(x: Tensor, points: Tensor) -> Tensor:
-    """What a map ``(N, C, H, W)`` is at points ``(N, P, 2)`` of rows and columns, ``(N, P, C)``."""
-    last = points.new_tensor(x.shape[2:]) - 1
-    locations = (2 * points / last.clamp(min=1) - 1).flip(-1)  # columns first, from -1 to 1
-    seen = grid_sample(x, locations.unsqueeze(2), padding_mode='border', align_corners=True)  # N, C, P, 1
-    return to_tokens(seen)
+    """What a map ``(N, C, H, W)`` is at points ``(N, P, 2)`` of rows and columns, ``(N, P, C)``; zero outside."""
+    locations = (2 * points + 1) / points.new_tensor(x.shape[2:]) - 1  # from -1 to 1 between the outer edges of pixels
+    columns_first = locations.flip(-1).unsqueeze(2)  # N, P, 1, 2
+    return to_tokens(grid_sample(x, columns_first, padding_mode='zeros', align_corners=False))
