@@ -24,6 +24,7 @@ COSTS = {
     **COST,
     'top-1, published': '[{published[2]}](../{authors})',
     'validated by': '{validated}',
+    "run beside the authors' code": '{beside}',
     'note': '{why}',
 }
 SEGMENTORS = {
@@ -61,6 +62,10 @@ def describe_costs() -> Rows:
             validated = f"timm's `{entry['reference']}`, {f'{difference:.0e}' if difference else 'the same'}"
         more = dict(folder=Path(path).parent.as_posix(), authors=find_authors(name), validated=validated)
         more['cost'] = read_models()[path]['Metadata']
+        if 'compared_with' in entry:
+            repository, commit = entry['compared_with'].split('@')
+            link = f'[{repository}](https://github.com/{repository}/tree/{commit}) {commit}'
+            more['beside'] = ', '.join([link, *([entry['compared']] if 'compared' in entry else [])])
         rows.append(dict(why='') | entry | more)
     return cells(rows, COSTS, missing='-')
 

@@ -18,6 +18,7 @@ from vt.models import (
     MessengerWindows,
     PerformerAttention,
     PostNormBlock,
+    ReductionCell,
     SinusoidalPosition,
     SparseAttention,
     TokenFuser,
@@ -25,7 +26,7 @@ from vt.models import (
     TokenLearner,
     record_attention,
 )
-from vt.models.attentions.performer import draw_directions, log_features
+from vt.models.attentions.performer import TokenPerformer, draw_directions, log_features
 from vt.models.embeddings.progressive_sampling import sample
 from vt.models.messengers import shuffle
 from vt.registry import MODELS
@@ -278,6 +279,33 @@ def test_many_features_come_near_to_attention_and_are_finite_for_large_logits():
     torch.testing.assert_close(part.attention(x, (2, 3)), softmax(q @ k.mT / 2, dim=-1), atol=0.02, rtol=0)
     few = PerformerAttention(8, 2, num_features=4).float()
     assert few(100 * x.float(), (2, 3)).isfinite().all()
+
+
+@pytest.mark.parametrize('epsilon', [1e-4, 0.1])
+def test_an_epsilon_stands_where_the_authors_have_it(epsilon):
+    """performer-pytorch adds it to each feature, ViTAE's code to what a query's products are divided by."""
+    torch.manual_seed(0)
+    part = randomise(PerformerAttention(8, 2, epsilon=epsilon))
+    part.forward = functools.partial(part.forward, size=(2, 3))
+    theirs = functools.partial(published.performer_attention, heads=2, epsilon=epsilon)
+    assert_equal_with_gradients(part, theirs, torch.randn(2, 6, 8))
+    part = randomise(TokenPerformer(5, 6, epsilon=epsilon))
+    part.forward = functools.partial(part.forward, size=(2, 3))
+    theirs = functools.partial(published.token_performer, epsilon=epsilon)
+    assert_equal_with_gradients(part, theirs, torch.randn(2, 6, 5))
+    x = torch.randn(2, 6, 5)
+    v = part.qkv(x).chunk(3, dim=-1)[2]
+    torch.testing.assert_close(part(x), v + part.proj(part.attention(x, (2, 3)).squeeze(1) @ v))
+
+
+def test_features_of_cells_are_orthogonal_and_of_one_length():
+    """Drawn at first and again: ``orthogonal * sqrt(m)`` of T2T's and ViTAE's token_performer.py."""
+    part = ReductionCell(3, 12, kernel_size=7, stride=4, dilations=[1]).attend
+    for _ in range(2):
+        torch.testing.assert_close(part.directions @ part.directions.mT, 6 * torch.eye(6))
+        before = part.directions.clone()
+        part.redraw()
+        assert not torch.equal(part.directions, before)
 
 
 @pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])

@@ -16,6 +16,7 @@ from .feed_forward import *
 from .fusers import *
 from .grid import OnMap, TokenPart
 from .heads import *
+from .layer_init import LayerInit
 from .messengers import MessengerBias, MessengerBlock, MessengerEmbed, MessengerMerging, MessengerWindows
 from .multiscale_block import MultiscaleBlock
 from .necks import *
@@ -32,6 +33,7 @@ from .vt_module import VTModule
 __all__ = [
     'VTFPN',
     'Block',
+    'LayerInit',
     'MessengerBias',
     'MessengerBlock',
     'MessengerEmbed',

@@ -44,8 +44,7 @@ class MessengerEmbed(TokenPart):
         super().__init__()
         self.embed = build_part(embed, in_channels=in_channels, channels=channels)
         self.window = window
-        self.messengers = nn.Parameter(torch.zeros(1, region, region, channels))
-        nn.init.trunc_normal_(self.messengers, std=0.02)
+        self.messengers = nn.Parameter(0.02 * torch.randn(1, region, region, channels))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Size]:
         """Map ``(N, in_channels, height, width)`` to ``(N, K + P, C)`` and the size of the grid."""
@@ -121,9 +120,7 @@ class MessengerBias(RelativePositionBias):
 
     def __init__(self, num_heads: int, window: tuple[int, int]) -> None:
         super().__init__(num_heads, window)
-        self.to_messenger, self.from_messenger = (nn.Parameter(torch.zeros(num_heads, 1, 1)) for _ in range(2))
-        for number in (self.to_messenger, self.from_messenger):
-            nn.init.trunc_normal_(number, std=0.02)
+        self.to_messenger, self.from_messenger = (nn.Parameter(0.02 * torch.randn(num_heads, 1, 1)) for _ in range(2))
 
     def forward(self, window: tuple[int, int]) -> Tensor:
         """The bias of each pair of tokens, the messenger first, ``(a, 1 + T, 1 + T)``."""

@@ -3,14 +3,14 @@
 Letters: N batch, P tokens of the grid, C channels.
 """
 
-from mmcv.cnn import ConvModule
 from mmcv.cnn.bricks import DropPath
-from torch import Tensor, nn
+from torch import Tensor
 
 from vt.registry import MODELS
 
 from .block import Block
 from .checks import require_divisible
+from .embeddings.reduction_cell import local_convolutions
 from .grid import Size, to_map, to_tokens
 
 
@@ -34,15 +34,8 @@ class NormalCell(Block):
         super().__init__(channels, *args, **kwargs)
         require_divisible('NormalCell', 'channels', channels, 'groups', groups)
         hidden = channels * local_ratio
-        shared = dict(kernel_size=3, padding=1, groups=groups, act_cfg=dict(type='SiLU'), bias=True)
-        norm = dict(norm_cfg=dict(type='BN'))
-        self.local = nn.Sequential(
-            ConvModule(channels, hidden, **shared, **norm),
-            ConvModule(hidden, channels, **shared, **norm),
-            ConvModule(channels, channels, **shared),
-        )
-        for layer in self.local:
-            layer.conv.reset_parameters()  # as convolutions start in PyTorch
+        norm = dict(type='BN')
+        self.local = local_convolutions([channels, hidden, channels, channels], [norm, norm, None], groups=groups)
         self.local_drop_path = DropPath(kwargs.get('drop_path', 0.0))
 
     def forward(self, x: Tensor, size: Size) -> Tensor:

@@ -2,6 +2,7 @@
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
+        layer_inits=[dict(type='vt.LayerInit', layer='Conv2d', names=r'mix(_maps)?\.0$', std=0.02, bias=0.0)],
         out_type='class_tokens',
         every_stage=dict(
             layer_scale=1e-5,

@@ -5,6 +5,8 @@ batch_norm = dict(type='vt.TokenBatchNorm')
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
+        # These matrices are 1x1 convolutions there, and start as those of PyTorch.
+        layer_inits=[dict(type='vt.LayerInit', layer='Linear', names='fc[12]$')],
         out_type='layers',
         drop_path_rate=0.1,
         stages=[

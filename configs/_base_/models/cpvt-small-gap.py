@@ -2,6 +2,7 @@
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
+        layer_inits=[dict(type='vt.LayerInit', layer='Conv2d', std='fan_out', bias=0.0)],
         drop_path_rate=0.1,
         stages=[
             dict(

@@ -6,4 +6,10 @@ stages = _base_.architecture.backbone.stages
 for stage in stages[:3]:
     stage['attention'] = dict(type='vt.HadamardAttention', kernel_size=7, group_width=4, ghost_scale=False)
 
-architecture = dict(backbone=dict(stages=stages))
+architecture = dict(
+    backbone=dict(
+        # Its projections are 1x1 convolutions there, and start as those of PyTorch.
+        layer_inits=[dict(type='vt.LayerInit', layer='Linear', names=r'stages\.[0-2]\..*qkv$')],
+        stages=stages,
+    ),
+)

@@ -28,5 +28,5 @@ architecture = dict(
         dict(type='vt.ScaleFusion', in_channels=[32, 64, 128, 256]),
         dict(type='GlobalAveragePooling'),
     ],
-    head=dict(in_channels=2048),
+    head=dict(in_channels=2048, init_cfg=dict(_delete_=True, type='vt.LayerInit', layer='Linear')),
 )

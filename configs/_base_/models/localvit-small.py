@@ -5,6 +5,10 @@ hardswish = dict(type='HSwish')
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
+        layer_inits=[
+            dict(type='vt.LayerInit', layer='Linear', names='fc[12]$'),  # 1x1 convolutions there
+            dict(type='vt.LayerInit', layer='Conv2d', names='squeeze', std=0.02, bias=0.0),
+        ],
         out_type='class_tokens',
         drop_path_rate=0.1,
         stages=[

@@ -11,6 +11,8 @@ pyramids = [
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
+        # These matrices are 1x1 convolutions there, and start as those of PyTorch.
+        layer_inits=[dict(type='vt.LayerInit', layer='Linear', names='fc[12]$')],
         drop_path_rate=0.1,
         every_stage=dict(
             tied='attention.part.reduce.convolutions',

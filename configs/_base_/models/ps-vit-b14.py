@@ -5,6 +5,7 @@ shared = dict(attention=dict(qkv_bias=False), feed_forward=dict(ratio=3))
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
+        layer_inits=[dict(type='vt.LayerInit', layer='Conv2d')],
         out_type='class_tokens',
         drop_path_rate=0.1,
         stages=[

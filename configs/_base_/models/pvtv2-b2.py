@@ -7,6 +7,7 @@ embed = dict(type='vt.PatchEmbed', kernel_size=3, stride=2, padding=1, norm_cfg=
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
+        layer_inits=[dict(type='vt.LayerInit', layer='Conv2d', std='fan_out', bias=0.0)],
         drop_path_rate=0.1,
         every_stage=dict(
             norm=True,

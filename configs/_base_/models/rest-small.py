@@ -23,7 +23,7 @@ efficient = [mixed | each | dict(type='vt.EfficientAttention') for each in reduc
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        init_cfg=[dict(type='TruncNormal', layer=['Linear', 'Conv2d'], std=0.02, bias=0.0)],
+        layer_inits=[dict(type='vt.LayerInit', layer='Conv2d', std=0.02)],
         drop_path_rate=0.1,
         every_stage=dict(
             norm_cfg=dict(type='LN'),

@@ -37,7 +37,7 @@ attention = [
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        init_cfg=[dict(type='TruncNormal', layer=['Linear', 'Conv2d'], std=0.02, bias=0.0)],
+        layer_inits=[dict(type='vt.LayerInit', layer='Conv2d', std=0.02, bias=0.0)],
         every_stage=dict(
             norm_cfg=dict(type='vt.TokenBatchNorm'),
             attention=attention,

@@ -5,6 +5,7 @@ embed = dict(type='vt.PatchEmbed', kernel_size=2, padding=0, norm_cfg=dict(type=
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
+        layer_inits=[dict(type='vt.LayerInit', layer='Conv2d', std='fan_out', bias=0.0)],
         drop_path_rate=0.2,
         every_stage=dict(
             peg=dict(type='vt.PEG'),

@@ -1,10 +1,22 @@
 # Early convolutions (Xiao et al., NeurIPS 2021), ViT_C-4GF: four 3x3 convolutions of stride 2 and a 1x1 in the place of
 # the patches and of one block; three times the channels in the feed-forward.
 relu = dict(kernel_size=3, stride=2, norm_cfg=dict(type='BN'))
+widths = (48, 96, 192, 384)
+# pycls: MLP and projections to Q, K and V by Xavier's rule, the projection behind them as in PyTorch.
+layer_inits = [
+    dict(type='Xavier', layer='Linear', distribution='uniform'),
+    dict(type='vt.LayerInit', layer='Linear', names=r'part\.proj$', bias=0.0),
+    dict(type='vt.LayerInit', layer='Conv2d', names='patch', std=widths[-1] ** -0.5, bias=0.0),
+]
+for index, width in enumerate(widths):
+    layer_inits.append(
+        dict(type='vt.LayerInit', layer='Conv2d', names=rf'layers\.{index}\.conv$', std=(2 / width) ** 0.5)
+    )
 
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
+        layer_inits=layer_inits,
         out_type='class_tokens',
         drop_path_rate=0.1,
         stages=[
@@ -14,7 +26,7 @@ architecture = dict(
                 depth=11,
                 embed=dict(
                     type='vt.ConvolutionalEmbed',
-                    layers=[dict(out_channels=width, **relu) for width in (48, 96, 192, 384)],
+                    layers=[dict(out_channels=width, **relu) for width in widths],
                     patch=dict(kernel_size=1),
                 ),
                 class_tokens=1,
@@ -24,4 +36,5 @@ architecture = dict(
             ),
         ],
     ),
+    head=dict(init_cfg=dict(_delete_=True, type='Constant', layer='Linear', val=0.0)),
 )

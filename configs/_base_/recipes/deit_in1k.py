@@ -13,6 +13,7 @@ model = dict(
         type='LinearClsHead',
         num_classes=1000,
         in_channels=384,
+        init_cfg=dict(type='TruncNormal', layer='Linear', std=0.02),
         loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1, mode='original'),
         topk=(1, 5),
     ),

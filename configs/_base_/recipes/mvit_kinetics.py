@@ -8,6 +8,7 @@ model = dict(
         type='vt.DropoutLinearClsHead',
         num_classes=400,
         in_channels=768,
+        init_cfg=dict(type='TruncNormal', layer='Linear', std=0.02),
         dropout=0.5,
         loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1, mode='original'),
         topk=(1, 5),

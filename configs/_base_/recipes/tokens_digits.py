@@ -12,6 +12,7 @@ model = dict(
         type='LinearClsHead',
         num_classes=10,
         in_channels=384,
+        init_cfg=dict(type='TruncNormal', layer='Linear', std=0.02),
         loss=dict(type='CrossEntropyLoss', loss_weight=1.0),
         topk=(1,),
     ),

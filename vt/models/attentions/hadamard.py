@@ -65,9 +65,7 @@ class HadamardAttention(TokenPart):
         )
         kernels = channels, 1, kernel_size, kernel_size
         self.ghost_scale = nn.Parameter(torch.randn(kernels)) if ghost_scale else None
-        self.ghost_shift = nn.Parameter(torch.zeros(kernels)) if ghost_shift else None
-        if ghost_shift:
-            nn.init.trunc_normal_(self.ghost_shift, std=0.02)
+        self.ghost_shift = nn.Parameter(0.02 * torch.randn(kernels)) if ghost_shift else None
         self.proj = nn.Linear(channels, channels)
 
     def forward(self, x: Tensor, size: Size) -> Tensor:

@@ -20,10 +20,7 @@ from ..grid import Size, TokenPart
 from .contract import check_part
 from .parallel_resolutions import BN, ParallelResolutions
 
-INIT = (
-    dict(type='Kaiming', layer='Conv2d'),
-    dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0),
-)
+INIT = (dict(type='vt.LayerInit', layer=['Conv2d', 'Linear']),)  # as in PyTorch, the authors' code
 
 
 @MODELS.register_module()
@@ -45,7 +42,7 @@ class HRFormer(BaseBackbone):
         drop_path_rate: stochastic depth of the last block; rates grow linearly from 0.
         frozen_stages: the stem and the stages up to this one are not trained; -1 for none.
         with_cp: recompute modules in the backward pass to save memory; batch normalisations see each batch twice then.
-        init_cfg: as in mmengine.
+        init_cfg: as in mmengine; by default layers start as PyTorch's.
 
     Raises:
         UserError: a stage with other branches than one more than the stage before; a frozen stage that is not there.

@@ -43,6 +43,8 @@ class TokenBackbone(BaseBackbone):
         drop_path_rate: stochastic depth of the last block; rates grow linearly from 0.
         frozen_stages: the stages up to this one are not trained; -1 for none.
         with_cp: recompute blocks in the backward pass to save memory; batch normalisations see each batch twice then.
+        layer_inits: how layers start otherwise: entries such as :class:`vt.LayerInit`, which follow those of
+            ``init_cfg``. A file that ``init_cfg`` names is loaded instead.
         init_cfg: as in mmengine; by default matrices are drawn with a standard deviation of 0.02.
 
     Raises:
@@ -71,9 +73,13 @@ class TokenBackbone(BaseBackbone):
         drop_path_rate: float = 0.0,
         frozen_stages: int = -1,
         with_cp: bool = False,
+        layer_inits: Sequence[dict] = (),
         init_cfg: dict | Sequence[dict] = INIT,
     ) -> None:
-        super().__init__(list(init_cfg) if isinstance(init_cfg, Sequence) else init_cfg)
+        if isinstance(init_cfg, dict) and init_cfg['type'] == 'Pretrained':
+            super().__init__(init_cfg)
+        else:
+            super().__init__([*([init_cfg] if isinstance(init_cfg, dict) else init_cfg or ()), *layer_inits])
         if out_type not in self.OUTPUTS:
             raise UserError(f'TokenBackbone: out_type={out_type!r} is not one of {", ".join(self.OUTPUTS)}')
         if wrong := [index for index in out_indices if not -len(stages) <= index < len(stages)]:

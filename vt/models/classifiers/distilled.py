@@ -132,7 +132,8 @@ def distillation_loss(student: Tensor, teacher: Tensor, temperature: float = 1.0
 
     ``T^2 sum over K of p (log p - log q)``, averaged over the batch, where ``p = softmax(teacher / T)`` and
     ``q = softmax(student / T)``. T^2 keeps the size of gradients when T changes (Hinton et al., 2015, section 2).
-    Its gradient is that of the cross-entropy with p; it is zero where the two agree.
+    Its gradient is that of the cross-entropy with p; it is zero where the two agree. DeiT's code divides it by K, too:
+    a weight that is copied from there must be divided by K.
 
     Args:
         student: logits, ``(N, K)``.

@@ -3,6 +3,8 @@
 Letters: N batch, H and W size of the new grid, P = H * W, C channels.
 """
 
+from collections.abc import Sequence
+
 import torch
 from mmcv.cnn import ConvModule
 from torch import Tensor, nn
@@ -27,6 +29,7 @@ class ReductionCell(TokenPart):
         pyramid_channels: of each of them, where ``transform`` follows.
         transform: have what follows the dilated convolutions; without it they share C channels.
         dropout: probability to drop an entry of what the attention reads, and of the feed-forward.
+        epsilon: as in :class:`vt.models.attentions.performer.TokenPerformer`.
 
     Raises:
         UserError: without ``transform`` the number of dilations does not divide C.
@@ -42,6 +45,7 @@ class ReductionCell(TokenPart):
         pyramid_channels: int = 64,
         transform: bool = True,
         dropout: float = 0.1,
+        epsilon: float = 0.0,
     ) -> None:
         super().__init__()
         if not transform:
@@ -50,24 +54,17 @@ class ReductionCell(TokenPart):
         self.pyramid = nn.ModuleList()
         for dilation in dilations:
             padding = -(-((kernel_size - 1) * dilation + 1 - stride) // 2)
-            options = dict(stride=stride, padding=padding, dilation=dilation)
-            self.pyramid.append(nn.Conv2d(in_channels, pyramid_channels, kernel_size, **options))
+            self.pyramid.append(nn.Conv2d(in_channels, pyramid_channels, kernel_size, stride, padding, dilation))
         self.act = nn.GELU()
         self.transform = transform
         if not transform:
             return
         wide = pyramid_channels * len(dilations)
         self.norm = nn.LayerNorm(wide)
-        self.attend = TokenPerformer(wide, channels, dropout=dropout)
+        self.attend = TokenPerformer(wide, channels, dropout=dropout, epsilon=epsilon)
         strides = [2, 2, 1] if stride == 4 else [stride, 1, 1]
-        shared = dict(kernel_size=3, padding=1, act_cfg=dict(type='SiLU'), bias=True)
-        self.local = nn.Sequential(
-            ConvModule(in_channels, pyramid_channels, stride=strides[0], **shared),
-            ConvModule(pyramid_channels, pyramid_channels, stride=strides[1], norm_cfg=dict(type='BN'), **shared),
-            ConvModule(pyramid_channels, channels, stride=strides[2], **shared),
-        )
-        for layer in self.local:
-            layer.conv.reset_parameters()  # as convolutions start in PyTorch
+        widths = [in_channels, pyramid_channels, pyramid_channels, channels]
+        self.local = local_convolutions(widths, [None, dict(type='BN'), None], strides)
         self.feed_norm = nn.LayerNorm(channels)
         self.feed_forward = nn.Sequential(
             nn.Linear(channels, channels), nn.GELU(), nn.Linear(channels, channels), nn.Dropout(dropout)
@@ -82,3 +79,15 @@ class ReductionCell(TokenPart):
         local = self.local(x)[..., : size[0], : size[1]]
         x = self.attend(self.norm(to_tokens(scales)), size) + to_tokens(local)
         return x + self.feed_forward(self.feed_norm(x)), size
+
+
+def local_convolutions(
+    widths: list[int], norms: list[dict | None], strides: Sequence[int] = (1, 1, 1), groups: int = 1
+) -> nn.Sequential:
+    """The 3x3 convolutions beside an attention, from width to width, normalised as their configs say, with SiLU."""
+    shared = dict(kernel_size=3, padding=1, groups=groups, act_cfg=dict(type='SiLU'), bias=True)
+    sizes = zip(widths, widths[1:], strides, norms)
+    layers = [ConvModule(own, wide, stride=stride, norm_cfg=norm, **shared) for own, wide, stride, norm in sizes]
+    for layer in layers:
+        layer.conv.reset_parameters()  # as convolutions start in PyTorch
+    return nn.Sequential(*layers)

@@ -17,6 +17,7 @@ class TokenFuser(nn.Module):
     """``X_out = X + sigmoid(MLP(norm(X))) norm(M norm(T))`` (section 2.2), where M, L x L, mixes the tokens.
 
     VT's projector has a softmax over the tokens, whose keys decide, where this has gates, which see the pixel alone.
+    M starts at zero: nothing is added (the authors' code).
 
     Args:
         in_channels: C, channels of the feature map.
@@ -35,13 +36,15 @@ class TokenFuser(nn.Module):
                 f'TokenFuser: in_channels={in_channels} and token_channels={token_channels} differ; set them alike'
             )
         self.norm = nn.LayerNorm(token_channels, eps=1e-6)
-        self.mix = nn.Linear(num_tokens, num_tokens)
+        self.mix = nn.Conv1d(num_tokens, num_tokens, 1)  # no Linear, which backbones draw
+        nn.init.zeros_(self.mix.weight)
+        nn.init.zeros_(self.mix.bias)
         self.mixed_norm = nn.LayerNorm(token_channels, eps=1e-6)
         self.gates = pixel_maps(in_channels, hidden_channels, num_tokens)
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
         """Write tokens ``(N, L, C)`` to a map ``(N, C, H, W)`` or its pixels ``(N, P, C)``."""
-        tokens = self.mixed_norm(self.mix(self.norm(tokens).transpose(1, 2)).transpose(1, 2))
+        tokens = self.mixed_norm(self.mix(self.norm(tokens)))
         return x + in_shape_of(x, self.gates(to_pixels(x)).sigmoid() @ tokens)
 
     def attention(self, x: Tensor, tokens: Tensor) -> Tensor:

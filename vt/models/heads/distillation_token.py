@@ -3,7 +3,7 @@
 Letters: N batch, C channels, K classes.
 """
 
-from mmpretrain.models.heads import ClsHead
+from mmpretrain.models.heads import LinearClsHead
 from mmpretrain.structures import DataSample
 from torch import Tensor, cat, nn
 
@@ -11,7 +11,7 @@ from vt.registry import MODELS
 
 
 @MODELS.register_module()
-class DistillationTokenHead(ClsHead):
+class DistillationTokenHead(LinearClsHead):
     """A linear classifier for each of two class tokens; their mean predicts.
 
     :class:`vt.DistilledClassifier` compares the second one with the teacher; labels teach the first one alone.
@@ -25,30 +25,20 @@ class DistillationTokenHead(ClsHead):
     """
 
     def __init__(
-        self,
-        num_classes: int,
-        in_channels: int,
-        labels_teach_both: bool = False,
-        init_cfg: dict | None = None,
-        **head,
+        self, num_classes: int, in_channels: int, labels_teach_both: bool = False, init_cfg: dict | None = None, **head
     ) -> None:
-        super().__init__(init_cfg=init_cfg or dict(type='TruncNormal', layer='Linear', std=0.02), **head)
-        self.num_classes = num_classes
+        init_cfg = init_cfg or dict(type='TruncNormal', layer='Linear', std=0.02)
+        super().__init__(num_classes, in_channels, init_cfg=init_cfg, **head)
         self.labels_teach_both = labels_teach_both
-        self.fc = nn.Linear(in_channels, num_classes)
         self.fc_distillation = nn.Linear(in_channels, num_classes)
-
-    def pre_logits(self, feats: tuple) -> tuple[Tensor, Tensor]:
-        """The two tokens of the last stage, ``(N, C)`` each."""
-        return feats[-1]
 
     def label_logits(self, feats: tuple) -> Tensor:
         """What the class token says, ``(N, K)``."""
-        return self.fc(self.pre_logits(feats)[0])
+        return self.fc(feats[-1][0])
 
     def distillation_logits(self, feats: tuple) -> Tensor:
         """What the distillation token says, ``(N, K)``."""
-        return self.fc_distillation(self.pre_logits(feats)[1])
+        return self.fc_distillation(feats[-1][1])
 
     def forward(self, feats: tuple) -> Tensor:
         """The backbone's outputs, of which the last is the two tokens, to scores ``(N, K)``."""

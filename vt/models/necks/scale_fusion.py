@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from mmcv.cnn import ConvModule
-from mmengine.model import BaseModule
 from torch import Tensor, nn
 
 from vt.registry import MODELS
 
 from ..embeddings.bottleneck import Bottleneck
+from ..layer_init import LayerInit
 
 
 @MODELS.register_module()
-class ScaleFusion(BaseModule):
+class ScaleFusion(nn.Module):
     """A bottleneck with a depthwise convolution on each map; each sum is halved and added to the next one.
 
     Args:
@@ -28,7 +28,7 @@ class ScaleFusion(BaseModule):
         inner_channels: Sequence[int] = (32, 64, 128, 256),
         out_channels: int = 2048,
     ) -> None:
-        super().__init__(dict(type='Kaiming', layer='Conv2d'))
+        super().__init__()
         widths = [4 * inner for inner in inner_channels]
         self.widen = nn.ModuleList(
             Bottleneck(own, wide, inner, depthwise=True)
@@ -43,6 +43,7 @@ class ScaleFusion(BaseModule):
             for own, next_one in pairwise(widths)
         )
         self.leave = ConvModule(widths[-1], out_channels, 1, **norm)
+        LayerInit('Conv2d')(self)  # as convolutions start in PyTorch
 
     def forward(self, maps: tuple[Tensor, ...]) -> tuple[Tensor]:
         """Maps ``(N, C_i, H_i, W_i)`` to one, ``(N, out_channels, H, W)``, as large as the coarsest."""
