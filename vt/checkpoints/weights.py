@@ -5,6 +5,7 @@ teachers.
 """
 
 import logging
+import re
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -23,13 +24,14 @@ from vt.untrusted_text import printable
 
 from .grids import FileGrids, Size, size_text
 from .old_names import to_new_names
-from .part_rules import POSITIONS, PartRules, require_parts
+from .part_rules import COMPUTED, POSITIONS, PartRules, require_parts
 from .reading import load_checkpoint
 
 # Where a file keeps the tensors: mmengine and timm; the authors of DeiT and Swin; those of SlowFast.
 STATES = ('state_dict', 'model', 'model_state')
 # Where it keeps a second set: timm; the authors of ConvNeXt, DeiT and others; mmengine, whose first set is the average.
 SECOND_STATES = ('state_dict_ema', 'model_ema', 'ema_state_dict', 'ema')
+CLASSIFIER = re.compile(r'^(fc|head)\.(?=weight$|bias$)')  # of public files
 
 
 def load_weights(
@@ -63,6 +65,7 @@ def load_weights(
         name = str(checkpoint)
         checkpoint = load_checkpoint(name, map_location='cpu')
     model, state = unwrap(model), state_of(checkpoint, name, weights)
+    source, state = _as_whole_model(model, state)
     own = model.state_dict()
     grids = FileGrids(grid, *_image_sizes(model, checkpoint), is_same_model=True)
     resized = _resize_positions(model, state, grids, name) if resizes else {}
@@ -72,8 +75,9 @@ def load_weights(
         if names:
             reason = f'of {len(own)} tensors it {difference} {printable(min(names), 120)} and {len(names) - 1} more'
             raise UserError(f"{name} is not {owner}'s: {reason}; {remedy}")
-    line = describe(name, len(own) - len(missing), resized, (), (), which_weights(checkpoint, weights))
-    if resized or weights:
+    notes = [*([f'format: {source}'] if source else []), *which_weights(checkpoint, weights)]
+    line = describe(name, len(own) - len(missing), resized, (), (), notes)
+    if resized or weights or source:
         print_log(line, logger='current')
     return line
 
@@ -127,13 +131,13 @@ def load_part(
     source, to_own_names = "the model's own names", getattr(model, 'to_own_names', None)
     if to_own_names is not None:
         source, state = to_own_names(state)
+    whole, state = _as_whole_model(model, state)
     rules = PartRules(model, own, may_differ)
     resized = _resize_positions(model, state, FileGrids(grid, *_image_sizes(model, checkpoint)), name, rules.exempt)
     left = []
     for key in own.keys() & state.keys():
-        if [side for side in own[key].shape if side != 1] == [side for side in state[key].shape if side != 1]:
-            state[key] = state[key].reshape(own[key].shape)  # a matrix where we have a 1x1 convolution, for example
-        elif own[key].shape != state[key].shape and rules.is_free(key):
+        state[key] = _in_shape(state[key], own[key])
+        if own[key].shape != state[key].shape and rules.is_free(key):
             left.append(key)
             del state[key]
         elif own[key].shape != state[key].shape:
@@ -144,7 +148,7 @@ def load_part(
     loaded, left = own.keys() - missing - (counters - state.keys()), [*left, *unexpected]
     require_parts(rules, loaded, sorted(missing), sorted(left), name, remedy)
     left = [f'{prefix}{key}' for key in left] + [key for key in held if not key.startswith(prefix)]
-    notes = [f'format: {source}', *which_weights(checkpoint, weights)]
+    notes = [f'format: {whole or source}', *which_weights(checkpoint, weights)]
     print_log(describe(name, len(loaded), resized, missing, left, notes), logger='current')
     return loaded
 
@@ -202,6 +206,28 @@ def _is_entered(key: str, own: Tensor, given: Tensor) -> bool:
     if own.shape != given.shape:
         return bool(POSITIONS.search(key))  # resized
     return torch.equal(own, given.to(own))
+
+
+def _as_whole_model(model: nn.Module, state: dict[str, Tensor]) -> tuple[str, dict[str, Tensor]]:
+    """The format of a public classifier, if it is one, and its tensors under a whole model's names."""
+    own, backbone = model.state_dict(), dict(model.named_children()).get('backbone')
+    if backbone is None or any(key.startswith('backbone.') for key in state):
+        return '', state
+    source, to_own_names = 'public', getattr(backbone, 'to_own_names', None)
+    if to_own_names is not None:
+        source, state = to_own_names(state)
+    named = {CLASSIFIER.sub('head.fc.', key): value for key, value in state.items()}
+    named = {key if key.startswith('head.') else f'backbone.{key}': value for key, value in named.items()}
+    if not own.keys() & named.keys():
+        return '', state
+    named = {key: value for key, value in named.items() if key in own or not COMPUTED.search(key)}
+    return source, {key: _in_shape(value, own[key]) if key in own else value for key, value in named.items()}
+
+
+def _in_shape(given: Tensor, own: Tensor) -> Tensor:
+    """A tensor as ours where they differ in sides of 1 alone: a matrix where we have a 1x1 convolution."""
+    sides = [[side for side in tensor.shape if side != 1] for tensor in (given, own)]
+    return given.reshape(own.shape) if sides[0] == sides[1] else given
 
 
 def _below(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
