@@ -15,6 +15,7 @@ from torch.utils.data import Dataset
 
 from vt.analysis.speed.inference_cost import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
+from vt.apis.published import LIBRARIES, find_published, prepare_as_published
 from vt.checkpoints.files import replacing, write_atomically
 from vt.engine.checks.classes import has_labels
 from vt.engine.checks.data import check_data
@@ -93,7 +94,10 @@ def testing_config(args: argparse.Namespace) -> Config:
     cfg = load_config(args)
     if not cfg.get('test_dataloader'):
         raise UserError('there is no test_dataloader in it: to test it must be set')
+    if args.checkpoint in LIBRARIES:
+        args.checkpoint = find_published(args.config, args.checkpoint)
     require_file(args.checkpoint, 'checkpoint')
+    prepare_as_published(cfg, args.checkpoint)
     cfg.load_from = args.checkpoint
     cfg.merge_from_dict({'default_hooks.weights_match': dict(type='vt.WeightsMatchHook', whole=True)})
     if args.out and args.out_item != 'metrics':
