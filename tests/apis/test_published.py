@@ -12,6 +12,7 @@ import torch
 import torchvision
 from apis.published_files import put_in_hub, put_in_torch_home
 from huggingface_hub import constants
+from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from PIL import Image
 from tool_runner import ROOT, assert_one_line, run
@@ -153,7 +154,10 @@ def test_other_crops_are_refused(caches, monkeypatch):
 def test_other_weights_have_no_preparation(caches):
     for address in ('a.pth', 'timm', 'https://a.b/c.pth', 'torchvision://resnet18', 'mmcls://resnet18'):
         assert find_preparation(address) is None
-    assert find_published(ROOT / 'configs/swin' / f'{SWIN}.py', 'timm') == f'timm://{SWIN_FILE}'
+    for config in (ROOT / 'configs/swin' / f'{SWIN}.py', apis.model_zoo.resolve_config(SWIN), SWIN.upper()):
+        assert find_published(config, 'timm') == f'timm://{SWIN_FILE}'
+    with pytest.raises(UserError, match='no weights of this config are known of timm'):
+        find_published(Config(dict(model=dict())), 'timm')
 
 
 def test_a_head_of_other_classes_is_new(caches):

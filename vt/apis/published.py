@@ -39,13 +39,13 @@ def find_published(config: str | PathLike | Config, library: str) -> str:
     """The address of the weights that a library publishes of a config's model, such as ``timm://resnet50.a1_in1k``.
 
     Args:
-        config: its name, or its path.
+        config: its name or path, or a config that was read of one.
         library: one of :data:`LIBRARIES`.
 
     Raises:
         UserError: the library has none of it, or none that is known here.
     """
-    name = '' if isinstance(config, Config) else Path(config).stem.lower()
+    name = Path((config.filename or '') if isinstance(config, Config) else config).stem.lower()
     timm, torchvision = PUBLISHED.get(name, (None, None))
     found = torchvision if library == 'torchvision' else timm
     if found is None:
