@@ -109,7 +109,7 @@ def get_model(
         model = build_model(cfg)
     if loaded and 'num_classes' in overrides.get('head', {}):
         draw_weights(model)  # of the head, if the file's has other classes
-        load_part(model, loaded, '', name=checkpoint)
+        load_part(model, loaded, name=checkpoint)
     elif loaded:
         load_weights(model, loaded, name=checkpoint)
     elif begins:
