@@ -220,9 +220,9 @@ def test_a_whole_load_resizes_too_but_not_to_go_on(tmp_path):
 @pytest.mark.parametrize(
     ('keys', 'weights', 'value', 'words'),
     [
-        (('state_dict', 'state_dict_ema'), None, 0, "weights: state_dict (weights='state_dict_ema' takes the others)"),
-        (('state_dict', 'state_dict_ema'), 'state_dict_ema', 1, "weights: state_dict_ema (weights='state_dict'"),
-        (('model', 'model_ema'), 'model_ema', 1, "weights: model_ema (weights='model' takes the others)"),
+        (('state_dict', 'state_dict_ema'), None, 1, "weights: state_dict_ema (weights='state_dict' takes the others)"),
+        (('state_dict', 'state_dict_ema'), 'state_dict', 0, "weights: state_dict (weights='state_dict_ema'"),
+        (('model', 'model_ema'), None, 1, "weights: model_ema (weights='model' takes the others)"),
         (('state_dict', 'ema_state_dict'), None, 0, 'weights: state_dict, averages (weights='),
         (('state_dict', 'ema_state_dict'), 'ema_state_dict', 1, 'weights: ema_state_dict (weights='),
     ],

@@ -13,10 +13,10 @@ from mmpretrain.models.backbones import MViT as MMPretrainMViT
 from mmpretrain.registry import MODELS
 from mmseg.models.necks import FPN
 
+from vt.checkpoints.formats.recognise import to_own_names
 from vt.engine.counting import Complexity, count_complexity
 from vt.errors import UserError
 from vt.models import MViT, TokenBackbone, record_attention
-from vt.models.backbones.checkpoint_format import to_own_names
 from vt.models.necks.vt_fpn import VTFPN
 
 SLOW = pytest.mark.slow
@@ -176,7 +176,7 @@ def test_a_public_checkpoint_gives_the_twins_logits(name, tmp_path):
     model = MViT(init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'reference.pth')), **options).eval()
     model.init_weights()
     images = torch.randn(1, 3, *size)
-    renamed = to_own_names(reference.state_dict(), 'mvit', [len(stage.blocks) for stage in model.stages])
+    _, renamed, _ = to_own_names(model, reference.state_dict())
     assert model.state_dict().keys() == {key for key in renamed if not key.startswith('head.')}
     with torch.no_grad():
         expected, (found,) = reference(images), model(images)

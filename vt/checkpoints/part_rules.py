@@ -9,7 +9,9 @@ from vt.errors import UserError
 from vt.untrusted_text import printable
 
 # Buffers that are computed, which versions of a library have or have not.
-COMPUTED = re.compile(r'(num_batches_tracked|relative_position_index|relative_coords_table|attn_mask)$')
+COMPUTED = re.compile(
+    r'(num_batches_tracked|relative_position_index|relative_coords_table|attn_mask|relative_id|point_coord)$'
+)
 # Without them a model would compute something else.
 POSITIONS = re.compile(r'(^|\.)(absolute_pos|pos_(embed|encoding|block)|position_embedding|rel(ative)?_pos)')
 STATISTICS = ('running_mean', 'running_var')

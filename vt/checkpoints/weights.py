@@ -5,9 +5,9 @@ teachers.
 """
 
 import logging
-import re
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,16 @@ from vt.errors import UserError
 from vt.registry import HOOKS
 from vt.untrusted_text import printable
 
+from .formats.recognise import OWN, to_own_names
 from .grids import FileGrids, Size, size_text
 from .old_names import to_new_names
 from .part_rules import COMPUTED, POSITIONS, PartRules, require_parts
 from .reading import load_checkpoint
 
-# Where a file keeps the tensors: mmengine and timm; the authors of DeiT and Swin; those of SlowFast.
-STATES = ('state_dict', 'model', 'model_state')
-# Where it keeps a second set: timm; the authors of ConvNeXt, DeiT and others; mmengine, whose first set is the average.
-SECOND_STATES = ('state_dict_ema', 'model_ema', 'ema_state_dict', 'ema')
-CLASSIFIER = re.compile(r'^(fc|head)\.(?=weight$|bias$)')  # of public files
+# Where a file keeps the tensors, the first that it has by default: averages of timm and of DeiT's authors; then
+# mmengine, whose first set is the average, and timm; the authors of DeiT and Swin; those of SlowFast.
+STATES = ('state_dict_ema', 'model_ema', 'state_dict', 'model', 'model_state')
+SECOND_STATES = ('ema_state_dict', 'ema')  # where it may keep another: mmengine
 
 
 def load_weights(
@@ -64,20 +64,23 @@ def load_weights(
     if not isinstance(checkpoint, dict):
         name = str(checkpoint)
         checkpoint = load_checkpoint(name, map_location='cpu')
-    model, state = unwrap(model), state_of(checkpoint, name, weights)
-    source, state = _as_whole_model(model, state)
+    model = unwrap(model)
     own = model.state_dict()
+    source, state, outside = to_own_names(model, state_of(checkpoint, name, weights))
     grids = FileGrids(grid, *_image_sizes(model, checkpoint), is_same_model=True)
     resized = _resize_positions(model, state, grids, name) if resizes else {}
-    missing, unexpected = _enter(model, state, f"{name} is not {owner}'s", remedy)
-    missing = [key for key in missing if not key.endswith('num_batches_tracked')]
-    for difference, names in (('lacks', missing), ('also holds', unexpected)):
-        if names:
-            reason = f'of {len(own)} tensors it {difference} {printable(min(names), 120)} and {len(names) - 1} more'
-            raise UserError(f"{name} is not {owner}'s: {reason}; {remedy}")
-    notes = [*([f'format: {source}'] if source else []), *which_weights(checkpoint, weights)]
+    computed = tuple(PartRules(model, own, ()).empty)  # such as fixed positions
+    with _unchanged_if_refused(model):
+        missing, unexpected = _enter(model, state, f"{name} is not {owner}'s", remedy)
+        missing = [key for key in missing if not key.endswith('num_batches_tracked')]
+        unexpected = [key for key in unexpected if not (COMPUTED.search(key) or key.startswith(computed))] + outside
+        for difference, names in (('lacks', missing), ('also holds', unexpected)):
+            if names:
+                reason = f'of {len(own)} tensors it {difference} {printable(min(names), 120)} and {len(names) - 1} more'
+                raise UserError(f"{name} is not {owner}'s: {reason}; {remedy}")
+    notes = [f'format: {source}', *which_weights(checkpoint, weights)]
     line = describe(name, len(own) - len(missing), resized, (), (), notes)
-    if resized or weights or source:
+    if resized or weights or len(notes) > 1 or source != OWN.name:
         print_log(line, logger='current')
     return line
 
@@ -122,33 +125,30 @@ def load_part(
     model = unwrap(model)
     held, own = state_of(checkpoint, name, weights), model.state_dict()
     to_new_names(held)
-    prefix = complete_prefix(held, prefix, own)
-    state = _below(prefix, held)
-    if not state:
+    if prefix is not None:
+        prefix = complete_prefix(held, prefix)
+    if not any(key.startswith(prefix or '') for key in held):
         raise UserError(
             f'{name} holds nothing below prefix={prefix!r}: its first tensor is {printable(min(held), 120)}'
         )
-    source, to_own_names = "the model's own names", getattr(model, 'to_own_names', None)
-    if to_own_names is not None:
-        source, state = to_own_names(state)
-    whole, state = _as_whole_model(model, state)
+    source, state, outside = to_own_names(model, held, prefix)
     rules = PartRules(model, own, may_differ)
     resized = _resize_positions(model, state, FileGrids(grid, *_image_sizes(model, checkpoint)), name, rules.exempt)
     left = []
     for key in own.keys() & state.keys():
-        state[key] = _in_shape(state[key], own[key])
         if own[key].shape != state[key].shape and rules.is_free(key):
             left.append(key)
             del state[key]
         elif own[key].shape != state[key].shape:
             resized[key] = (tuple(state[key].shape), tuple(own[key].shape))  # by the part itself, or refused
     remedy = 'give a file of the same model, the prefix of its names, or name what differs in may_differ'
-    missing, unexpected = _enter(model, state, f'{name} does not fit', remedy)
-    counters = {key for key in own if key.endswith('num_batches_tracked')}  # PyTorch begins what a file lacks
-    loaded, left = own.keys() - missing - (counters - state.keys()), [*left, *unexpected]
-    require_parts(rules, loaded, sorted(missing), sorted(left), name, remedy)
-    left = [f'{prefix}{key}' for key in left] + [key for key in held if not key.startswith(prefix)]
-    notes = [f'format: {whole or source}', *which_weights(checkpoint, weights)]
+    with _unchanged_if_refused(model):
+        missing, unexpected = _enter(model, state, f'{name} does not fit', remedy)
+        counters = {key for key in own if key.endswith('num_batches_tracked')}  # PyTorch begins what a file lacks
+        loaded, left = own.keys() - missing - (counters - state.keys()), [*left, *unexpected]
+        require_parts(rules, loaded, sorted(missing), sorted(left), name, remedy)
+    left = [f'{prefix or ""}{key}' for key in left] + outside
+    notes = [f'format: {source}', *which_weights(checkpoint, weights)]
     print_log(describe(name, len(loaded), resized, missing, left, notes), logger='current')
     return loaded
 
@@ -208,34 +208,24 @@ def _is_entered(key: str, own: Tensor, given: Tensor) -> bool:
     return torch.equal(own, given.to(own))
 
 
-def _as_whole_model(model: nn.Module, state: dict[str, Tensor]) -> tuple[str, dict[str, Tensor]]:
-    """The format of a public classifier, if it is one, and its tensors under a whole model's names."""
-    own, backbone = model.state_dict(), dict(model.named_children()).get('backbone')
-    if backbone is None or any(key.startswith('backbone.') for key in state):
-        return '', state
-    source, to_own_names = 'public', getattr(backbone, 'to_own_names', None)
-    if to_own_names is not None:
-        source, state = to_own_names(state)
-    named = {CLASSIFIER.sub('head.fc.', key): value for key, value in state.items()}
-    named = {key if key.startswith('head.') else f'backbone.{key}': value for key, value in named.items()}
-    if not own.keys() & named.keys():
-        return '', state
-    named = {key: value for key, value in named.items() if key in own or not COMPUTED.search(key)}
-    return source, {key: _in_shape(value, own[key]) if key in own else value for key, value in named.items()}
-
-
-def _in_shape(given: Tensor, own: Tensor) -> Tensor:
-    """A tensor as ours where they differ in sides of 1 alone: a matrix where we have a 1x1 convolution."""
-    sides = [[side for side in tensor.shape if side != 1] for tensor in (given, own)]
-    return given.reshape(own.shape) if sides[0] == sides[1] else given
-
-
 def _below(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
     """The tensors whose names begin with a prefix, without it."""
     below = OrderedDict((key.removeprefix(prefix), value) for key, value in state.items() if key.startswith(prefix))
     versions = getattr(state, '_metadata', {})
     below._metadata = OrderedDict((key.removeprefix(prefix), versions[key]) for key in versions)
     return below
+
+
+@contextmanager
+def _unchanged_if_refused(model: nn.Module) -> Iterator[None]:
+    """Inside the block an error leaves the model's tensors as they were."""
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    try:
+        yield
+    except UserError:
+        for name, tensor in model.state_dict().items():
+            tensor.copy_(before[name])
+        raise
 
 
 def _enter(model: nn.Module, state: dict[str, Tensor], complaint: str, remedy: str) -> tuple[list[str], list[str]]:
@@ -400,6 +390,6 @@ class WeightsMatchHook(Hook):
         else:
             apart = hasattr(unwrap(runner.model), 'backbone')  # else what is a head is not known
             may_differ = self.may_differ or (() if apart else ('',))
-            load_part(runner.model, checkpoint, '', 'cpu', self.weights, self.grid, may_differ, name)
+            load_part(runner.model, checkpoint, None, 'cpu', self.weights, self.grid, may_differ, name)
         checkpoint['state_dict'] = unwrap(runner.model).state_dict()  # mmengine and other hooks load it again
         checkpoint.pop('ema_state_dict', None)  # averages begin with what is loaded

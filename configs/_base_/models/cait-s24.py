@@ -2,7 +2,6 @@
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        checkpoint_format='cait',
         out_type='class_tokens',
         every_stage=dict(
             layer_scale=1e-5,

@@ -6,4 +6,4 @@ stages = _base_.architecture.backbone.stages
 for stage in stages[:3]:
     stage['attention'] = dict(type='vt.HadamardAttention', kernel_size=7, group_width=4, ghost_scale=False)
 
-architecture = dict(backbone=dict(checkpoint_format=None, stages=stages))
+architecture = dict(backbone=dict(stages=stages))

@@ -8,4 +8,4 @@ stages = _base_.architecture.backbone.stages
 for stage in stages:
     stage['attention'] = [*(windows * 3)[: stage['depth'] - 1], pooled]
 
-architecture = dict(backbone=dict(checkpoint_format=None, stages=stages))
+architecture = dict(backbone=dict(stages=stages))

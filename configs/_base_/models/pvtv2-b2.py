@@ -7,7 +7,6 @@ embed = dict(type='vt.PatchEmbed', kernel_size=3, stride=2, padding=1, norm_cfg=
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        checkpoint_format='pvtv2',
         drop_path_rate=0.1,
         every_stage=dict(
             norm=True,

@@ -9,7 +9,6 @@ merging = dict(type='vt.PatchMerging')
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        checkpoint_format='swin',
         drop_path_rate=0.2,
         every_stage=dict(
             norm_cfg=dict(type='LN'),

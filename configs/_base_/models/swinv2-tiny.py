@@ -9,7 +9,6 @@ merging = dict(type='vt.PatchMerging', use_post_norm=True)
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        checkpoint_format='swinv2',
         drop_path_rate=0.2,
         every_stage=dict(
             norm_cfg=dict(type='LN'),

@@ -3,7 +3,6 @@
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        checkpoint_format='t2t',
         out_type='class_tokens',
         drop_path_rate=0.1,
         stages=[

@@ -6,7 +6,6 @@ embed = dict(type='vt.PatchEmbed', kernel_size=2, norm_cfg=dict(type='LN'))
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        checkpoint_format='twins',
         drop_path_rate=0.2,
         every_stage=dict(
             peg=dict(type='vt.PEG'),

@@ -2,7 +2,6 @@
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        checkpoint_format='vit',
         out_type='class_tokens',
         drop_path_rate=0.1,
         stages=[

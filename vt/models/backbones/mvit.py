@@ -89,7 +89,7 @@ class MViT(TokenBackbone):
         stages = multiscale_stages(sides=len(size), **options)
         stages[0] |= dict(embed=embed or (IMAGE if num_frames is None else VIDEO), class_tokens=class_tokens)
         out_type = out_type or ('class_tokens' if class_tokens else 'average')
-        super().__init__(stages, image_size=size, out_type=out_type, checkpoint_format='mvit', **backbone)
+        super().__init__(stages, image_size=size, out_type=out_type, **backbone)
         self.num_frames = num_frames
 
     def forward(self, x: Tensor) -> tuple:

@@ -18,7 +18,6 @@ from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..grid import Size, split_class_tokens, to_map
-from .checkpoint_format import CHECKPOINT_FORMATS, recognise
 from .contract import check_contract
 from .stage import NORM, Stage
 
@@ -44,8 +43,6 @@ class TokenBackbone(BaseBackbone):
         drop_path_rate: stochastic depth of the last block; rates grow linearly from 0.
         frozen_stages: the stages up to this one are not trained; -1 for none.
         with_cp: recompute blocks in the backward pass to save memory; batch normalisations see each batch twice then.
-        checkpoint_format: key of :data:`vt.models.backbones.checkpoint_format.CHECKPOINT_FORMATS`, where the model's
-            public checkpoints have a table; ``init_cfg=dict(type='Pretrained', checkpoint=...)`` then takes them.
         init_cfg: as in mmengine; by default matrices are drawn with a standard deviation of 0.02.
 
     Raises:
@@ -74,16 +71,11 @@ class TokenBackbone(BaseBackbone):
         drop_path_rate: float = 0.0,
         frozen_stages: int = -1,
         with_cp: bool = False,
-        checkpoint_format: str | None = None,
         init_cfg: dict | Sequence[dict] = INIT,
     ) -> None:
         super().__init__(list(init_cfg) if isinstance(init_cfg, Sequence) else init_cfg)
         if out_type not in self.OUTPUTS:
             raise UserError(f'TokenBackbone: out_type={out_type!r} is not one of {", ".join(self.OUTPUTS)}')
-        if checkpoint_format is not None and checkpoint_format not in CHECKPOINT_FORMATS:
-            raise UserError(
-                f'TokenBackbone: checkpoint_format={checkpoint_format!r} is not one of {", ".join(CHECKPOINT_FORMATS)}'
-            )
         if wrong := [index for index in out_indices if not -len(stages) <= index < len(stages)]:
             raise UserError(f'TokenBackbone: out_indices={wrong} of {len(stages)} stages; they begin at 0')
         if frozen_stages >= len(stages):
@@ -101,7 +93,6 @@ class TokenBackbone(BaseBackbone):
             in_channels, size = stage.out_channels, stage.out_size
             self.stages.append(stage)
         check_contract(self.stages, out_type)
-        self.checkpoint_format = checkpoint_format
         self.out_type = out_type
         self.out_indices = sorted(index % len(stages) for index in out_indices)
         self.with_cp = with_cp
@@ -121,11 +112,6 @@ class TokenBackbone(BaseBackbone):
             self.is_init = True
         else:
             super().init_weights()
-
-    def to_own_names(self, state: dict[str, Tensor]) -> tuple[str, dict[str, Tensor]]:
-        """What the names in a file are, and its tensors under the names of this backbone."""
-        depths = [len(stage.blocks) for stage in self.stages]
-        return recognise(state, self.state_dict().keys(), self.checkpoint_format, depths)
 
     def forward(self, x: Tensor) -> tuple:
         """Images ``(N, in_channels, height, width)`` to a tuple, what ``out_type`` says of each of ``out_indices``.

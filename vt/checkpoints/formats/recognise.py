@@ -1,0 +1,167 @@
+"""Which format a file of weights is in, told by its names, and its tensors under the names of the model."""
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from vt.errors import UserError
+from vt.untrusted_text import printable
+
+from . import convolutional, multiscale, plain, pyramids, windows
+from .table import Format, State
+
+OWN = Format("the model's own names", '', ())
+FORMATS = (
+    *(plain.FORMATS + windows.FORMATS + pyramids.FORMATS),
+    *(multiscale.FORMATS + convolutional.FORMATS),
+)
+# Wrappers and containers, whose names stand before a network's.
+WRAPPERS = ('module', 'model', 'backbone', 'encoder', 'encoder_q', '_orig_mod', 'net')
+# What ours has in one tensor and files have apart, in the order in which they are joined.
+APART = (
+    (r'qkv(?=\.)', ('query', 'key', 'value')),
+    (r'qkv(?=\.)', ('query', 'key_value')),
+    (r'key_value(?=\.)', ('key', 'value')),
+    (r'in_proj(?=_)', ('query_key', 'value')),
+)
+TOGETHER = re.compile(r'\.(query|key|value)[._](weight|bias)$')  # apart in ours, together in files
+
+
+def to_own_names(model: nn.Module, state: State, prefix: str | None = None) -> tuple[str, State, list[str]]:
+    """Rename the tensors of a file for a model.
+
+    Of all formats whose mark a name of the file has, and of all wrappers' prefixes, the pair counts under which the
+    file has the most of the model's tensors.
+
+    Args:
+        model: a backbone, or a whole model with a ``backbone``.
+        state: the file's tensors by name.
+        prefix: of the names that count; None to find it.
+
+    Returns:
+        The name of the format, the tensors, and the names of the file that do not begin with the prefix.
+
+    Raises:
+        UserError: two tensors of the file are the same one of the model and differ.
+    """
+    own = model.state_dict()
+    others = tuple(f'{child}.' for child, _ in model.named_children()) if hasattr(model, 'backbone') else None
+    best, most = (OWN, prefix or '', {name: _place(name, others) for name in state}), -1
+    for wrapper in [prefix] if prefix is not None else _prefixes(state):
+        below = {name: name.removeprefix(wrapper) for name in state if name.startswith(wrapper)}
+        if wrapper.endswith('backbone.') and others:  # heads stand beside it
+            outer = wrapper.removesuffix('backbone.')
+            below |= {name: name.removeprefix(outer) for name in state if not name.startswith(wrapper)}
+        text = '\n'.join(below.values())
+        for table in (OWN, *(table for table in FORMATS if re.search(table.mark, text, re.MULTILINE))):
+            names = {name: _place(renamed, others) for name, renamed in _rename(below, table, own).items()}
+            found = len(own.keys() & names.values())
+            if found > most:
+                best, most = (table, wrapper, names), found
+    table, wrapper, names = best
+    renamed = _enter(state, names)
+    if table is not OWN:
+        _adapt(renamed, table, own, '' if others is None else 'backbone.')
+    for name in own:
+        if name not in renamed:
+            _join(renamed, name)
+    for name in own.keys() & renamed.keys():
+        if own[name].shape != renamed[name].shape and _sides(own[name]) == _sides(renamed[name]):
+            renamed[name] = renamed[name].reshape(own[name].shape)  # a matrix where we have a 1x1 convolution
+    for name in {whole for name in own if (whole := _whole(name)) and whole not in own and whole in renamed}:
+        del renamed[name]  # each third is in its place
+    versions = getattr(state, '_metadata', {}) if table is OWN else {}
+    renamed._metadata = OrderedDict((_place(key.removeprefix(wrapper), others), versions[key]) for key in versions)
+    return table.name, renamed, [name for name in state if name not in names]
+
+
+def _prefixes(state: State) -> list[str]:
+    """What stands before the names of a file, of wrappers; the shortest first."""
+    found = {''}
+    for name in state:
+        parts = name.split('.')
+        for end, part in enumerate(parts, 1):
+            if part not in WRAPPERS:
+                break
+            found.add('.'.join(parts[:end]) + '.')
+    return sorted(found, key=len)
+
+
+def _place(name: str, others: tuple[str, ...] | None) -> str:
+    """A name in the whole model, of which all but the named parts is in the backbone."""
+    return name if others is None or name.startswith(others) else f'backbone.{name}'
+
+
+def _rename(names: dict[str, str], table: Format, own: Iterable[str]) -> dict[str, str]:
+    """The names of a file by a table."""
+    rules = [(re.compile(pattern), replacement) for pattern, replacement in table.rules]
+    blocks = {}
+    if table.numbered_through:
+        stages = [re.search(r'stages\.(\d+)\.blocks\.(\d+)\.', name) for name in own]
+        numbers = sorted({(int(found[1]), int(found[2])) for found in stages if found})
+        blocks = {str(index): f'stages.{stage}.blocks.{block}.' for index, (stage, block) in enumerate(numbers)}
+    renamed = {}
+    for key, name in names.items():
+        if blocks:
+            name = re.sub(r'^blocks\.(\d+)\.', lambda found: blocks.get(found[1], found[0]), name)
+        for pattern, replacement in rules:
+            name = pattern.sub(replacement, name)
+        renamed[key] = name
+    return renamed
+
+
+def _enter(state: State, names: dict[str, str]) -> OrderedDict:
+    """The tensors under their new names."""
+    renamed: OrderedDict[str, Tensor] = OrderedDict()
+    for name, new in names.items():
+        if new in renamed and not torch.equal(renamed[new], state[name]):
+            raise UserError(f'{printable(name, 120)} and another tensor are both {printable(new, 120)}, and differ')
+        renamed[new] = state[name]
+    return renamed
+
+
+def _adapt(state: State, table: Format, own: State, base: str) -> None:
+    """Bring what is in another order, or in another number of tensors, into the model's form, in place."""
+    for name in list(state) if table.neighbours else ():
+        if re.match(table.neighbours, name.removeprefix(base)):
+            state[name] = _neighbours_in_order(state[name])
+    for name in [name for name in state if name.endswith('class_tokens')]:  # a distilled DeiT has two
+        distilled = name.replace('class_tokens', 'distillation_token')
+        if distilled in state and name in own and own[name].shape[1] == 2:
+            state[name] = torch.cat([state[name], state.pop(distilled)], dim=1)
+    if table.change:
+        heads = {name: state.pop(name) for name in list(state) if not name.startswith(base)}
+        inside = {name.removeprefix(base): state.pop(name) for name in list(state)}
+        table.change(inside, {name.removeprefix(base): tensor for name, tensor in own.items()})
+        state.update({f'{base}{name}': tensor for name, tensor in inside.items()} | heads)
+
+
+def _join(state: State, name: str) -> None:
+    """A tensor of ours, of those that a file has in its place; or a third of the one that it has."""
+    for pattern, kinds in APART:
+        parts = [re.sub(pattern, kind, name) for kind in kinds]
+        if parts[0] != name and all(part in state for part in parts):
+            state[name] = torch.cat([state.pop(part) for part in parts])
+            return
+    third, whole = TOGETHER.search(name), _whole(name)
+    if third and whole in state and not state[whole].shape[0] % 3:
+        state[name] = state[whole].chunk(3)[('query', 'key', 'value').index(third[1])]
+
+
+def _whole(name: str) -> str:
+    """The name of queries, keys and values together, of a tensor of one of them."""
+    renamed = TOGETHER.sub(r'.qkv.\2', name)
+    return renamed if renamed != name else ''
+
+
+def _sides(tensor: Tensor) -> list[int]:
+    return [side for side in tensor.shape if side != 1]
+
+
+def _neighbours_in_order(tensor: Tensor) -> Tensor:
+    """Channels of 2x2 neighbours as patch merging takes them."""
+    neighbours = tensor.unflatten(-1, (4, -1))[..., [0, 2, 1, 3], :]
+    return neighbours.transpose(-2, -1).flatten(-2)
