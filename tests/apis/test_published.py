@@ -126,7 +126,7 @@ def test_hugging_faces_file_is_timms_and_needs_no_timm(caches, monkeypatch):
 @pytest.mark.parametrize(
     ('name', 'library', 'message'),
     [
-        (SWIN, 'torchvision', f'no weights of {SWIN} are known of torchvision: timm and huggingface have them'),
+        ('tnt-small_16xb64-300e_in1k', 'torchvision', 'are known of torchvision: timm and huggingface have them'),
         ('vt-resnet18_digits', 'timm', 'no weights of vt-resnet18_digits are known of timm: it has those of cait-s24'),
         ('mvit-base-16x4_k400', 'huggingface', 'are known of huggingface: torchvision has them'),
         (SWIN, 'timm', rf'timm://{SWIN_FILE} was not fetched \(.*\): correct the name, connect to the internet once'),
