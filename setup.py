@@ -62,6 +62,7 @@ setup(
     install_requires=read_requirements('vt'),
     extras_require={
         'tests': [line for name in ('tests', 'export', 'explorer', 'docs') for line in read_requirements(name)],
+        'bands': ['tifffile>=2025.1.10'],  # vt.LoadBands of TIFF
         'datasets': ['datasets>=4,<6'],  # vt.HuggingFaceDataset
         'export': read_requirements('export'),  # tools/export.py's ONNX
         'explorer': read_requirements('explorer'),  # tools/explore.py's page

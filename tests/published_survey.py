@@ -176,13 +176,17 @@ def plain_block(x: Tensor, w: Weights, heads: int, eps: float) -> Tensor:
 # Windows: tokens that see each other, wherever they stand.
 
 
-def windows(size: Size, window: Size, dilated: bool = False, shift: Size = (0, 0)) -> list[list[tuple[int, int]]]:
+def windows(
+    size: Size, window: Size, dilated: bool = False, shift: Size = (0, 0), centered: bool = False
+) -> list[list[tuple[int, int]]]:
     """Of each window the places in the grid, row by row; those outside of the grid are padding.
 
     Side by side, window (a, b) holds the rows a * h to a * h + h - 1. Spread, it holds every n-th row from the a-th on,
     where n is the number of windows below each other. After a cyclic shift, row r holds what came from r + shift[0].
+    Padding stands below and on the right; centered, half of it, rounded down, stands above and on the left.
     """
     numbers = [-(-whole // side) for whole, side in zip(size, window)]
+    before = [(number * side - whole) // 2 * centered for number, side, whole in zip(numbers, window, size)]
     found = []
     for a in range(numbers[0]):
         for b in range(numbers[1]):
@@ -192,9 +196,9 @@ def windows(size: Size, window: Size, dilated: bool = False, shift: Size = (0, 0
                     row, column = (
                         (i * numbers[0] + a, j * numbers[1] + b) if dilated else (a * window[0] + i, b * window[1] + j)
                     )
-                    places.append(
-                        ((row + shift[0]) % (numbers[0] * window[0]), (column + shift[1]) % (numbers[1] * window[1]))
-                    )
+                    row = (row + shift[0]) % (numbers[0] * window[0]) - before[0]
+                    column = (column + shift[1]) % (numbers[1] * window[1]) - before[1]
+                    places.append((row, column))
             found.append(places)
     return found
 
@@ -206,23 +210,29 @@ def wrapped(places: list[tuple[int, int]], window: Size) -> Tensor:
     return ((inside[:, None] - inside) != (outside[:, None] - outside)).any(dim=-1)
 
 
-def in_windows(x: Tensor, window: Size, relate: Callable, dilated: bool = False, shift: Size = (0, 0)) -> Tensor:
+def in_windows(
+    x: Tensor,
+    window: Size,
+    relate: Callable,
+    dilated: bool = False,
+    shift: Size = (0, 0),
+    centered: bool = False,
+) -> Tensor:
     """A map ``(N, H, W, C)`` through ``relate(tokens of a window (N, T, C), B)``, and back to the map.
 
-    Zeros stand below and right of it where the windows are larger; what they come to is cut off.
+    Zeros stand where the windows are larger than the map; what they come to is cut off.
     """
-    n, rows, columns, _ = x.shape
-    results, order = [], {}
-    for places in windows((rows, columns), window, dilated, shift):
-        tokens = []
-        for row, column in places:
-            order[row, column] = len(order)
-            tokens.append(x[:, row, column] if row < rows and column < columns else torch.zeros_like(x[:, 0, 0]))
-        hidden = wrapped(places, window).to(x) if any(shift) else None
-        bias = None if hidden is None else hidden.masked_fill(hidden == 1, -math.inf)
-        results.append(relate(torch.stack(tokens, dim=1), bias))
-    wanted = [order[row, column] for row in range(rows) for column in range(columns)]
-    return torch.cat(results, dim=1)[:, wanted].reshape(n, rows, columns, -1)
+    rows, columns = x.shape[1:3]
+    found = windows((rows, columns), window, dilated, shift, centered)
+    places = torch.tensor(found)  # W_n, T, 2
+    is_inside = ((places >= 0) & (places < torch.tensor([rows, columns]))).all(dim=-1)
+    numbers = torch.where(is_inside, places[..., 0] * columns + places[..., 1], rows * columns)
+    tokens = torch.cat([tokens_of(x), torch.zeros_like(x[:, :1, 0])], dim=1)[:, numbers]  # N, W_n, T, C
+    results = []
+    for own, inside in zip(found, tokens.unbind(1)):
+        hidden = wrapped(own, window).to(x) if any(shift) else None
+        results.append(relate(inside, None if hidden is None else hidden.masked_fill(hidden == 1, -math.inf)))
+    return map_of(torch.cat(results, dim=1)[:, numbers.flatten().argsort()[: rows * columns]], (rows, columns))
 
 
 def relative_bias(table: Tensor, window: Size) -> Tensor:
@@ -233,7 +243,14 @@ def relative_bias(table: Tensor, window: Size) -> Tensor:
 
 
 def window_attention(
-    x: Tensor, w: Weights, heads: int, window: Size, dilated: bool = False, shift: Size = (0, 0), bias: bool = True
+    x: Tensor,
+    w: Weights,
+    heads: int,
+    window: Size,
+    dilated: bool = False,
+    shift: Size = (0, 0),
+    bias: bool = True,
+    centered: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Attention in windows with relative positions, not yet projected, and V; each a map ``(N, H, W, C)``."""
     table = relative_bias(w['bias.table'], window)
@@ -242,27 +259,43 @@ def window_attention(
         q, k, v = linear(tokens, under(w, 'qkv'), bias).chunk(3, dim=-1)
         return torch.cat([attend(q, k, v, heads, table if hidden is None else table + hidden), v], dim=-1)
 
-    return in_windows(x, window, relate, dilated, shift).chunk(2, dim=-1)
+    return in_windows(x, window, relate, dilated, shift, centered).chunk(2, dim=-1)
 
 
 # Swin: windows, every other time shifted by half of one.
 
 
+def even(x: Tensor, side: int = 2) -> Tensor:
+    """A map with zeros below and on the right, so that whole squares cover it."""
+    rows, columns = x.shape[1:3]
+    return framed(x, side)[:, side : side + rows + -rows % side, side : side + columns + -columns % side]
+
+
 def merge(x: Tensor) -> Tensor:
     """2x2 neighbours as one token of four times the channels: all four values of a channel, then those of the next."""
+    x = even(x)
     return torch.stack([x[:, i::2, j::2] for i in (0, 1) for j in (0, 1)], dim=-1).flatten(3)
 
 
 def patches_or_merged(x: Tensor, w: Weights, is_first: bool) -> Tensor:
     """Swin's tokens: of 4x4 patches, normalised; in later stages merged, normalised and then multiplied."""
     if is_first:
-        return layer_norm(convolution(x, under(w, 'projection'), 4, stride=4), under(w, 'norm'), 1e-5)
+        return layer_norm(convolution(even(x, 4), under(w, 'projection'), 4, stride=4), under(w, 'norm'), 1e-5)
     return linear(layer_norm(merge(x), under(w, 'norm'), 1e-5), under(w, 'reduction'), bias=False)
 
 
-def by_half(size: Size, window: Size) -> Size:
-    """Rows and columns of a shift; a side of the grid that is one window is not shifted."""
-    return tuple(0 if whole == side else side // 2 for whole, side in zip(size, window))
+def shifted(index: int, size: Size, window: Size, rows: int) -> Size:
+    """Every second block's shift; a grid of which one window covers a side is not shifted (Swin's classifiers)."""
+    is_covered = any(whole <= side for whole, side in zip(size, window))
+    return (rows, rows) if index % 2 and not is_covered else (0, 0)
+
+
+def shortened(window: int, built: Size | None, stage: int, is_cropped: bool = False) -> Size:
+    """A window, as long as a side of the stage's grid in training that is shorter; of images of size ``built``."""
+    if built is None:
+        return window, window
+    grid = [-(-side // 4) for side in built]
+    return tuple(min(window, side // 2**stage if is_cropped else -(-side // 2**stage)) for side in grid)
 
 
 def swin(
@@ -271,13 +304,14 @@ def swin(
     heads: Sequence[int],
     stages: Sequence[int] = range(4),
     training: bool = False,
-    window: Size = (7, 7),
+    built: Size | None = None,
 ) -> Tensor:
     for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
+        window = shortened(7, built, stage)
         x = patches_or_merged(x, under(w_s, 'embed'), stage == 0)
         for index, block in enumerate(every(w_s, 'blocks')):
             norm1, attention, norm2, feed_forward = branches(block)
-            shift = by_half(x.shape[1:3], window) if index % 2 else (0, 0)
+            shift = shifted(index, x.shape[1:3], window, 3)
             read, _ = window_attention(layer_norm(x, norm1, 1e-5), attention, h, window, shift=shift)
             x = x + linear(read, under(attention, 'proj'))
             x = x + mlp(layer_norm(x, norm2, 1e-5), feed_forward)
@@ -323,9 +357,15 @@ def cosine_attention(x: Tensor, w: Weights, heads: int, window: Size, shift: Siz
 
 
 def swin_v2(
-    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
+    x: Tensor,
+    w: Weights,
+    heads: Sequence[int],
+    stages: Sequence[int] = range(4),
+    training: bool = False,
+    built: Size | None = None,
 ) -> Tensor:
     for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
+        window = shortened(8, built, stage)
         embed = under(w_s, 'embed')
         if stage == 0:
             x = patches_or_merged(x, embed, True)
@@ -333,8 +373,8 @@ def swin_v2(
             x = layer_norm(linear(merge(x), under(embed, 'reduction'), bias=False), under(embed, 'norm'), 1e-5)
         for index, block in enumerate(every(w_s, 'blocks')):
             w1, w2 = under(block, 'attention'), under(block, 'feed_forward')
-            shift = by_half(x.shape[1:3], (8, 8)) if index % 2 else (0, 0)
-            read = cosine_attention(x, under(w1, 'part'), h, (8, 8), shift)
+            shift = shifted(index, x.shape[1:3], window, 4)
+            read = cosine_attention(x, under(w1, 'part'), h, window, shift)
             x = x + layer_norm(read, under(w1, 'post_norm'), 1e-5)
             x = x + layer_norm(mlp(x, under(w2, 'part')), under(w2, 'post_norm'), 1e-5)
     return tokens_of(layer_norm(x, under(w_s, 'norm'), 1e-5) if 3 in stages else x)
@@ -429,13 +469,16 @@ def rest(
 
 
 def stripe_attention(x: Tensor, w: Weights, heads: int, window: Size) -> Tensor:
-    """Attention in windows, to which a convolution of V adds, of each window by itself."""
+    """Attention in windows, to which a convolution of V adds, of each window by itself.
+
+    Q, K and V are maps that are padded at both ends (the authors' code for segmentation).
+    """
 
     def relate(tokens: Tensor, hidden: None) -> Tensor:
-        q, k, v = linear(tokens, under(w, 'qkv')).chunk(3, dim=-1)
+        q, k, v = tokens.chunk(3, dim=-1)
         return attend(q, k, v, heads) + tokens_of(depthwise(map_of(v, window), under(w, 'local.module.conv')))
 
-    return in_windows(x, window, relate)
+    return in_windows(linear(x, under(w, 'qkv')), window, relate, centered=True)
 
 
 def cswin(
@@ -561,9 +604,15 @@ def p2t(
 
 
 def shuffle(
-    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
+    x: Tensor,
+    w: Weights,
+    heads: Sequence[int],
+    stages: Sequence[int] = range(4),
+    training: bool = False,
+    built: Size | None = None,
 ) -> Tensor:
     for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
+        window = shortened(7, built, stage, is_cropped=True)
         embed = under(w_s, 'embed')
         if stage == 0:
             for layer in every(embed, 'layers'):
@@ -577,7 +626,7 @@ def shuffle(
         for index, block in enumerate(every(w_s, 'blocks')):
             norm1, attention, norm3, feed_forward = branches(block)
             normed = batch_norm(x, norm1, training)
-            read, _ = window_attention(normed, attention, h, (7, 7), dilated=index % 2 == 1, bias=False)
+            read, _ = window_attention(normed, attention, h, window, dilated=index % 2 == 1, bias=False)
             x = x + linear(read, under(attention, 'proj'))
             normed = batch_norm(x, under(block, 'between.norm'), training)
             x = x + depthwise(normed, under(block, 'between.part.module.conv'), 7)
@@ -594,9 +643,10 @@ def gg(
     heads: Sequence[int],
     stages: Sequence[int] = range(4),
     training: bool = False,
-    window: Size = (7, 7),
+    built: Size | None = None,
 ) -> Tensor:
     for w_s, h, stage in zip(every(w, 'stages'), heads, stages):
+        window = shortened(7, built, stage)
         x = patches_or_merged(x, under(w_s, 'embed'), stage == 0)
         for block in every(w_s, 'blocks'):
             norm1, attention, norm2, feed_forward = branches(block)

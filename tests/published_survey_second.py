@@ -16,7 +16,6 @@ from published_survey import (
     average_pooling,
     batch_norm,
     branches,
-    by_half,
     convolution,
     depthwise,
     every,
@@ -33,6 +32,8 @@ from published_survey import (
     relative_bias,
     relu,
     self_attention,
+    shifted,
+    shortened,
     sigmoid,
     tokens_of,
     under,
@@ -212,16 +213,23 @@ def swin_with(x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int]
     return tokens_of(layer_norm(x, under(w_s, 'norm'), 1e-5) if 3 in stages else x)
 
 
-def shifted_attention(x: Tensor, w: Weights, heads: int, index: int) -> Tensor:
-    shift = by_half(x.shape[1:3], (7, 7)) if index % 2 else (0, 0)
-    return linear(window_attention(x, w, heads, (7, 7), shift=shift)[0], under(w, 'proj'))
+def shifted_attention(x: Tensor, w: Weights, heads: int, index: int, window: Size) -> Tensor:
+    shift = shifted(index, x.shape[1:3], window, 3)
+    return linear(window_attention(x, w, heads, window, shift=shift)[0], under(w, 'proj'))
 
 
 def elsa(
-    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
+    x: Tensor,
+    w: Weights,
+    heads: Sequence[int],
+    stages: Sequence[int] = range(4),
+    training: bool = False,
+    built: Size | None = None,
 ) -> Tensor:
     def attention(x: Tensor, w: Weights, heads: int, stage: int, index: int, is_last: bool) -> Tensor:
-        return shifted_attention(x, w, heads, index) if stage == 3 else hadamard_attention(x, w, heads)
+        if stage < 3:
+            return hadamard_attention(x, w, heads)
+        return shifted_attention(x, w, heads, index, shortened(7, built, stage))
 
     return swin_with(x, w, heads, stages, attention)
 
@@ -238,21 +246,22 @@ def pooled_attention(x: Tensor, w: Weights, heads: int) -> Tensor:
 
 
 def hswin(
-    x: Tensor, w: Weights, heads: Sequence[int], stages: Sequence[int] = range(4), training: bool = False
+    x: Tensor,
+    w: Weights,
+    heads: Sequence[int],
+    stages: Sequence[int] = range(4),
+    training: bool = False,
+    built: Size | None = None,
 ) -> Tensor:
     def attention(x: Tensor, w: Weights, heads: int, stage: int, index: int, is_last: bool) -> Tensor:
-        return pooled_attention(x, w, heads) if is_last else shifted_attention(x, w, heads, index)
+        if is_last:
+            return pooled_attention(x, w, heads)
+        return shifted_attention(x, w, heads, index, shortened(7, built, stage))
 
     return swin_with(x, w, heads, stages, attention)
 
 
 # MSG: a messenger a window, first of its tokens; of a region's messengers the channels are shuffled.
-
-
-def even(x: Tensor) -> Tensor:
-    """A map with a row and a column of zeros more where it lacks them."""
-    rows, columns = x.shape[1:3]
-    return framed(x, 1)[:, 1 : 1 + rows + rows % 2, 1 : 1 + columns + columns % 2]
 
 
 def with_messengers(x: Tensor, messengers: Tensor, w: Weights, heads: int) -> tuple[Tensor, Tensor]:
@@ -297,7 +306,7 @@ def msg(
             own = [embed['messengers'][:, row % 4, column % 4] for row in range(rows) for column in range(columns)]
             messengers = torch.stack(own, dim=1).reshape(1, rows, columns, -1).expand(len(x), -1, -1, -1)
         else:
-            x, messengers = (patches_or_merged(even(each), embed, False) for each in (x, messengers))
+            x, messengers = (patches_or_merged(each, embed, False) for each in (x, messengers))
         for block in every(w_s, 'blocks'):
             norm1, attention, norm2, feed_forward = branches(block)
             read, said = with_messengers(layer_norm(x, norm1, 1e-5), layer_norm(messengers, norm1, 1e-5), attention, h)
@@ -391,14 +400,13 @@ def bottleneck(x: Tensor, w: Weights, training: bool, depth_groups: int = 1) -> 
 
 
 def at(x: Tensor, row: Tensor, column: Tensor) -> Tensor:
-    """A map ``(H, W, C)`` between its four pixels around a place; beyond the border as at the border."""
-    rows, columns = x.shape[:2]
-    row, column = row.clamp(0, rows - 1), column.clamp(0, columns - 1)
-    i, j = min(int(row), max(rows - 2, 0)), min(int(column), max(columns - 2, 0))
-    down, across = row - i, column - j
-    top = x[i, j] * (1 - across) + x[i, min(j + 1, columns - 1)] * across
-    below = min(i + 1, rows - 1)
-    return top * (1 - down) + (x[below, j] * (1 - across) + x[below, min(j + 1, columns - 1)] * across) * down
+    """A map ``(H, W, C)`` between its four pixels around a place; a pixel outside is zero (the authors' kernel)."""
+    i, j, value = math.floor(row.item()), math.floor(column.item()), torch.zeros_like(x[0, 0])
+    for y, down in ((i, 1 - (row - i)), (i + 1, row - i)):
+        for z, across in ((j, 1 - (column - j)), (j + 1, column - j)):
+            if 0 <= y < x.shape[0] and 0 <= z < x.shape[1]:
+                value = value + x[y, z] * down * across
+    return value
 
 
 def unbiased_block(x: Tensor, w: Weights, heads: int, eps: float = 1e-5, gain: float = 1.0) -> Tensor:
@@ -473,15 +481,33 @@ def halved(x: Tensor, first: Weights, second: Weights, training: bool, act: Call
     return normed(batch_norm(x, under(first, 'bn'), training), second, training, act=act)
 
 
-def enlarged(x: Tensor, size: Size) -> Tensor:
-    rows, columns = ([i * own // wanted for i in range(wanted)] for own, wanted in zip(x.shape[1:3], size))
-    return x[:, rows][:, :, columns]
+def resized(x: Tensor, size: Size, align_corners: bool) -> Tensor:
+    """Between two pixels a side; the corners, or else the outer edges, of the maps lie on each other."""
+    for side, wanted in zip((1, 2), size):
+        x = x.movedim(side, 0)
+        own = len(x)
+        places = [
+            row * (own - 1) / max(wanted - 1, 1) if align_corners else max((row + 0.5) * own / wanted - 0.5, 0)
+            for row in range(wanted)
+        ]
+        lows = [min(int(place), own - 1) for place in places]
+        rows = [x[low] + (place - low) * (x[min(low + 1, own - 1)] - x[low]) for place, low in zip(places, lows)]
+        x = torch.stack(rows).movedim(0, side)
+    return x
+
+
+def enlarged(x: Tensor, size: Size, steps: int, align_corners: bool) -> Tensor:
+    """A map of 2^steps times the size, then of this size (the authors' code for classes, and for poses)."""
+    if align_corners:
+        x = x.repeat_interleave(2**steps, dim=1).repeat_interleave(2**steps, dim=2)
+    else:
+        x = resized(x, [side * 2**steps for side in x.shape[1:3]], False)
+    return resized(x, size, align_corners)
 
 
 def resolution_block(x: Tensor, w: Weights, heads: int, training: bool) -> Tensor:
     norm1, attention, norm2, feed_forward = branches(w)
-    window = tuple(min(7, side) for side in x.shape[1:3])
-    read, _ = window_attention(layer_norm(x, norm1, 1e-6), attention, heads, window)
+    read, _ = window_attention(layer_norm(x, norm1, 1e-6), attention, heads, (7, 7), centered=True)
     x = x + linear(read, under(attention, 'proj'))
     y = linear(layer_norm(x, norm2, 1e-6), under(feed_forward, 'fc1'))
     y = gelu(batch_norm(y, under(feed_forward, 'fc1_norm'), training))
@@ -491,7 +517,7 @@ def resolution_block(x: Tensor, w: Weights, heads: int, training: bool) -> Tenso
     return x + gelu(batch_norm(y, under(feed_forward, 'fc2_norm'), training))
 
 
-def exchanged(maps: list[Tensor], w: Weights, training: bool) -> list[Tensor]:
+def exchanged(maps: list[Tensor], w: Weights, training: bool, align_corners: bool) -> list[Tensor]:
     """In each branch the sum of all, as fine and as wide as it is."""
     results = []
     for target in range(len(maps)):
@@ -499,7 +525,8 @@ def exchanged(maps: list[Tensor], w: Weights, training: bool) -> list[Tensor]:
         for source, x in enumerate(maps):
             own = under(w, f'exchange.{target}.{source}')
             if source > target:
-                total = total + enlarged(normed(x, own, training, act=as_it_is), maps[target].shape[1:3])
+                x = normed(x, own, training, act=as_it_is)
+                total = total + enlarged(x, maps[target].shape[1:3], source - target, align_corners)
             for step in range(source, target):
                 act = as_it_is if step == target - 1 else relu
                 first, second = (under(own, str(2 * (step - source) + layer)) for layer in (0, 1))
@@ -509,7 +536,9 @@ def exchanged(maps: list[Tensor], w: Weights, training: bool) -> list[Tensor]:
     return results
 
 
-def hrformer(x: Tensor, w: Weights, heads: Sequence[Sequence[int]], training: bool = False) -> list[Tensor]:
+def hrformer(
+    x: Tensor, w: Weights, heads: Sequence[Sequence[int]], training: bool = False, align_corners: bool = True
+) -> list[Tensor]:
     for index in (0, 1):
         x = normed(x, under(w, f'stem.{index}'), training, 3, 2)
     for index in (2, 3):
@@ -526,7 +555,7 @@ def hrformer(x: Tensor, w: Weights, heads: Sequence[Sequence[int]], training: bo
                     maps[branch] = resolution_block(
                         maps[branch], under(blocks, str(index)), stage_heads[branch], training
                     )
-            maps = exchanged(maps, module, training)
+            maps = exchanged(maps, module, training, align_corners)
     return maps
 
 

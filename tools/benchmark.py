@@ -68,7 +68,7 @@ def parse_args() -> argparse.Namespace:
     run.add_argument('--rounds', type=int, default=30, help='measured steps of each model (default: 30)')
     run.add_argument('--seconds', type=float, default=120, help='at most about this long a table (default: 120)')
     run.add_argument('--out', help='write the figures to this JSON file')
-    run.add_argument('--plot', help='draw time over resolutions and over tokens to this picture')
+    run.add_argument('--plot', help='draw time over resolutions and over tokens to this file')
     run.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     args = parser.parse_args()
     args.compile = args.compile or ['default']

@@ -8,7 +8,7 @@ def parse_args() -> argparse.Namespace:
     from vt.commands.arguments import ConfigOptions, add_trust_argument
 
     parser = argparse.ArgumentParser(
-        description='A page on this machine alone: what a model predicts on pictures, where its tokens look, what a '
+        description='A page on this machine alone: what a model predicts on images, where its tokens look, what a '
         'pixel reads of them and how they relate; or the same as a report.'
     )
     parser.add_argument('config', help='path of the config, or the name of a model')
@@ -17,14 +17,14 @@ def parse_args() -> argparse.Namespace:
         '--compare', nargs=2, metavar=('CONFIG', 'CHECKPOINT'), help='a second model, shown beside the first'
     )
     parser.add_argument(
-        '--pictures', nargs='+', default=[], metavar='PICTURE', help='pictures to begin with, or folders of them'
+        '--inputs', nargs='+', default=[], metavar='IMAGE', help='images to begin with, or folders of them'
     )
     parser.add_argument(
         '--images', type=int, default=6, help='number of test images at hand, spread over the classes (default: 6)'
     )
     parser.add_argument('--port', type=int, default=7860, help='of the page, on 127.0.0.1 (default: 7860)')
     parser.add_argument(
-        '--html', type=Path, help='file for a report of the pictures, or else of test images, instead of a page'
+        '--html', type=Path, help='file for a report of these inputs, or else of test images, instead of a page'
     )
     parser.add_argument('--device', help='where to compute (default: the CPU)')
     parser.add_argument(

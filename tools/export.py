@@ -19,7 +19,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument('--out-dir', type=Path, default=Path('exported'), help='folder for the files')
     parser.add_argument(
-        '--inputs', nargs='+', type=Path, default=[], help='pictures or videos to compare on (default: test images)'
+        '--inputs', nargs='+', type=Path, default=[], help='images or videos to compare on (default: test images)'
     )
     parser.add_argument('--fixed-size', action='store_true', help='leave the batch open alone')
     parser.add_argument('--tolerance', type=float, default=1e-4, help='largest difference, of the largest output')

@@ -1,4 +1,4 @@
-"""Predict on pictures or videos of your own: ``python tools/predict.py CONFIG CHECKPOINT INPUT ...``."""
+"""Predict on images or videos of your own: ``python tools/predict.py CONFIG CHECKPOINT INPUT ...``."""
 
 import argparse
 from pathlib import Path
@@ -7,18 +7,18 @@ from pathlib import Path
 def parse_args() -> argparse.Namespace:
     from vt.commands.arguments import ConfigOptions, add_trust_argument
 
-    parser = argparse.ArgumentParser(description='Predict on pictures or videos of your own.')
+    parser = argparse.ArgumentParser(description='Predict on images or videos of your own.')
     parser.add_argument('config', help='path of the config, name of a model, or folder of a saved one')
     parser.add_argument(
         'checkpoint',
         help='path of the checkpoint, or that folder again; or timm, torchvision or huggingface: their weights',
     )
     parser.add_argument(
-        'inputs', nargs='+', metavar='INPUT', help='pictures, videos for a model of videos, folders, or patterns'
+        'inputs', nargs='+', metavar='INPUT', help='images, videos for a model of videos, folders, or patterns'
     )
     parser.add_argument('--out', type=Path, help='file for the results, .json or .csv')
-    parser.add_argument('--out-dir', type=Path, help='folder for pictures with their class, or with segments over them')
-    parser.add_argument('--show', action='store_true', help='show these pictures in the terminal')
+    parser.add_argument('--out-dir', type=Path, help='folder for figures: images with their class or segments')
+    parser.add_argument('--show', action='store_true', help='show these figures in the terminal')
     parser.add_argument('--top-k', type=int, default=5, help='number of classes to name (default: 5)')
     parser.add_argument('--batch-size', type=int, default=8, help='files at a time (default: 8)')
     parser.add_argument('--device', help='where to compute (default: a GPU where there is one)')

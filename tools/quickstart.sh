@@ -27,7 +27,7 @@ times=()
 step 'install' install_vt ''
 train_and_test configs/baselines/resnet18_digits.py
 train_and_test configs/vt_resnet/vt-resnet18_digits.py
-step 'picture' "$python" tools/analysis/show_tokens.py configs/vt_resnet/vt-resnet18_digits.py \
+step 'figure' "$python" tools/analysis/show_tokens.py configs/vt_resnet/vt-resnet18_digits.py \
     work_dirs/vt-resnet18_digits/epoch_15.pth --out work_dirs/vt-resnet18_digits/tokens.png
 printf '\n'
 "$python" tools/analysis/report.py runs work_dirs/resnet18_digits work_dirs/vt-resnet18_digits

@@ -1,4 +1,4 @@
-"""User errors, told from unexpected ones."""
+"""User errors, apart from unexpected ones."""
 
 
 class UserError(ValueError):

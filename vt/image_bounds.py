@@ -2,22 +2,28 @@
 
 import math
 import os
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
+import numpy as np
 from PIL import Image
 
 from .errors import FileError, UserError
 
 MAX_PIXELS = 64_000_000  # of an image, or of a frame
 MAX_RATIO = 100  # of the longer side to the shorter one: enlarged to a shorter side of 800 it has MAX_PIXELS
+MAX_VALUES = 4 * MAX_PIXELS  # of an image, one a pixel and channel: 1 GB as they are loaded
 MAX_BYTES = 8 * MAX_PIXELS  # of a file: four channels of 16 bits, not compressed
 MAX_SCORES = 2_000_000_000  # of a segmentor, one a pixel and class: 8 GB, 150 classes at 13 million pixels
 MAX_DRAWN = 16_000_000  # pixels of an image that is drawn upon; Matplotlib takes 120 bytes for each
 MAX_CLIP_PIXELS = 1_000_000_000  # of the frames of one sample: 3 GB
+NUMPY = b'\x93NUMPY'  # files of ``np.save`` begin with it
+TIFF = (b'II*\0', b'MM\0*', b'II+\0', b'MM\0+')
 
 
-def check_picture_size(file: str | Path | BytesIO, name: str | Path | None = None) -> bool:
+def check_image_size(file: str | Path | BytesIO, name: str | Path | None = None) -> bool:
     """Refuse an image that would take gigabytes once it is decoded, or enlarged by the pipeline.
 
     Args:
@@ -37,6 +43,11 @@ def check_picture_size(file: str | Path | BytesIO, name: str | Path | None = Non
     except Image.DecompressionBombError:
         width = height = MAX_PIXELS
     except Exception:  # it is not there, an address, no image, or a decoder fails, in any way
+        with (
+            suppress(OSError),
+            open(file, 'rb') if not isinstance(file, BytesIO) else BytesIO(file.getvalue()) as opened,
+        ):
+            check_bands(opened, name)
         return False
     num_bytes = file.getbuffer().nbytes if isinstance(file, BytesIO) else os.path.getsize(file)
     if num_bytes > MAX_BYTES:
@@ -44,6 +55,34 @@ def check_picture_size(file: str | Path | BytesIO, name: str | Path | None = Non
     if problem := _too_large(height, width):
         raise UserError(f'{name} {problem}')
     return True
+
+
+def check_bands(file: BinaryIO, name: str | Path) -> None:
+    """Refuse an array of NumPy or a TIFF of any number of channels by its header, as :func:`check_image_size`.
+
+    Nothing is known of a file of another kind, or that is damaged: its reader says what is wrong.
+    """
+    start = file.read(len(NUMPY))
+    file.seek(0)
+    try:
+        if start == NUMPY:
+            version = np.lib.format.read_magic(file)
+            formats = np.lib.format
+            shape = (formats.read_array_header_1_0 if version == (1, 0) else formats.read_array_header_2_0)(file)[0]
+        elif start.startswith(TIFF):
+            import tifffile
+
+            with tifffile.TiffFile(file) as opened:
+                shape = opened.series[0].shape
+        else:
+            return
+    except Exception:  # of any type
+        return
+    sides = sorted(shape)[-2:]  # there may be more channels than rows or columns
+    if len(sides) == 2 and (problem := _too_large(*sides)):
+        raise UserError(f'{name} {problem}')
+    if math.prod(shape) > MAX_VALUES:
+        raise UserError(f'{name} has more than {MAX_VALUES // 10**6} million values: make it smaller')
 
 
 def check_frames(size: tuple[int, int], number: int = 1) -> None:

@@ -44,7 +44,9 @@ class Registry(root.Registry):
                 import_module(module)
 
 
-MODELS = Registry(root.MODELS, ['vt.models', 'vt.video.views'], segmentation=['vt.models.necks.vt_fpn'])
+MODELS = Registry(
+    root.MODELS, ['vt.models', 'vt.video.views'], segmentation=['vt.models.bands', 'vt.models.necks.vt_fpn']
+)
 DATASETS = Registry(
     root.DATASETS,
     [
@@ -86,7 +88,7 @@ PARAM_SCHEDULERS = Registry(root.PARAM_SCHEDULERS, ['vt.engine.schedules'])
 OPTIMIZERS = Registry(root.OPTIMIZERS, ['vt.engine.processes.strategies'])
 MODEL_WRAPPERS = Registry(root.MODEL_WRAPPERS, ['vt.engine.processes.strategies'])
 STRATEGIES = Registry(root.STRATEGIES, ['vt.engine.processes.strategies'])
-TRANSFORMS = Registry(root.TRANSFORMS, ['vt.video.clips'])
+TRANSFORMS = Registry(root.TRANSFORMS, ['vt.datasets.bands', 'vt.video.clips'])
 
 
 def import_every_part(scope: str) -> None:

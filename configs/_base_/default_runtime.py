@@ -8,7 +8,7 @@ default_hooks = dict(
     param_scheduler=dict(type='ParamSchedulerHook'),
     checkpoint=dict(type='CheckpointHook', interval=1, max_keep_ckpts=3, save_best='auto'),
     sampler_seed=dict(type='DistSamplerSeedHook'),
-    visualization=dict(type='vt.PictureHook'),
+    visualization=dict(type='vt.FigureHook'),
     num_classes=dict(type='vt.NumClassesHook'),
 )
 

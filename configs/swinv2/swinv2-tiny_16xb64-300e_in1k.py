@@ -1,6 +1,6 @@
 # Swin v2-T at 256x256 on ImageNet-1k with DeiT's recipe.
 # python tools/train.py configs/swinv2/swinv2-tiny_16xb64-300e_in1k.py
-_base_ = ['../_base_/recipes/tokens_in1k.py', '../_base_/models/swinv2-tiny.py']
+_base_ = ['../_base_/recipes/deit_in1k.py', '../_base_/models/swinv2-tiny.py']
 
 model = _base_.architecture
 model['backbone']['image_size'] = 256

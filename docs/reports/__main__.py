@@ -116,7 +116,7 @@ def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     ablation = add('ablation', print_ablations)
     ablation.add_argument('runs', nargs='+', type=Path, help='work directories of trained models, or files of records')
     ablation.add_argument('--speed', nargs='+', type=Path, default=[], help='files of tools/benchmark.py --out')
-    ablation.add_argument('--out', type=Path, help='directory for the tables (.md, .csv) and the picture')
+    ablation.add_argument('--out', type=Path, help='directory for the tables (.md, .csv) and the figure')
     add('complexity', print_complexity)
     runs = ROOT / 'work_dirs/reproduce/survey-claims'
     add('claims', measure_claims).add_argument(

@@ -1,4 +1,4 @@
-"""Finished runs laid beside the paper's tables 2 to 7 and 9, each against the model itself: rows, and a picture."""
+"""Finished runs laid beside the paper's tables 2 to 7 and 9, each against the model itself: rows, and a figure."""
 
 import re
 from collections import defaultdict

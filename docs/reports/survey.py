@@ -13,13 +13,20 @@ from .complexity import COST, count_config
 from .components import describe_choices, describe_survey_models, read_survey_models
 from .markdown import BENCHMARKS, ROOT, Rows, cells, config_path, table
 from .metafiles import read_models
+from .recipes import describe_recipes, describe_sources, find_authors
 from .speeds import first_beside_others, read_speeds
 
 CONFIG = '{}_16xb64-300e_in1k'
 DENSE = '_4xb4-160k_ade20k-512x512'
 SPEEDS = BENCHMARKS / 'survey'  # as tools/benchmark/survey.sh measures them, NAME_cpu.json
 DIFFERENCES = SPEEDS / 'references.json'  # as python -m docs.reports references measures them
-COSTS = {'model': '[{title}](../{folder}/README.md)', **COST, 'validated by': '{validated}', 'note': '{why}'}
+COSTS = {
+    'model': '[{title}](../{folder}/README.md)',
+    **COST,
+    'top-1, published': '[{published[2]}](../{authors})',
+    'validated by': '{validated}',
+    'note': '{why}',
+}
 SEGMENTORS = {
     'config': '[`{name}`](../{path})',
     'G FLOPs': '{cost.flops:G.2f}',
@@ -53,7 +60,8 @@ def describe_costs() -> Rows:
         if 'reference' in entry:
             difference = differences['differences'][name]
             validated = f"timm's `{entry['reference']}`, {f'{difference:.0e}' if difference else 'the same'}"
-        more = dict(folder=Path(path).parent.as_posix(), cost=read_models()[path]['Metadata'], validated=validated)
+        more = dict(folder=Path(path).parent.as_posix(), authors=find_authors(name), validated=validated)
+        more['cost'] = read_models()[path]['Metadata']
         rows.append(dict(why='') | entry | more)
     return cells(rows, COSTS, missing='-')
 
@@ -107,6 +115,8 @@ PLACES = {
     'survey choices': lambda: table(describe_choices(), dense=True),
     'survey components': lambda: table(describe_survey_models(), dense=True),
     'survey costs': lambda: table(describe_costs()),
+    'survey recipes': lambda: table(describe_recipes(), dense=True),
+    'survey sources': lambda: table(describe_sources(), dense=True),
     'survey segmentors': lambda: table(describe_segmentors()),
     'published weights': lambda: table(describe_published()),
     'survey claims': lambda: table(describe_claims(), dense=True),

@@ -1,4 +1,4 @@
-"""The pictures and tables of the page on where transformers belong: scores by number of images and by place, attention.
+"""The figures and tables of the page on where transformers belong: scores by number of images and by place, attention.
 
 A record's row is named after what was varied: ``NETWORK_IMAGES`` in the sample-efficiency table, a place or a number in
 the tables of places.
@@ -143,21 +143,21 @@ def tabulate_objects(files: Sequence[Path]) -> Rows:
 
 
 def show_objects() -> str:
-    """The table of attention on objects, and the pictures of it."""
+    """The table of attention on objects, and the figures of it."""
     files = sorted((ROOT / 'docs/attention').glob('objects_*.json'))
     shown = [f'![Where {file.stem} looks](where/{file.stem}.jpg)' for file in files]
     return '\n\n'.join([table(tabulate_objects(files)), *shown])
 
 
 def show_places(name: str) -> str:
-    """A table of places and its picture."""
+    """A table of stages and its figure."""
     records = read_table(RECORDS / f'{name}.json')
     rows, origin = sweep_report.tabulate(records), describe_source(records, name)
     return f'{table(rows)}\n\n{origin}\n\n![Scores against what they cost](where/{name}.png)'
 
 
 def show_curves() -> str:
-    """The tables of scores by number of images, and their picture."""
+    """The tables of scores by number of images, and their figure."""
     records = read_table(RECORDS / f'{CURVES}.json')
     curves = read_curves(records)
     parts = [

@@ -46,7 +46,7 @@ def sharpen(checkpoint):
     torch.save(dict(state_dict=weights), checkpoint)
 
 
-def write_picture(path, image):
+def write_image(path, image):
     """An image ``(3, H, W)``, blue first, as a file that loses nothing."""
     assert cv2.imwrite(str(path), image.permute(1, 2, 0).numpy())
     return path

@@ -62,10 +62,10 @@ def test_a_saved_model_predicts_the_same_bits(name, saved):
 @pytest.mark.parametrize('name', list(SMALL)[:2])
 def test_inferencers_take_a_folder(name, saved):
     _, model, _, folder = saved[name]
-    picture = np.random.default_rng(0).integers(0, 256, (50, 70, 3), np.uint8)
+    image = np.random.default_rng(0).integers(0, 256, (50, 70, 3), np.uint8)
     results = []
     for inferencer in (apis.inferencer_of(model), apis.inferencer_of(folder)):
-        (batch,) = inferencer.preprocess([picture])
+        (batch,) = inferencer.preprocess([image])
         results.append((scores(inferencer.forward(batch)[0]), [*inferencer.classes]))
     assert torch.equal(results[0][0], results[1][0])
     assert results[0][1] == results[1][1]
@@ -88,10 +88,10 @@ def test_data_sets_and_paths_of_this_machine_are_not_saved(saved, tmp_path):
     assert json.loads(text)['inputs'] == dict(
         read={}, resize_edge=dict(scale=36, interpolation='bicubic'), crop=dict(crop_size=32)
     )
-    picture = np.random.default_rng(0).integers(0, 256, (50, 70, 3), np.uint8)
+    image = np.random.default_rng(0).integers(0, 256, (50, 70, 3), np.uint8)
     again = copy.copy(model)
     again.cfg = cfg
-    samples = [apis.inferencer_of(source).pipeline(picture) for source in (again, tmp_path / 'saved')]
+    samples = [apis.inferencer_of(source).pipeline(image) for source in (again, tmp_path / 'saved')]
     assert torch.equal(samples[0]['inputs'], samples[1]['inputs'])
 
 
@@ -160,9 +160,9 @@ BAD = {
     'a step': (('inputs.load', dict(type='os.abort')), 'inputs.load is no setting of a saved model'),
     'an expression': (('inputs.resize', dict(interpolation='1+1')), "inputs.resize.interpolation='1+1' is not known"),
     'many channels': (('model.backbone.stem_channels', 10**5), 'asks for more memory than its weights need'),
-    'a side of a picture': (('inputs.shape', [3, 10**5, 10**5]), 'is no shape of an input'),
+    'a side of an image': (('inputs.shape', [3, 10**5, 10**5]), 'is no shape of an input'),
     'many pixels': (('inputs.clips', dict(clip_length=4096, num_clips=4096)), 'pixels: 67,108,864 is the largest'),
-    'a padded picture': (('model.data_preprocessor.pad_size_divisor', 10**5), 'is no size of a model: 4,096 is'),
+    'a padded image': (('model.data_preprocessor.pad_size_divisor', 10**5), 'is no size of a model: 4,096 is'),
     'too few names': (('classes', ['a']), 'holds 1 names of classes, the model has 10 classes'),
     'a number as names': (('classes', 10), 'classes is 10, not a list of names'),
     'names for a terminal': (('classes', ['\x1b[2J'] * 10), 'holds control characters: \\x1b[2J'),

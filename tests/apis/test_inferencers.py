@@ -4,7 +4,7 @@ import mmcv
 import numpy as np
 import pytest
 import torch
-from apis.small_models import make, write_picture
+from apis.small_models import make, write_image
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import Registry
 from mmseg.apis import MMSegInferencer
@@ -39,24 +39,24 @@ def predict(model, sample):
     return model.test_step(pseudo_collate([sample]))
 
 
-def test_a_picture_of_the_networks_size_is_classified_as_the_sample_that_it_is(classifier, tmp_path):
+def test_an_image_of_the_networks_size_is_classified_as_the_sample_that_it_is(classifier, tmp_path):
     config, checkpoint, model, sample = classifier
-    picture = write_picture(tmp_path / 'digit.png', sample['inputs'].flip(0))  # RGB in memory
+    image = write_image(tmp_path / 'digit.png', sample['inputs'].flip(0))  # RGB in memory
     (expected,) = predict(model, sample)
     for inferencer in (apis.ClassificationInferencer(config, checkpoint), apis.ClassificationInferencer(model)):
-        for given in (str(picture), mmcv.imread(picture)):
+        for given in (str(image), mmcv.imread(image)):
             (result,) = inferencer(given)
             assert result['pred_scores'] == pytest.approx(expected.pred_score.numpy(), abs=1e-6)
             assert result['pred_class'] == str(int(expected.pred_label))
     names = apis.ClassificationInferencer(model, classes=list('abcdefghij'))
-    assert names(str(picture))[0]['pred_class'] == 'abcdefghij'[int(expected.pred_label)]
+    assert names(str(image))[0]['pred_class'] == 'abcdefghij'[int(expected.pred_label)]
 
 
 def test_batches_change_nothing_and_other_sizes_do(classifier, tmp_path):
     _, _, model, sample = classifier
     inferencer = apis.inferencer_of(model)
     large = np.random.default_rng(0).integers(0, 256, (50, 70, 3), np.uint8)
-    given = [str(write_picture(tmp_path / 'a.png', sample['inputs'])), large, mmcv.imrescale(large, 2)]
+    given = [str(write_image(tmp_path / 'a.png', sample['inputs'])), large, mmcv.imrescale(large, 2)]
     together = inferencer(given, batch_size=2)
     apart = [inferencer(one)[0] for one in given]
     for one, other in zip(together, apart):
@@ -71,13 +71,13 @@ def _predict(inferencer, *inputs):
 
 def test_a_scene_is_segmented_as_the_sample_that_it_is_and_any_other_at_its_size(segmentor, tmp_path):
     config, checkpoint, model, sample = segmentor
-    picture = write_picture(tmp_path / 'scene.png', sample['inputs'])
+    image = write_image(tmp_path / 'scene.png', sample['inputs'])
     expected = predict(model, sample)[0].pred_sem_seg.data[0]
     inferencer = apis.SegmentationInferencer(config, checkpoint)
-    assert np.array_equal(inferencer(str(picture))['predictions'], expected)
+    assert np.array_equal(inferencer(str(image))['predictions'], expected)
     assert inferencer.classes[0] == 'background'
     large = np.random.default_rng(0).integers(0, 256, (90, 70, 3), np.uint8)
-    result = inferencer([large, str(picture)], batch_size=2, return_vis=True)
+    result = inferencer([large, str(image)], batch_size=2, return_vis=True)
     assert [labels.shape for labels in result['predictions']] == [(90, 70), (128, 128)]
     assert np.array_equal(result['predictions'][1], expected)
     assert inferencer.draw(inferencer.pixels(large), _predict(inferencer, large)[0]).shape == large.shape
@@ -124,9 +124,9 @@ def test_a_model_is_resolved_read_and_built_once(kind, request, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ('content', 'message'), [(None, 'there is no picture '), (b'', 'is no picture'), (b'text', 'is no picture')]
+    ('content', 'message'), [(None, 'there is no image '), (b'', 'is no image'), (b'text', 'is no image')]
 )
-def test_what_is_no_picture_is_one_line(content, message, classifier, tmp_path):
+def test_what_is_no_image_is_one_line(content, message, classifier, tmp_path):
     path = tmp_path / 'some.png'
     if content is not None:
         path.write_bytes(content)
@@ -155,8 +155,8 @@ def test_tokens_maps_and_attention_are_the_recorders(classifier, segmentor):
         assert torch.equal(extracted.attention[name], record.attention)
         assert torch.equal((extracted.tokens | extracted.maps)[name], record.output)
     assert extracted.tokens['backbone.layer4.0.tokenizer'].shape == (2, 4, 64)
-    picture = sample['inputs'].flip(0).permute(1, 2, 0).contiguous().numpy()
-    again = apis.extract_tokens(model, [picture, picture])
+    image = sample['inputs'].flip(0).permute(1, 2, 0).contiguous().numpy()
+    again = apis.extract_tokens(model, [image, image])
     assert torch.equal(again.tokens['backbone.layer4.0.tokenizer'], extracted.tokens['backbone.layer4.0.tokenizer'])
     large = np.zeros((60, 80, 3), np.uint8)
     scenes = apis.extract_tokens(segmentor[2], [large])
@@ -166,13 +166,13 @@ def test_tokens_maps_and_attention_are_the_recorders(classifier, segmentor):
 
 def test_images_that_tokens_cannot_be_of_are_one_line(classifier):
     *_, model, _ = classifier
-    picture = np.zeros((40, 40, 3), np.uint8)
+    image = np.zeros((40, 40, 3), np.uint8)
     wrong = {
-        'images is a single one': picture,
+        'images is a single one': image,
         'images is empty': [],
         'images is a int': 5,
-        r'an image is \(3, 40, 40\), uint8': [picture.transpose(2, 0, 1)],
-        r'an image is \(40, 40, 3\), float32': [picture.astype(np.float32)],
+        r'an image is \(3, 40, 40\), uint8': [image.transpose(2, 0, 1)],
+        r'an image is \(40, 40, 3\), float32': [image.astype(np.float32)],
         'an image is a Tensor': [torch.zeros(3, 40, 40)],
         r'images is \(3, 64, 64\), torch.float32': torch.zeros(3, 64, 64),
         r'images is \(1, 3, 64, 64\), torch.uint8': torch.zeros(1, 3, 64, 64, dtype=torch.uint8),
@@ -184,6 +184,6 @@ def test_images_that_tokens_cannot_be_of_are_one_line(classifier):
         with pytest.raises(UserError, match=message):
             apis.extract_tokens(model, images)
     with pytest.raises(UserError, match='model is a Linear: give a model that'):
-        apis.extract_tokens(torch.nn.Linear(2, 2), [picture])
+        apis.extract_tokens(torch.nn.Linear(2, 2), [image])
     with pytest.raises(UserError, match="device 'cuda:x' cannot be used"):
         apis.get_model('vt-resnet18_digits', device='cuda:x')

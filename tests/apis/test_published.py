@@ -24,7 +24,7 @@ from vt.checkpoints.public import find_preparation
 from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import load_part
 from vt.errors import UserError
-from vt.inference.inputs import Pictures, pipeline_steps
+from vt.inference.inputs import Images, pipeline_steps
 
 SWIN, SWIN_FILE = 'swin-tiny_16xb64-300e_in1k', 'swin_tiny_patch4_window7_224.ms_in1k'
 QUICK = (SWIN, 'resnet18_8xb32-90e_in1k', 'deit-small-distilled_16xb64-300e_in1k')
@@ -89,7 +89,7 @@ def expected_of(reference, library, photo, name):
 def test_an_image_is_prepared_and_predicted_as_by_the_library(name, library, caches, photo):
     expected, scores = expected_of(put(caches, name, library), library, photo, name)
     model = apis.get_model(name, library)
-    sample = pseudo_collate([Pictures(model.cfg)(photo)])
+    sample = pseudo_collate([Images(model.cfg)(photo)])
     assert (model.data_preprocessor(sample, False)['inputs'] - expected).abs().max() < 1e-5
     (found,) = apis.inferencer_of(model)(photo)
     assert found['pred_scores'] == pytest.approx(scores.numpy(), rel=1e-3)

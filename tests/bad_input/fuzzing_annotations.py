@@ -1,7 +1,7 @@
 """Annotation files with something wrong in them, and the data set that reads them."""
 
+from bad_input.images import MASK, RGB, encode
 from bad_input.kept_run import FOLDER, SCENES
-from bad_input.pictures import MASK, RGB, encode
 from hypothesis import strategies as st
 from mmengine.config import Config
 from mmengine.registry import DATASETS

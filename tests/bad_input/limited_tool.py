@@ -15,7 +15,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from bad_input.hostile_pictures import limited_memory
+from bad_input.hostile_images import limited_memory
 
 VERSION_3 = 0x20080522  # of the kernel's sets of capabilities
 MEGABYTE = 2**20

@@ -1,8 +1,8 @@
 """Annotation files whose lines don't parse, and odd ones that do."""
 
 import pytest
+from bad_input.images import MASK, RGB, encode
 from bad_input.kept_run import FOLDER, SCENES, assert_refused, train
-from bad_input.pictures import MASK, RGB, encode
 
 GOOD = b'a.png 0\nb c.png 1\na.png 0\nb c.png 1\n'
 ANNOTATED = FOLDER.replace("data_prefix='images',", "data_prefix='images', ann_file='list.txt',")

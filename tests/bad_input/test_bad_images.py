@@ -3,8 +3,8 @@
 import mmcv
 import numpy as np
 import pytest
+from bad_input.images import DAMAGED, GREY, MASK, MASKS, MODES, RGB, colours, encode
 from bad_input.kept_run import FOLDER, SCENES, assert_refused, train
-from bad_input.pictures import DAMAGED, GREY, MASK, MASKS, MODES, RGB, colours, encode
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import re
 
 import pytest
 import torch
+from bad_input.images import RGB, encode
 from bad_input.kept_run import DIGITS, FOLDER, assert_refused, train
-from bad_input.pictures import RGB, encode
 from mmengine.model import BaseModel
 from mmengine.runner import Runner
 from process_groups import run_processes

@@ -7,8 +7,8 @@ import socket
 import time
 
 import pytest
+from bad_input.images import RGB, encode
 from bad_input.kept_run import DIGITS, FOLDER, assert_refused, train
-from bad_input.pictures import RGB, encode
 from forked_tools import ForkedTool, run_forked
 from process_groups import run_processes
 from tool_runner import ROOT, assert_one_line

@@ -108,14 +108,14 @@ def test_a_bad_list_of_kinetics(content, message, folder, kept):
         ),
         (['train_dataloader.dataset.data_prefix=nowhere'], 'there is no data/nowhere'),
         (['train_dataloader.dataset.data_prefix=empty'], 'the train split is empty: no videos in data/empty'),
-        (['train_dataloader.dataset.data_prefix=pictures'], 'data/pictures holds no videos: no file ends in .3gp'),
+        (['train_dataloader.dataset.data_prefix=images'], 'data/images holds no videos: no file ends in .3gp'),
         (['model.head.num_classes=3', 'data_preprocessor.num_classes=3'], 'the VideoDataset data set has 2 classes'),
     ],
 )  # fmt: skip
 def test_wrong_settings_and_folders(options, message, folder, kept):
     (folder / 'data/empty/cat').mkdir(parents=True)
-    (folder / 'data/pictures/cat').mkdir(parents=True)
-    (folder / 'data/pictures/cat/a.jpg').write_bytes(b'')
+    (folder / 'data/images/cat').mkdir(parents=True)
+    (folder / 'data/images/cat/a.jpg').write_bytes(b'')
     assert_refused(train(folder, VIDEOS, '--work-dir', kept, options=options), message, kept)
 
 

@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from bad_input.images import DAMAGED, GREY, MASK, MASKS, RGB, encode
 from bad_input.kept_run import DIGITS, FOLDER, SCENES
-from bad_input.pictures import DAMAGED, GREY, MASK, MASKS, RGB, encode
 from forked_tools import run_forked
 from tool_runner import assert_one_line
 

@@ -6,8 +6,8 @@ import os
 import numpy as np
 import pytest
 from apis.small_models import make
+from bad_input.images import RGB, encode
 from bad_input.kept_run import FOLDER, SCENES, assert_refused, train
-from bad_input.pictures import RGB, encode
 from forked_tools import run_forked
 from mmengine.dataset import pseudo_collate
 
@@ -52,8 +52,8 @@ def test_a_bad_file_of_such_a_name_is_named_without_it(kept, tmp_path):
     for folder in ('cat', 'dog'):
         for index in range(2):
             write(tmp_path / 'data/images' / folder / f'{index}.png')
-    write(tmp_path / f'data/images/dog/{RED}.png', b'no picture')
-    write(tmp_path / 'data/images/dog' / os.fsdecode(b'\xff.png'), b'no picture')
+    write(tmp_path / f'data/images/dog/{RED}.png', b'no image')
+    write(tmp_path / 'data/images/dog' / os.fsdecode(b'\xff.png'), b'no image')
     (tmp_path / 'config.py').write_text(FOLDER)
     result = run_forked('check_dataset.py', 'config.py', '--out', 'r.json', cwd=tmp_path)
     assert result.returncode == 1
@@ -96,7 +96,7 @@ def test_reports_show_names_as_text():
     evil = '"><script>alert(1)</script>\'&'
     view = View(evil, evil, evil, rows=[{evil: evil, 'share': evil}])
     module = (evil, [[view], [view]])
-    page = render('report.html.j2', models=[evil], pictures=[(evil, [(evil, [view], [module])])], style=STYLE)
+    page = render('report.html.j2', models=[evil], images=[(evil, [(evil, [view], [module])])], style=STYLE)
     assert '<script>alert' not in page
     assert evil not in page
     assert page.count('&lt;script&gt;alert(1)&lt;/script&gt;') > 10

@@ -1,4 +1,4 @@
-"""Parts of a pipeline and of a model that stop at a picture."""
+"""Parts of a pipeline and of a model that stop at an image."""
 
 import time
 from pathlib import Path
@@ -10,7 +10,7 @@ from mmpretrain.models import ClsDataPreprocessor
 
 @TRANSFORMS.register_module()
 class Wait(BaseTransform):
-    """Make the file ``waits`` and go no further at the picture of a name."""
+    """Make the file ``waits`` and go no further at the image of a name."""
 
     def __init__(self, at):
         self.at = at
@@ -24,7 +24,7 @@ class Wait(BaseTransform):
 
 @MODELS.register_module()
 class Failing(ClsDataPreprocessor):
-    """Fail at every picture."""
+    """Fail at every image."""
 
     def forward(self, data, training=False):
         raise RuntimeError('this preprocessor is of no use')

@@ -14,7 +14,7 @@ DIGITS = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 SCENES = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
 
 
-def test_synthetic_pictures_are_of_imagenets_size_and_differ(tmp_path):
+def test_synthetic_images_are_of_imagenets_size_and_differ(tmp_path):
     size = write_jpegs(tmp_path, 3)
     assert abs(size / FILE_SIZE - 1) < 0.2
     first, second, third = (cv2.imread(str(path)) for path in sorted(tmp_path.rglob('*.jpg')))
@@ -50,7 +50,7 @@ def test_a_config_with_its_own_data_is_timed(tmp_path):
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        ([SCENES, '--synthetic', '2'], 'needs label masks, and synthetic pictures have none'),
+        ([SCENES, '--synthetic', '2'], 'needs label masks, and synthetic images have none'),
         ([DIGITS, '--decoders', 'pillow'], 'has no LoadImageFromFile'),
     ],
 )

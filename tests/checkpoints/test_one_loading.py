@@ -50,9 +50,10 @@ def positions(model):
 
 
 def resized(vectors, size, to):
-    """Row by row on a grid, bicubically; the class token as it is."""
+    """Row by row on a grid, bicubically, smoothed where a side becomes shorter; the class token as it is."""
     maps = vectors[:, 1:].reshape(1, *size, -1).permute(0, 3, 1, 2)
-    maps = interpolate(maps, to, mode='bicubic', antialias=True, align_corners=False)
+    smooth = any(new < old for new, old in zip(to, size))
+    maps = interpolate(maps, to, mode='bicubic', antialias=smooth, align_corners=False)
     return torch.cat([vectors[:, :1], maps.permute(0, 2, 3, 1).reshape(1, to[0] * to[1], -1)], dim=1)
 
 

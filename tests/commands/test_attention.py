@@ -226,8 +226,8 @@ def test_what_cannot_be_measured_is_named(folder, classifier, segmentor, vit):
         (['tokens', CLASSIFIER, 'nowhere.pth'], 'there is no checkpoint nowhere.pth'),
         (['locality', VIT, '--plot', 'none/a.png'], 'there is no folder none to write a.png into'),
         (['reach', VIT, '--out', 'none/a.png'], 'there is no folder none to write a.png into'),
-        (['reach', VIT, '--out', 'a.txt'], 'a.txt: a picture is written as .'),
-        (['reach', VIT, '--out', 'a.png', '--picture', VIT], 'vit-tiny_digits.py is no picture that can be read'),
+        (['reach', VIT, '--out', 'a.txt'], 'a.txt: a figure is written as .'),
+        (['reach', VIT, '--out', 'a.png', '--image', VIT], 'vit-tiny_digits.py is no image that can be read'),
     ],
 )
 def test_a_wrong_file_is_one_line(arguments, message, tmp_path):

@@ -67,20 +67,20 @@ def test_amp_no_validate_and_auto_scale_lr(tmp_path):
     assert 'lr: 5.0000e-04' in result.stdout
 
 
-def test_test_writes_predictions_metrics_and_pictures(checkpoint, tmp_path):
-    arguments = [CONFIG, checkpoint, '--work-dir', 'test', '--out', 'predictions.pkl', '--show-dir', 'pictures']
+def test_test_writes_predictions_metrics_and_images(checkpoint, tmp_path):
+    arguments = [CONFIG, checkpoint, '--work-dir', 'test', '--out', 'predictions.pkl', '--show-dir', 'images']
     result = run('test.py', *arguments, cwd=tmp_path, options=FEW)
     assert result.returncode == 0, result.stderr
     predictions = pickle.loads((tmp_path / 'predictions.pkl').read_bytes())
     assert len(predictions) == 32
-    assert len(list((tmp_path / 'pictures').rglob('*.png'))) == 32
+    assert len(list((tmp_path / 'images').rglob('*.png'))) == 32
     arguments = [CONFIG, checkpoint, '--work-dir', 'test', '--out', 'metrics.json', '--out-item', 'metrics', '--tta']
     result = run('test.py', *arguments, cwd=tmp_path, options=FEW)
     assert result.returncode == 0, result.stderr
     assert 0 <= json.loads((tmp_path / 'metrics.json').read_text())['accuracy/top1'] <= 100
 
 
-def test_benchmark_report_and_picture(trained, checkpoint):
+def test_benchmark_report_and_image(trained, checkpoint):
     result = run('test.py', CONFIG, checkpoint, '--benchmark', cwd=trained, options=FEW)
     assert result.returncode == 0, result.stderr
     record = json.loads((trained / 'work_dirs/vt-resnet18_digits.benchmark.json').read_text())
@@ -96,16 +96,16 @@ def test_benchmark_report_and_picture(trained, checkpoint):
     assert result.returncode == 0, result.stderr
     assert 'vt-resnet18_digits' in result.stdout
     assert 'Running' not in result.stderr  # it reads data alone
-    picture = trained / 'tokens.png'
+    image = trained / 'tokens.png'
     small_config = trained / 'small.py'
     small_config.write_text(
         f'_base_ = {str(CONFIG)!r}\nmodel = dict(backbone=dict(num_tokens=4, token_channels=64),'
         'head=dict(in_channels=64))\n'
     )
-    result = run('analysis/show_tokens.py', small_config, checkpoint, '--out', picture, '--images', '3', cwd=trained)
+    result = run('analysis/show_tokens.py', small_config, checkpoint, '--out', image, '--images', '3', cwd=trained)
     assert result.returncode == 0, result.stderr
     assert f'Running {small_config} and the configs it inherits: a config is Python' in result.stderr
-    height, width = cv2.imread(str(picture)).shape[:2]
+    height, width = cv2.imread(str(image)).shape[:2]
     assert width > height > 300
 
 

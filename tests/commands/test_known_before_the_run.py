@@ -105,9 +105,9 @@ def folder(tmp_path_factory):
         (folder / 'scenes' / name).mkdir(parents=True)
     for index, scene in enumerate(vt.DigitScenes('train', num_scenes=6)):
         size = (96, 64) if index == 5 else (64, 64)
-        for name, picture in (('images', scene['img']), ('masks', (scene['gt_seg_map'] > 0).astype('uint8'))):
-            picture = cv2.resize(picture, size, interpolation=cv2.INTER_NEAREST)
-            cv2.imwrite(str(folder / 'scenes' / name / f'{index}.png'), picture)
+        for name, image in (('images', scene['img']), ('masks', (scene['gt_seg_map'] > 0).astype('uint8'))):
+            image = cv2.resize(image, size, interpolation=cv2.INTER_NEAREST)
+            cv2.imwrite(str(folder / 'scenes' / name / f'{index}.png'), image)
     return folder
 
 

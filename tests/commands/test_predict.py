@@ -9,7 +9,7 @@ import time
 import cv2
 import numpy as np
 import pytest
-from apis.small_models import make, write_picture
+from apis.small_models import make, write_image
 from forked_tools import ForkedTool, run_forked
 from tool_runner import assert_one_line
 from video.written_videos import write
@@ -29,63 +29,63 @@ def classifier(folder):
 
 
 @pytest.fixture
-def pictures(classifier, tmp_path):
-    """Two pictures in folders, and what stands beside them: a text and a damaged picture."""
+def images(classifier, tmp_path):
+    """Two images in folders, and what stands beside them: a text and a damaged image."""
     (tmp_path / 'data/more').mkdir(parents=True)
-    write_picture(tmp_path / 'data/a.png', classifier[3]['inputs'])
+    write_image(tmp_path / 'data/a.png', classifier[3]['inputs'])
     cv2.imwrite(str(tmp_path / 'data/more/b.jpg'), np.random.default_rng(0).integers(0, 256, (50, 70, 3), np.uint8))
-    (tmp_path / 'data/notes.txt').write_text('no picture')
+    (tmp_path / 'data/notes.txt').write_text('no image')
     return tmp_path
 
 
-def test_a_folder_is_predicted_and_what_cannot_be_read_is_named_at_the_end(classifier, pictures):
+def test_a_folder_is_predicted_and_what_cannot_be_read_is_named_at_the_end(classifier, images):
     config, checkpoint, model, _ = classifier
-    (pictures / 'data/bad.png').write_bytes((pictures / 'data/a.png').read_bytes()[:100])
+    (images / 'data/bad.png').write_bytes((images / 'data/a.png').read_bytes()[:100])
     arguments = [config, checkpoint, 'data', 'nowhere.png', '--out', 'r.json', '--out-dir', 'drawn', '--top-k', '3']
-    result = run_forked('predict.py', *arguments, '--batch-size', '2', cwd=pictures)
+    result = run_forked('predict.py', *arguments, '--batch-size', '2', cwd=images)
     assert_one_line(result, '2 of 4 files could not be read and were skipped: data/bad.png, nowhere.png')
-    assert 'skipped: data/bad.png is no picture that can be read' in result.stderr
-    assert 'skipped: there is no picture nowhere.png' in result.stderr
-    found = json.loads((pictures / 'r.json').read_text())
+    assert 'skipped: data/bad.png is no image that can be read' in result.stderr
+    assert 'skipped: there is no image nowhere.png' in result.stderr
+    found = json.loads((images / 'r.json').read_text())
     assert [entry['file'] for entry in found] == ['data/a.png', 'data/more/b.jpg']
     inferencer = apis.ClassificationInferencer(model)
     for entry in found:
-        (expected,) = inferencer(str(pictures / entry['file']))
+        (expected,) = inferencer(str(images / entry['file']))
         assert [row['score'] for row in entry['predictions']] == pytest.approx(
             np.sort(expected['pred_scores'])[:-4:-1].tolist(), abs=1e-6
         )
         assert entry['predictions'][0]['name'] == expected['pred_class']
     assert f'{found[0]["predictions"][0]["name"]} {100 * found[0]["predictions"][0]["score"]:.1f} %' in result.stdout
-    assert cv2.imread(str(pictures / 'drawn/a.png')).shape[:2] == (256, 256)
-    assert (pictures / 'drawn/more/b.jpg.png').exists()
+    assert cv2.imread(str(images / 'drawn/a.png')).shape[:2] == (256, 256)
+    assert (images / 'drawn/more/b.jpg.png').exists()
 
 
-def test_patterns_and_a_table_of_comma_separated_values(classifier, pictures):
+def test_patterns_and_a_table_of_comma_separated_values(classifier, images):
     config, checkpoint, *_ = classifier
-    result = run_forked('predict.py', config, checkpoint, 'data/**/*.*g', '--out', 'r.csv', '--show', cwd=pictures)
+    result = run_forked('predict.py', config, checkpoint, 'data/**/*.*g', '--out', 'r.csv', '--show', cwd=images)
     assert result.returncode == 0, result.stderr
-    rows = list(csv.DictReader((pictures / 'r.csv').open()))
+    rows = list(csv.DictReader((images / 'r.csv').open()))
     assert [row['file'] for row in rows] == ['data/a.png'] * 5 + ['data/more/b.jpg'] * 5
     assert list(rows[0]) == ['file', 'label', 'name', 'score']
     assert result.stdout.count('▀') > 1000
 
 
-def test_a_saved_model_is_its_folder(classifier, pictures):
+def test_a_saved_model_is_its_folder(classifier, images):
     config, checkpoint, model, _ = classifier
-    HubModel(model).save_pretrained(pictures / 'saved')
+    HubModel(model).save_pretrained(images / 'saved')
     for source, out in ((('saved', 'saved'), 'a.json'), ((config, checkpoint), 'b.json')):
-        result = run_forked('predict.py', *source, 'data/a.png', '--out', out, cwd=pictures)
+        result = run_forked('predict.py', *source, 'data/a.png', '--out', out, cwd=images)
         assert result.returncode == 0, result.stderr
-    assert json.loads((pictures / 'a.json').read_text()) == json.loads((pictures / 'b.json').read_text())
-    (pictures / 'saved/model.safetensors').unlink()
-    result = run_forked('predict.py', 'saved', 'saved', 'data/a.png', cwd=pictures)
+    assert json.loads((images / 'a.json').read_text()) == json.loads((images / 'b.json').read_text())
+    (images / 'saved/model.safetensors').unlink()
+    result = run_forked('predict.py', 'saved', 'saved', 'data/a.png', cwd=images)
     assert_one_line(result, 'saved holds no model.safetensors: give a folder that save_pretrained wrote')
 
 
-def test_segments_are_laid_over_pictures_of_any_size(folder, tmp_path):
+def test_segments_are_laid_over_images_of_any_size(folder, tmp_path):
     config, checkpoint, _, sample = make(folder, 'vt-fpn_r18_digit-scenes')
-    write_picture(tmp_path / 'a.png', sample['inputs'])
-    write_picture(tmp_path / 'b.png', sample['inputs'][:, :100])
+    write_image(tmp_path / 'a.png', sample['inputs'])
+    write_image(tmp_path / 'b.png', sample['inputs'][:, :100])
     arguments = [config, checkpoint, 'a.png', 'b.png', '--out', 'r.json', '--out-dir', 'drawn']
     result = run_forked('predict.py', *arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -99,15 +99,15 @@ def test_segments_are_laid_over_pictures_of_any_size(folder, tmp_path):
     assert np.abs(drawn.astype(int) - cv2.imread(str(tmp_path / 'b.png'))).mean() > 10
 
 
-def test_videos_are_classified_and_a_picture_is_none(folder, pictures):
+def test_videos_are_classified_and_an_image_is_none(folder, images):
     config, checkpoint, *_ = make(folder, 'mvit-tiny_moving-digits')
     frames = list(np.random.default_rng(0).integers(0, 256, (11, 48, 64, 3), np.uint8))
-    write(pictures / 'videos/a.avi', frames, 'FFV1')
+    write(images / 'videos/a.avi', frames, 'FFV1')
     arguments = [config, checkpoint, 'videos', 'data/a.png', 'data/notes.txt', '--out', 'r.json', '--out-dir', 'drawn']
-    result = run_forked('predict.py', *arguments, cwd=pictures)
+    result = run_forked('predict.py', *arguments, cwd=images)
     assert_one_line(result, '2 of 3 files could not be read and were skipped: data/a.png, data/notes.txt')
-    assert [entry['file'] for entry in json.loads((pictures / 'r.json').read_text())] == ['videos/a.avi']
-    assert cv2.imread(str(pictures / 'drawn/a.avi.png')).shape == (256, 8 * 256, 3)
+    assert [entry['file'] for entry in json.loads((images / 'r.json').read_text())] == ['videos/a.avi']
+    assert cv2.imread(str(images / 'drawn/a.avi.png')).shape == (256, 8 * 256, 3)
 
 
 @pytest.mark.parametrize(
@@ -117,115 +117,115 @@ def test_videos_are_classified_and_a_picture_is_none(folder, pictures):
         (['data/*.gif'], 'data/*.gif holds no file that ends in .jpg'),
         (['data', '--out', 'r.txt'], '--out r.txt: results are written as .json or .csv'),
         (['data', '--out', 'none/r.csv'], 'there is no folder none to write r.csv into'),
-        (['data', '--out-dir', 'data'], 'would be written over: give another folder for the pictures'),
+        (['data', '--out-dir', 'data'], 'would be written over: give another folder for the figures'),
         (['data', '--out-dir', 'data/a.png'], '--out-dir data/a.png is a file where a folder is needed'),
         (['data', '--top-k', '0'], '--batch-size 8 and --top-k 0 must be at least 1'),
         (['data', '--out-dir', 'locked/drawn'], 'no permission for locked/drawn'),
     ],
 )
-def test_what_cannot_be_done_is_one_line_before_any_work(arguments, message, classifier, pictures):
+def test_what_cannot_be_done_is_one_line_before_any_work(arguments, message, classifier, images):
     if 'locked/drawn' in arguments:
         if os.geteuid() == 0:
             pytest.skip('root may write everywhere')
-        (pictures / 'locked').mkdir(mode=0o500)
-    (pictures / 'empty').mkdir()
-    before = (pictures / 'data/a.png').read_bytes()
-    result = run_forked('predict.py', *classifier[:2], *arguments, cwd=pictures)
+        (images / 'locked').mkdir(mode=0o500)
+    (images / 'empty').mkdir()
+    before = (images / 'data/a.png').read_bytes()
+    result = run_forked('predict.py', *classifier[:2], *arguments, cwd=images)
     assert_one_line(result, message)
-    assert (pictures / 'data/a.png').read_bytes() == before
-    assert not (pictures / 'r.csv').exists()
+    assert (images / 'data/a.png').read_bytes() == before
+    assert not (images / 'r.csv').exists()
 
 
-def test_another_models_checkpoint_and_an_unknown_name_are_one_line(classifier, pictures):
+def test_another_models_checkpoint_and_an_unknown_name_are_one_line(classifier, images):
     config, checkpoint, *_ = classifier
-    result = run_forked('predict.py', 'vt-resnet18_digits', checkpoint, 'data', cwd=pictures)
+    result = run_forked('predict.py', 'vt-resnet18_digits', checkpoint, 'data', cwd=images)
     assert_one_line(result, f"{checkpoint} is not the model's: ")
-    result = run_forked('predict.py', 'vt-resnet18_digit', checkpoint, 'data', cwd=pictures)
+    result = run_forked('predict.py', 'vt-resnet18_digit', checkpoint, 'data', cwd=images)
     assert_one_line(result, "there is no model 'vt-resnet18_digit': did you mean vt-resnet18_digits")
-    result = run_forked('predict.py', config, 'nowhere.pth', 'data', cwd=pictures)
+    result = run_forked('predict.py', config, 'nowhere.pth', 'data', cwd=images)
     assert_one_line(result, 'there is no checkpoint nowhere.pth')
 
 
-def test_each_input_has_its_own_picture_below_the_folder(classifier, pictures):
+def test_each_input_has_its_own_image_below_the_folder(classifier, images):
     """Names that collide or lead out, that no terminal may obey, that are too long, and files that come twice."""
-    (pictures / 'work/deep').mkdir(parents=True)
-    content = (pictures / 'data/a.png').read_bytes()
+    (images / 'work/deep').mkdir(parents=True)
+    content = (images / 'data/a.png').read_bytes()
     odd = ['b.jpg', 'b.jpg.png', 'B.JPG', 'new\nline.png', '\x1b[31mred.png', '[bold]x[bold].png', 'x' * 251 + '.png']
     odd += [os.fsdecode(b'\xff\xfe.png'), 'über $\\frac$ $.png']
     for name in odd:
-        (pictures / 'work' / name).write_bytes(content)
-    (pictures / 'work/deep/b.jpg').symlink_to(pictures / 'data/a.png')
-    inputs = ['.', '../data/a.png', './b.jpg', 'b.jpg', '../data/more/../a.png', pictures / 'work/b.jpg']
+        (images / 'work' / name).write_bytes(content)
+    (images / 'work/deep/b.jpg').symlink_to(images / 'data/a.png')
+    inputs = ['.', '../data/a.png', './b.jpg', 'b.jpg', '../data/more/../a.png', images / 'work/b.jpg']
     arguments = [*classifier[:2], *inputs, '--top-k', '1', '--show']
     for out in ('r.json', 'r.csv'):
-        result = run_forked('predict.py', *arguments, '--out', out, '--out-dir', '../drawn', cwd=pictures / 'work')
+        result = run_forked('predict.py', *arguments, '--out', out, '--out-dir', '../drawn', cwd=images / 'work')
         assert result.returncode == 0, result.stderr
         assert '\x1b[31mred' not in result.stdout + result.stderr
         assert '\\x1b[31mred.png' in result.stdout
         assert '[bold]x[bold].png' in result.stdout
         assert '\\udcff\\udcfe.png' in result.stdout
-    drawn = sorted(str(path.relative_to(pictures)) for path in (pictures / 'drawn').rglob('*.png'))
+    drawn = sorted(str(path.relative_to(images)) for path in (images / 'drawn').rglob('*.png'))
     assert len(drawn) == len(odd) + 2
     some = ('a.png', 'B.JPG.png', 'b.jpg-2.png', 'b.jpg-3.png', 'deep/b.jpg.png')
     assert {f'drawn/{name}' for name in some} <= {*drawn}
     assert all(path.isprintable() for path in drawn)
-    assert sorted(path.name for path in pictures.iterdir() if path.name[0] != '.') == ['data', 'drawn', 'work']
-    found = [entry['file'] for entry in json.loads((pictures / 'work/r.json').read_text())]
+    assert sorted(path.name for path in images.iterdir() if path.name[0] != '.') == ['data', 'drawn', 'work']
+    found = [entry['file'] for entry in json.loads((images / 'work/r.json').read_text())]
     assert sorted(found) == sorted(['../data/a.png', 'deep/b.jpg', *odd])
-    rows = [row['file'] for row in csv.DictReader((pictures / 'work/r.csv').open(newline=''))]
+    rows = [row['file'] for row in csv.DictReader((images / 'work/r.csv').open(newline=''))]
     assert len(rows) == len(found)
     assert all(row.isprintable() for row in rows)
 
 
 @pytest.mark.parametrize('signal_number', [signal.SIGKILL, signal.SIGINT])
 @pytest.mark.parametrize('out', ['r.csv', 'r.json'])
-def test_what_was_predicted_is_kept_when_the_process_ends(signal_number, out, classifier, pictures):
-    """It ends at a picture that never comes: a pipe to which nobody writes."""
+def test_what_was_predicted_is_kept_when_the_process_ends(signal_number, out, classifier, images):
+    """It ends at an image that never comes: a pipe to which nobody writes."""
     for index in range(20):
-        (pictures / f'data/{index:02}.png').write_bytes((pictures / 'data/a.png').read_bytes())
-    config = pictures / 'waiting.py'
+        (images / f'data/{index:02}.png').write_bytes((images / 'data/a.png').read_bytes())
+    config = images / 'waiting.py'
     config.write_text(
         f"_base_ = {str(classifier[0])!r}\ncustom_imports = dict(imports=['vt', 'bad_input.waiting_step'])\n"
         "pipeline = [dict(type='Wait', at='19.png'), dict(type='PackInputs')]\n"
         'test_dataloader = dict(dataset=dict(pipeline=pipeline))\n'
     )
     arguments = [config, classifier[1], 'data', '--out', out, '--batch-size', '2', '--top-k', '2']
-    tool = ForkedTool('predict.py', *arguments, cwd=pictures)
+    tool = ForkedTool('predict.py', *arguments, cwd=images)
     end = time.monotonic() + 60
-    while not (pictures / 'waits').exists():
+    while not (images / 'waits').exists():
         assert tool.process.is_alive(), tool.stderr
         assert time.monotonic() < end
         time.sleep(0.02)
     tool.send_signal(signal_number)
     result = tool.wait(30)
     assert result.returncode == (-9 if signal_number == signal.SIGKILL else 130)
-    text = (pictures / f'{out}.part').read_text()
+    text = (images / f'{out}.part').read_text()
     if out == 'r.csv':
         files = [row['file'] for row in csv.DictReader(text.splitlines())][::2]
     else:
         files = [entry['file'] for entry in json.loads(f'{text}]')]
     assert files == [f'data/{index:02}.png' for index in range(18)]
-    assert not (pictures / out).exists()
-    assert (f'the results so far are in {pictures / out}.part' in result.stderr) == (signal_number == signal.SIGINT)
+    assert not (images / out).exists()
+    assert (f'the results so far are in {images / out}.part' in result.stderr) == (signal_number == signal.SIGINT)
 
 
-def test_no_space_for_results_is_one_line(classifier, pictures):
-    result = run_forked('predict.py', *classifier[:2], 'data', '--out', 'r.csv', '--out-dir', 'drawn', cwd=pictures)
+def test_no_space_for_results_is_one_line(classifier, images):
+    result = run_forked('predict.py', *classifier[:2], 'data', '--out', 'r.csv', '--out-dir', 'drawn', cwd=images)
     assert result.returncode == 0
-    before = (pictures / 'r.csv').read_bytes()
-    (pictures / 'r.csv.part').mkdir()
-    result = run_forked('predict.py', *classifier[:2], 'data', '--out', 'r.csv', cwd=pictures)
+    before = (images / 'r.csv').read_bytes()
+    (images / 'r.csv.part').mkdir()
+    result = run_forked('predict.py', *classifier[:2], 'data', '--out', 'r.csv', cwd=images)
     assert_one_line(result, 'r.csv.part could not be written (Is a directory)')
-    assert (pictures / 'r.csv').read_bytes() == before
+    assert (images / 'r.csv').read_bytes() == before
 
 
-def test_what_befalls_every_file_is_no_fault_of_the_files(classifier, pictures):
-    config = pictures / 'failing.py'
+def test_what_befalls_every_file_is_no_fault_of_the_files(classifier, images):
+    config = images / 'failing.py'
     config.write_text(
         f"_base_ = {str(classifier[0])!r}\ncustom_imports = dict(imports=['vt', 'bad_input.waiting_step'])\n"
         "model = dict(data_preprocessor=dict(type='Failing'))\n"
     )
-    result = run_forked('predict.py', config, classifier[1], 'data', cwd=pictures)
+    result = run_forked('predict.py', config, classifier[1], 'data', cwd=images)
     assert result.returncode == 1
     assert 'Traceback' in result.stderr
     assert 'of no use' in result.stderr

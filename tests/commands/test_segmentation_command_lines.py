@@ -49,14 +49,14 @@ def test_training_leaves_its_time_and_the_best_checkpoint(trained, checkpoint):
 
 
 def test_test_writes_predicted_maps_overlays_and_the_necks_cost(trained, checkpoint):
-    arguments = [CONFIG, checkpoint, '--benchmark', '--out', 'maps', '--show-dir', 'pictures']
+    arguments = [CONFIG, checkpoint, '--benchmark', '--out', 'maps', '--show-dir', 'images']
     result = run('test.py', *arguments, cwd=trained, options=FEW)
     assert result.returncode == 0, result.stderr
     names = ['test_000000.png', 'test_000001.png', 'test_000002.png']
     assert sorted(path.name for path in (trained / 'maps').iterdir()) == names
     assert np.asarray(Image.open(trained / 'maps' / names[0])).max() < 11
-    assert sorted(path.name for path in (trained / 'pictures').iterdir()) == names
-    assert cv2.imread(str(trained / 'pictures' / names[0])).shape == (128, 256, 3)  # labels beside the prediction
+    assert sorted(path.name for path in (trained / 'images').iterdir()) == names
+    assert cv2.imread(str(trained / 'images' / names[0])).shape == (128, 256, 3)  # labels beside the prediction
     record = json.loads((trained / 'work_dirs/vt-fpn_r18_digit-scenes.benchmark.json').read_text())
     assert record['image_shape'] == [3, 128, 128]
     assert 0 < record['neck']['flops'] < record['flops'] / 3
@@ -86,7 +86,7 @@ def test_test_time_augmentation_and_metrics(trained, checkpoint):
     assert 0 <= json.loads((trained / 'metrics.json').read_text())['mIoU'] <= 100
 
 
-def test_picture_of_the_tokens(trained, checkpoint):
+def test_image_of_the_tokens(trained, checkpoint):
     config = trained / 'small.py'
     config.write_text(f'_base_ = {str(CONFIG)!r}\nmodel = dict(neck=dict(token_channels=64))\n')
     result = run('analysis/show_tokens.py', config, checkpoint, '--images', '2', cwd=trained)

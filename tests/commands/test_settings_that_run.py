@@ -20,7 +20,7 @@ def run(tool, folder, config, *arguments, **kwargs):
 
 
 def write_images(folder, names):
-    """Random pictures, at their paths in a folder."""
+    """Random images, at their paths in a folder."""
     generator = np.random.default_rng(0)
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -188,7 +188,7 @@ def test_predicted_maps_take_their_names_whole(tmp_path):
 
 
 def test_no_space_for_a_report_is_one_line(runs):
-    """Of a table, a picture and a record."""
+    """Of a table, an image and a record."""
     (runs / 'out').mkdir()
     for name in ('sweep.md', 'sweep.csv', 'sweep.png', 'records.json'):
         os.symlink('/dev/full', runs / 'out' / name)

@@ -97,7 +97,7 @@ def test_every_layout_gives_the_same_samples_and_nothing_is_fetched(place, layou
     assert not datasets.config.HF_HUB_OFFLINE
 
 
-def test_pictures_stay_in_their_files_and_a_process_is_handed_where_these_are(tmp_path):
+def test_images_stay_in_their_files_and_a_process_is_handed_where_these_are(tmp_path):
     image = np.random.default_rng(0).integers(0, 256, (200, 200, 3), np.uint8)
     rows = Dataset.from_dict(dict(image=[encode(image) for _ in range(100)], label=[0] * 100))
     rows.cast_column('image', datasets.Image()).save_to_disk(tmp_path)
@@ -113,13 +113,13 @@ def test_pictures_stay_in_their_files_and_a_process_is_handed_where_these_are(tm
 
 
 @pytest.mark.parametrize('kind', ['bytes', 'paths', 'struct'])
-def test_pictures_that_no_features_describe(kind, tmp_path):
+def test_images_that_no_features_describe(kind, tmp_path):
     content = encode(make_image(0))
     (tmp_path / 'a.png').write_bytes(content['bytes'])
     value = dict(bytes=content['bytes'], paths='a.png', struct=content)[kind]
-    table = pyarrow.table(dict(picture=[value], number=[4]))
+    table = pyarrow.table(dict(image=[value], number=[4]))
     pyarrow.parquet.write_table(table, tmp_path / 'train.parquet')
-    dataset = vt.HuggingFaceDataset(f'{tmp_path}/train.parquet', image='picture', label='number', pipeline=LOAD)
+    dataset = vt.HuggingFaceDataset(f'{tmp_path}/train.parquet', image='image', label='number', pipeline=LOAD)
     assert np.array_equal(dataset[0]['inputs'].permute(1, 2, 0), make_image(0))
     assert dataset.get_gt_labels() == [4]
     assert dataset.metainfo.get('classes') is None
@@ -155,7 +155,7 @@ BAD = {
     'no split of files': (dict(data_root='{}/parquet', split='val'), 'Unknown split "val". Should be one of'),
     'no Arrow file of a split': (dict(data_root='{}/arrow', split='test'), "no Arrow file whose name has 'test' in it"),
     'no column': (dict(SAVED, image='img'), "there is no column 'img', there are image, mask, label, shown"),
-    'no pictures': (dict(SAVED, image='label'), 'is of type ClassLabel: encoded pictures'),
+    'no images': (dict(SAVED, image='label'), 'is of type ClassLabel: encoded images'),
     'no label': (dict(SAVED, label='shown'), 'train/shown/0 is [0, 1], not '),
     'too few classes': (dict(SAVED, classes=['cat', 'dog']), 'has 3 classes, the config names 2: leave classes out'),
 }
@@ -276,7 +276,7 @@ def test_masks_are_checked_before_training(layouts, tmp_path):
     }
 
 
-def test_a_picture_that_is_damaged_is_named(tmp_path):
+def test_an_image_that_is_damaged_is_named(tmp_path):
     Dataset.from_dict(dict(image=[encode(make_image(0)), dict(bytes=b'none', path=None)], label=[0, 1])).save_to_disk(
         tmp_path / 'own'
     )

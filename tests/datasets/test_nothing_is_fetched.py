@@ -165,7 +165,7 @@ def metadata(column, kind='csv'):
 
 
 def table(place):
-    """Rows of pictures that are named by addresses."""
+    """Rows of images that are named by addresses."""
 
     def write(folder, address):
         where = place.replace('ADDRESS', address)
@@ -178,7 +178,7 @@ def table(place):
 
 
 def structs(folder, address):
-    """Pictures of ``datasets.Image`` whose path is an address."""
+    """Images of ``datasets.Image`` whose path is an address."""
     features = make_rows(range(1)).features
     rows = make_rows(range(2)).to_dict()
     rows['image'] = rows['mask'] = [dict(bytes=None, path=f'{address}/{row}.png') for row in range(2)]
@@ -252,7 +252,7 @@ HOSTILE = {
     'structs': structs,
     'CSV': csv,
     'JSON': json_lines,
-    'packed pictures': packed,
+    'packed images': packed,
     'Lance': lance,
     'Iceberg': iceberg,
 }
@@ -349,7 +349,7 @@ def test_honest_folders_are_read(kind, folder):
     assert pixels == {make_image(seed).tobytes() for seed in range(4)}
 
 
-def test_honest_pictures_with_masks_by_their_table(folder):
+def test_honest_images_with_masks_by_their_table(folder):
     names = [name for seed in range(2) for name in (f'{seed}.png', f'{seed}_mask.png')]
     contents = [encode(make(seed))['bytes'] for seed in range(2) for make in (make_image, make_mask)]
     entries = dict(zip(names, contents))

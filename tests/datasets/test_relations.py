@@ -80,7 +80,7 @@ def test_no_test_image_is_one_that_trains(name):
 
 
 def outlines(image):
-    """Each outline as a picture of its own, from the picture alone."""
+    """Each outline as an image of its own, from the image alone."""
     _, labels, statistics, _ = cv2.connectedComponentsWithStats((image[..., 0] == 0).astype(np.uint8), connectivity=8)
     found = []
     for number, (left, top, width, height, _) in enumerate(statistics[1:], 1):
@@ -123,7 +123,7 @@ def test_items_are_the_same_bit_by_bit_or_all_different():
 
 
 def read_scene(image):
-    """Colour asked for, question, and of each colour its centre and whether it is a square, from the picture alone."""
+    """Colour asked for, question, and of each colour its centre and whether it is a square, from the image alone."""
     names = [tuple(round(255 * part) for part in colour[::-1]) for colour in COLOURS]
     asked = names.index(tuple(image[0, 0].tolist()))
     question = int(np.flatnonzero((image[3] == 255).all(axis=-1))[0] // (len(image) / 3))

@@ -44,7 +44,7 @@ class Page:
         place.send_keys('\n'.join(map(str, paths)))
 
     def click(self, selector, column, row):
-        """Click a place of a picture, in parts of its sides, once it has stopped moving."""
+        """Click a place of an image, in parts of its sides, once it has stopped moving."""
         from selenium.webdriver import ActionChains
 
         script = """const [selector, done] = arguments;

@@ -263,15 +263,15 @@ def test_many_at_once_remove_no_other_ones_folder(tmp_path):
 
 
 def test_names_of_a_stranger_are_text(model, tmp_path):
-    """Of a picture on the page: in the status, in the gallery; no element, no script, nothing that is fetched."""
+    """Of an image on the page: in the status, in the gallery; no element, no script, nothing that is fetched."""
     from selenium.common.exceptions import NoAlertPresentException
 
     name = '<img src=x onerror=alert(1)>&amp; ![a](b) \u202egnp.png'
     pixels = np.zeros((40, 40, 3), np.uint8)
     cv2.imwrite(str(tmp_path / 'plain.png'), pixels)
-    picture = tmp_path / name
-    (tmp_path / 'plain.png').rename(picture)
-    arguments = (*model, '--pictures', str(picture))
+    image = tmp_path / name
+    (tmp_path / 'plain.png').rename(image)
+    arguments = (*model, '--inputs', str(image))
     with explore(arguments, tmp_path / 'temporary') as page, browse(f'http://127.0.0.1:{page.port}') as browser:
         browser.wait(lambda browser: 'Shown: ' in browser.text('#status'))
         assert browser.text('#status') == f'Shown: {name}'.replace('\u202e', r'\u202e')

@@ -1,4 +1,4 @@
-"""The explorer's page in Chromium: its numbers are the recorder's, and what is no picture of a user's stays outside."""
+"""The explorer's page in Chromium: its numbers are the recorder's, and what is no image of a user's stays outside."""
 
 import os
 import re
@@ -36,7 +36,7 @@ def classifier(folder):
 
 
 @pytest.fixture(scope='module')
-def picture(folder):
+def image(folder):
     """One of a user's, of no size in particular."""
     path = folder / 'my own.png'
     cv2.imwrite(str(path), np.random.default_rng(0).integers(0, 256, (90, 120, 3), np.uint8))
@@ -52,18 +52,18 @@ def page(folder, classifier):
 
 
 @pytest.fixture(scope='module')
-def records(classifier, picture):
+def records(classifier, image):
     inferencer = apis.ClassificationInferencer(*classifier[:2])
-    inputs = inferencer.model.data_preprocessor(pseudo_collate([inferencer.pipeline(str(picture))]), False)['inputs']
+    inputs = inferencer.model.data_preprocessor(pseudo_collate([inferencer.pipeline(str(image))]), False)['inputs']
     with torch.no_grad(), record_attention(inferencer.model) as records:
         inferencer.model(inputs, mode='tensor')
     return records
 
 
-def test_a_dropped_picture_and_a_click_show_what_the_recorder_has(page, picture, records):
-    page.drop(picture)
+def test_a_dropped_image_and_a_click_show_what_the_recorder_has(page, image, records):
+    page.drop(image)
     page.wait(lambda page: page.text('#status') == 'Shown: my own.png')
-    page.click('.picture img', 0.9, 0.3)  # the second row of four, the last column
+    page.click('.figure img', 0.9, 0.3)  # the second row of four, the last column
     place = page.wait(lambda page: re.search(r'column (5\d), row (1\d)', page.text('[data-view=pixel]')))
     assert np.abs(np.array([*map(int, place.groups())]) - (57, 19)).max() <= 1
     looks = records[f'{FIRST}.tokenizer'].attention[0].mean(dim=0)  # L, H, W
@@ -77,7 +77,7 @@ def test_a_dropped_picture_and_a_click_show_what_the_recorder_has(page, picture,
     np.testing.assert_allclose(np.array(page.table('relation'))[:, 1:], relation, atol=1e-4)
     np.testing.assert_allclose(np.array(page.table('measures'))[:, 1], attention_entropy(looks), atol=1e-4)
     assert len(page.all('[data-view] a[download]')) == len(page.all('[data-view]')) >= 6
-    assert page.all('.picture button[aria-label=Download]')
+    assert page.all('.figure button[aria-label=Download]')
     assert 'No part of this model attends' in page.text('body')
     assert len(page.all('[data-view=prediction]')) == 2
 
@@ -105,7 +105,7 @@ def test_all_of_it_is_done_by_keyboard(page, records):
     reached: list[str] = []
     page.driver.execute_script('document.activeElement.blur(); window.scrollTo(0, 0)')
     reach('drop files')
-    reach('humbnail')  # the pictures at hand
+    reach('humbnail')  # the images at hand
     press(Keys.TAB, Keys.ENTER)
     page.wait(lambda page: page.text('#status') == 'Shown: 0')
     ActionChains(page.driver).key_down(Keys.SHIFT).send_keys(Keys.TAB).key_up(Keys.SHIFT).send_keys(
@@ -127,14 +127,14 @@ def test_all_of_it_is_done_by_keyboard(page, records):
     page.wait(lambda page: np.allclose(np.array(page.table('relation'))[:, 1:], last, atol=1e-4))
 
 
-def test_what_is_no_picture_is_one_line_and_the_page_goes_on(page, picture, folder):
+def test_what_is_no_image_is_one_line_and_the_page_goes_on(page, image, folder):
     before = page.table('relation')
-    (folder / 'damaged.png').write_bytes(picture.read_bytes()[:200])
+    (folder / 'damaged.png').write_bytes(image.read_bytes()[:200])
     (folder / 'empty.png').write_bytes(b'')
     page.drop(folder / 'damaged.png', folder / 'empty.png', write_empty_png(folder / 'wide.png', 9000, 9000))
     page.wait(lambda page: 'damaged.png' in page.text('#status [role=alert]'))
     assert page.text('#status') == (
-        'damaged.png is no picture that can be read; empty.png is no picture that can be read; '
+        'damaged.png is no image that can be read; empty.png is no image that can be read; '
         'wide.png has more than 64 million pixels: make it smaller'
     )
     with (folder / 'huge.png').open('wb') as file:
@@ -142,12 +142,12 @@ def test_what_is_no_picture_is_one_line_and_the_page_goes_on(page, picture, fold
     page.drop(folder / 'huge.png')
     page.wait(lambda page: 'exceed the maximum' in page.text('body'))
     assert page.table('relation') == before
-    page.drop(picture)
+    page.drop(image)
     page.wait(lambda page: page.text('#status') == 'Shown: my own.png')
 
 
-def test_nothing_but_uploads_is_served(page, classifier, picture):
-    private = ['/etc/passwd', *classifier[:2], picture, os.path.abspath(__file__)]
+def test_nothing_but_uploads_is_served(page, classifier, image):
+    private = ['/etc/passwd', *classifier[:2], image, os.path.abspath(__file__)]
     for path in map(quote, map(str, private)):
         for address in (
             f'file={path}',
@@ -165,7 +165,7 @@ def test_nothing_but_uploads_is_served(page, classifier, picture):
         const options = {method: 'POST', headers: {'Content-Type': 'application/json'}, body};
         await fetch('/gradio_api/queue/join', options);
         done(await (await fetch('/gradio_api/queue/data?session_hash=other')).text());""",
-        str(picture),
+        str(image),
     )
     assert '"success":false' in upload
     assert 'Shown' not in upload

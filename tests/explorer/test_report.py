@@ -20,7 +20,7 @@ from vt import apis, record_attention
 from vt.analysis.attention.token_attention import measure_tokenizers
 from vt.commands.explore import serve
 from vt.errors import UserError
-from vt.explorer.looking import look_at, open_picture, pick_from_test_set
+from vt.explorer.looking import look_at, open_image, pick_from_test_set
 from vt.explorer.views import describe_module, draw_token
 from vt.inference.test_set import build_test_set
 
@@ -45,7 +45,7 @@ def segmentor(folder):
 
 
 @pytest.fixture
-def picture(tmp_path):
+def image(tmp_path):
     path = tmp_path / '<b>mine.png'
     cv2.imwrite(str(path), np.random.default_rng(0).integers(0, 256, (60, 90, 3), np.uint8))
     return path
@@ -58,9 +58,9 @@ def numbers(html, view):
     return [[re.findall(r'<td>(.*?)</td>', row) for row in table] for table in rows if table]
 
 
-def test_a_report_of_two_models_stands_alone_and_has_the_recorders_numbers(folder, classifier, picture, tmp_path):
+def test_a_report_of_two_models_stands_alone_and_has_the_recorders_numbers(folder, classifier, image, tmp_path):
     plain = make(folder, 'resnet18-half_digits')
-    arguments = [*classifier[:2], '--compare', *plain[:2], '--pictures', picture, '--html', 'report.html']
+    arguments = [*classifier[:2], '--compare', *plain[:2], '--inputs', image, '--html', 'report.html']
     result = run_forked('explore.py', *arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     html = (tmp_path / 'report.html').read_text()
@@ -68,11 +68,11 @@ def test_a_report_of_two_models_stands_alone_and_has_the_recorders_numbers(folde
     assert '<b>' not in html
     assert not re.findall(r'(?:src|href)="(?!data:|#")', html)
     assert html.count('No part of this model attends') == 1
-    pictures = re.findall(r'src="data:image/jpeg;base64,(.*?)"', html)
-    shapes = [cv2.imdecode(np.frombuffer(base64.b64decode(each), np.uint8), 1).shape for each in pictures]
-    assert len(shapes) == 2 + 5  # the picture twice; tokens, reads and relation of a module, and of one that reads not
+    images = re.findall(r'src="data:image/jpeg;base64,(.*?)"', html)
+    shapes = [cv2.imdecode(np.frombuffer(base64.b64decode(each), np.uint8), 1).shape for each in images]
+    assert len(shapes) == 2 + 5  # the image twice; tokens, reads and relation of a module, and of one that reads not
     model = apis.ClassificationInferencer(*classifier[:2])
-    inputs = model.model.data_preprocessor(pseudo_collate([model.pipeline(str(picture))]), False)['inputs']
+    inputs = model.model.data_preprocessor(pseudo_collate([model.pipeline(str(image))]), False)['inputs']
     with torch.no_grad(), record_attention(model.model) as records:
         model.model(inputs, mode='tensor')
     middle = [records[f'backbone.layer4.0.{part}'].attention[0, 0, :, 4, 4] for part in ('projector', 'tokenizer')]
@@ -84,7 +84,7 @@ def test_a_report_of_two_models_stands_alone_and_has_the_recorders_numbers(folde
         expected = records[f'backbone.layer4.{index}.relation'].attention[0, 0]
         np.testing.assert_allclose(relation, expected, atol=1e-4)
     scores = numbers(html, 'prediction')[0]
-    expected = model(str(picture))[0]
+    expected = model(str(image))[0]
     assert scores[0] == [expected['pred_class'], f'{100 * expected["pred_score"]:.2f}']
 
 
@@ -108,10 +108,10 @@ def test_levels_of_a_segmentor_and_their_measures(segmentor):
 
 def test_tokens_of_a_grid_look_without_those_of_classes(folder):
     inferencer = apis.ClassificationInferencer(*make(folder, VIT)[:2])
-    pictures = pick_from_test_set(inferencer.model.cfg, 3)
-    assert [picture.caption for picture in pictures] == ['0', '1', '2']
-    look = look_at(inferencer, pictures[2].source)
-    batch = pseudo_collate([inferencer.pipeline(pictures[2].source)])
+    images = pick_from_test_set(inferencer.model.cfg, 3)
+    assert [image.caption for image in images] == ['0', '1', '2']
+    look = look_at(inferencer, images[2].source)
+    batch = pseudo_collate([inferencer.pipeline(images[2].source)])
     inputs = inferencer.model.data_preprocessor(batch, False)['inputs']
     with torch.no_grad(), record_attention(inferencer.model) as records:
         inferencer.model(inputs, mode='tensor')
@@ -131,25 +131,25 @@ def test_tokens_of_a_grid_look_without_those_of_classes(folder):
 @pytest.mark.parametrize(
     ('name', 'message'),
     [
-        ('nowhere.png', 'there is no picture nowhere.png'),
-        ('text.png', 'text.png is no picture that can be read'),
-        ('empty.png', 'empty.png is no picture that can be read'),
-        ('damaged.jpg', 'damaged.jpg is no picture that can be read'),
+        ('nowhere.png', 'there is no image nowhere.png'),
+        ('text.png', 'text.png is no image that can be read'),
+        ('empty.png', 'empty.png is no image that can be read'),
+        ('damaged.jpg', 'damaged.jpg is no image that can be read'),
         ('wide.png', 'wide.png has more than 64 million pixels'),
         ('bomb.png', 'bomb.png has more than 64 million pixels'),
     ],
 )
-def test_what_is_no_picture_is_named(name, message, tmp_path):
-    (tmp_path / 'text.png').write_text('no picture')
+def test_what_is_no_image_is_named(name, message, tmp_path):
+    (tmp_path / 'text.png').write_text('no image')
     (tmp_path / 'empty.png').write_bytes(b'')
     (tmp_path / 'damaged.jpg').write_bytes(b'\xff\xd8\xff\xe0\x00\x10JFIF')
     write_empty_png(tmp_path / 'wide.png', 9000, 9000)
     write_empty_png(tmp_path / 'bomb.png', 60000, 60000)
     with pytest.raises(UserError, match=message):
-        open_picture(str(tmp_path / name), name)
+        open_image(str(tmp_path / name), name)
 
 
-def test_what_cannot_be_done_is_one_line(folder, classifier, picture, tmp_path):
+def test_what_cannot_be_done_is_one_line(folder, classifier, image, tmp_path):
     config, checkpoint, *_ = classifier
 
     def explore(*arguments):
@@ -166,19 +166,19 @@ def test_what_cannot_be_done_is_one_line(folder, classifier, picture, tmp_path):
     assert_one_line(result, 'there is no checkpoint nowhere.pth')
     assert_one_line(explore(config, checkpoint, '--html', checkpoint), 'is read, and would be written over')
     assert_one_line(explore(config, checkpoint, '--html', 'none/r.html'), 'there is no folder none')
-    assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--pictures', 'no.png'), 'there is no picture no')
+    assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--inputs', 'no.png'), 'there is no image no')
     (tmp_path / 'empty').mkdir()
-    assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--pictures', 'empty'), 'empty holds no file that')
+    assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--inputs', 'empty'), 'empty holds no file that')
     assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--device', 'cuda:x'), "device 'cuda:x' cannot be")
     assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--images', '0'), '--images 0 must be at least 1')
     assert not (tmp_path / 'r.html').exists()
 
 
-def test_no_permission_is_one_line(classifier, picture, tmp_path):
+def test_no_permission_is_one_line(classifier, image, tmp_path):
     if os.geteuid() == 0:
         pytest.skip('root may write everywhere')
     (tmp_path / 'locked').mkdir(mode=0o500)
-    arguments = [*classifier[:2], '--pictures', picture, '--html', 'locked/r.html']
+    arguments = [*classifier[:2], '--inputs', image, '--html', 'locked/r.html']
     assert_one_line(run_forked('explore.py', *arguments, cwd=tmp_path), 'r.html could not be written')
 
 

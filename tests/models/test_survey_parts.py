@@ -133,7 +133,7 @@ def test_system_is_its_equations_in_training(name, stages, batch, size):
     ],
 )
 def test_another_grid_than_in_training(name, stages, size, other):
-    """Windows are filled with zeros below and on the right; stripes are as long as the grid; the rest goes along."""
+    """Grids are padded to whole windows; stripes are as long as the grid; the rest goes along."""
     torch.manual_seed(sum(other))
     assert_is_the_system(name, build(name, size, stages), 2, other, stages)
 
@@ -141,7 +141,7 @@ def test_another_grid_than_in_training(name, stages, size, other):
 @pytest.mark.parametrize('name', ['swin-tiny', 'gg-tiny'])
 def test_a_grid_smaller_than_a_window_is_the_window(name):
     torch.manual_seed(0)
-    assert_is_the_system(name, build(name, (6, 10), [3]), 2, (6, 10), [3], window=(3, 5))
+    assert_is_the_system(name, build(name, (6, 10), [3]), 2, (6, 10), [3], built=(96, 160))
 
 
 @pytest.mark.parametrize('training', TRAINING)
@@ -181,52 +181,65 @@ def test_full_size(name):
     assert not any(block.between.drop_path.drop_prob for block in blocks if hasattr(block.between, 'drop_path'))
 
 
-# Windows, stripes and dilated windows by themselves: height and width, dilated, shift, the grid in training, another.
+# Windows, stripes and dilated windows by themselves: height and width, dilated, shift, the grid in training, another,
+# and which options they have.
+FIXED = dict(shrink=False)
+CENTERED = dict(shrink=False, centered=True)
 WINDOWS = [
-    (7, False, 0, (14, 21), (10, 17)),
-    (7, False, 3, (14, 7), (9, 30)),
-    ((2, 5), False, 1, (6, 10), (3, 11)),
-    (8, False, 4, (16, 16), (17, 5)),
-    (3, True, 0, (6, 9), (4, 10)),
-    (7, True, 0, (7, 7), (15, 8)),
-    (7, False, 3, (14, 5), (9, 12)),
-    ((None, 2), False, 0, (5, 4), (3, 7)),
-    ((1, None), False, 0, (5, 4), (2, 3)),
-    (None, False, 0, (3, 5), (4, 2)),
+    (7, False, 0, (14, 21), (10, 17), {}),
+    (7, False, 3, (14, 7), (9, 30), {}),
+    (7, False, 3, (7, 7), (28, 14), {}),  # shifted on a larger grid than in training
+    (7, False, 3, (24, 24), (3, 40), {}),
+    ((2, 5), False, 1, (6, 10), (3, 11), {}),
+    (8, False, 4, (16, 16), (17, 5), {}),
+    (3, True, 0, (6, 9), (4, 10), {}),
+    (7, True, 0, (7, 7), (15, 8), {}),
+    (7, False, 3, (14, 5), (9, 12), {}),
+    ((None, 2), False, 0, (5, 4), (3, 7), {}),
+    ((1, None), False, 0, (5, 4), (2, 3), {}),
+    (None, False, 0, (3, 5), (4, 2), {}),
+    (7, False, 0, (6, 10), (3, 5), FIXED),
+    (7, False, 0, (6, 10), (3, 24), CENTERED),
+    (7, True, 0, (6, 10), (15, 8), CENTERED),
+    (7, False, 3, (6, 10), (15, 8), CENTERED),
+    ((None, 3), False, 0, (5, 4), (3, 7), CENTERED),
 ]
 
 
-def windows_of(window, dilated, shift, built, size):
+def windows_of(window, dilated, shift, built, size, options):
     """The part, and where in the grid the tokens of each window stand."""
-    part = Windows(window, dilated=dilated, shift=shift, size=built)
+    part = Windows(window, dilated=dilated, shift=shift, size=built, **options)
     sides = window if isinstance(window, tuple) else (window, window)
-    sides = tuple(min(side, longest) if side else whole for side, longest, whole in zip(sides, built, size))
-    shift = tuple(0 if side == whole else shift for side, whole in zip(sides, built))
-    return part, sides, published.windows(size, sides, dilated, shift), any(shift)
+    if options.get('shrink', True):
+        sides = tuple(min(side, longest) if side else None for side, longest in zip(sides, built))
+    sides = tuple(side or whole for side, whole in zip(sides, size))
+    shift = (shift, shift) if all(side < whole for side, whole in zip(sides, size)) else (0, 0)
+    places = published.windows(size, sides, dilated, shift, options.get('centered', False))
+    return part, sides, places, any(shift)
 
 
 @pytest.mark.parametrize('grid', ['in training', 'another'])
-@pytest.mark.parametrize(('window', 'dilated', 'shift', 'size', 'other'), WINDOWS)
+@pytest.mark.parametrize(('window', 'dilated', 'shift', 'size', 'other', 'options'), WINDOWS)
 class TestWindows:
-    def test_every_token_is_in_one_window(self, window, dilated, shift, size, other, grid):
+    def test_every_token_is_in_one_window(self, window, dilated, shift, size, other, options, grid):
         rows, columns = size if grid == 'in training' else other
-        part, _, expected, _ = windows_of(window, dilated, shift, size, (rows, columns))
+        part, _, expected, _ = windows_of(window, dilated, shift, size, (rows, columns), options)
         found = part.partition(torch.arange(1, rows * columns + 1)[None, :, None], (rows, columns))[..., 0] - 1
         assert found[found >= 0].sort().values.tolist() == list(range(rows * columns))
-        numbers = [[i * columns + j if i < rows and j < columns else -1 for i, j in places] for places in expected]
-        assert found.tolist() == numbers
-        assert grid == 'another' or (found >= 0).all()
+        inside = [[0 <= i < rows and 0 <= j < columns for i, j in places] for places in expected]
+        numbers = [[i * columns + j for i, j in places] for places in expected]
+        assert found.tolist() == torch.where(torch.tensor(inside), torch.tensor(numbers), -1).tolist()
 
-    def test_reverse_undoes_partition(self, window, dilated, shift, size, other, grid):
+    def test_reverse_undoes_partition(self, window, dilated, shift, size, other, options, grid):
         size, built = (size if grid == 'in training' else other), size
-        part = Windows(window, dilated=dilated, shift=shift, size=built)
+        part = Windows(window, dilated=dilated, shift=shift, size=built, **options)
         x = torch.randn(2, size[0] * size[1], 3)
         assert torch.equal(part.reverse(part.partition(x, size), size), x)
 
-    def test_what_a_shift_brings_together_stays_apart(self, window, dilated, shift, size, other, grid):
+    def test_what_a_shift_brings_together_stays_apart(self, window, dilated, shift, size, other, options, grid):
         size, built = (size if grid == 'in training' else other), size
-        part, sides, expected, is_shifted = windows_of(window, dilated, shift, built, size)
-        mask = part.mask_of(size)
+        part, sides, expected, is_shifted = windows_of(window, dilated, shift, built, size, options)
+        mask = part.mask_of(size, torch.zeros(()))
         if not is_shifted:
             assert mask is None
             return
@@ -235,34 +248,11 @@ class TestWindows:
         assert torch.equal(mask[:, 0], torch.zeros(hidden.shape).masked_fill(hidden, -torch.inf))
 
 
-@pytest.mark.parametrize(
-    ('window', 'size', 'message'),
-    [
-        (7, (14, 10), r'window=\(7, 7\) does not divide the grid of 14x10 tokens'),
-        (7, (6, 8), r'window=\(6, 7\) does not divide the grid of 6x8 tokens'),
-        ((None, 2), (5, 7), r'window=\(5, 2\) does not divide the grid of 5x7 tokens'),
-    ],
-)
-@pytest.mark.parametrize('dilated', [False, True])
-def test_a_window_that_does_not_divide_the_grid_is_one_clear_line(window, size, message, dilated):
-    with pytest.raises(UserError, match=message) as error:
-        Windows(window, dilated=dilated, size=size)
+@pytest.mark.parametrize(('window', 'shift'), [(7, 7), (7, -1), ((7, 3), 3), ((None, 7), 3)])
+def test_a_shift_of_a_window_or_more_is_one_clear_line(window, shift):
+    with pytest.raises(UserError, match=f'shift={shift} must be less than the sides of window=') as error:
+        Windows(window, shift=shift)
     assert '\n' not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ('name', 'message'),
-    [
-        ('swin-tiny', r'window=\(7, 7\) does not divide the grid of 16x14 tokens'),
-        ('swinv2-tiny', r'window=\(8, 8\) does not divide the grid of 16x14 tokens'),
-        ('shuffle-tiny', r'window=\(7, 7\) does not divide the grid of 16x14 tokens'),
-        ('gg-tiny', r'window=\(7, 7\) does not divide the grid of 16x14 tokens'),
-        ('cswin-tiny', r'window=\(8, 2\) does not divide the grid of 8x7 tokens'),  # of the second stage
-    ],
-)
-def test_an_image_size_that_windows_do_not_divide_is_refused(name, message):
-    with pytest.raises(UserError, match=message):
-        build(name, (64, 56))
 
 
 class OnGrid(torch.nn.Module):

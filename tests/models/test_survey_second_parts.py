@@ -232,9 +232,10 @@ def test_a_window_and_its_messenger_are_recorded():
     assert records['stages.0.blocks.0.attention.part'].attention.shape == (2 * 4, 2, 50, 50)
 
 
-def test_points_are_sampled_between_pixels_and_beyond_the_border():
+@pytest.mark.parametrize('size', [(4, 5), (3, 1)])
+def test_points_are_sampled_between_pixels_and_zeros_outside(size):
     torch.manual_seed(0)
-    x, points = torch.randn(2, 3, 4, 5), torch.rand(2, 30, 2) * 8 - 2
+    x, points = torch.randn(2, 3, *size), torch.rand(2, 30, 2) * 8 - 2
     expected = [[published.at(own.permute(1, 2, 0), *place) for place in places] for own, places in zip(x, points)]
     torch.testing.assert_close(sample(x, points), torch.stack([torch.stack(each) for each in expected]))
 
@@ -403,7 +404,6 @@ PARTS = dict(attention=dict(type='vt.Attention'), feed_forward=dict(type='vt.Fee
         (lambda: build('vitae-small', 32), 'channels=12 is not divisible by groups=96'),
         (lambda: MODELS.build(dict(type='vt.HRFormer', stages=[LOW])), 'has 2 branches'),
         (lambda: HadamardAttention(8, 2, kernel_size=4), 'kernel_size=4 is even'),
-        (lambda: MessengerWindows(7, size=(7, 10)), 'window=7 does not divide the grid of 7x10'),
         (lambda: build('msg-tiny', 56), 'channels=9 is not divisible by region'),
         (lambda: build('swin-tiny', 56, type='vt.MessengerBlock', region=1), 'not one in MessengerWindows'),
         (lambda: TokenFuser(8, 4), 'in_channels=8 and token_channels=4 differ'),

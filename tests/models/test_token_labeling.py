@@ -140,6 +140,18 @@ def test_losses_of_the_images_labels(monkeypatch):
     assert_losses(build(), torch.eye(K)[labels][..., None, None].expand(-1, -1, 4, 6), BOX)
 
 
+def test_labels_of_images_and_patches_are_smoothed(checkpoint):
+    options = dict(teacher=TEACHER, teacher_checkpoint=checkpoint, mix_tokens=False)
+    model, (images, samples) = build(**options, label_smoothing=0.2), batch()
+    tokens = model.backbone(images)[0]
+    first, second = (
+        part.log_softmax(dim=-1) for part in (model.head.fc(tokens[:, 0]), model.head.patch_logits([tokens]))
+    )
+    losses, plain = model.loss(images, samples), build(**options).loss(images, samples)
+    torch.testing.assert_close(losses['loss_cls'], 0.8 * plain['loss_cls'] - 0.2 * first.mean())
+    torch.testing.assert_close(losses['loss_patches'], 0.8 * plain['loss_patches'] - 0.5 * 0.2 * second.mean())
+
+
 def test_a_prediction_is_the_class_tokens_and_half_of_the_patches_largest():
     model = build().eval()
     tokens = model.backbone(batch()[0])[0]
@@ -176,6 +188,7 @@ def test_boxes_are_of_all_shares():
             'head.loss.* has no effect',
         ),
         (dict(head=HEAD | dict(cal_acc=True)), 'head.cal_acc has no effect'),
+        (dict(label_smoothing=1.0), 'label_smoothing=1.0 is not from 0 up to 1'),
         (dict(teacher_size=32, label_file='maps.pth'), 'teacher_size without teacher'),
     ],
 )

@@ -283,31 +283,31 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize('places', PLACES)
-def test_modules_stand_at_any_stage_of_a_resnet(places):
+@pytest.mark.parametrize('positions', PLACES)
+def test_modules_stand_at_any_stage_of_a_resnet(positions):
     torch.manual_seed(0)
     options = dict(out_type='featmap', out_indices=(0, 1, 2, 3), strides=(1, 2, 2, 2), zero_init_residual=False)
-    model = VTResNetAnywhere(18, **SMALL, places=places, num_modules=3, **options)
+    model = VTResNetAnywhere(18, **SMALL, positions=positions, num_modules=3, **options)
     model.init_weights()
-    assert sum(len(part) for part in model.modules() if isinstance(part, VTStage)) == 3 * len(places)
+    assert sum(len(part) for part in model.modules() if isinstance(part, VTStage)) == 3 * len(positions)
     maps = model(torch.randn(2, 3, 64, 64))
-    last = 4 if 'layer4' in places else 2
+    last = 4 if 'layer4' in positions else 2
     assert [tuple(x.shape[1:]) for x in maps] == [
         (64, 16, 16),
         (128, 8, 8),
         (256, 4, 4),
-        (256 if 'layer4' in places else 512, last, last),
+        (256 if 'layer4' in positions else 512, last, last),
     ]
     sum(x.square().sum() for x in maps).backward()
     assert all(parameter.grad.abs().sum() > 0 for parameter in model.parameters())
-    copy = VTResNetAnywhere(18, **SMALL, places=places, num_modules=3, **options)
+    copy = VTResNetAnywhere(18, **SMALL, positions=positions, num_modules=3, **options)
     copy.load_state_dict(model.state_dict())
 
 
-@pytest.mark.parametrize('places', PLACES[:-1])
-def test_modules_read_a_small_map_wherever_they_stand(places):
+@pytest.mark.parametrize('positions', PLACES[:-1])
+def test_modules_read_a_small_map_wherever_they_stand(positions):
     torch.manual_seed(0)
-    model = VTResNetAnywhere(18, places=places, out_type='featmap')
+    model = VTResNetAnywhere(18, positions=positions, out_type='featmap')
     model.init_weights()
     found = []
     for part in model.modules():
@@ -315,31 +315,31 @@ def test_modules_read_a_small_map_wherever_they_stand(places):
             part.register_forward_pre_hook(lambda part, inputs: found.append(inputs[0].square().mean().sqrt().item()))
     with torch.no_grad():
         model(torch.randn(4, 3, 64, 64))
-    assert found == pytest.approx([MAP_RMS] * len(places), rel=0.2)
+    assert found == pytest.approx([MAP_RMS] * len(positions), rel=0.2)
 
 
 def test_tokens_come_from_the_modules_at_the_end():
     images = torch.randn(2, 3, 64, 64)
-    for places in (('layer4',), ('after_layer4',), ('layer3', 'layer4')):
-        (tokens,) = VTResNetAnywhere(18, **SMALL, places=places)(images)
+    for positions in (('layer4',), ('after_layer4',), ('layer3', 'layer4')):
+        (tokens,) = VTResNetAnywhere(18, **SMALL, positions=positions)(images)
         assert tokens.shape == (2, 4, 32)
-    with pytest.raises(UserError, match=r"out_type='tokens', but of places=\('layer3',\) none comes last"):
-        VTResNetAnywhere(18, **SMALL, places=('layer3',))
+    with pytest.raises(UserError, match=r"out_type='tokens', but of positions=\('layer3',\) none comes last"):
+        VTResNetAnywhere(18, **SMALL, positions=('layer3',))
 
 
-@pytest.mark.parametrize('places', [('after_layer4',), ('after_layer3',), ('layer3',), ('layer2', 'layer4')])
-def test_a_resnets_weights_fill_the_other_stages(tmp_path, places):
+@pytest.mark.parametrize('positions', [('after_layer4',), ('after_layer3',), ('layer3',), ('layer2', 'layer4')])
+def test_a_resnets_weights_fill_the_other_stages(tmp_path, positions):
     torch.manual_seed(0)
     source = ResNet(18)
     torch.save(source.state_dict(), tmp_path / 'weights.pth')
     init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth'))
-    model = VTResNetAnywhere(18, **SMALL, places=places, out_type='featmap', init_cfg=init_cfg)
+    model = VTResNetAnywhere(18, **SMALL, positions=positions, out_type='featmap', init_cfg=init_cfg)
     model.init_weights()
     theirs, own = source.state_dict(), model.state_dict()
     new = [name for name in own if name not in theirs]
     assert all(name.startswith(tuple(f'{stage}.' for stage in model.vt_stages.values())) for name in new)
     assert torch.equal(own['layer1.1.conv2.weight'], theirs['layer1.1.conv2.weight'])
-    again = VTResNetAnywhere(18, **SMALL, places=places, out_type='featmap', init_cfg=init_cfg)
+    again = VTResNetAnywhere(18, **SMALL, positions=positions, out_type='featmap', init_cfg=init_cfg)
     torch.save({f'backbone.{name}': tensor for name, tensor in own.items()}, tmp_path / 'weights.pth')
     again.init_weights()  # what was trained here is loaded as it is
     assert all(torch.equal(tensor, own[name]) for name, tensor in again.state_dict().items())
@@ -352,16 +352,16 @@ def test_a_scaled_stage_leaves_the_stage_behind_it_as_it_was():
     source.init_weights()
     source(images)  # running statistics
     source.eval()
-    model = VTResNetAnywhere(18, **SMALL, places=('after_layer2',), out_type='featmap', projector=None)
+    model = VTResNetAnywhere(18, **SMALL, positions=('after_layer2',), out_type='featmap', projector=None)
     model.load_state_dict(source.state_dict(), strict=False)
     model.start('after_layer2')
     assert predict_rms(list(model.layer2)[:-1]) == pytest.approx(MAP_RMS)
     torch.testing.assert_close(model.eval()(images)[-1], source(images)[-1], rtol=1e-2, atol=1e-3)
 
 
-@pytest.mark.parametrize(('places', 'frozen_stages'), [(('layer3',), 3), (('after_layer2',), 2), (('layer4',), 4)])
-def test_frozen_stages_hold_their_modules(places, frozen_stages):
-    model = VTResNetAnywhere(18, **SMALL, places=places, out_type='featmap', frozen_stages=frozen_stages).train()
+@pytest.mark.parametrize(('positions', 'frozen_stages'), [(('layer3',), 3), (('after_layer2',), 2), (('layer4',), 4)])
+def test_frozen_stages_hold_their_modules(positions, frozen_stages):
+    model = VTResNetAnywhere(18, **SMALL, positions=positions, out_type='featmap', frozen_stages=frozen_stages).train()
     for name, parameter in model.named_parameters():
         stage = int(name[5]) if name.startswith('layer') else 0
         assert parameter.requires_grad == (stage > frozen_stages), name
@@ -371,11 +371,11 @@ def test_frozen_stages_hold_their_modules(places, frozen_stages):
 
 @pytest.mark.parametrize('depth', [18, 34, 50, 101])
 @pytest.mark.parametrize(
-    'places', [('layer4',), ('after_layer2', 'layer4'), ('layer2', 'after_layer3'), ('layer3', 'layer4')]
+    'positions', [('layer4',), ('after_layer2', 'layer4'), ('layer2', 'after_layer3'), ('layer3', 'layer4')]
 )
-def test_layer_wise_rates_count_every_block_and_module(depth, places):
+def test_layer_wise_rates_count_every_block_and_module(depth, positions):
     """One after the other, in the order of the network; their number is told without the backbone's own names."""
-    model = VTResNetAnywhere(depth, **SMALL, places=places, out_type='featmap')
+    model = VTResNetAnywhere(depth, **SMALL, positions=positions, out_type='featmap')
     found = {name: model.get_layer_depth(f'backbone.{name}', 'backbone.') for name, _ in model.named_parameters()}
     blocks = [part for part in model.modules() if isinstance(part, (BasicBlock, Bottleneck, VTModule))]
     (number,) = {number for _, number in found.values()}
@@ -393,12 +393,12 @@ def test_layer_wise_rates_count_every_block_and_module(depth, places):
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        (dict(places=('layer5',)), r"places=\('layer5',\) must be a list of some of layer1"),
-        (dict(places='layer3'), "places='layer3' must be a list"),
-        (dict(places=('layer4', 'layer4')), 'each once'),
+        (dict(positions=('layer5',)), r"positions=\('layer5',\) must be a list of some of layer1"),
+        (dict(positions='layer3'), "positions='layer3' must be a list"),
+        (dict(positions=('layer4', 'layer4')), 'each once'),
         (dict(num_modules=0), 'num_modules=0 must be 1 or more'),
-        (dict(places=('layer3', 'after_layer3')), 'has layer3 and after_layer3; set num_modules'),
-        (dict(places=('after_layer1',)), "stage 2 of depth 18 has no shortcut to scale: use 'layer2'"),
+        (dict(positions=('layer3', 'after_layer3')), 'has layer3 and after_layer3; set num_modules'),
+        (dict(positions=('after_layer1',)), "stage 2 of depth 18 has no shortcut to scale: use 'layer2'"),
     ],
 )
 def test_wrong_places_are_one_clear_line(options, message):

@@ -9,13 +9,14 @@ from imagenet_like import resnet_of_scale
 from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
-from mmpretrain.models import ResNet
+from mmpretrain.models import ResNet, ResNet_CIFAR
 from mmpretrain.registry import DATASETS, MODELS
 from mmpretrain.structures import DataSample
 from torch import nn
 
 import vt
-from vt.models import TokenAverage, VTResNet, VTResNetAnywhere
+from vt.errors import UserError
+from vt.models import TokenAverage, VTResNet, VTResNetAnywhere, VTResNetCIFAR
 from vt.models.backbones.map_scale import predict_rms, scale_output
 from vt.models.backbones.vt_resnet import MAP_RMS
 
@@ -47,6 +48,21 @@ def test_any_input_size_gives_tokens_and_maps(size):
     for x, stride in zip(maps, strides):
         assert x.shape[2:] == tuple(-(-side // stride) for side in size)
     assert not torch.equal(maps[2], maps[3])
+
+
+@pytest.mark.parametrize('size', [(32, 32), (8, 13)])
+def test_for_small_images_it_is_resnet_cifar_up_to_stage_4(size):
+    model = VTResNetCIFAR(18, **SMALL, out_type='featmap', out_indices=(0, 1, 2, 3))
+    resnet = ResNet_CIFAR(18, **THREE_STAGES)
+    weights = {name: value for name, value in model.state_dict().items() if not name.startswith('layer4.')}
+    resnet.load_state_dict(weights, strict=True)
+    images = torch.randn(2, 3, *size)
+    *maps, refined = model(images)
+    torch.testing.assert_close(maps, list(resnet(images)), rtol=0, atol=0)
+    assert refined.shape == maps[2].shape
+    assert maps[0].shape[2:] == size
+    with pytest.raises(UserError, match=r'7x8 pixels is too small .* give at least 8x8'):
+        model(torch.randn(1, 3, 7, 8))
 
 
 def test_a_stage_that_is_not_asked_for_is_not_returned_and_modules_not_built_in_vain():
@@ -125,7 +141,7 @@ def test_stochastic_depth_grows_over_blocks_and_modules():
     assert model.layer4[0].projector.drop_path.drop_prob == pytest.approx(0.6)
     model = VTResNet(18, **SMALL, drop_path_rate=0.6, num_modules=1)
     assert model.layer3[1].drop_path.drop_prob == pytest.approx(0.5)
-    model = VTResNetAnywhere(18, **SMALL, drop_path_rate=0.7, places=('layer2',), out_type='featmap')
+    model = VTResNetAnywhere(18, **SMALL, drop_path_rate=0.7, positions=('layer2',), out_type='featmap')
     rates = [model.layer1[1].drop_path.drop_prob, model.layer2[-1][1].projector.drop_path.drop_prob]
     rates += [model.layer3[0].drop_path.drop_prob, model.layer4[1].drop_path.drop_prob]
     assert rates == pytest.approx([0.1, 0.3, 0.4, 0.7])

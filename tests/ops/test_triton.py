@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from vt.ops import triton_path
+from vt.ops import triton_check, triton_path
 from vt.ops.triton_path import BACKWARD, FORWARD, count_splits
 
 HERE = Path(__file__).parent
@@ -110,3 +110,16 @@ def test_the_table_is_of_these_kernels(resources):
     """Other versions of Triton may count a little differently; nothing may spill."""
     for each in resources.cases():
         assert_light(resources.measure(*each), resources)
+
+
+def test_a_compiled_program_trusts_what_was_tried_and_an_exported_one_does_not(monkeypatch):
+    class Sign(torch.nn.Module):
+        def forward(self, pixels):
+            return pixels + 1 if triton_check.is_trusted(pixels, 5) else pixels * 2
+
+    pixels = torch.ones(2, 3, 4)
+    monkeypatch.setitem(triton_check._tried, ('cpu', None, torch.float32, 4, 5), True)
+    torch.compiler.reset()
+    assert torch.equal(torch.compile(Sign(), backend='eager', fullgraph=True)(pixels), pixels + 1)
+    exported = torch.export.export(Sign(), (pixels,), strict=True).module()
+    assert torch.equal(exported(pixels), pixels * 2)

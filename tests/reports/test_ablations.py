@@ -125,7 +125,7 @@ def test_rows_hold_scores_costs_and_speed(tmp_path):
     assert model["paper's MFLOPs"] == '1579'
 
 
-def test_the_picture_has_a_row_for_each_change(tmp_path):
+def test_the_image_has_a_row_for_each_change(tmp_path):
     tables = compare_with_paper(gather(read_records(write(tmp_path, *RUNS)))['digits, 10 epochs'])
     (axes,) = draw({'digits': tables}).axes
     labels = [label.get_text() for label in axes.get_yticklabels()]

@@ -1,4 +1,4 @@
-"""The curves and pictures of the page on where transformers belong, from records of their runs."""
+"""The curves and images of the page on where transformers belong, from records of their runs."""
 
 import json
 

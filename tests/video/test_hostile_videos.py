@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 from apis.small_models import make
-from bad_input.hostile_pictures import limited_memory
+from bad_input.hostile_images import limited_memory
 from forked_tools import run_forked
 from tool_runner import ROOT, assert_one_line
 from video.written_videos import draw, write
@@ -29,8 +29,8 @@ def blank(path, height, width, number=4, codec='FFV1'):
 def claim(path, place, number, kind='<I'):
     """Change a number in the header of an .avi: 'frames' in both places, 'width' and 'height'."""
     content = bytearray(write(path, draw(20), 'MJPG').read_bytes())
-    main, stream, picture = (content.index(name) + 8 for name in (b'avih', b'strh', b'strf'))
-    places = dict(frames=(main + 16, stream + 32), width=(main + 32, picture + 4), height=(main + 36, picture + 8))
+    main, stream, image = (content.index(name) + 8 for name in (b'avih', b'strh', b'strf'))
+    places = dict(frames=(main + 16, stream + 32), width=(main + 32, image + 4), height=(main + 36, image + 8))
     for start in places[place]:
         content[start : start + 4] = struct.pack(kind, number)
     path.write_bytes(content)

@@ -17,7 +17,7 @@ def parse_args() -> argparse.Namespace:
     locality = commands.add_parser('locality', help="of a ViT: the share of each layer's attention on patches around")
     locality.add_argument('config', help='path of the config of a ViT, or mmpretrain::FOLDER/NAME.py')
     locality.add_argument('checkpoint', nargs='?', help='path of the checkpoint (default: random weights)')
-    locality.add_argument('--plot', help='draw it, as figure 5 does, to this picture; .png, .pdf or .svg')
+    locality.add_argument('--plot', help='draw it, as figure 5 does, to this file; .png, .pdf or .svg')
     objects = commands.add_parser('objects', help='on the objects that a task of relations has to compare')
     objects.add_argument('config', help='path of the config of a classifier on such a task')
     objects.add_argument('checkpoint', help='path of the checkpoint')
@@ -25,12 +25,12 @@ def parse_args() -> argparse.Namespace:
     objects.add_argument('--parts', nargs='+', help='names of the parts to draw, as the table has them (default: all)')
     reach = commands.add_parser('reach', help='draw from where one token takes what it becomes, a cell an attention')
     reach.add_argument('configs', nargs='+', help='paths of configs with a vt.TokenBackbone')
-    reach.add_argument('--picture', help='picture to show them (default: a scene of digits)')
+    reach.add_argument('--image', help='image to show them (default: a scene of digits)')
     reach.add_argument('--stage', type=int, default=2, help='whose blocks, or the last one (default: 2)')
     reach.add_argument(
         '--place', type=float, nargs=2, default=(0.4, 0.6), help='row and column of the token, 0 to 1 (default: .4 .6)'
     )
-    reach.add_argument('--out', required=True, help='picture to write: .jpg, .png, .pdf or .svg')
+    reach.add_argument('--out', required=True, help='file to write: .jpg, .png, .pdf or .svg')
     reach.add_argument(
         '--cfg-options', nargs='+', action=ConfigOptions, help='settings that override the configs, as key=value'
     )

@@ -24,12 +24,12 @@ from vt.analysis.attention.token_attention import finite
 from vt.analysis.figures import image_cells
 from vt.analysis.tables import print_table
 from vt.commands.attention import build, prepare, read, write
-from vt.commands.outputs import check_picture, write_measured
+from vt.commands.outputs import check_figure, write_measured
 from vt.datasets import DigitScenes
 from vt.datasets.generated import Box, GeneratedImages
 from vt.engine.config_files import read_config
 from vt.errors import UserError
-from vt.inference.inputs import read_picture
+from vt.inference.inputs import read_image
 from vt.models import VTModule
 from vt.models.vt_module import NoProjector
 
@@ -42,8 +42,8 @@ SIZE = 224  # of an image for which no config has another one
 
 def report_reach(args: argparse.Namespace) -> None:
     """Draw from which places one token takes what it becomes, in each kind of attention of some models' configs."""
-    check_picture(args.out, *args.configs, args.picture)
-    image = DigitScenes('test')[0]['img'] if args.picture is None else read_picture(args.picture)
+    check_figure(args.out, *args.configs, args.image)
+    image = DigitScenes('test')[0]['img'] if args.image is None else read_image(args.image)
     image = mmcv.bgr2rgb(image)
     reaches = []
     for path in args.configs:

@@ -1,4 +1,4 @@
-"""Write what a teacher says of each place of training images: ``python tools/analysis/label_maps.py CONFIG OUT``."""
+"""Write what a teacher says of each position of training images: ``python tools/analysis/label_maps.py CONFIG OUT``."""
 
 import argparse
 

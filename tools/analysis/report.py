@@ -14,7 +14,7 @@ def parse_args() -> argparse.Namespace:
     scores.add_argument('--out', type=Path, help='JSON file for their records')
     sweep = commands.add_parser('sweep', help="lay a sweep's runs side by side, scores against costs")
     sweep.add_argument('folder', type=Path, help='folder of tools/sweep.py')
-    sweep.add_argument('--out', type=Path, help='directory for the table (.md, .csv) and the picture')
+    sweep.add_argument('--out', type=Path, help='directory for the table (.md, .csv) and the figure')
     for command in commands.choices.values():
         command.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
     return parser.parse_args()

@@ -1,4 +1,4 @@
-"""Draw where each visual token looks: ``python tools/analysis/show_tokens.py CONFIG CHECKPOINT [PICTURE ...]``."""
+"""Draw where each visual token looks: ``python tools/analysis/show_tokens.py CONFIG CHECKPOINT [IMAGE ...]``."""
 
 import argparse
 from pathlib import Path
@@ -8,17 +8,17 @@ def parse_args() -> argparse.Namespace:
     from vt.commands.arguments import ConfigOptions, add_trust_argument
 
     parser = argparse.ArgumentParser(
-        description='Draw where each visual token looks, or the class token of an MViT, on given pictures or a few '
+        description='Draw where each visual token looks, or the class token of an MViT, on given images or a few '
         'images or videos of the test set.'
     )
     parser.add_argument('config', help='path of the config')
     parser.add_argument('checkpoint', help='path of the checkpoint')
     parser.add_argument(
-        'pictures',
+        'inputs',
         nargs='*',
         type=Path,
-        metavar='PICTURE',
-        help='pictures to look at, of any size (default: test images)',
+        metavar='IMAGE',
+        help='images to look at, of any size (default: test images)',
     )
     parser.add_argument(
         '--out',

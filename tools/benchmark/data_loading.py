@@ -41,7 +41,7 @@ def loading_config(path: str, decoder: str | None, workers: int, images: str | N
     ``load_only`` its pipeline is what reads files and what packs them.
 
     Raises:
-        UserError: the decoder needs a package that isn't here; the pipeline reads no files; the pictures have no label
+        UserError: the decoder needs a package that isn't here; the pipeline reads no files; the images have no label
             masks, which a segmentor needs.
     """
     cfg = read_config(path)
@@ -50,7 +50,7 @@ def loading_config(path: str, decoder: str | None, workers: int, images: str | N
     loader.persistent_workers = False  # they end with their round, and leave the cores to the next one
     if images is not None:
         if is_segmentation(cfg):
-            raise UserError(f'--synthetic: {path} needs label masks, and synthetic pictures have none')
+            raise UserError(f'--synthetic: {path} needs label masks, and synthetic images have none')
         kind = 'vt.VideoDataset' if gives_clips(cfg) else 'CustomDataset'
         loader.dataset = dict(type=kind, data_root=images, pipeline=loader.dataset.pipeline)
     if load_only:
@@ -104,39 +104,39 @@ def samples_per_second(loader: DataLoader, batches: int) -> float:
 
 
 def write_jpegs(folder: Path, number: int) -> int:
-    """Write pictures of two classes, ``folder/class_<k>/<i>.jpg``, the same every time; their mean size in bytes."""
+    """Write images of two classes, ``folder/class_<k>/<i>.jpg``, the same every time; their mean size in bytes."""
     generator = np.random.default_rng(0)
     paths = [folder / f'class_{index % 2}' / f'{index}.jpg' for index in range(number)]
     for path in paths:
         path.parent.mkdir(exist_ok=True)
-        cv2.imwrite(str(path), _draw_picture(generator), [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
+        cv2.imwrite(str(path), _draw_image(generator), [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
     return int(np.mean([path.stat().st_size for path in paths]))
 
 
 def write_videos(folder: Path, number: int) -> int:
-    """Write videos of two classes, ``folder/class_<k>/<i>.mp4``, a window that wanders over a picture; as above."""
+    """Write videos of two classes, ``folder/class_<k>/<i>.mp4``, a window that wanders over an image; as above."""
     generator = np.random.default_rng(0)
     paths = [folder / f'class_{index % 2}' / f'{index}.mp4' for index in range(number)]
     for path in paths:
         path.parent.mkdir(exist_ok=True)
-        picture, (width, height) = _draw_picture(generator), VIDEO_SIZE
+        image, (width, height) = _draw_image(generator), VIDEO_SIZE
         writer = cv2.VideoWriter(str(path), cv2.CAP_FFMPEG, cv2.VideoWriter_fourcc(*'mp4v'), FPS, VIDEO_SIZE)
         for turn in np.linspace(0, 2 * np.pi, FRAMES):
             top = round((HEIGHT - height) * (1 + np.sin(turn)) / 2)
             left = round((WIDTH - width) * (1 + np.cos(turn)) / 2)
-            writer.write(picture[top : top + height, left : left + width])
+            writer.write(image[top : top + height, left : left + width])
         writer.release()
     return int(np.mean([path.stat().st_size for path in paths]))
 
 
-def _draw_picture(generator: np.random.Generator) -> np.ndarray:
+def _draw_image(generator: np.random.Generator) -> np.ndarray:
     """Noise at every scale, the more of it the coarser the scale, as in photographs: ``(HEIGHT, WIDTH, 3)``, uint8."""
-    picture = np.full((HEIGHT, WIDTH, 3), 128, np.float32)
+    image = np.full((HEIGHT, WIDTH, 3), 128, np.float32)
     for scale in 2 ** np.arange(8):
         grid = generator.standard_normal((-(-HEIGHT // scale), -(-WIDTH // scale), 3), np.float32)
         grid = 0.7 * grid.mean(axis=2, keepdims=True) + 0.3 * grid  # channels of photographs are alike
-        picture += 14 * scale**0.3 * cv2.resize(grid, (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC)
-    return np.clip(picture, 0, 255).astype(np.uint8)
+        image += 14 * scale**0.3 * cv2.resize(grid, (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC)
+    return np.clip(image, 0, 255).astype(np.uint8)
 
 
 def main(args: argparse.Namespace) -> None:

@@ -25,8 +25,8 @@ model = apis.get_model(sys.argv[1])
 model.init_weights()
 torch.save(dict(state_dict=model.state_dict()), sys.argv[2])
 WEIGHTS
-    pictures=()
-    case "$name" in *in1k) pictures=(--inputs docs/tokens.jpg docs/tokens_vt-fpn.jpg) ;; esac
-    "$python" tools/export.py "$name" "$checkpoint" --benchmark --out-dir "$folder" "${pictures[@]}" \
+    images=()
+    case "$name" in *in1k) images=(--inputs docs/tokens.jpg docs/tokens_vt-fpn.jpg) ;; esac
+    "$python" tools/export.py "$name" "$checkpoint" --benchmark --out-dir "$folder" "${images[@]}" \
         --out "docs/benchmarks/export/${name}_cpu.json" "$@" </dev/null
 done

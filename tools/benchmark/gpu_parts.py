@@ -40,6 +40,7 @@ from vt.engine.run_record import describe_origin
 Row = dict[str, Any]
 DTYPE = 'bfloat16'  # of all that is timed: by autocast in models
 RECORDED = ('config', 'length', 'metrics', 'seconds', 'data_seconds', 'iterations', 'batch_size')  # of a training
+STOPPED = 'stopped: no time was left'
 # How many times an operation must read or write its map, in inference and in training.
 MAPS_MOVED = dict(tokenize=(1, 3), project_onto=(2, 5))
 
@@ -289,6 +290,9 @@ def train(row: Row, rows: Rows, config: str, options: list[str]) -> None:
     with TemporaryDirectory() as work_dir:
         command = [*launch, '--amp', '--skip-data-check', '--work-dir', work_dir, '--cfg-options', *options]
         row['log'] = run_until(command, rows.until)
+        if row['log'] == STOPPED:
+            row['skipped'] = row.pop('log')
+            return
         record = read_json(Path(work_dir, 'training.json'), 'the log has what the training printed')
     del record['command']  # with a folder that is gone
     write_atomically(rows.folder / f'training-{row["run"]}.json', json.dumps(record, indent=1))
@@ -314,4 +318,4 @@ def run_until(command: list[str], until: float) -> str:
                 return process.communicate(timeout=max(0, seconds))[0][-4000:]
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, number)
-    return 'stopped: no time was left'
+    return STOPPED

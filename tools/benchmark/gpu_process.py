@@ -17,7 +17,7 @@ from vt.checkpoints.files import write_atomically
 from vt.errors import UserError
 
 # Functions in the order of their worth. Each begins if so many seconds are left; after twice as many no row begins.
-PARTS = dict(environment=20, ceilings=10, kernels=30, necks=45, resnets=60, paths=35, trainings=50, compiled=25)
+PARTS = dict(environment=20, ceilings=10, kernels=30, necks=45, resnets=60, paths=35, trainings=75, compiled=45)
 GRACE = 15  # seconds for a row that has begun; then its process is killed
 
 

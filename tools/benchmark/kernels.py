@@ -20,14 +20,14 @@ from vt.analysis.tables import print_table
 from vt.commands.outputs import check_output, write_measured
 from vt.engine.errors import one_line_errors
 from vt.ops import triton_kernels
-from vt.ops.triton_path import BACKWARD, COMBINE, FORWARD, sizes
+from vt.ops.triton_path import BACKWARD, FORWARD, combine_blocks, sizes
 
 # Ten times the compute capability, and the kB of shared memory that a program may take; code for 8.0 also runs on GPUs
 # of 8.6 and 8.9, which have less of it than an A100.
 SHARED_KB = {80: 99, 90: 227, 100: 227}
 KERNELS = {
     triton_kernels.tokenize_kernel: FORWARD,
-    triton_kernels.combine_kernel: COMBINE,
+    triton_kernels.combine_kernel: combine_blocks(64, 256),
     triton_kernels.project_kernel: FORWARD,
     triton_kernels.tokenize_backward_kernel: BACKWARD,
     triton_kernels.project_backward_kernel: BACKWARD,

@@ -36,7 +36,7 @@ from vt import apis
 from vt.apis.hub import HubModel
 
 model = HubModel.from_pretrained('the name of this repository, or a folder with its files').model
-apis.inferencer_of(model)('picture.jpg')
+apis.inferencer_of(model)('image.jpg')
 ```
 """
 

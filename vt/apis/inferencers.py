@@ -18,7 +18,7 @@ from mmpretrain.visualization import UniversalVisualizer
 from vt.engine.image_hooks import as_strip, reads_bgr
 from vt.engine.launch import is_segmentation
 from vt.image_bounds import drawn_size
-from vt.inference.inputs import Picture, SampleInferencer, Videos
+from vt.inference.inputs import ImageSource, SampleInferencer, Videos
 
 from .model_zoo import Source, resolve_model
 
@@ -77,7 +77,7 @@ class VideoInferencer(ClassificationInferencer):
 
     make_samples = Videos
 
-    def pixels(self, video: Picture) -> np.ndarray:
+    def pixels(self, video: ImageSource) -> np.ndarray:
         """The frames of a video's first clip as the model is given them, side by side, RGB."""
         strip = as_strip(self.pipeline(video)['inputs'])
         strip = strip.flip(0) if reads_bgr(self.config) else strip

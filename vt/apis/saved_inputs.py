@@ -27,12 +27,19 @@ def is_pair(value: Any) -> bool:
     return is_side(value) or (isinstance(value, (list, tuple)) and len(value) == 2 and all(map(is_side, value)))
 
 
+def are_bands(value: Any) -> bool:
+    """Whether it is None or a list of numbers of channels."""
+    is_list = isinstance(value, (list, tuple)) and len(value) > 0
+    return value is None or (is_list and all(type(each) is int and 0 <= each < LARGEST_SIDE for each in value))
+
+
 SWITCH = (False, True)
 BACKENDS = ('cv2', 'pillow')
 RESIZE = dict(interpolation=RESIZINGS, backend=BACKENDS)
 # The steps of a test pipeline in their order: the setting, the type of its transform, and what its arguments may be.
 STEPS = dict(
     read=('LoadImageFromFile', dict(imdecode_backend=BACKENDS, color_type=('color', 'grayscale'), to_float32=SWITCH)),
+    bands=('vt.LoadBands', dict(bands=are_bands, channels_first=SWITCH)),
     clips=(
         'vt.LoadClips',
         dict(clip_length=is_side, frame_stride=is_side, num_clips=is_side, short_videos=('repeat', 'refuse')),
@@ -66,7 +73,7 @@ def describe_inputs(cfg: Config) -> dict[str, Any]:
             raise UserError(f'the test pipeline has the step {step["type"]}, which a saved model cannot hold')
     if [*settings] != [name for name in STEPS if name in settings]:
         raise UserError(f'the test pipeline has its steps in another order than {", ".join(STEPS)}: they are not saved')
-    if not settings.keys() & {'read', 'clips'}:
+    if not settings.keys() & {'read', 'bands', 'clips'}:
         settings['shape'] = [*input_shape(cfg)]
     check_inputs(settings)
     return settings

@@ -26,7 +26,7 @@ SEGMENTS = dict(type='SegLocalVisualizer', alpha=0.6)
 
 
 class SegmentationInferencer(SampleInferencer, MMSegInferencer):
-    """MMSegmentation's inferencer: ``inferencer(picture)['predictions']`` is a map of labels of the image's size.
+    """MMSegmentation's inferencer: ``inferencer(image)['predictions']`` is a map of labels of the image's size.
 
     Args:
         model, pretrained, device, classes: as of :class:`ClassificationInferencer`.

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from vt.engine.errors import in_one_line
 from vt.errors import UserError
-from vt.inference.inputs import Pictures
+from vt.inference.inputs import Images
 from vt.models import record_attention
 
 
@@ -76,7 +76,7 @@ def _as_batch(model: BaseModel, images: Any) -> Tensor:
     if not isinstance(images, (Tensor, Iterable)):
         raise UserError(f'images is a {type(images).__name__}: give a tensor, or a list of files or arrays')
     if not isinstance(images, Tensor):
-        samples = [*map(Pictures(model.cfg), images)]
+        samples = [*map(Images(model.cfg), images)]
         if not samples:
             raise UserError('images is empty')
         return model.data_preprocessor(pseudo_collate(samples), False)['inputs']

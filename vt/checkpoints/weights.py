@@ -22,6 +22,7 @@ from vt.errors import UserError
 from vt.registry import HOOKS
 from vt.untrusted_text import printable
 
+from .channels import Channels, adapt_stem
 from .formats.recognise import OWN, to_own_names
 from .grids import FileGrids, Size, size_text
 from .old_names import to_new_names
@@ -94,13 +95,14 @@ def load_part(
     grid: Size | None = None,
     may_differ: str | Sequence[str] = (),
     name: str = 'the checkpoint',
+    channels: Channels | None = None,
 ) -> set[str]:
     """Load a backbone, or begin a new task with a model's weights; one line of the log says what was done.
 
     A backbone is loaded whole. New by design are VT modules, and normalisations of outputs, of which the file has
     nothing; left out are a file's classifier and its later stages, where the model has none. Of a whole model, heads
     are loaded where their shapes fit, and any other part as a whole or, where the file has none, not at all. Positions
-    of another grid are resized.
+    of another grid are resized, and convolutions of the image are adapted to another number of channels than three.
 
     Args:
         model: a backbone or another part, or a whole model, built.
@@ -112,6 +114,8 @@ def load_part(
             config, or to take a square one where the model's is square.
         may_differ: beginnings of names that may be missing, be left out or have another shape.
         name: of the file, for messages, where its content is given.
+        channels: for each channel of the model's images the file's that it takes, as in
+            :func:`vt.checkpoints.channels.adapt_channels`.
 
     Returns:
         The names of what was loaded.
@@ -134,6 +138,7 @@ def load_part(
     source, state, outside = to_own_names(model, held, prefix)
     rules = PartRules(model, own, may_differ)
     resized = _resize_positions(model, state, FileGrids(grid, *_image_sizes(model, checkpoint)), name, rules.exempt)
+    adapted = adapt_stem(model, state, channels, name, rules.exempt)
     left = []
     for key in own.keys() & state.keys():
         if own[key].shape != state[key].shape and rules.is_free(key):
@@ -148,7 +153,7 @@ def load_part(
         loaded, left = own.keys() - missing - (counters - state.keys()), [*left, *unexpected]
         require_parts(rules, loaded, sorted(missing), sorted(left), name, remedy)
     left = [f'{prefix or ""}{key}' for key in left] + outside
-    notes = [f'format: {source}', *which_weights(checkpoint, weights)]
+    notes = [*adapted, f'format: {source}', *which_weights(checkpoint, weights)]
     print_log(describe(name, len(loaded), resized, missing, left, notes), logger='current')
     return loaded
 
@@ -160,7 +165,7 @@ def load_init_cfg(part: nn.Module, init_cfg: dict) -> set[str]:
         UserError: as there; an option that it does not take, or no checkpoint.
     """
     options = {key: value for key, value in init_cfg.items() if key != 'type'}
-    known = ('checkpoint', 'prefix', 'map_location', 'weights', 'grid', 'may_differ')
+    known = ('checkpoint', 'prefix', 'map_location', 'weights', 'grid', 'may_differ', 'channels')
     if wrong := sorted(options.keys() - {*known}):
         raise UserError(f"init_cfg of type 'Pretrained' has no option {wrong[0]!r}: it takes {', '.join(known)}")
     if 'checkpoint' not in options:
@@ -355,7 +360,7 @@ class WeightsMatchHook(Hook):
 
     Args:
         whole: ask for every tensor whatever the checkpoint is for.
-        weights, grid, may_differ: as in :func:`load_part`, for ``load_from``.
+        weights, grid, may_differ, channels: as in :func:`load_part`, for ``load_from``.
     """
 
     priority = 'VERY_HIGH'
@@ -366,9 +371,10 @@ class WeightsMatchHook(Hook):
         weights: str | None = None,
         grid: Size | None = None,
         may_differ: str | Sequence[str] = (),
+        channels: Channels | None = None,
     ) -> None:
         self.whole = whole
-        self.weights, self.grid, self.may_differ = weights, grid, may_differ
+        self.weights, self.grid, self.may_differ, self.channels = weights, grid, may_differ, channels
 
     def before_train(self, runner: Runner) -> None:
         if isinstance(runner, Runner) and not (runner.cfg.get('load_from') or runner.cfg.get('resume')):
@@ -390,6 +396,6 @@ class WeightsMatchHook(Hook):
         else:
             apart = hasattr(unwrap(runner.model), 'backbone')  # else what is a head is not known
             may_differ = self.may_differ or (() if apart else ('',))
-            load_part(runner.model, checkpoint, None, 'cpu', self.weights, self.grid, may_differ, name)
+            load_part(runner.model, checkpoint, None, 'cpu', self.weights, self.grid, may_differ, name, self.channels)
         checkpoint['state_dict'] = unwrap(runner.model).state_dict()  # mmengine and other hooks load it again
         checkpoint.pop('ema_state_dict', None)  # averages begin with what is loaded

@@ -24,10 +24,10 @@ from vt.apis import get_model
 from vt.engine.config_files import read_config, require_file
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.launch import draw_weights, is_segmentation
-from vt.inference.inputs import Pictures
+from vt.inference.inputs import Images
 from vt.inference.test_set import build_test_set, describe_image, spread_evenly, spread_over_classes
 
-from .outputs import check_output, check_picture, write_measured
+from .outputs import check_figure, check_output, write_measured
 
 MMPRETRAIN = 'mmpretrain::'
 SEED = 0  # of weights that no checkpoint sets
@@ -47,12 +47,12 @@ def show_tokens(args: argparse.Namespace) -> None:
     cfg = read(args)
     work_dir = Path(cfg.get('work_dir') or Path('work_dirs', Path(args.config).stem))
     out = args.out or (work_dir if work_dir.is_dir() else Path()) / 'tokens.png'
-    check_picture(out, args.config, args.checkpoint, *args.pictures)
+    check_figure(out, args.config, args.checkpoint, *args.inputs)
     model = build(cfg, args.checkpoint)
     pools, part, is_bgr = has_pooling_attention(model), name_part(model, args.module), reads_bgr(cfg)
     look_at, draw = (look_over_time, draw_over_time) if pools else (look, draw_attention)
-    dataset = build_test_set(cfg, **dict(lazy_init=True) if args.pictures else {})  # its files needn't be here
-    samples = [*map(Pictures(cfg), args.pictures)] if args.pictures else []
+    dataset = build_test_set(cfg, **dict(lazy_init=True) if args.inputs else {})  # its files needn't be here
+    samples = [*map(Images(cfg), args.inputs)] if args.inputs else []
     samples = samples or [dataset[index] for index in spread_over_classes(dataset, args.images)]
     images, attention = zip(*(look_at(model, part, sample, is_bgr) for sample in samples))
     titles = [describe_image(model, None if is_segmentation(cfg) else dataset, sample) for sample in samples]
@@ -61,7 +61,7 @@ def show_tokens(args: argparse.Namespace) -> None:
 
 def prepare(args: argparse.Namespace) -> tuple[nn.Module, Dataset, list[int], dict]:
     """The model, the test set, indices of its images, and what the JSON says of them, once both outputs are checked."""
-    check_picture(getattr(args, 'plot', None), args.config, args.checkpoint)
+    check_figure(getattr(args, 'plot', None), args.config, args.checkpoint)
     check_output(args.out, args.config, args.checkpoint)
     cfg = read(args)
     model, dataset = build(cfg, args.checkpoint), build_test_set(cfg)

@@ -18,7 +18,7 @@ from vt.engine.speed_settings import keep_freed_memory, require_compiler, use_th
 from vt.errors import UserError
 from vt.ops.token_products import choose_token_library
 
-from .outputs import check_output, check_picture, write_json
+from .outputs import check_figure, check_output, write_json
 
 # What changes the time of a CPU.
 ENVIRONMENT = ('OMP_NUM_THREADS', 'GLIBC_TUNABLES', 'LD_PRELOAD', 'THP_MEM_ALLOC_ENABLE', 'ONEDNN_MAX_CPU_ISA')
@@ -32,7 +32,7 @@ def benchmark(args: argparse.Namespace) -> None:
         UserError: at the end, when all else is done: a model did not take a size.
     """
     check_output(args.out, *args.configs)
-    check_picture(args.plot, *args.configs)
+    check_figure(args.plot, *args.configs)
     settings = _read_settings(args)
     if any(setting.compile != 'off' for setting in settings):
         require_compiler()

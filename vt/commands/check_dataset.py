@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import joblib
+from mmengine.config import Config
 from rich.console import Console
 
 from vt.analysis.tables import print_table
+from vt.engine.checks.channels import TURNS, preprocessor_of
 from vt.engine.checks.config import check_config
 from vt.engine.checks.data_report import report_data
 from vt.engine.checks.samples import Problem
@@ -54,6 +56,7 @@ def check_dataset(args: argparse.Namespace) -> None:
         raise UserError(f'--workers {args.workers} must be at least 1')
     report, read = report_data(cfg, tuple(args.splits), args.workers or joblib.cpu_count())
     print_report(report)
+    print_channels(report, cfg)
     if folder is not None:
         folder.mkdir(exist_ok=True)
         write_json(report, folder / 'data.json')
@@ -87,6 +90,17 @@ def print_report(report: dict) -> None:
     console.print((f'{len(problems)} problems: {counts}.' if counts else 'No problem found.') + warnings)
 
 
+def print_channels(report: dict, cfg: Config) -> None:
+    """Print mean and deviation of the training images, in the order and form of the config's ``data_preprocessor``."""
+    found = next((each['channels'] for each in report['data_sets'] if each['split'] == 'train'), None)
+    if found:
+        is_turned = len(found['mean']) == 3 and any(preprocessor_of(cfg).get(turn) for turn in TURNS)
+        numbers = {
+            name: [round(value, 3) for value in values[:: -1 if is_turned else 1]] for name, values in found.items()
+        }
+        print(f'training images: data_preprocessor = dict(mean={numbers["mean"]}, std={numbers["std"]})')
+
+
 def verdicts(report: dict) -> list[tuple[str, str, str]]:
     """Of each check its name, what it found, and ``'bad'``, ``'unsure'`` for warnings alone, or ``''``."""
     found = []
@@ -108,6 +122,7 @@ def _describe_data_set(
     videos: dict | None,
     classes: dict,
     folders: list,
+    channels: dict | None,
 ) -> Iterator[str]:
     yield f'{split}: {type}, {samples:,} samples'
     if not files:

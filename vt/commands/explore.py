@@ -15,12 +15,12 @@ from vt.engine.config_files import require_file
 from vt.engine.errors import describe
 from vt.engine.launch import require_device
 from vt.errors import UserError
-from vt.explorer.looking import Picture, open_picture, pick_from_test_set
+from vt.explorer.looking import ShownImage, open_image, pick_from_test_set
 from vt.explorer.uploads import ending_in_order, upload_folder
 from vt.explorer.views import Models, write_report
 
 from .outputs import check_output
-from .predict import PICTURES, find_files
+from .predict import IMAGES, find_files
 
 
 def explore(args: argparse.Namespace) -> None:
@@ -30,13 +30,13 @@ def explore(args: argparse.Namespace) -> None:
         UserError: something is not there, can't be read or written; the port is in use.
     """
     chosen = [(args.config, args.checkpoint), *([args.compare] if args.compare else [])]
-    check_output(args.html, *(path for pair in chosen for path in pair), *args.pictures)
+    check_output(args.html, *(path for pair in chosen for path in pair), *args.inputs)
     if not args.html:
         check_port(args.port)
     device = require_device(args.device)
-    files = find_files(args.pictures, PICTURES)
+    files = find_files(args.inputs, (*IMAGES, '.npy'))
     check_output(args.html, *files)
-    pictures = [open_picture(path) for path in files]
+    images = [open_image(path) for path in files]
     models: Models = {}
     for config, checkpoint in chosen:
         cfg = resolve_config(config, args.cfg_options, quietly=False)
@@ -48,13 +48,13 @@ def explore(args: argparse.Namespace) -> None:
         models[name if name not in models else f'{name} ({Path(checkpoint).name})'] = inferencer
     first = next(iter(models.values()))
     if args.html:
-        write_atomically(args.html, write_report(models, pictures or pick_from_test_set(first.model.cfg, args.images)))
+        write_atomically(args.html, write_report(models, images or pick_from_test_set(first.model.cfg, args.images)))
         print(f'written to {args.html}')
     else:
-        serve(models, pictures + _from_test_set(first.model.cfg, args.images), args.port)
+        serve(models, images + _from_test_set(first.model.cfg, args.images), args.port)
 
 
-def _from_test_set(cfg: Config, number: int) -> list[Picture]:
+def _from_test_set(cfg: Config, number: int) -> list[ShownImage]:
     """Images of the test set where they are here."""
     try:
         return pick_from_test_set(cfg, number)
@@ -62,7 +62,7 @@ def _from_test_set(cfg: Config, number: int) -> list[Picture]:
         line = describe(error)
         if line is None:
             raise
-        print(f'The page has no test pictures: {line}', file=sys.stderr)
+        print(f'The page has no test images: {line}', file=sys.stderr)
         return []
 
 
@@ -80,7 +80,7 @@ def check_port(port: int) -> None:
         raise UserError(f'port {port} cannot be served ({reason}): name another one by --port') from error
 
 
-def serve(models: Models, pictures: list[Picture], port: int) -> None:
+def serve(models: Models, images: list[ShownImage], port: int) -> None:
     """Serve the page; what it was given and has made goes when it ends, or, if it is killed, when the next one begins.
 
     Raises:
@@ -92,4 +92,4 @@ def serve(models: Models, pictures: list[Picture], port: int) -> None:
             from vt.explorer.page import build_page, launch
         except ImportError as error:
             raise UserError("the page needs Gradio: pip install 'visual-transformers[explorer]'") from error
-        launch(build_page(models, pictures), port, folder)
+        launch(build_page(models, images), port, folder)

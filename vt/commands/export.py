@@ -20,7 +20,7 @@ from vt.engine.image_hooks import reads_bgr
 from vt.engine.run_record import describe_device
 from vt.engine.speed_settings import require_compiler, use_threads
 from vt.errors import UserError
-from vt.inference.inputs import Pictures, Videos
+from vt.inference.inputs import Images, Videos
 from vt.inference.test_set import build_test_set, spread_evenly
 
 from .outputs import check_output, write_json, write_measured
@@ -81,7 +81,7 @@ def read_inputs(model: Any, files: list[Path]) -> Tensor:
         OSError: no files are given, and the test set is not here.
     """
     if files:
-        reader = Videos if getattr(model.backbone, 'num_frames', None) else Pictures
+        reader = Videos if getattr(model.backbone, 'num_frames', None) else Images
         samples = [*map(reader(model.cfg), files)]
     else:
         dataset = build_test_set(model.cfg)

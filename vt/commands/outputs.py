@@ -31,18 +31,18 @@ def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
         raise UserError(f'{out} is read, and would be written over: give another file to write')
 
 
-def check_picture(out: str | Path | None, *inputs: str | Path | None) -> None:
-    """As :func:`check_output`, of a picture.
+def check_figure(out: str | Path | None, *inputs: str | Path | None) -> None:
+    """As :func:`check_output`, of a figure.
 
     Raises:
-        UserError: its name does not end in what pictures can be written as.
+        UserError: its name does not end in what figures can be written as.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     check_output(out, *inputs)
     kinds = FigureCanvasAgg.get_supported_filetypes()
     if out is not None and Path(out).suffix[1:].lower() not in kinds:
-        raise UserError(f'{out}: a picture is written as .{", .".join(sorted(kinds))}')
+        raise UserError(f'{out}: a figure is written as .{", .".join(sorted(kinds))}')
 
 
 def write_json(record: Any, out: str | Path, indent: int = 2) -> None:

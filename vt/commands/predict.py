@@ -38,13 +38,13 @@ from vt.video.dataset import EXTENSIONS as VIDEOS
 from .outputs import check_output
 from .result_file import ResultFile
 
-PICTURES = ('.jpg', '.jpeg', '.png', '.bmp', '.ppm', '.tif', '.tiff', '.webp')
-TERMINAL = 64  # columns of a picture in the terminal
+IMAGES = ('.jpg', '.jpeg', '.png', '.bmp', '.ppm', '.tif', '.tiff', '.webp')
+TERMINAL = 64  # columns of an image in the terminal
 NAMED = 20  # files in the line at the end
 
 
 def predict(args: argparse.Namespace) -> None:
-    """Predict, print a table, and write results and pictures on request.
+    """Predict, print a table, and write results and figures on request.
 
     Raises:
         UserError: at the end, when all else is done: a file could not be read. Before: there are no files.
@@ -61,7 +61,7 @@ def predict(args: argparse.Namespace) -> None:
     require_file(checkpoint, 'checkpoint')
     inferencer = inferencer_of(cfg, checkpoint, device)
     is_video = isinstance(inferencer, VideoInferencer)
-    files = find_files(args.inputs, VIDEOS if is_video else PICTURES)
+    files = find_files(args.inputs, VIDEOS if is_video else (*IMAGES, *inferencer.pipeline.suffixes))
     check_paths(files, args.out_dir, args.out)
     skipped: dict[str, Exception] = {}
     rows = []
@@ -92,7 +92,7 @@ def predict(args: argparse.Namespace) -> None:
 
 
 def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path]:
-    """Files that are named, that lie in a folder or below it, or that match a pattern; each with its picture's path.
+    """Files that are named, that lie in a folder or below it, or that match a pattern; each with its figure's path.
 
     That of one in a folder is its path below the folder, of any other its name; of equal ones the whole path. Each
     file comes once, whichever way it is given.
@@ -120,14 +120,14 @@ def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path
 
 
 def check_paths(files: dict[str, Path], out_dir: Path | None, out: Path | None) -> None:
-    """Refuse to write over a file that is read, and a path for pictures that is no folder."""
+    """Refuse to write over a file that is read, and a path for figures that is no folder."""
     check_output(out, *files)
     if out_dir is not None and out_dir.exists() and not out_dir.is_dir():
         raise UserError(f'--out-dir {out_dir} is a file where a folder is needed')
     read = {Path(file).resolve() for file in files}
     for file, path in files.items() if out_dir else ():
         if (Path(out_dir) / path).resolve() in read:
-            raise UserError(f'{file} would be written over: give another folder for the pictures')
+            raise UserError(f'{file} would be written over: give another folder for the figures')
 
 
 def track_predictions(
@@ -194,7 +194,7 @@ def report_skipped(skipped: dict[str, Exception], number: int) -> None:
 
 
 def show_in_terminal(image: np.ndarray) -> None:
-    """Print a picture, RGB: a character for two pixels, one above the other."""
+    """Print an image, RGB: a character for two pixels, one above the other."""
     width = min(TERMINAL, image.shape[1])
     height = max(2, round(image.shape[0] * width / image.shape[1]) // 2 * 2)
     pixels = mmcv.imresize(image, (width, height), interpolation='area').tolist()

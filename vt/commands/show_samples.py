@@ -9,12 +9,12 @@ from vt.engine.config_files import read_config
 from vt.engine.image_hooks import as_strip, reads_bgr
 from vt.inference.test_set import build_test_set, name_class, spread_over_classes
 
-from .outputs import check_picture
+from .outputs import check_figure
 
 
 def show_samples(args: argparse.Namespace) -> None:
     """A row of test images for each config, as a model is given them, each with its class."""
-    check_picture(args.out, *args.configs)
+    check_figure(args.out, *args.configs)
     size = len(args.configs), args.images
     figure = Figure(figsize=(1.2 * size[1], 1.4 * size[0]), layout='constrained')
     for path, row in zip(args.configs, image_cells(figure, *size)):

@@ -17,6 +17,7 @@ from vt.analysis.speed.inference_cost import benchmark_inference, describe_bench
 from vt.analysis.tables import print_table
 from vt.apis.published import LIBRARIES, find_published, prepare_as_published
 from vt.checkpoints.files import replacing, write_atomically
+from vt.engine.checks.channels import check_image_channels
 from vt.engine.checks.classes import has_labels
 from vt.engine.checks.data import check_data
 from vt.engine.checks.fit import is_number
@@ -98,6 +99,7 @@ def testing_config(args: argparse.Namespace) -> Config:
         args.checkpoint = find_published(args.config, args.checkpoint)
     require_file(args.checkpoint, 'checkpoint')
     prepare_as_published(cfg, args.checkpoint)
+    check_image_channels(cfg)
     cfg.load_from = args.checkpoint
     cfg.merge_from_dict({'default_hooks.weights_match': dict(type='vt.WeightsMatchHook', whole=True)})
     if args.out and args.out_item != 'metrics':

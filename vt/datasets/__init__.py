@@ -1,6 +1,7 @@
 """Embedded data sets: real digits, and tasks of relations drawn by their published procedures; nothing to download.
 
-And those of one's own: images with masks, and what Hugging Face's library ``datasets`` reads.
+Fashion-MNIST from its files; and those of one's own: images with masks, and what Hugging Face's library ``datasets``
+reads.
 """
 
 from typing import TYPE_CHECKING
@@ -12,9 +13,11 @@ __all__ = [
     'SVRT',
     'DigitScenes',
     'Digits',
+    'FashionMNIST',
     'HuggingFaceDataset',
     'HuggingFaceSegDataset',
     'ImagesAndMasks',
+    'LoadBands',
     'MovingDigits',
     'Pathfinder',
     'RelationalDigitScenes',
@@ -23,8 +26,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from .bands import LoadBands
     from .digit_scenes import DigitScenes, RelationalDigitScenes
     from .digits import Digits
+    from .fashion_mnist import FashionMNIST
     from .hugging_face import HuggingFaceDataset
     from .hugging_face_masks import HuggingFaceSegDataset
     from .images_and_masks import ImagesAndMasks

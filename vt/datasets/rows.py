@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mmengine.fileio import BaseStorageBackend, register_backend
 
 from vt.errors import MissingFileError, UserError
-from vt.image_bounds import check_picture_size
+from vt.image_bounds import check_image_size
 from vt.untrusted_text import printable
 
 from .local_files import check_builder, check_folder, check_saved, is_address
@@ -66,7 +66,7 @@ class Column:
         require_column(rows, name, address)
         feature = rows.features[name]
         if not _is_image(feature):
-            what = 'encoded pictures (datasets.Image, the bytes or the paths of files) are needed'
+            what = 'encoded images (datasets.Image, the bytes or the paths of files) are needed'
             raise UserError(f'{address} is of type {type(feature).__name__}: {what}')
         rows = rows.select_columns(name)
         self.rows = rows.cast_column(name, datasets.Image(decode=False)) if hasattr(feature, 'decode') else rows
@@ -105,8 +105,8 @@ class Column:
         value = self.rows[row][self.name]
         content = value['bytes'] if isinstance(value, dict) else value
         if not content:
-            raise UserError(f'{self.address}/{row} holds no picture')
-        check_picture_size(BytesIO(content), f'{self.address}/{row}')
+            raise UserError(f'{self.address}/{row} holds no image')
+        check_image_size(BytesIO(content), f'{self.address}/{row}')
         return content
 
 

@@ -1,4 +1,4 @@
-"""Pictures of what a model makes of its test images."""
+"""Figures of what a model predicts for its test images."""
 
 import os
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ from mmengine.visualization import Visualizer
 from torch import Tensor
 
 from vt.checkpoints.files import replacing
+from vt.datasets.bands import as_rgb
 from vt.errors import UserError
 from vt.registry import HOOKS
 
@@ -23,28 +24,28 @@ from .output_paths import distinct_paths
 
 
 @HOOKS.register_module()
-class PictureHook(Hook):
+class FigureHook(Hook):
     """Write each test image of a classifier with its class, where it is known, and its prediction.
 
-    Each picture keeps its image's path below the folder of the data set, so that equal names in two folders are two
-    pictures, which MMPretrain's hook doesn't do; and its colours, whatever order of channels they were read in. Of a
+    Each figure keeps its image's path below the folder of the data set, so that equal names in two folders are two
+    figures, which MMPretrain's hook doesn't do; and its colours, whatever order of channels they were read in. Of a
     video it is the frames of its first clip, side by side.
 
     Args:
         enable: draw; ``tools/test.py --show-dir`` turns it on.
-        out_dir: directory of the pictures; each has its image's folder and name, as PNG.
+        out_dir: directory of the figures; each has its image's folder and name, as PNG.
         interval: draw one in so many batches.
         **options: of the visualizer's method that draws.
     """
 
-    def __init__(self, enable: bool = False, out_dir: str | None = 'pictures', interval: int = 1, **options) -> None:
+    def __init__(self, enable: bool = False, out_dir: str | None = 'figures', interval: int = 1, **options) -> None:
         self.enable = enable
-        self.out_dir = Path(out_dir or 'pictures')
+        self.out_dir = Path(out_dir or 'figures')
         self.interval = interval
         self.options = options
 
     def before_test(self, runner: Runner) -> None:
-        """Give each image of the test set the path of its picture, in all processes the same."""
+        """Give each image of the test set the path of its figure, in all processes the same."""
         self.paths = output_paths_of(runner.test_dataloader.dataset) if self.enable else {}
 
     def after_test_iter(
@@ -58,33 +59,32 @@ class PictureHook(Hook):
             number = f'{batch_idx * loader.batch_size + index}.png'
             out_file = self.out_dir / self.paths.get(image_path, number)
             if out_file.exists() and Path(image_path).exists() and out_file.samefile(image_path):
-                raise UserError(f'{image_path} would be written over: give another folder for the pictures')
-            image = as_strip(image)
-            pixels = (image.flip(0) if is_bgr else image).permute(1, 2, 0).cpu().numpy()
+                raise UserError(f'{image_path} would be written over: give another folder for the figures')
+            pixels = visible(as_strip(image), is_bgr)
             with replacing(out_file) as part:
                 drawn = part.with_name(f'{part.name}.png')  # libraries choose the format by the name
                 self.draw(np.ascontiguousarray(pixels), sample, str(drawn))
                 drawn.replace(part)
 
     def draw(self, image: np.ndarray, sample: BaseDataElement, out_file: str) -> None:
-        """Write one picture of an image as the model was given it, RGB, ``(height, width, 3)`` uint8."""
+        """Write one figure of an image as the model was given it, RGB, ``(height, width, 3)`` uint8."""
         Visualizer.get_current_instance().visualize_cls(image, sample, out_file=out_file, **self.options)
 
 
 @HOOKS.register_module()
-class OverlayHook(PictureHook):
+class OverlayHook(FigureHook):
     """Write each test image with its labels (left, where there are any) and its prediction (right) laid over it.
 
     MMSegmentation's hook reads every image from its file again; this one draws on the image that the model was given,
-    so that data sets made in memory have pictures too.
+    so that data sets made in memory have figures too.
 
     Args:
-        enable, out_dir, interval: see :class:`PictureHook`.
+        enable, out_dir, interval: see :class:`FigureHook`.
         **options: ``with_labels=False`` leaves out the names of the classes on their segments.
     """
 
     def draw(self, image: np.ndarray, sample: BaseDataElement, out_file: str) -> None:
-        """Write one picture; the image is enlarged to the prediction."""
+        """Write one figure; the image is enlarged to the prediction."""
         image = cv2.resize(image, sample.pred_sem_seg.shape[::-1])
         Visualizer.get_current_instance().add_datasample('prediction', image, sample, out_file=out_file, **self.options)
 
@@ -95,8 +95,14 @@ def as_strip(image: Tensor) -> Tensor:
     return torch.cat(clip.unbind(1), dim=-1) if clip.ndim == 4 else clip
 
 
+def visible(image: Tensor, is_bgr: bool) -> np.ndarray:
+    """An image ``(C, height, width)`` as the network is given it, as RGB ``(height, width, 3)`` uint8."""
+    is_colour = image.shape[0] == 3 and image.dtype == torch.uint8
+    return as_rgb((image.flip(0) if is_bgr and is_colour else image).permute(1, 2, 0).cpu().numpy())
+
+
 def output_paths_of(dataset: Any) -> dict[str, Path]:
-    """Where below a folder of pictures each image's picture belongs: as the image lies below its data set's folder.
+    """Where below a folder of figures each image's figure belongs: as the image lies below its data set's folder.
 
     The whole path is kept where the image is not below the folder that the data set names. See
     :func:`vt.engine.output_paths.distinct_paths`.

@@ -22,7 +22,7 @@ class InEpochs:
 
     @classmethod
     def build_iter_from_epoch(cls, *args, epoch_length: int, **kwargs) -> Any:
-        lengths = {name: kwargs[name] * epoch_length for name in ('length', 'of') if name in kwargs}
+        lengths = {name: kwargs[name] * epoch_length for name in ('length', 'of', 'cool_down') if name in kwargs}
         return super().build_iter_from_epoch(*args, epoch_length=epoch_length, **kwargs | lengths)
 
 
@@ -43,11 +43,19 @@ class WarmUpLR(InEpochs, optim.LinearLR):
 
 
 @PARAM_SCHEDULERS.register_module()
-class CosineAnnealingLR(optim.CosineAnnealingLR):
-    """mmengine's, also in a run that ends before ``begin``, where it changes nothing."""
+class CosineAnnealingLR(InEpochs, optim.CosineAnnealingLR):
+    """mmengine's, also in a run that ends before ``begin``, where it changes nothing.
 
-    def __init__(self, optimizer: Any, end: int, begin: int = 0, **kwargs) -> None:
-        super().__init__(optimizer, begin=min(begin, end - 1), end=end, **kwargs)
+    Args:
+        optimizer: whose learning rate it is.
+        end: length of the run.
+        begin: of the cosine.
+        cool_down: epochs or iterations at the end of the run that keep the last rate; none where the run is too short.
+    """
+
+    def __init__(self, optimizer: Any, end: int, begin: int = 0, cool_down: int = 0, **kwargs) -> None:
+        begin, self.cool_down = min(begin, end - 1), cool_down
+        super().__init__(optimizer, begin=begin, end=end - cool_down if end - cool_down > begin else end, **kwargs)
 
 
 @PARAM_SCHEDULERS.register_module()
@@ -149,6 +157,8 @@ def _leads_to_a_constant(scheduler: Any) -> bool:
     """Whether it is meant to leave a rate for the rest of the run: a warm-up, steps."""
     if isinstance(scheduler, optim.LinearParamScheduler):
         return scheduler.end_factor >= scheduler.start_factor
+    if getattr(scheduler, 'cool_down', 0):
+        return True
     return isinstance(scheduler, (optim.ConstantParamScheduler, optim.MultiStepParamScheduler))
 
 

@@ -1,4 +1,4 @@
-"""What a model makes of one picture: what it predicts, and where each of its tokens looks.
+"""What a model makes of one image: what it predicts, and where each of its tokens looks.
 
 Letters: h heads, L tokens, H and W size of a map, Q tokens that take, K tokens that they take from.
 """
@@ -17,11 +17,12 @@ from torch import Tensor, nn
 
 from vt.analysis.attention.token_attention import measure_records, tokenizers_by_owner
 from vt.apis import ClassificationInferencer, SegmentationInferencer
-from vt.engine.image_hooks import reads_bgr
+from vt.datasets.bands import as_rgb, read_bands
+from vt.engine.image_hooks import reads_bgr, visible
 from vt.engine.launch import is_segmentation
 from vt.errors import MissingFileError, UserError
-from vt.image_bounds import check_picture_size
-from vt.inference.inputs import read_picture, seen_by
+from vt.image_bounds import check_image_size
+from vt.inference.inputs import read_image, seen_by
 from vt.inference.test_set import build_test_set, spread_over_classes
 from vt.models import Record, record_attention
 
@@ -29,7 +30,7 @@ THUMBNAIL = 160  # pixels of the longer side
 
 
 @dataclass
-class Picture:
+class ShownImage:
     """An image to look at.
 
     Attributes:
@@ -100,17 +101,17 @@ class Look:
 
 
 @torch.no_grad()
-def look_at(inferencer: ClassificationInferencer | SegmentationInferencer, picture: str | np.ndarray) -> Look:
+def look_at(inferencer: ClassificationInferencer | SegmentationInferencer, source: str | np.ndarray) -> Look:
     """Predict, and record where the model attends.
 
     Args:
         inferencer: of images.
-        picture: a file, or an image ``(height, width, 3)`` uint8 in OpenCV's order of channels.
+        source: a file, or an image ``(height, width, 3)`` uint8 in OpenCV's order of channels.
 
     Raises:
         UserError: it can't be read.
     """
-    model, sample = inferencer.model, inferencer.pipeline(picture)
+    model, sample = inferencer.model, inferencer.pipeline(source)
     segments = is_segmentation(model.cfg)
     image, inputs = seen_by(model, sample, reads_bgr(model.cfg))
     with record_attention(model) as records:
@@ -163,7 +164,7 @@ def _as_module(record: Record, part: nn.Module) -> Module:
     return Module(maps=attention[..., num_class_tokens:].unflatten(-1, grid), relation=attention)
 
 
-def pick_from_test_set(cfg: Config, number: int) -> list[Picture]:
+def pick_from_test_set(cfg: Config, number: int) -> list[ShownImage]:
     """Some images of a config's test set, spread over its classes.
 
     Raises:
@@ -171,19 +172,21 @@ def pick_from_test_set(cfg: Config, number: int) -> list[Picture]:
     """
     dataset = build_test_set(cfg)
     samples = [dataset[index] for index in spread_over_classes(dataset, number)]
-    pictures = []
+    images = []
     for index, sample in enumerate(samples, 1):
         image, annotation = sample['inputs'], sample['data_samples']
-        pixels = (image.flip(0) if reads_bgr(cfg) else image).permute(1, 2, 0).numpy()
+        pixels = visible(image, reads_bgr(cfg))
         path = annotation.get('img_path')
         known = 'gt_label' in annotation and dataset.metainfo.get('classes')
-        caption = known[int(annotation.gt_label)] if known else f'test picture {index}'
+        caption = known[int(annotation.gt_label)] if known else f'test image {index}'
         is_file = path is not None and Path(path).is_file()
-        pictures.append(Picture(caption, path if is_file else np.ascontiguousarray(pixels[..., ::-1]), _shrink(pixels)))
-    return pictures
+        images.append(
+            ShownImage(caption, path if is_file else np.ascontiguousarray(pixels[..., ::-1]), _shrink(pixels))
+        )
+    return images
 
 
-def open_picture(path: str, name: str | None = None) -> Picture:
+def open_image(path: str, name: str | None = None) -> ShownImage:
     """An image of a user's; one that is too large is never unpacked.
 
     Args:
@@ -196,14 +199,13 @@ def open_picture(path: str, name: str | None = None) -> Picture:
     """
     name = name or path
     if not os.path.isfile(path):
-        raise MissingFileError(f'there is no picture {name}')
-    if not check_picture_size(path, name):
-        raise UserError(f'{name} is no picture that can be read')
+        raise MissingFileError(f'there is no image {name}')
+    is_usual = check_image_size(path, name)
     try:
-        pixels = read_picture(path)[..., ::-1]
+        pixels = read_image(path)[..., ::-1] if is_usual else as_rgb(read_bands(Path(path).read_bytes(), name))
     except UserError as error:  # it names the file as a user knows it
-        raise UserError(f'{name} is no picture that can be read') from error
-    return Picture(Path(name).name, path, _shrink(pixels))
+        raise UserError(f'{name} is no image that can be read') from error
+    return ShownImage(Path(name).name, path, _shrink(pixels))
 
 
 def _shrink(pixels: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from vt.engine.errors import describe
 from vt.untrusted_text import printable
 
 from .door import HOSTS, SameOrigin, UploadLimit
-from .looking import Look, Picture, look_at, open_picture
+from .looking import Look, ShownImage, look_at, open_image
 from .views import STYLE, Models, View, describe_module, describe_prediction, draw_token, render
 
 HOST = HOSTS[0]
@@ -44,28 +44,28 @@ class Panel:
             self.module = gr.Dropdown([], label='Module', interactive=True)
             self.head = gr.Dropdown([], label='Head', interactive=True)
             self.token = gr.Slider(1, 2, 1, step=1, label='Token')
-            self.picture = gr.Image(
+            self.figure = gr.Image(
                 label='Where the token looks; click a pixel',
                 interactive=False,
                 format='jpeg',
                 buttons=['download'],
-                elem_classes='picture',
+                elem_classes='figure',
             )
             with gr.Row():
                 self.column = gr.Number(precision=0, minimum=0, min_width=120, label='Pixel, column')
                 self.row = gr.Number(precision=0, minimum=0, min_width=120, label='Pixel, row')
             self.views = gr.HTML()
         self.choices = [self.module, self.head, self.token, self.column, self.row]
-        self.outputs = [self.look, *self.choices, self.picture, self.views]
+        self.outputs = [self.look, *self.choices, self.figure, self.views]
 
     def connect(self) -> None:
         """Draw anew whenever something is chosen."""
-        inputs, drawn = [self.look, *self.choices], [self.picture, self.views]
+        inputs, drawn = [self.look, *self.choices], [self.figure, self.views]
         options = dict(show_progress='hidden', trigger_mode='always_last', api_visibility='private')
         self.module.input(self.settle, inputs, [*self.choices, *drawn], **options)
         for choice in self.choices[1:]:
             choice.input(self.draw, inputs, drawn, **options)
-        self.picture.select(self.click, inputs, [self.column, self.row, *drawn], **options)
+        self.figure.select(self.click, inputs, [self.column, self.row, *drawn], **options)
 
     def show(self, source: str | np.ndarray, *chosen: Any) -> list[Any]:
         """Look at an image; what was chosen stays, where the model has it.
@@ -123,55 +123,55 @@ class Panel:
         return render('views.html.j2', views=views, prefix=self.name)
 
 
-def build_page(models: Models, pictures: Sequence[Picture]) -> gr.Blocks:
+def build_page(models: Models, images: Sequence[ShownImage]) -> gr.Blocks:
     """The page of some models, by their names, with images at hand."""
     with gr.Blocks(title='Visual tokens', analytics_enabled=False, delete_cache=(KEEP, KEEP)) as page:
         gr.Markdown('# Visual tokens')
-        known = gr.State(list(pictures))
+        known = gr.State(list(images))
         with gr.Row():
             files = gr.File(
-                label='Drop pictures here, or click to choose them',
+                label='Drop images here, or click to choose them',
                 file_count='multiple',
-                file_types=['image'],
+                file_types=['image', '.npy', '.tif', '.tiff'],
                 height=160,
                 min_width=300,
                 elem_id='files',
             )
             gallery = gr.Gallery(
-                _thumbnails(pictures),
-                label='Pictures',
+                _thumbnails(images),
+                label='Images',
                 columns=6,
                 height=160,
                 min_width=300,
                 allow_preview=False,
                 interactive=False,
                 buttons=[],
-                elem_id='pictures',
+                elem_id='images',
             )
-        status = gr.HTML(_say('Drop a picture, or choose one.'), elem_id='status')
+        status = gr.HTML(_say('Drop an image, or choose one.'), elem_id='status')
         with gr.Row():
             panels = [Panel(name, inferencer) for name, inferencer in models.items()]
         chosen = [choice for panel in panels for choice in panel.choices]
         outputs = [status, *(output for panel in panels for output in panel.outputs)]
 
-        def show(picture: Picture, *chosen: Any) -> list[Any]:
+        def show(image: ShownImage, *chosen: Any) -> list[Any]:
             shown: list[Any] = []
             each = len(chosen) // len(panels)
             try:
                 for index, panel in enumerate(panels):
-                    shown += panel.show(picture.source, *chosen[index * each :][:each])
+                    shown += panel.show(image.source, *chosen[index * each :][:each])
             except Exception as error:
                 return [_say(_explain(error), 'alert'), *[gr.skip()] * (len(outputs) - 1)]
-            return [_say(f'Shown: {picture.caption}'), *shown]
+            return [_say(f'Shown: {image.caption}'), *shown]
 
-        def pick(known: list[Picture], event: gr.SelectData, *chosen: Any) -> list[Any]:
+        def pick(known: list[ShownImage], event: gr.SelectData, *chosen: Any) -> list[Any]:
             return show(known[event.index], *chosen)
 
-        def add(paths: list[str] | None, known: list[Picture], *chosen: Any) -> list[Any]:
+        def add(paths: list[str] | None, known: list[ShownImage], *chosen: Any) -> list[Any]:
             added, refused = [], []
             for path in paths or []:
                 try:
-                    added.append(open_picture(path, Path(path).name))
+                    added.append(open_image(path, Path(path).name))
                 except Exception as error:
                     refused.append(_explain(error))
             known = [*added, *known]
@@ -183,7 +183,7 @@ def build_page(models: Models, pictures: Sequence[Picture]) -> gr.Blocks:
         options = dict(api_visibility='private', concurrency_id='model', show_progress='minimal')
         files.upload(add, [files, known, *chosen], [files, known, gallery, *outputs], **options)
         gallery.select(pick, [known, *chosen], outputs, **options)
-        if pictures:
+        if images:
             page.load(lambda known: show(known[0], *[None] * len(chosen)), [known], outputs, **options)
         for panel in panels:
             panel.connect()
@@ -218,8 +218,8 @@ def launch(page: gr.Blocks, port: int, folder: Path) -> None:
         page.close(verbose=False)
 
 
-def _thumbnails(pictures: Sequence[Picture]) -> list[tuple[np.ndarray, str]]:
-    return [(picture.thumbnail, printable(picture.caption, MAX_TEXT)) for picture in pictures]
+def _thumbnails(images: Sequence[ShownImage]) -> list[tuple[np.ndarray, str]]:
+    return [(image.thumbnail, printable(image.caption, MAX_TEXT)) for image in images]
 
 
 def _say(text: str, role: str = 'status') -> str:

@@ -19,9 +19,9 @@ from vt.analysis.tables import to_csv
 from vt.apis import ClassificationInferencer, SegmentationInferencer
 from vt.untrusted_text import printable
 
-from .looking import Look, Module, Picture, look_at
+from .looking import Look, Module, ShownImage, look_at
 
-PICTURE, TILE = 448, 128  # pixels of the longer side
+FIGURE, TILE = 448, 128  # pixels of the longer side
 COLUMNS, MAX_TILES = 4, 64
 MATRIX = 384
 CHOSEN = (0, 255, 255)  # the colour of what stands for the chosen pixel
@@ -40,27 +40,27 @@ class View:
     Attributes:
         title, text: what is seen, in a few words and in a sentence.
         name: of the file it is saved as, without a suffix.
-        picture: RGB, ``(height, width, 3)`` uint8; None of a table.
+        figure: RGB, ``(height, width, 3)`` uint8; None of a table.
         rows: of a table.
     """
 
     title: str
     text: str
     name: str
-    picture: np.ndarray | None = None
+    figure: np.ndarray | None = None
     rows: list[dict[str, str]] | None = None
 
     @property
     def file(self) -> str:
         """Name of the file it is saved as."""
-        return f'{self.name}.csv' if self.picture is None else f'{self.name}.jpg'
+        return f'{self.name}.csv' if self.figure is None else f'{self.name}.jpg'
 
     @property
     def address(self) -> str:
         """All of it as an address."""
-        if self.picture is None:
+        if self.figure is None:
             return f'data:text/csv;charset=utf-8,{quote(to_csv(self.rows))}'
-        _, content = cv2.imencode('.jpg', self.picture[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 92])
+        _, content = cv2.imencode('.jpg', self.figure[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 92])
         return f'data:image/jpeg;base64,{base64.b64encode(content).decode()}'
 
 
@@ -70,13 +70,13 @@ def describe_prediction(look: Look, pixel: tuple[int, int]) -> list[View]:
     rows = [{'class': each['name'], f'{kind} (%)': f'{100 * each[kind]:.2f}'} for each in look.predictions[:TOP]]
     text = 'Classes, highest first.' if look.overlay is None else 'Share of the pixels, largest first.'
     views = [
-        View('Picture', 'As the network sees it, with the chosen pixel.', 'picture', picture=mark(look.image, pixel)),
+        View('Image', 'As the network sees it, with the chosen pixel.', 'image', figure=mark(look.image, pixel)),
         View('Prediction', text, 'prediction', rows=rows),
     ]
     if look.overlay is not None:
         scale = max(1, 2 * TILE // max(look.overlay.shape))
         overlay = look.overlay.repeat(scale, axis=0).repeat(scale, axis=1)
-        views.append(View('Segments', 'The prediction laid over the picture.', 'segments', picture=overlay))
+        views.append(View('Segments', 'The prediction laid over the image.', 'segments', figure=overlay))
     return views
 
 
@@ -93,25 +93,25 @@ def describe_module(look: Look, name: str, head: int, pixel: tuple[int, int] | N
     if module.maps is not None:
         maps = of_head(module.maps, head)
         text = f'Bright where a token looks: {_numbered(maps)}, on a grid of {maps.shape[1]} x {maps.shape[2]} cells.'
-        views.append(View('Where each token looks', text, 'tokens', picture=draw_sheet(look.image, maps)))
+        views.append(View('Where each token looks', text, 'tokens', figure=draw_sheet(look.image, maps)))
     if module.reads is not None:
         reads = of_head(module.reads, head)
         text = f'Bright where the pixels take much from a token: {_numbered(reads)}.'
-        views.append(View('Where each token is read', text, 'reads', picture=draw_sheet(look.image, reads)))
+        views.append(View('Where each token is read', text, 'reads', figure=draw_sheet(look.image, reads)))
     if pixel is not None and (module.maps is not None or module.reads is not None):
         text = f'Of the pixel at column {pixel[0]}, row {pixel[1]}, by the cell of the grid that it lies in.'
         views.append(View('The chosen pixel', text, 'pixel', rows=tabulate_pixel(look, module, head, pixel)))
     if module.relation is not None:
         relation = of_head(module.relation, head)
         text = 'A row is a token, its columns what it takes from each token; a row sums to one, bright is much.'
-        views.append(View('How the tokens relate', text, 'relation', picture=draw_matrix(relation)))
+        views.append(View('How the tokens relate', text, 'relation', figure=draw_matrix(relation)))
         if relation.numel() <= MAX_TILES**2 // 4:
             rows = _tabulate({str(column): values for column, values in enumerate(relation.T, 1)}, digits=4)
             views.append(View('The same in numbers', 'Rows take from columns.', 'relation', rows=rows))
     if module.maps is not None:
         text = (
             f'Entropy in nats, {uniform_entropy(*module.maps.shape[-2:]):.3f} if a token looked everywhere alike. '
-            'Spread of its look, reach, the distance of pixels that meet in it, in diagonals of the picture, and what '
+            'Spread of its look, reach, the distance of pixels that meet in it, in diagonals of the image, and what '
             'it takes from others, are those of the mean over heads.'
         )
         views.append(View('Entropy and reach', text, 'measures', rows=tabulate_tokens(module, head)))
@@ -162,10 +162,10 @@ def _numbered(maps: Tensor) -> str:
 
 def mark(image: Tensor, pixel: tuple[int, int]) -> np.ndarray:
     """An image with a cross on a pixel, column and row; RGB uint8."""
-    picture = _pixels(fit(image, 2 * TILE))
-    scale = max(picture.shape) / max(image.shape)
+    figure = _pixels(fit(image, 2 * TILE))
+    scale = max(figure.shape) / max(image.shape)
     place = [int((each + 0.5) * scale) for each in pixel]
-    return cv2.drawMarker(picture, place, CHOSEN, cv2.MARKER_CROSS, markerSize=12, thickness=1)
+    return cv2.drawMarker(figure, place, CHOSEN, cv2.MARKER_CROSS, markerSize=12, thickness=1)
 
 
 def draw_sheet(image: Tensor, maps: Tensor) -> np.ndarray:
@@ -182,18 +182,18 @@ def draw_sheet(image: Tensor, maps: Tensor) -> np.ndarray:
 
 def draw_token(look: Look, module: Module, head: int, token: int, pixel: tuple[int, int]) -> np.ndarray:
     """Where one token looks, or is read, with a square around the cell of a pixel; RGB uint8."""
-    image = fit(look.image, PICTURE)
+    image = fit(look.image, FIGURE)
     maps = module.reads if module.maps is None else module.maps
     if maps is None:
         return _pixels(image)
-    picture = (255 * glow(image, of_head(maps, head)[token - 1 : token])[0]).astype(np.uint8)
+    figure = (255 * glow(image, of_head(maps, head)[token - 1 : token])[0]).astype(np.uint8)
     grid = maps.shape[-2:]
     row, column = cell_of(look, pixel, grid)
     (top, bottom), (left, right) = (
         (cell * side // cells, (cell + 1) * side // cells - 1)
-        for cell, side, cells in zip((row, column), picture.shape, grid)
+        for cell, side, cells in zip((row, column), figure.shape, grid)
     )
-    return cv2.rectangle(np.ascontiguousarray(picture), (left, top), (right, bottom), CHOSEN, 2)
+    return cv2.rectangle(np.ascontiguousarray(figure), (left, top), (right, bottom), CHOSEN, 2)
 
 
 def draw_matrix(relation: Tensor) -> np.ndarray:
@@ -221,23 +221,23 @@ def render(template: str, **context: object) -> str:
     return TEMPLATES.get_template(template).render(**context)
 
 
-def write_report(models: Models, pictures: Sequence[Picture]) -> str:
+def write_report(models: Models, images: Sequence[ShownImage]) -> str:
     """A report of each image by each model, side by side: every module, the mean over heads and each head.
 
     The chosen pixel is that in the middle; all images are inside the file.
 
     Args:
         models: by name.
-        pictures: to look at.
+        images: to look at.
 
     Raises:
         UserError: an image can't be read.
     """
     shown = []
-    for picture in pictures:
-        looks = {name: look_at(inferencer, picture.source) for name, inferencer in models.items()}
-        shown.append((printable(picture.caption), [(name, *_describe(look)) for name, look in looks.items()]))
-    return render('report.html.j2', models=list(models), pictures=shown, style=STYLE)
+    for image in images:
+        looks = {name: look_at(inferencer, image.source) for name, inferencer in models.items()}
+        shown.append((printable(image.caption), [(name, *_describe(look)) for name, look in looks.items()]))
+    return render('report.html.j2', models=list(models), images=shown, style=STYLE)
 
 
 def _describe(look: Look) -> tuple[list[View], list[tuple[str, list[list[View]]]]]:

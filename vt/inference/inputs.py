@@ -12,6 +12,7 @@ from pathlib import Path
 import cv2
 import mmcv
 import numpy as np
+import torch
 from mmcv.transforms import BaseTransform, LoadAnnotations, LoadImageFromFile
 from mmengine.config import Config
 from mmengine.dataset import Compose, pseudo_collate
@@ -20,17 +21,19 @@ from mmpretrain.datasets import CIFAR10
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from vt.datasets.bands import LoadBands, as_rgb
+from vt.engine.checks.channels import check_image_channels, image_channels
 from vt.engine.config_files import leaves
 from vt.engine.counting import one_input
 from vt.engine.errors import describe, in_one_line
-from vt.engine.image_hooks import reads_bgr
+from vt.engine.image_hooks import reads_bgr, visible
 from vt.errors import MissingFileError, UserError
-from vt.image_bounds import check_frames, check_picture_size
+from vt.image_bounds import check_frames, check_image_size
 from vt.video import LoadClips, open_video
 
 from .test_set import build_test_set, in_scope
 
-Picture = str | os.PathLike | np.ndarray
+ImageSource = str | os.PathLike | np.ndarray
 LOADING = (LoadImageFromFile, LoadClips)
 PHOTO, CIFAR = (375, 500), (32, 32)  # height and width of an empty image
 
@@ -45,11 +48,17 @@ class Samples:
         UserError: the config has no test set, or one without a pipeline of its own.
     """
 
-    def __init__(self, cfg: Config) -> None:
-        self.steps = pipeline_steps(cfg)
+    suffixes: tuple[str, ...] = ()  # of files that it reads beside the usual ones
 
-    def __call__(self, file: Picture) -> dict:
+    def __init__(self, cfg: Config) -> None:
+        check_image_channels(cfg)
+        self.steps = pipeline_steps(cfg)
+        self.num_bands = image_channels(cfg) if any(isinstance(step, LoadBands) for step in self.steps) else None
+
+    def __call__(self, file: ImageSource) -> dict:
         """A sample of a file, or of an image ``(height, width, 3)`` uint8 in OpenCV's order of channels.
+
+        Where the config has ``vt.LoadBands`` it is ``(height, width, channels)``, of any type of numbers.
 
         Raises:
             MissingFileError: there is no such file.
@@ -59,10 +68,15 @@ class Samples:
             raise UserError(
                 f'an image is a {type(file).__name__}: give a path, or an array (height, width, 3) of uint8'
             )
+        number, kinds = (self.num_bands, 'uif') if self.num_bands else (3, 'u')
         if isinstance(file, np.ndarray) and (
-            file.ndim != 3 or file.shape[2] != 3 or file.dtype != np.uint8 or not file.size
+            file.shape[2:] != (number,)
+            or not file.size
+            or file.dtype.kind not in kinds
+            or (kinds == 'u' and file.dtype != np.uint8)
         ):
-            raise UserError(f'an image is {file.shape}, {file.dtype}: (height, width, 3) of uint8 is needed')
+            what = 'numbers' if self.num_bands else 'uint8'
+            raise UserError(f'an image is {file.shape}, {file.dtype}: (height, width, {number}) of {what} is needed')
         try:
             return self.make(file)
         except Exception as error:  # a decoder's or a transform's, of any type
@@ -71,12 +85,12 @@ class Samples:
                 raise
             raise UserError(f'{name} cannot be read: {describe(error) or in_one_line(error)}') from error
 
-    def make(self, file: Picture) -> dict:
+    def make(self, file: ImageSource) -> dict:
         """A sample; errors of any type."""
         raise NotImplementedError
 
 
-class Pictures(Samples):
+class Images(Samples):
     """Samples of images of any size; arguments and errors as of :class:`Samples`."""
 
     def __init__(self, cfg: Config) -> None:
@@ -85,10 +99,13 @@ class Pictures(Samples):
         self.rest = Compose([step for step in self.steps if step is not self.load])
         self.size = None if self.load else input_shape(cfg)[-2:]
         self.is_bgr = reads_bgr(cfg)
+        self.suffixes = ('.npy',) if self.num_bands else ()
 
-    def make(self, picture: Picture) -> dict:
-        image = picture if isinstance(picture, np.ndarray) else read_picture(picture)
-        path = '' if isinstance(picture, np.ndarray) else str(picture)
+    def make(self, source: ImageSource) -> dict:
+        if self.num_bands:
+            return self._make_of_bands(source)
+        image = source if isinstance(source, np.ndarray) else read_image(source)
+        path = '' if isinstance(source, np.ndarray) else str(source)
         original = image.shape[:2]
         if self.size:
             image = mmcv.imresize(image, self.size[::-1], interpolation='area')
@@ -96,6 +113,17 @@ class Pictures(Samples):
         elif path:
             return self.rest(self.load(dict(img_path=path)))
         return self.rest(dict(img=image, img_path=path, img_shape=image.shape[:2], ori_shape=original))
+
+    def _make_of_bands(self, source: ImageSource) -> dict:
+        if isinstance(source, np.ndarray):
+            image, size = source.astype(np.float32), source.shape[:2]
+            return self.rest(dict(img=image, img_path='', img_shape=size, ori_shape=size))
+        _require_there(source)
+        results = self.load(dict(img_path=str(source)))
+        if results['img'].shape[2] != self.num_bands:
+            number = results['img'].shape[2]
+            raise UserError(f'{source} has {number} channels, the model takes {self.num_bands}')
+        return self.rest(results)
 
 
 class Videos(Samples):
@@ -127,9 +155,9 @@ class Videos(Samples):
 class SampleInferencer:
     """What the inferencers share: samples of inputs, in batches, and an input as it is drawn upon."""
 
-    make_samples: Callable[[Config], Samples] = Pictures
+    make_samples: Callable[[Config], Samples] = Images
 
-    def preprocess(self, inputs: Iterable[Picture], batch_size: int = 1) -> Iterator[dict]:
+    def preprocess(self, inputs: Iterable[ImageSource], batch_size: int = 1) -> Iterator[dict]:
         """Batches for the model.
 
         Args:
@@ -141,9 +169,11 @@ class SampleInferencer:
         """
         yield from map(pseudo_collate, in_batches(map(self.pipeline, inputs), batch_size))
 
-    def pixels(self, picture: Picture) -> np.ndarray:
+    def pixels(self, source: ImageSource) -> np.ndarray:
         """An input ``(height, width, 3)`` uint8, RGB, of its own size."""
-        image = picture if isinstance(picture, np.ndarray) else read_picture(picture)
+        if self.pipeline.num_bands:
+            return as_rgb(source if isinstance(source, np.ndarray) else self.pipeline.load.read(str(source)))
+        image = source if isinstance(source, np.ndarray) else read_image(source)
         return np.ascontiguousarray(image[..., ::-1])
 
 
@@ -154,27 +184,31 @@ def in_batches(samples: Iterable[dict], batch_size: int) -> Iterator[list[dict]]
             yield batch
 
 
-def read_picture(path: str | Path) -> np.ndarray:
+def read_image(path: str | Path) -> np.ndarray:
     """An image file, ``(height, width, 3)`` uint8, in OpenCV's order of channels.
 
     Raises:
         UserError: it is not there, no image, damaged, or too large.
     """
-    if not os.path.isfile(path):
-        raise MissingFileError(f'there is no picture {path}')
+    _require_there(path)
     image = None
-    if check_picture_size(path):
+    if check_image_size(path):
         try:
             image = mmcv.imfrombytes(Path(path).read_bytes(), backend='cv2')
         except cv2.error as error:
-            raise UserError(f'{path} is no picture that can be read: {in_one_line(error)}') from error
+            raise UserError(f'{path} is no image that can be read: {in_one_line(error)}') from error
     if image is None:
-        raise UserError(f'{path} is no picture that can be read')
+        raise UserError(f'{path} is no image that can be read')
     return image
 
 
+def _require_there(path: str | Path) -> None:
+    if not os.path.isfile(path):
+        raise MissingFileError(f'there is no image {path}')
+
+
 def input_shape(cfg: Config) -> tuple[int, ...]:
-    """``(3, H, W)`` of an image, or ``(3, T, H, W)`` of one clip, that the test pipeline makes; or a UserError.
+    """``(C, H, W)`` of an image, or ``(3, T, H, W)`` of one clip, that the test pipeline makes; or a UserError.
 
     A segmentor takes any size: it is that of its training.
     """
@@ -182,16 +216,18 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
         return tuple(cfg.input_shape)
     preprocessor = cfg.model.get('data_preprocessor') or {}
     if preprocessor.get('size'):
-        return 3, *preprocessor['size']
+        return image_channels(cfg) or 3, *preprocessor['size']
     steps = pipeline_steps(cfg)
     rest = Compose([step for step in steps if not isinstance(step, LOADING)])
     loader = next((step for step in steps if isinstance(step, LOADING)), None)
     dataset = None if loader else build_test_set(cfg, lazy_init=True)
-    if dataset is not None and not isinstance(dataset, CIFAR10):
+    size = PHOTO if loader else CIFAR if isinstance(dataset, CIFAR10) else getattr(dataset, 'image_size', None)
+    if size is None:
         dataset.full_init()  # it is made in memory
         return tuple(one_input(dataset).shape)
-    size = PHOTO if loader else CIFAR
     image = np.zeros((*size, 3), np.uint8)
+    if isinstance(loader, LoadBands):
+        image = np.zeros((*size, image_channels(cfg) or 3), np.float32)
     sample = dict(img=image, img_path='', img_shape=size, ori_shape=size)
     if isinstance(loader, LoadClips):
         sample |= dict(frames=[image] * loader.clip_length, num_views=1)
@@ -210,14 +246,14 @@ def pipeline_of(cfg: Config) -> list[dict]:
     """A config's test pipeline as it says it, or a UserError."""
     dataset = next(iter(leaves((cfg.get('test_dataloader') or {}).get('dataset'))), {})
     if not dataset.get('pipeline'):
-        raise UserError('the config has no test_dataloader with a pipeline to put pictures through')
+        raise UserError('the config has no test_dataloader with a pipeline to put images through')
     return dataset['pipeline']
 
 
 def seen_by(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
     """A sample's padded image, RGB in 0 to 1, ``(3, height, width)``, and what the network gets, ``(1, 3, ...)``."""
     batch = pseudo_collate([sample])
-    image = batch['inputs'][0].float() / 255  # 3, height, width
+    image = torch.from_numpy(np.ascontiguousarray(visible(batch['inputs'][0], is_bgr))).permute(2, 0, 1).float() / 255
     inputs = model.data_preprocessor(batch, False)['inputs']
     bottom, right = inputs.shape[-2] - image.shape[-2], inputs.shape[-1] - image.shape[-1]
-    return pad(image.flip(0) if is_bgr else image, (0, right, 0, bottom)), inputs
+    return pad(image, (0, right, 0, bottom)), inputs

@@ -29,7 +29,7 @@ def build_test_set(cfg: Config, **options) -> Dataset:
     if not cfg.get('test_dataloader'):
         raise UserError('the config has no test_dataloader, whose images and pipeline are needed')
     if 'saved_in' in cfg:
-        raise UserError('a saved model brings no test set: give pictures, or the config that it was trained by')
+        raise UserError('a saved model brings no test set: give images, or the config that it was trained by')
     with in_scope(cfg):
         return DATASETS.build(dict(cfg.test_dataloader.dataset, **options))
 

@@ -42,6 +42,7 @@ __all__ = [
     'OnMap',
     'PostNormBlock',
     'Record',
+    'SegBandsPreProcessor',
     'TokenBatchNorm',
     'TokenPart',
     'TokenPooling',
@@ -61,6 +62,7 @@ __all__ += positions.__all__
 __all__ += tokenizers.__all__
 
 if TYPE_CHECKING:
+    from .bands import SegBandsPreProcessor
     from .necks.vt_fpn import VTFPN
 else:
     __getattr__, __dir__ = import_on_demand(__name__, __file__)  # it imports MMSegmentation

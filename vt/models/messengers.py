@@ -92,17 +92,12 @@ class MessengerWindows(Windows):
     Args:
         window: side of a window.
         size: of the grid in training.
-
-    Raises:
-        UserError: the window does not divide a larger ``size``.
     """
 
     needs_messengers = True
 
     def __init__(self, window: int, size: Size = (0, 0)) -> None:
-        super().__init__(window)
-        if any(whole > window and whole % window for whole in size):
-            raise UserError(f'MessengerWindows: window={window} does not divide the grid of {size[0]}x{size[1]} tokens')
+        super().__init__(window, size=size, shrink=False)
 
     def partition(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N * K, 1 + T, C)``."""

@@ -23,9 +23,15 @@ def is_trusted(x: Tensor, num_tokens: int) -> bool:
     differ, one warning says so. They are neither tried nor used in a program that is exported, nor, untried, while a
     CUDA graph is captured. ``VT_CHECK_KERNELS=0`` in the environment trusts them untried.
     """
-    if torch.compiler.is_exporting() or type(x) not in (Tensor, torch.nn.Parameter):
+    if _is_exporting() or type(x) not in (Tensor, torch.nn.Parameter):
         return False  # a subclass stands for a tensor while a program is traced
     return _is_trusted(x.device.type, x.device.index, x.dtype, index(num_channels(x)), index(num_tokens))
+
+
+@torch.compiler.assume_constant_result
+def _is_exporting() -> bool:
+    """Asked outside of the compiler: PyTorch 2.11's takes it for True in every program that it traces."""
+    return torch.compiler.is_exporting()
 
 
 @torch.compiler.assume_constant_result

@@ -21,7 +21,7 @@ MIN_CAPABILITY = (8, 0)
 MAX_SUMS = 4096  # C x L, L as a power of two: the gradients' sums stay in a program's registers
 FORWARD = dict(BLOCK_P=32, num_warps=4, num_stages=3)
 BACKWARD = dict(BLOCK_P=16, num_warps=4, num_stages=2)
-COMBINE = dict(BLOCK_C=16, BLOCK_S=64)
+COMBINED = 1024  # numbers that a program of combine_kernel reads at once, of up to 64 splits
 PROGRAMS_PER_PROCESSOR, INTERPRETED_PROGRAMS = 2, 6
 
 
@@ -71,9 +71,9 @@ class _Tokenize(torch.autograd.Function):
         part_sums, log_sums = (whole.new_empty(whole.shape[:-1]) for whole in (parts, exact))
         operands = (pixels, num_pixels, queries, queries.stride(0) * (queries.dim() == 3), parts, part_sums)
         _launch(tokenize_kernel, (n, splits), operands, **FORWARD, **sizes(c, num_tokens))
-        tokens, grid = torch.empty_like(exact, dtype=pixels.dtype), (n, num_tokens, c // COMBINE['BLOCK_C'])
+        tokens, blocks = torch.empty_like(exact, dtype=pixels.dtype), combine_blocks(splits, c)
         operands = (parts, part_sums, splits, tokens, exact, log_sums)
-        _launch(combine_kernel, grid, operands, C=c, L=num_tokens, **COMBINE)
+        _launch(combine_kernel, (n, num_tokens, c // blocks['BLOCK_C']), operands, C=c, L=num_tokens, **blocks)
         return tokens, exact, log_sums
 
     @staticmethod
@@ -152,6 +152,12 @@ def count_splits(pixels: Tensor, how: dict[str, int]) -> int:
     """Programs for each sample of pixels ``(N, P, C)``: no more in all than run at once, and none without a block."""
     most = num_programs(pixels.device.type, pixels.device.index) // pixels.shape[0]
     return max(1, min(most, -(-pixels.shape[1] // how['BLOCK_P'])))
+
+
+def combine_blocks(splits: int, c: int) -> dict[str, int]:
+    """Splits and channels of a program that combines tokens: few splits leave room for more channels."""
+    block_s = 1 << min(6, (splits - 1).bit_length())
+    return dict(BLOCK_C=min(c, COMBINED // block_s), BLOCK_S=block_s)
 
 
 def sizes(c: int, num_tokens: int) -> dict[str, int]:

@@ -97,7 +97,7 @@ class TimedVideo(Video):
         """Decode the next frame, and give its time; None at the end."""
         raise NotImplementedError
 
-    def picture(self) -> np.ndarray:
+    def image(self) -> np.ndarray:
         """The frame that was decoded last, as of :meth:`decode`."""
         raise NotImplementedError
 
@@ -108,7 +108,7 @@ class TimedVideo(Video):
         for index in indices:
             if index >= self.num_frames or not (self._go(index) or self._go(index, anew=True)):
                 raise self.lacks(index)
-            yield self.picture()
+            yield self.image()
 
     def _go(self, index: int, anew: bool = False) -> bool:
         """Decode up to a frame; whether it is the one."""
@@ -194,7 +194,7 @@ class OpenCVVideo(TimedVideo):
     def advance(self) -> float | None:
         return self.capture.get(cv2.CAP_PROP_POS_MSEC) / 1000 - self.shift if self.capture.grab() else None
 
-    def picture(self) -> np.ndarray:
+    def image(self) -> np.ndarray:
         return self.capture.retrieve()[1]
 
     def _packets(self) -> list[Packet]:
@@ -262,7 +262,7 @@ class PyAVVideo(TimedVideo):
             return None
         return (self.frame.pts or 0) * self.tick
 
-    def picture(self) -> np.ndarray:
+    def image(self) -> np.ndarray:
         height, width = self.shape
         image = self.frame.to_ndarray(format='bgr24', width=width, height=height)
         turns = round(self.frame.rotation / 90) % 4  # against the clock

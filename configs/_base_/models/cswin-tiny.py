@@ -2,14 +2,15 @@
 norm = dict(type='LN')
 first = dict(type='vt.PatchEmbed', kernel_size=7, stride=4, padding=2, norm_cfg=norm)
 embed = dict(type='vt.PatchEmbed', kernel_size=3, stride=2, padding=1, norm_cfg=norm)
+padded = dict(type='vt.Windows', shrink=False, centered=True)
 lepe = dict(local=dict(type='vt.OnMap'), local_in_windows=True)
 stripes = [
     dict(
         type='vt.ParallelAttention',
         **lepe,
         branches=[
-            dict(windows=dict(type='vt.Windows', window=(None, width))),
-            dict(windows=dict(type='vt.Windows', window=(width, None))),
+            dict(windows=dict(window=(None, width), **padded)),
+            dict(windows=dict(window=(width, None), **padded)),
         ],
     )
     for width in (1, 2, 7)

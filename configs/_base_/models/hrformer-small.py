@@ -9,7 +9,7 @@ architecture = dict(
             attention=dict(
                 type='vt.WindowAttention',
                 bias=dict(type='vt.RelativePositionBias'),
-                windows=dict(type='vt.Windows', window=7),
+                windows=dict(type='vt.Windows', window=7, shrink=False, centered=True),
             ),
             feed_forward=dict(
                 norm_cfg=dict(type='vt.TokenBatchNorm'),

@@ -1,6 +1,6 @@
 # Twins-PCPVT-S (Chu et al., NeurIPS 2021): PVT with positions by a convolution.
-first = dict(type='vt.PatchEmbed', kernel_size=4, norm_cfg=dict(type='LN'))
-embed = dict(type='vt.PatchEmbed', kernel_size=2, norm_cfg=dict(type='LN'))
+first = dict(type='vt.PatchEmbed', kernel_size=4, padding=0, norm_cfg=dict(type='LN'))
+embed = dict(type='vt.PatchEmbed', kernel_size=2, padding=0, norm_cfg=dict(type='LN'))
 
 architecture = dict(
     backbone=dict(

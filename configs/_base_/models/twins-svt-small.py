@@ -1,7 +1,7 @@
 # Twins-SVT-S (Chu et al., NeurIPS 2021): windows and reduced keys in turn, positions by a convolution.
-windows = dict(type='vt.WindowAttention', windows=dict(type='vt.Windows', window=7))
-first = dict(type='vt.PatchEmbed', kernel_size=4, norm_cfg=dict(type='LN'))
-embed = dict(type='vt.PatchEmbed', kernel_size=2, norm_cfg=dict(type='LN'))
+windows = dict(type='vt.WindowAttention', windows=dict(type='vt.Windows', window=7, shrink=False))
+first = dict(type='vt.PatchEmbed', kernel_size=4, padding=0, norm_cfg=dict(type='LN'))
+embed = dict(type='vt.PatchEmbed', kernel_size=2, padding=0, norm_cfg=dict(type='LN'))
 
 architecture = dict(
     backbone=dict(

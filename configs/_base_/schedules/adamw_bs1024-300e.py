@@ -11,6 +11,9 @@ optim_wrapper = dict(
             'bias.table': dict(decay_mult=0.0),
             'bias.mlp': dict(decay_mult=0.0),
             'log_scale': dict(decay_mult=0.0),
+            'cls_token': dict(decay_mult=0.0),  # this and the next two are MMPretrain's TNT
+            'patch_pos': dict(decay_mult=0.0),
+            'pixel_pos': dict(decay_mult=0.0),
         },
     ),
 )

@@ -14,12 +14,14 @@ from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS, TRANSFORMS
 
+from vt.datasets.bands import LoadBands
 from vt.datasets.rows import RowsDataset
 from vt.engine.config_files import leaves
 from vt.errors import UserError
 from vt.untrusted_text import check_class_names
 
 from .annotations import find_annotation_problems
+from .channels import image_channels
 from .config import accepted_arguments
 from .coverage import look_at_coverage, problems_of
 from .labels import SplitLabels, compare_classes, find_gaps, infos_of, labels_of, merge_parts
@@ -57,8 +59,9 @@ class Source:
         return any((self.reader.load_image, self.reader.load_mask, self.reader.load_clips))
 
     def is_read(self, info: dict) -> bool:
-        """Whether samples are read before a run, those with masks and videos, by what the data set says of one."""
-        return bool(self.reader.load_mask or self.reader.load_clips) or isinstance(info.get('gt_seg_map'), np.ndarray)
+        """Whether samples are read before a run, by what the data set says of one: masks, bands and videos."""
+        loads = self.reader.load_mask or self.reader.load_clips or isinstance(self.reader.load_image, LoadBands)
+        return bool(loads) or isinstance(info.get('gt_seg_map'), np.ndarray)
 
     @property
     def folder(self) -> str:
@@ -186,11 +189,13 @@ def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> I
             for dataset_cfg in leaves((cfg.get(f'{split}_dataloader') or {}).get('dataset')):
                 if dataset_cfg not in seen:
                     seen.append(dataset_cfg)
-                    source = _make_source(split, dataset_cfg, registry, num_classes, whole)
+                    source = _make_source(split, dataset_cfg, registry, num_classes, whole, image_channels(cfg))
                     yield split, str(dataset_cfg['type']), source
 
 
-def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, whole: bool) -> Source | None:
+def _make_source(
+    split: str, cfg: dict, registry: Any, num_classes: int | None, whole: bool, channels: int | None
+) -> Source | None:
     built_by = cfg['type'] if callable(cfg['type']) else registry.get(cfg['type'])
     if not (isinstance(built_by, type) and issubclass(built_by, BaseDataset)):
         return None
@@ -207,9 +212,14 @@ def _make_source(split: str, cfg: dict, registry: Any, num_classes: int | None, 
     dataset = registry.build(cfg | {name: value for name, value in light.items() if takes_any or name in names})
     classes = dataset.metainfo.get('classes')
     steps = [_build_step(pipeline, step) for step in ('LoadImageFromFile', 'LoadAnnotations', 'LoadClips')]
+    steps[0] = steps[0] or _build_step(pipeline, 'LoadBands')
     number, ignored = num_classes if classes is None else len(classes), getattr(dataset, 'ignore_index', 255)
     return Source(
-        split, built_by.__name__, dataset, SampleReader(built_by.__name__, number, ignored, *steps, whole), cfg
+        split,
+        built_by.__name__,
+        dataset,
+        SampleReader(built_by.__name__, number, ignored, *steps, whole, channels),
+        cfg,
     )
 
 

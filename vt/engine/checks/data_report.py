@@ -127,7 +127,20 @@ def _describe(source: Source, samples: list[Sample]) -> dict[str, Any]:
         modes=dict(modes.most_common()),
         videos=_describe_videos(samples, source.reader.load_clips.span) if source.reader.load_clips else None,
         classes=_count_classes(source, samples),
+        channels=_describe_channels(samples),
     )
+
+
+def _describe_channels(samples: list[Sample]) -> dict[str, list[float]] | None:
+    """Mean and standard deviation of each channel over the pixels of all images, as they are loaded."""
+    seen = [(np.prod(sample.size or ()), sample.moments) for sample in samples if sample.moments is not None]
+    if not seen or len({moments.shape for _, moments in seen}) > 1:
+        return None
+    pixels, moments = np.array([number for number, _ in seen]), np.stack([moments for _, moments in seen])
+    shares = (pixels / pixels.sum())[:, None]
+    mean = (shares * moments[:, 0]).sum(axis=0)
+    variance = (shares * (moments[:, 1] ** 2 + (moments[:, 0] - mean) ** 2)).sum(axis=0)
+    return dict(mean=mean.tolist(), std=np.sqrt(variance).tolist())
 
 
 def _describe_videos(samples: list[Sample], span: int) -> dict[str, Any]:

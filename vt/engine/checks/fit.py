@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from vt.errors import UserError
 
+from .channels import check_image_channels
+
 # The package that each of mmengine's backends of the visualizer imports, and its name for pip.
 PACKAGES = {
     'AimVisBackend': ('aim', 'aim'),
@@ -25,12 +27,14 @@ HEADS = ('head', 'decode_head', 'auxiliary_head')
 
 
 def check_fit(cfg: Config) -> None:
-    """Compare metrics and losses of a config with the classes of its heads.
+    """Compare metrics and losses of a config with the classes of its heads, and channels with one another.
 
     Raises:
-        UserError: a score of more classes than there are; weights of a loss of another number of classes; one output
-            for two classes under a softmax; a logging package that is missing; a schedule that begins after the run.
+        UserError: channels that differ; a score of more classes than there are; weights of a loss of another number of
+            classes; one output for two classes under a softmax; a logging package that is missing; a schedule that
+            begins after the run.
     """
+    check_image_channels(cfg)
     _check_packages(cfg)
     _check_schedules(cfg)
     for path, head in _heads(cfg):

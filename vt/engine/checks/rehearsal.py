@@ -88,6 +88,7 @@ class RehearsalHook(Hook):
         runner.model.eval()
         evaluator = deepcopy(_without_files(loop.evaluator))
         with rehearsed_batch(loop.dataloader, 'val_dataloader') as batch:
+            check_channels(unwrap(runner.model), batch)
             predictions = runner.model.val_step(batch)
         with quiet(logging.ERROR):  # scores that mean nothing
             evaluator.process(data_samples=predictions, data_batch=batch)

@@ -13,9 +13,10 @@ from mmcv.transforms import BaseTransform
 from mmengine import fileio
 from PIL import Image
 
+from vt.datasets.bands import LoadBands
 from vt.datasets.rows import PREFIX
 from vt.engine.errors import in_one_line
-from vt.image_bounds import check_picture_size
+from vt.image_bounds import check_image_size
 from vt.video.clips import LoadClips
 from vt.video.decoders import open_video
 
@@ -71,6 +72,7 @@ class Sample:
         digest: of the file's bytes, or of the pixels of an image in memory.
         num_frames: of a video.
         fps: frames a second of a video.
+        moments: mean and standard deviation of each channel of the image as it is loaded, two rows.
     """
 
     path: str
@@ -86,6 +88,7 @@ class Sample:
     digest: str | None = None
     num_frames: int | None = None
     fps: float | None = None
+    moments: np.ndarray | None = None
 
 
 File = Path | BytesIO | None  # of this machine, or what a row of a data set holds; None in a remote store
@@ -104,7 +107,9 @@ class SampleReader:
         load_image: the pipeline's step that loads an image; None for images that are not files.
         load_mask: its step that loads a mask; None where there are no masks.
         load_clips: its step that loads videos; None where there are none.
-        whole: decode every frame of a video, rather than the first and the last, and note a digest of each file.
+        whole: decode every frame of a video, rather than the first and the last, and note a digest of each file and
+            the moments of its channels.
+        num_channels: of the images that the model takes; None where it is not known.
     """
 
     name: str
@@ -114,6 +119,7 @@ class SampleReader:
     load_mask: BaseTransform | None
     load_clips: LoadClips | None
     whole: bool = False
+    num_channels: int | None = None
 
     def __call__(self, info: dict) -> Sample:
         """Look at one sample, given what the data set says about it."""
@@ -123,6 +129,7 @@ class SampleReader:
             sample.problems.append(Problem('label', sample.path, message))
         if isinstance(image := info.get('img'), np.ndarray):  # made in memory
             sample.size, sample.digest = image.shape[:2], digest_of(image) if self.whole else None
+            sample.moments = moments_of(image) if self.whole else None
         if isinstance(labels := info.get('gt_seg_map'), np.ndarray):
             sample.counts = np.bincount(labels.ravel(), minlength=256)
         for step, path, look in (
@@ -154,6 +161,14 @@ class SampleReader:
             return [Problem('unreadable', path, f'cannot be read: {in_one_line(error)}')]
 
     def _look_at_image(self, step: Load, path: str, file: File, info: dict, sample: Sample) -> Wrong:
+        if isinstance(step, LoadBands):
+            image = step.read(path)
+            channels = image.shape[2]
+            sample.mode, sample.size = f'with {channels} channels of {image.dtype}', image.shape[:2]
+            sample.moments = moments_of(image.astype(np.float32)) if self.whole else None
+            if self.num_channels not in (None, channels):
+                yield 'mode', f'has {channels} channels, the backbone takes {self.num_channels}: set its in_channels'
+            return
         if file is not None:
             fully = cv2.__version__ < '5'  # it fills up truncated images
             sample.mode, _, orientation = _read_header(path, file, fully)
@@ -166,7 +181,8 @@ class SampleReader:
             if sample.mode in SIXTEEN_BIT and getattr(step, 'imdecode_backend', 'cv2') != 'cv2':
                 yield 'mode', f"is of mode {sample.mode}: with 16 bits use imdecode_backend='cv2', or convert"
                 return
-        sample.size = step(dict(img_path=path))['img_shape'][:2]
+        image = step(dict(img_path=path))['img']
+        sample.size, sample.moments = image.shape[:2], moments_of(image) if self.whole else None
 
     def _look_at_video(self, step: LoadClips, path: str, file: File, info: dict, sample: Sample) -> Wrong:
         video = open_video(path, step.decoder)
@@ -222,6 +238,12 @@ def labels_in(info: dict) -> list[int]:
     return []
 
 
+def moments_of(image: np.ndarray) -> np.ndarray:
+    """Mean and standard deviation of each channel, two rows."""
+    channels = np.moveaxis(np.atleast_3d(image), 2, 0)
+    return np.stack([np.ravel(cv2.meanStdDev(np.ascontiguousarray(channel))) for channel in channels], axis=1)
+
+
 def digest_of(image: np.ndarray) -> str:
     """A digest of an image's pixels, its shape and type included."""
     return blake2b(f'{image.shape}{image.dtype}'.encode() + image.tobytes(), digest_size=16).hexdigest()
@@ -238,7 +260,7 @@ def _read_header(path: str, file: Path | BytesIO, fully: bool = False) -> tuple[
 
     The pixels are decoded if asked for.
     """
-    check_picture_size(file, path)
+    check_image_size(file, path)
     with Image.open(file) as opened:
         found = opened.mode, opened.format, opened.getexif().get(ORIENTATION, 1) if opened.info.get('exif') else 1
         if fully:

@@ -21,7 +21,7 @@ from mmengine.runner import Runner
 from torch.utils.data import Dataset, Sampler
 
 from vt.engine.errors import files_of, naming_sample
-from vt.image_bounds import check_picture_size
+from vt.image_bounds import check_image_size
 from vt.registry import DATA_SAMPLERS, DATASETS, HOOKS
 
 STEP, SAMPLE = 0, 1  # two streams of random numbers
@@ -101,7 +101,7 @@ class SeededDataset(Dataset):
             seed_random(seed, SAMPLE, epoch, position)
         with naming_sample(self.dataset, int(index)):
             for file in files_of(self.dataset, int(index)):
-                check_picture_size(file)
+                check_image_size(file)
             return self.dataset[int(index)]
 
     def __len__(self) -> int:

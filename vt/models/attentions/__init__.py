@@ -11,7 +11,7 @@ from .sparse import SparseAttention
 from .talking_heads import EfficientAttention, HeadMixing, TalkingHeadsAttention
 from .token_transformer import TokenTransformer
 from .value_transformer import ValueTransformer
-from .window_attention import CosineAttention, ParallelAttention, WindowAttention
+from .window_attention import CosineAttention, ParallelAttention, StripeAttention, WindowAttention
 from .windows import Windows
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     'ReducedAttention',
     'SparseAttention',
     'StridedReduction',
+    'StripeAttention',
     'TalkingHeadsAttention',
     'TokenTransformer',
     'ValueTransformer',

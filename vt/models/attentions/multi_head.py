@@ -64,7 +64,7 @@ class Attention(TokenPart):
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P, C)``."""
         q, k, v = self.project(x, size)  # N, h, T, d; N, h, S, d
-        x = merge_heads(self.read(q, k, v, size))  # N, T, D
+        x = self.gather(merge_heads(self.read(q, k, v, size)), v, size)  # N, T, D
         return self.proj_dropout(self.proj(x))  # N, T, C
 
     def attention(self, x: Tensor, size: Size) -> Tensor:
@@ -79,6 +79,10 @@ class Attention(TokenPart):
     def read(self, q: Tensor, k: Tensor, v: Tensor, size: Size) -> Tensor:
         """``softmax(Q K^T / sqrt(d)) V``, ``(N, h, T, d)``."""
         return attend(q, k, v, dropout=self.dropout.p if self.training else 0.0, scale=self.scale)
+
+    def gather(self, read: Tensor, v: Tensor, size: Size) -> Tensor:
+        """What was read, ``(N, T, D)``, as it leaves the attention; a subclass may add to it, or put it in order."""
+        return read
 
     def weights(self, q: Tensor, k: Tensor, size: Size) -> Tensor:
         """``softmax(Q K^T / sqrt(d))``, ``(N, h, T, S)``."""

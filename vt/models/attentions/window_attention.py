@@ -60,26 +60,19 @@ class WindowAttention(MaskedAttention):
         self.local = build_part(local, channels=self.inner_channels) if local else None
         self.local_in_windows = local_in_windows
 
-    def forward(self, x: Tensor, size: Size) -> Tensor:
-        """``(N, P, C)`` to ``(N, P, C)``."""
-        q, k, v = self.project(x, size)  # W, h, T, d
-        x = merge_heads(self.read(q, k, v, size))  # W, T, D
-        x = self.reverse(x, v, size)  # N, P, D
-        return self.proj_dropout(self.proj(x))  # N, P, C
-
     def project(self, x: Tensor, size: Size) -> tuple[Tensor, ...]:
         """Q, K and V of the windows, ``(W, h, T, d)`` each."""
         return super().project(self.windows.partition(x, size), size)
 
     def mask(self, q: Tensor, size: Size) -> Tensor | None:
         """B and what a shift keeps apart, ``(1, h, T, T)`` or ``(W_n, h, T, T)``."""
-        shifted = self.windows.mask_of(size)  # W_n, 1, T, T
+        shifted = self.windows.mask_of(size, q)  # W_n, 1, T, T
         if self.bias is None:
             return shifted
         bias = self.bias(self.windows.sides(size))[None]  # 1, h, T, T
         return bias if shifted is None else shifted + bias
 
-    def reverse(self, read: Tensor, v: Tensor, size: Size) -> Tensor:
+    def gather(self, read: Tensor, v: Tensor, size: Size) -> Tensor:
         """What was read, ``(W, T, D)``, back in the grid, with what the local part makes of V, ``(N, P, D)``."""
         if self.local is None:
             return self.windows.reverse(read, size)
@@ -114,6 +107,18 @@ class CosineAttention(WindowAttention):
 
 
 @MODELS.register_module()
+class StripeAttention(WindowAttention):
+    """Attention whose windows are padded behind the projection, so that padding is zero in Q, K and V (CSWin's code).
+
+    Args: as in :class:`WindowAttention`.
+    """
+
+    def project(self, x: Tensor, size: Size) -> tuple[Tensor, ...]:
+        qkv = self.windows.partition(self.qkv(x), size).chunk(3, dim=-1)  # W, T, D each
+        return tuple(split_heads(part, self.num_heads) for part in qkv)
+
+
+@MODELS.register_module()
 class ParallelAttention(TokenPart):
     """Attentions beside each other, each with its share of the channels, projected together (CSWin, section 3.2).
 
@@ -121,7 +126,7 @@ class ParallelAttention(TokenPart):
         channels: C.
         num_heads: of all of them together.
         size: the grid's in training.
-        branches: what tells the attentions apart, options of :class:`WindowAttention`.
+        branches: what tells the attentions apart, options of :class:`StripeAttention`.
         **shared: what they have in common.
 
     Raises:
@@ -133,7 +138,7 @@ class ParallelAttention(TokenPart):
         require_divisible('ParallelAttention', 'num_heads', num_heads, 'branches', len(branches))
         require_divisible('ParallelAttention', 'channels', channels, 'branches', len(branches))
         share = dict(inner_channels=channels // len(branches), num_heads=num_heads // len(branches), project=False)
-        self.branches = nn.ModuleList(WindowAttention(channels, size=size, **share | shared | own) for own in branches)
+        self.branches = nn.ModuleList(StripeAttention(channels, size=size, **share | shared | own) for own in branches)
         self.proj = nn.Linear(channels, channels)
 
     def forward(self, x: Tensor, size: Size) -> Tensor:

@@ -4,7 +4,7 @@ from .hrformer import HRFormer
 from .mvit import MViT
 from .token_backbone import TokenBackbone
 from .vt_backbone import VTBackbone
-from .vt_resnet import VTResNet
+from .vt_resnet import VTResNet, VTResNetCIFAR
 from .vt_resnet_anywhere import VTResNetAnywhere
 
-__all__ = ['HRFormer', 'MViT', 'TokenBackbone', 'VTBackbone', 'VTResNet', 'VTResNetAnywhere']
+__all__ = ['HRFormer', 'MViT', 'TokenBackbone', 'VTBackbone', 'VTResNet', 'VTResNetAnywhere', 'VTResNetCIFAR']

@@ -38,6 +38,9 @@ class HRFormer(BaseBackbone):
         in_channels: of an image.
         stem_channels: of the convolutions, and inside of the bottlenecks, which give four times as many.
         num_bottlenecks: before the branches.
+        align_corners: coarser maps are doubled in size to their nearest pixels, then resized bilinearly with aligned
+            corners where that is not the size (the authors' code for classes and segmentation); False doubles and
+            resizes bilinearly, without (their code for poses).
         out_indices: branches whose map is returned, all by default.
         drop_path_rate: stochastic depth of the last block; rates grow linearly from 0.
         frozen_stages: the stem and the stages up to this one are not trained; -1 for none.
@@ -56,6 +59,7 @@ class HRFormer(BaseBackbone):
         in_channels: int = 3,
         stem_channels: int = 64,
         num_bottlenecks: int = 2,
+        align_corners: bool = True,
         out_indices: Sequence[int] | None = None,
         drop_path_rate: float = 0.0,
         frozen_stages: int = -1,
@@ -88,7 +92,9 @@ class HRFormer(BaseBackbone):
             modules = nn.Sequential()
             for _ in range(stage['modules']):
                 rates, drop_paths = drop_paths[: stage['depth']], drop_paths[stage['depth'] :]
-                modules.append(ParallelResolutions(channels, stage['num_heads'], sizes, rates, block or {}))
+                modules.append(
+                    ParallelResolutions(channels, stage['num_heads'], sizes, rates, block or {}, align_corners)
+                )
             self.stages.append(modules)
             before = channels
         self.out_indices = sorted(index % len(before) for index in out_indices or range(len(before)))

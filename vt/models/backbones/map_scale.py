@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 @torch.no_grad()
 def predict_rms(stage: Sequence[nn.Module]) -> float:
-    """Root mean square of what a stage of residual blocks puts out, told from its weights alone.
+    """Root mean square of what a stage of residual blocks puts out, estimated from its weights alone.
 
     A normalisation leaves each channel the mean and the standard deviation that its bias and its weight say, whatever
     comes in. The two paths of a block are taken as independent and their sum as normally distributed, ReLU's moments of

@@ -25,6 +25,7 @@ class ParallelResolutions(nn.Module):
         sizes: of each branch in training.
         drop_paths: stochastic depth of each block, the same in all branches.
         block: what the blocks have in common.
+        align_corners: as in :class:`HRFormer`.
     """
 
     def __init__(
@@ -34,8 +35,10 @@ class ParallelResolutions(nn.Module):
         sizes: Sequence[Size],
         drop_paths: Sequence[float],
         block: dict,
+        align_corners: bool = True,
     ) -> None:
         super().__init__()
+        self.align_corners = align_corners
         self.branches = nn.ModuleList()
         for width, heads, size in zip(channels, num_heads, sizes):
             own = dict(type='vt.Block', channels=width, num_heads=heads, size=size, norm_cfg=NORM) | block
@@ -56,11 +59,18 @@ class ParallelResolutions(nn.Module):
             for block in blocks:
                 x = block(x, size)
             seen.append(to_map(x, size))
-        # Coarser maps are enlarged by their nearest pixels.
         return [
-            self.act(sum(interpolate(convert(x), own.shape[2:]) for x, convert in zip(seen, converters)))
-            for own, converters in zip(seen, self.exchange)
+            self.act(sum(self.enlarge(convert(x), k - target, own) for k, (x, convert) in enumerate(zip(seen, layers))))
+            for target, (own, layers) in enumerate(zip(seen, self.exchange))
         ]
+
+    def enlarge(self, x: Tensor, steps: int, like: Tensor) -> Tensor:
+        """A map of so many branches further down, as large as another one."""
+        if steps <= 0:
+            return x
+        first = dict(mode='nearest') if self.align_corners else dict(mode='bilinear', align_corners=False)
+        x, size = interpolate(x, scale_factor=2**steps, **first), like.shape[2:]
+        return x if x.shape[2:] == size else interpolate(x, size, mode='bilinear', align_corners=self.align_corners)
 
 
 def _exchange(source: int, target: int, channels: Sequence[int]) -> nn.Module:

@@ -44,12 +44,11 @@ class Stage(nn.Module):
         position: config of what tells all tokens their positions, before the first block.
         peg: config of a token part that does so behind a block, such as :class:`vt.models.PEG`.
         peg_blocks: how many of the first blocks have one behind them; 1 by default.
-        drop_path: stochastic depth of all blocks, in the place of ``drop_paths``.
         tied: a part of every block, by its name in it, of which the stage has one (P2T's convolutions).
         norm: normalise what leaves the stage; or a config of another normalisation than the blocks'.
         norm_cfg: the normalisation, the blocks' too.
         block: what the blocks have in common; ``attention`` and others are a config, or a list of configs that the
-            blocks take in turn.
+            blocks take in turn. So is ``drop_path``, a number or a list, which stands in the place of ``drop_paths``.
     """
 
     def __init__(
@@ -64,7 +63,6 @@ class Stage(nn.Module):
         position: dict | None = None,
         peg: dict | None = None,
         peg_blocks: int | None = None,
-        drop_path: float | None = None,
         tied: str | None = None,
         norm: bool | dict = False,
         norm_cfg: dict = NORM,
@@ -82,12 +80,12 @@ class Stage(nn.Module):
         self.position = optional_part(position, **grid)
         self.blocks = nn.ModuleList()
         self.out_channels, self.out_size = channels, self.size
-        block = dict(type='vt.Block', norm_cfg=norm_cfg) | block
-        for index, rate in enumerate(drop_paths):
+        block = dict(type='vt.Block', norm_cfg=norm_cfg, drop_path=list(drop_paths)) | block
+        for index in range(depth):
             own = {key: value[index % len(value)] if isinstance(value, list) else value for key, value in block.items()}
             own |= {part: dict(type=name) | own.get(part, {}) for part, name in PARTS.items()}
             grown = dict(channels=self.out_channels, size=self.out_size)
-            self.blocks.append(build_part(own | grown | dict(drop_path=rate if drop_path is None else drop_path)))
+            self.blocks.append(build_part(own | grown))
             self.out_channels = self.blocks[-1].out_channels
             self.out_size = self.blocks[-1].out_size(self.out_size)
         if tied:

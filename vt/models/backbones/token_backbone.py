@@ -46,8 +46,8 @@ class TokenBackbone(BaseBackbone):
         init_cfg: as in mmengine; by default matrices are drawn with a standard deviation of 0.02.
 
     Raises:
-        UserError: an unknown output; a class token beside an attention that has no place for it; sizes that don't
-            divide.
+        UserError: an unknown output; a ``drop_path_rate`` without effect; a class token beside an attention that has no
+            place for it; sizes that don't divide.
     """
 
     OUTPUTS = dict(
@@ -85,6 +85,10 @@ class TokenBackbone(BaseBackbone):
         size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
         self.image_size = size
         stages = merge_options(every_stage or {}, stages)
+        if drop_path_rate and all('drop_path' in stage for stage in stages):
+            raise UserError(
+                f'TokenBackbone: drop_path_rate={drop_path_rate} has no effect, every stage has a drop_path'
+            )
         drop_paths = np.linspace(0, drop_path_rate, sum(stage['depth'] for stage in stages)).tolist()
         self.stages = nn.ModuleList()
         for options in stages:

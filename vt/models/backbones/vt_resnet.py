@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 from mmcv.cnn.bricks import DropPath
-from mmpretrain.models.backbones import ResNet
+from mmpretrain.models.backbones import ResNet, ResNet_CIFAR
 from torch import Tensor, nn
 
 from vt.checkpoints.weights import load_init_cfg
@@ -20,7 +20,6 @@ from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELA
 
 # Modules that replace stage 5, a row for each depth (paper, section 4.1).
 NUM_MODULES = {18: 2, 34: 3, 50: 3, 101: 3}
-STEM_STRIDE = 4
 SMALLEST_MAP = 2  # pixels on a side of stage 4's map
 
 
@@ -55,6 +54,8 @@ class VTResNet(ResNet):
     Raises:
         UserError: an unknown depth, output type or stage; sizes that don't divide; an input smaller than 32x32.
     """
+
+    stem_stride = 4
 
     def __init__(
         self,
@@ -128,7 +129,7 @@ class VTResNet(ResNet):
             For ``'tokens'`` a tuple of one, the last module's tokens ``(N, L, C_T)``; for ``'featmap'`` the maps of
             ``out_indices``, ``(N, C_i, H_i, W_i)`` at strides 4, 8, 16 and 16.
         """
-        smallest = SMALLEST_MAP * STEM_STRIDE * math.prod(self.strides[:3])
+        smallest = SMALLEST_MAP * self.stem_stride * math.prod(self.strides[:3])
         if min(x.shape[-2:]) < smallest:
             height, width = x.shape[-2:]
             raise UserError(
@@ -151,6 +152,15 @@ class VTResNet(ResNet):
         """Switch modes; frozen stages stay in evaluation mode."""
         super().train(mode)
         return self
+
+
+@MODELS.register_module()
+class VTResNetCIFAR(VTResNet, ResNet_CIFAR):
+    """:class:`VTResNet` for small images: a stem of one 3x3 convolution without stride or pooling, as of
+    :class:`mmpretrain.models.ResNet_CIFAR`. Its options are VTResNet's, without ``deep_stem``.
+    """
+
+    stem_stride = 1
 
 
 def check_options(name: str, depth: int, num_modules: int | None, out_type: str, out_indices: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""VT modules at any stages of a ResNet, in a stage's place or behind it."""
+"""VT modules at any stages of a ResNet, in a stage's position or behind it."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -16,33 +16,33 @@ from .vt_resnet import NUM_MODULES, VTResNet, check_options
 from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELATION, VTStage
 
 LAYERS = ('layer1', 'layer2', 'layer3', 'layer4')  # ResNet's names for its stages 2 to 5
-PLACES = (*LAYERS, *(f'after_{layer}' for layer in LAYERS))
+POSITIONS = (*LAYERS, *(f'after_{layer}' for layer in LAYERS))
 
 
 @MODELS.register_module()
 class VTResNetAnywhere(VTResNet):
     """A VT-ResNet whose modules stand at other stages than the last.
 
-    In the place of an earlier stage they stand on the map that the stage would make: a 1x1 convolution and a
+    In place of an earlier stage they stand on the map that the stage would make: a 1x1 convolution and a
     normalisation, as of ResNet's shortcuts, give it the stage's width and stride. Behind a stage they follow its blocks
     and count as one more of them. In ``layer4``, behind other modules, they stand on a normalised map. The stage below
     modules, wherever they stand, is scaled as in :class:`VTResNet`.
 
     Args:
         depth, others: as in :class:`VTResNet`.
-        places: where modules stand, any of ``'layer1'`` to ``'layer4'``, in the place of that stage, and
+        positions: where modules stand, any of ``'layer1'`` to ``'layer4'``, in place of that stage, and
             ``'after_layer1'`` to ``'after_layer4'``, behind it.
         num_modules: how many stand in each.
         out_type: ``'tokens'`` needs modules at the end; ``'featmap'`` also where a convolutional stage comes last.
 
     Raises:
-        UserError: as in :class:`VTResNet`; an unknown place; tokens asked for where a convolutional stage comes last.
+        UserError: as in :class:`VTResNet`; an unknown position; tokens asked for where a convolutional stage comes last.
     """
 
     def __init__(
         self,
         depth: int,
-        places: Sequence[str] = ('layer4',),
+        positions: Sequence[str] = ('layer4',),
         num_tokens: int = 16,
         token_channels: int = 1024,
         groups: int = 1,
@@ -61,9 +61,9 @@ class VTResNetAnywhere(VTResNet):
         **resnet,
     ) -> None:
         check_options('VTResNetAnywhere', depth, num_modules, out_type, out_indices)
-        _check_places(depth, places, out_type)
+        _check_positions(depth, positions, out_type)
         out_indices = (3,) if out_type == 'tokens' else tuple(sorted(set(out_indices)))
-        number = 3 if 'layer4' in places else 4  # of convolutional stages
+        number = 3 if 'layer4' in positions else 4  # of convolutional stages
         stages = dict(num_stages=number, strides=(*strides, 2)[:number], dilations=(*dilations, 1)[:number])
         stages |= dict(out_indices=sorted({*out_indices, number - 1} - {number}))
         super(VTResNet, self).__init__(
@@ -73,50 +73,50 @@ class VTResNetAnywhere(VTResNet):
         self.vt_stages = {}
         options = dict(num_tokens=num_tokens, token_channels=token_channels, groups=groups, with_cp=with_cp)
         options |= dict(tokenizer=tokenizer, later_tokenizer=later_tokenizer, relation=relation, projector=projector)
-        self._place_modules(places, num_modules or NUM_MODULES[depth], drop_path_rate, options, set(out_indices))
+        self._add_modules(positions, num_modules or NUM_MODULES[depth], drop_path_rate, options, set(out_indices))
         self.frozen_stages = frozen_stages
         self._freeze_stages()
 
-    def _place_modules(
-        self, places: Sequence[str], num_modules: int, drop_path_rate: float, options: dict, read: set[int]
+    def _add_modules(
+        self, positions: Sequence[str], num_modules: int, drop_path_rate: float, options: dict, read: set[int]
     ) -> None:
-        """Put a stage of modules at each place, in the order of the network."""
+        """Put a stage of modules at each position, in the order of the network."""
         widths = [getattr(self, layer)[-1].out_channels for layer in self.res_layers]
-        in_channels, numbers = self.stem_channels, []  # of blocks or modules, up to each place
-        ordered = sorted(places, key=lambda place: (place[-6:], place.startswith('after')))
+        in_channels, numbers = self.stem_channels, []  # of blocks or modules, up to each position
+        ordered = sorted(positions, key=lambda position: (position[-6:], position.startswith('after')))
         last = ordered[-1] if ordered and ordered[-1].endswith('layer4') else None
         for layer, blocks in zip(LAYERS, (*self.stage_blocks, 0)):
-            own = [place for place in ordered if place.endswith(layer)]
+            own = [position for position in ordered if position.endswith(layer)]
             numbers += [(layer, blocks)] * (layer not in own)  # ResNet's own
-            numbers += [(place, 0 if place == 'layer4' and 3 not in read else num_modules) for place in own]
+            numbers += [(position, 0 if position == 'layer4' and 3 not in read else num_modules) for position in own]
         rates = torch.linspace(0, drop_path_rate, sum(number for _, number in numbers)).tolist()
-        for place, number in numbers:
+        for position, number in numbers:
             own_rates, rates = rates[:number], rates[number:]
-            if place not in places:
-                for block, rate in zip(getattr(self, place, ()), own_rates):
+            if position not in positions:
+                for block, rate in zip(getattr(self, position, ()), own_rates):
                     block.drop_path = DropPath(rate) if rate else nn.Identity()
                 continue
-            index = int(place[-1]) - 1
+            index = int(position[-1]) - 1
             channels = widths[min(index, len(widths) - 1)]
-            stage = VTStage(channels, own_rates, out_type=self.out_type if place == last else 'featmap', **options)
-            self._insert(place, stage, widths[index - 1] if index else in_channels, channels)
+            stage = VTStage(channels, own_rates, out_type=self.out_type if position == last else 'featmap', **options)
+            self._insert(position, stage, widths[index - 1] if index else in_channels, channels)
 
-    def _insert(self, place: str, stage: VTStage, in_channels: int, channels: int) -> None:
-        layer = place[-6:]
-        if place == 'layer4':
+    def _insert(self, position: str, stage: VTStage, in_channels: int, channels: int) -> None:
+        layer = position[-6:]
+        if position == 'layer4':
             follows = {'layer3', 'after_layer3'} & set(self.vt_stages)  # other modules, which make the map larger
             self.layer4 = nn.Sequential(build_norm_layer(self.norm_cfg, channels)[1], stage) if follows else stage
             self.res_layers.append(layer)
-            self.vt_stages[place] = layer
-        elif place.startswith('after'):
+            self.vt_stages[position] = layer
+        elif position.startswith('after'):
             blocks = getattr(self, layer)
             blocks.append(stage)
-            self.vt_stages[place] = f'{layer}.{len(blocks) - 1}'
+            self.vt_stages[position] = f'{layer}.{len(blocks) - 1}'
         else:
             stride = self.strides[int(layer[-1]) - 1]
             convolve = build_conv_layer(self.conv_cfg, in_channels, channels, 1, stride=stride, bias=False)
             setattr(self, layer, nn.Sequential(convolve, build_norm_layer(self.norm_cfg, channels)[1], stage))
-            self.vt_stages[place] = layer
+            self.vt_stages[position] = layer
 
     def start(self, position: str) -> None:
         layer = getattr(self, position[-6:])
@@ -127,9 +127,9 @@ class VTResNetAnywhere(VTResNet):
         stage = int(position[-1]) + (position != 'layer4')
         scale_stage(f'stage {stage}', blocks, MAP_RMS, self._readers(position))
 
-    def _readers(self, place: str) -> Iterator[nn.Module]:
+    def _readers(self, position: str) -> Iterator[nn.Module]:
         """The normalisations behind the convolutions that read the map of modules which follow a stage."""
-        following = dict(pairwise(LAYERS)).get(place[-6:])
+        following = dict(pairwise(LAYERS)).get(position[-6:])
         if following in self.res_layers and following not in self.vt_stages:
             block = getattr(self, following)[0]
             yield block.norm1
@@ -137,7 +137,7 @@ class VTResNetAnywhere(VTResNet):
                 yield block.downsample[-1]
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
-        """As in :class:`VTResNet`; what a module's place has before it counts as the first module."""
+        """As in :class:`VTResNet`; what a module's position has before it counts as the first module."""
         layers = [name for layer in self.res_layers for name in _layers_of(layer, getattr(self, layer))]
         num_layers = len(layers) + 2
         if not param_name.startswith(prefix):
@@ -159,22 +159,22 @@ def _layers_of(name: str, stage: nn.Module) -> list[str]:
     return names
 
 
-def _check_places(depth: int, places: Sequence[str], out_type: str) -> None:
-    unknown = [place for place in places if place not in PLACES]
-    if unknown or isinstance(places, str) or len(set(places)) < len(places):
-        raise UserError(f'VTResNetAnywhere: places={places!r} must be a list of some of {", ".join(PLACES)}, each once')
-    if 'after_layer1' in places and depth in (18, 34):
+def _check_positions(depth: int, positions: Sequence[str], out_type: str) -> None:
+    unknown = [position for position in positions if position not in POSITIONS]
+    if unknown or isinstance(positions, str) or len(set(positions)) < len(positions):
+        raise UserError(f'VTResNetAnywhere: positions={positions!r} must be a list of some of {", ".join(POSITIONS)}, each once')
+    if 'after_layer1' in positions and depth in (18, 34):
         raise UserError(
             f'VTResNetAnywhere: stage 2 of depth {depth} has no shortcut to scale: use '
             "'layer2' instead of 'after_layer1'"
         )
     for layer in LAYERS:
-        if {layer, f'after_{layer}'} <= set(places):
+        if {layer, f'after_{layer}'} <= set(positions):
             raise UserError(
-                f'VTResNetAnywhere: places={places!r} has {layer} and after_{layer}; set num_modules for more modules'
+                f'VTResNetAnywhere: positions={positions!r} has {layer} and after_{layer}; set num_modules for more modules'
             )
-    if out_type == 'tokens' and not {'layer4', 'after_layer4'} & set(places):
+    if out_type == 'tokens' and not {'layer4', 'after_layer4'} & set(positions):
         raise UserError(
-            f"VTResNetAnywhere: out_type='tokens', but of places={tuple(places)} none comes last; set "
+            f"VTResNetAnywhere: out_type='tokens', but of positions={tuple(positions)} none comes last; set "
             "out_type='featmap' and a neck for maps, such as GlobalAveragePooling"
         )

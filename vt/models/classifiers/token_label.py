@@ -34,13 +34,14 @@ class TokenLabelClassifier(DistilledClassifier):
             images must come as they were labelled. With neither, a patch has its image's label.
         patch_weight: of the patches' loss.
         mix_tokens: MixToken.
+        label_smoothing: s; images and patches learn ``(1 - s) label + s / K``.
         teacher_checkpoint, teacher_size: as in :class:`DistilledClassifier`.
         **classifier: options of :class:`mmpretrain.models.ImageClassifier`.
 
     Raises:
-        UserError: a teacher and a file together; a negative weight; a head without logits of patches, or with a loss or
-            an accuracy of its own, which nothing reads; options of a teacher without one; mixing where the backbone's
-            first stage has no embedding.
+        UserError: a teacher and a file together; a negative weight; a smoothing that is no share; a head without logits
+            of patches, or with a loss or an accuracy of its own, which nothing reads; options of a teacher without one;
+            mixing where the backbone's first stage has no embedding.
         MissingFileError: ``label_file`` is not there when training begins; a test doesn't need it.
     """
 
@@ -50,6 +51,7 @@ class TokenLabelClassifier(DistilledClassifier):
         label_file: str | None = None,
         patch_weight: float = 0.5,
         mix_tokens: bool = True,
+        label_smoothing: float = 0.0,
         teacher_checkpoint: str | None = None,
         teacher_size: int | tuple[int, int] | None = None,
         **classifier,
@@ -69,6 +71,9 @@ class TokenLabelClassifier(DistilledClassifier):
                 f'TokenLabelClassifier: {type(self.backbone).__name__} has no stage with an embed, whose tokens '
                 'mix_tokens mixes; set mix_tokens=False'
             )
+        if not 0 <= label_smoothing < 1:
+            raise UserError(f'TokenLabelClassifier: label_smoothing={label_smoothing} is not from 0 up to 1')
+        self.label_smoothing = label_smoothing
         self.mix_tokens = mix_tokens
         self.label_file = label_file
         self.label_maps: list[Tensor] = []  # none or one, read when the teacher would be built
@@ -103,7 +108,8 @@ class TokenLabelClassifier(DistilledClassifier):
         box, labels = mixed[0], self._labels(data_samples)  # 1 or P; N, K
         share = box.to(labels).mean()
         scores, patches = self.head(features), swap(self.head.patch_logits(features), box)
-        maps = self._patch_labels(inputs, data_samples, labels, sizes[0])
+        maps = smooth(self._patch_labels(inputs, data_samples, labels, sizes[0]), self.label_smoothing)
+        labels = smooth(labels, self.label_smoothing)
         return dict(
             loss_cls=soft_cross_entropy(scores, (1 - share) * labels + share * labels.flip(0)),
             loss_patches=self.distillation_weight * soft_cross_entropy(patches, maps),
@@ -159,6 +165,11 @@ def draw_box(size: Size, device: torch.device) -> Tensor:
 def swap(x: Tensor, box: Tensor) -> Tensor:
     """Tokens ``(N, P, C)`` whose box comes from the batch the other way round; twice, they are as they were."""
     return torch.where(box[None, :, None], x.flip(0), x)
+
+
+def smooth(labels: Tensor, share: float) -> Tensor:
+    """Probabilities ``(..., K)`` of which a share goes to all classes alike."""
+    return (1 - share) * labels + share / labels.shape[-1]
 
 
 def soft_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:

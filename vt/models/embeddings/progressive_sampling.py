@@ -3,11 +3,14 @@
 Letters: N batch, H and W size of a map, P points, C channels.
 """
 
+from collections.abc import Sequence
+
 import torch
 from mmcv.cnn import ConvModule
 from torch import Tensor, nn
 from torch.nn.functional import grid_sample, linear
 
+from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..block import Block
@@ -20,8 +23,7 @@ class ProgressiveSampling(TokenPart):
     """Points on a map, a block on what is there, and from its tokens where the points go next (section 3.2).
 
     Round t samples the map at the points, bilinearly, adds their positions and the tokens of the round before, and
-    passes the sum through its block; a matrix of these tokens moves the points. Beyond the border the map is as at the
-    border.
+    passes the sum through its block; a matrix of these tokens moves the points. Outside of the map there are zeros.
 
     Args:
         in_channels: of an image.
@@ -31,7 +33,11 @@ class ProgressiveSampling(TokenPart):
         stride: pixels of the map on each side of a point's cell at the start.
         stem_channels: of the first convolution, and inside of the two bottlenecks behind it.
         middle_channels: between these.
-        attention, feed_forward, norm_cfg, drop_path: of the blocks, as in :class:`vt.models.Block`.
+        attention, feed_forward, norm_cfg: of the blocks, as in :class:`vt.models.Block`.
+        drop_paths: stochastic depth of each round's block; none by default.
+
+    Raises:
+        UserError: another number of ``drop_paths`` than ``rounds``.
     """
 
     def __init__(
@@ -46,9 +52,11 @@ class ProgressiveSampling(TokenPart):
         attention: dict | None = None,
         feed_forward: dict | None = None,
         norm_cfg: dict | None = None,
-        drop_path: float = 0.0,
+        drop_paths: Sequence[float] = (),
     ) -> None:
         super().__init__()
+        if len(rates := drop_paths or [0.0] * rounds) != rounds:
+            raise UserError(f'ProgressiveSampling: {len(rates)} drop_paths for rounds={rounds}; give one a round')
         self.stem = nn.Sequential(
             ConvModule(in_channels, stem_channels, 7, stride=2, padding=3, norm_cfg=dict(type='BN')),
             nn.MaxPool2d(3, stride=2, padding=1),
@@ -61,9 +69,8 @@ class ProgressiveSampling(TokenPart):
             attention=dict(type='vt.Attention') | (attention or {}),
             feed_forward=dict(type='vt.FeedForward') | (feed_forward or {}),
             norm_cfg=norm_cfg or dict(type='LN'),
-            drop_path=drop_path,
         )
-        self.blocks = nn.ModuleList(Block(channels, (0, 0), num_heads, **parts) for _ in range(rounds))
+        self.blocks = nn.ModuleList(Block(channels, (0, 0), num_heads, drop_path=rate, **parts) for rate in rates)
         # They start at zero, where matrices are drawn: the points stay.
         self.moves = nn.Parameter(torch.zeros(rounds - 1, 2, channels))
         self.shifts = nn.Parameter(torch.zeros(rounds - 1, 2))
@@ -94,8 +101,7 @@ class ProgressiveSampling(TokenPart):
 
 
 def sample(x: Tensor, points: Tensor) -> Tensor:
-    """What a map ``(N, C, H, W)`` is at points ``(N, P, 2)`` of rows and columns, ``(N, P, C)``."""
-    last = points.new_tensor(x.shape[2:]) - 1
-    locations = (2 * points / last.clamp(min=1) - 1).flip(-1)  # columns first, from -1 to 1
-    seen = grid_sample(x, locations.unsqueeze(2), padding_mode='border', align_corners=True)  # N, C, P, 1
-    return to_tokens(seen)
+    """What a map ``(N, C, H, W)`` is at points ``(N, P, 2)`` of rows and columns, ``(N, P, C)``; zero outside."""
+    locations = (2 * points + 1) / points.new_tensor(x.shape[2:]) - 1  # from -1 to 1 between the outer edges of pixels
+    columns_first = locations.flip(-1).unsqueeze(2)  # N, P, 1, 2
+    return to_tokens(grid_sample(x, columns_first, padding_mode='zeros', align_corners=False))

@@ -36,6 +36,7 @@ class FeedForward(TokenPart):
         bias: of the matrices.
         class_tokens: ``'fed'`` like all tokens; ``'passed'`` as they came (CeiT); ``'dropped'``, zeros (LocalViT).
         out_channels: of the result; C by default.
+        dropout: probability to drop an entry of what comes into the second matrix, and of the result.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class FeedForward(TokenPart):
         class_tokens: str = 'fed',
         out_channels: int | None = None,
         fc2_act_cfg: dict | None = None,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         hidden = int(channels * ratio)
@@ -64,6 +66,7 @@ class FeedForward(TokenPart):
         self.fc2 = nn.Linear(hidden, out_channels, bias=bias)
         self.fc2_norm = _norm(norm_cfg, out_channels)
         self.fc2_act = build_activation_layer(fc2_act_cfg) if fc2_act_cfg else nn.Identity()
+        self.dropout = nn.Dropout(dropout)
         require_with('FeedForward', 'fc1_act_cfg', fc1_act_cfg, local=local)
         if class_tokens not in CLASS_TOKENS:
             raise UserError(f'FeedForward: class_tokens={class_tokens!r} is not one of {", ".join(CLASS_TOKENS)}')
@@ -84,8 +87,8 @@ class FeedForward(TokenPart):
 
     def _feed(self, x: Tensor, size: Size) -> Tensor:
         x = self.fc1_act(self.fc1_norm(self.fc1(x)))  # N, K + P, M
-        x = self.squeeze(self.act(self.local(x, size)), size)  # N, K + P, M
-        return self.fc2_act(self.fc2_norm(self.fc2(x)))  # N, K + P, out_channels
+        x = self.dropout(self.squeeze(self.act(self.local(x, size)), size))  # N, K + P, M
+        return self.dropout(self.fc2_act(self.fc2_norm(self.fc2(x))))  # N, K + P, out_channels
 
 
 def _norm(config: dict | None, channels: int) -> nn.Module:

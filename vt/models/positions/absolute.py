@@ -16,7 +16,7 @@ from vt.registry import MODELS
 from ..checks import require_divisible
 from ..grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
 
-RESIZES = dict(bicubic=dict(mode='bicubic', antialias=True), bilinear=dict(mode='bilinear'))
+RESIZES = ('bicubic', 'bilinear')
 
 
 @MODELS.register_module()
@@ -27,8 +27,9 @@ class AbsolutePosition(TokenPart):
         channels: C.
         size: of the grid in training, ``(H, W)`` or ``(T, H, W)``.
         num_class_tokens: K.
-        resize: of positions in images, ``'bicubic'``, smoothed where they become fewer, or ``'bilinear'``, as it is
-            (PVT's code); those of videos are resized linearly.
+        resize: of positions in images, ``'bicubic'`` (code of CeiT, LocalViT and T2T), with antialiasing where a
+            side has fewer positions than in training, or ``'bilinear'`` (PVT's code); those of videos are resized
+            linearly. timm's default has antialiasing everywhere, which is another kernel.
 
     Raises:
         UserError: an unknown ``resize``.
@@ -51,8 +52,6 @@ class AbsolutePosition(TokenPart):
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P, C)``."""
-        if tuple(size) == self.size:
-            return x + self.vectors
         return x + resize_positions(self.vectors, self.size, size, self.resize)
 
     def resized(self, vectors: Tensor, name: str, grids: FileGrids) -> tuple[Tensor, Size, Size]:
@@ -63,9 +62,7 @@ class AbsolutePosition(TokenPart):
         """
         vectors = vectors.reshape(1, -1, vectors.shape[-1])
         size = grids.find(self.size, vectors.shape[1] - (self.vectors.shape[1] - math.prod(self.size)))
-        if size != self.size:
-            vectors = resize_positions(vectors, size, self.size, self.resize)
-        return vectors, size, self.size
+        return resize_positions(vectors, size, self.size, self.resize), size, self.size
 
 
 @MODELS.register_module()
@@ -91,7 +88,11 @@ class SinusoidalPosition(AbsolutePosition):
 
 def resize_positions(vectors: Tensor, size: Size, to: Size, resize: str = 'bicubic') -> Tensor:
     """Vectors ``(1, K + P, C)`` of one grid for another one; class tokens keep theirs."""
+    if tuple(size) == tuple(to):
+        return vectors
     classes, positions = split_class_tokens(vectors, size)
-    how = RESIZES[resize] if len(size) == 2 else dict(mode='trilinear')
-    positions = interpolate(to_map(positions, size), tuple(to), align_corners=False, **how)
+    # With antialiasing, the cubic kernel is another one, where nothing is to be smoothed, too.
+    smooth = resize == 'bicubic' and len(size) == 2 and any(new < old for new, old in zip(to, size))
+    mode = resize if len(size) == 2 else 'trilinear'
+    positions = interpolate(to_map(positions, size), tuple(to), mode=mode, align_corners=False, antialias=smooth)
     return torch.cat([classes, to_tokens(positions)], dim=1)

@@ -43,9 +43,7 @@ class SeparatePosition(TokenPart):
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P, C)``."""
-        positions = self.space
-        if tuple(size[-2:]) != self.size[-2:]:
-            positions = resize_positions(positions, self.size[-2:], size[-2:])
+        positions = resize_positions(self.space, self.size[-2:], size[-2:])
         if self.time is not None:
             time = resize_time(self.time, size[0])  # 1, T, C
             positions = (time[:, :, None] + positions[:, None]).flatten(1, 2)
@@ -64,7 +62,7 @@ class SeparatePosition(TokenPart):
             length = own.shape[1] if name == 'time' else vectors.shape[1]
             return resize_time(vectors, length), (vectors.shape[1],), (length,)
         size, to = grids.find(self.size[-2:], vectors.shape[1]), self.size[-2:]
-        return vectors if size == to else resize_positions(vectors, size, to), size, to
+        return resize_positions(vectors, size, to), size, to
 
 
 def resize_time(vectors: Tensor, frames: int) -> Tensor:

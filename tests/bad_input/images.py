@@ -7,7 +7,7 @@ from PIL import Image
 
 
 def colours(height=40, width=50):
-    """A smooth picture: codecs keep its colours, so that they can be compared."""
+    """A smooth image: codecs keep its colours, so that they can be compared."""
     y, x = np.mgrid[:height, :width]
     return np.stack([4 * x, 5 * y, 2 * x + 2 * y], -1).astype(np.uint8)
 

@@ -1,4 +1,6 @@
-# What backbones of token parts have in common on ImageNet-1k: DeiT's recipe and regularisation.
+# DeiT's recipe on ImageNet-1k, with which all models of the survey can be compared: facebookresearch/deit 7e160fe,
+# main.py.
+# How a model's own authors trained it is in NAME_...-authors_in1k.py; docs/survey.md has them side by side.
 _base_ = [
     '../datasets/imagenet_bs64_randaugment.py',
     '../schedules/adamw_bs1024-300e.py',

@@ -1,4 +1,4 @@
-"""Small files that would take gigabytes are named, and the rest goes on, wherever pictures are read."""
+"""Small files that would take gigabytes are named, and the rest goes on, wherever images are read."""
 
 import csv
 import json
@@ -6,16 +6,16 @@ import json
 import numpy as np
 import pytest
 from apis.small_models import make
-from bad_input.hostile_pictures import REFUSED, UNFOLDING, animation, limited_memory, png, write_all
+from bad_input.hostile_images import REFUSED, UNFOLDING, animation, limited_memory, png, write_all
+from bad_input.images import MASK, RGB, colours, encode
 from bad_input.kept_run import FOLDER, SCENES, assert_refused, train
-from bad_input.pictures import MASK, RGB, colours, encode
 from forked_tools import run_forked
 from tool_runner import ROOT, assert_one_line
 
 from vt.apis.inferencers import inferencer_of
 from vt.errors import UserError
-from vt.explorer.looking import open_picture
-from vt.inference.inputs import read_picture
+from vt.explorer.looking import open_image
+from vt.inference.inputs import read_image
 
 LIMITED = ROOT / 'tests/bad_input/limited_tool.py'
 MEMORY = 1_000_000_000  # bytes
@@ -58,30 +58,30 @@ def models(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-    """Every hostile file, between pictures that are good."""
+    """Every hostile file, between images that are good."""
     folder = tmp_path_factory.mktemp('hostile')
-    (folder / 'pictures').mkdir()
+    (folder / 'images').mkdir()
     for name in ('a.png', 'm.png', 'z.png'):
-        (folder / 'pictures' / name).write_bytes(encode(RGB))
+        (folder / 'images' / name).write_bytes(encode(RGB))
     return folder
 
 
 @pytest.fixture(scope='module')
 def hostile(folder):
-    return write_all(folder / 'pictures')
+    return write_all(folder / 'images')
 
 
 @pytest.mark.parametrize('kind', MODELS)
 def test_predict_skips_and_names_each_and_writes_the_others(kind, models, folder, hostile):
-    arguments = [*models[kind], 'pictures', 'pictures/a.png', '--out', 'r.csv', '--out-dir', f'drawn {kind}']
+    arguments = [*models[kind], 'images', 'images/a.png', '--out', 'r.csv', '--out-dir', f'drawn {kind}']
     result = run_forked(LIMITED, 'memory', ROOT / 'tools/predict.py', *arguments, cwd=folder)
     assert_one_line(result, f'{len(hostile)} of {len(hostile) + 3} files could not be read and were skipped: ')
-    skipped = [line for line in result.stderr.splitlines() if line.startswith('skipped: pictures/')]
+    skipped = [line for line in result.stderr.splitlines() if line.startswith('skipped: images/')]
     assert len(skipped) == len(hostile)
     for path in hostile:
-        assert any(f'pictures/{path.name} ' in line for line in skipped), path
+        assert any(f'images/{path.name} ' in line for line in skipped), path
     predicted = {row['file'] for row in csv.DictReader((folder / 'r.csv').open())}
-    assert predicted == {'pictures/a.png', 'pictures/m.png', 'pictures/z.png'}
+    assert predicted == {'images/a.png', 'images/m.png', 'images/z.png'}
     assert sorted(path.name for path in (folder / f'drawn {kind}').iterdir()) == ['a.png', 'm.png', 'z.png']
     assert not (folder / 'r.csv.part').exists()
     assert int((folder / 'peak').read_text()) < 2_500_000, 'KB'
@@ -93,30 +93,30 @@ def test_inferencers_name_the_file_that_is_bad(kind, models, folder, hostile):
     with limited_memory(MEMORY):
         for path in hostile:
             with pytest.raises(UserError, match=path.name) as raised:
-                inferencer([str(folder / 'pictures/a.png'), str(path)])
+                inferencer([str(folder / 'images/a.png'), str(path)])
             assert '\n' not in str(raised.value)
-        assert inferencer(str(folder / 'pictures/a.png'))
+        assert inferencer(str(folder / 'images/a.png'))
 
 
 def test_the_explorer_opens_none_of_them(folder, hostile):
     with limited_memory(MEMORY):
         for path in hostile:
             with pytest.raises(UserError, match='theirs') as raised:
-                open_picture(str(path), 'theirs.png')
+                open_image(str(path), 'theirs.png')
             assert str(path) not in str(raised.value)
-        assert open_picture(str(folder / 'pictures/a.png')).thumbnail.shape == (40, 50, 3)
+        assert open_image(str(folder / 'images/a.png')).thumbnail.shape == (40, 50, 3)
 
 
 def test_of_many_frames_the_first_one_is_taken(tmp_path):
     with limited_memory(MEMORY):
         for path in animation(tmp_path):
-            assert np.abs(read_picture(path)).max() <= 1
+            assert np.abs(read_image(path)).max() <= 1
 
 
 def test_the_check_of_a_data_set_lists_each(folder, hostile, tmp_path):
     """But for those that the data set leaves out by their suffix."""
     (tmp_path / 'data/images').mkdir(parents=True)
-    (tmp_path / 'data/images/cat').symlink_to(folder / 'pictures')
+    (tmp_path / 'data/images/cat').symlink_to(folder / 'images')
     (tmp_path / 'data/images/dog').mkdir()
     (tmp_path / 'data/images/dog/0.png').write_bytes(encode(colours(20, 20)))
     (tmp_path / 'config.py').write_text(FOLDER)
@@ -155,9 +155,9 @@ def test_segmentation_names_the_image_or_the_mask_before_training(which, kept, t
 
 
 def test_what_is_refused_is_not_what_is_large_or_odd(tmp_path):
-    """Pictures of many sizes and shapes that people have."""
+    """Images of many sizes and shapes that people have."""
     for height, width in ((1, 1), (1, 100), (5000, 60), (33, 200), (4000, 6000)):
         path = tmp_path / f'{height}.png'
         path.write_bytes(png(width, height))
-        assert read_picture(path).shape == (height, width, 3)
+        assert read_image(path).shape == (height, width, 3)
     assert len(UNFOLDING) + len(REFUSED) >= 25

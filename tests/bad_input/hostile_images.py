@@ -1,4 +1,4 @@
-"""Small files whose pictures take gigabytes, or that no decoder takes for a picture."""
+"""Small files whose images take gigabytes, or that no decoder takes for an image."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from bad_input.pictures import DAMAGED, RGB, encode
+from bad_input.images import DAMAGED, RGB, encode
 from PIL import Image
 
 
@@ -94,7 +94,7 @@ UNFOLDING = {
     'Sun raster': ('sun.png', lambda: struct.pack('>8I', 0x59A66A95, 30_000, 30_000, 24, 8, 2, 0, 0) + bytes(40)),
     'WebP': ('claims.webp', lambda: b'RIFF\x16\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0' + b'\xff\xff\xff' * 2 + bytes(8)),
 }
-# Files that are no pictures, in other ways than those of ``DAMAGED``.
+# Files that are no images, in other ways than those of ``DAMAGED``.
 REFUSED = {
     'a text of 50 MB': ('text bomb.png', text_bomb),
     'no width': ('flat.bmp', lambda: bmp(0, 10)),
@@ -118,7 +118,7 @@ def write_all(folder):
 
 
 def animation(folder, number=300):
-    """Good pictures of many frames, of which the first one is taken."""
+    """Good images of many frames, of which the first one is taken."""
     frames = [Image.fromarray(np.full((40, 50), index % 256, np.uint8)) for index in range(number)]
     for name in ('many.gif', 'many.tif', 'many.webp', 'many.png'):
         frames[0].save(folder / name, save_all=True, append_images=frames[1:])

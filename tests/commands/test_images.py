@@ -1,4 +1,4 @@
-"""Pictures: of tokens on a user's own pictures, of predictions in folders, and no input is ever written over."""
+"""Images: of tokens on a user's own images, of predictions in folders, and no input is ever written over."""
 
 import cv2
 import mmpretrain
@@ -14,7 +14,7 @@ from vt.analysis.attention.token_figure import look, name_part
 from vt.apis import get_model
 from vt.engine.image_hooks import output_paths_of, reads_bgr
 from vt.engine.launch import build_model
-from vt.inference.inputs import Pictures
+from vt.inference.inputs import Images
 
 DIGITS = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
 SCENES = ROOT / 'configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
@@ -46,7 +46,7 @@ def make(folder, name, base, model, data=''):
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp('some pictures')
+    return tmp_path_factory.mktemp('some images')
 
 
 @pytest.fixture(scope='module')
@@ -70,8 +70,8 @@ def write(path, colour=RED, size=(40, 60)):
     return path
 
 
-def test_tokens_on_a_users_pictures_of_any_size(digits, tmp_path):
-    """The picture that stands where its output once stood is left as it is."""
+def test_tokens_on_a_users_images_of_any_size(digits, tmp_path):
+    """The image that stands where its output once stood is left as it is."""
     photo, small = write(tmp_path / 'photo.png', size=(150, 210)), write(tmp_path / 'small.jpg', (9,), size=(5, 7))
     clear, before = write(tmp_path / 'clear.png', (*RED, 128)), photo.read_bytes()
     result = run_forked('analysis/show_tokens.py', *digits, photo, small, clear, '--out', 'out.svg', cwd=tmp_path)
@@ -82,7 +82,7 @@ def test_tokens_on_a_users_pictures_of_any_size(digits, tmp_path):
     assert photo.read_bytes() == before
 
 
-def test_the_picture_of_tokens_goes_to_the_work_directory_or_here(scenes, tmp_path):
+def test_the_image_of_tokens_goes_to_the_work_directory_or_here(scenes, tmp_path):
     photo = write(tmp_path / 'photo.png', size=(50, 30))
     result = run_forked('analysis/show_tokens.py', *scenes, photo, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -94,7 +94,7 @@ def test_the_picture_of_tokens_goes_to_the_work_directory_or_here(scenes, tmp_pa
     assert drawn[0] < drawn[1]  # one row, two rows
 
 
-def test_own_pictures_need_no_test_set(animals, tmp_path):
+def test_own_images_need_no_test_set(animals, tmp_path):
     """Where the config names the classes."""
     config = tmp_path / 'named.py'
     names = "test_dataloader = dict(dataset=dict(metainfo=dict(classes=('cat', 'dog'))))"
@@ -105,10 +105,8 @@ def test_own_pictures_need_no_test_set(animals, tmp_path):
     assert 'photo.png, seen as cat' in (text := (tmp_path / 'out.svg').read_text()) or 'photo.png, seen as dog' in text
 
 
-@pytest.mark.parametrize(
-    ('content', 'message'), [(b'', 'is no picture'), (b'text', 'is no picture'), (None, 'there is')]
-)
-def test_what_is_no_picture_is_one_line(content, message, digits, tmp_path):
+@pytest.mark.parametrize(('content', 'message'), [(b'', 'is no image'), (b'text', 'is no image'), (None, 'there is')])
+def test_what_is_no_image_is_one_line(content, message, digits, tmp_path):
     if content is not None:
         (tmp_path / 'some.png').write_bytes(content)
     result = run_forked('analysis/show_tokens.py', *digits, write(tmp_path / 'good.png'), 'some.png', cwd=tmp_path)
@@ -117,10 +115,10 @@ def test_what_is_no_picture_is_one_line(content, message, digits, tmp_path):
     assert not (tmp_path / 'tokens.png').exists()
 
 
-@pytest.mark.parametrize('which', ['config', 'checkpoint', 'picture', 'default'])
+@pytest.mark.parametrize('which', ['config', 'checkpoint', 'image', 'default'])
 def test_no_input_is_written_over(which, digits, tmp_path):
-    picture = write(tmp_path / 'tokens.png')
-    paths = dict(zip(('config', 'checkpoint', 'picture', 'default'), (*digits, picture, picture)))
+    image = write(tmp_path / 'tokens.png')
+    paths = dict(zip(('config', 'checkpoint', 'image', 'default'), (*digits, image, image)))
     before = paths[which].read_bytes()
     out = () if which == 'default' else ('--out', tmp_path / '..' / tmp_path.name / paths[which])
     result = run_forked('analysis/show_tokens.py', *digits, 'tokens.png', *out, cwd=tmp_path)
@@ -128,13 +126,13 @@ def test_no_input_is_written_over(which, digits, tmp_path):
     assert paths[which].read_bytes() == before
 
 
-def test_pictures_have_the_order_of_channels_that_the_network_expects(animals, digits, scenes, tmp_path):
+def test_images_have_the_order_of_channels_that_the_network_expects(animals, digits, scenes, tmp_path):
     photo = write(tmp_path / 'photo.png')
     for config, checkpoint in (animals, digits, scenes):
         cfg = Config.fromfile(config)
         model = get_model(cfg, str(checkpoint))
         is_bgr = reads_bgr(cfg)
-        sample = Pictures(cfg)(photo)
+        sample = Images(cfg)(photo)
         assert sample['inputs'].flatten(1).float().mean(dim=1).tolist() == list(RED if is_bgr else RED[::-1])
         assert is_bgr == (config != digits[0])
         image, attention = look(model, name_part(model, -1), sample, is_bgr)
@@ -142,13 +140,13 @@ def test_pictures_have_the_order_of_channels_that_the_network_expects(animals, d
         assert attention.flatten(2).sum(dim=-1).flatten().tolist() == pytest.approx([1] * attention.shape[1])
 
 
-def test_predictions_of_equal_names_are_two_pictures(animals, tmp_path):
+def test_predictions_of_equal_names_are_two_images(animals, tmp_path):
     files = [write(tmp_path / 'data' / name) for name in ('cat/0.png', 'dog/0.png', 'dog/more/0.png', 'dog/0.jpg')]
-    result = run_forked('test.py', *animals, '--show-dir', 'pictures', cwd=tmp_path)
+    result = run_forked('test.py', *animals, '--show-dir', 'images', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    drawn = sorted(str(path.relative_to(tmp_path / 'pictures')) for path in (tmp_path / 'pictures').rglob('*.*'))
+    drawn = sorted(str(path.relative_to(tmp_path / 'images')) for path in (tmp_path / 'images').rglob('*.*'))
     assert drawn == ['cat/0.png', 'dog/0.jpg.png', 'dog/0.png', 'dog/more/0.png']
-    blue, _, red = cv2.imread(str(tmp_path / 'pictures/cat/0.png'))[-1, -1].tolist()
+    blue, _, red = cv2.imread(str(tmp_path / 'images/cat/0.png'))[-1, -1].tolist()
     assert (blue, red) == (0, 255)
     before = files[0].read_bytes()
     assert_one_line(
@@ -157,13 +155,13 @@ def test_predictions_of_equal_names_are_two_pictures(animals, tmp_path):
     assert files[0].read_bytes() == before
 
 
-def test_predictions_of_names_that_collide_are_pictures_of_their_own(animals, tmp_path):
+def test_predictions_of_names_that_collide_are_images_of_their_own(animals, tmp_path):
     names = ('cat/0.jpg', 'cat/0.jpg.png', 'cat/A.png', 'cat/a.png', 'dog/\x1b[31m.png', 'dog/' + 'x' * 250 + '.jpg')
     for name in names:
         write(tmp_path / 'data' / name)
-    result = run_forked('test.py', *animals, '--show-dir', 'pictures', cwd=tmp_path)
+    result = run_forked('test.py', *animals, '--show-dir', 'images', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    drawn = sorted(str(path.relative_to(tmp_path / 'pictures')) for path in (tmp_path / 'pictures').rglob('*.*'))
+    drawn = sorted(str(path.relative_to(tmp_path / 'images')) for path in (tmp_path / 'images').rglob('*.*'))
     expected = [
         'cat/0.jpg.png',
         'cat/0.jpg-2.png',
@@ -203,19 +201,19 @@ def test_maps_that_would_be_one_file_are_refused(images, out, message, folder, t
 
 def test_mmpretrains_own_hook_draws_where_a_config_names_it(digits, tmp_path):
     options = ['default_hooks.visualization.type=VisualizationHook', 'test_dataloader.dataset.indices=2']
-    result = run_forked('test.py', *digits, '--show-dir', 'pictures', cwd=tmp_path, options=options)
+    result = run_forked('test.py', *digits, '--show-dir', 'images', cwd=tmp_path, options=options)
     assert result.returncode == 0, result.stderr
-    assert len(list((tmp_path / 'pictures').iterdir())) == 2
+    assert len(list((tmp_path / 'images').iterdir())) == 2
 
 
-def test_overlays_of_equal_names_are_two_pictures(folder, tmp_path):
+def test_overlays_of_equal_names_are_two_images(folder, tmp_path):
     config, checkpoint = make(folder, 'masks', SCENES, SEGMENTOR, MASKS)
     for city in 'ab':
         write(tmp_path / f'data/images/{city}/0.png', size=(64, 64))
         write(tmp_path / f'data/masks/{city}/0.png', (0,), size=(64, 64))
-    result = run_forked('test.py', config, checkpoint, '--show-dir', 'pictures', cwd=tmp_path)
+    result = run_forked('test.py', config, checkpoint, '--show-dir', 'images', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    drawn = sorted(str(path.relative_to(tmp_path / 'pictures')) for path in (tmp_path / 'pictures').rglob('*.*'))
+    drawn = sorted(str(path.relative_to(tmp_path / 'images')) for path in (tmp_path / 'images').rglob('*.*'))
     assert drawn == ['a/0.png', 'b/0.png']
 
 
@@ -228,8 +226,8 @@ def test_overlays_of_equal_names_are_two_pictures(folder, tmp_path):
         ('../data/0.png', '', 'data/0.png'),
     ],
 )
-def test_a_picture_stays_below_its_folder(path, prefix, place):
-    class Pictures:
+def test_an_image_stays_below_its_folder(path, prefix, place):
+    class Images:
         data_prefix = dict(img_path=prefix)
 
         def __len__(self):
@@ -238,7 +236,7 @@ def test_a_picture_stays_below_its_folder(path, prefix, place):
         def get_data_info(self, index):
             return dict(img_path=path)
 
-    assert {path: str(place) for path, place in output_paths_of(Pictures()).items()} == {path: place}
+    assert {path: str(place) for path, place in output_paths_of(Images()).items()} == {path: place}
 
 
 @pytest.mark.parametrize(

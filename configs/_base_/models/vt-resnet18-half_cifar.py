@@ -1,0 +1,7 @@
+# The same of half the width, tokens too.
+_base_ = 'vt-resnet18_cifar.py'
+
+model = dict(
+    backbone=dict(stem_channels=32, base_channels=32, token_channels=512),
+    head=dict(in_channels=512),
+)

@@ -1,0 +1,21 @@
+# What backbones of token parts have in common on Fashion-MNIST.
+_base_ = 'fashion-mnist.py'
+
+model = dict(
+    type='ImageClassifier',
+    backbone=dict(image_size=32, drop_path_rate=0.1),
+    head=dict(
+        type='LinearClsHead',
+        num_classes=10,
+        loss=dict(type='CrossEntropyLoss', loss_weight=1.0),
+        topk=(1,),
+    ),
+)
+
+# A position starts at 0.02, a patch at 0.6: at the common rate the places stay unseen for many epochs.
+optim_wrapper = dict(
+    paramwise_cfg=dict(
+        custom_keys={'position.vectors': dict(lr_mult=20.0, decay_mult=0.0)},
+        bypass_duplicate=True,  # what several parts share is one parameter
+    ),
+)

@@ -1,0 +1,5 @@
+# VT-ResNet-18 on Fashion-MNIST with the tuned recipe: docs/training.md. Six epochs: docs/models.md.
+# python tools/train.py configs/vt_resnet/vt-resnet18-tuned_fashion-mnist.py
+_base_ = ['vt-resnet18_fashion-mnist.py', '../_base_/recipes/tuned_adamw.py']
+
+optim_wrapper = dict(optimizer=dict(lr=4.5e-3), paramwise_cfg=_base_.tuned)

@@ -1,0 +1,162 @@
+"""Public weights of three channels in models of other numbers: the stem, what the log says, and what is refused."""
+
+import re
+
+import pytest
+import torch
+from mmengine.logging import MMLogger
+from mmengine.registry import init_default_scope
+from mmpretrain.registry import MODELS
+from mmseg.registry import MODELS as SEGMENTORS
+from timm.models import adapt_input_conv
+from torch.nn.functional import conv2d, conv3d
+
+from vt.checkpoints.channels import adapt_channels
+from vt.checkpoints.loading import weights_only
+from vt.checkpoints.weights import load_part
+from vt.errors import UserError
+
+NUMBERS = (1, 2, 4, 5, 6, 9, 12, 13)
+
+
+@pytest.fixture(autouse=True)
+def scope():
+    init_default_scope('mmpretrain')
+
+
+def tokens(**options):
+    embed = dict(type='vt.PatchEmbed', kernel_size=4)
+    stage = dict(channels=16, depth=1, num_heads=2, embed=embed) | options
+    return dict(type='vt.TokenBackbone', image_size=32, stages=[stage])
+
+
+WINDOWS = dict(type='vt.WindowAttention', windows=dict(type='vt.Windows', window=4))
+SMALL = dict(channels=16, depths=(1, 1))
+# Backbones, and the convolution of each that takes the image.
+BACKBONES = {
+    'VT-ResNet': (dict(type='vt.VTResNet', depth=18, num_tokens=4, token_channels=32), 'conv1'),
+    'ResNet-D': (dict(type='ResNetV1d', depth=50), 'stem.0.conv'),
+    'DeiT': (tokens(class_tokens=1), 'stages.0.embed.projection'),
+    'Swin': (tokens(attention=WINDOWS), 'stages.0.embed.projection'),
+    'MViT': (dict(type='vt.MViT', arch=SMALL, image_size=32), 'stages.0.embed.projection'),
+    'MViT, videos': (dict(type='vt.MViT', arch=SMALL, image_size=32, num_frames=4), 'stages.0.embed.projection'),
+}
+
+
+@pytest.mark.parametrize('number', NUMBERS)
+@pytest.mark.parametrize('shape', [(8, 3, 7, 7), (5, 3, 4, 4), (6, 3, 3, 7, 7)])
+def test_channels_are_adapted_as_timm_does(shape, number):
+    weight = torch.randn(shape, dtype=torch.float64)
+    # timm's is of two dimensions: those of a cube are one for it, and its result is in float32
+    expected = adapt_input_conv(number, weight.float().flatten(3) if len(shape) == 5 else weight.float()).reshape(
+        shape[0], number, *shape[2:]
+    )
+    own = adapt_channels(weight, number)
+    exact = torch.stack([weight[:, index % 3] for index in range(number)], dim=1) * 3 / number
+    exact = weight.sum(dim=1, keepdim=True) if number == 1 else exact
+    torch.testing.assert_close(own, exact, rtol=1e-15, atol=1e-15)
+    torch.testing.assert_close(own.float(), expected, rtol=1e-6, atol=1e-6)
+
+
+def build(config, **options):
+    torch.manual_seed(len(options))
+    backbone = MODELS.build(config | options)
+    backbone.eval()  # MMPretrain's returns nothing
+    return backbone
+
+
+@pytest.fixture
+def log(caplog):
+    """What mmengine's logger says."""
+    logger = MMLogger.get_current_instance()
+    logger.addHandler(caplog.handler)
+    with weights_only():
+        yield caplog
+    logger.removeHandler(caplog.handler)
+
+
+@pytest.mark.parametrize('number', [1, 4, 13])
+@pytest.mark.parametrize('name', BACKBONES)
+def test_a_stem_answers_a_constant_image_as_before(name, number, log):
+    config, stem = BACKBONES[name]
+    file, model = build(config), build(config, in_channels=number)
+    stem = file.get_submodule(stem), model.get_submodule(stem)
+    loaded = load_part(model, dict(state_dict=file.state_dict()))
+    assert loaded == file.state_dict().keys()
+    old, new = (part.weight.double() for part in stem)
+    order = [index % 3 for index in range(number)]
+    if number > 1:
+        torch.testing.assert_close(new, old[:, order] * 3 / number, rtol=1e-6, atol=1e-7)
+    else:
+        torch.testing.assert_close(new, old.sum(dim=1, keepdim=True), rtol=1e-6, atol=1e-7)
+    image = torch.ones(1, 3, *[32] * (old.ndim - 2), dtype=torch.float64)
+    convolve = conv2d if old.ndim == 4 else conv3d
+    gray = old.mean(dim=1, keepdim=True).expand_as(old)  # a stem whose channels weigh the same
+    before = convolve(image, gray)
+    after = convolve(image[:, :1].expand(1, number, *image.shape[2:]), adapt_channels(gray, number))
+    torch.testing.assert_close(after, before, rtol=1e-12, atol=1e-12)
+    how = 'summed' if number == 1 else 'repeated and scaled'
+    assert f'channels: {BACKBONES[name][1]}.weight from 3 to {number}, {how}' in log.text
+    model(image[:, :1].expand(1, number, *[32] * (old.ndim - 2)).float().contiguous())
+
+
+def test_the_caller_says_which_channels_are_taken(log):
+    """Sentinel-2's bands 4, 3 and 2 are red, green and blue."""
+    config, stem = BACKBONES['DeiT']
+    channels = [None, 2, 1, 0, *[None] * 9]
+    file, model = build(config), build(config, in_channels=13)
+    load_part(model, dict(state_dict=file.state_dict()), channels=channels)
+    old, new = (part.get_submodule(stem).weight.double() for part in (file, model))
+    torch.testing.assert_close(new[:, 3], old[:, 0] * 3 / 13, rtol=1e-6, atol=1e-7)
+    torch.testing.assert_close(new[:, 1], old[:, 2] * 3 / 13, rtol=1e-6, atol=1e-7)
+    torch.testing.assert_close(new[:, 0], old.mean(dim=1) * 3 / 13, rtol=1e-6, atol=1e-7)
+    torch.testing.assert_close(new.sum(dim=1), old.sum(dim=1), rtol=1e-5, atol=1e-6)  # each of the three is taken once
+    assert f'from 3 to 13, as channels={channels} says' in log.text
+
+
+def test_the_order_of_three_channels_can_be_turned():
+    config, _ = BACKBONES['VT-ResNet']
+    file, model = build(config), build(config)
+    load_part(model, dict(state_dict=file.state_dict()), channels=[2, 1, 0])
+    assert torch.equal(model.conv1.weight, file.conv1.weight[:, [2, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    ('number', 'channels', 'words'),
+    [
+        (4, [0, 1, 2], 'channels has 3 entries, but no convolution of the image takes as many'),
+        (4, [0, 1, 2, 3], 'channels=[0, 1, 2, 3], but the file has 3: 0 to 2, or None'),
+        (2, 'red', "channels='red' must be a list"),
+        (2, [0, True], 'channels=[0, True] must be a list'),
+        (2, [-1, 0], 'channels=[-1, 0] must be a list'),
+    ],
+)
+def test_channels_without_effect_are_refused(number, channels, words):
+    config, _ = BACKBONES['DeiT']
+    file, model = build(config), build(config, in_channels=number)
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    with pytest.raises(UserError, match=re.escape(words)):
+        load_part(model, dict(state_dict=file.state_dict()), channels=channels)
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+
+
+def test_other_numbers_than_three_are_refused_without_a_word_of_the_caller():
+    config, stem = BACKBONES['DeiT']
+    file, model = build(config, in_channels=4), build(config, in_channels=2)
+    with pytest.raises(UserError, match='the model needs'):
+        load_part(model, dict(state_dict=file.state_dict()))
+    load_part(model, dict(state_dict=file.state_dict()), channels=[3, 0])
+    old, new = (part.get_submodule(stem).weight.detach() for part in (file, model))
+    torch.testing.assert_close(new, old[:, [3, 0]] * 2)
+
+
+def test_init_cfg_of_a_librarys_resnet_takes_them(log, tmp_path):
+    torch.save(build(dict(type='ResNet', depth=18)).state_dict(), tmp_path / 'three.pth')
+    init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'three.pth'), channels=[None, None])
+    for backbones in (MODELS, SEGMENTORS):
+        scope = 'mmseg.' if backbones is SEGMENTORS else ''
+        model = backbones.build(dict(type=f'{scope}ResNet', depth=18, in_channels=2, init_cfg=init_cfg))
+        model.init_weights()
+        old = torch.load(tmp_path / 'three.pth')['conv1.weight']
+        torch.testing.assert_close(model.conv1.weight.detach(), old.mean(dim=1, keepdim=True).repeat(1, 2, 1, 1) * 1.5)
+    assert log.text.count('conv1.weight from 3 to 2') == 2

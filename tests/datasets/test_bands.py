@@ -1,0 +1,146 @@
+"""Images of many channels and bits: what is read is what was written, and what cannot be read is one line."""
+
+import struct
+import zlib
+from io import BytesIO
+
+import cv2
+import numpy as np
+import pytest
+import tifffile
+
+import vt
+from vt.datasets.bands import MAX_PIECE, read_bands
+from vt.errors import UserError
+from vt.image_bounds import check_image_size
+
+TYPES = ('uint8', 'uint16', 'int16', 'float32', 'float64')
+
+
+def image(channels, dtype='uint16', size=(20, 30)):
+    values = np.random.default_rng(channels).random((*size, channels)) * 200
+    return (values - 100 * (dtype[0] == 'i')).astype(dtype)
+
+
+def load(path, **options):
+    return vt.LoadBands(**options)(dict(img_path=str(path)))
+
+
+@pytest.mark.parametrize('dtype', TYPES)
+@pytest.mark.parametrize('channels', [1, 2, 3, 4, 13])
+@pytest.mark.parametrize('planes', ['in each pixel', 'one behind the other', 'on pages'])
+def test_a_tiff_of_any_layout_is_read(channels, dtype, planes, tmp_path):
+    pixels, path = image(channels, dtype), tmp_path / 'a.tif'
+    if planes == 'in each pixel':
+        tifffile.imwrite(path, pixels, photometric='minisblack', planarconfig='contig' if channels > 1 else None)
+    elif planes == 'one behind the other':
+        planarconfig = 'separate' if channels > 1 else None
+        tifffile.imwrite(path, pixels.transpose(2, 0, 1), photometric='minisblack', planarconfig=planarconfig)
+    else:
+        with tifffile.TiffWriter(path) as file:
+            for band in range(channels):
+                file.write(pixels[..., band], contiguous=True, compression='zlib' if channels == 1 else None)
+    results = load(path)
+    assert results['img'].dtype == np.float32
+    assert results['img_shape'] == results['ori_shape'] == (20, 30)
+    np.testing.assert_array_equal(results['img'], pixels.astype('float32'))
+
+
+@pytest.mark.parametrize('dtype', TYPES)
+@pytest.mark.parametrize('channels', [1, 4, 13])
+@pytest.mark.parametrize('first', [False, True])
+def test_an_array_is_read(channels, dtype, first, tmp_path):
+    pixels = image(channels, dtype)
+    np.save(tmp_path / 'a.npy', np.moveaxis(pixels, -1, 0) if first else pixels)
+    np.testing.assert_array_equal(load(tmp_path / 'a.npy', channels_first=first)['img'], pixels.astype('float32'))
+
+
+def test_two_dimensions_are_one_channel_and_bands_are_chosen(tmp_path):
+    pixels = image(5)
+    np.save(tmp_path / 'a.npy', pixels[..., 0])
+    np.save(tmp_path / 'b.npy', pixels)
+    assert load(tmp_path / 'a.npy')['img'].shape == (20, 30, 1)
+    np.testing.assert_array_equal(load(tmp_path / 'b.npy', bands=[3, 0])['img'], pixels[..., [3, 0]])
+    with pytest.raises(UserError, match=r'b.npy has 5 channels: LoadBands.bands=\[5\] asks for more'):
+        load(tmp_path / 'b.npy', bands=[5])
+
+
+@pytest.mark.parametrize('channels', [1, 3, 4])
+def test_a_png_of_16_bits_keeps_them_and_is_red_green_blue(channels, tmp_path):
+    pixels = image(channels) * 300
+    cv2.imwrite(str(tmp_path / 'a.png'), pixels[..., [2, 1, 0, 3][:channels]] if channels > 1 else pixels)
+    np.testing.assert_array_equal(load(tmp_path / 'a.png')['img'], pixels)
+
+
+def npy(shape, dtype='<f4'):
+    header = repr(dict(descr=dtype, fortran_order=False, shape=shape)).encode().ljust(118) + b'\n'
+    return b'\x93NUMPY\x01\x00' + struct.pack('<H', len(header)) + header
+
+
+def saved(pixels, **options):
+    stream = BytesIO()
+    tifffile.imwrite(stream, pixels, **options)
+    return stream.getvalue()
+
+
+def tiff(tags, next_page=0):
+    entries = b''.join(struct.pack('<HHII', tag, 4, 1, value) for tag, value in sorted(tags.items()))
+    return b'II*\0' + struct.pack('<IH', 8, len(tags)) + entries + struct.pack('<I', next_page) + bytes(64)
+
+
+SIZES = {256: 4, 257: 4, 258: 8, 259: 1, 262: 1, 273: 8, 277: 1, 278: 4, 279: 16}
+HOSTILE = {
+    'wide.npy': (npy((9_000, 8_000, 4)), 'million pixels'),
+    'deep.npy': (npy((1_000, 1_000, 1_000)), 'million values'),
+    'thin.npy': (npy((100_000, 10)), 'one side is more than'),
+    'cut.npy': (npy((20, 30, 4)) + bytes(100), 'cannot be read'),
+    'objects.npy': (npy((4, 4, 1), '|O') + bytes(100), 'cannot be read'),
+    'complex.npy': (npy((4, 4, 1), '<c8') + bytes(128), 'complex64'),
+    'video.npy': (npy((2, 4, 4, 3)) + bytes(384), 'is needed'),
+    'empty.npy': (npy((0, 4, 3)), 'is needed|one side'),
+    'header.npy': (b'\x93NUMPY\x01\x00\xff\xff', 'cannot be read'),
+    'nan.npy': (npy((2, 2)) + np.array([0, 1, np.nan, np.inf], 'f4').tobytes(), 'has 2 values that are NaN'),
+    'wide.tif': (tiff(SIZES | {256: 90_000, 257: 90_000}), 'million pixels'),
+    'deep.tif': (tiff(SIZES | {256: 8_000, 257: 8_000, 277: 60_000}), 'million'),
+    'cut.tif': (saved(image(4), photometric='minisblack', planarconfig='contig')[:1_000], 'cannot be read'),
+    'text.tif': (b'II*\0' + b'text' * 40, 'cannot be read'),
+    'video.tif': (
+        saved(np.zeros((3, 2, 8, 9, 4), 'u1'), photometric='minisblack', metadata=dict(axes='TZYXS')),
+        'axes',
+    ),
+    'text.png': (b'\x89PNG\r\n\x1a\n' + b'text' * 9, 'is no image'),
+}
+
+
+@pytest.mark.parametrize('name', HOSTILE)
+def test_a_file_that_cannot_be_read_is_one_line(name, tmp_path):
+    content, words = HOSTILE[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=words) as error:
+        load(tmp_path / name)
+    assert name in str(error.value)
+    assert '\n' not in str(error.value)
+    if 'million' in words:  # wherever an image's size is looked at
+        with pytest.raises(UserError, match=words):
+            check_image_size(tmp_path / name)
+        with pytest.raises(UserError, match=words):
+            check_image_size(BytesIO(content), name)
+
+
+def test_a_small_tiff_that_unfolds_is_refused(tmp_path):
+    """Python's zlib has no bound: 5 MB may stand for 5 GB."""
+    piece = zlib.compress(bytes(10_000), 0).ljust(MAX_PIECE + 1, b'\0')
+    data = tiff(SIZES | {259: 8, 273: 200, 279: len(piece)}).ljust(200, b'\0') + piece
+    with pytest.raises(UserError, match='pip install imagecodecs'):
+        read_bands(data, 'a.tif')
+
+
+def test_pages_in_a_circle_end(tmp_path):
+    (tmp_path / 'a.tif').write_bytes(tiff(SIZES, next_page=8))
+    assert load(tmp_path / 'a.tif')['img_shape'] == (4, 4)
+
+
+@pytest.mark.parametrize('bands', [[], [0.5], [-1], 'red', [True]])
+def test_bands_are_numbers(bands):
+    with pytest.raises(UserError, match='LoadBands: bands='):
+        vt.LoadBands(bands=bands)

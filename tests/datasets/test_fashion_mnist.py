@@ -1,0 +1,102 @@
+"""Fashion-MNIST from files in its published format, packed or not, which are made here."""
+
+import gzip
+import struct
+
+import mmpretrain.datasets
+import numpy as np
+import pytest
+
+from vt.datasets import FashionMNIST
+from vt.datasets import fashion_mnist as module
+from vt.errors import MissingFileError, UserError
+
+NUMBERS = dict(train=60_000, t10k=10_000)
+
+
+@pytest.fixture(scope='module')
+def arrays():
+    numbers = np.random.default_rng(0)
+    return {
+        f'{name}-{kind}-idx{len(shape)}-ubyte': numbers.integers(0, high, shape, dtype=np.uint8)
+        for name, number in NUMBERS.items()
+        for kind, shape, high in (('images', (number, 28, 28), 256), ('labels', (number,), 10))
+    }
+
+
+@pytest.fixture(scope='module')
+def folder(arrays, tmp_path_factory):
+    """The training files unpacked, those of the test packed."""
+    folder = tmp_path_factory.mktemp('fashion')
+    for name, array in arrays.items():
+        content = struct.pack(f'>I{array.ndim}I', 0x0800 + array.ndim, *array.shape) + array.tobytes()
+        path = folder / (name if 'train' in name else f'{name}.gz')
+        path.write_bytes(content if 'train' in name else gzip.compress(content, 0))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ('split', 'name', 'chosen'),
+    [
+        ('train', 'train', slice(None)),
+        ('test', 't10k', slice(None)),
+        ('fit', 'train', slice(0, 55_000)),
+        ('held-out', 'train', slice(55_000, 60_000)),
+    ],
+)
+def test_splits_are_what_the_files_hold(split, name, chosen, arrays, folder):
+    dataset = FashionMNIST(str(folder), split, serialize_data=False)
+    images, labels = arrays[f'{name}-images-idx3-ubyte'][chosen], arrays[f'{name}-labels-idx1-ubyte'][chosen]
+    assert len(dataset) == len(images)
+    assert np.array_equal(dataset.get_gt_labels(), labels)
+    for index in (0, len(images) // 2, len(images) - 1):
+        info = dataset.get_data_info(index)
+        assert info['img'].shape == (28, 28, 3)
+        assert np.array_equal(info['img'], np.repeat(images[index][..., None], 3, -1))
+        assert info['gt_label'] == labels[index]
+
+
+def test_an_edge_is_black(folder):
+    narrow, wide = (FashionMNIST(str(folder), 'test', edge=edge, indices=2).get_data_info(1)['img'] for edge in (0, 2))
+    assert wide.shape == (32, 32, 3)
+    assert np.array_equal(wide[2:-2, 2:-2], narrow)
+    assert wide.sum() == narrow.sum()
+    with pytest.raises(UserError, match='edge=-1 must be 0 or more'):
+        FashionMNIST(str(folder), edge=-1)
+
+
+def test_it_is_mmpretrains_where_that_reads_the_files(folder, arrays, tmp_path):
+    for name, array in arrays.items():
+        content = struct.pack(f'>I{array.ndim}I', 0x0800 + array.ndim, *array.shape) + array.tobytes()
+        (tmp_path / name).write_bytes(content)
+    theirs = mmpretrain.datasets.FashionMNIST(str(tmp_path), 'test', download=False, test_mode=True, indices=50)
+    ours = FashionMNIST(str(folder), 'test', indices=50)
+    assert ours.metainfo['classes'] == tuple(theirs.metainfo['classes'])
+    for index in range(50):
+        a, b = ours.get_data_info(index), theirs.get_data_info(index)
+        assert np.array_equal(a['img'][..., 0], b['img'])
+        assert a['gt_label'] == b['gt_label']
+
+
+def test_the_files_are_found_where_they_usually_are(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, 'FOLDERS', (str(tmp_path / 'absent'), str(folder)))
+    assert len(FashionMNIST(split='test', indices=3)) == 3
+    monkeypatch.setattr(module, 'FOLDERS', (str(tmp_path / 'absent'),))
+    with pytest.raises(MissingFileError, match='absent: apt-get install dataset-fashion-mnist, or set data_root'):
+        FashionMNIST()
+    with pytest.raises(MissingFileError, match='elsewhere: correct data_root'):
+        FashionMNIST('elsewhere')
+
+
+def test_what_is_no_such_file_is_one_line(folder, tmp_path):
+    with pytest.raises(UserError, match="split='val' is none of train, test, fit, held-out"):
+        FashionMNIST(str(folder), 'val')
+    with pytest.raises(MissingFileError, match=r'there is no .*train-images-idx3-ubyte.gz and no train-images'):
+        FashionMNIST(str(tmp_path))
+    whole = (folder / 't10k-labels-idx1-ubyte.gz').read_bytes()
+    (tmp_path / 't10k-images-idx3-ubyte.gz').write_bytes(whole)
+    with pytest.raises(UserError, match='is no file of 10000x28x28 bytes in the format of MNIST'):
+        FashionMNIST(str(tmp_path), 'test')
+    (tmp_path / 't10k-images-idx3-ubyte.gz').write_bytes(whole[:2000])
+    with pytest.raises(UserError, match=r't10k-images-idx3-ubyte\.gz is damaged'):
+        FashionMNIST(str(tmp_path), 'test')

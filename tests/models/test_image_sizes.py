@@ -1,0 +1,235 @@
+"""Windowed models on images of any size, whatever size they were built for: published equations, timm, MMPretrain.
+
+In float64, with gradients.
+"""
+
+import functools
+import re
+
+import published_survey as published
+import published_survey_second as second
+import pytest
+import timm
+import torch
+from mmpretrain.models import SwinTransformer, SwinTransformerV2
+from survey_backbones import Alone, assert_equal_with_gradients, assert_is_its_equations, build, randomise, read
+
+from vt.registry import MODELS
+
+# The size of poses, a larger one, one of whole windows, and one that nothing divides.
+SIZES = [(256, 192), (320, 256), (448, 448), (233, 187)]
+SLOW = pytest.mark.slow
+# Of each model its equations, and whether a short side of the grid in training makes its windows shorter.
+EQUATIONS = {
+    'swin-tiny': (published.swin, True),
+    'swinv2-tiny': (published.swin_v2, True),
+    'cswin-tiny': (published.cswin, False),
+    'shuffle-tiny': (published.shuffle, True),
+    'gg-tiny': (published.gg, True),
+    'elsa-swin-tiny': (second.elsa, True),
+    'hswin-tiny': (second.hswin, True),
+    'msg-tiny': (second.msg, False),
+}
+
+
+@pytest.fixture(autouse=True)
+def _double_precision():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize(
+    ('size', 'is_built_for_it'),
+    [
+        (SIZES[0], True),
+        (SIZES[3], False),
+        *(pytest.param(size, False, marks=SLOW) for size in SIZES[:3]),
+        *(pytest.param(size, True, marks=SLOW) for size in SIZES[1:]),
+    ],
+)
+@pytest.mark.parametrize('name', EQUATIONS)
+def test_equations_at_other_sizes(name, is_built_for_it, size):
+    torch.manual_seed(sum(size))
+    equation, shrinks = EQUATIONS[name]
+    stages = [0, 1] if name == 'hswin-tiny' else [0, 1, 2, 3]  # whose third has the pooled keys in its sixth block
+    options = dict(channels=16) if name == 'msg-tiny' else {}
+    backbone = build(name, size if is_built_for_it else (224, 224), stages, **options)
+    for parameter in backbone.parameters():
+        parameter.data.mul_(0.5)  # through four stages, larger ones amplify what is rounded
+    options = dict(built=size if is_built_for_it else (224, 224)) if shrinks else {}
+    assert_is_its_equations(equation, None, backbone, 1, size, stages, **options)
+
+
+HIGH = dict(
+    stem_channels=3,
+    stages=[
+        dict(modules=1, depth=1, channels=[4, 6], num_heads=[1, 2]),
+        dict(modules=1, depth=1, channels=[4, 6, 8], num_heads=[1, 2, 2]),
+        dict(modules=1, depth=1, channels=[4, 6, 8, 10], num_heads=[1, 2, 2, 2]),
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ('size', 'align_corners'), [*((size, True) for size in SIZES), (SIZES[0], False), (SIZES[3], False)]
+)
+def test_resolutions_at_other_sizes(size, align_corners):
+    """HRFormer, with the authors' enlarging for classes and for poses."""
+    torch.manual_seed(sum(size))
+    config = read('hrformer-small').backbone.to_dict() | HIGH
+    backbone = randomise(MODELS.build(config | dict(out_indices=[0], align_corners=align_corners))).eval()
+
+    def theirs(x, weights):
+        heads = [stage['num_heads'] for stage in HIGH['stages']]
+        x = x.permute(0, 2, 3, 1)
+        return second.hrformer(x, published.under(weights, 'parts.0'), heads, align_corners=align_corners)[0].movedim(
+            3, 1
+        )
+
+    assert_equal_with_gradients(Alone(backbone), theirs, torch.randn(1, 3, *size))
+
+
+def renamed(state, rules):
+    """MMPretrain's names as ours."""
+    for pattern, name in rules:
+        state = {re.sub(pattern, name, key): value for key, value in state.items()}
+    return {key: value for key, value in state.items() if not key.endswith(('position_index', 'coords_table'))}
+
+
+SWIN = [
+    (r'^patch_embed\.', 'stages.0.embed.'),
+    (r'\.attn\.w_msa\.', '.attention.part.'),
+    (r'\.ffn\.layers\.0\.0\.', '.feed_forward.part.fc1.'),
+    (r'\.ffn\.layers\.1\.', '.feed_forward.part.fc2.'),
+    (r'relative_position_bias_table', 'bias.table'),
+    (r'^norm3\.', 'stages.3.norm.'),
+    (r'cpb_mlp', 'bias.mlp'),
+    (r'logit_scale', 'log_scale'),
+    (r'\.q_bias', '.query_bias'),
+    (r'\.v_bias', '.value_bias'),
+]
+FIRST = [
+    (r'^stages\.(\d)\.downsample\.', lambda found: f'stages.{int(found[1]) + 1}.embed.'),
+    (r'\.norm1\.', '.attention.norm.'),
+    (r'\.norm2\.', '.feed_forward.norm.'),
+]
+SECOND = [
+    (r'\.downsample\.', '.embed.'),
+    (r'\.norm1\.', '.attention.post_norm.'),
+    (r'\.norm2\.', '.feed_forward.post_norm.'),
+]
+
+
+# Of two windows one covers a side of the last grid. MMPretrain's takes no shorter side, and has the offsets of the
+# second Swin in float32.
+@pytest.mark.parametrize('size', [(448, 448), (320, 256), 'two windows'])
+@pytest.mark.parametrize(
+    ('name', 'kind', 'options', 'rules', 'tolerance'),
+    [
+        ('swin-tiny', SwinTransformer, {}, FIRST, 1e-12),
+        ('swinv2-tiny', SwinTransformerV2, dict(window_size=[8] * 4), SECOND, 1e-5),
+    ],
+)
+def test_swin_is_mmpretrains(name, kind, options, rules, tolerance, size):
+    """Built for one window in the last stage, which is not shifted there, and run on larger images."""
+    torch.manual_seed(0)
+    arch = dict(embed_dims=6, depths=[2, 2, 2, 2], num_heads=[1, 2, 2, 4])
+    arch |= dict(extra_norm_every_n_blocks=0) if kind is SwinTransformerV2 else {}
+    window = options.get('window_size', [7])[0]
+    size = (64 * window, 32 * window) if size == 'two windows' else size
+    theirs = kind(arch=arch, img_size=32 * window, out_indices=(3,), drop_path_rate=0.0, **options)
+    config = read(name).backbone.to_dict()
+    stages = [
+        stage | dict(channels=6 * 2**index, num_heads=heads, depth=2)
+        for index, (stage, heads) in enumerate(zip(config['stages'], arch['num_heads']))
+    ]
+    ours = MODELS.build(config | dict(stages=stages, image_size=32 * window, out_type='map')).eval()
+    randomise(theirs.double())
+    theirs.eval()
+    ours.load_state_dict(renamed(theirs.state_dict(), SWIN + rules))
+    image = torch.randn(1, 3, *size).requires_grad_()
+    (found,), (expected,) = ours(image), theirs(image)
+    direction = torch.randn_like(found)
+    gradients = [torch.autograd.grad(out, image, direction)[0] for out in (found, expected)]
+    for own, other in ((found, expected), gradients):
+        torch.testing.assert_close(own, other, rtol=0, atol=tolerance * other.abs().max().item())
+
+
+@pytest.mark.parametrize('size', SIZES)
+@pytest.mark.parametrize('image_size', [224, 'its own'])
+def test_twins_is_timms(size, image_size, tmp_path):
+    torch.manual_seed(sum(size))
+    widths = dict(embed_dims=(16, 32, 64, 128), num_heads=(1, 2, 4, 8), depths=(2, 2, 2, 2))
+    theirs = randomise(timm.create_model('twins_svt_small', **widths).double()).eval()
+    torch.save(theirs.state_dict(), tmp_path / 'timm.pth')
+    config = read('twins-svt-small').backbone.to_dict()
+    stages = [
+        stage | dict(channels=channels, num_heads=heads, depth=2)
+        for stage, channels, heads in zip(config['stages'], widths['embed_dims'], widths['num_heads'])
+    ]
+    ours = MODELS.build(config | dict(stages=stages, image_size=size if image_size == 'its own' else 224))
+    ours.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'timm.pth'))
+    ours.init_weights()
+    image = torch.randn(1, 3, *size).requires_grad_()
+    found, expected = ours.eval()(image)[0], theirs.forward_features(image).mean(dim=1)
+    torch.testing.assert_close(found, expected, rtol=1e-8, atol=1e-9)
+    direction = torch.randn_like(found)
+    gradients = [torch.autograd.grad(out, image, direction)[0] for out in (found, expected)]
+    torch.testing.assert_close(*gradients, rtol=1e-7, atol=1e-8)
+
+
+def cubic(distance, a):
+    """Keys' kernel."""
+    d = abs(distance)
+    if d <= 1:
+        return (a + 2) * d**3 - (a + 3) * d**2 + 1
+    return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a if d < 2 else 0.0
+
+
+def bicubic(old, new, is_smooth):
+    """The matrix that makes ``new`` values of ``old``; a smooth one has a kernel as wide as a new cell."""
+    matrix = torch.zeros(new, old)
+    for row in range(new):
+        place = (row + 0.5) * old / new - 0.5
+        if is_smooth:
+            weights = torch.tensor([cubic((near - place) / max(1, old / new), -0.5) for near in range(old)])
+            matrix[row] = weights / weights.sum()
+            continue
+        for near in range(int(place // 1) - 1, int(place // 1) + 3):
+            matrix[row, min(max(near, 0), old - 1)] += cubic(place - near, -0.75)
+    return matrix
+
+
+@pytest.mark.parametrize('kind', ['AbsolutePosition', 'SeparatePosition'])
+@pytest.mark.parametrize('size', [(7, 11), (4, 9), (5, 3), (3, 4), (9, 3)])
+def test_positions_are_smoothed_only_where_a_side_is_shorter(kind, size):
+    """A plain bicubic kernel on larger grids, as CeiT, LocalViT and T2T have it."""
+    torch.manual_seed(sum(size))
+    part = MODELS.build(dict(type=f'vt.{kind}', channels=3, size=(4, 6), num_class_tokens=2))
+
+    def theirs(x, weights):
+        vectors = weights['vectors'] if 'vectors' in weights else torch.cat([weights['classes'], weights['space']], 1)
+        is_smooth = size[0] < 4 or size[1] < 6
+        rows, columns = bicubic(4, size[0], is_smooth), bicubic(6, size[1], is_smooth)
+        grid = torch.einsum('ri,cj,nijd->nrcd', rows, columns, vectors[:, 2:].unflatten(1, (4, 6)))
+        return x + torch.cat([vectors[:, :2], grid.flatten(1, 2)], dim=1)
+
+    part.forward = functools.partial(part.forward, size=size)
+    assert_equal_with_gradients(part, theirs, torch.randn(2, 2 + size[0] * size[1], 3))
+
+
+def test_a_shift_is_not_frozen():
+    """Compiled on a grid of one window, which is not shifted, and run on a larger one; exported, that is refused."""
+    torch.manual_seed(0)
+    stage = build('swin-tiny', (14, 14), [3])
+    small, large = torch.randn(2, 5, 14, 14), torch.randn(2, 5, 28, 42)
+    torch.compiler.reset()
+    compiled = torch.compile(stage, backend='eager')
+    with torch.no_grad():
+        for maps in (small, large, small):
+            torch.testing.assert_close(compiled(maps), stage(maps))
+        exported = torch.export.export(stage, (small,)).module()
+        torch.testing.assert_close(exported(small), stage(small))
+        with pytest.raises(AssertionError, match='Guard failed'):
+            exported(large)

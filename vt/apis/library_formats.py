@@ -1,0 +1,152 @@
+"""Weights of a model as timm's or torchvision's own model of the same network holds them, names and order.
+
+No table is inverted: a number for each value of the library's model is loaded into ours, and shows where it belongs.
+"""
+
+import json
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.model import BaseModel
+from torch import Tensor, nn
+
+from vt.checkpoints.files import write_atomically
+from vt.checkpoints.formats.recognise import to_own_names
+from vt.checkpoints.part_rules import COMPUTED
+from vt.checkpoints.publishing import as_safetensors
+from vt.checkpoints.reading import SUFFIX, content_digits
+from vt.engine.checks.channels import preprocessor_of
+from vt.errors import UserError
+from vt.inference.inputs import input_shape
+from vt.untrusted_text import printable
+
+from .model_zoo import Source, get_model
+
+TOLERANCE = 1e-4  # of the largest logit, in float64
+
+
+def publish_as(library: str, name: str, config: Source, checkpoint: str | PathLike, out: Path) -> Path:
+    """Write a classifier's weights for another library, compared with its own model by their logits.
+
+    Args:
+        library: ``'timm'`` or ``'torchvision'`` for a file that its model of this name loads, strictly, or
+            ``'huggingface'`` for a folder in timm's form for the hub, which ``timm.create_model('local-dir:FOLDER',
+            pretrained=True)`` reads, and ``'hf-hub:OWNER/NAME'`` once it is uploaded.
+        name: of the library's model, such as ``'swin_tiny_patch4_window7_224'``, of timm for the hub.
+        config: of our model, or its name.
+        checkpoint: of it.
+        out: path of the file, a safetensors file; or of the folder.
+
+    Returns:
+        The path, with digits of the content in a file's name.
+
+    Raises:
+        UserError: the library is not installed, or has no such model, or it is another network than ours.
+    """
+    if library != 'huggingface' and out.suffix != SUFFIX:
+        raise UserError(f'{out}: the name of a published checkpoint ends with {SUFFIX}')
+    model = get_model(config, str(checkpoint))
+    theirs = _build(library, name, model)
+    theirs.load_state_dict(translate(model, theirs, name))
+    content = as_safetensors(theirs.state_dict(), dict(format='pt', library=library, model=name))
+    _compare(model.double(), theirs.double(), name)
+    if library != 'huggingface':
+        path = out.with_name(f'{out.stem}-{content_digits(content)}{SUFFIX}')
+        write_atomically(path, content)
+        return path
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomically(out / 'model.safetensors', content)
+    write_atomically(out / 'config.json', json.dumps(_describe(name, model, theirs), indent=1).encode())
+    return out
+
+
+def translate(model: BaseModel, theirs: nn.Module, name: str) -> dict[str, Tensor]:
+    """The state dict of a library's model with the weights of ours.
+
+    Raises:
+        UserError: a tensor of ours has no place in theirs, or one of theirs none in ours.
+    """
+    state, numbers, first = theirs.state_dict(), {}, 0
+    for key, tensor in state.items():
+        if not COMPUTED.search(key):
+            numbers[key] = torch.arange(first, first + tensor.numel(), dtype=torch.float64).view(tensor.shape)
+            first += tensor.numel()
+    own = {key: tensor for key, tensor in model.state_dict().items() if not COMPUTED.search(key)}
+    places = under_our_names(model, numbers)
+    fixed = dict(model.named_buffers()).keys() - {key for key in own if key.endswith(('running_mean', 'running_var'))}
+    lacking = [*sorted(own.keys() - places.keys() - fixed), *sorted(places.keys() - own.keys())]
+    differing = [key for key in own.keys() & places.keys() if own[key].numel() != places[key].numel()]
+    if lacking or differing:
+        sizes = [f'{key} {tuple(own[key].shape)}, theirs {tuple(places[key].shape)}' for key in sorted(differing)]
+        first_wrong = printable([*lacking, *sizes][0], 200)
+        more = f' and {len(lacking) + len(differing) - 1} more'
+        raise UserError(f'{name} is another network than this model: {first_wrong}{more}; name the one of its sizes')
+    values = torch.zeros(first, dtype=torch.float64)
+    filled = torch.zeros(first, dtype=torch.bool)
+    for key in own.keys() & places.keys():
+        place = places[key].flatten().long()
+        values[place], filled[place] = own[key].flatten().double(), True
+    result = dict(state)
+    for key, number in numbers.items():
+        place = number.flatten().long()
+        if not filled[place].all():
+            raise UserError(f'{name} is another network than this model, which has nothing of {printable(key, 120)}')
+        result[key] = values[place].view(number.shape).to(state[key].dtype)
+    return result
+
+
+def under_our_names(model: BaseModel, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A library's tensors under the names of a classifier of ours."""
+    return to_own_names(model, state)[1]
+
+
+def _build(library: str, name: str, model: BaseModel) -> nn.Module:
+    """A library's model of the classes, channels and size of ours."""
+    package = 'torchvision' if library == 'torchvision' else 'timm'
+    try:
+        module = import_module(package if package == 'timm' else 'torchvision.models')
+    except ImportError as error:
+        raise UserError(f'--format {library} needs {package}: pip install {package}') from error
+    channels, *_, height, width = input_shape(model.cfg)
+    classes = dict(num_classes=model.head.num_classes)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            if package == 'torchvision':
+                return module.get_model(name, weights=None, **classes).eval()
+            sizes = timm_size(module, name, (height, width))
+            return module.create_model(name, pretrained=False, in_chans=channels, **classes, **sizes).eval()
+    except Exception as error:  # of a library, of any type
+        reason = printable(' '.join(str(error).split()), 160)
+        raise UserError(f'{package} makes no {printable(name, 80)} of this model: {reason}') from error
+
+
+def timm_size(timm: Any, name: str, size: tuple[int, int]) -> dict[str, Any]:
+    """The option that gives a timm model another size than its own, where it needs one."""
+    cfg = timm.get_pretrained_cfg(name)
+    own = tuple(cfg.input_size[-2:]) if cfg else size
+    return {} if own == size or not (cfg and cfg.fixed_input_size) else dict(img_size=size)
+
+
+@torch.no_grad()
+def _compare(model: BaseModel, theirs: nn.Module, name: str) -> None:
+    images = torch.randn(2, *input_shape(model.cfg), generator=torch.Generator().manual_seed(0)).double()
+    ours, other = model(images, mode='tensor'), theirs(images)
+    ours = torch.stack(ours).mean(dim=0) if isinstance(ours, (list, tuple)) else ours  # of a distilled one
+    difference = (ours - other).abs().max() / ours.abs().max().clamp(min=1e-12)
+    if ours.shape != other.shape or not difference <= TOLERANCE:
+        raise UserError(f'{name} computes something else with these weights: its logits differ by {difference:.1e}')
+
+
+def _describe(name: str, model: BaseModel, theirs: nn.Module) -> dict[str, Any]:
+    """What timm reads beside the weights: the model, and how its images are prepared."""
+    shape, preprocessor = input_shape(model.cfg), preprocessor_of(model.cfg)
+    given = {key: preprocessor.get(key) or [none] * shape[0] for key, none in (('mean', 0), ('std', 255))}
+    scaled = {key: [value / 255 for value in values] for key, values in given.items()}
+    own = {**theirs.pretrained_cfg, **scaled, 'input_size': shape, 'num_classes': model.head.num_classes}
+    for key in ('url', 'hf_hub_id', 'file', 'source'):
+        own.pop(key, None)
+    described = dict(architecture=name, num_classes=model.head.num_classes, pretrained_cfg=own)
+    return described | dict(model_args=dict(in_chans=shape[0], **timm_size(import_module('timm'), name, shape[-2:])))
