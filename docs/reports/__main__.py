@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from vt.analysis.ablation.records import read_each
 from vt.analysis.ablation.run_scores import arrange, read_run
 from vt.analysis.figures import save_figure
 from vt.analysis.tables import print_table
@@ -11,7 +12,6 @@ from vt.checkpoints.files import write_atomically
 from vt.commands.outputs import write_measured
 from vt.engine.config_files import announce
 from vt.engine.errors import one_line_errors
-from vt.engine.run_record import read_each
 from vt.errors import UserError
 
 from . import ablations, claims, complexity, model_pages, performance, survey, where

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from vt.analysis.ablation.records import pick_score
 from vt.checkpoints.files import read_json
-from vt.engine.run_record import pick_score
 
 from .markdown import short_name
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from mmengine.config import Config
 from mmengine.registry import DATASETS
 
-from vt.engine.checks.data import check_data
+from vt.data_checks.data import check_data
 from vt.engine.interruption.seeds import SeededDataset
 
 WRITTEN = 'list.txt'

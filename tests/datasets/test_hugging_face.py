@@ -27,9 +27,9 @@ from run_comparison import assert_same_end
 from tool_runner import ROOT, assert_one_line
 
 import vt
+from vt.data_checks.data import check_data
+from vt.data_checks.data_report import read_data
 from vt.datasets.rows import RowsBackend
-from vt.engine.checks.data import check_data
-from vt.engine.checks.data_report import read_data
 from vt.engine.config_files import read_config
 from vt.engine.interruption.seeds import SeededDataset
 from vt.errors import MissingFileError, UserError
@@ -269,7 +269,7 @@ def test_masks_are_checked_before_training(layouts, tmp_path):
         UserError, match=r'own/train/mask/1 holds the label 3, outside the 3 classes .* \(and 1 more of '
     ):
         check_data(cfg, ('train',))
-    report = read_data(cfg, ('train', 'val'), threads=2)
+    report = read_data(cfg, ('train', 'val'), threads=2)[0]
     assert report['counts'] == dict(duplicate=2, label=1, mode=1, values=1)
     assert {problem['file'].rpartition('/own/')[2] for problem in report['problems'] if problem['kind'] == 'mode'} == {
         'train/mask/2'

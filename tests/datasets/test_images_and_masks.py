@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 import vt
-from vt.engine.checks.coverage import look_at_coverage, problems_of
+from vt.data_checks.coverage import look_at_coverage, problems_of
 from vt.errors import UserError
 
 
@@ -39,7 +39,7 @@ def test_images_and_masks_of_any_suffix(tmp_path):
     assert (images.used, masks.used) == (3, 2)
     (reason,) = masks.left_out.values()
     assert (reason.text, reason.number) == ('a mask whose image is not there', 1)
-    assert not [*images.problems()]
+    assert not problems_of([images])
     assert not problems_of(look_at_coverage(load(indices=[1], **options))[:1])
     (tmp_path / 'list').write_text('0\n')
     assert len(load(ann_file='list', **options)) == 1

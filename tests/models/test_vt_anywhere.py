@@ -397,11 +397,11 @@ def test_layer_wise_rates_count_every_block_and_module(depth, positions):
         (dict(positions='layer3'), "positions='layer3' must be a list"),
         (dict(positions=('layer4', 'layer4')), 'each once'),
         (dict(num_modules=0), 'num_modules=0 must be 1 or more'),
-        (dict(positions=('layer3', 'after_layer3')), 'has layer3 and after_layer3; set num_modules'),
+        (dict(positions=('layer3', 'after_layer3')), 'has layer3 and after_layer3: set num_modules'),
         (dict(positions=('after_layer1',)), "stage 2 of depth 18 has no shortcut to scale: use 'layer2'"),
     ],
 )
-def test_wrong_places_are_one_clear_line(options, message):
+def test_wrong_positions_are_one_clear_line(options, message):
     with pytest.raises(UserError, match=message):
         VTResNetAnywhere(18, **SMALL, **options)
 

@@ -19,9 +19,8 @@ from vt._libraries import import_library, importing
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import load_part, load_weights
-from vt.engine.checks.classes import heads
+from vt.engine.checks.classes import compare_with_checkpoint, heads
 from vt.engine.checks.config import check_config
-from vt.engine.checks.labels import compare_with_checkpoint
 from vt.engine.config_files import DISTRIBUTION, ROOT, apply_options, read_config
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.errors import UserError

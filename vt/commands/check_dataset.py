@@ -3,7 +3,6 @@
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import joblib
@@ -11,10 +10,10 @@ from mmengine.config import Config
 from rich.console import Console
 
 from vt.analysis.tables import print_table
+from vt.data_checks.data_report import read_data
+from vt.data_checks.samples import Problem
 from vt.engine.checks.channels import TURNS, preprocessor_of
 from vt.engine.checks.config import check_config
-from vt.engine.checks.data_report import report_data
-from vt.engine.checks.samples import Problem
 from vt.engine.config_files import read_config
 from vt.engine.image_hooks import reads_bgr
 from vt.errors import UserError
@@ -54,14 +53,14 @@ def check_dataset(args: argparse.Namespace) -> None:
     check_config(cfg, args.cfg_options or {})
     if args.workers is not None and args.workers < 1:
         raise UserError(f'--workers {args.workers} must be at least 1')
-    report, read = report_data(cfg, tuple(args.splits), args.workers or joblib.cpu_count())
+    report, sources = read_data(cfg, tuple(args.splits), args.workers or joblib.cpu_count())
     print_report(report)
     print_channels(report, cfg)
     if folder is not None:
         folder.mkdir(exist_ok=True)
         write_json(report, folder / 'data.json')
-        lines = ['; '.join(_describe_data_set(**data_set)) for data_set in report['data_sets']]
-        write_page(folder / 'index.html', args.config, report, read, verdicts(report), lines, reads_bgr(cfg))
+        lines = [*map(describe_data_set, report['data_sets'])]
+        write_page(folder / 'index.html', args.config, report, sources, verdicts(report), lines, reads_bgr(cfg))
         print(f'written to {folder}')
     elif args.out:
         write_json(report, args.out)
@@ -74,7 +73,7 @@ def print_report(report: dict) -> None:
     console = Console(highlight=False, markup=False, soft_wrap=True)
     problems = report['problems']
     for data_set in report['data_sets']:
-        console.print(printable('; '.join(_describe_data_set(**data_set))))
+        console.print(describe_data_set(data_set))
     if 1 < len(report['classes']) <= SHOWN:
         print_table(report['classes'], 'Classes, and their samples (pixels of masks) in each split')
     for problem in (*problems[:SHOWN], *report['warnings'][:SHOWN]):
@@ -111,33 +110,23 @@ def verdicts(report: dict) -> list[tuple[str, str, str]]:
     return found
 
 
-def _describe_data_set(
-    split: str,
-    type: str,
-    samples: int,
-    files: bool,
-    smallest: list,
-    largest: list,
-    modes: dict,
-    videos: dict | None,
-    classes: dict,
-    folders: list,
-    channels: dict | None,
-) -> Iterator[str]:
-    yield f'{split}: {type}, {samples:,} samples'
-    if not files:
-        yield 'made in memory: no files to read'
-    if smallest:
-        small, large = ('x'.join(map(str, size)) for size in (smallest, largest))
-        yield f'{small} pixels' if small == large else f'{small} to {large} pixels'
-    yield from (f'{number:,} {mode}' for mode, number in modes.items())
+def describe_data_set(data_set: dict) -> str:
+    """A line of all that is known of a data set."""
+    facts, small, videos = [f'{data_set["samples"]:,} samples'], data_set['smallest'], data_set['videos']
+    if not data_set['files']:
+        facts.append('made in memory: no files to read')
+    if small:
+        small, large = ('x'.join(map(str, size)) for size in (small, data_set['largest']))
+        facts.append(f'{small} pixels' if small == large else f'{small} to {large} pixels')
+    facts += [f'{number:,} {mode}' for mode, number in data_set['modes'].items()]
     if videos and videos['most_frames']:
-        yield f'{videos["fewest_frames"]} to {videos["most_frames"]} frames'
-        yield from (f'{number:,} at {fps} frames/s' for fps, number in videos['fps'].items())
-        yield f'{videos["shorter_than_span"]:,} shorter than a clip, which spans {videos["span"]}'
-    if classes:
-        fewest, most = min(classes, key=classes.__getitem__), max(classes, key=classes.__getitem__)
-        yield f'{len(classes)} classes, from {classes[fewest]:,} ({fewest}) to {classes[most]:,} ({most})'
-    for folder in folders:
+        facts.append(f'{videos["fewest_frames"]} to {videos["most_frames"]} frames')
+        facts += [f'{number:,} at {fps} frames/s' for fps, number in videos['fps'].items()]
+        facts.append(f'{videos["shorter_than_span"]:,} shorter than a clip, which spans {videos["span"]}')
+    if classes := data_set['classes']:
+        fewest, most = min(classes, key=classes.get), max(classes, key=classes.get)
+        facts.append(f'{len(classes)} classes, from {classes[fewest]:,} ({fewest}) to {classes[most]:,} ({most})')
+    for folder in data_set['folders']:
         left_out = sum(reason['number'] for reason in folder['left_out'].values())
-        yield f'{folder["used"]:,} of {folder["used"] + left_out:,} files of {folder["folder"]} used'
+        facts.append(f'{folder["used"]:,} of {folder["used"] + left_out:,} files of {folder["folder"]} used')
+    return printable(f'{data_set["split"]}: {data_set["type"]}, {"; ".join(facts)}')

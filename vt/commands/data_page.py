@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 from vt.analysis.figures import render_figure
 from vt.checkpoints.files import write_atomically
-from vt.engine.checks.data import Source
-from vt.engine.checks.samples import Load, Sample
+from vt.data_checks.data import Source
+from vt.data_checks.samples import Load, Sample
 from vt.untrusted_text import printable
 from vt.video.decoders import open_video
 
@@ -33,7 +33,7 @@ def write_page(
     path: Path,
     config: str,
     report: dict,
-    read: Sequence[tuple[Source, list[Sample]]],
+    sources: Sequence[Source],
     verdicts: list[tuple[str, str, str]],
     data_sets: list[str],
     bgr: bool,
@@ -43,8 +43,8 @@ def write_page(
     Args:
         path: of the file.
         config: its path.
-        report: of :func:`vt.engine.checks.data_report.read_data`.
-        read: the data sets and their samples.
+        report: of :func:`vt.data_checks.data_report.read_data`.
+        sources: the data sets and their samples.
         verdicts: of each check its name, what it found, and ``'bad'``, ``'unsure'`` or ``''``.
         data_sets: a line a data set.
         bgr: whether images in memory have OpenCV's order of channels.
@@ -58,12 +58,12 @@ def write_page(
         config=printable(config),
         side=SIDE,
         verdicts=verdicts,
-        data_sets=[printable(line) for line in data_sets],
+        data_sets=data_sets,
         rows=[{key: printable(value, MAX_NAME) for key, value in row.items()} for row in rows[:ROWS]],
         hidden_rows=max(0, len(rows) - ROWS),
         histogram=_draw_histogram(rows) if rows else '',
-        groups=[group for source, samples in read for group in _groups(source, samples, bgr)],
-        overlaid=any(sample.counts is not None for _, samples in read for sample in samples),
+        groups=[group for source in sources for group in _groups(source, bgr)],
+        overlaid=any(sample.counts is not None for source in sources for sample in source.samples),
         **lists,
     )
     write_atomically(path, text)
@@ -89,26 +89,26 @@ def _draw_histogram(rows: list[dict[str, str]]) -> str:
         return _address(render_figure(figure, dpi=90), 'png')
 
 
-def _groups(source: Source, samples: list[Sample], bgr: bool) -> Iterator[tuple[str, list[Thumbnail]]]:
+def _groups(source: Source, bgr: bool) -> Iterator[tuple[str, list[Thumbnail]]]:
     """Of each class that is shown its title and some samples; of data without labels one group."""
-    names = source.dataset.metainfo.get('classes')
+    names, samples = source.dataset.metainfo.get('classes'), source.samples
     labels = {label for sample in samples for label in _labels(sample)}
     for label in [*range(min(CLASSES, len(names)))] if names else sorted(labels)[:CLASSES]:
         of_class = (index for index, sample in enumerate(samples) if label in _labels(sample))
         title = f'{source.split}: {printable(names[label] if names else label, MAX_NAME)}'
-        yield title, _thumbnails(source, samples, of_class, bgr)
+        yield title, _thumbnails(source, of_class, bgr)
     if names and len(names) > CLASSES:
         yield f'{source.split}: {len(names) - CLASSES} more classes are not shown', []
     if not labels and samples:
-        yield f'{source.split}: without labels', _thumbnails(source, samples, iter(range(len(samples))), bgr)
+        yield f'{source.split}: without labels', _thumbnails(source, iter(range(len(samples))), bgr)
 
 
 def _labels(sample: Sample) -> list[int]:
     return sample.labels if sample.counts is None else sample.counts.nonzero()[0].tolist()
 
 
-def _thumbnails(source: Source, samples: list[Sample], indices: Iterator[int], bgr: bool) -> list[Thumbnail]:
-    thumbnails = []
+def _thumbnails(source: Source, indices: Iterator[int], bgr: bool) -> list[Thumbnail]:
+    thumbnails, samples = [], source.samples
     for index in islice((index for index in indices if not samples[index].problems), EACH):
         name = printable(Path(samples[index].path).name, MAX_NAME) if source.has_files else f'sample {index}'
         thumbnails.append((name, _draw(source, source.dataset.get_data_info(index), bgr)))

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from vt.analysis.ablation import score_tables, sweep_report
+from vt.analysis.ablation.records import describe_run, read_each
 from vt.analysis.figures import save_figure
 from vt.analysis.tables import print_table, to_csv, to_markdown
 from vt.checkpoints.files import write_atomically
-from vt.engine.run_record import describe_run, read_each
 from vt.errors import UserError
 
 from .outputs import write_json

@@ -17,9 +17,9 @@ from vt.analysis.speed.inference_cost import benchmark_inference, describe_bench
 from vt.analysis.tables import print_table
 from vt.apis.published import LIBRARIES, find_published, prepare_as_published
 from vt.checkpoints.files import replacing, write_atomically
+from vt.data_checks.data import check_data
 from vt.engine.checks.channels import check_image_channels
 from vt.engine.checks.classes import has_labels
-from vt.engine.checks.data import check_data
 from vt.engine.checks.fit import is_number
 from vt.engine.config_files import leaves, require_file
 from vt.engine.errors import files_of

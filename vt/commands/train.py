@@ -5,7 +5,7 @@ import argparse
 from mmengine.config import Config
 from mmengine.dist import is_main_process
 
-from vt.engine.checks.data import check_data
+from vt.data_checks.data import check_data
 from vt.engine.checks.fit import check_fit
 from vt.engine.config_files import digest_config
 from vt.engine.interruption.resume import ResumeHook, enter_resume

@@ -146,8 +146,7 @@ def _entered(place: Any, path: list[str], value: Any, where: str) -> Any:
 
 def _holds_parts(value: Any) -> bool:
     """Whether it is the config of a part, or a list of such."""
-    items = value if isinstance(value, (list, tuple)) else [value]
-    return any(isinstance(item, dict) and 'type' in item for item in items)
+    return any('type' in item for item in dicts_in(value))
 
 
 def digest_config(cfg: Config, amp: str | None = None) -> str:
@@ -188,6 +187,11 @@ def leaves(dataset: Any) -> list[dict]:
         return []
     inner = dataset.get('datasets') or ([dataset['dataset']] if 'dataset' in dataset else [])
     return [leaf for part in inner for leaf in leaves(part)] if inner else [dataset]
+
+
+def dicts_in(part: Any) -> list[dict]:
+    """The configs in a place that has one, a list of them, or none."""
+    return [item for item in (part if isinstance(part, (list, tuple)) else [part]) if isinstance(item, dict)]
 
 
 def require_file(path: str, what: str) -> None:

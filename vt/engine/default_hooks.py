@@ -74,7 +74,8 @@ def check_hooks(cfg: Config) -> None:
         if 'type' not in hook:
             raise UserError(f'{place} has no type: set {place}.type')
     found = {place: _find(hook['type'], HOOKS, cfg.get('default_scope')) for place, hook in hooks.items()}
-    for (one, kind), (other, second) in combinations(found.items(), 2):
+    classes = [(place, kind) for place, kind in found.items() if isinstance(kind, type)]
+    for (one, kind), (other, second) in combinations(classes, 2):
         is_once = any(issubclass(kind, base) and issubclass(second, base) for base in ONCE)
         if is_once or (kind is second and hooks[one] == hooks[other]):
             raise UserError(f'{one} and {other} are both {second.__name__}: give one of them')

@@ -11,11 +11,11 @@ from tool_runner import ROOT
 from vt.apis import ClassificationInferencer, get_model
 from vt.apis.folders import save_folder
 from vt.commands.check_dataset import print_channels
+from vt.data_checks.data import check_data
+from vt.data_checks.data_report import read_data
 from vt.datasets.bands import as_rgb
 from vt.engine.checks.channels import check_image_channels
 from vt.engine.checks.config import check_config
-from vt.engine.checks.data import check_data
-from vt.engine.checks.data_report import read_data
 from vt.errors import UserError
 
 LOAD, PACK = dict(type='vt.LoadBands'), dict(type='PackInputs')
@@ -97,7 +97,7 @@ def test_a_file_of_another_number_is_named_before_a_run(folder, tmp_path):
     cfg = config(folder, channels=5, mean=5)
     with pytest.raises(UserError, match=r'0.tif has 4 channels, the backbone takes 5.*and 5 more of 6 files'):
         check_data(cfg, ('train',))
-    problems = read_data(cfg, ('train', 'val'), 2)['problems']
+    problems = read_data(cfg, ('train', 'val'), 2)[0]['problems']
     assert len([problem for problem in problems if problem['kind'] == 'mode']) == 12
 
 
@@ -111,7 +111,7 @@ def test_the_mean_and_deviation_are_those_of_all_pixels(load, to_rgb, tmp_path, 
         tifffile.imwrite(tmp_path / f'train/a/{number}.tif', images[-1], photometric='rgb')
     pixels = np.concatenate([image.reshape(-1, 3) for image in images]).astype(float)
     cfg = config(tmp_path, load, channels=3, mean=3, to_rgb=to_rgb)
-    report = read_data(cfg, ('train',), 1)
+    report, _ = read_data(cfg, ('train',), 1)
     json.dumps(report)
     capsys.readouterr()
     print_channels(report, cfg)

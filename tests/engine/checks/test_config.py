@@ -91,6 +91,8 @@ def test_configs_of_the_libraries_are_accepted(package, scope):
             r"train_dataloader: it has no argument 'batchsize'; did you mean batch_s",
         ),
         (DIGITS, {'train_dataloader.dataset.type': 3}, 'train_dataloader.dataset.type=3 must be the name of a type'),
+        (DIGITS, {'default_hooks.sampler_seed.type': None}, 'default_hooks.sampler_seed.type=None must be the name of'),
+        (DIGITS, {'model.backbone.relation': dict(type=None)}, 'relation.type=None must be the name of a type'),
         (DIGITS, {'train_cfg.max_epoch': 3}, r"train_cfg: it has no argument 'max_epoch'; did you mean max_epochs"),
         (DIGITS, {'val_evaluator.topk_': 3}, "val_evaluator: Accuracy has no argument 'topk_'"),
         (

@@ -12,8 +12,9 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from vt.checkpoints.files import read_json
-from vt.engine.run_record import check_record, pick_score
 from vt.errors import UserError
+
+from .records import check_record, pick_score
 
 CONFIDENCE = 0.95
 IDENTITY, COSTS = ('config', 'length', 'seed', 'options'), ('metrics', 'flops', 'parameters')  # of a record

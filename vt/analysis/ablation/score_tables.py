@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from vt.engine.run_record import check_record
 from vt.errors import UserError
 
+from .records import check_record
 from .run_scores import Scores, compare, read_records, summarize
 
 ORIGIN = ('date', 'device', 'versions', 'seconds')  # of a record, beside its scores

@@ -7,10 +7,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vt.engine.run_record import check_record, pick_score
 from vt.errors import MissingFileError
 
 from . import score_tables
+from .records import check_record, pick_score
 
 FLOPS, SPEED = 'multiply-adds of an image', 'images/s in training'
 

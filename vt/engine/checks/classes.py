@@ -1,6 +1,7 @@
 """Head and data must agree on the number of classes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
@@ -10,9 +11,11 @@ from torch.utils.data import Dataset
 from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
 from vt.registry import HOOKS
+from vt.untrusted_text import printable
 
 from .fit import HEADS, check_mixup
-from .labels import compare_with_checkpoint
+
+SHOWN = 3  # names in a message
 
 
 @HOOKS.register_module()
@@ -47,12 +50,11 @@ class NumClassesHook(Hook):
         check_num_classes(runner.model, runner.test_dataloader.dataset)
 
     def _compare(self, runner: Runner, dataset: Dataset) -> str | None:
-        dataset = without_wrappers(dataset)
-        classes = (getattr(dataset, 'metainfo', None) or {}).get('classes')
+        classes, name = _classes_of(dataset), type(without_wrappers(dataset)).__name__
         if not (classes and self.trained):
             return None
-        name = str(runner.cfg.get('load_from') or 'the checkpoint')
-        return compare_with_checkpoint(classes, self.trained, name, f'the {type(dataset).__name__} data set')
+        checkpoint = str(runner.cfg.get('load_from') or 'the checkpoint')
+        return compare_with_checkpoint(classes, self.trained, checkpoint, f'the {name} data set')
 
 
 def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
@@ -61,11 +63,10 @@ def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
     Raises:
         UserError: they differ.
     """
-    model, dataset = unwrap(model), without_wrappers(dataset)
-    classes = (getattr(dataset, 'metainfo', None) or {}).get('classes')
+    dataset, classes = without_wrappers(dataset), _classes_of(dataset)
     reads_labels = classes is None and hasattr(dataset, 'get_gt_labels') and len(dataset) and has_labels(dataset)
     largest = max(dataset.get_gt_labels(), default=-1) if reads_labels else -1
-    for name, own in heads(model):
+    for name, own in heads(unwrap(model)):
         where = f'{name} has num_classes={own}, but the {type(dataset).__name__} data set has'
         if classes is not None and own != len(classes):
             raise UserError(f'{where} {len(classes)} classes; set {name}.num_classes={len(classes)} in the config')
@@ -73,15 +74,53 @@ def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
             raise UserError(f'{where} the label {largest}; set {name}.num_classes={largest + 1} in the config')
 
 
+def _classes_of(dataset: Dataset) -> Sequence[str] | None:
+    return (getattr(without_wrappers(dataset), 'metainfo', None) or {}).get('classes')
+
+
+def compare_with_checkpoint(classes: Sequence[str], trained: Sequence[str], name: str, where: str) -> str | None:
+    """Which label a checkpoint knows by another name, as a line; None where the names agree.
+
+    Names of which none is in both lists, as in two languages, are taken for the same classes.
+
+    Args:
+        classes: of the data.
+        trained: those that the checkpoint was trained with.
+        name: of the checkpoint.
+        where: the data are, or the setting is.
+    """
+    classes, trained = [*map(str, classes)], [*map(str, trained)]
+    label = first_difference(classes, trained)
+    if label is None:
+        return None
+    if len(classes) != len(trained):
+        return f'{name} was trained with {len(trained)} classes ({list_names(trained)}), {where} has {len(classes)}'
+    return f'{name} was trained with {trained[label]!r} as label {label}, {where} has {classes[label]!r} there'
+
+
+def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> int | None:
+    """The first label that two lists name differently, or that one of them lacks; None where they agree.
+
+    Upper and lower case are the same. Lists without a common name are taken for the same classes.
+    """
+    ours, theirs = ([name.casefold() for name in names] for names in (ours, theirs))
+    differing = (label for label, (a, b) in enumerate(zip_longest(ours, theirs)) if a != b)
+    return next(differing, None) if {*ours} & {*theirs} else None
+
+
+def list_names(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    shown = ', '.join(repr(printable(name, 60)) for name in names[:SHOWN])
+    return shown if len(names) <= SHOWN else f'{shown} and {len(names) - SHOWN} more'
+
+
 def heads(model: nn.Module) -> Iterator[tuple[str, int]]:
     """Path in the config and number of classes of each head."""
     for name in HEADS:
         head = getattr(model, name, None)
-        parts = enumerate(head) if isinstance(head, nn.ModuleList) else [(None, head)]
-        for index, part in parts:
-            number = getattr(part, 'num_classes', None)
-            if isinstance(number, int):
-                yield f'model.{name}' if index is None else f'model.{name}.{index}', number
+        for index, part in enumerate(head if isinstance(head, nn.ModuleList) else [head]):
+            if isinstance(number := getattr(part, 'num_classes', None), int):
+                yield f'model.{name}' if part is head else f'model.{name}.{index}', number
 
 
 def without_wrappers(dataset: Dataset) -> Dataset:

@@ -27,24 +27,14 @@ from vt.engine.default_hooks import check_hooks
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 
-from .values import VALUES
+from .values import unfit_for
 from .variables import check_variables
 
 # Keys of a config that are read beside mmengine's runner's own.
 OTHER_KEYS = (
-    'activation_checkpointing',
-    'compile',
-    'custom_imports',
-    'data_root',
-    'efficient_conv_bn_eval',
-    'find_unused_parameters',
-    'model_wrapper_cfg',
-    'runner_type',
-    'speed',
-    'strategy',
-    'sync_bn',
-    'tta_model',
-    'tta_pipeline',
+    *('activation_checkpointing', 'compile', 'custom_imports', 'data_root', 'efficient_conv_bn_eval'),
+    *('find_unused_parameters', 'model_wrapper_cfg', 'runner_type', 'speed', 'strategy', 'sync_bn'),
+    *('tta_model', 'tta_pipeline'),
 )
 # What a dict without a type becomes: the class, or the function, that takes its keys.
 USUAL = {
@@ -122,17 +112,9 @@ def _ingredients(cfg: Config) -> Iterator[str]:
 
 
 def _check(part: Any, path: str, scope: str, usual: Any = None) -> None:
-    """Check what stands at a path, and all below it.
-
-    Args:
-        part: dict, list or value.
-        path: its keys, joined by dots.
-        scope: in which types are named, ``'mmpretrain'`` for example.
-        usual: the type that a dict without one has there.
-    """
-    for pattern, kind in VALUES:
-        if fnmatch(path, pattern) and not kind.allows(part):
-            raise UserError(f'{path}={_shortened(part)} must be {kind.words}')
+    """Check what stands at a path, and all below; ``scope`` names types, ``usual`` is that of a dict without one."""
+    for words in unfit_for(path, part):
+        raise UserError(f'{path}={_shortened(part)} must be {words}')
     if isinstance(part, dict):
         _check_arguments(part, path, scope, usual)
     elif isinstance(part, (list, tuple)):
@@ -157,13 +139,13 @@ def _check_arguments(part: dict, path: str, scope: str, usual: Any) -> None:
         advice = (is_ours and OLD_ARGUMENTS.get(key)) or _near(key, known)
         raise UserError(f"{path}: {owner} has no argument '{key}'; {advice}")
     if candidates:
-        check_values(candidates[0], part, path)
+        _check_values(candidates[0], part, path)
 
 
 def _classes(part: dict, path: str, scope: str, usual: Any) -> Iterator[Any]:
     """The classes and functions that a dict may mean."""
     kind = part.get('type', usual)
-    if kind is None:
+    if kind is None and 'type' not in part:
         yield from (built for pattern, built in USUAL.items() if fnmatch(path, pattern))
         if path == 'train_cfg':
             yield EpochBasedTrainLoop if part.get('by_epoch', 'max_epochs' in part) else IterBasedTrainLoop
@@ -172,18 +154,18 @@ def _classes(part: dict, path: str, scope: str, usual: Any) -> Iterator[Any]:
     elif not isinstance(kind, str) or not kind:
         raise UserError(f'{path}.type={_shortened(kind)} must be the name of a type')
     else:
-        yield from _find_types(kind, part.get('_scope_', scope), path)
+        yield from find_types(kind, part.get('_scope_', scope), path)
 
 
-def _find_types(name: str, scope: str, path: str) -> list[Any]:
+def find_types(name: str, scope: str, path: str) -> list[Any]:
     """What the registries of a scope know by a name."""
     if not (isinstance(scope, str) and _has_registries(scope)):
         words = "is no package with registries, as 'mmpretrain' and 'mmseg' are: correct default_scope"
         raise UserError(f'{path}: {_shortened(scope)} {words}')
     with importing():
-        found = [registry.get(name) for registry in registries(scope)]
-    if not any(found):
-        known = set()
+        found = dict.fromkeys(built for registry in registries(scope) if (built := registry.get(name)) is not None)
+    if not found:
+        known: set[str] = set()
         for registry in registries(scope):
             parent = registry.parent or registry
             known.update(registry.module_dict, parent.module_dict)
@@ -191,7 +173,7 @@ def _find_types(name: str, scope: str, path: str) -> list[Any]:
                 known.update(f'{other.scope}.{part}' for part in other.module_dict if other.scope != scope)
         near = _near(name, known, 'is its package in custom_imports, and its prefix there?')
         raise UserError(f"{path}: there is no type '{name}'; {near}")
-    return list(dict.fromkeys(built for built in found if built is not None))
+    return [*found]
 
 
 def _unknown(built: Any, part: dict, beside: list[str]) -> list[str]:
@@ -204,8 +186,8 @@ def _default_types(built: Any) -> dict[str, str]:
     """The types of a class's arguments whose defaults are configs of parts."""
     with suppress(TypeError, ValueError):  # a builtin without a signature
         parameters = inspect.signature(built.__init__ if inspect.isclass(built) else built).parameters
-        defaults = {name: parameter.default for name, parameter in parameters.items()}
-        return {name: value['type'] for name, value in defaults.items() if isinstance(value, dict) and 'type' in value}
+        parts = {name: parameter.default for name, parameter in parameters.items()}
+        return {name: part['type'] for name, part in parts.items() if isinstance(part, dict) and 'type' in part}
     return {}
 
 
@@ -214,12 +196,8 @@ def _shortened(value: Any) -> str:
     return text if len(text) <= 80 else f'{text[:78]} …'
 
 
-def check_values(built: Any, part: dict, path: str) -> None:
-    """A part of VT whose argument is annotated as a number, a text or a switch takes nothing else.
-
-    Raises:
-        UserError: it is given something else.
-    """
+def _check_values(built: Any, part: dict, path: str) -> None:
+    """A part of VT whose argument is annotated as a number, a text or a switch takes nothing else."""
     if not (inspect.isclass(built) and built.__module__.startswith('vt.')):
         return
     for name, kind in typing.get_type_hints(built.__init__).items():

@@ -9,19 +9,15 @@ from mmengine.config import Config
 from mmengine.hooks import CheckpointHook, EarlyStoppingHook, Hook
 from torch import Tensor, nn
 
+from vt.engine.config_files import dicts_in
 from vt.errors import UserError
 
 from .channels import check_image_channels
 
-# The package that each of mmengine's backends of the visualizer imports, and its name for pip.
+# Of mmengine's backends of the visualizer that import a package: its name.
 PACKAGES = {
-    'AimVisBackend': ('aim', 'aim'),
-    'ClearMLVisBackend': ('clearml', 'clearml'),
-    'DVCLiveVisBackend': ('dvclive', 'dvclive'),
-    'MLflowVisBackend': ('mlflow', 'mlflow'),
-    'NeptuneVisBackend': ('neptune', 'neptune'),
-    'TensorboardVisBackend': ('tensorboard', 'tensorboard'),
-    'WandbVisBackend': ('wandb', 'wandb'),
+    f'{name}VisBackend': name.lower()
+    for name in ('Aim', 'ClearML', 'DVCLive', 'MLflow', 'Neptune', 'Tensorboard', 'Wandb')
 }
 HEADS = ('head', 'decode_head', 'auxiliary_head')
 
@@ -37,11 +33,11 @@ def check_fit(cfg: Config) -> None:
     check_image_channels(cfg)
     _check_packages(cfg)
     _check_schedules(cfg)
-    for path, head in _heads(cfg):
+    for path, head in heads_of(cfg):
         _check_losses(path, head)
     number = _num_classes(cfg)
     if number is not None:
-        _check_topk(cfg, [*_heads(cfg)], number)
+        _check_topk(cfg, number)
 
 
 def check_mixup(cfg: Config) -> None:
@@ -50,20 +46,16 @@ def check_mixup(cfg: Config) -> None:
     Raises:
         UserError: they differ.
     """
-    number = _num_classes(cfg)
-    if number is None:
-        return
-    train = (cfg.model.get('train_cfg') or {}).get('augments') or []
-    for index, part in enumerate(train if isinstance(train, (list, tuple)) else [train]):
-        own = part.get('num_classes')
-        if isinstance(own, int) and own != number:
-            where = f'model.train_cfg.augments.{index}.num_classes={own}, but the head has {number} classes'
-            raise UserError(f'{where}: give the same number')
+    augments = dicts_in((cfg.model.get('train_cfg') or {}).get('augments'))
+    mixing = {f'model.train_cfg.augments.{index}': part for index, part in enumerate(augments)}
     preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor') or {}
-    is_read = train or preprocessor.get('batch_augments') or preprocessor.get('to_onehot')
-    own = preprocessor.get('num_classes')
-    if is_read and isinstance(own, int) and own != number:
-        raise UserError(f'data_preprocessor.num_classes={own}, but the head has {number} classes: give the same number')
+    if augments or preprocessor.get('batch_augments') or preprocessor.get('to_onehot'):
+        mixing['data_preprocessor'] = preprocessor
+    number = _num_classes(cfg)
+    for path, part in mixing.items():
+        own = part.get('num_classes')
+        if isinstance(own, int) and number not in (own, None):
+            raise UserError(f'{path}.num_classes={own}, but the head has {number} classes: give the same number')
 
 
 def check_scores(scores: dict[str, Any], hooks: Iterable[Hook]) -> None:
@@ -112,35 +104,38 @@ def check_channels(model: nn.Module, batch: dict) -> None:
         )
 
 
+def model_of(cfg: Config) -> dict:
+    """The config of the model, which test-time augmentation wraps."""
+    model = cfg.get('model') or {}
+    return model.get('module') or model
+
+
+def heads_of(cfg: Config) -> Iterator[tuple[str, dict]]:
+    """Paths and configs of a model's heads."""
+    for name in HEADS:
+        part = model_of(cfg).get(name)
+        for index, head in enumerate(dicts_in(part)):
+            yield (f'model.{name}.{index}' if isinstance(part, (list, tuple)) else f'model.{name}'), head
+
+
 def _num_classes(cfg: Config) -> int | None:
     """The number of classes, where the heads agree on one."""
-    numbers = {head['num_classes'] for _, head in _heads(cfg) if isinstance(head.get('num_classes'), int)}
+    numbers = {head['num_classes'] for _, head in heads_of(cfg) if isinstance(head.get('num_classes'), int)}
     return numbers.pop() if len(numbers) == 1 else None
 
 
-def _heads(cfg: Config) -> Iterator[tuple[str, dict]]:
-    """Paths and configs of a model's heads."""
-    model = cfg.model.get('module') or cfg.model
-    for name in HEADS:
-        part = model.get(name)
-        for index, head in enumerate(part if isinstance(part, (list, tuple)) else [part]):
-            if isinstance(head, dict):
-                yield (f'model.{name}.{index}' if isinstance(part, (list, tuple)) else f'model.{name}'), head
-
-
 def _check_packages(cfg: Config) -> None:
-    backends = (cfg.get('visualizer') or {}).get('vis_backends') or []
-    for index, backend in enumerate(backends):
-        package, name = PACKAGES.get(str(backend.get('type')).split('.')[-1], (None, None))
+    for index, backend in enumerate(dicts_in((cfg.get('visualizer') or {}).get('vis_backends'))):
+        package = PACKAGES.get(str(backend.get('type')).split('.')[-1])
         if package and find_spec(package) is None:
             where = f'visualizer.vis_backends.{index} is {backend["type"]}, whose package {package} is not installed'
-            raise UserError(f'{where}: pip install {name}, or remove it')
+            raise UserError(f'{where}: pip install {package}, or remove it')
 
 
 def _check_schedules(cfg: Config) -> None:
     """Where a config gives no end, mmengine enters the run's; ours begin before it by themselves."""
-    given, loop = cfg.get('param_scheduler') or [], cfg.get('train_cfg') or {}
-    for index, part in enumerate(given if isinstance(given, (list, tuple)) else [given]):
+    loop = cfg.get('train_cfg') or {}
+    for index, part in enumerate(dicts_in(cfg.get('param_scheduler'))):
         unit = 'epochs' if part.get('by_epoch', True) else 'iters'
         begin, length = part.get('begin', 0), loop.get(f'max_{unit}')
         is_open = part.get('end') is None and not str(part.get('type')).startswith('vt.')
@@ -152,37 +147,28 @@ def _check_schedules(cfg: Config) -> None:
 def _check_losses(path: str, head: dict) -> None:
     number = head.get('num_classes')
     for name in ('loss', 'loss_decode', 'loss_cls'):
-        part = head.get(name)
-        for loss in part if isinstance(part, (list, tuple)) else [part]:
-            if not isinstance(loss, dict):
-                continue
-            weights = loss.get('class_weight')
-            of_masks = 'loss_cls' in (name, str(loss.get('loss_name'))[:8])  # which may be of no class
-            fitting = (number, number + 1) if isinstance(number, int) and of_masks else (number,)
-            if isinstance(weights, (list, tuple)) and isinstance(number, int) and len(weights) not in fitting:
-                where = f'{path}.{name}.class_weight has {len(weights)} numbers'
-                raise UserError(f'{where}, {path}.num_classes={number}: give one a class')
-            if (
-                weights is not None
-                and loss.get('avg_non_ignore')
-                and not loss.get('use_sigmoid')
-                and name == 'loss_decode'
-            ):
+        for loss in dicts_in(head.get(name)):
+            weights, of_pixels = loss.get('class_weight'), name == 'loss_decode' and not loss.get('use_sigmoid')
+            if isinstance(weights, (list, tuple)) and isinstance(number, int):
+                of_masks = 'loss_cls' in (name, str(loss.get('loss_name'))[:8])  # which may be of no class
+                if len(weights) not in (number, number + of_masks):
+                    where = f'{path}.{name}.class_weight has {len(weights)} numbers'
+                    raise UserError(f'{where}, {path}.num_classes={number}: give one a class')
+            if of_pixels and weights is not None and loss.get('avg_non_ignore'):
                 words = f'{path}.{name} has class_weight and avg_non_ignore=True, which MMSegmentation cannot combine'
                 raise UserError(f'{words}: leave avg_non_ignore out; with class_weight ignored pixels count in no case')
-            if head.get('out_channels') == 1 and not loss.get('use_sigmoid', False) and name == 'loss_decode':
+            if of_pixels and head.get('out_channels') == 1:
                 raise UserError(f'{path}.out_channels=1 needs a sigmoid: set {path}.{name}.use_sigmoid=True')
 
 
-def _check_topk(cfg: Config, heads: list[tuple[str, dict]], number: int) -> None:
-    parts = [(path, head) for path, head in heads]
+def _check_topk(cfg: Config, number: int) -> None:
+    parts = [*heads_of(cfg)]
     for name in ('val_evaluator', 'test_evaluator'):
-        evaluator = cfg.get(name) or []
-        metrics = evaluator if isinstance(evaluator, (list, tuple)) else [evaluator]
+        metrics = dicts_in(cfg.get(name))
         parts += [(f'{name}.{index}' if len(metrics) > 1 else name, metric) for index, metric in enumerate(metrics)]
     for path, part in parts:
-        topk = part.get('topk') if isinstance(part, dict) else None
-        highest = max(topk if isinstance(topk, (list, tuple)) else [topk or 0], default=0)
+        topk = part.get('topk') or 0
+        highest = max(topk) if isinstance(topk, (list, tuple)) else topk
         if highest > number:
             raise UserError(f'{path}.topk={topk} asks for the best {highest} of {number} classes: set topk=(1,)')
 

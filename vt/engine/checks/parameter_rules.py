@@ -26,7 +26,6 @@ READ = {
     ),
     'LayerDecayOptimizerConstructor': ('decay_rate', 'decay_type', 'num_layers'),
 }
-GENERAL = ('norm_decay_mult', 'bias_decay_mult', 'dwconv_decay_mult', 'flat_decay_mult')
 NORMS = (
     *(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm),
     *(nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d, nn.GroupNorm, nn.LayerNorm),
@@ -36,19 +35,12 @@ NEAR = 0.8  # likeness of two names, of 1, from which on one is a misspelling of
 
 @dataclass
 class Rule:
-    """One of the custom keys.
+    """One of the custom keys."""
 
-    Attributes:
-        key: parts of names.
-        options: what it sets.
-        names: of the parameters that it rules.
-        shadowed: of parameters that it matches, too, but a longer key rules: by that key.
-    """
-
-    key: str
-    options: dict[str, Any]
-    names: list[str] = field(default_factory=list)
-    shadowed: dict[str, list[str]] = field(default_factory=dict)
+    key: str  # parts of names
+    options: dict[str, Any]  # what it sets
+    names: list[str] = field(default_factory=list)  # of the parameters that it rules
+    shadowed: dict[str, list[str]] = field(default_factory=dict)  # names that a longer key rules, by that key
 
 
 def check_parameter_rules(
@@ -124,28 +116,22 @@ def _check_match(rule: Rule, model: nn.Module) -> None:
 
 def _lost_rules(rules: list[Rule], options: dict[str, Any], model: nn.Module) -> Iterator[str]:
     """Keys that set a rate alone, and so end the general rules for norms, biases and so on."""
-    general = {name: options[name] for name in GENERAL if options.get(name) is not None}
-    ruled_by = {name: rule for rule in rules for name in rule.names if 'decay_mult' not in rule.options}
-    lost: dict[tuple[str, str], int] = Counter()
+    ruled_by = {name: rule.key for rule in rules for name in rule.names if 'decay_mult' not in rule.options}
+    lost: Counter[tuple[str, str]] = Counter()
     for prefix, module in model.named_modules():
         for name, parameter in module.named_parameters(prefix, recurse=False):
-            rule = _general_rule(module, name, parameter, general)
-            if name in ruled_by and rule and general[rule] != 1:
-                lost[ruled_by[name].key, rule] += 1
+            kinds = dict(  # in mmengine's order
+                norm_decay_mult=isinstance(module, NORMS),
+                bias_decay_mult=name.endswith('bias'),
+                dwconv_decay_mult=isinstance(module, nn.Conv2d) and module.in_channels == module.groups,
+                flat_decay_mult=parameter.ndim == 1,
+            )
+            rule = next((rule for rule, holds in kinds.items() if holds and options.get(rule) is not None), None)
+            if name in ruled_by and rule and options[rule] != 1:
+                lost[ruled_by[name], rule] += 1
     for (key, name), number in lost.items():
-        message = f'{CUSTOM}.{key} takes {number} parameters from {name}={general[name]:g}, so that decay_mult=1 holds'
-        yield f'{message} for them: give them a longer key of their own, or decay_mult={general[name]:g} to this one'
-
-
-def _general_rule(module: nn.Module, name: str, parameter: nn.Parameter, general: dict[str, float]) -> str | None:
-    """The general rule that mmengine would decay a parameter by, in its order."""
-    kinds = dict(
-        norm_decay_mult=isinstance(module, NORMS),
-        bias_decay_mult=name.endswith('bias'),
-        dwconv_decay_mult=isinstance(module, nn.Conv2d) and module.in_channels == module.groups,
-        flat_decay_mult=parameter.ndim == 1,
-    )
-    return next((rule for rule, holds in kinds.items() if holds and rule in general), None)
+        message = f'{CUSTOM}.{key} takes {number} parameters from {name}={options[name]:g}, so that decay_mult=1 holds'
+        yield f'{message} for them: give them a longer key of their own, or decay_mult={options[name]:g} to this one'
 
 
 def _shadows(rules: list[Rule]) -> Iterator[str]:

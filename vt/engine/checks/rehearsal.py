@@ -7,7 +7,7 @@ numbers by themselves (see :mod:`vt.engine.interruption.seeds`).
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from copy import copy, deepcopy
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from mmengine.hooks import Hook
 from mmengine.model import BaseTTAModel
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
-from PIL import Image
+from PIL import ExifTags, Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
@@ -33,7 +33,6 @@ from .variables import own_words
 
 MOST_SAMPLES = 8  # that are loaded; a larger batch repeats them
 MOST_HEADERS = 256  # of image files whose sizes are read, to load the widest and the narrowest
-ORIENTATION = 0x0112  # of Exif; from 5 on width and height change places
 
 
 @HOOKS.register_module()
@@ -86,7 +85,7 @@ class RehearsalHook(Hook):
         """The scores of one batch, which mean nothing but have the names and kinds of those of the run."""
         loop = runner.val_loop
         runner.model.eval()
-        evaluator = deepcopy(_without_files(loop.evaluator))
+        evaluator = _without_files(loop.evaluator)
         with rehearsed_batch(loop.dataloader, 'val_dataloader') as batch:
             check_channels(unwrap(runner.model), batch)
             predictions = runner.model.val_step(batch)
@@ -109,18 +108,10 @@ def log_parameter_rules(runner: Runner) -> None:
 
 
 class WithoutStep:
-    """An optimizer wrapper whose gradients move nothing.
-
-    Args:
-        wrapper: the run's; its precision is taken.
-    """
+    """The run's optimizer wrapper, its precision included, whose gradients move nothing."""
 
     def __init__(self, wrapper: OptimWrapper) -> None:
-        self.wrapper = wrapper
-
-    def optim_context(self, model: nn.Module) -> Any:
-        """The run's context, mixed precision for example."""
-        return self.wrapper.optim_context(model)
+        self.optim_context = wrapper.optim_context
 
     def update_params(self, loss: Tensor, *args, **kwargs) -> None:
         """The backward pass alone."""
@@ -152,12 +143,9 @@ def rehearsed_batch(loader: DataLoader, name: str) -> Iterator[Any]:
 def _load(loader: DataLoader, places: list[int]) -> list[Any]:
     """Samples, read by a worker process where the loader has some, whose death PyTorch reports."""
     context = dict(multiprocessing_context=loader.multiprocessing_context, worker_init_fn=loader.worker_init_fn)
-    one = dict(batch_size=None, sampler=places, collate_fn=_unchanged, num_workers=min(1, loader.num_workers))
-    return list(DataLoader(loader.dataset, **one, **context))
-
-
-def _unchanged(sample: Any) -> Any:
-    return sample
+    one = dict(batch_sampler=[places], collate_fn=list, num_workers=min(1, loader.num_workers))
+    (samples,) = DataLoader(loader.dataset, **one, **context)
+    return samples
 
 
 def _choose(dataset: Dataset, most: int) -> list[int]:
@@ -175,7 +163,8 @@ def _ratio(dataset: Dataset, index: int) -> float | None:
     """Width by height of a sample's image; None where it is in no file."""
     with suppress(Exception), Image.open(files_of(dataset, index)[0]) as header:
         ratio = header.width / header.height
-        return 1 / ratio if header.getexif().get(ORIENTATION, 1) > 4 else ratio
+        is_turned = header.getexif().get(ExifTags.Base.Orientation, 1) > 4  # width and height change places
+        return 1 / ratio if is_turned else ratio
     return None
 
 
@@ -195,11 +184,10 @@ def unchanged_buffers(model: nn.Module) -> Iterator[None]:
 
 
 def _without_files(evaluator: Evaluator) -> Evaluator:
-    """The evaluator without what writes predictions."""
-    metrics = [copy(metric) for metric in evaluator.metrics if not isinstance(metric, DumpResults)]
-    for metric in metrics:
+    """A copy of the evaluator without what writes predictions."""
+    evaluator = deepcopy(evaluator)
+    evaluator.metrics = [metric for metric in evaluator.metrics if not isinstance(metric, DumpResults)]
+    for metric in evaluator.metrics:
         if getattr(metric, 'output_dir', None):
             metric.output_dir = None
-    reduced = copy(evaluator)
-    reduced.metrics = metrics
-    return reduced
+    return evaluator

@@ -5,8 +5,9 @@ A config is Python: ``pipeline=train_pipeline`` takes the value that the variabl
 """
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,19 +16,13 @@ from vt.errors import UserError
 
 @dataclass
 class ConfigFile:
-    """What the text of a config says.
-
-    Attributes:
-        path: of it.
-        bases: the files that it inherits.
-        set: variables that it sets, and the expression.
-        used: for each variable that it reads, of its own or of its base's, the variables that it sets by it.
-    """
+    """What the text of a config says."""
 
     path: Path
-    bases: list[Path]
-    set: dict[str, str]
-    used: dict[str, set[str]]
+    bases: list[Path] = field(default_factory=list)  # the files that it inherits
+    assigned: dict[str, str] = field(default_factory=dict)  # variables that it sets, and the expression
+    # For each variable that it reads, of its own or of its base's, the variables that it sets by it.
+    used: dict[str, set[str]] = field(default_factory=dict)
 
 
 def check_variables(path: str | Path, readable: Iterable[str], options: Iterable[str] = ()) -> None:
@@ -47,19 +42,20 @@ def check_variables(path: str | Path, readable: Iterable[str], options: Iterable
         bases = files[index + 1 :]
         if '.mim' in file.path.parts:  # of an installed library
             continue
-        for name in sorted(file.set.keys() - readable):
+        for name in sorted(file.assigned.keys() - readable):
             is_used = any(later.used.get(name, set()) - {name} for later in files[: index + 1])
-            is_new = all(base.set.get(name) != file.set[name] for base in bases)
-            inherited = [reader for reader in _readers(name, bases) if '_delete_' not in file.set.get(reader, '')]
+            is_new = all(base.assigned.get(name) != file.assigned[name] for base in bases)
+            inherited = [reader for reader in _readers(name, bases) if '_delete_' not in file.assigned.get(reader, '')]
             if inherited and is_new and not is_used:
-                text = f'{file.path}: {name} is set, but {_list(inherited)} took the value that it has in a base'
-                raise UserError(f'{text}: set {_list(inherited)} anew with {name}, too')
+                readers = ', '.join(inherited[:3])
+                text = f'{file.path}: {name} is set, but {readers} took the value that it has in a base'
+                raise UserError(f'{text}: set {readers} anew with {name}, too')
     for option in options:
         name = option.partition('.')[0]
-        inherited = _readers(name, files)
-        if name not in readable and name != 'data_root' and inherited:
-            text = f'--cfg-options {option}: {_list(inherited)} took the value that {name} has in the config'
-            raise UserError(f'{text}: set a key of {_list(inherited)} instead')
+        readers = ', '.join(_readers(name, files)[:3])
+        if name not in readable and name != 'data_root' and readers:
+            text = f'--cfg-options {option}: {readers} took the value that {name} has in the config'
+            raise UserError(f'{text}: set a key of {readers} instead')
 
 
 def own_words(path: str | Path, words: Iterable[str]) -> set[str]:
@@ -80,10 +76,6 @@ def _readers(name: str, files: list[ConfigFile]) -> list[str]:
     return found
 
 
-def _list(names: list[str]) -> str:
-    return ', '.join(names[:3])
-
-
 def _chain(path: Path, seen: set[Path]) -> Iterator[ConfigFile]:
     """A config and all that it inherits, each once."""
     if path.resolve() in seen or not path.is_file():
@@ -96,22 +88,18 @@ def _chain(path: Path, seen: set[Path]) -> Iterator[ConfigFile]:
 
 
 def _parse(path: Path) -> ConfigFile:
-    file = ConfigFile(path, [], {}, {})
+    file = ConfigFile(path)
     for node in ast.parse(path.read_text(encoding='utf-8')).body:
         names = _targets(node)
         if '_base_' in names and isinstance(node, ast.Assign):
             texts = [part.value for part in ast.walk(node.value) if isinstance(part, ast.Constant)]
             file.bases += [_find(path, text) for text in texts if isinstance(text, str)]
             continue
-        file.set |= dict.fromkeys(names, ast.unparse(node.value) if isinstance(node, ast.Assign) else '')
+        file.assigned |= dict.fromkeys(names, ast.unparse(node.value) if isinstance(node, ast.Assign) else '')
         for part in ast.walk(node):
-            read = None
-            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
-                read = part.id
-            elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == '_base_':
-                read = part.attr
-            if read:
-                file.used.setdefault(read, set()).update(names or {''})
+            match part:
+                case ast.Name(id=read, ctx=ast.Load()) | ast.Attribute(attr=read, value=ast.Name(id='_base_')):
+                    file.used.setdefault(read, set()).update(names or {''})
     return file
 
 
@@ -125,13 +113,6 @@ def _find(path: Path, base: str) -> Path:
 
 
 def _targets(node: ast.stmt) -> set[str]:
-    """The variables that a statement sets; those of a loop's or a condition's body, too."""
-    found = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-    for part in ast.walk(node):  # a part of a variable: train_dataloader['dataset'] = ..., and .update(...)
-        if isinstance(part, (ast.Subscript, ast.Attribute)) and isinstance(part.ctx, ast.Store):
-            inner = part.value
-            while isinstance(inner, (ast.Subscript, ast.Attribute)):
-                inner = inner.value
-            if isinstance(inner, ast.Name):
-                found.add(inner.id)
-    return found
+    """The variables that a statement sets, or a part of, as train_dataloader['dataset'] = ...; those of a loop, too."""
+    stored = [part for part in ast.walk(node) if isinstance(getattr(part, 'ctx', None), ast.Store)]
+    return {re.match(r'\w*', ast.unparse(part)).group() for part in stored} - {''}

@@ -36,7 +36,7 @@ class VTResNetAnywhere(VTResNet):
         out_type: ``'tokens'`` needs modules at the end; ``'featmap'`` also where a convolutional stage comes last.
 
     Raises:
-        UserError: as in :class:`VTResNet`; an unknown position; tokens asked for where a convolutional stage comes last.
+        UserError: as in :class:`VTResNet`; an unknown position; tokens where a convolutional stage comes last.
     """
 
     def __init__(
@@ -162,7 +162,8 @@ def _layers_of(name: str, stage: nn.Module) -> list[str]:
 def _check_positions(depth: int, positions: Sequence[str], out_type: str) -> None:
     unknown = [position for position in positions if position not in POSITIONS]
     if unknown or isinstance(positions, str) or len(set(positions)) < len(positions):
-        raise UserError(f'VTResNetAnywhere: positions={positions!r} must be a list of some of {", ".join(POSITIONS)}, each once')
+        known = ', '.join(POSITIONS)
+        raise UserError(f'VTResNetAnywhere: positions={positions!r} must be a list of some of {known}, each once')
     if 'after_layer1' in positions and depth in (18, 34):
         raise UserError(
             f'VTResNetAnywhere: stage 2 of depth {depth} has no shortcut to scale: use '
@@ -171,7 +172,7 @@ def _check_positions(depth: int, positions: Sequence[str], out_type: str) -> Non
     for layer in LAYERS:
         if {layer, f'after_{layer}'} <= set(positions):
             raise UserError(
-                f'VTResNetAnywhere: positions={positions!r} has {layer} and after_{layer}; set num_modules for more modules'
+                f'VTResNetAnywhere: positions={positions!r} has {layer} and after_{layer}: set num_modules for more'
             )
     if out_type == 'tokens' and not {'layer4', 'after_layer4'} & set(positions):
         raise UserError(

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from mmpretrain.datasets import CustomDataset, MultiLabelDataset
 
-from vt.engine.checks.labels import compare_classes, compare_with_checkpoint, find_gaps, labels_of, tabulate_classes
-from vt.engine.checks.samples import Problem
+from vt.data_checks.labels import compare_classes, find_gaps, labels_of, tabulate_classes
+from vt.data_checks.samples import Problem
+from vt.engine.checks.classes import compare_with_checkpoint
 
 
 @pytest.fixture

@@ -7,15 +7,16 @@ from typing import Any
 
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
-from mmengine.registry import METRICS, MODELS, TRANSFORMS, Registry
 
+from vt.engine.checks.config import find_types
+from vt.engine.checks.fit import heads_of, model_of
+from vt.engine.config_files import dicts_in
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
 from .masks import Masks
 from .samples import Problem
 
-Place = tuple[Registry, Any, str, str]  # of a part, the part, its path, and an argument
 # Losses that mask pixels by an ignore_index of their own; others take the head's. DiceLoss leaves out a class by it.
 MASKING = ('TverskyLoss', 'HuasdorffDisstanceLoss')
 REDUCED = 255  # what MMSegmentation writes for the zero label, and for classes that are left out
@@ -32,21 +33,47 @@ def find_ignored(cfg: Config, split: str, dataset: dict, masks: Masks | None) ->
     """
     if masks is None or not (masks.pixels[masks.ignore_index] or 'ignore_index' in dataset):
         return
-    ignore_index = masks.ignore_index
-    found = [*(_of_model(cfg) if split == 'train' else _of_metrics(cfg, split)), *_of_pipeline(split, dataset)]
-    others = []
-    for registry, part, path, name in found:
-        with registry.switch_scope_and_registry(cfg.get('default_scope')) as own:
-            value = _read(own, part, name)
-        if type(value) is int and value != ignore_index:
-            others.append(f'{path}.{name}={value}')
+    scope, others = cfg.get('default_scope') or 'mmpretrain', {}
+    for path, part, name in _places(cfg, split, dataset):
+        value = _read(part, name, scope, path)
+        if type(value) is int and value != masks.ignore_index:
+            others[f'{path}.{name}={value}'] = value
     if others:
         own = f'{split}_dataloader.dataset.ignore_index' + ('' if 'ignore_index' in dataset else ' (by default)')
-        yield Problem(
-            'settings',
-            own,
-            f'is {ignore_index}, but {", ".join(dict.fromkeys(others))}: give all the number of the masks',
-        )
+        message = f'is {masks.ignore_index}, but {", ".join(others)}: give all the number of the masks'
+        yield Problem('settings', own, message)
+
+
+def _places(cfg: Config, split: str, dataset: dict) -> Iterator[tuple[str, dict, str]]:
+    """What ignores pixels or fills masks up: its path, its config and the argument that has the number."""
+    if split == 'train':
+        for path, head in heads_of(cfg):
+            yield path, head, 'ignore_index'
+            for loss in dicts_in(head.get('loss_decode')):
+                if loss.get('type') in MASKING:
+                    yield f'{path}.loss_decode', loss, 'ignore_index'
+        for part in dicts_in(model_of(cfg).get('data_preprocessor')):
+            yield 'model.data_preprocessor', part, 'seg_pad_val'
+    else:
+        for metric in dicts_in(cfg.get(f'{split}_evaluator')):
+            yield f'{split}_evaluator', metric, 'ignore_index'
+    for step in dicts_in(dataset.get('pipeline')):
+        path = f'{split}_dataloader.dataset.pipeline.{step.get("type")}'
+        yield path, step, 'seg_pad_val'
+        if step.get('cat_max_ratio', 1.0) < 1:  # RandomCrop counts labels only then
+            yield path, step, 'ignore_index'
+
+
+def _read(part: dict, name: str, scope: str, path: str) -> Any:
+    """The value of an argument of a part, or its default; None where the part has no such argument."""
+    if name in part or 'type' not in part:
+        return part.get(name)
+    for built in [part['type']] if callable(part['type']) else find_types(part['type'], scope, path):
+        for owner in inspect.getmro(built) if inspect.isclass(built) else ():
+            arguments = inspect.signature(vars(owner)['__init__']).parameters if '__init__' in vars(owner) else {}
+            if name in arguments:
+                return arguments[name].default
+    return None
 
 
 def check_palette(split: str, cfg: dict, built_by: type) -> None:
@@ -93,57 +120,10 @@ def find_setting_problems(dataset: BaseDataset, load_mask: Any) -> Iterator[Prob
     if number:
         message = f'takes {len(classes)} of its {len(left_out)} classes'
         yield Problem('subset', name, f'{message}: pixels of the other {number} are ignored ({REDUCED})')
-    by_colour: dict[tuple, Any] = {}
     published = getattr(type(dataset), 'METAINFO', {}).get('palette')  # that of ADE20K has a colour twice
-    for label, colour in enumerate(() if published else meta.get('palette') or ()):
-        first = by_colour.setdefault(tuple(map(int, colour)), label)
-        if first != label and label < len(classes):
-            both = ' and '.join(repr(printable(classes[each], 60)) for each in (first, label))
-            yield Problem(
-                'palette', name, f'has one colour, {tuple(colour)}, for {both}: overlays do not tell them apart'
-            )
-            break
-
-
-def _of_model(cfg: Config) -> Iterator[Place]:
-    """Heads, their losses, and what fills masks up."""
-    model = cfg.get('model') or {}
-    model = model.get('module') or model
-    for name in ('decode_head', 'auxiliary_head'):
-        for head in _several(model.get(name)):
-            yield MODELS, head, f'model.{name}', 'ignore_index'
-            for loss in _several((head or {}).get('loss_decode')):
-                if isinstance(loss, dict) and loss.get('type') in MASKING:
-                    yield MODELS, loss, f'model.{name}.loss_decode', 'ignore_index'
-    yield MODELS, model.get('data_preprocessor'), 'model.data_preprocessor', 'seg_pad_val'
-
-
-def _of_metrics(cfg: Config, split: str) -> Iterator[Place]:
-    for metric in _several(cfg.get(f'{split}_evaluator')):
-        yield METRICS, metric, f'{split}_evaluator', 'ignore_index'
-
-
-def _of_pipeline(split: str, dataset: dict) -> Iterator[Place]:
-    """Steps that fill masks up, or count their labels."""
-    for step in dataset.get('pipeline') or ():
-        if isinstance(step, dict):
-            path = f'{split}_dataloader.dataset.pipeline.{step.get("type")}'
-            yield TRANSFORMS, step, path, 'seg_pad_val'
-            if step.get('cat_max_ratio', 1.0) < 1:  # of RandomCrop, which counts only then
-                yield TRANSFORMS, step, path, 'ignore_index'
-
-
-def _several(part: Any) -> list[Any]:
-    return [*part] if isinstance(part, (list, tuple)) else [part]
-
-
-def _read(registry: Registry, part: Any, name: str) -> Any:
-    """The value of an argument of a part, or its default; None where the part has no such argument."""
-    if not isinstance(part, dict) or 'type' not in part or name in part:
-        return (part or {}).get(name)
-    built = part['type'] if callable(part['type']) else registry.get(part['type'])
-    for owner in inspect.getmro(built) if inspect.isclass(built) else ():
-        arguments = inspect.signature(vars(owner)['__init__']).parameters if '__init__' in vars(owner) else {}
-        if name in arguments:
-            return arguments[name].default
-    return None
+    colours = [] if published else [tuple(map(int, colour)) for colour in meta.get('palette') or ()][: len(classes)]
+    again = next((label for label, colour in enumerate(colours) if colour in colours[:label]), None)
+    if again is not None:
+        colour = colours[again]
+        both = ' and '.join(repr(printable(classes[label], 60)) for label in (colours.index(colour), again))
+        yield Problem('palette', name, f'has one colour, {colour}, for {both}: overlays do not tell them apart')

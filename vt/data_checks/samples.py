@@ -1,7 +1,7 @@
 """What is seen of a sample, an image with its mask or a video, read as the pipeline reads it."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from io import BytesIO
@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from mmcv.transforms import BaseTransform
 from mmengine import fileio
-from PIL import Image
+from PIL import ExifTags, Image
 
 from vt.datasets.bands import LoadBands
 from vt.datasets.rows import PREFIX
@@ -26,28 +26,18 @@ SIXTEEN_BIT = ('I;16', 'I;16B', 'I;16L', 'I;16N')
 MASK_MODES = ('1', 'L', 'P')
 READ, READ_PIXELS = 32, 128_000_000  # held at a time: so many frames, if they have no more pixels
 MOST_COLOURS = 256  # of a mask in colour that are noted
-ORIENTATION = 0x0112  # the tag of EXIF
 MIRRORED = (2, 3, 4)  # orientations that keep height and width
 Colour = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong with a file.
+    """Something wrong with a file."""
 
-    Attributes:
-        kind: ``'missing'``, ``'unreadable'``, ``'mode'``, ``'size'``, ``'label'``, ``'annotation'``, ``'empty'``,
-            ``'classes'``, ``'one class'``, ``'no samples'``, ``'few samples'``, ``'order'``, ``'left out'``,
-            ``'duplicate'``, ``'values'``, ``'settings'``, ``'subset'``, ``'palette'``, ``'turned'`` or ``'not read'``.
-        file: its path.
-        message: what is wrong; a predicate of the file.
-        line: of a text file.
-    """
-
-    kind: str
-    file: str
-    message: str
-    line: int | None = None
+    kind: str  # such as 'missing'; vt.commands.check_dataset.CHECKS has all
+    file: str  # its path
+    message: str  # what is wrong; a predicate of the file
+    line: int | None = None  # of a text file
 
     def __str__(self) -> str:
         where = self.file if self.line is None else f'{self.file}, line {self.line}'
@@ -56,39 +46,22 @@ class Problem:
 
 @dataclass
 class Sample:
-    """What was seen of a sample.
+    """What was seen of a sample."""
 
-    Attributes:
-        path: of its image or video.
-        labels: its class, or its classes; none where it has no labels.
-        problems: what is wrong with it.
-        mode: of the image, as Pillow names it.
-        size: height and width of the image, or of a video's frames.
-        counts: how often each label occurs in the mask, 256 numbers.
-        colours: of a mask in colour; of one with more than 8 bits its values.
-        drawn: the labels of a mask that has a palette, and their colours.
-        orientation: by EXIF, which the image is turned by when it is read; 1 for none.
-        turned: whether it is turned, and its mask may not be.
-        digest: of the file's bytes, or of the pixels of an image in memory.
-        num_frames: of a video.
-        fps: frames a second of a video.
-        moments: mean and standard deviation of each channel of the image as it is loaded, two rows.
-    """
-
-    path: str
-    labels: list[int] = field(default_factory=list)
+    path: str  # of its image or video
+    labels: list[int] = field(default_factory=list)  # its class, or its classes; none where it has no labels
     problems: list[Problem] = field(default_factory=list)
-    mode: str | None = None
-    size: tuple[int, ...] | None = None
-    counts: np.ndarray | None = None
-    colours: Collection[Colour] | Collection[int] = ()
-    drawn: Collection[tuple[int, Colour]] = ()
-    orientation: int = 1
-    turned: bool = False
-    digest: str | None = None
-    num_frames: int | None = None
-    fps: float | None = None
-    moments: np.ndarray | None = None
+    mode: str | None = None  # of the image, as Pillow names it
+    size: tuple[int, ...] | None = None  # height and width of the image, or of a video's frames
+    counts: np.ndarray | None = None  # how often each label occurs in the mask, at least 256 numbers
+    colours: Collection[Colour] | Collection[int] = ()  # of a mask in colour; of one with more than 8 bits its values
+    drawn: Collection[tuple[int, Colour]] = ()  # the labels of a mask that has a palette, and their colours
+    orientation: int = 1  # by EXIF, which the image is turned by when it is read; 1 for none
+    turned: bool = False  # whether it is turned, and its mask may not be
+    digest: str | None = None  # of the file's bytes, or of the pixels of an image in memory
+    num_frames: int | None = None  # of a video
+    fps: float | None = None  # frames a second of a video
+    moments: np.ndarray | None = None  # mean and standard deviation of each channel as it is loaded, two rows
 
 
 File = Path | BytesIO | None  # of this machine, or what a row of a data set holds; None in a remote store
@@ -98,35 +71,20 @@ Wrong = Iterator[tuple[str, str]]  # kinds and messages of problems
 
 @dataclass(frozen=True)
 class SampleReader:
-    """Read the samples of one data set, and note what is wrong with them.
+    """Read the samples of one data set, and note what is wrong with them."""
 
-    Args:
-        name: of the data set.
-        num_classes: labels are below it; None where it is not known.
-        ignore_index: a label of masks that is allowed all the same.
-        load_image: the pipeline's step that loads an image; None for images that are not files.
-        load_mask: its step that loads a mask; None where there are no masks.
-        load_clips: its step that loads videos; None where there are none.
-        whole: decode every frame of a video, rather than the first and the last, and note a digest of each file and
-            the moments of its channels.
-        num_channels: of the images that the model takes; None where it is not known.
-    """
-
-    name: str
-    num_classes: int | None
-    ignore_index: int
-    load_image: BaseTransform | None
+    name: str  # of the data set
+    num_classes: int | None  # labels are below it; None where it is not known
+    ignore_index: int  # a label of masks that is allowed all the same
+    load_image: BaseTransform | None  # the pipeline's step; None for images that are not files
     load_mask: BaseTransform | None
     load_clips: LoadClips | None
-    whole: bool = False
-    num_channels: int | None = None
+    whole: bool = False  # decode all frames of a video; digest each file, take moments of its channels
+    num_channels: int | None = None  # of the images that the model takes; None where it is not known
 
     def __call__(self, info: dict) -> Sample:
         """Look at one sample, given what the data set says about it."""
         sample = Sample(str(info.get('img_path')), labels_in(info))
-        for label in self.labels_outside(sample.labels):
-            message = f'has the label {label}, outside the {self.num_classes} classes of {self.name}'
-            sample.problems.append(Problem('label', sample.path, message))
         if isinstance(image := info.get('img'), np.ndarray):  # made in memory
             sample.size, sample.digest = image.shape[:2], digest_of(image) if self.whole else None
             sample.moments = moments_of(image) if self.whole else None
@@ -141,9 +99,12 @@ class SampleReader:
                 sample.problems += self._look(look, step, path, info, sample)
         return sample
 
-    def labels_outside(self, labels: Iterable[int]) -> set[int]:
-        """Those that are none of the classes."""
-        return {label for label in labels if self.num_classes is not None and not 0 <= label < self.num_classes}
+    def find_labels_outside(self, info: dict) -> Iterator[Problem]:
+        """Labels of a sample that are none of the classes, given what the data set says about it."""
+        for label in labels_in(info):
+            if self.num_classes is not None and not 0 <= label < self.num_classes:
+                message = f'has the label {label}, outside the {self.num_classes} classes of {self.name}'
+                yield Problem('label', str(info.get('img_path')), message)
 
     def _look(self, look: Callable, step: BaseTransform, path: str, info: dict, sample: Sample) -> list[Problem]:
         try:
@@ -256,13 +217,11 @@ def _find_file(path: str, step: BaseTransform) -> File:
 
 
 def _read_header(path: str, file: Path | BytesIO, fully: bool = False) -> tuple[str, str | None, int]:
-    """Mode and format of an image that is not too large, as Pillow names them, and its EXIF orientation, 1 for none.
-
-    The pixels are decoded if asked for.
-    """
+    """Mode and format of an image that is not too large, and its EXIF orientation; ``fully`` decodes the pixels."""
     check_image_size(file, path)
     with Image.open(file) as opened:
-        found = opened.mode, opened.format, opened.getexif().get(ORIENTATION, 1) if opened.info.get('exif') else 1
+        tags = opened.getexif() if opened.info.get('exif') else {}
+        found = opened.mode, opened.format, tags.get(ExifTags.Base.Orientation, 1)
         if fully:
             opened.load()
         return found
@@ -271,11 +230,10 @@ def _read_header(path: str, file: Path | BytesIO, fully: bool = False) -> tuple[
 def _read_colours(file: Path | BytesIO) -> set[Colour] | set[int]:
     """The colours of an image, or its values if it has one channel; a few more than ``MOST_COLOURS`` at most."""
     with Image.open(file) as opened:
-        pixels = np.asarray(opened if opened.mode[0] in 'IF' else opened.convert('RGB'))
-    if pixels.ndim == 2:
-        return {int(value) for value in np.unique(pixels)[: MOST_COLOURS + 1]}
-    packed = np.unique(pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32))[: MOST_COLOURS + 1]
-    return {(int(value) >> 16, int(value) >> 8 & 255, int(value) & 255) for value in packed}
+        if opened.mode[0] in 'IF':
+            return {int(value) for value in np.unique(np.asarray(opened))[: MOST_COLOURS + 1]}
+        colours = opened.convert('RGB').getcolors(opened.width * opened.height) or []
+    return {colour for _, colour in colours[: MOST_COLOURS + 1]}
 
 
 def _read_palette(file: Path | BytesIO) -> list[Colour]:

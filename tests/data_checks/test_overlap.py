@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from mmengine.config import Config
 
-from vt.engine.checks.data import check_data
-from vt.engine.checks.data_report import read_data
+from vt.data_checks.data import check_data
+from vt.data_checks.data_report import read_data
 from vt.errors import UserError
 
 
@@ -36,12 +36,12 @@ def test_a_test_split_in_memory_that_is_the_training(tmp_path):
     warnings = check_data(mnist(tmp_path), ('train', 'val'))
     assert any('has images of train: 20 of 20 that were looked at' in warning for warning in warnings)
     assert any('test_mode=True' in warning for warning in warnings)
-    report = read_data(mnist(tmp_path), ('train', 'val'), 1)
+    report = read_data(mnist(tmp_path), ('train', 'val'), 1)[0]
     assert report['counts'] == dict(duplicate=20)
     assert [row['train'] for row in report['classes']] == ['2'] * 10
     own = mnist(tmp_path, test_mode=True)
     assert not any('has images of train' in warning for warning in check_data(own, ('train', 'val')))
-    assert read_data(own, ('train', 'val'), 1)['counts'] == {}
+    assert read_data(own, ('train', 'val'), 1)[0]['counts'] == {}
 
 
 @pytest.mark.parametrize('label', [[7], [0, 7], 7])

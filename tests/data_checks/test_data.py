@@ -8,9 +8,9 @@ import pytest
 from mmengine.config import Config
 from PIL import Image
 
-from vt.engine.checks.data import check_data
+from vt.data_checks.data import check_data
 
-CONFIGS = Path(__file__).parents[3] / 'configs'
+CONFIGS = Path(__file__).parents[2] / 'configs'
 # Config, then an image of its train split and the image's mask.
 REAL = {
     'fpn_r50_4xb8-90k_coco-stuff164k-800x1216': ('images/train2017/a.jpg', 'annotations/train2017/a_labelTrainIds.png'),
@@ -136,7 +136,7 @@ def test_labels_that_test_time_augmentation_loads(data):
 def test_the_check_is_bounded(data, monkeypatch):
     """Before a run only so many samples of a split are read, the first and the last among them."""
     root, cfg = data
-    monkeypatch.setattr('vt.engine.checks.data.MOST_SAMPLES', 2)
+    monkeypatch.setattr('vt.data_checks.data.MOST_SAMPLES', 2)
     write(root / 'masks/b.png', np.full((40, 50), 7, np.uint8))
     check_data(cfg, ('train',))
     write(root / 'masks/c.png', np.full((40, 50), 7, np.uint8))

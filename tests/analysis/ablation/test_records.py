@@ -1,13 +1,7 @@
-"""What a run leaves behind is JSON of plain numbers, and a score says which weights it is of."""
+"""Rows of finished runs: a score says which weights it is of."""
 
-import json
-
-import numpy as np
-import pytest
-import torch
-
-from vt.commands.outputs import as_plain, write_json
-from vt.engine.run_record import describe_run, pick_score
+from vt.analysis.ablation.records import describe_run, pick_score
+from vt.commands.outputs import write_json
 
 TRAINING = dict(config='configs/a/net_digits.py', metrics={'accuracy/top1': 97.5}, flops=10**9, parameters=10**6)
 TRAINING |= dict(seconds=60.0)
@@ -26,16 +20,6 @@ def test_scores_of_the_last_validation_and_of_a_tested_checkpoint_have_names_of_
     assert row['score of the last validation (%)'] == '97.50 top-1'
     assert (row['score in the test (%)'], row['tested']) == ('98.25 top-1', 'best_epoch_3.pth')
     assert (row['images/s'], row['parameters (M)']) == ('100', '1.00')
-
-
-def test_matrices_and_numbers_that_json_lacks(tmp_path):
-    matrix = torch.arange(4).view(2, 2)
-    metrics = {'matrix': matrix, 'classes': np.array([0.5, float('nan')]), 'one': np.float32(0.5), 'top': (1, 2)}
-    metrics |= {'inf': float('-inf'), 'deep': dict(a=[torch.tensor(float('nan'))])}
-    plain = dict(matrix=[[0, 1], [2, 3]], classes=[0.5, None], one=0.5, top=[1, 2], inf=None, deep=dict(a=[None]))
-    assert as_plain(metrics) == plain
-    write_json(metrics, tmp_path / 'm.json')
-    assert json.loads((tmp_path / 'm.json').read_text(), parse_constant=pytest.fail) == plain
 
 
 def test_a_score_that_is_not_there_is_shown_as_such(tmp_path):

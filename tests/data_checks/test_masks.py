@@ -7,8 +7,8 @@ from mmengine.config import Config
 from PIL import Image
 
 import vt
-from vt.engine.checks.data import check_data
-from vt.engine.checks.data_report import read_data
+from vt.data_checks.data import check_data
+from vt.data_checks.data_report import read_data
 from vt.errors import UserError
 
 LOSSES = [
@@ -50,7 +50,7 @@ def error(cfg):
     """The line that ends a training; what ``check_dataset`` says too."""
     with pytest.raises(UserError) as caught:
         check_data(cfg, ('train',))
-    assert read_data(cfg, ('train',), 2)['problems']
+    assert read_data(cfg, ('train',), 2)[0]['problems']
     assert '\n' not in str(caught.value)
     return str(caught.value)
 
@@ -110,7 +110,7 @@ def test_masks_that_may_be_meant_so(data, mask, options, words):
     cfg = data(mask, **options)
     (warning,) = check_data(cfg, ('train',))
     assert words in warning
-    report = read_data(cfg, ('train',), 2)
+    report = read_data(cfg, ('train',), 2)[0]
     assert not report['problems']
     assert words in report['warnings'][0]['message']
 
@@ -193,6 +193,12 @@ def test_the_zero_label_is_reduced_in_one_place(data):
     assert 'has reduce_zero_label=True, its LoadAnnotations has reduce_zero_label=False: set it in' in error(cfg)
 
 
+def test_classes_alone_have_rows(data):
+    report, _ = read_data(data(halves(0, 1, 2, 255)), ('train',), 2)
+    assert [(row['name'], row['train']) for row in report['classes']] == [('a', '24'), ('b', '24'), ('c', '24')]
+    assert report['data_sets'][0]['classes'] == dict.fromkeys('abc', 24)
+
+
 def test_masks_in_rows(data, tmp_path):
     import datasets
 
@@ -214,7 +220,7 @@ def test_masks_in_memory_are_counted():
     dataset = dict(type='vt.DigitScenes', split='train', num_scenes=4, pipeline=[dict(type='PackSegInputs')])
     cfg = Config(dict(default_scope='mmseg', train_dataloader=dict(dataset=dataset)))
     assert all('has no pixel of' in warning for warning in check_data(cfg, ('train',)))
-    report = read_data(cfg, ('train',), 2)
+    report = read_data(cfg, ('train',), 2)[0]
     pixels = sum(
         np.bincount(scene['gt_seg_map'].ravel(), minlength=11) for scene in vt.DigitScenes('train', num_scenes=4)
     )

@@ -1,10 +1,10 @@
 """Samples that a split shares with the training: a test on what was trained on proves nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from .samples import Problem, digest_of
+from .samples import Problem, Sample, digest_of
 
 LOOKED_AT = 256  # of a split's images in memory, spread evenly
 MOST_IMAGES = 200_000  # in memory, of the training
@@ -32,3 +32,12 @@ def find_shared(training: Sequence[dict], other: Sequence[dict], split: str, sou
     message = f'has images of train: {number} of {len(indices)} that were looked at'
     advice = f'the scores of {split} say nothing; MNIST and its like of MMPretrain need test_mode=True for other images'
     return [Problem('duplicate', source, f'{message}: {advice}')]
+
+
+def find_duplicates(samples: Sequence[Sample], others: Sequence[Sample], split: str) -> Iterator[Problem]:
+    """Images or videos that are, by their digests, also among the others, of the split of that name."""
+    known = {other.digest: other.path for other in others if other.digest}
+    for sample in samples:
+        if sample.digest in known:
+            what = 'image' if sample.num_frames is None else 'video'
+            yield Problem('duplicate', sample.path, f'is the same {what} as {known[sample.digest]} of {split}')

@@ -6,7 +6,7 @@ from mmpretrain.datasets import CustomDataset
 from mmseg.datasets import BaseSegDataset
 from PIL import Image
 
-from vt.engine.checks.coverage import look_at_coverage, problems_of
+from vt.data_checks.coverage import look_at_coverage, problems_of
 
 
 def write(root, *names):

@@ -1,0 +1,96 @@
+"""What a run left behind, read again: checked, and as a row of a table."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from vt.checkpoints.files import read_json
+from vt.engine.errors import describe
+from vt.errors import UserError
+from vt.untrusted_text import printable
+
+NUMBER = (int, float)
+TYPES: dict[str, Any] = dict.fromkeys(('config', 'length', 'date', 'device', 'checkpoint'), str)
+TYPES |= dict(options=dict, metrics=dict, versions=dict, seed=int)
+TYPES |= dict.fromkeys(('flops', 'parameters', 'seconds', 'iterations', 'batch_size', 'throughput'), NUMBER)
+METRICS = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}
+
+
+def describe_run(work_dir: Path) -> dict[str, str]:
+    """A finished run as a row, with the score of its last validation: what ``tools/train.py`` left of it.
+
+    Where ``tools/test.py --benchmark`` measured a checkpoint of it too, the score and the speed of that one are columns
+    of their own.
+
+    Raises:
+        MissingFileError: the run was not trained.
+        UserError: a file of it is damaged.
+    """
+    path, benchmark = work_dir / 'training.json', Path(f'{work_dir}.benchmark.json')
+    training = read_json(path, f'train it first: tools/train.py CONFIG --work-dir {work_dir}')
+    measured = check_record(training, path, ('config',))
+    if benchmark.is_file():
+        measured = measured | check_record(read_json(benchmark, 'measure it: tools/test.py --benchmark'), benchmark, ())
+    row = {'model': Path(training['config']).stem, 'score of the last validation (%)': _describe_score(training)}
+    tested = Path(measured['checkpoint']).name if measured.get('checkpoint') else ''
+    row |= {'score in the test (%)': _describe_score(measured) if tested else '', 'tested': tested}
+    if measured.get('metrics'):
+        check_record(measured, path, ('parameters',))
+        flops = measured.get('flops')
+        row |= {
+            'parameters (M)': f'{measured["parameters"] / 1e6:.2f}',
+            'FLOPs (G)': '' if flops is None else f'{flops / 1e9:.4f}',
+        }
+    else:
+        row |= {'parameters (M)': '', 'FLOPs (G)': ''}
+    speed, seconds = measured.get('throughput'), training.get('seconds')
+    numbers = {'images/s': speed, 'training time (s)': seconds}
+    return row | {name: '' if number is None else f'{number:.0f}' for name, number in numbers.items()}
+
+
+def _describe_score(record: dict[str, Any]) -> str:
+    name, score = pick_score(record['metrics']) if record.get('metrics') else ('', 0.0)
+    return f'{score:.2f} {name}' if name else ''
+
+
+def pick_score(metrics: dict[str, float | None]) -> tuple[str, float]:
+    """The metric that tables show of a run and its value: ``'top-1'`` or ``'mIoU'``, in percent, else the first one.
+
+    The value is NaN where the record has none.
+    """
+    found = next((key for key in METRICS if key in metrics), next(iter(metrics)))
+    value = metrics[found]
+    return METRICS.get(found, found), float('nan') if value is None else value
+
+
+def check_record(record: Any, source: Path, keys: Sequence[str]) -> dict[str, Any]:
+    """A run's record of the file ``source``, once it is sure that it holds some keys, and values of the right types.
+
+    Raises:
+        UserError: it is no such record.
+    """
+    advice = 'train the run again, or leave it out'
+    if not isinstance(record, dict):
+        raise UserError(f'{source} holds a {type(record).__name__}, not the record of a run: {advice}')
+    if missing := [key for key in keys if key not in record]:
+        raise UserError(f'{source} lacks {", ".join(missing)}: {advice}')
+    for key, kind in TYPES.items():
+        if key in record and not (isinstance(record[key], kind) or (record[key] is None and key not in keys)):
+            raise UserError(f'{source}: {key} is {printable(repr(record[key]), 40)}: {advice}')
+    if not all(isinstance(value, (*NUMBER, type(None))) for value in (record.get('metrics') or {}).values()):
+        raise UserError(f'{source}: metrics are {printable(record["metrics"], 80)}, not numbers: {advice}')
+    return record
+
+
+def read_each(read: Callable[[Path], Any], paths: Iterable[Path]) -> tuple[list, list[str]]:
+    """What a function reads of each path, and the lines of the errors of those that can't be read."""
+    found, errors = [], []
+    for path in paths:
+        try:
+            found.append(read(path))
+        except (UserError, OSError) as error:
+            line = describe(error)
+            if line is None:
+                raise
+            errors.append(line)
+    return found, errors

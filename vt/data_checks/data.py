@@ -1,0 +1,208 @@
+"""Read a data set before a run, so that a wrong file is named before hours are spent on the rest."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from mmcv.transforms import BaseTransform
+from mmengine.config import Config
+from mmengine.dataset import BaseDataset
+from mmengine.registry import DATASETS, TRANSFORMS
+from rich.progress import track
+
+from vt.datasets.bands import LoadBands
+from vt.datasets.rows import RowsDataset
+from vt.engine.checks.channels import image_channels
+from vt.engine.checks.config import accepted_arguments
+from vt.engine.config_files import leaves
+from vt.errors import UserError
+from vt.untrusted_text import check_class_names
+
+from .annotations import find_annotation_problems
+from .coverage import Coverage, look_at_coverage, problems_of
+from .labels import SplitLabels, find_label_problems, infos_of, labels_of
+from .mask_settings import check_palette, find_ignored, find_setting_problems
+from .masks import explain_values, masks_of
+from .overlap import find_shared
+from .samples import Problem, Sample, SampleReader
+
+MOST_SAMPLES = 256  # of a split that are read before a run
+# Kinds that end no run, and those of single samples and lines.
+WARNINGS = ('left out', 'no samples', 'few samples', 'order', 'duplicate', 'subset', 'palette', 'turned')
+OF_SAMPLES = ('missing', 'unreadable', 'mode', 'size', 'label', 'annotation')
+
+
+@dataclass
+class Source:
+    """A data set of a config, without wrappers, and what was seen of it."""
+
+    split: str  # 'train', 'val' or 'test'
+    name: str  # its type
+    settings: dict  # its config
+    dataset: BaseDataset | None = None  # None for a type that is none of OpenMMLab's and lists no files
+    reader: SampleReader | None = None
+    samples: list[Sample] = field(default_factory=list)  # those that were read
+    labels: SplitLabels | None = None  # None where the annotations are not loaded
+    coverage: list[Coverage] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def has_files(self) -> bool:
+        """Whether there is something to read; a data set can be made in memory."""
+        return any((self.reader.load_image, self.reader.load_mask, self.reader.load_clips))
+
+    @property
+    def folder(self) -> str:
+        """Of its images or videos, as far as it says; ``''`` where it doesn't."""
+        return str(self.dataset.data_prefix.get('img_path') or '')
+
+    def look(self, cfg: Config, threads: int, most: int | None = None) -> None:
+        """Load the annotations, read samples and note all problems that are the data set's own.
+
+        Args:
+            cfg: the config that it stands in.
+            threads: that read.
+            most: samples, spread evenly, that are read if they have masks or bands or are videos; None reads all.
+
+        Raises:
+            UserError: there are no samples.
+            OSError: a folder is not there, or can't be read.
+        """
+        self.problems += find_annotation_problems(self.dataset, self.reader.num_classes)
+        if self.problems:
+            return
+        self._load()
+        dataset, reader, infos = self.dataset, self.reader, infos_of(self.dataset)
+        self.problems += find_setting_problems(dataset, reader.load_mask)
+        loads = reader.load_mask or reader.load_clips or isinstance(reader.load_image, LoadBands)
+        if most is None or loads or isinstance(infos[0].get('gt_seg_map'), np.ndarray):
+            indices = np.linspace(0, len(infos) - 1, min(most or len(infos), len(infos))).astype(int)
+            with ThreadPoolExecutor(threads) as pool:
+                seen = pool.map(lambda index: reader(dataset.get_data_info(int(index))), indices)
+                silent = most is not None or not self.has_files
+                self.samples += track(seen, f'Reading {self.split}', len(indices), disable=silent)
+        self.problems += [problem for sample in self.samples for problem in sample.problems]
+        self.problems += [problem for info in infos for problem in reader.find_labels_outside(info)]
+        masks = masks_of(dataset, reader.num_classes, self.samples)
+        self.labels = labels_of(self.split, dataset, masks)
+        if masks and (advice := explain_values(masks)):
+            self.problems.append(Problem('values', masks.source, f'has masks that {advice}'))
+        self.coverage = look_at_coverage(dataset)
+        self.problems += [*find_ignored(cfg, self.split, self.settings, masks), *problems_of(self.coverage)]
+
+    def _load(self) -> None:
+        if self.has_files and self.folder and '://' not in self.folder and not self.dataset.ann_file:
+            os.scandir(self.folder).close()
+            if not any(path.is_file() for path in Path(self.folder).rglob('*')):
+                what = 'videos' if self.reader.load_clips else 'images'
+                raise UserError(
+                    f'the {self.split} split is empty: no {what} in {self.folder}; put them there, or set data_root, or'
+                    f' {self.split}_dataloader.dataset.data_prefix in the config'
+                )
+        self.dataset.full_init()
+        if not len(self.dataset):
+            raise UserError(f'the {self.split} split is empty: look at {self.split}_dataloader.dataset in the config')
+        classes = self.dataset.metainfo.get('classes')
+        if classes is not None:  # folders, files and features name them only now
+            self.reader = replace(self.reader, num_classes=len(classes))
+            try:
+                check_class_names(classes, f'the list of classes of {self.name}')
+            except UserError as error:
+                where = self.folder or str(self.dataset.data_root or self.name)
+                self.problems.append(Problem('classes', where, f'has classes that cannot be used: {error}'))
+
+
+def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
+    """Check what can be checked in seconds: annotation files and folders, some images with their masks, some videos.
+
+    Of each split, ``'train'``, ``'val'`` or ``'test'``, at most ``MOST_SAMPLES`` are read, spread evenly;
+    ``tools/check_dataset.py`` reads everything. Problems of the kinds in ``WARNINGS`` are returned as lines.
+
+    Raises:
+        UserError: any other problem; the line names the first file and counts the others.
+        OSError: a folder is missing, or can't be read.
+    """
+    sources = [source for source in find_sources(cfg, splits) if source.dataset is not None]
+    for source in sources:
+        source.look(cfg, joblib.cpu_count(), MOST_SAMPLES)
+        _raise_first(source)
+    training = [info for source in sources if source.split == 'train' for info in infos_of(source.dataset)]
+    for source in sources:
+        if source.split != 'train':
+            source.problems += find_shared(training, infos_of(source.dataset), source.split, source.labels.source)
+    found = [(source.split, problem) for source in sources for problem in source.problems]
+    found += find_label_problems([source.labels for source in sources])
+    for split, problem in found:
+        if problem.kind not in WARNINGS:
+            raise UserError(f'{split} data: {problem}')
+    return [f'{split} data: {problem}' for split, problem in found]
+
+
+def _raise_first(source: Source) -> None:
+    """Raise a UserError that says the first problem, how many more samples have one, and what would fit the masks."""
+    first, *more = [problem for problem in source.problems if problem.kind not in WARNINGS] or [None]
+    if first is None:
+        return
+    line = f'{source.split} data: {first}'
+    if first.kind in OF_SAMPLES:
+        number = sum(problem.kind in OF_SAMPLES for problem in more)
+        total = f'{len(source.samples) or len(source.dataset)} files' if source.labels else 'lines'
+        line += f' (and {number} more of {total})' if number else ''
+        line += ''.join(f'; {problem}' for problem in more if problem.kind == 'values')
+    raise UserError(line)
+
+
+def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> Iterator[Source]:
+    """The data sets of a config below wrappers such as ``RepeatDataset``, each once; ``whole`` is of the reader."""
+    seen = []
+    model = cfg.get('model', {})
+    head = model.get('head') or model.get('decode_head')
+    num_classes = head.get('num_classes') if isinstance(head, dict) else None
+    with DATASETS.switch_scope_and_registry(cfg.get('default_scope')) as registry:
+        for split in splits:
+            for dataset_cfg in leaves((cfg.get(f'{split}_dataloader') or {}).get('dataset')):
+                if dataset_cfg not in seen:
+                    seen.append(dataset_cfg)
+                    yield _make_source(split, dataset_cfg, registry, num_classes, whole, image_channels(cfg))
+
+
+def _make_source(
+    split: str, cfg: dict, registry: Any, num_classes: int | None, whole: bool, channels: int | None
+) -> Source:
+    built_by = cfg['type'] if callable(cfg['type']) else registry.get(cfg['type'])
+    if not (isinstance(built_by, type) and issubclass(built_by, BaseDataset)):
+        return Source(split, str(cfg['type']), cfg)
+    names, takes_any = accepted_arguments(built_by)
+    pipeline = cfg.get('pipeline', [])
+    if not pipeline and 'pipeline' in names:
+        raise UserError(f'{split}_dataloader has a data set without a pipeline: set pipeline=[...] of {cfg["type"]}')
+    root = cfg.get('data_root')
+    is_folder = not cfg.get('download') and not issubclass(built_by, RowsDataset)
+    if root and '://' not in root and is_folder:
+        os.scandir(root).close()  # some data sets only assert it
+    light = dict(lazy_init=True, serialize_data=False, pipeline=[])
+    check_palette(split, cfg, built_by)
+    dataset = registry.build(cfg | {name: value for name, value in light.items() if takes_any or name in names})
+    classes = dataset.metainfo.get('classes')
+    steps = [_build_step(pipeline, step) for step in ('LoadImageFromFile', 'LoadAnnotations', 'LoadClips')]
+    steps[0] = steps[0] or _build_step(pipeline, 'LoadBands')
+    number, ignored = num_classes if classes is None else len(classes), getattr(dataset, 'ignore_index', 255)
+    reader = SampleReader(built_by.__name__, number, ignored, *steps, whole, channels)
+    return Source(split, built_by.__name__, cfg, dataset, reader)
+
+
+def _build_step(pipeline: Any, name: str) -> BaseTransform | None:
+    """The step of a pipeline with a type's name; it may stand inside other steps, as in test-time augmentation."""
+    for step in pipeline:
+        if isinstance(step, dict) and str(step.get('type')).split('.')[-1] == name:
+            return TRANSFORMS.build(step)
+        inner = step.get('transforms', []) if isinstance(step, dict) else step
+        found = _build_step(inner, name) if isinstance(inner, (list, tuple)) else None
+        if found is not None:
+            return found
+    return None
