@@ -69,7 +69,7 @@ setup(
         'docs': read_requirements('docs'),  # the site of mkdocs.yml
         'videos': ['av>=14'],  # PyAV as a decoder, beside OpenCV
         'sweeps': ['submitit>=1.5,<2'],  # tools/sweep.py
-        'hub': ['huggingface_hub>=1,<3'],  # vt.apis.hub: save_pretrained, push_to_hub
-        'timm': ['timm>=1,<2'],  # any timm model by config, through MMPretrain
+        'hub': ['huggingface_hub>=1,<3'],  # vt.apis.hub: save_pretrained, push_to_hub; hf:// weights
+        'timm': ['timm>=1,<2'],  # its weights by name; any timm model by config, through MMPretrain
     },
 )

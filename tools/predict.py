@@ -9,7 +9,10 @@ def parse_args() -> argparse.Namespace:
 
     parser = argparse.ArgumentParser(description='Predict on images or videos of your own.')
     parser.add_argument('config', help='path of the config, name of a model, or folder of a saved one')
-    parser.add_argument('checkpoint', help='path of the checkpoint, or that folder again')
+    parser.add_argument(
+        'checkpoint',
+        help='path of the checkpoint, or that folder again; or timm, torchvision or huggingface: their weights',
+    )
     parser.add_argument(
         'inputs', nargs='+', metavar='INPUT', help='images, videos for a model of videos, folders, or patterns'
     )

@@ -8,7 +8,7 @@ def parse_args() -> argparse.Namespace:
 
     parser = argparse.ArgumentParser(description='Test a checkpoint, and measure what the model costs.')
     parser.add_argument('config', help='path of the config')
-    parser.add_argument('checkpoint', help='path of the checkpoint')
+    parser.add_argument('checkpoint', help='path of the checkpoint; or timm, torchvision or huggingface: their weights')
     parser.add_argument('--out', help='file for the results: .pkl for predictions; .json, .yaml or .pkl for metrics')
     parser.add_argument('--out-item', choices=['metrics', 'pred'], help='what --out holds (default: pred)')
     parser.add_argument('--show-dir', help='directory for figures of the predictions')

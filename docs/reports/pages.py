@@ -21,7 +21,10 @@ def render() -> dict[str, str]:
         MissingFileError: a record or a measurement is not there.
         UserError: a page lacks a mark.
     """
-    pages = [ROOT / 'README.md', *sorted((ROOT / 'docs').glob('*.md'))]
+    pages = [
+        ROOT / 'README.md',
+        *(page for place in ('*.md', 'how-to/*.md') for page in sorted((ROOT / 'docs').glob(place))),
+    ]
     texts = {path.relative_to(ROOT).as_posix(): fill_places(path.read_text()) for path in pages}
     texts[rooms.PATH] = rooms.draw(rooms.read_rooms())
     texts['docs/performance.md'] = performance.render(BENCHMARKS)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from mmengine.config import Config
 
-from vt.apis import list_models
+from vt.apis import find_config, list_models
+from vt.apis.published import PUBLISHED
 from vt.checkpoints.files import read_json
 
 from .claims import describe_claims
@@ -81,6 +82,19 @@ def describe_segmentors() -> Rows:
     return cells(rows, SEGMENTORS)
 
 
+def describe_published() -> Rows:
+    """Which published weights each config takes by a library's name."""
+    found = {name: find_config(name).relative_to(ROOT).as_posix() for name in PUBLISHED}
+    return [
+        {
+            'config': f'[{name}](../../{found[name]})',
+            '`timm`, `huggingface`': timm and f'`{timm}`',
+            '`torchvision`': torchvision and f'`{torchvision}`',
+        }
+        for name, (timm, torchvision) in PUBLISHED.items()
+    ]
+
+
 def describe_speeds(folder: Path = SPEEDS) -> str:
     """A row a model that was measured beside its references: how many times faster and smaller, and the machines."""
     paths = {name: folder / f'{name}_cpu.json' for name in read_survey_models()}
@@ -109,5 +123,6 @@ PLACES = {
     'survey recipes': lambda: table(describe_recipes(), dense=True),
     'survey sources': lambda: table(describe_sources(), dense=True),
     'survey segmentors': lambda: table(describe_segmentors()),
+    'published weights': lambda: table(describe_published()),
     'survey claims': lambda: table(describe_claims(), dense=True),
 }

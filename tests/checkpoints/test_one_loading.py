@@ -4,6 +4,7 @@ import logging
 
 import pytest
 import torch
+import torchvision
 from forked_tools import run_forked
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
@@ -355,3 +356,20 @@ def test_a_model_by_name_loads_what_its_options_name(tmp_path):
     assert all(torch.equal(tensor, expected[f'backbone.{key}']) for key, tensor in model.backbone.state_dict().items())
     with pytest.raises(UserError, match=r'init_cfg names .*a\.pth, and pretrained other\.pth, which has every tensor'):
         get_model('vt-resnet18_digits', 'other.pth', backbone=dict(init_cfg=init_cfg))
+
+
+def test_a_public_classifier_is_loaded_with_its_head_or_refused(tmp_path):
+    name, reference = 'resnet18_8xb32-90e_in1k', torchvision.models.resnet18(num_classes=10)
+    torch.save(reference.state_dict(), tmp_path / 'ten.pth')
+    with pytest.raises(UserError, match=r'head\.fc\.weight is \(10, 512\), the model needs \(1000, 512\)'):
+        get_model(name, tmp_path / 'ten.pth')
+    model = get_model(name, tmp_path / 'ten.pth', head=dict(num_classes=10)).eval()
+    images = torch.rand(1, 3, 64, 64)
+    assert torch.equal(model(images), reference.eval()(images))
+    model = get_model(name)
+    loaded = load_part(model, tmp_path / 'ten.pth', '')  # as load_from does
+    assert model.state_dict().keys() - loaded == {'head.fc.weight', 'head.fc.bias'}
+    backbone = {key: value for key, value in reference.state_dict().items() if not key.startswith('fc.')}
+    torch.save(backbone, tmp_path / 'backbone.pth')
+    with pytest.raises(UserError, match=r'of \d+ tensors it lacks head\.fc\.bias and 1 more'):
+        get_model(name, tmp_path / 'backbone.pth')

@@ -18,7 +18,7 @@ from torch import nn
 from vt._libraries import import_library, importing
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.reading import load_checkpoint
-from vt.checkpoints.weights import load_weights
+from vt.checkpoints.weights import load_part, load_weights
 from vt.engine.checks.classes import compare_with_checkpoint, heads
 from vt.engine.checks.config import check_config
 from vt.engine.config_files import DISTRIBUTION, ROOT, apply_options, read_config
@@ -28,6 +28,7 @@ from vt.inference.test_set import build_test_set
 from vt.untrusted_text import check_class_names
 
 from .folders import WEIGHTS, building, read_folder, require
+from .published import LIBRARIES, find_published, prepare_as_published
 
 INDEX = ROOT / 'model-index.yml'
 Source = str | PathLike | Config
@@ -81,8 +82,10 @@ def get_model(
 
     Args:
         name_or_config: a model's name, the path of a config (``.py``) or of a saved model's folder, or a config.
-        pretrained: path or address of a checkpoint, which is read weights-only and must fit, or a saved model's folder;
-            True for the published weights of a name; False for arbitrary ones.
+        pretrained: ``'timm'``, ``'torchvision'`` or ``'huggingface'`` for the weights that the library publishes of
+            this model, fetched by its own functions, with its preparation of images; or path or address of a
+            checkpoint, which is read weights-only and must fit, or a saved model's folder; False for arbitrary ones.
+            With ``head=dict(num_classes=...)`` among ``overrides`` the file's may be another number: the head is new.
         device: where to put the model; None leaves it on the CPU.
         **overrides: options of the model that win over the config's, such as ``head=dict(num_classes=10)``.
 
@@ -98,15 +101,22 @@ def get_model(
     begins = _named_weights(overrides)
     if begins and checkpoint:
         raise UserError(f'init_cfg names {begins[0]}, and pretrained {checkpoint}, which has every tensor: give one')
-    loaded = {} if checkpoint is None else load_checkpoint(checkpoint, map_location='cpu')  # before building takes time
+    with weights_only():  # before building takes time
+        loaded = {} if checkpoint is None else load_checkpoint(checkpoint, map_location='cpu')
+    prepared = prepare_as_published(cfg, checkpoint)
     with building(cfg):
         model = build_model(cfg)
-    if loaded:
+    if loaded and 'num_classes' in overrides.get('head', {}):
+        draw_weights(model)  # of the head, if the file's has other classes
+        load_part(model, loaded, name=checkpoint)
+    elif loaded:
         load_weights(model, loaded, name=checkpoint)
     elif begins:
         with weights_only():
             draw_weights(model)
     model.cfg, model.dataset_meta = cfg, _dataset_meta(model, cfg, checkpoint, loaded)
+    if prepared and prepared.classes:  # Kinetics' data set has no names without its list
+        model.dataset_meta.setdefault('classes', prepared.classes)
     return model.to(device).eval()
 
 
@@ -161,6 +171,8 @@ def resolve_weights(name_or_config: Source, pretrained: str | PathLike | bool | 
         raise UserError('the name of the checkpoint is empty: give its path, or None for arbitrary weights')
     if pretrained in (None, True) and is_folder(name_or_config):
         return str(require(name_or_config, WEIGHTS))
+    if pretrained in LIBRARIES:
+        return find_published(name_or_config, str(pretrained))
     if pretrained is not True:
         is_saved = bool(pretrained) and Path(pretrained).is_dir()
         return str(require(pretrained, WEIGHTS) if is_saved else pretrained) if pretrained else None

@@ -26,6 +26,7 @@ from .grids import read_image_size
 from .old_names import undivide
 from .pickles import RefusedError
 from .plain import NAMES, Conversion, Foreign, restore_histories
+from .public import locate_hub, read_timm, torchvision_weights
 
 FLAG = '--trust-checkpoint'
 ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # how files of torch.save begin, now and before PyTorch 1.6
@@ -55,8 +56,9 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
     images that its config names is ``meta['image_size']``.
 
     Args:
-        name: a path; an address, ``https://...``, whose file stays in PyTorch's cache; or a name in one of the model
-            zoos of mmengine, ``torchvision://resnet50``, ``open-mmlab://...`` or ``mmcls://...``.
+        name: a path; an address, ``https://...``, whose file stays in PyTorch's cache; published weights,
+            ``timm://NAME``, ``hf://OWNER/NAME`` or ``torchvision://ResNet50_Weights.IMAGENET1K_V2``; or a name in one
+            of the model zoos of mmengine, ``torchvision://resnet50``, ``open-mmlab://...`` or ``mmcls://...``.
         map_location: as ``torch.load`` takes it.
         texts: keep the texts of configs, which mmengine's ``resume`` and inferencers would run as Python.
 
@@ -67,6 +69,10 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
     """
     if not str(name):
         raise UserError('the name of a checkpoint is empty: give a path, or leave the setting out')
+    if str(name).startswith('timm://'):
+        loaded = dict(state_dict=read_timm(str(name).removeprefix('timm://')))
+        _require_finite(loaded, name)
+        return loaded
     path = _locate(str(name))
     if not os.path.isfile(path):  # a name that is too long is an error of Path.is_file
         raise MissingFileError(
@@ -103,7 +109,7 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
     return loaded
 
 
-def _require_finite(loaded: dict, path: Path) -> None:
+def _require_finite(loaded: dict, path: str | Path) -> None:
     """Raise a UserError that names weights which are NaN, infinite or complex."""
     states = [loaded[key] for key in STATES if isinstance(loaded.get(key), dict)] or [loaded]
     for key, tensor in [item for state in states for item in state.items()]:
@@ -131,6 +137,10 @@ def _locate(name: str) -> Path:
         return Path(name).expanduser()
     if scheme in ('http', 'https'):
         return _fetch(name)
+    if scheme == 'hf':
+        return locate_hub(model)
+    if scheme == 'torchvision' and '_Weights.' in model:
+        return _fetch(torchvision_weights(model).url)
     if scheme not in ZOOS:
         raise UserError(f'{name} is not loaded: from there no file is read weights-only; fetch it, and give its path')
     names = ZOOS[scheme]()

@@ -15,6 +15,7 @@ from torch.utils.data import Dataset
 
 from vt.analysis.speed.inference_cost import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
+from vt.apis.published import LIBRARIES, find_published, prepare_as_published
 from vt.checkpoints.files import replacing, write_atomically
 from vt.data_checks.data import check_data
 from vt.engine.checks.channels import check_image_channels
@@ -94,8 +95,11 @@ def testing_config(args: argparse.Namespace) -> Config:
     cfg = load_config(args)
     if not cfg.get('test_dataloader'):
         raise UserError('there is no test_dataloader in it: to test it must be set')
-    check_image_channels(cfg)
+    if args.checkpoint in LIBRARIES:
+        args.checkpoint = find_published(args.config, args.checkpoint)
     require_file(args.checkpoint, 'checkpoint')
+    prepare_as_published(cfg, args.checkpoint)
+    check_image_channels(cfg)
     cfg.load_from = args.checkpoint
     cfg.merge_from_dict({'default_hooks.weights_match': dict(type='vt.WeightsMatchHook', whole=True)})
     if args.out and args.out_item != 'metrics':

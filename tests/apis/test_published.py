@@ -1,0 +1,220 @@
+"""Published weights by name: whole, with their head and their preparation of images; files are local stand-ins."""
+
+import json
+import os
+import sys
+
+import cv2
+import numpy as np
+import pytest
+import timm
+import torch
+import torchvision
+from apis.published_files import put_in_hub, put_in_torch_home
+from huggingface_hub import constants
+from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
+from PIL import Image
+from tool_runner import ROOT, assert_one_line, run
+
+from vt import apis
+from vt.apis.published import PUBLISHED, find_published
+from vt.checkpoints.loading import weights_only
+from vt.checkpoints.public import find_preparation
+from vt.checkpoints.reading import load_checkpoint
+from vt.checkpoints.weights import load_part
+from vt.errors import UserError
+from vt.inference.inputs import Images, pipeline_steps
+
+SWIN, SWIN_FILE = 'swin-tiny_16xb64-300e_in1k', 'swin_tiny_patch4_window7_224.ms_in1k'
+QUICK = (SWIN, 'resnet18_8xb32-90e_in1k', 'deit-small-distilled_16xb64-300e_in1k')
+SAID = 'timm://resnet18.a1_in1k: images as published: shorter side 235 (bicubic), centre 224x224, mean 123.675, '
+PAIRS = [
+    (name, library) for name, row in PUBLISHED.items() for library, own in zip(('timm', 'torchvision'), row) if own
+]
+
+
+@pytest.fixture
+def caches(tmp_path, monkeypatch):
+    """Empty caches of the libraries, which may not fetch anything."""
+    monkeypatch.setattr(constants, 'HF_HUB_OFFLINE', True)
+    monkeypatch.setattr(constants, 'HF_HUB_CACHE', str(tmp_path / 'hub'))
+    monkeypatch.setenv('TORCH_HOME', str(tmp_path / 'torch'))
+    return tmp_path
+
+
+@pytest.fixture
+def photo(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (12, 17, 3), np.uint8)
+    cv2.imwrite(str(tmp_path / 'photo.png'), cv2.resize(pixels, (617, 430), interpolation=cv2.INTER_CUBIC))
+    return str(tmp_path / 'photo.png')
+
+
+def put(caches, name, library):
+    timms, torchvisions = PUBLISHED[name]
+    if library == 'torchvision':
+        return put_in_torch_home(caches / 'torch', torchvisions)
+    return put_in_hub(caches / 'hub', timms)
+
+
+@pytest.mark.parametrize(
+    ('name', 'library'),
+    [pytest.param(*pair, marks=() if pair[0] in QUICK else pytest.mark.slow) for pair in PAIRS],
+)
+@torch.no_grad()
+def test_a_published_classifier_is_the_librarys_own(name, library, caches):
+    reference = put(caches, name, library)
+    model = apis.get_model(name, library)
+    side = model.cfg.test_dataloader.dataset.pipeline[-2].get('crop_size', 224)
+    frames = (16,) if 'k400' in name else ()
+    images = torch.randn(1, 3, *frames, side, side, generator=torch.Generator().manual_seed(0))
+    expected, found = reference(images), model(images, mode='tensor')
+    assert (found - expected).abs().max() < 1e-4 * expected.abs().max()
+    assert len(model.dataset_meta['classes']) == expected.shape[1]
+
+
+def expected_of(reference, library, photo, name):
+    if library == 'timm':
+        transform = timm.data.create_transform(**timm.data.resolve_model_data_config(reference), is_training=False)
+    else:
+        transform = torchvision.models.get_weight(PUBLISHED[name][1]).transforms()
+    image = transform(Image.open(photo).convert('RGB'))[None]
+    with torch.no_grad():
+        return image, reference(image).softmax(dim=1)[0]
+
+
+@pytest.mark.parametrize(
+    ('name', 'library'), [(SWIN, 'timm'), ('resnet50_8xb32-90e_in1k', 'torchvision'), (QUICK[1], 'timm')]
+)
+def test_an_image_is_prepared_and_predicted_as_by_the_library(name, library, caches, photo):
+    expected, scores = expected_of(put(caches, name, library), library, photo, name)
+    model = apis.get_model(name, library)
+    sample = pseudo_collate([Images(model.cfg)(photo)])
+    assert (model.data_preprocessor(sample, False)['inputs'] - expected).abs().max() < 1e-5
+    (found,) = apis.inferencer_of(model)(photo)
+    assert found['pred_scores'] == pytest.approx(scores.numpy(), rel=1e-3)
+    assert found['pred_class'] == model.dataset_meta['classes'][scores.argmax()]
+
+
+def test_frames_are_prepared_and_classes_named_as_torchvision_does(caches):
+    put(caches, 'mvit-base-16x4_k400', 'torchvision')
+    model = apis.get_model('mvit-base-16x4_k400', 'torchvision')
+    classes = model.dataset_meta['classes']
+    assert [*classes] == sorted(classes)  # as Kinetics' list is read
+    assert (len(classes), classes[0]) == (400, 'abseiling')
+    frames = np.random.default_rng(0).integers(0, 256, (16, 12, 17, 3), np.uint8)
+    frames = [cv2.resize(frame, (340, 240), interpolation=cv2.INTER_CUBIC) for frame in frames]
+    _, same, pack = pipeline_steps(model.cfg)
+    result = same(dict(img_path='', frames=frames, num_views=1, img_shape=(240, 340), ori_shape=(240, 340)))
+    found = model.data_preprocessor(pseudo_collate([pack(result)]), False)['inputs']
+    clip = torch.from_numpy(np.stack(frames)[..., ::-1].copy()).permute(0, 3, 1, 2)
+    expected = torchvision.models.get_weight('MViT_V1_B_Weights.KINETICS400_V1').transforms()(clip)
+    assert (found.squeeze() - expected).abs().max() < 2.5 / 255 / 0.225  # rounded to whole numbers of 0 to 255
+
+
+def test_hugging_faces_file_is_timms_and_needs_no_timm(caches, monkeypatch):
+    put(caches, SWIN, 'timm')
+    expected = apis.get_model(SWIN, 'timm')
+    monkeypatch.setitem(sys.modules, 'timm', None)
+    model = apis.get_model(SWIN, 'huggingface')
+    assert all(torch.equal(value, expected.state_dict()[key]) for key, value in model.state_dict().items())
+    assert model.cfg.test_dataloader == expected.cfg.test_dataloader
+    with pytest.raises(UserError, match=r"timm://swin_\S+ needs a package: pip install 'visual-transformers\[timm\]'"):
+        apis.get_model(SWIN, 'timm')
+
+
+@pytest.mark.parametrize(
+    ('name', 'library', 'message'),
+    [
+        ('tnt-small_16xb64-300e_in1k', 'torchvision', 'are known of torchvision: timm and huggingface have them'),
+        ('vt-resnet18_digits', 'timm', 'no weights of vt-resnet18_digits are known of timm: it has those of cait-s24'),
+        ('mvit-base-16x4_k400', 'huggingface', 'are known of huggingface: torchvision has them'),
+        (SWIN, 'timm', rf'timm://{SWIN_FILE} was not fetched \(.*\): correct the name, connect to the internet once'),
+        (SWIN, 'huggingface', rf'hf://timm/{SWIN_FILE} was not fetched \(.*\): correct the name, connect'),
+        (SWIN, 'hf://no repository/of/it', r'hf://no repository/of/it was not fetched \(.*\): correct the name'),
+        (SWIN, 'timm://no_such_model', r'timm://no_such_model was not fetched \(Unknown model \(no_such_model\)\)'),
+        (SWIN, 'torchvision://ResNet18_Weights.NONE', r'torchvision has no weights ResNet18_Weights.NONE: correct'),
+        (SWIN, 'torchvision://None_Weights.NONE', r'torchvision has no weights None_Weights.NONE: correct'),
+    ],
+)
+def test_what_is_not_there_is_one_line(name, library, message, caches):
+    with pytest.raises(UserError, match=message) as raised:
+        apis.get_model(name, library)
+    assert '\n' not in str(raised.value)
+
+
+def test_other_crops_are_refused(caches, monkeypatch):
+    known = timm.get_pretrained_cfg(SWIN_FILE)
+    monkeypatch.setattr(known, 'crop_mode', 'squash')
+    monkeypatch.setattr(timm, 'get_pretrained_cfg', lambda name: known)
+    with pytest.raises(UserError, match="takes images by crop_mode='squash': only the centre is known"):
+        find_preparation(f'timm://{SWIN_FILE}')
+
+
+def test_other_weights_have_no_preparation(caches):
+    for address in ('a.pth', 'timm', 'https://a.b/c.pth', 'torchvision://resnet18', 'mmcls://resnet18'):
+        assert find_preparation(address) is None
+    for config in (ROOT / 'configs/swin' / f'{SWIN}.py', apis.model_zoo.resolve_config(SWIN), SWIN.upper()):
+        assert find_published(config, 'timm') == f'timm://{SWIN_FILE}'
+    with pytest.raises(UserError, match='no weights of this config are known of timm'):
+        find_published(Config(dict(model=dict())), 'timm')
+
+
+def test_a_head_of_other_classes_is_new(caches):
+    reference = put(caches, QUICK[1], 'timm')
+    model = apis.get_model(QUICK[1], 'timm', head=dict(num_classes=7))
+    assert torch.equal(model.backbone.conv1.weight, reference.conv1.weight)
+    assert model.head.fc.bias.shape == (7,)
+    assert not model.head.fc.bias.any()  # drawn as the config says
+    assert 'classes' not in model.dataset_meta
+    with weights_only():
+        loaded = load_part(model, f'timm://{PUBLISHED[QUICK[1]][0]}')  # as load_from does
+    assert model.state_dict().keys() - loaded == {'head.fc.weight', 'head.fc.bias'}
+
+
+def test_published_weights_are_drawn_from_no_one_elses_numbers(caches):
+    put(caches, QUICK[1], 'timm')
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    load_checkpoint(f'timm://{PUBLISHED[QUICK[1]][0]}')
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.fixture
+def offline(caches):
+    """The environment of a process that has these caches and fetches nothing."""
+    return dict(
+        os.environ,
+        HF_HUB_OFFLINE='1',
+        HF_HUB_CACHE=str(caches / 'hub'),
+        https_proxy='http://127.0.0.1:9',
+        COLUMNS='300',
+    )
+
+
+def test_predict_takes_a_librarys_name(caches, photo, offline):
+    name = QUICK[1]
+    expected = expected_of(put(caches, name, 'timm'), 'timm', photo, name)[1]
+    result = run('predict.py', name, 'timm', photo, cwd=caches, env=offline)
+    assert result.returncode == 0, result.stderr
+    assert f'{SAID}116.28, 103.53, deviation 58.395, 57.12, 57.375' in result.stdout
+    best = apis.get_model(name).dataset_meta['classes'][expected.argmax()]
+    assert f'{best} {100 * expected.max():.1f} %' in result.stdout
+
+
+@pytest.mark.slow
+def test_test_takes_a_librarys_name(caches, photo, offline):
+    name = QUICK[1]
+    expected = expected_of(put(caches, name, 'timm'), 'timm', photo, name)[1]
+    for index in range(1000):  # as ImageNet's folders
+        (caches / f'data/imagenet/val/{index:03}').mkdir(parents=True)
+    for index in (3, expected.argmax()):
+        cv2.imwrite(str(caches / f'data/imagenet/val/{index:03}/a.png'), cv2.imread(photo))
+    config = ROOT / 'configs/baselines' / f'{name}.py'
+    arguments = [config, 'timm', '--out', 'r.json', '--out-item', 'metrics']
+    result = run('test.py', *arguments, cwd=caches, options=['test_dataloader.num_workers=0'], env=offline)
+    assert result.returncode == 0, result.stderr
+    assert SAID in result.stdout + result.stderr
+    assert json.loads((caches / 'r.json').read_text())['accuracy/top1'] == 50
+    assert_one_line(run('test.py', config, 'torchvision', cwd=caches, env=offline), 'could not be fetched')
