@@ -281,11 +281,11 @@ def test_what_does_not_fit_is_named_and_nothing_is_loaded(kind):
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
-@pytest.mark.parametrize('name', ['resnet18d', 'resnet18'])
+@pytest.mark.parametrize('name', ['resnet18d', 'resnet50d', 'resnet18'])
 def test_the_stems_of_resnets(name):
     theirs = randomise(timm.create_model(name))
     init_default_scope('mmpretrain')
-    ours = MODELS.build(dict(type='ResNetV1d' if name == 'resnet18d' else 'ResNet', depth=18))
+    ours = MODELS.build(dict(type='ResNetV1d' if name.endswith('d') else 'ResNet', depth=int(name[6:8])))
     ours.eval()
     load_part(ours, theirs.state_dict())
     images = torch.randn(1, 3, 64, 64)
