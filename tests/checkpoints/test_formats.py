@@ -1,6 +1,8 @@
 """Public files of weights: each library's own models and the authors' names, loaded whole, with their logits."""
 
+import copy
 import re
+from functools import cache
 
 import pytest
 import timm
@@ -144,6 +146,11 @@ def test_the_authors_file_gives_their_logits(key, tmp_path):
 
 def swin():
     """A small one of ours, of seven classes."""
+    return copy.deepcopy(build_swin())
+
+
+@cache
+def build_swin():
     init_default_scope('mmpretrain')
     cfg = Config.fromfile(find_config('swin-tiny' + SUFFIX)).model.to_dict()
     widths = [dict(channels=12 * 2**index, depth=2, num_heads=2) for index in range(4)]
@@ -272,3 +279,15 @@ def test_what_does_not_fit_is_named_and_nothing_is_loaded(kind):
         load_weights(model, state, name='a.pth')
     assert '\n' not in str(raised.value)
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+@pytest.mark.parametrize('name', ['resnet18d', 'resnet50d', 'resnet18'])
+def test_the_stems_of_resnets(name):
+    theirs = randomise(timm.create_model(name))
+    init_default_scope('mmpretrain')
+    ours = MODELS.build(dict(type='ResNetV1d' if name.endswith('d') else 'ResNet', depth=int(name[6:8])))
+    ours.eval()
+    load_part(ours, theirs.state_dict())
+    images = torch.randn(1, 3, 64, 64)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(images)[0], theirs.forward_features(images), atol=1e-4, rtol=1e-4)

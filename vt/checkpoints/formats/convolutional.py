@@ -55,6 +55,12 @@ VITAE: Rules = (
     (r'^layers\.(\d)\.NC\.', r'stages.\1.blocks.'),
     *BLOCK,
 )
+DEEP: Rules = (  # with a stride of 1 MMPretrain has no pooling in front of a shortcut
+    (r'^conv1\.6\.', 'stem.2.conv.'),
+    (r'^bn1\.', 'stem.2.bn.'),
+    (r'^layer1\.0\.downsample\.1\.', 'layer1.0.downsample.0.'),
+    (r'^layer1\.0\.downsample\.2\.', 'layer1.0.downsample.1.'),
+)
 
 
 def _keys_first(state: State, own: State) -> None:
@@ -67,7 +73,16 @@ def _keys_first(state: State, own: State) -> None:
 FORMATS = (
     Format('torchvision ResNet', r'^layer1\.0\.conv1\.', ((r'^fc\.', 'head.fc.'),)),
     Format(
-        'timm ResNet-D',
+        'timm ResNet-D',  # into MMPretrain's, whose stem has modules of a convolution and its normalisation
+        r'^conv1\.0\.weight',
+        (
+            *each(r'^conv1\.#\.', 'stem.#.', [(0, UNITS[0]), (1, UNITS[1]), (3, UNITS[2]), (4, UNITS[3])]),
+            *DEEP,
+            (r'^fc\.', 'head.fc.'),
+        ),
+    ),
+    Format(
+        'timm ResNet-D',  # into MMSegmentation's
         r'^conv1\.0\.weight',
         ((r'^conv1\.(?=\d\.)', 'stem.'), (r'^bn1\.', 'stem.7.'), (r'^fc\.', 'head.fc.')),
     ),
