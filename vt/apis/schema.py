@@ -28,7 +28,7 @@ MODULES = (
     'mmseg.models.data_preprocessor',
 )
 # What a saved model leaves out: starting weights and augmentations serve training alone.
-TRAINING = ('init_cfg', 'pretrained', 'train_cfg', 'batch_augments', 'sampler')
+TRAINING = ('init_cfg', 'layer_inits', 'pretrained', 'train_cfg', 'batch_augments', 'sampler')
 TAUGHT = ('vt.DistilledClassifier', 'vt.TokenLabelClassifier')  # they predict as an ImageClassifier
 # Texts that the libraries' parts take, by argument; their architectures are in tables of the classes.
 RESIZINGS = ('nearest', 'bilinear', 'bicubic', 'area', 'lanczos')

@@ -225,6 +225,7 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
     if size is None:
         dataset.full_init()  # it is made in memory
         return tuple(one_input(dataset).shape)
+    size = (size, size) if isinstance(size, int) else size
     image = np.zeros((*size, 3), np.uint8)
     if isinstance(loader, LoadBands):
         image = np.zeros((*size, image_channels(cfg) or 3), np.float32)
