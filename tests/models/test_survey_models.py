@@ -334,7 +334,7 @@ def test_a_file_of_another_system_is_refused(tmp_path):
     torch.save(build(dict(type='ResNet', depth=18)).state_dict(), tmp_path / 'other.pth')
     backbone = build(read_config('swin-tiny').model.backbone.to_dict())
     backbone.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'other.pth'))
-    with pytest.raises(UserError, match='other.pth holds none of the 171 tensors of the model'):
+    with pytest.raises(UserError, match=r'other\.pth holds none of the 171 tensors of the model'):
         backbone.init_weights()
 
 
