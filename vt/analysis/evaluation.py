@@ -28,9 +28,11 @@ def evaluate_single_label(labels: np.ndarray, scores: np.ndarray, names: Sequenc
         ``metrics`` (top-k, and macro means over the classes that have images), ``per_class``, ``confusion_matrix``
         (counts, rows are labels), ``ece`` (0 to 1) and ``reliability`` (a row a bin).
     """
-    present, order = np.unique(labels), np.argsort(-scores, axis=1, kind='stable')
-    predicted, hits = order[:, 0], order == labels[:, None]
-    metrics = {f'top-{k}': 100 * hits[:, :k].any(axis=1).mean() for k in TOP if k == 1 or k < len(names)}
+    present, predicted = np.unique(labels), scores.argmax(axis=1)
+    own = scores[np.arange(len(labels)), labels][:, None]
+    ties = (scores == own) & (np.arange(len(names)) < labels[:, None])  # the first class counts first
+    ranks = (scores > own).sum(axis=1) + ties.sum(axis=1)
+    metrics = {f'top-{k}': 100 * (ranks < k).mean() for k in TOP if k == 1 or k < len(names)}
     macro = precision_recall_fscore_support(labels, predicted, labels=present, average='macro', zero_division=0)
     metrics |= {f'macro {name}': 100 * value for name, value in zip(('precision', 'recall', 'F1'), macro)}
     matrix = confusion_matrix(labels, predicted, labels=range(len(names)))

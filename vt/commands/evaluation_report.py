@@ -16,7 +16,7 @@ from vt.analysis.evaluation_figures import draw_confusion, draw_curves, draw_rel
 from vt.checkpoints.files import write_atomically
 from vt.checkpoints.weights import unwrap
 from vt.engine.checks.classes import has_labels, without_wrappers
-from vt.engine.image_hooks import as_strip, reads_bgr, visible
+from vt.engine.image_hooks import reads_bgr, visible
 from vt.engine.launch import is_segmentation
 from vt.engine.run_record import describe_origin
 from vt.errors import UserError
@@ -82,12 +82,13 @@ class MapCollector(PredictionCollector):
             maps = [sample[key]['data'].squeeze().cpu().numpy() for key in ('gt_sem_seg', 'pred_sem_seg')]
             label, predicted = (each.astype(np.int64) for each in maps)
             valid = (label != self.ignore_index) & (label < number) & (predicted < number)
-            pairs, counts = np.unique(label[valid] * number + predicted[valid], return_counts=True)
+            counts = np.bincount(label[valid] * number + predicted[valid])
+            pairs = counts.nonzero()[0]
             scale = min(1, SIDE / max(label.shape))
             size = [max(1, round(scale * side)) for side in label.shape[::-1]]
             small = [cv2.resize(each.astype(np.uint16), size, interpolation=cv2.INTER_NEAREST) for each in maps]
             packed = [cv2.imencode('.png', each)[1] for each in small]
-            self.results.append(dict(pairs=pairs, counts=counts, maps=packed, file=sample.get('img_path')))
+            self.results.append(dict(pairs=pairs, counts=counts[pairs], maps=packed, file=sample.get('img_path')))
 
 
 def add_collector(runner: Runner) -> PredictionCollector:
@@ -126,16 +127,17 @@ def write_report(
     results, dataset = collector.collected, runner.test_dataloader.dataset
     maps = isinstance(collector, MapCollector)
     names = (collector.dataset_meta or {}).get('classes') or range(len(results[0]['pred_score']))
-    names = [printable(name) for name in names]
+    names = [str(name) for name in names]
     if maps:
         found, ranked = _segmentation(results, names)
     else:
         several = isinstance(getattr(unwrap(runner.model), 'head', None), MultiLabelClsHead)
         found, ranked = _classification(results, names, several)
     metrics = metrics | found.pop('metrics', {})
+    device = next(unwrap(runner.model).parameters()).device
     curves = read_curves(Path(checkpoint).parent)
     record = dict(config=config, checkpoint=checkpoint, images=len(results), metrics=metrics, classes=names)
-    write_json(describe_origin() | record | found | ranked | dict(curves=curves), Path(folder, 'report.json'), None)
+    write_json(describe_origin(device) | record | found | ranked | dict(curves=curves), Path(folder, 'report.json'), None)
     palette = dataset.metainfo.get('palette') if maps else None
     pictures = _Pictures(dataset, reads_bgr(runner.cfg), results, palette)
     key = 'IoU' if maps else 'F1'
@@ -164,7 +166,7 @@ def write_report(
 
 def _classification(results: list[dict], names: list[str], several: bool) -> tuple[dict, dict[str, list[dict]]]:
     """Metrics, and the images of the highest loss and of the smallest lead of the first class."""
-    scores = np.stack([result['pred_score'] for result in results]).astype(np.float64)
+    scores = np.stack([result['pred_score'] for result in results])
     if several:
         labels = np.zeros(scores.shape, bool)
         for row, result in zip(labels, results):
@@ -174,8 +176,8 @@ def _classification(results: list[dict], names: list[str], several: bool) -> tup
     else:
         labels = np.concatenate([result['gt_label'] for result in results])
         found = evaluate_single_label(labels, scores, names)
-        loss, first = -scores[np.arange(len(labels)), labels], np.sort(scores, axis=1)[:, ::-1]
-        lead = first[:, 0] - first[:, 1] if len(names) > 1 else first[:, 0]
+        loss = -scores[np.arange(len(labels)), labels]
+        lead = np.diff(np.partition(scores, -2)[:, -2:])[:, 0] if len(names) > 1 else scores[:, 0]
 
     def describe(index: int) -> dict[str, Any]:
         about, score = dict(index=index, file=results[index]['file']), scores[index]
@@ -214,8 +216,10 @@ class _Pictures:
         self.colours[: len(palette or [])] = np.reshape(palette or [], (-1, 3))
 
     def __call__(self, about: dict[str, Any]) -> tuple[str, str]:
-        inputs = self.dataset[about['index']]['inputs']  # several of test-time augmentation
-        image = visible(as_strip(inputs[0] if isinstance(inputs, list) else inputs), self.is_bgr)
+        inputs = self.dataset[about['index']]['inputs']
+        while isinstance(inputs, list) or inputs.ndim == 5:  # test-time augmentation, clips of a video
+            inputs = inputs[0]
+        image = visible(inputs if inputs.ndim == 3 else inputs[:, inputs.shape[1] // 2], self.is_bgr)
         name = Path(about['file']).name if about['file'] else f'image {about["index"]}'
         if 'mean_IoU' in about:
             maps = [cv2.imdecode(each, cv2.IMREAD_UNCHANGED) for each in self.results[about['index']]['maps']]
@@ -242,7 +246,7 @@ def _most_confused(matrix: np.ndarray, names: list[str]) -> list[dict[str, str]]
     order = np.argsort(-shares, axis=None, kind='stable')[:PAIRS]
     pairs = [(row, column) for row, column in zip(*np.unravel_index(order, shares.shape)) if shares[row, column] > 0]
     return [
-        {'label': names[row], 'predicted': names[column], '% of the label': f'{100 * shares[row, column]:.1f}'}
+        {'label': _shown(names[row]), 'predicted': _shown(names[column]), '% of the label': f'{100 * shares[row, column]:.1f}'}
         for row, column in pairs
     ]
 
