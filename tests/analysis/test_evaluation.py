@@ -1,5 +1,7 @@
 """Scores class by class, against scikit-learn and literal definitions."""
 
+from math import comb
+
 import numpy as np
 import pytest
 from sklearn import metrics
@@ -7,6 +9,7 @@ from sklearn import metrics
 from vt.analysis.evaluation import (
     BINS,
     calibration,
+    compare_paired,
     evaluate_segmentation,
     evaluate_several_labels,
     evaluate_single_label,
@@ -93,3 +96,11 @@ def test_segmentations_are_scored_by_pixels():
     )
     assert np.isnan(found['per_class'][3]['IoU'])
     assert found['confusion_matrix'][:3].sum(axis=1) == pytest.approx(np.ones(3))
+
+
+def test_mcnemars_test_is_the_literal_binomial_sum():
+    ours, theirs = np.array([1] * 9 + [0] * 2 + [1] * 20), np.array([0] * 9 + [1] * 2 + [1] * 20)
+    tail = sum(comb(11, k) for k in range(3)) / 2**11
+    assert compare_paired(ours, theirs) == dict(better=9, worse=2, p=pytest.approx(2 * tail))
+    assert compare_paired(ours, ours) == dict(better=0, worse=0, p=1.0)
+    assert compare_paired(np.array([np.nan, 2.0]), np.array([1.0, 1.0]))['better'] == 1

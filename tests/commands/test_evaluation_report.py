@@ -12,6 +12,7 @@ from forked_tools import run_forked as run
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from PIL import Image
+from scipy.stats import binomtest
 from sklearn import metrics
 from tool_runner import assert_one_line
 
@@ -203,6 +204,35 @@ def test_refused_before_the_test(work):
     result = run('test.py', 'config.py', 'weights.pth', '--report', 'report', cwd=root, options=options)
     assert_one_line(result, 'the test images have none')
     assert not (root / 'report').exists()
+
+
+def test_two_checkpoints_side_by_side(work):
+    root = work(ONE_LABEL)
+    write_folders(root)
+    first, _ = report(root)
+    (root / 'report').rename(root / 'first')
+    weights = torch.load(root / 'weights.pth')
+    weights['state_dict']['head.fc.bias'] += torch.tensor([0.0, 0.0, 9.0])  # everything is the last class
+    torch.save(weights, root / 'weights.pth')
+    second, page = report(root, '--compare', 'first')
+    found, (before, now) = second['comparison'], (np.array(each['image_scores']) for each in (first, second))
+    assert now.sum() == 9
+    assert (found['better'], found['worse']) == (((now > before).sum()), (now < before).sum())
+    assert found['p'] == pytest.approx(binomtest(found['better'], found['better'] + found['worse']).pvalue)
+    for row, old, new in zip(found['per_class'], first['per_class'], second['per_class']):
+        assert (row['name'], row['before'], row['now']) == (new['name'], old['F1'], new['F1'])
+        assert row['better'] - row['worse'] == round((new['recall'] - old['recall']) / 100 * 9)
+    assert f'Better here on {found["better"]} samples' in page.text
+    assert 'Against weights.pth' in page.text
+    write(root / 'data/test/cat/new.png', np.zeros((32, 40, 3), np.uint8))
+    arguments = ['test.py', 'config.py', 'weights.pth', '--compare', 'first']
+    assert_one_line(run(*arguments, cwd=root), '--compare first needs --report FOLDER')
+    assert_one_line(run(*arguments, '--report', 'third', cwd=root), 'is of 27 images, this test has 28')
+    (root / 'data/test/dog/0.png').unlink()
+    assert_one_line(run(*arguments, '--report', 'third', cwd=root), 'is of other images or classes')
+    (root / 'first/report.json').write_text('{}')
+    assert_one_line(run(*arguments, '--report', 'third', cwd=root), 'lacks checkpoint')
+    assert not (root / 'third').exists()
 
 
 def test_curves_of_a_resumed_training_go_on_where_it_was_resumed(tmp_path):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest
 from sklearn.metrics import (
     average_precision_score,
     confusion_matrix,
@@ -113,3 +114,18 @@ def evaluate_segmentation(matrix: np.ndarray, names: Sequence[str]) -> dict[str,
     columns = dict(pixels=of_label, predicted=of_class, IoU=iou, accuracy=accuracy)
     rows = [dict(label=k, name=names[k]) | {key: each[k] for key, each in columns.items()} for k in range(len(names))]
     return dict(per_class=rows, confusion_matrix=shares)
+
+
+def compare_paired(ours: np.ndarray, theirs: np.ndarray) -> dict[str, Any]:
+    """Two models on the same images: McNemar's exact test, of other scores than right or wrong the sign test.
+
+    Args:
+        ours, theirs: of each image, higher is better, ``(N,)``; NaN is left out.
+
+    Returns:
+        On how many images ours is ``better`` and ``worse``, and ``p``, two-sided.
+    """
+    better, worse = int((ours > theirs).sum()), int((ours < theirs).sum())
+    return dict(
+        better=better, worse=worse, p=float(binomtest(better, better + worse).pvalue) if better + worse else 1.0
+    )

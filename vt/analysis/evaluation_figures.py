@@ -52,7 +52,7 @@ def draw_confusion(matrix: np.ndarray, names: list[str]) -> Figure:
     figure.colorbar(axes.imshow(shares, vmin=0, vmax=1, cmap='Blues'), ax=axes, shrink=0.7)
     axes.set(xlabel='predicted', ylabel='label')
     if number <= NAMED:
-        short = [printable(name, 20) for name in names]
+        short = [printable(name, 40) for name in names]
         axes.set_xticks(range(number), short, rotation=90, fontsize=7, parse_math=False)
         axes.set_yticks(range(number), short, fontsize=7, parse_math=False)
     for row, column in zip(*np.nonzero(shares >= 0.005)) if number <= COUNTED else ():

@@ -24,6 +24,7 @@ from vt.untrusted_text import printable
 
 from .data_page import MAX_NAME, ROWS, TEMPLATES, figure_address, image_address
 from .outputs import write_json
+from .report_comparison import compare_reports, digest_labels
 
 FILES = ('report.html', 'report.json')
 SIDE = 160  # of an image of the page, in pixels
@@ -113,7 +114,13 @@ def add_collector(runner: Runner) -> PredictionCollector:
 
 
 def write_report(
-    folder: str, runner: Runner, collector: PredictionCollector, metrics: dict[str, float], config: str, checkpoint: str
+    folder: str,
+    runner: Runner,
+    collector: PredictionCollector,
+    metrics: dict[str, float],
+    config: str,
+    checkpoint: str,
+    other: dict[str, Any] | None = None,
 ) -> None:
     """Write ``report.html`` and ``report.json``.
 
@@ -123,6 +130,7 @@ def write_report(
         collector: of :func:`add_collector`.
         metrics: of the evaluator, numbers alone.
         config, checkpoint: their paths.
+        other: an earlier report to compare with, of :func:`read_earlier`.
     """
     results, dataset = collector.collected, runner.test_dataloader.dataset
     maps = isinstance(collector, MapCollector)
@@ -133,14 +141,16 @@ def write_report(
     else:
         several = isinstance(getattr(unwrap(runner.model), 'head', None), MultiLabelClsHead)
         found, ranked = _classification(results, names, several)
-    metrics = metrics | found.pop('metrics', {})
+    metrics, labels, key = metrics | found.pop('metrics', {}), found.pop('labels', None), 'IoU' if maps else 'F1'
     device = next(unwrap(runner.model).parameters()).device
     curves = read_curves(Path(checkpoint).parent)
     record = dict(config=config, checkpoint=checkpoint, images=len(results), metrics=metrics, classes=names)
-    write_json(describe_origin(device) | record | found | ranked | dict(curves=curves), Path(folder, 'report.json'), None)
+    record |= found | ranked | dict(curves=curves)
+    if other:
+        record['comparison'] = compare_reports(record, other, key, labels)
+    write_json(describe_origin(device) | record, Path(folder, 'report.json'), None)
     palette = dataset.metainfo.get('palette') if maps else None
     pictures = _Pictures(dataset, reads_bgr(runner.cfg), results, palette)
-    key = 'IoU' if maps else 'F1'
     rows = sorted(found['per_class'], key=lambda row: np.nan_to_num(row[key], nan=np.inf))
     reliability = found.get('reliability')
     text = TEMPLATES.get_template('evaluation_report.html.j2').render(
@@ -158,6 +168,7 @@ def write_report(
         bins=BINS,
         reliability=figure_address(draw_reliability(reliability)) if reliability else '',
         sheets={title.replace('_', ' '): [*map(pictures, images)] for title, images in ranked.items()},
+        comparison=_show_comparison(record.get('comparison')),
         curves=figure_address(draw_curves(curves)) if any(curves.values()) else '',
     )
     write_atomically(Path(folder, 'report.html'), text)
@@ -187,24 +198,29 @@ def _classification(results: list[dict], names: list[str], several: bool) -> tup
         label, best = labels[index], score.argmax()
         return about | dict(label=names[label], prediction=names[best], score=score[best], score_of_label=score[label])
 
+    digest = digest_labels([result['gt_label'] for result in results])
+    right = (labels == (scores >= 0.5)).mean(axis=1) if several else (labels == scores.argmax(axis=1)).astype(int)
+    found |= dict(image_scores=right, labels_digest=digest) | ({} if several else dict(labels=labels))
     orders = dict(worst=np.argsort(-loss, kind='stable'), least_certain=np.argsort(lead, kind='stable'))
     return found, {title: [describe(int(index)) for index in order[:IMAGES]] for title, order in orders.items()}
 
 
 def _segmentation(results: list[dict], names: list[str]) -> tuple[dict, dict[str, list[dict]]]:
     """Metrics, and the images of the lowest mean IoU over the classes that they show."""
-    number, means = len(names), []
+    number, means, labels = len(names), [], []
     total = np.zeros(number**2, np.int64)
     for result in results:
         total[result['pairs']] += result['counts']
         label, predicted = np.divmod(result['pairs'], number)
         sums = [np.bincount(classes, result['counts'], number) for classes in (label, predicted)]
         hits = np.bincount(label, result['counts'] * (label == predicted), number)
+        labels.append(sums[0].astype(int))
         shown = sums[0] + sums[1] > 0
         means.append(100 * (hits / np.maximum(sums[0] + sums[1] - hits, 1))[shown].mean() if shown.any() else np.nan)
     order = [int(index) for index in np.argsort(means, kind='stable') if np.isfinite(means[index])]
     worst = [dict(index=index, file=results[index]['file'], mean_IoU=means[index]) for index in order[:IMAGES]]
-    return evaluate_segmentation(total.reshape(number, number), names), dict(worst=worst)
+    found = evaluate_segmentation(total.reshape(number, number), names)
+    return found | dict(image_scores=means, labels_digest=digest_labels(labels)), dict(worst=worst)
 
 
 class _Pictures:
@@ -246,9 +262,21 @@ def _most_confused(matrix: np.ndarray, names: list[str]) -> list[dict[str, str]]
     order = np.argsort(-shares, axis=None, kind='stable')[:PAIRS]
     pairs = [(row, column) for row, column in zip(*np.unravel_index(order, shares.shape)) if shares[row, column] > 0]
     return [
-        {'label': _shown(names[row]), 'predicted': _shown(names[column]), '% of the label': f'{100 * shares[row, column]:.1f}'}
+        {
+            'label': _shown(names[row]),
+            'predicted': _shown(names[column]),
+            '% of the label': f'{100 * shares[row, column]:.1f}',
+        }
         for row, column in pairs
     ]
+
+
+def _show_comparison(comparison: dict[str, Any] | None) -> dict[str, Any] | None:
+    if comparison is None:
+        return None
+    rows = sorted(comparison['per_class'], key=lambda row: -np.nan_to_num(abs(row['difference']), nan=-1))
+    shown = [{name: f'{value:.3g}' if name == 'p' else _shown(value) for name, value in row.items()} for row in rows]
+    return comparison | dict(checkpoint=_shown(comparison['checkpoint']), per_class=shown[:ROWS])
 
 
 def _is_square(found: dict[str, Any]) -> bool:

@@ -29,6 +29,7 @@ from vt.errors import UserError
 from .arguments import load_config
 from .evaluation_report import add_collector, check_report_folder, write_report
 from .outputs import as_plain, write_json
+from .report_comparison import read_earlier
 
 PICKLE = ('.pkl', '.pickle')
 METRICS = ('.json', '.yaml', '.yml', *PICKLE)
@@ -43,6 +44,7 @@ def test(args: argparse.Namespace) -> None:
         runner.logger.warning(note)
     dataset, maps = runner.test_dataloader.dataset, is_segmentation(cfg)
     collector = add_collector(runner) if args.report else None
+    other = read_earlier(args.compare, len(dataset)) if args.compare else None
     if not maps and not has_labels(dataset):
         if not (args.out or args.show_dir) or args.out_item == 'metrics':
             raise UserError('the test images have no labels: ask for predictions, --out FILE.pkl or --show-dir FOLDER')
@@ -65,7 +67,7 @@ def test(args: argparse.Namespace) -> None:
         write_atomically(args.out, mmengine.dump(plain, file_format=Path(args.out).suffix[1:]))
     numbers = {name: float(value) for name, value in metrics.items() if is_number(value)}
     if collector:
-        write_report(args.report, runner, collector, numbers, args.config, args.checkpoint)
+        write_report(args.report, runner, collector, numbers, args.config, args.checkpoint, other)
     if args.benchmark:
         result = benchmark_inference(runner)
         tables = {name: value for name, value in metrics.items() if name not in numbers}
@@ -96,6 +98,8 @@ def testing_config(args: argparse.Namespace) -> Config:
         raise UserError(f'--out {args.out}: metrics are written as {", ".join(METRICS)}')
     if args.tta and args.show_dir:
         raise UserError('--show-dir draws one view of an image, --tta tests several: leave one of them out')
+    if args.compare and not args.report:
+        raise UserError(f'--compare {args.compare} needs --report FOLDER')
     if args.report:
         check_report_folder(args.report)
     cfg = load_config(args)
