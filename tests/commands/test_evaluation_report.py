@@ -197,6 +197,9 @@ def test_refused_before_the_test(work):
     for folder, message in (('full', 'holds other files, such as mine.txt'), ('config.py', 'is a file')):
         result = run('test.py', 'config.py', 'weights.pth', '--report', folder, cwd=root)
         assert_one_line(result, f'--report {folder} {message}')
+    result = run('test.py', 'config.py', 'weights.pth', '--report', 'config.py/report', cwd=root)
+    assert_one_line(result, 'config.py/report')
+    assert 'Epoch(test)' not in result.stdout
     options = ['test_dataloader.sampler.shuffle=True']
     result = run('test.py', 'config.py', 'weights.pth', '--report', 'report', cwd=root, options=options)
     assert_one_line(result, 'set test_dataloader.sampler.shuffle=False')
@@ -220,7 +223,7 @@ def test_two_checkpoints_side_by_side(work):
     assert (found['better'], found['worse']) == (((now > before).sum()), (now < before).sum())
     assert found['p'] == pytest.approx(binomtest(found['better'], found['better'] + found['worse']).pvalue)
     for row, old, new in zip(found['per_class'], first['per_class'], second['per_class']):
-        assert (row['name'], row['before'], row['now']) == (new['name'], old['F1'], new['F1'])
+        assert (row['name'], row['other'], row['this']) == (new['name'], old['F1'], new['F1'])
         assert row['better'] - row['worse'] == round((new['recall'] - old['recall']) / 100 * 9)
     assert f'Better here on {found["better"]} samples' in page.text
     assert 'Against weights.pth' in page.text
@@ -232,7 +235,7 @@ def test_two_checkpoints_side_by_side(work):
     assert_one_line(run(*arguments, '--report', 'third', cwd=root), 'is of other images or classes')
     (root / 'first/report.json').write_text('{}')
     assert_one_line(run(*arguments, '--report', 'third', cwd=root), 'lacks checkpoint')
-    assert not (root / 'third').exists()
+    assert not any((root / 'third').iterdir())
 
 
 def test_curves_of_a_resumed_training_go_on_where_it_was_resumed(tmp_path):

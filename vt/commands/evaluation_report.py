@@ -152,7 +152,7 @@ def write_report(
     palette = dataset.metainfo.get('palette') if maps else None
     pictures = _Pictures(dataset, reads_bgr(runner.cfg), results, palette)
     rows = sorted(found['per_class'], key=lambda row: np.nan_to_num(row[key], nan=np.inf))
-    reliability = found.get('reliability')
+    matrix, reliability = found['confusion_matrix'], found.get('reliability')
     text = TEMPLATES.get_template('evaluation_report.html.j2').render(
         checkpoint=printable(checkpoint),
         config=printable(config),
@@ -162,8 +162,8 @@ def write_report(
         key=key,
         rows=[{name: _shown(value) for name, value in row.items()} for row in rows[:ROWS]],
         hidden_rows=max(0, len(rows) - ROWS),
-        confusion=figure_address(draw_confusion(found['confusion_matrix'], names)) if _is_square(found) else '',
-        pairs=_most_confused(found['confusion_matrix'], names) if _is_square(found) else [],
+        confusion=figure_address(draw_confusion(matrix, names)) if matrix.ndim == 2 else '',
+        pairs=_most_confused(matrix, names) if matrix.ndim == 2 else [],
         ece=found.get('ece'),
         bins=BINS,
         reliability=figure_address(draw_reliability(reliability)) if reliability else '',
@@ -277,10 +277,6 @@ def _show_comparison(comparison: dict[str, Any] | None) -> dict[str, Any] | None
     rows = sorted(comparison['per_class'], key=lambda row: -np.nan_to_num(abs(row['difference']), nan=-1))
     shown = [{name: f'{value:.3g}' if name == 'p' else _shown(value) for name, value in row.items()} for row in rows]
     return comparison | dict(checkpoint=_shown(comparison['checkpoint']), per_class=shown[:ROWS])
-
-
-def _is_square(found: dict[str, Any]) -> bool:
-    return found['confusion_matrix'].ndim == 2
 
 
 def _shown(value: Any) -> str:

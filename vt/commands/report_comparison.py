@@ -51,7 +51,7 @@ def compare_reports(record: dict[str, Any], other: dict[str, Any], key: str, lab
         before = np.array([row[key] for row in other['per_class']], float)
         found, rows = compare_paired(ours, theirs), []
         for row, earlier in zip(record['per_class'], before, strict=True):
-            entry = dict(name=row['name'], before=earlier, now=row[key], difference=row[key] - earlier)
+            entry = dict(name=row['name'], other=earlier, this=row[key], difference=row[key] - earlier)
             of_class = None if labels is None else labels == row['label']
             rows.append(entry | ({} if of_class is None else compare_paired(ours[of_class], theirs[of_class])))
     except (KeyError, TypeError, ValueError, IndexError) as error:

@@ -45,6 +45,8 @@ def test(args: argparse.Namespace) -> None:
     dataset, maps = runner.test_dataloader.dataset, is_segmentation(cfg)
     collector = add_collector(runner) if args.report else None
     other = read_earlier(args.compare, len(dataset)) if args.compare else None
+    if collector and is_main_process():
+        Path(args.report).mkdir(parents=True, exist_ok=True)  # what can't be written is known before the test
     if not maps and not has_labels(dataset):
         if not (args.out or args.show_dir) or args.out_item == 'metrics':
             raise UserError('the test images have no labels: ask for predictions, --out FILE.pkl or --show-dir FOLDER')
