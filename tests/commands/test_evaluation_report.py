@@ -78,6 +78,10 @@ def work(tmp_path):
         torch.manual_seed(0)
         with DefaultScope.overwrite_default_scope('mmpretrain'):
             model = build_model(Config.fromfile(tmp_path / 'config.py'))
+        if hasattr(model, 'head'):  # predictions that differ
+            (features,) = model.eval().extract_feat(0.6 * torch.randn(8, 3, 32, 40) - 1)
+            model.head.fc.weight.data *= 300
+            model.head.fc.bias.data = -(model.head.fc.weight @ features.mean(dim=0)).data
         torch.save(dict(state_dict=model.state_dict(), meta={}), tmp_path / 'weights.pth')
         return tmp_path
 
@@ -93,7 +97,8 @@ def write_folders(root, number=9):
     random = np.random.default_rng(0)
     for name in NAMES:
         for index in range(number):
-            write(root / f'data/test/{name}/{index}.png', random.integers(256, size=(32, 40, 3), dtype=np.uint8))
+            pixels = random.integers(1 + random.integers(255, size=3), size=(32, 40, 3)).astype(np.uint8)
+            write(root / f'data/test/{name}/{index}.png', pixels)
 
 
 def report(root, *arguments, page=True):
@@ -117,6 +122,7 @@ def test_a_classifiers_report_says_what_its_predictions_say(work, tta):
     scores = np.stack([each['pred_score'].numpy() for each in predictions])
     predicted = scores.argmax(axis=1)
     assert record['classes'] == NAMES
+    assert {*predicted} == {0, 1, 2}
     assert record['metrics']['top-1'] == pytest.approx(record['metrics']['accuracy/top1'])
     assert record['confusion_matrix'] == metrics.confusion_matrix(labels, predicted, labels=range(3)).tolist()
     recall = metrics.recall_score(labels, predicted, average=None)
@@ -215,7 +221,7 @@ def test_two_checkpoints_side_by_side(work):
     first, _ = report(root)
     (root / 'report').rename(root / 'first')
     weights = torch.load(root / 'weights.pth')
-    weights['state_dict']['head.fc.bias'] += torch.tensor([0.0, 0.0, 9.0])  # everything is the last class
+    weights['state_dict']['head.fc.bias'] += torch.tensor([0.0, 0.0, 1e4])  # everything is the last class
     torch.save(weights, root / 'weights.pth')
     second, page = report(root, '--compare', 'first')
     found, (before, now) = second['comparison'], (np.array(each['image_scores']) for each in (first, second))
