@@ -18,6 +18,7 @@ from tool_runner import assert_one_line
 
 from vt.analysis.evaluation_figures import read_curves
 from vt.commands.evaluation_report import IMAGES
+from vt.engine.image_hooks import reads_bgr
 from vt.engine.launch import build_model
 
 NAMES = sorted((HOSTILE.replace('/', ''), 'cat', 'dog'))
@@ -262,3 +263,10 @@ def test_curves_of_a_resumed_training_go_on_where_it_was_resumed(tmp_path):
     assert curves['train'] == dict(loss=[[10, 2.0], [20, 1.5], [30, 1.0]])
     assert curves['val'] == dict(accuracy=[[1, 50.0], [2, 60.0]])
     assert read_curves(tmp_path / 'none') == dict(train={}, val={})
+
+
+def test_the_order_of_channels_is_known_below_test_time_augmentation():
+    model = dict(decode_head=dict(), data_preprocessor=dict())
+    assert reads_bgr(Config(dict(model=model)))
+    assert reads_bgr(Config(dict(model=dict(type='SegTTAModel', module=model))))
+    assert not reads_bgr(Config(dict(model=dict(type='AverageClsScoreTTA', module=dict(data_preprocessor=dict())))))
