@@ -12,6 +12,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--out', help='file for the results: .pkl for predictions; .json, .yaml or .pkl for metrics')
     parser.add_argument('--out-item', choices=['metrics', 'pred'], help='what --out holds (default: pred)')
     parser.add_argument('--show-dir', help='directory for figures of the predictions')
+    parser.add_argument('--report', help='folder for report.html and report.json: scores of each class, worst images')
+    parser.add_argument('--compare', help='folder of the report of another checkpoint: differences to it')
     parser.add_argument('--tta', action='store_true', help="test-time augmentation: the config's, or flips")
     parser.add_argument(
         '--benchmark',

@@ -84,9 +84,7 @@ def _draw_histogram(rows: list[dict[str, str]]) -> str:
     axes.set_xticks(range(len(shown)), names, rotation=90, fontsize=7, parse_math=False)
     axes.set_ylabel('samples, or pixels of masks')
     axes.legend()
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore', UserWarning)  # a letter that the font has not is a box
-        return _address(render_figure(figure, dpi=90), 'png')
+    return figure_address(figure)
 
 
 def _groups(source: Source, bgr: bool) -> Iterator[tuple[str, list[Thumbnail]]]:
@@ -136,11 +134,23 @@ def _draw(source: Source, info: dict[str, Any], bgr: bool) -> str:
         colours[: len(palette)] = palette
         small = cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST)
         image = (0.5 * image + 0.5 * colours[small]).astype(np.uint8)
-    return _address(cv2.imencode('.jpg', image[..., ::-1])[1].tobytes(), 'jpeg')
+    return image_address(image)
 
 
 def _load(step: Load, info: dict[str, Any]) -> dict[str, Any]:
     return step(dict(info, seg_fields=[]))
+
+
+def figure_address(figure: Figure) -> str:
+    """A figure as an address."""
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', UserWarning)  # a letter that the font has not is a box
+        return _address(render_figure(figure, dpi=90), 'png')
+
+
+def image_address(image: np.ndarray) -> str:
+    """An image, RGB ``(height, width, 3)`` uint8, as an address."""
+    return _address(cv2.imencode('.jpg', image[..., ::-1])[1].tobytes(), 'jpeg')
 
 
 def _address(content: bytes, kind: str) -> str:

@@ -27,7 +27,9 @@ from vt.engine.launch import build_runner, is_segmentation
 from vt.errors import UserError
 
 from .arguments import load_config
+from .evaluation_report import add_collector, check_report_folder, write_report
 from .outputs import as_plain, write_json
+from .report_comparison import read_earlier
 
 PICKLE = ('.pkl', '.pickle')
 METRICS = ('.json', '.yaml', '.yml', *PICKLE)
@@ -41,6 +43,10 @@ def test(args: argparse.Namespace) -> None:
     for note in notes:
         runner.logger.warning(note)
     dataset, maps = runner.test_dataloader.dataset, is_segmentation(cfg)
+    collector = add_collector(runner) if args.report else None
+    other = read_earlier(args.compare, len(dataset)) if args.compare else None
+    if collector and is_main_process():
+        Path(args.report).mkdir(parents=True, exist_ok=True)  # what can't be written is known before the test
     if not maps and not has_labels(dataset):
         if not (args.out or args.show_dir) or args.out_item == 'metrics':
             raise UserError('the test images have no labels: ask for predictions, --out FILE.pkl or --show-dir FOLDER')
@@ -61,9 +67,11 @@ def test(args: argparse.Namespace) -> None:
     if args.out_item == 'metrics':
         plain = metrics if args.out.endswith(PICKLE) else as_plain(metrics)
         write_atomically(args.out, mmengine.dump(plain, file_format=Path(args.out).suffix[1:]))
+    numbers = {name: float(value) for name, value in metrics.items() if is_number(value)}
+    if collector:
+        write_report(args.report, runner, collector, numbers, args.config, args.checkpoint, other)
     if args.benchmark:
         result = benchmark_inference(runner)
-        numbers = {name: float(value) for name, value in metrics.items() if is_number(value)}
         tables = {name: value for name, value in metrics.items() if name not in numbers}
         scores = dict(metrics=numbers, tables=tables)
         record = dict(config=args.config, checkpoint=args.checkpoint, **scores, **asdict(result))
@@ -92,6 +100,10 @@ def testing_config(args: argparse.Namespace) -> Config:
         raise UserError(f'--out {args.out}: metrics are written as {", ".join(METRICS)}')
     if args.tta and args.show_dir:
         raise UserError('--show-dir draws one view of an image, --tta tests several: leave one of them out')
+    if args.compare and not args.report:
+        raise UserError(f'--compare {args.compare} needs --report FOLDER')
+    if args.report:
+        check_report_folder(args.report)
     cfg = load_config(args)
     if not cfg.get('test_dataloader'):
         raise UserError('there is no test_dataloader in it: to test it must be set')

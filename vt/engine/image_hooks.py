@@ -122,6 +122,7 @@ def reads_bgr(cfg: Config) -> bool:
     Images in memory have it in segmentation, and where the preprocessor turns it.
     """
     model = cfg.get('model') or {}
+    model = model.get('module') or model  # below test-time augmentation
     preprocessor = model.get('data_preprocessor') or cfg.get('data_preprocessor') or {}
     from_files = any(step in str(cfg.get('test_dataloader')) for step in ('LoadImageFromFile', 'LoadClips'))
     return from_files or 'decode_head' in model or bool(preprocessor.get('to_rgb'))

@@ -1,0 +1,106 @@
+"""Scores class by class, against scikit-learn and literal definitions."""
+
+from math import comb
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from vt.analysis.evaluation import (
+    BINS,
+    calibration,
+    compare_paired,
+    evaluate_segmentation,
+    evaluate_several_labels,
+    evaluate_single_label,
+)
+
+NAMES = ('a', 'b', 'c', 'd')
+
+
+def draw(seed, number=200):
+    """Labels, of which none is d, and probabilities that lean to them."""
+    random = np.random.default_rng(seed)
+    labels = random.integers(3, size=number)
+    logits = random.normal(size=(number, 4)) + 1.5 * np.eye(4)[labels]
+    return labels, np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_single_labels_are_scored_as_by_scikit_learn(seed):
+    labels, scores = draw(seed)
+    predicted, found = scores.argmax(axis=1), evaluate_single_label(labels, scores, NAMES)
+    assert found['metrics']['top-1'] == pytest.approx(100 * metrics.accuracy_score(labels, predicted))
+    for k in (2, 3):
+        top = metrics.top_k_accuracy_score(labels, scores, k=k, labels=range(4))
+        assert found['metrics'][f'top-{k}'] == pytest.approx(100 * top)
+    macro = metrics.f1_score(labels, predicted, labels=[0, 1, 2], average='macro')
+    assert found['metrics']['macro F1'] == pytest.approx(100 * macro)
+    assert found['confusion_matrix'].tolist() == metrics.confusion_matrix(labels, predicted).tolist()
+    for label, row in enumerate(found['per_class']):
+        assert (row['name'], row['samples']) == (NAMES[label], (labels == label).sum())
+        assert row['predicted'] == (predicted == label).sum()
+        hits = ((labels == label) & (predicted == label)).sum()
+        assert row['precision'] == pytest.approx(100 * hits / (predicted == label).sum())
+        number = (labels == label).sum()
+        assert row['recall'] == pytest.approx(100 * hits / number if number else np.nan, nan_ok=True)
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_the_calibration_error_is_the_literal_sum_over_bins(seed):
+    labels, scores = draw(seed)
+    confidences, correct = scores.max(axis=1), scores.argmax(axis=1) == labels
+    expected = 0.0
+    for index in range(BINS):
+        members = [n for n, c in enumerate(confidences) if index / BINS < c <= (index + 1) / BINS]
+        if members:
+            accuracy = sum(correct[n] for n in members) / len(members)
+            confidence = sum(confidences[n] for n in members) / len(members)
+            expected += len(members) / len(labels) * abs(accuracy - confidence)
+    ece, rows = calibration(confidences, correct)
+    assert ece == pytest.approx(expected, abs=1e-12)
+    assert sum(row['samples'] for row in rows) == len(labels)
+
+
+def test_a_sure_model_that_is_right_is_calibrated_and_one_that_errs_is_not():
+    assert calibration(np.ones(4), np.ones(4, bool))[0] == 0
+    assert calibration(np.ones(4), np.array([True, False, False, False]))[0] == 0.75
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_several_labels_are_scored_as_by_scikit_learn(seed):
+    random = np.random.default_rng(seed)
+    labels = random.random((80, 4)) < [0.5, 0.3, 0.1, 0]
+    scores = np.clip(0.5 * random.random((80, 4)) + 0.5 * labels * random.random((80, 4)), 0, 1)
+    found = evaluate_several_labels(labels, scores, NAMES)
+    means = [metrics.average_precision_score(labels[:, k], scores[:, k]) for k in range(3)]
+    assert found['metrics']['mAP'] == pytest.approx(100 * np.mean(means))
+    for k, row in enumerate(found['per_class'][:3]):
+        assert row['F1'] == pytest.approx(100 * metrics.f1_score(labels[:, k], scores[:, k] >= 0.5))
+        best = max(metrics.f1_score(labels[:, k], scores[:, k] >= threshold) for threshold in scores[:, k])
+        assert row['best_F1'] == pytest.approx(100 * best)
+        chosen = scores[:, k] >= row['best_threshold']
+        assert metrics.f1_score(labels[:, k], chosen) == pytest.approx(best)
+    assert np.isnan(found['per_class'][3]['AP'])
+
+
+def test_segmentations_are_scored_by_pixels():
+    random = np.random.default_rng(0)
+    label, predicted = random.integers(3, size=(2, 500))
+    matrix = metrics.confusion_matrix(label, predicted, labels=range(4))
+    found = evaluate_segmentation(matrix, NAMES)
+    iou = 100 * metrics.jaccard_score(label, predicted, labels=[0, 1, 2], average=None)
+    assert [row['IoU'] for row in found['per_class'][:3]] == pytest.approx(iou)
+    assert [row['accuracy'] for row in found['per_class'][:3]] == pytest.approx(
+        100 * metrics.recall_score(label, predicted, average=None)
+    )
+    assert np.isnan(found['per_class'][3]['IoU'])
+    assert found['confusion_matrix'][:3].sum(axis=1) == pytest.approx(np.ones(3))
+
+
+def test_mcnemars_test_is_the_literal_binomial_sum():
+    ours, theirs = np.array([1] * 9 + [0] * 2 + [1] * 20), np.array([0] * 9 + [1] * 2 + [1] * 20)
+    tail = sum(comb(11, k) for k in range(3)) / 2**11
+    assert compare_paired(ours, theirs) == dict(better=9, worse=2, p=pytest.approx(2 * tail))
+    assert compare_paired(ours, ours) == dict(better=0, worse=0, p=1.0)
+    assert compare_paired(np.array([np.nan, 2.0]), np.array([1.0, 1.0]))['better'] == 1

@@ -1,0 +1,272 @@
+"""``tools/test.py --report FOLDER``: what it says is what the predictions say, on a page in one file."""
+
+import json
+import pickle
+import re
+
+import numpy as np
+import pytest
+import torch
+from commands.test_data_page import HOSTILE, Page
+from forked_tools import run_forked as run
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from PIL import Image
+from scipy.stats import binomtest
+from sklearn import metrics
+from tool_runner import assert_one_line
+
+from vt.analysis.evaluation_figures import read_curves
+from vt.commands.evaluation_report import IMAGES
+from vt.engine.image_hooks import reads_bgr
+from vt.engine.launch import build_model
+
+NAMES = sorted((HOSTILE.replace('/', ''), 'cat', 'dog'))
+MODEL = """default_scope = 'mmpretrain'
+data_preprocessor = dict(mean=[127.5] * 3, std=[60] * 3, to_rgb=True, num_classes=3)
+model = dict(
+    type='ImageClassifier', backbone=dict(type='ResNet', depth=18, base_channels=8, stem_channels=8),
+    neck=dict(type='GlobalAveragePooling'), head=dict(HEAD, num_classes=3, in_channels=64),
+)
+loader = dict(batch_size=5, num_workers=0, sampler=dict(type='DefaultSampler', shuffle=False))
+pipeline = [dict(type='LoadImageFromFile'), dict(type='PackInputs')]
+test_cfg = dict()
+"""
+ONE_LABEL = (
+    MODEL.replace('HEAD', "type='LinearClsHead'")
+    + """
+dataset = dict(type='CustomDataset', data_root='data', data_prefix='test', pipeline=pipeline)
+test_dataloader = dict(dataset=dataset, **loader)
+test_evaluator = dict(type='Accuracy')
+"""
+)
+SEVERAL_LABELS = (
+    MODEL.replace('HEAD', "type='MultiLabelLinearClsHead'")
+    + """
+dataset = dict(type='MultiLabelDataset', data_root='data', ann_file='labels.json', pipeline=pipeline)
+test_dataloader = dict(dataset=dataset, **loader)
+test_evaluator = dict(type='AveragePrecision')
+"""
+)
+MAPS = """default_scope = 'mmseg'
+data_preprocessor = dict(type='SegDataPreProcessor', mean=[127.5] * 3, std=[60] * 3, bgr_to_rgb=True)
+model = dict(
+    type='EncoderDecoder', data_preprocessor=data_preprocessor,
+    backbone=dict(type='ResNet', depth=18, base_channels=8, stem_channels=8),
+    decode_head=dict(type='FCNHead', in_channels=64, channels=8, num_convs=1, concat_input=False, num_classes=3),
+    test_cfg=dict(mode='whole'),
+)
+pipeline = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), dict(type='PackSegInputs')]
+metainfo = dict(classes=NAMES, palette=[[0, 0, 0], [255, 0, 0], [0, 255, 0]])
+test_dataloader = dict(
+    batch_size=2, num_workers=0, sampler=dict(type='DefaultSampler', shuffle=False),
+    dataset=dict(
+        type='BaseSegDataset', data_root='data', img_suffix='.png', metainfo=metainfo, pipeline=pipeline,
+        data_prefix=dict(img_path='images', seg_map_path='masks'),
+    ),
+)
+test_evaluator = dict(type='IoUMetric')
+test_cfg = dict()
+""".replace('NAMES', repr(NAMES))
+
+
+@pytest.fixture
+def work(tmp_path):
+    """A function that writes a config and weights of its model."""
+
+    def work(config):
+        (tmp_path / 'config.py').write_text(config)
+        torch.manual_seed(0)
+        with DefaultScope.overwrite_default_scope('mmpretrain'):
+            model = build_model(Config.fromfile(tmp_path / 'config.py'))
+        if hasattr(model, 'head'):  # predictions that differ
+            (features,) = model.eval().extract_feat(0.6 * torch.randn(8, 3, 32, 40) - 1)
+            model.head.fc.weight.data *= 300
+            model.head.fc.bias.data = -(model.head.fc.weight @ features.mean(dim=0)).data
+        torch.save(dict(state_dict=model.state_dict(), meta={}), tmp_path / 'weights.pth')
+        return tmp_path
+
+    return work
+
+
+def write(path, pixels):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path)
+
+
+def write_folders(root, number=9):
+    random = np.random.default_rng(0)
+    for name in NAMES:
+        for index in range(number):
+            pixels = random.integers(1 + random.integers(255, size=3), size=(32, 40, 3)).astype(np.uint8)
+            write(root / f'data/test/{name}/{index}.png', pixels)
+
+
+def report(root, *arguments, page=True):
+    result = run('test.py', 'config.py', 'weights.pth', '--report', 'report', *arguments, cwd=root)
+    assert result.returncode == 0, result.stderr
+    assert sorted(path.name for path in (root / 'report').iterdir()) == ['report.html', 'report.json']
+    text = (root / 'report/report.html').read_text()
+    assert not re.findall(r'(?:src|href)="(?!data:image/)', text)
+    found = Page(root / 'report/report.html')
+    assert {*found.tags}.isdisjoint({'script', 'iframe', 'object', 'link'})
+    return json.loads((root / 'report/report.json').read_text()), found
+
+
+@pytest.mark.parametrize('tta', [(), ('--tta',)])
+def test_a_classifiers_report_says_what_its_predictions_say(work, tta):
+    root = work(ONE_LABEL)
+    write_folders(root)
+    record, page = report(root, '--out', 'predictions.pkl', *tta)
+    predictions = pickle.loads((root / 'predictions.pkl').read_bytes())
+    labels = np.array([int(each['gt_label']) for each in predictions])
+    scores = np.stack([each['pred_score'].numpy() for each in predictions])
+    predicted = scores.argmax(axis=1)
+    assert record['classes'] == NAMES
+    assert {*predicted} == {0, 1, 2}
+    assert record['metrics']['top-1'] == pytest.approx(record['metrics']['accuracy/top1'])
+    assert record['confusion_matrix'] == metrics.confusion_matrix(labels, predicted, labels=range(3)).tolist()
+    recall = metrics.recall_score(labels, predicted, average=None)
+    assert [row['recall'] for row in record['per_class']] == pytest.approx(100 * recall)
+    assert [row['name'] for row in record['per_class']] == NAMES
+    assert 0 <= record['ece'] <= 1
+    order = np.argsort(scores[np.arange(27), labels], kind='stable')
+    assert [each['index'] for each in record['worst']] == order[:IMAGES].tolist()
+    worst = record['worst'][0]
+    assert worst['label'] == NAMES[labels[worst['index']]]
+    assert worst['prediction'] == NAMES[predicted[worst['index']]]
+    assert worst['file'] == predictions[worst['index']]['img_path']
+    assert len(page.images) == 2 + 2 * IMAGES  # confusion matrix and reliability; worst and least certain
+    shown = page.images[2].reshape(-1, 3).mean(axis=0)  # BGR, as written but for its size and JPEG
+    written = np.asarray(Image.open(root / worst['file'])).reshape(-1, 3).mean(axis=0)[::-1]
+    assert shown == pytest.approx(written, abs=4)
+    assert NAMES[0] in page.text
+    assert f'{order[0] % 9}.png: {worst["label"]}, seen as {worst["prediction"]}' in page.text
+    assert report(root, *tta)[0]['per_class'] == record['per_class']  # once more into the same folder
+
+
+def test_several_labels(work):
+    root = work(SEVERAL_LABELS)
+    random = np.random.default_rng(0)
+    data_list = []
+    for index, labels in enumerate(([0], [0, 2], [], [1], [2], [1, 2])):
+        write(root / f'data/{index}.png', random.integers(256, size=(32, 32, 3), dtype=np.uint8))
+        data_list.append(dict(img_path=f'{index}.png', gt_label=labels))
+    annotation = dict(metainfo=dict(classes=NAMES), data_list=data_list)
+    (root / 'data/labels.json').write_text(json.dumps(annotation))
+    record, page = report(root, '--out', 'predictions.pkl')
+    scores = np.stack([each['pred_score'].numpy() for each in pickle.loads((root / 'predictions.pkl').read_bytes())])
+    labels = np.array([[k in each['gt_label'] for k in range(3)] for each in data_list])
+    expected = [metrics.average_precision_score(labels[:, k], scores[:, k]) for k in range(3)]
+    assert [row['AP'] for row in record['per_class']] == pytest.approx([100 * each for each in expected])
+    assert record['metrics']['mAP'] == pytest.approx(100 * np.mean(expected))
+    assert np.shape(record['confusion_matrix']) == (3, 2, 2)
+    assert len(record['worst']) == 6
+    assert len(page.images) == 2 * 6
+
+
+def test_a_segmentors_report(work):
+    root, random = work(MAPS), np.random.default_rng(0)
+    for index in range(5):
+        write(root / f'data/images/{index}.png', random.integers(256, size=(40, 64, 3), dtype=np.uint8))
+        mask = random.choice(np.array([0, 1, 255], np.uint8), size=(5, 8)).repeat(8, axis=0).repeat(8, axis=1)
+        write(root / f'data/masks/{index}.png', mask)
+    record, page = report(root, '--out', 'maps')
+    label, predicted = (
+        np.stack([np.asarray(Image.open(root / folder / f'{index}.png')) for index in range(5)])
+        for folder in ('data/masks', 'maps')
+    )
+    valid = label != 255
+    iou = 100 * metrics.jaccard_score(label[valid], predicted[valid], labels=range(3), average=None, zero_division=0)
+    present = [k for k in range(3) if (label[valid] == k).any() or (predicted[valid] == k).any()]
+    assert [record['per_class'][k]['IoU'] for k in present] == pytest.approx(iou[present])
+    assert record['metrics']['mIoU'] == pytest.approx(np.mean(iou[present]), abs=0.01)
+    matrix = metrics.confusion_matrix(label[valid], predicted[valid], labels=range(3), normalize='true')
+    assert record['confusion_matrix'][:2] == pytest.approx(matrix[:2])
+    assert record['confusion_matrix'][2] == [None] * 3  # no pixel has this label
+    means = []
+    for index in range(5):
+        one, other = label[index][valid[index]], predicted[index][valid[index]]
+        shown = np.union1d(one, other)
+        means.append(100 * metrics.jaccard_score(one, other, labels=shown, average='macro', zero_division=0))
+    assert [each['index'] for each in record['worst']] == np.argsort(means, kind='stable').tolist()
+    assert record['worst'][0]['mean_IoU'] == pytest.approx(min(means))
+    assert len(page.images) == 1 + 5
+    assert page.images[1].shape[1] == 3 * 64  # image, labels, prediction
+    assert NAMES[0] in page.text
+
+
+def test_refused_before_the_test(work):
+    root = work(ONE_LABEL)
+    write_folders(root, 1)
+    (root / 'full').mkdir()
+    (root / 'full/mine.txt').write_text('')
+    for folder, message in (('full', 'holds other files, such as mine.txt'), ('config.py', 'is a file')):
+        result = run('test.py', 'config.py', 'weights.pth', '--report', folder, cwd=root)
+        assert_one_line(result, f'--report {folder} {message}')
+    result = run('test.py', 'config.py', 'weights.pth', '--report', 'config.py/report', cwd=root)
+    assert_one_line(result, 'config.py/report')
+    assert 'Epoch(test)' not in result.stdout
+    options = ['test_dataloader.sampler.shuffle=True']
+    result = run('test.py', 'config.py', 'weights.pth', '--report', 'report', cwd=root, options=options)
+    assert_one_line(result, 'set test_dataloader.sampler.shuffle=False')
+    options = ['test_dataloader.dataset.with_label=False', 'test_dataloader.dataset.data_prefix=test/cat']
+    result = run('test.py', 'config.py', 'weights.pth', '--report', 'report', cwd=root, options=options)
+    assert_one_line(result, 'the test images have none')
+    assert not (root / 'report').exists()
+
+
+def test_two_checkpoints_side_by_side(work):
+    root = work(ONE_LABEL)
+    write_folders(root)
+    first, _ = report(root)
+    (root / 'report').rename(root / 'first')
+    weights = torch.load(root / 'weights.pth')
+    weights['state_dict']['head.fc.bias'] += torch.tensor([0.0, 0.0, 1e4])  # everything is the last class
+    torch.save(weights, root / 'weights.pth')
+    second, page = report(root, '--compare', 'first')
+    found, (before, now) = second['comparison'], (np.array(each['image_scores']) for each in (first, second))
+    assert now.sum() == 9
+    assert (found['better'], found['worse']) == (((now > before).sum()), (now < before).sum())
+    assert found['p'] == pytest.approx(binomtest(found['better'], found['better'] + found['worse']).pvalue)
+    for row, old, new in zip(found['per_class'], first['per_class'], second['per_class']):
+        assert (row['name'], row['other'], row['this']) == (new['name'], old['F1'], new['F1'])
+        assert row['better'] - row['worse'] == round((new['recall'] - old['recall']) / 100 * 9)
+    assert f'Better here on {found["better"]} samples' in page.text
+    assert 'Against weights.pth' in page.text
+    write(root / 'data/test/cat/new.png', np.zeros((32, 40, 3), np.uint8))
+    arguments = ['test.py', 'config.py', 'weights.pth', '--compare', 'first']
+    assert_one_line(run(*arguments, cwd=root), '--compare first needs --report FOLDER')
+    assert_one_line(run(*arguments, '--report', 'third', cwd=root), 'is of 27 images, this test has 28')
+    (root / 'data/test/dog/0.png').unlink()
+    assert_one_line(run(*arguments, '--report', 'third', cwd=root), 'is of other images or classes')
+    (root / 'first/report.json').write_text('{}')
+    assert_one_line(run(*arguments, '--report', 'third', cwd=root), 'lacks checkpoint')
+    assert not any((root / 'third').iterdir())
+
+
+def test_curves_of_a_resumed_training_go_on_where_it_was_resumed(tmp_path):
+    rows = {
+        '1': [
+            dict(loss=2.0, step=10),
+            dict(loss=1.5, step=20),
+            dict(accuracy=50.0, step=1),
+            dict(loss=9.0, step=30),
+        ],
+        '2': [dict(loss=1.0, step=30, lr=0.1), dict(accuracy=60.0, step=2)],
+    }
+    for name, lines in rows.items():
+        (tmp_path / name / 'vis_data').mkdir(parents=True)
+        text = '\n'.join(map(json.dumps, lines)) + '\n{"loss": 1.'  # killed
+        (tmp_path / name / 'vis_data/scalars.json').write_text(text)
+    curves = read_curves(tmp_path)
+    assert curves['train'] == dict(loss=[[10, 2.0], [20, 1.5], [30, 1.0]])
+    assert curves['val'] == dict(accuracy=[[1, 50.0], [2, 60.0]])
+    assert read_curves(tmp_path / 'none') == dict(train={}, val={})
+
+
+def test_the_order_of_channels_is_known_below_test_time_augmentation():
+    model = dict(decode_head=dict(), data_preprocessor=dict())
+    assert reads_bgr(Config(dict(model=model)))
+    assert reads_bgr(Config(dict(model=dict(type='SegTTAModel', module=model))))
+    assert not reads_bgr(Config(dict(model=dict(type='AverageClsScoreTTA', module=dict(data_preprocessor=dict())))))

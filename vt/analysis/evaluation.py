@@ -1,0 +1,131 @@
+"""Scores of a test, class by class: of one label an image, of several, and of segmentations. Scores are percentages."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import binomtest
+from sklearn.metrics import (
+    average_precision_score,
+    confusion_matrix,
+    multilabel_confusion_matrix,
+    precision_recall_curve,
+    precision_recall_fscore_support,
+)
+
+BINS = 15  # of confidences, as in Guo et al., "On Calibration of Modern Neural Networks", 2017
+TOP = (1, 2, 3, 5, 10)
+
+
+def evaluate_single_label(labels: np.ndarray, scores: np.ndarray, names: Sequence[str]) -> dict[str, Any]:
+    """Metrics of images with one label each.
+
+    Args:
+        labels: ``(N,)``.
+        scores: probabilities, ``(N, C)``.
+        names: of the classes.
+
+    Returns:
+        ``metrics`` (top-k, and macro means over the classes that have images), ``per_class``, ``confusion_matrix``
+        (counts, rows are labels), ``ece`` (0 to 1) and ``reliability`` (a row a bin).
+    """
+    present, predicted = np.unique(labels), scores.argmax(axis=1)
+    own = scores[np.arange(len(labels)), labels][:, None]
+    ties = (scores == own) & (np.arange(len(names)) < labels[:, None])  # the first class counts first
+    ranks = (scores > own).sum(axis=1) + ties.sum(axis=1)
+    metrics = {f'top-{k}': 100 * (ranks < k).mean() for k in TOP if k == 1 or k < len(names)}
+    macro = precision_recall_fscore_support(labels, predicted, labels=present, average='macro', zero_division=0)
+    metrics |= {f'macro {name}': 100 * value for name, value in zip(('precision', 'recall', 'F1'), macro)}
+    matrix = confusion_matrix(labels, predicted, labels=range(len(names)))
+    ece, reliability = calibration(scores.max(axis=1), predicted == labels)
+    per_class = _per_class(labels, predicted, names, predicted=matrix.sum(axis=0))
+    return dict(metrics=metrics, per_class=per_class, confusion_matrix=matrix, ece=ece, reliability=reliability)
+
+
+def evaluate_several_labels(labels: np.ndarray, scores: np.ndarray, names: Sequence[str]) -> dict[str, Any]:
+    """Metrics of images with any number of labels.
+
+    Args:
+        labels: whether an image has a label, ``(N, C)``.
+        scores: of each label alone, 0 to 1, ``(N, C)``.
+        names: of the classes.
+
+    Returns:
+        ``metrics`` (mAP over the classes that have images), ``per_class`` at a threshold of 0.5, with the average
+        precision and the threshold of the highest F1, and ``confusion_matrix``: ``(C, 2, 2)``.
+    """
+    predicted = scores >= 0.5
+    per_class = _per_class(labels, predicted, names, predicted=predicted.sum(axis=0))
+    for row, has, score in zip(per_class, labels.T, scores.T):
+        row |= dict(AP=np.nan, best_threshold=np.nan, best_F1=np.nan)
+        if has.any():
+            precision, recall, thresholds = precision_recall_curve(has, score)
+            f1 = (2 * precision * recall / np.maximum(precision + recall, 1e-12))[:-1]
+            row |= dict(AP=100 * average_precision_score(has, score), best_threshold=thresholds[f1.argmax()])
+            row['best_F1'] = 100 * f1.max()
+    tested = [row for row in per_class if row['samples']]
+    metrics = {'mAP': np.mean([row['AP'] for row in tested]), 'macro F1': np.mean([row['F1'] for row in tested])}
+    return dict(metrics=metrics, per_class=per_class, confusion_matrix=multilabel_confusion_matrix(labels, predicted))
+
+
+def _per_class(labels: np.ndarray, predictions: np.ndarray, names: Sequence[str], **counts: Any) -> list[dict]:
+    classes = range(len(names))
+    found = precision_recall_fscore_support(labels, predictions, labels=classes, average=None, zero_division=np.nan)
+    precision, recall, f1 = 100 * np.array(found[:3])
+    columns = dict(samples=found[3], **counts, precision=precision, recall=recall, F1=f1)
+    return [dict(label=k, name=names[k]) | {key: column[k] for key, column in columns.items()} for k in classes]
+
+
+def calibration(confidences: np.ndarray, correct: np.ndarray) -> tuple[float, list[dict[str, float]]]:
+    """Expected calibration error, 0 to 1, and the bins of equal width that it is from.
+
+    Args:
+        confidences: the score of each predicted class, ``(N,)``.
+        correct: whether the prediction is right, ``(N,)``.
+
+    Returns:
+        The mean over images of ``|accuracy - confidence|`` of their bin; a bin holds its upper bound.
+    """
+    bins = np.clip(np.ceil(confidences * BINS).astype(int) - 1, 0, BINS - 1)
+    counts, ece, rows = np.bincount(bins, minlength=BINS), 0.0, []
+    for index, count in enumerate(counts):
+        members = bins == index
+        confidence, accuracy = (float(x[members].mean()) if count else np.nan for x in (confidences, correct))
+        ece += count / len(bins) * abs(accuracy - confidence) if count else 0.0
+        bounds = dict(above=index / BINS, up_to=(index + 1) / BINS)
+        rows.append(bounds | dict(samples=int(count), confidence=confidence, accuracy=accuracy))
+    return ece, rows
+
+
+def evaluate_segmentation(matrix: np.ndarray, names: Sequence[str]) -> dict[str, Any]:
+    """Metrics of segmentations.
+
+    Args:
+        matrix: pixels of each label, its row, that got each class, its column; ``(C, C)``.
+        names: of the classes.
+
+    Returns:
+        ``per_class`` and ``confusion_matrix``, the shares of each row.
+    """
+    hits, of_label, of_class = matrix.diagonal(), matrix.sum(axis=1), matrix.sum(axis=0)
+    with np.errstate(invalid='ignore'):  # of a class without pixels
+        iou, accuracy = 100 * hits / (of_label + of_class - hits), 100 * hits / of_label
+        shares = matrix / of_label[:, None]
+    columns = dict(pixels=of_label, predicted=of_class, IoU=iou, accuracy=accuracy)
+    rows = [dict(label=k, name=names[k]) | {key: each[k] for key, each in columns.items()} for k in range(len(names))]
+    return dict(per_class=rows, confusion_matrix=shares)
+
+
+def compare_paired(ours: np.ndarray, theirs: np.ndarray) -> dict[str, Any]:
+    """Two models on the same images: McNemar's exact test, of other scores than right or wrong the sign test.
+
+    Args:
+        ours, theirs: of each image, higher is better, ``(N,)``; NaN is left out.
+
+    Returns:
+        On how many images ours is ``better`` and ``worse``, and ``p``, two-sided.
+    """
+    better, worse = int((ours > theirs).sum()), int((ours < theirs).sum())
+    return dict(
+        better=better, worse=worse, p=float(binomtest(better, better + worse).pvalue) if better + worse else 1.0
+    )

@@ -1,0 +1,287 @@
+"""The report of ``tools/test.py --report FOLDER``: scores class by class and images, as a page in one file and JSON."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from mmengine.evaluator import BaseMetric
+from mmengine.runner import Runner
+from mmpretrain.models import MultiLabelClsHead
+from torch.utils.data import Dataset
+
+from vt.analysis.evaluation import BINS, evaluate_segmentation, evaluate_several_labels, evaluate_single_label
+from vt.analysis.evaluation_figures import draw_confusion, draw_curves, draw_reliability, read_curves, shares_of
+from vt.checkpoints.files import write_atomically
+from vt.checkpoints.weights import unwrap
+from vt.engine.checks.classes import has_labels, without_wrappers
+from vt.engine.image_hooks import reads_bgr, visible
+from vt.engine.launch import is_segmentation
+from vt.engine.run_record import describe_origin
+from vt.errors import UserError
+from vt.untrusted_text import printable
+
+from .data_page import MAX_NAME, ROWS, TEMPLATES, figure_address, image_address
+from .outputs import write_json
+from .report_comparison import compare_reports, digest_labels
+
+FILES = ('report.html', 'report.json')
+SIDE = 160  # of an image of the page, in pixels
+IMAGES, PAIRS = 24, 20  # on the page: images of a kind, pairs of classes
+
+
+def check_report_folder(folder: str) -> None:
+    """Refuse a folder that is a file or holds anything but an earlier report, in a UserError."""
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise UserError(f'--report {folder} is a file: give the name of a folder')
+    if path.is_dir() and (others := sorted({file.name for file in path.iterdir()} - {*FILES})):
+        raise UserError(f'--report {folder} holds other files, such as {others[0]}: give a new folder')
+
+
+class PredictionCollector(BaseMetric):
+    """What the report needs of each image, from all processes; ``collected`` has it in the main process, in order."""
+
+    default_prefix = 'report'
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.collected: list[dict[str, Any]] = []
+
+    def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
+        """Keep labels and scores of a batch."""
+        for sample in data_samples:
+            if not {'pred_score', 'gt_label'} <= sample.keys():
+                raise UserError('--report needs labels, and from the model a score of each class: a classifier')
+            arrays = {key: sample[key].cpu().numpy() for key in ('gt_label', 'pred_score')}
+            self.results.append(dict(arrays, file=sample.get('img_path')))
+
+    def compute_metrics(self, results: list) -> dict:
+        """Keep all results; they are no metrics."""
+        self.collected = results
+        return {}
+
+
+class MapCollector(PredictionCollector):
+    """The same of a segmentor: pixels of each pair of label and class, and small maps.
+
+    Args:
+        ignore_index: the label of pixels that don't count.
+    """
+
+    def __init__(self, ignore_index: int) -> None:
+        super().__init__()
+        self.ignore_index = ignore_index
+
+    def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
+        """Count the pixels of a batch."""
+        number = len((self.dataset_meta or {})['classes'])
+        for sample in data_samples:
+            if 'gt_sem_seg' not in sample:
+                raise UserError('--report compares predictions with labels, and the test images have none')
+            maps = [sample[key]['data'].squeeze().cpu().numpy() for key in ('gt_sem_seg', 'pred_sem_seg')]
+            label, predicted = (each.astype(np.int64) for each in maps)
+            valid = (label != self.ignore_index) & (label < number) & (predicted < number)
+            counts = np.bincount(label[valid] * number + predicted[valid])
+            pairs = counts.nonzero()[0]
+            scale = min(1, SIDE / max(label.shape))
+            size = [max(1, round(scale * side)) for side in label.shape[::-1]]
+            small = [cv2.resize(each.astype(np.uint16), size, interpolation=cv2.INTER_NEAREST) for each in maps]
+            packed = [cv2.imencode('.png', each)[1] for each in small]
+            self.results.append(dict(pairs=pairs, counts=counts[pairs], maps=packed, file=sample.get('img_path')))
+
+
+def add_collector(runner: Runner) -> PredictionCollector:
+    """Add to a runner's test what collects its predictions.
+
+    Raises:
+        UserError: the images have no labels, or are not tested in the order of the data set.
+    """
+    dataset, evaluator = runner.test_dataloader.dataset, runner.test_evaluator
+    if getattr(runner.test_dataloader.sampler, 'shuffle', False):
+        raise UserError('--report finds images by their order: set test_dataloader.sampler.shuffle=False')
+    if is_segmentation(runner.cfg):
+        ignored = [metric.ignore_index for metric in evaluator.metrics if hasattr(metric, 'ignore_index')]
+        collector = MapCollector(ignored[0] if ignored else getattr(without_wrappers(dataset), 'ignore_index', 255))
+    elif has_labels(dataset):
+        collector = PredictionCollector()
+    else:
+        raise UserError('--report compares predictions with labels, and the test images have none')
+    collector.dataset_meta = evaluator.dataset_meta
+    evaluator.metrics.append(collector)
+    return collector
+
+
+def write_report(
+    folder: str,
+    runner: Runner,
+    collector: PredictionCollector,
+    metrics: dict[str, float],
+    config: str,
+    checkpoint: str,
+    other: dict[str, Any] | None = None,
+) -> None:
+    """Write ``report.html`` and ``report.json``.
+
+    Args:
+        folder: to write into.
+        runner: which has tested.
+        collector: of :func:`add_collector`.
+        metrics: of the evaluator, numbers alone.
+        config, checkpoint: their paths.
+        other: an earlier report to compare with, of :func:`read_earlier`.
+    """
+    results, dataset = collector.collected, runner.test_dataloader.dataset
+    maps = isinstance(collector, MapCollector)
+    names = (collector.dataset_meta or {}).get('classes') or range(len(results[0]['pred_score']))
+    names = [str(name) for name in names]
+    if maps:
+        found, ranked = _segmentation(results, names)
+    else:
+        several = isinstance(getattr(unwrap(runner.model), 'head', None), MultiLabelClsHead)
+        found, ranked = _classification(results, names, several)
+    metrics, labels, key = metrics | found.pop('metrics', {}), found.pop('labels', None), 'IoU' if maps else 'F1'
+    device = next(unwrap(runner.model).parameters()).device
+    curves = read_curves(Path(checkpoint).parent)
+    record = dict(config=config, checkpoint=checkpoint, images=len(results), metrics=metrics, classes=names)
+    record |= found | ranked | dict(curves=curves)
+    if other:
+        record['comparison'] = compare_reports(record, other, key, labels)
+    write_json(describe_origin(device) | record, Path(folder, 'report.json'), None)
+    palette = dataset.metainfo.get('palette') if maps else None
+    pictures = _Pictures(dataset, reads_bgr(runner.cfg), results, palette)
+    rows = sorted(found['per_class'], key=lambda row: np.nan_to_num(row[key], nan=np.inf))
+    matrix, reliability = found['confusion_matrix'], found.get('reliability')
+    text = TEMPLATES.get_template('evaluation_report.html.j2').render(
+        checkpoint=printable(checkpoint),
+        config=printable(config),
+        number=len(results),
+        side=(3 if maps else 1) * SIDE,
+        metrics={name: _shown(value) for name, value in metrics.items()},
+        key=key,
+        rows=[{name: _shown(value) for name, value in row.items()} for row in rows[:ROWS]],
+        hidden_rows=max(0, len(rows) - ROWS),
+        confusion=figure_address(draw_confusion(matrix, names)) if matrix.ndim == 2 else '',
+        pairs=_most_confused(matrix, names) if matrix.ndim == 2 else [],
+        ece=found.get('ece'),
+        bins=BINS,
+        reliability=figure_address(draw_reliability(reliability)) if reliability else '',
+        sheets={title.replace('_', ' '): [*map(pictures, images)] for title, images in ranked.items()},
+        comparison=_show_comparison(record.get('comparison')),
+        curves=figure_address(draw_curves(curves)) if any(curves.values()) else '',
+    )
+    write_atomically(Path(folder, 'report.html'), text)
+    print(f'written to {folder}')
+
+
+def _classification(results: list[dict], names: list[str], several: bool) -> tuple[dict, dict[str, list[dict]]]:
+    """Metrics, and the images of the highest loss and of the smallest lead of the first class."""
+    scores = np.stack([result['pred_score'] for result in results])
+    if several:
+        labels = np.zeros(scores.shape, bool)
+        for row, result in zip(labels, results):
+            row[result['gt_label'].astype(int)] = True
+        found, certainty = evaluate_several_labels(labels, scores, names), np.where(labels, scores, 1 - scores)
+        loss, lead = -np.log(np.maximum(certainty, 1e-12)).sum(axis=1), np.abs(scores - 0.5).min(axis=1)
+    else:
+        labels = np.concatenate([result['gt_label'] for result in results])
+        found = evaluate_single_label(labels, scores, names)
+        loss = -scores[np.arange(len(labels)), labels]
+        lead = np.diff(np.partition(scores, -2)[:, -2:])[:, 0] if len(names) > 1 else scores[:, 0]
+
+    def describe(index: int) -> dict[str, Any]:
+        about, score = dict(index=index, file=results[index]['file']), scores[index]
+        if several:
+            chosen = [names[k] for k in np.flatnonzero(score >= 0.5)]
+            return about | dict(label=[names[k] for k in np.flatnonzero(labels[index])], prediction=chosen)
+        label, best = labels[index], score.argmax()
+        return about | dict(label=names[label], prediction=names[best], score=score[best], score_of_label=score[label])
+
+    digest = digest_labels([result['gt_label'] for result in results])
+    right = (labels == (scores >= 0.5)).mean(axis=1) if several else (labels == scores.argmax(axis=1)).astype(int)
+    found |= dict(image_scores=right, labels_digest=digest) | ({} if several else dict(labels=labels))
+    orders = dict(worst=np.argsort(-loss, kind='stable'), least_certain=np.argsort(lead, kind='stable'))
+    return found, {title: [describe(int(index)) for index in order[:IMAGES]] for title, order in orders.items()}
+
+
+def _segmentation(results: list[dict], names: list[str]) -> tuple[dict, dict[str, list[dict]]]:
+    """Metrics, and the images of the lowest mean IoU over the classes that they show."""
+    number, means, labels = len(names), [], []
+    total = np.zeros(number**2, np.int64)
+    for result in results:
+        total[result['pairs']] += result['counts']
+        label, predicted = np.divmod(result['pairs'], number)
+        sums = [np.bincount(classes, result['counts'], number) for classes in (label, predicted)]
+        hits = np.bincount(label, result['counts'] * (label == predicted), number)
+        labels.append(sums[0].astype(int))
+        shown = sums[0] + sums[1] > 0
+        means.append(100 * (hits / np.maximum(sums[0] + sums[1] - hits, 1))[shown].mean() if shown.any() else np.nan)
+    order = [int(index) for index in np.argsort(means, kind='stable') if np.isfinite(means[index])]
+    worst = [dict(index=index, file=results[index]['file'], mean_IoU=means[index]) for index in order[:IMAGES]]
+    found = evaluate_segmentation(total.reshape(number, number), names)
+    return found | dict(image_scores=means, labels_digest=digest_labels(labels)), dict(worst=worst)
+
+
+class _Pictures:
+    """Captions and addresses of images; those of a segmentor beside their labels and their prediction."""
+
+    def __init__(self, dataset: Dataset, is_bgr: bool, results: list[dict], palette: Sequence | None) -> None:
+        self.dataset, self.is_bgr, self.results = dataset, is_bgr, results
+        self.colours = np.full((2**16, 3), 255, np.uint8)
+        self.colours[: len(palette or [])] = np.reshape(palette or [], (-1, 3))
+
+    def __call__(self, about: dict[str, Any]) -> tuple[str, str]:
+        inputs = self.dataset[about['index']]['inputs']
+        while isinstance(inputs, list) or inputs.ndim == 5:  # test-time augmentation, clips of a video
+            inputs = inputs[0]
+        image = visible(inputs if inputs.ndim == 3 else inputs[:, inputs.shape[1] // 2], self.is_bgr)
+        name = Path(about['file']).name if about['file'] else f'image {about["index"]}'
+        if 'mean_IoU' in about:
+            maps = [cv2.imdecode(each, cv2.IMREAD_UNCHANGED) for each in self.results[about['index']]['maps']]
+            image = cv2.resize(image, maps[0].shape[::-1], interpolation=cv2.INTER_AREA)
+            overlays = [(0.5 * image + 0.5 * self.colours[each]).astype(np.uint8) for each in maps]
+            caption = f'{printable(name, MAX_NAME)}: mean IoU {about["mean_IoU"]:.1f}'
+            return caption, image_address(np.concatenate([image, *overlays], axis=1))
+        scale = SIDE / max(image.shape[:2])
+        size = [max(1, round(scale * side)) for side in image.shape[1::-1]]
+        image = cv2.resize(image, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST)
+        label, seen = (
+            printable(each if isinstance(each, str) else ', '.join(each), MAX_NAME)
+            for each in (about['label'], about['prediction'])
+        )
+        score = f' ({100 * about["score"]:.1f} %)' if 'score' in about else ''
+        caption = f'{printable(name, MAX_NAME)}: {label or "nothing"}, seen as {seen or "nothing"}{score}'
+        return caption, image_address(image)
+
+
+def _most_confused(matrix: np.ndarray, names: list[str]) -> list[dict[str, str]]:
+    """The pairs of classes of the largest shares off the diagonal."""
+    shares = shares_of(matrix)
+    np.fill_diagonal(shares, 0)
+    order = np.argsort(-shares, axis=None, kind='stable')[:PAIRS]
+    pairs = [(row, column) for row, column in zip(*np.unravel_index(order, shares.shape)) if shares[row, column] > 0]
+    return [
+        {
+            'label': _shown(names[row]),
+            'predicted': _shown(names[column]),
+            '% of the label': f'{100 * shares[row, column]:.1f}',
+        }
+        for row, column in pairs
+    ]
+
+
+def _show_comparison(comparison: dict[str, Any] | None) -> dict[str, Any] | None:
+    if comparison is None:
+        return None
+    rows = sorted(comparison['per_class'], key=lambda row: -np.nan_to_num(abs(row['difference']), nan=-1))
+    shown = [{name: f'{value:.3g}' if name == 'p' else _shown(value) for name, value in row.items()} for row in rows]
+    return comparison | dict(checkpoint=_shown(comparison['checkpoint']), per_class=shown[:ROWS])
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return printable(value, MAX_NAME)
+    if isinstance(value, (int, np.integer)):
+        return f'{value:,}'
+    return f'{value:.2f}' if np.isfinite(value) else '-'

@@ -1,0 +1,59 @@
+"""A test beside an earlier report of the same images, as ``tools/test.py --report FOLDER --compare FOLDER`` asks."""
+
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vt.analysis.evaluation import compare_paired
+from vt.checkpoints.files import read_json
+from vt.errors import UserError
+
+HINT = 'name the folder of an earlier --report of the same test set'
+KEYS = ('checkpoint', 'images', 'classes', 'per_class', 'image_scores', 'labels_digest')
+
+
+def read_earlier(folder: str, images: int) -> dict[str, Any]:
+    """An earlier report of so many images; a UserError if there is none."""
+    path = Path(folder, 'report.json')
+    found = read_json(path, HINT, keys=KEYS)
+    if found['images'] != images:
+        raise UserError(f'{path} is of {found["images"]} images, this test has {images}; {HINT}')
+    return found
+
+
+def digest_labels(labels: list[np.ndarray]) -> str:
+    """A digest of the labels of all images."""
+    content = b''.join(f'{each.tolist()};'.encode() for each in labels)
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def compare_reports(record: dict[str, Any], other: dict[str, Any], key: str, labels: np.ndarray | None) -> dict:
+    """Differences to an earlier report.
+
+    Args:
+        record: this report, with the ``KEYS``.
+        other: the earlier one.
+        key: the score of classes to compare.
+        labels: of images with one label each, ``(N,)``: classes are tested one by one.
+
+    Returns:
+        ``checkpoint`` of the earlier one; ``better``, ``worse`` and ``p`` of :func:`compare_paired`; and ``per_class``.
+
+    Raises:
+        UserError: the earlier report is of other images or classes, or damaged.
+    """
+    if any(record[name] != other[name] for name in ('labels_digest', 'classes')):
+        raise UserError(f'--compare: the report of {other["checkpoint"]} is of other images or classes; {HINT}')
+    try:
+        ours, theirs = (np.array(each['image_scores'], float) for each in (record, other))
+        before = np.array([row[key] for row in other['per_class']], float)
+        found, rows = compare_paired(ours, theirs), []
+        for row, earlier in zip(record['per_class'], before, strict=True):
+            entry = dict(name=row['name'], other=earlier, this=row[key], difference=row[key] - earlier)
+            of_class = None if labels is None else labels == row['label']
+            rows.append(entry | ({} if of_class is None else compare_paired(ours[of_class], theirs[of_class])))
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise UserError(f'--compare: the report of {other["checkpoint"]} is damaged; {HINT}') from error
+    return dict(checkpoint=str(other['checkpoint']), **found, per_class=rows)
