@@ -150,7 +150,7 @@ def write_report(
         record['comparison'] = compare_reports(record, other, key, labels)
     write_json(describe_origin(device) | record, Path(folder, 'report.json'), None)
     palette = dataset.metainfo.get('palette') if maps else None
-    pictures = _Pictures(dataset, reads_bgr(runner.cfg), results, palette)
+    shown = _Images(dataset, reads_bgr(runner.cfg), results, palette)
     rows = sorted(found['per_class'], key=lambda row: np.nan_to_num(row[key], nan=np.inf))
     matrix, reliability = found['confusion_matrix'], found.get('reliability')
     text = TEMPLATES.get_template('evaluation_report.html.j2').render(
@@ -167,7 +167,7 @@ def write_report(
         ece=found.get('ece'),
         bins=BINS,
         reliability=figure_address(draw_reliability(reliability)) if reliability else '',
-        sheets={title.replace('_', ' '): [*map(pictures, images)] for title, images in ranked.items()},
+        sheets={title.replace('_', ' '): [*map(shown, images)] for title, images in ranked.items()},
         comparison=_show_comparison(record.get('comparison')),
         curves=figure_address(draw_curves(curves)) if any(curves.values()) else '',
     )
@@ -223,7 +223,7 @@ def _segmentation(results: list[dict], names: list[str]) -> tuple[dict, dict[str
     return found | dict(image_scores=means, labels_digest=digest_labels(labels)), dict(worst=worst)
 
 
-class _Pictures:
+class _Images:
     """Captions and addresses of images; those of a segmentor beside their labels and their prediction."""
 
     def __init__(self, dataset: Dataset, is_bgr: bool, results: list[dict], palette: Sequence | None) -> None:
