@@ -45,13 +45,13 @@ from torch import Tensor
 # A plain ViT, whose blocks or stem are another's.
 
 
-def in_vit(x: Tensor, w: Weights, block: Callable) -> Tensor:
+def in_vit(x: Tensor, w: Weights, block: Callable, eps: float = 1e-6) -> Tensor:
     """Tokens of a map, a class token, positions, blocks ``(x, weights, size, index)``, a last norm."""
     size = x.shape[1:3]
     x = torch.cat([torch.cat([w['class_tokens']] * len(x)), tokens_of(x)], dim=1) + w['position.vectors']
     for index, weights in enumerate(every(w, 'blocks')):
         x = block(x, weights, size, index)
-    return layer_norm(x, under(w, 'norm'), 1e-6)
+    return layer_norm(x, under(w, 'norm'), eps)
 
 
 def in_small_vit(x: Tensor, w: Weights, block: Callable) -> Tensor:
@@ -77,10 +77,10 @@ def early_convolutions(x: Tensor, w: Weights, heads: Sequence[int], training: bo
 
     def block(x: Tensor, w: Weights, size: Size, index: int) -> Tensor:
         norm1, attention, norm2, feed_forward = branches(w)
-        x = x + self_attention(layer_norm(x, norm1, 1e-6), attention, heads[0])
-        return x + mlp(layer_norm(x, norm2, 1e-6), feed_forward, ratio=3)
+        x = x + self_attention(layer_norm(x, norm1, 1e-5), attention, heads[0])
+        return x + mlp(layer_norm(x, norm2, 1e-5), feed_forward, ratio=3)
 
-    return in_vit(convolution(x, under(w_s, 'embed.patch.projection'), 1), w_s, block)
+    return in_vit(convolution(x, under(w_s, 'embed.patch.projection'), 1), w_s, block, 1e-5)
 
 
 def sparse_attention(x: Tensor, w: Weights, heads: int, seen: Callable) -> Tensor:

@@ -12,7 +12,7 @@ def parse_args() -> argparse.Namespace:
         'pixel reads of them and how they relate; or the same as a report.'
     )
     parser.add_argument('config', help='path of the config, or the name of a model')
-    parser.add_argument('checkpoint', help='path of the checkpoint')
+    parser.add_argument('checkpoint', help='path of the checkpoint; or timm, torchvision or huggingface: their weights')
     parser.add_argument(
         '--compare', nargs=2, metavar=('CONFIG', 'CHECKPOINT'), help='a second model, shown beside the first'
     )

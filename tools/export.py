@@ -9,7 +9,7 @@ def parse_args() -> argparse.Namespace:
 
     parser = argparse.ArgumentParser(description='Export a model for other runtimes, compared with the model itself.')
     parser.add_argument('config', help='path of the config, or the name of a model')
-    parser.add_argument('checkpoint', help='path of the checkpoint')
+    parser.add_argument('checkpoint', help='path of the checkpoint; or timm, torchvision or huggingface: their weights')
     parser.add_argument(
         '--formats',
         nargs='+',

@@ -11,6 +11,7 @@ import timm
 import torch
 import torchvision
 from apis.published_files import put_in_hub, put_in_torch_home
+from forked_tools import run_forked
 from huggingface_hub import constants
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
@@ -18,11 +19,13 @@ from PIL import Image
 from tool_runner import ROOT, assert_one_line, run
 
 from vt import apis
-from vt.apis.published import PUBLISHED, find_published
+from vt.apis.published import PUBLISHED, compare_preparation, find_published
+from vt.checkpoints.channels import adapt_channels
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.public import find_preparation
 from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import load_part
+from vt.engine.checks.channels import check_image_channels
 from vt.errors import UserError
 from vt.inference.inputs import Images, pipeline_steps
 
@@ -172,6 +175,73 @@ def test_a_head_of_other_classes_is_new(caches):
     assert model.state_dict().keys() - loaded == {'head.fc.weight', 'head.fc.bias'}
 
 
+@pytest.mark.parametrize('number', [1, 4])
+def test_other_channels_are_adapted_and_so_are_mean_and_deviation(number, caches):
+    reference = put(caches, QUICK[1], 'timm')
+    model = apis.get_model(QUICK[1], 'timm', backbone=dict(in_channels=number))
+    assert torch.equal(model.backbone.conv1.weight, adapt_channels(reference.conv1.weight, number))
+    mean = [123.675, 116.28, 103.53]
+    preprocessor = model.cfg.model.get('data_preprocessor') or model.cfg.data_preprocessor
+    expected = [sum(mean) / 3] if number == 1 else [*mean, mean[0]]
+    assert preprocessor['mean'] == pytest.approx(expected)
+    assert len(preprocessor['std']) == number
+    assert not preprocessor['to_rgb']
+    check_image_channels(model.cfg)
+
+
+def test_a_config_of_other_channels_keeps_its_own_mean_and_deviation(caches):
+    put(caches, QUICK[1], 'timm')
+    cfg = apis.model_zoo.resolve_config(QUICK[1])
+    cfg.data_preprocessor = dict(num_classes=1000, mean=[1.0, 2.0], std=[3.0, 4.0], to_rgb=False)
+    cfg.model.backbone.in_channels = 2
+    model = apis.get_model(cfg, 'timm')
+    assert model.data_preprocessor.mean.flatten().tolist() == [1, 2]
+    assert model.backbone.conv1.weight.shape[1] == 2
+
+
+def test_a_file_of_ones_own_is_not_adapted(tmp_path):
+    torch.save(torchvision.models.resnet18().state_dict(), tmp_path / 'a.pth')
+    with pytest.raises(UserError, match=r'conv1.weight is \(64, 3, 7, 7\), the model needs \(64, 4, 7, 7\)'):
+        apis.get_model(QUICK[1], tmp_path / 'a.pth', backbone=dict(in_channels=4))
+
+
+def test_images_have_the_models_own_size(caches, monkeypatch):
+    lines = []
+    monkeypatch.setattr(apis.published, 'print_log', lambda line, **options: lines.append(line))
+    put(caches, 'deit-small_16xb64-300e_in1k', 'timm')
+    model = apis.get_model('deit-small_16xb64-300e_in1k', 'timm', backbone=dict(image_size=112))
+    resize, crop = model.cfg.test_dataloader.dataset.pipeline[1:3]
+    assert (resize['scale'], crop['crop_size']) == (124, 112)  # 248 and 224 of the published
+    said = "images as published at the model's size, not 224x224: shorter side 124 (bicubic), centre 112x112, mean"
+    assert said in lines[0]
+    assert model(torch.zeros(1, 3, 112, 112), mode='tensor').shape == (1, 1000)
+    with pytest.raises(UserError, match=r'image_size=\(112, 224\): published images are square'):
+        apis.get_model('deit-small_16xb64-300e_in1k', 'timm', backbone=dict(image_size=(112, 224)))
+
+
+def test_another_mean_or_deviation_than_the_published_is_said(caches):
+    put(caches, QUICK[1], 'timm')
+    address = f'timm://{PUBLISHED[QUICK[1]][0]}'
+    cfg = apis.model_zoo.resolve_config(QUICK[1])
+    assert compare_preparation(cfg) == []
+    for begin in (dict(load_from=address), {'model.backbone.init_cfg': dict(type='Pretrained', checkpoint=address)}):
+        own = Config(cfg.to_dict())
+        own.merge_from_dict(begin)
+        assert compare_preparation(own) == []
+        own.data_preprocessor.update(mean=[124, 116, 104], std=[127.5])
+        assert compare_preparation(own) == [
+            f'{address} learned with std=[58.395, 57.12, 57.375], data_preprocessor has [127.5]: give it the same'
+        ]
+        own.data_preprocessor.pop('mean')
+        assert compare_preparation(own)[0].endswith('103.53], data_preprocessor has []: give it the same')
+    cfg.model.backbone.update(depth=50, style='caffe')
+    cfg.load_from = 'torchvision://resnet50'
+    expected = "torchvision://resnet50 is of style='pytorch', and the backbone of style='caffe'"
+    assert compare_preparation(cfg) == [expected]
+    cfg.load_from = 'https://a.b/c.pth'
+    assert compare_preparation(cfg) == []
+
+
 def test_published_weights_are_drawn_from_no_one_elses_numbers(caches):
     put(caches, QUICK[1], 'timm')
     torch.manual_seed(0)
@@ -201,6 +271,24 @@ def test_predict_takes_a_librarys_name(caches, photo, offline):
     assert f'{SAID}116.28, 103.53, deviation 58.395, 57.12, 57.375' in result.stdout
     best = apis.get_model(name).dataset_meta['classes'][expected.argmax()]
     assert f'{best} {100 * expected.max():.1f} %' in result.stdout
+
+
+@pytest.mark.slow
+def test_explore_and_export_take_a_librarys_name(caches, photo, offline):
+    put(caches, QUICK[1], 'timm')
+    for tool, *options in (('explore.py', '--html', 'a.html'), ('export.py', '--formats', 'torchscript')):
+        result = run(tool, QUICK[1], 'timm', *options, '--inputs', photo, cwd=caches, env=offline)
+        assert result.returncode == 0, result.stderr
+        assert SAID in result.stdout
+    written = json.loads((caches / f'exported/{QUICK[1]}.json').read_text())
+    assert written['mean'] == pytest.approx([123.675, 116.28, 103.53])
+
+
+@pytest.mark.parametrize('tool', [['show_tokens.py'], ['attention.py', 'tokens']], ids=' '.join)
+def test_what_a_tool_of_attention_cannot_take_is_one_line(tool, tmp_path):
+    config = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
+    result = run_forked(f'analysis/{tool[0]}', *tool[1:], config, 'timm', cwd=tmp_path)
+    assert_one_line(result, 'no weights of vt-resnet18_digits are known of timm')
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ def draw(name, shape):
     """A tensor of a name, the same wherever it is drawn."""
     name = re.sub(r'^ps_layers\.\d\.position_layer\.', 'pos_layer.', name)  # one layer by several names
     generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
-    x = torch.randn(shape, generator=generator) * (0.01 if 'offset' in name else 1)
+    x = torch.randn(shape, generator=generator)
     if name.endswith('running_var'):
         return 1 + 0.1 * x.abs()
     if len(shape) > 1 and not any(word in name for word in FLAT):

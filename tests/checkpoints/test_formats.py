@@ -2,7 +2,7 @@
 
 import copy
 import re
-from functools import cache
+from functools import cache, partial
 
 import pytest
 import timm
@@ -11,8 +11,10 @@ import torchvision
 from checkpoints.authors_files import draw, draw_image, read_files
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
+from mmpretrain.models.utils import MultiheadAttention
 from mmpretrain.registry import MODELS
 from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
 
 from vt.apis import find_config, get_model
 from vt.checkpoints.weights import load_part, load_weights
@@ -125,6 +127,23 @@ def test_a_librarys_own_file_gives_its_logits(pair, tmp_path):
     assert (found - average(expected)).abs().max() < 1e-4 * average(expected).abs().max()
 
 
+def test_mmpretrains_t2t_vit_takes_its_authors_scale(tmp_path):
+    """MMPretrain divides queries by the factor that it should multiply them by: corrected, its logits are ours."""
+    torch.manual_seed(0)
+    theirs = randomise(mmpretrain(384, VIT, type='T2T_ViT', **MIXED)).double()
+    ours = get_model('t2t-vit-t-14' + SUFFIX).double()
+    line = load_weights(ours, theirs.state_dict())
+    assert 'format: MMPretrain T2T-ViT (its logits differ: it multiplies queries by sqrt(d)' in line
+    images = torch.randn(1, 3, 224, 224, dtype=torch.float64)
+    for part in theirs.modules():
+        if isinstance(part, MultiheadAttention):
+            scale = (part.input_dims // part.num_heads) ** -0.5
+            part.scaled_dot_product_attention = partial(scaled_dot_product_attention, scale=scale)
+    with torch.no_grad():
+        expected, found = theirs.head(theirs.extract_feat(images)), ours.head(ours.extract_feat(images))
+    assert (found - expected).abs().max() < 1e-12 * expected.abs().max()
+
+
 FILES = {f'{name}, {source}': (name, *rest) for name, source, *rest in read_files()}
 QUICK_FILES = [key for key in FILES if key.startswith(('swin-tiny', 'cswin', 'elsa', 'msg', 'ceit', 'ps-vit'))]
 
@@ -136,7 +155,11 @@ def test_the_authors_file_gives_their_logits(key, tmp_path):
     if name == 't2t-vit-t-14':
         del state['pos_embed']  # fixed: the model's own
     torch.save(dict(model=state), tmp_path / 'model.pth')
-    model = get_model(name if '_' in name else name + SUFFIX, tmp_path / 'model.pth')
+    cfg = Config.fromfile(find_config(name if '_' in name else name + SUFFIX))
+    for stage in cfg.model.backbone.get('stages', []):
+        if stage.get('embed', {}).get('type') == 'vt.ReductionCell' and stage.embed.get('transform', True):
+            stage.embed.epsilon = 1e-8
+    model = get_model(cfg, tmp_path / 'model.pth')
     images = draw_image(256 if name == 'swinv2-tiny' else 224, 16 if 'k400' in name else None)
     with torch.no_grad():
         found = average(model.head(model.extract_feat(images)))[0, : len(first)]
@@ -281,13 +304,72 @@ def test_what_does_not_fit_is_named_and_nothing_is_loaded(kind):
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
-@pytest.mark.parametrize('name', ['resnet18d', 'resnet50d', 'resnet18'])
-def test_the_stems_of_resnets(name):
-    theirs = randomise(timm.create_model(name))
+DEEP_VT = dict(type='vt.VTResNet', depth=50, deep_stem=True, avg_down=True)
+RESNETS = {
+    ('timm resnet18d', 'ResNetV1d-18'): dict(type='ResNetV1d', depth=18),
+    ('timm resnet50d', 'ResNetV1d'): dict(type='ResNetV1d', depth=50),
+    ('timm resnet50c', 'ResNetV1c'): dict(type='ResNetV1c', depth=50),
+    ('timm resnet50s', 'ResNetV1c'): dict(type='ResNetV1c', depth=50, stem_channels=128),
+    ('timm resnet50d', 'MMSegmentation'): dict(type='mmseg.ResNetV1d', depth=50),
+    ('timm resnet50c', 'MMSegmentation'): dict(type='mmseg.ResNetV1c', depth=50),
+    ('torchvision resnet50', 'MMSegmentation'): dict(type='mmseg.ResNet', depth=50),
+    ('timm resnext50_32x4d', 'ResNeXt'): dict(type='ResNeXt', depth=50),
+    ('torchvision resnext50_32x4d', 'ResNeXt'): dict(type='ResNeXt', depth=50),
+    ('timm resnet50d', 'VT-ResNet'): DEEP_VT,
+    ('timm resnet50c', 'VT-ResNet'): DEEP_VT | dict(avg_down=False),
+    ('torchvision resnet50', 'VT-ResNet'): dict(type='vt.VTResNet', depth=50),
+}
+
+
+def build_resnet(source):
+    library, name = source.split()
+    return randomise(timm.create_model(name) if library == 'timm' else torchvision.models.get_model(name))
+
+
+def maps_of(resnet, images):
+    maps, act = [], resnet.relu if hasattr(resnet, 'relu') else resnet.act1
+    x = resnet.maxpool(act(resnet.bn1(resnet.conv1(images))))
+    for stage in (resnet.layer1, resnet.layer2, resnet.layer3, resnet.layer4):
+        maps.append(x := stage(x))
+    return maps
+
+
+QUICK_RESNETS = (('timm resnet18d', 'ResNetV1d-18'), ('timm resnet50c', 'ResNetV1c'), ('timm resnet50d', 'VT-ResNet'))
+
+
+@pytest.mark.parametrize('pair', slow_unless(QUICK_RESNETS, RESNETS), ids=' into '.join)
+def test_resnets_give_their_maps(pair):
     init_default_scope('mmpretrain')
-    ours = MODELS.build(dict(type='ResNetV1d' if name.endswith('d') else 'ResNet', depth=int(name[6:8])))
+    torch.manual_seed(0)
+    theirs, options = build_resnet(pair[0]).double(), RESNETS[pair]
+    maps = dict(out_type='featmap', out_indices=(0, 1, 2)) if 'vt.' in options['type'] else dict(out_indices=range(4))
+    ours = MODELS.build(options | maps).double()
     ours.eval()
     load_part(ours, theirs.state_dict())
-    images = torch.randn(1, 3, 64, 64)
+    images = torch.randn(1, 3, 32, 32, dtype=torch.float64)
     with torch.no_grad():
-        torch.testing.assert_close(ours(images)[0], theirs.forward_features(images), atol=1e-4, rtol=1e-4)
+        found, expected = ours(images), maps_of(theirs, images)
+    for one, other in zip(found, expected):
+        assert (one - other).abs().max() < 1e-12 * other.abs().max()
+
+
+BAD_RESNETS = (
+    ('timm resnet50d', dict(type='vt.VTResNet', depth=50), r'layer1\.0\.downsample\.1\.weight is'),
+    ('timm resnet50d', DEEP_VT | dict(avg_down=False), r'layer2\.0\.downsample\.1\.weight is'),
+    ('timm resnet50', dict(type='ResNetV1d', depth=50), r'layer2\.0\.downsample\.1\.weight is'),
+    ('timm resnet50t', dict(type='ResNetV1d', depth=50), r'stem\.0\.conv\.weight is \(24, 3, 3, 3\)'),
+    ('timm resnext50_32x4d', dict(type='vt.VTResNet', depth=50), r'layer1\.0\.conv1\.weight is'),
+    ('timm seresnext50_32x4d', dict(type='ResNeXt', depth=50), r'also holds layer1\.0\.se\.fc1\.bias'),
+    ('torchvision wide_resnet50_2', dict(type='ResNeXt', depth=50), r'layer1\.0\.conv2\.weight is'),
+)
+
+
+@pytest.mark.parametrize(
+    ('source', 'options', 'words'),
+    [BAD_RESNETS[0], *(pytest.param(*row, marks=pytest.mark.slow) for row in BAD_RESNETS[1:])],
+)
+def test_resnets_of_another_form_are_refused(source, options, words):
+    init_default_scope('mmpretrain')
+    with pytest.raises(UserError, match=words) as raised:
+        load_part(MODELS.build(options), build_resnet(source).state_dict())
+    assert '\n' not in str(raised.value)

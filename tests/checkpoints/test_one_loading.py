@@ -305,15 +305,18 @@ def test_a_backbone_that_reads_its_file_itself_is_checked(tmp_path):
     # As MMSegmentation's own files are: the classifier's norm, masks of windows, no norms of outputs.
     whole = {name: tensor for name, tensor in state.items() if not name.startswith('norm')}
     whole |= {'norm.weight': torch.ones(48), 'stages.0.blocks.1.attn_mask': torch.zeros(4, 4, 4)}
-    for name, held in (('whole.pth', whole), ('part.pth', lacking), ('other.pth', dict(other=torch.ones(1)))):
+    within = {f'backbone.{name}': tensor for name, tensor in state.items()} | {'norm1.weight': state['norm1.weight']}
+    files = {'whole.pth': whole, 'within.pth': within, 'part.pth': lacking, 'other.pth': dict(other=torch.ones(1))}
+    for name, held in files.items():
         torch.save(dict(state_dict=held), tmp_path / name)
     models = {}
-    for name in ('whole.pth', 'part.pth', 'other.pth'):
+    for name in files:
         init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / name))
         models[name] = SEGMENTORS.build(dict(type='SwinTransformer', init_cfg=init_cfg, **options))
         with weights_only():
             models[name].init_weights()
     check_own_loading(models['whole.pth'])
+    check_own_loading(models['within.pth'])  # a name of its own stands beside the prefix
     with pytest.raises(
         UserError, match=r'part\.pth does not fit: .* it lacks stages\.1.*SwinTransformer loads it itself'
     ):

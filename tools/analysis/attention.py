@@ -8,19 +8,20 @@ def parse_args() -> argparse.Namespace:
 
     parser = argparse.ArgumentParser(description="Where attention goes, in numbers: the paper's section 6.")
     commands = parser.add_subparsers(dest='command', required=True)
+    checkpoint = 'path of the checkpoint; or timm, torchvision or huggingface: their weights'
     tokens = commands.add_parser('tokens', help='of visual tokens: entropy, gain on the foreground, reach')
     tokens.add_argument('config', help='path of the config of a classifier or segmentor with visual tokens')
-    tokens.add_argument('checkpoint', help='path of the checkpoint')
+    tokens.add_argument('checkpoint', help=checkpoint)
     tokens.add_argument(
         '--background', type=int, nargs='+', default=[0], help="a data set's classes that are background (default: 0)"
     )
     locality = commands.add_parser('locality', help="of a ViT: the share of each layer's attention on patches around")
     locality.add_argument('config', help='path of the config of a ViT, or mmpretrain::FOLDER/NAME.py')
-    locality.add_argument('checkpoint', nargs='?', help='path of the checkpoint (default: random weights)')
+    locality.add_argument('checkpoint', nargs='?', help=f'{checkpoint} (default: random)')
     locality.add_argument('--plot', help='draw it, as figure 5 does, to this file; .png, .pdf or .svg')
     objects = commands.add_parser('objects', help='on the objects that a task of relations has to compare')
     objects.add_argument('config', help='path of the config of a classifier on such a task')
-    objects.add_argument('checkpoint', help='path of the checkpoint')
+    objects.add_argument('checkpoint', help=checkpoint)
     objects.add_argument('--plot', help='draw four images of it; .jpg, .png, .pdf or .svg')
     objects.add_argument('--parts', nargs='+', help='names of the parts to draw, as the table has them (default: all)')
     reach = commands.add_parser('reach', help='draw from where one token takes what it becomes, a cell an attention')

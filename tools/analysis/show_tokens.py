@@ -12,7 +12,7 @@ def parse_args() -> argparse.Namespace:
         'images or videos of the test set.'
     )
     parser.add_argument('config', help='path of the config')
-    parser.add_argument('checkpoint', help='path of the checkpoint')
+    parser.add_argument('checkpoint', help='path of the checkpoint; or timm, torchvision or huggingface: their weights')
     parser.add_argument(
         'inputs',
         nargs='*',

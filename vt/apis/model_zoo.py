@@ -21,14 +21,14 @@ from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import load_part, load_weights
 from vt.engine.checks.classes import compare_with_checkpoint, heads
 from vt.engine.checks.config import check_config
-from vt.engine.config_files import DISTRIBUTION, ROOT, apply_options, read_config
+from vt.engine.config_files import DISTRIBUTION, ROOT, apply_options, read_config, require_file
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.errors import UserError
 from vt.inference.test_set import build_test_set
 from vt.untrusted_text import check_class_names
 
 from .folders import WEIGHTS, building, read_folder, require
-from .published import LIBRARIES, find_published, prepare_as_published
+from .published import LIBRARIES, find_published, named_weights, prepare_as_published
 
 INDEX = ROOT / 'model-index.yml'
 Source = str | PathLike | Config
@@ -83,7 +83,8 @@ def get_model(
     Args:
         name_or_config: a model's name, the path of a config (``.py``) or of a saved model's folder, or a config.
         pretrained: ``'timm'``, ``'torchvision'`` or ``'huggingface'`` for the weights that the library publishes of
-            this model, fetched by its own functions, with its preparation of images; or path or address of a
+            this model, fetched by its own functions, with its preparation of images, for a backbone of other
+            ``in_channels`` adapted to them; or path or address of a
             checkpoint, which is read weights-only and must fit, or a saved model's folder; False for arbitrary ones.
             With ``head=dict(num_classes=...)`` among ``overrides`` the file's may be another number: the head is new.
         device: where to put the model; None leaves it on the CPU.
@@ -98,7 +99,7 @@ def get_model(
     cfg.merge_from_dict(dict(model=overrides))
     check_config(Config(dict(model=cfg.model.to_dict(), default_scope=cfg.get('default_scope', 'mmpretrain'))))
     checkpoint = resolve_weights(name_or_config, pretrained)
-    begins = _named_weights(overrides)
+    begins = named_weights(overrides)
     if begins and checkpoint:
         raise UserError(f'init_cfg names {begins[0]}, and pretrained {checkpoint}, which has every tensor: give one')
     with weights_only():  # before building takes time
@@ -110,7 +111,7 @@ def get_model(
         draw_weights(model)  # of the head, if the file's has other classes
         load_part(model, loaded, name=checkpoint)
     elif loaded:
-        load_weights(model, loaded, name=checkpoint)
+        load_weights(model, loaded, name=checkpoint, adapts=prepared is not None)
     elif begins:
         with weights_only():
             draw_weights(model)
@@ -118,14 +119,6 @@ def get_model(
     if prepared and prepared.classes:  # Kinetics' data set has no names without its list
         model.dataset_meta.setdefault('classes', prepared.classes)
     return model.to(device).eval()
-
-
-def _named_weights(options: Any) -> list[str]:
-    """Files that ``init_cfg=dict(type='Pretrained', ...)`` names anywhere in options of a model."""
-    if isinstance(options, dict) and options.get('type') == 'Pretrained':
-        return [str(options.get('checkpoint'))]
-    inner = options.values() if isinstance(options, dict) else options if isinstance(options, (list, tuple)) else ()
-    return [file for part in inner for file in _named_weights(part)]
 
 
 def init_model(
@@ -181,6 +174,14 @@ def resolve_weights(name_or_config: Source, pretrained: str | PathLike | bool | 
     if weights is None:
         raise UserError(f'no weights of {name} are published: train it, and give pretrained the path of its checkpoint')
     return weights
+
+
+def require_weights(name_or_config: Source, checkpoint: str | PathLike | None) -> str | None:
+    """:func:`resolve_weights` for a command line, where a path must be that of a file."""
+    found = resolve_weights(name_or_config, checkpoint)
+    if found is not None:
+        require_file(found, 'checkpoint')
+    return found
 
 
 @functools.cache

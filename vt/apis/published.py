@@ -1,6 +1,8 @@
 """Which published classifier a config is, by library, and a config whose images are prepared as its library says."""
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from mmengine.config import Config
 from mmengine.logging import print_log
 
 from vt.checkpoints.public import Preparation, find_preparation
+from vt.engine.checks.channels import image_channels, preprocessor_of
 from vt.engine.config_files import leaves
 from vt.errors import UserError
 
@@ -34,6 +37,7 @@ PUBLISHED: dict[str, tuple[str | None, str | None]] = {
     'mvitv2-small-16x4_k400': (None, 'MViT_V2_S_Weights.KINETICS400_V1'),
 }
 LIBRARIES = ('timm', 'torchvision', 'huggingface')
+NEAR = 0.5  # of 255: rounded means are the same
 
 
 def find_published(config: str | PathLike | Config, library: str) -> str:
@@ -63,6 +67,9 @@ def prepare_as_published(cfg: Config, address: str | None) -> Preparation | None
 
     Args:
         cfg: of a classifier; mean and deviation of its preprocessor and the middle of its test pipeline are replaced.
+            Where its backbone gives ``image_size``, images have this size, and the margin is in proportion. Of another
+            number of channels than three it keeps its own mean and deviation, or takes those of the channels that
+            :func:`vt.checkpoints.channels.adapt_channels` takes.
         address: of the weights; of others than published ones nothing is done.
 
     Returns:
@@ -74,14 +81,67 @@ def prepare_as_published(cfg: Config, address: str | None) -> Preparation | None
     found = find_preparation(str(address)) if address else None
     if found is None or 'head' not in cfg.model:
         return None
-    mean, std = [[round(value, 6) for value in values] for values in (found.mean, found.std)]
     preprocessor = cfg.model.get('data_preprocessor') or cfg.setdefault('data_preprocessor', {})
-    preprocessor.update(mean=mean, std=std, to_rgb=True)
+    size = found.crop
+    found = _at_own_size(_of_own_channels(found, preprocessor, image_channels(cfg) or 3), cfg.model.backbone)
+    mean, std = [[round(value, 6) for value in values] for values in (found.mean, found.std)]
+    preprocessor.update(mean=mean, std=std, to_rgb=len(mean) == 3)
     for dataset in leaves((cfg.get('test_dataloader') or {}).get('dataset')):
         if dataset.get('pipeline'):
             dataset['pipeline'] = _pipeline(dataset['pipeline'], found)
-    print_log(f'{address}: images as published: {found}', logger='current')
+    at = '' if found.crop == size else f" at the model's size, not {size}x{size}"
+    print_log(f'{address}: images as published{at}: {found}', logger='current')
     return found
+
+
+def named_weights(options: Any) -> list[str]:
+    """Files that ``init_cfg=dict(type='Pretrained', ...)`` names anywhere in options of a model."""
+    if isinstance(options, dict) and options.get('type') == 'Pretrained':
+        return [str(options.get('checkpoint'))]
+    inner = options.values() if isinstance(options, dict) else options if isinstance(options, (list, tuple)) else ()
+    return [file for part in inner for file in named_weights(part)]
+
+
+def compare_preparation(cfg: Config) -> list[str]:
+    """Lines for the log: published weights that a run begins with, and that learned otherwise than it will use them.
+
+    Their images had another mean or deviation, or their bottlenecks strides elsewhere, which their names do not say.
+    """
+    own, backbone, lines = preprocessor_of(cfg), cfg.model.get('backbone') or {}, []
+    addresses = dict.fromkeys([str(cfg.get('load_from') or ''), *named_weights(cfg.model)])
+    if backbone.get('style') == 'caffe' and backbone.get('depth', 0) >= 50:
+        others = [address for address in addresses if address.startswith(('torchvision://', 'timm://'))]
+        lines += [f"{address} is of style='pytorch', and the backbone of style='caffe'" for address in others]
+    for address in addresses if image_channels(cfg) == 3 else ():
+        with suppress(UserError):  # it is raised where the weights are loaded
+            found = find_preparation(address)
+            if found is None:
+                continue
+            for name, published in (('mean', found.mean), ('std', found.std)):
+                given = [*(own.get(name) or [])]
+                values = given * 3 if len(given) == 1 else given
+                if len(values) != 3 or any(abs(one - other) > NEAR for one, other in zip(values, published)):
+                    numbers = ', '.join(f'{value:.6g}' for value in published)
+                    learned = f'{address} learned with {name}=[{numbers}], data_preprocessor has {given}'
+                    lines.append(f'{learned}: give it the same')
+    return lines
+
+
+def _of_own_channels(found: Preparation, own: dict[str, Any], number: int) -> Preparation:
+    if number == 3:
+        return found
+    if all(len(own.get(name) or ()) == number for name in ('mean', 'std')):
+        return replace(found, mean=tuple(own['mean']), std=tuple(own['std']))
+    mean, std = ([sum(values) / 3] if number == 1 else (values * number)[:number] for values in (found.mean, found.std))
+    return replace(found, mean=tuple(mean), std=tuple(std))
+
+
+def _at_own_size(found: Preparation, backbone: dict[str, Any]) -> Preparation:
+    size = backbone.get('image_size') or found.crop
+    height, width = [size, size] if isinstance(size, int) else size[-2:]  # of clips frames come first
+    if height != width:
+        raise UserError(f'backbone.image_size={size}: published images are square, give a square size')
+    return replace(found, resize=round(found.resize * height / found.crop), crop=height)
 
 
 def _pipeline(steps: Sequence[dict[str, Any]], found: Preparation) -> list[dict[str, Any]]:
@@ -90,5 +150,7 @@ def _pipeline(steps: Sequence[dict[str, Any]], found: Preparation) -> list[dict[
     load = [step for step, kind in zip(steps, kinds) if kind.startswith('Load')]
     is_video = kinds[-1] == 'PackClips'  # torchvision resizes images by Pillow, frames as OpenCV does
     resize = dict(type='ResizeEdge', scale=found.resize, edge='short', interpolation=found.interpolation)
-    middle = [resize | ({} if is_video else dict(backend='pillow')), dict(type='CenterCrop', crop_size=found.crop)]
+    is_bands = 'LoadBands' in kinds  # of which Pillow takes no more than three, of eight bits
+    resize |= {} if is_video or is_bands else dict(backend='pillow')
+    middle = [resize, dict(type='CenterCrop', crop_size=found.crop)]
     return [*load, *([dict(type='vt.SameForAllFrames', transforms=middle)] if is_video else middle), steps[-1]]

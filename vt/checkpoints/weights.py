@@ -44,11 +44,13 @@ def load_weights(
     weights: str | None = None,
     grid: Size | None = None,
     resizes: bool = True,
+    adapts: bool = False,
 ) -> str:
     """Load every tensor of a model; there may be no missing or unexpected keys.
 
     ``module.`` of a data-parallel model is taken off. Counters of batches may be missing, as they are in old files.
-    Positions of another grid are resized, if ``resizes``.
+    Positions of another grid are resized, if ``resizes``, and convolutions of the image adapted to another number of
+    channels than three, if ``adapts``.
 
     Args:
         model: built, with any weights; a wrapper of one will do.
@@ -70,6 +72,7 @@ def load_weights(
     source, state, outside = to_own_names(model, state_of(checkpoint, name, weights))
     grids = FileGrids(grid, *_image_sizes(model, checkpoint), is_same_model=True)
     resized = _resize_positions(model, state, grids, name) if resizes else {}
+    adapted = adapt_stem(model, state, None, name) if adapts else []
     computed = tuple(PartRules(model, own, ()).empty)  # such as fixed positions
     with _unchanged_if_refused(model):
         missing, unexpected = _enter(model, state, f"{name} is not {owner}'s", remedy)
@@ -79,7 +82,7 @@ def load_weights(
             if names:
                 reason = f'of {len(own)} tensors it {difference} {printable(min(names), 120)} and {len(names) - 1} more'
                 raise UserError(f"{name} is not {owner}'s: {reason}; {remedy}")
-    notes = [f'format: {source}', *which_weights(checkpoint, weights)]
+    notes = [*adapted, f'format: {source}', *which_weights(checkpoint, weights)]
     line = describe(name, len(own) - len(missing), resized, (), (), notes)
     if resized or weights or len(notes) > 1 or source != OWN.name:
         print_log(line, logger='current')
@@ -107,7 +110,7 @@ def load_part(
     Args:
         model: a backbone or another part, or a whole model, built.
         checkpoint: path or address of the file; or what was read from it.
-        prefix: prefix of the part's names in the file; None for ``backbone.`` where they have it, else none.
+        prefix: prefix of the part's names in the file; None to find it.
         map_location: device to load to.
         weights: which set of tensors in the file, such as ``'state_dict_ema'``; None for the first.
         grid: of the file's positions, height and width or frames, height and width; None to read it from the file's
@@ -130,7 +133,7 @@ def load_part(
     held, own = state_of(checkpoint, name, weights), model.state_dict()
     to_new_names(held)
     if prefix is not None:
-        prefix = complete_prefix(held, prefix)
+        prefix = _with_dot(prefix)
     if not any(key.startswith(prefix or '') for key in held):
         raise UserError(
             f'{name} holds nothing below prefix={prefix!r}: its first tensor is {printable(min(held), 120)}'
@@ -187,7 +190,7 @@ def check_own_loading(model: nn.Module) -> None:
         init_cfg: Any = part.init_cfg
         name, own = str(init_cfg['checkpoint']), part.state_dict()
         held = state_of(load_checkpoint(name, 'cpu'), name, init_cfg.get('weights'))
-        state = _below(complete_prefix(held, init_cfg.get('prefix'), own), held)
+        _, state, _ = to_own_names(part, held, init_cfg.get('prefix') and _with_dot(init_cfg['prefix']))
         loaded = {key for key in own.keys() & state.keys() if _is_entered(key, own[key], state[key])}
         empty = [child for child, _ in part.named_children() if not any(key.startswith(f'{child}.') for key in loaded)]
         new = [key for key in own if key.split('.')[0] in empty]
@@ -211,14 +214,6 @@ def _is_entered(key: str, own: Tensor, given: Tensor) -> bool:
     if own.shape != given.shape:
         return bool(POSITIONS.search(key))  # resized
     return torch.equal(own, given.to(own))
-
-
-def _below(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors whose names begin with a prefix, without it."""
-    below = OrderedDict((key.removeprefix(prefix), value) for key, value in state.items() if key.startswith(prefix))
-    versions = getattr(state, '_metadata', {})
-    below._metadata = OrderedDict((key.removeprefix(prefix), versions[key]) for key in versions)
-    return below
 
 
 @contextmanager
@@ -272,11 +267,7 @@ def _image_sizes(model: nn.Module, checkpoint: dict) -> tuple[Size | None, Size 
     return (checkpoint.get('meta') or {}).get('image_size'), own
 
 
-def complete_prefix(state: dict[str, Tensor], prefix: str | None, own: Iterable[str] = ()) -> str:
-    """The prefix of a part's names, with its dot; found by itself if None."""
-    if prefix is None:
-        has_it = not state.keys() & {*own} and any(name.startswith('backbone.') for name in state)
-        prefix = 'backbone' if has_it else ''
+def _with_dot(prefix: str) -> str:
     return f'{prefix}.' if prefix and not prefix.endswith('.') else prefix
 
 

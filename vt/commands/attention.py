@@ -21,7 +21,8 @@ from vt.analysis.attention.token_figure import (
 )
 from vt.analysis.figures import save_figure
 from vt.apis import get_model
-from vt.engine.config_files import read_config, require_file
+from vt.apis.model_zoo import require_weights
+from vt.engine.config_files import read_config
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.launch import draw_weights, is_segmentation
 from vt.inference.inputs import Images
@@ -49,6 +50,7 @@ def show_tokens(args: argparse.Namespace) -> None:
     out = args.out or (work_dir if work_dir.is_dir() else Path()) / 'tokens.png'
     check_figure(out, args.config, args.checkpoint, *args.inputs)
     model = build(cfg, args.checkpoint)
+    cfg = model.cfg  # images as the weights need them
     pools, part, is_bgr = has_pooling_attention(model), name_part(model, args.module), reads_bgr(cfg)
     look_at, draw = (look_over_time, draw_over_time) if pools else (look, draw_attention)
     dataset = build_test_set(cfg, **dict(lazy_init=True) if args.inputs else {})  # its files needn't be here
@@ -64,7 +66,8 @@ def prepare(args: argparse.Namespace) -> tuple[nn.Module, Dataset, list[int], di
     check_figure(getattr(args, 'plot', None), args.config, args.checkpoint)
     check_output(args.out, args.config, args.checkpoint)
     cfg = read(args)
-    model, dataset = build(cfg, args.checkpoint), build_test_set(cfg)
+    model = build(cfg, args.checkpoint)
+    dataset = build_test_set(model.cfg)
     indices = spread_evenly(dataset, args.images)
     return model, dataset, indices, dict(config=args.config, checkpoint=args.checkpoint, images=len(indices))
 
@@ -90,6 +93,5 @@ def read(args: argparse.Namespace) -> Config:
     if path.startswith(MMPRETRAIN):
         path = str(Path(mmpretrain.__file__).parent / '.mim/configs' / path.removeprefix(MMPRETRAIN))
     cfg = read_config(path, args.cfg_options)
-    if args.checkpoint:
-        require_file(args.checkpoint, 'checkpoint')
+    args.checkpoint = require_weights(args.config, args.checkpoint)
     return cfg

@@ -9,9 +9,8 @@ from pathlib import Path
 from mmengine.config import Config
 
 from vt.apis.inferencers import VideoInferencer, inferencer_of
-from vt.apis.model_zoo import resolve_config
+from vt.apis.model_zoo import require_weights, resolve_config
 from vt.checkpoints.files import write_atomically
-from vt.engine.config_files import require_file
 from vt.engine.errors import describe
 from vt.engine.launch import require_device
 from vt.errors import UserError
@@ -40,8 +39,7 @@ def explore(args: argparse.Namespace) -> None:
     models: Models = {}
     for config, checkpoint in chosen:
         cfg = resolve_config(config, args.cfg_options, quietly=False)
-        require_file(checkpoint, 'checkpoint')
-        inferencer = inferencer_of(cfg, checkpoint, device)
+        inferencer = inferencer_of(cfg, require_weights(config, checkpoint), device)
         if isinstance(inferencer, VideoInferencer):
             raise UserError(f'{config} is a model of videos, whose frames tools/analysis/show_tokens.py draws')
         name = Path(config).stem

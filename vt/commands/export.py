@@ -13,9 +13,8 @@ from torch.nn.functional import interpolate
 from vt.analysis.speed.timing import time_interleaved
 from vt.analysis.tables import print_table
 from vt.apis.exporting import SUFFIXES, Network, encode, export_program, largest_difference
-from vt.apis.model_zoo import get_model, resolve_config
+from vt.apis.model_zoo import get_model, require_weights, resolve_config
 from vt.checkpoints.files import write_atomically
-from vt.engine.config_files import require_file
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.run_record import describe_device
 from vt.engine.speed_settings import require_compiler, use_threads
@@ -41,8 +40,7 @@ def export(args: argparse.Namespace) -> None:
         require_compiler()
     use_threads()
     cfg, name = resolve_config(args.config, args.cfg_options, quietly=False), Path(args.config).stem
-    require_file(args.checkpoint, 'checkpoint')
-    model = get_model(cfg, args.checkpoint)
+    model = get_model(cfg, require_weights(args.config, args.checkpoint))
     network, images = Network(model), read_inputs(model, args.inputs)
     others = [] if args.fixed_size else resized(images)
     program = export_program(network, images[:2], others[:1])

@@ -24,9 +24,8 @@ from rich.text import Text
 
 from vt.analysis.tables import print_table
 from vt.apis.inferencers import VideoInferencer, inferencer_of
-from vt.apis.model_zoo import resolve_config, resolve_weights
+from vt.apis.model_zoo import require_weights, resolve_config
 from vt.checkpoints.files import write_atomically
-from vt.engine.config_files import require_file
 from vt.engine.errors import describe, in_one_line
 from vt.engine.launch import is_segmentation, require_device
 from vt.engine.output_paths import distinct_paths
@@ -57,8 +56,7 @@ def predict(args: argparse.Namespace) -> None:
     given = args.device if args.device is not None else 'cuda' if torch.cuda.is_available() else 'cpu'
     device = require_device(given)
     cfg = resolve_config(args.config, args.cfg_options, quietly=False)
-    checkpoint = resolve_weights(args.config, args.checkpoint)
-    require_file(checkpoint, 'checkpoint')
+    checkpoint = require_weights(args.config, args.checkpoint)
     inferencer = inferencer_of(cfg, checkpoint, device)
     is_video = isinstance(inferencer, VideoInferencer)
     files = find_files(args.inputs, VIDEOS if is_video else (*IMAGES, *inferencer.pipeline.suffixes))

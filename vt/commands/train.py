@@ -5,6 +5,7 @@ import argparse
 from mmengine.config import Config
 from mmengine.dist import is_main_process
 
+from vt.apis.published import compare_preparation
 from vt.data_checks.data import check_data
 from vt.engine.checks.fit import check_fit
 from vt.engine.config_files import digest_config
@@ -31,6 +32,7 @@ def train(args: argparse.Namespace) -> None:
         notes = enter_resume(cfg, args.resume, run)
         if not (args.skip_data_check or cfg.get('resume')):  # a run that goes on was checked when it began
             notes += check_data(cfg, ('train', 'val'))
+        notes += [] if cfg.get('resume') else compare_preparation(cfg)
         if args.skip_data_check:
             cfg.merge_from_dict({'default_hooks.rehearsal': None})
         runner = build_runner(cfg, amp=args.amp)

@@ -1,6 +1,6 @@
 # PVTv2-B2 (Wang et al., 2022): overlapping patches, reduced keys and values, a depthwise convolution in the
 # feed-forward, no positions.
-norm = dict(type='LN', eps=1e-6)
+norm = dict(type='LN')
 first = dict(type='vt.PatchEmbed', kernel_size=7, stride=4, padding=3, norm_cfg=norm)
 embed = dict(type='vt.PatchEmbed', kernel_size=3, stride=2, padding=1, norm_cfg=norm)
 

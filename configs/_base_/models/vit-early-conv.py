@@ -32,6 +32,7 @@ architecture = dict(
                 class_tokens=1,
                 position=dict(type='vt.AbsolutePosition'),
                 feed_forward=dict(ratio=3),
+                norm_cfg=dict(type='LN', eps=1e-5),
                 norm=True,
             ),
         ],

@@ -55,12 +55,14 @@ VITAE: Rules = (
     (r'^layers\.(\d)\.NC\.', r'stages.\1.blocks.'),
     *BLOCK,
 )
-DEEP: Rules = (  # with a stride of 1 MMPretrain has no pooling in front of a shortcut
+DEEP: Rules = (  # MMPretrain's stem has modules of a convolution and its normalisation
+    *each(r'^conv1\.#\.', 'stem.#.', [(0, UNITS[0]), (1, UNITS[1]), (3, UNITS[2]), (4, UNITS[3])]),
     (r'^conv1\.6\.', 'stem.2.conv.'),
     (r'^bn1\.', 'stem.2.bn.'),
-    (r'^layer1\.0\.downsample\.1\.', 'layer1.0.downsample.0.'),
-    (r'^layer1\.0\.downsample\.2\.', 'layer1.0.downsample.1.'),
+    (r'^fc\.', 'head.fc.'),
 )
+# With a stride of 1 it has no pooling in front of a shortcut.
+NO_POOLING = each(r'^layer1\.0\.downsample\.#\.', 'layer1.0.downsample.#.', [(1, 0), (2, 1)])
 
 
 def _keys_first(state: State, own: State) -> None:
@@ -72,17 +74,10 @@ def _keys_first(state: State, own: State) -> None:
 
 FORMATS = (
     Format('torchvision ResNet', r'^layer1\.0\.conv1\.', ((r'^fc\.', 'head.fc.'),)),
+    Format('timm ResNet-C', r'^conv1\.0\.weight', DEEP),
+    Format('timm ResNet-D', r'^conv1\.0\.weight', (*NO_POOLING, *DEEP)),
     Format(
-        'timm ResNet-D',  # into MMPretrain's, whose stem has modules of a convolution and its normalisation
-        r'^conv1\.0\.weight',
-        (
-            *each(r'^conv1\.#\.', 'stem.#.', [(0, UNITS[0]), (1, UNITS[1]), (3, UNITS[2]), (4, UNITS[3])]),
-            *DEEP,
-            (r'^fc\.', 'head.fc.'),
-        ),
-    ),
-    Format(
-        'timm ResNet-D',  # into MMSegmentation's
+        'timm ResNet-C or D',  # into MMSegmentation's
         r'^conv1\.0\.weight',
         ((r'^conv1\.(?=\d\.)', 'stem.'), (r'^bn1\.', 'stem.7.'), (r'^fc\.', 'head.fc.')),
     ),
@@ -101,5 +96,10 @@ FORMATS = (
         ),
     ),
     Format("the authors' HRFormer", r'^incre_modules\.0\.0\.', HRFORMER),
-    Format("the authors' ViTAE", r'^layers\.0\.RC\.PCM\.', VITAE, change=_keys_first),
+    Format(
+        "the authors' ViTAE (their logits need epsilon=1e-8 of vt.ReductionCell)",
+        r'^layers\.0\.RC\.PCM\.',
+        VITAE,
+        change=_keys_first,
+    ),
 )

@@ -112,7 +112,7 @@ FORMATS = (
     ),
     Format("the authors' T2T-ViT", r'^tokens_to_token\.attention1\.norm1\.', (*T2T, *PLAIN)),
     Format(
-        'MMPretrain T2T-ViT',
+        'MMPretrain T2T-ViT (its logits differ: it multiplies queries by sqrt(d), where the authors divide by it)',
         r'^tokens_to_token\.attention1\.ln1\.',
         (*T2T, (r'^encoder\.', 'blocks.'), *MM_BLOCK, *PLAIN),
     ),
