@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 from mmcv.cnn.bricks import DropPath
-from mmpretrain.models.backbones import ResNet, ResNet_CIFAR
+from mmpretrain.models.backbones import ResNet
 from torch import Tensor, nn
 
 from vt.checkpoints.weights import load_init_cfg
@@ -28,13 +28,11 @@ class VTResNet(ResNet):
     """MMPretrain's ResNet up to stage 4, then VT modules on the stage-4 map (stride 16).
 
     The modules are ``layer4``, where ResNet keeps its last stage, so that freezing counts stages as it does there.
-
     The paper gives no initialisation. Convolutional stages start as MMPretrain's ResNet does, or with a ResNet's
-    weights; the VT parts as their docstrings say. Between the two stands no normalisation, and attention is cubic in
-    the scale of the map: on a map as large as a ResNet's the modules diverge some iterations later. So stage 4 is
-    scaled, wherever its weights are from, to a root mean square of 0.18, a quarter of what a fresh ResNet's map has;
-    otherwise it computes the same as before. Then all four depths train with the recipe of their ResNet. SGD's recipes
-    clip gradients to a norm of 1: at four times the rate ResNet-34's modules diverge without it.
+    weights; the VT parts as their docstrings say. There is no normalisation between the two, and attention is cubic in
+    the scale of the map: on a map as large as a ResNet's the modules diverge. So stage 4 is scaled to a root mean
+    square of 0.18, a quarter of a fresh ResNet's, and computes the same otherwise. Then all four depths train with the
+    recipe of their ResNet, SGD's with gradients clipped to a norm of 1.
 
     Args:
         depth: 18, 34, 50 or 101.
@@ -47,8 +45,7 @@ class VTResNet(ResNet):
         frozen_stages: stages that are not trained: 0 the stem, 1 to 3 the stages too, 4 the modules too; -1 none.
         drop_path_rate: stochastic depth of the last module; rates grow linearly from 0 over blocks and modules.
         with_cp: recompute blocks and modules in the backward pass to save memory.
-        init_cfg: as in mmengine. ``dict(type='Pretrained', checkpoint=...)`` loads the convolutional stages from a
-            ResNet in torchvision's or MMPretrain's format, or all of this backbone from a VT-ResNet, as it is.
+        init_cfg: as in mmengine; ``Pretrained`` takes the file of a ResNet for its stages, or that of a VT-ResNet.
         **resnet: other options of :class:`mmpretrain.models.ResNet`, such as ``style``, ``norm_cfg``, ``deep_stem``.
 
     Raises:
@@ -79,8 +76,7 @@ class VTResNet(ResNet):
     ) -> None:
         check_options(type(self).__name__, depth, num_modules, out_type, out_indices)
         out_indices = (3,) if out_type == 'tokens' else tuple(sorted(set(out_indices)))
-        # Stages 1 to 4.
-        stages = dict(num_stages=3, strides=strides[:3], dilations=dilations[:3])
+        stages = dict(num_stages=3, strides=strides[:3], dilations=dilations[:3])  # 1 to 4 of the paper
         stages |= dict(out_indices=sorted({*out_indices, 2} - {3}), frozen_stages=min(frozen_stages, 3))
         super().__init__(depth, with_cp=with_cp, **stages, **resnet)
         blocks = [block for layer in self.res_layers for block in getattr(self, layer)]
@@ -131,9 +127,8 @@ class VTResNet(ResNet):
         """
         smallest = SMALLEST_MAP * self.stem_stride * math.prod(self.strides[:3])
         if min(x.shape[-2:]) < smallest:
-            height, width = x.shape[-2:]
             raise UserError(
-                f'VTResNet: an input of {height}x{width} pixels is too small for the stem and stages; '
+                f'VTResNet: an input of {x.shape[-2]}x{x.shape[-1]} pixels is too small for the stem and stages; '
                 f'give at least {smallest}x{smallest}, for example by a Resize in the pipeline'
             )
         return super().forward(x)
@@ -152,15 +147,6 @@ class VTResNet(ResNet):
         """Switch modes; frozen stages stay in evaluation mode."""
         super().train(mode)
         return self
-
-
-@MODELS.register_module()
-class VTResNetCIFAR(VTResNet, ResNet_CIFAR):
-    """:class:`VTResNet` for small images: a stem of one 3x3 convolution without stride or pooling, as of
-    :class:`mmpretrain.models.ResNet_CIFAR`. Its options are VTResNet's, without ``deep_stem``.
-    """
-
-    stem_stride = 1
 
 
 def check_options(name: str, depth: int, num_modules: int | None, out_type: str, out_indices: Sequence[int]) -> None:

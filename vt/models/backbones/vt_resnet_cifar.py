@@ -1,0 +1,16 @@
+"""VT-ResNet for small images, such as those of CIFAR and Fashion-MNIST."""
+
+from mmpretrain.models.backbones import ResNet_CIFAR
+
+from vt.registry import MODELS
+
+from .vt_resnet import VTResNet
+
+
+@MODELS.register_module()
+class VTResNetCIFAR(VTResNet, ResNet_CIFAR):
+    """:class:`VTResNet` for small images: a stem of one 3x3 convolution without stride or pooling, as of
+    :class:`mmpretrain.models.ResNet_CIFAR`. Its options are VTResNet's, without ``deep_stem``.
+    """
+
+    stem_stride = 1
