@@ -219,6 +219,7 @@ def test_positions_are_smoothed_only_where_a_side_is_shorter(kind, size):
     assert_equal_with_gradients(part, theirs, torch.randn(2, 2 + size[0] * size[1], 3))
 
 
+@pytest.mark.slow
 def test_a_shift_is_not_frozen():
     """Compiled on a grid of one window, which is not shifted, and run on a larger one; exported, that is refused."""
     torch.manual_seed(0)
