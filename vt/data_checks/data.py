@@ -19,7 +19,7 @@ from vt.datasets.bands import LoadBands
 from vt.datasets.rows import RowsDataset
 from vt.engine.checks.channels import image_channels
 from vt.engine.checks.config import accepted_arguments
-from vt.engine.config_files import leaves
+from vt.engine.config_files import leaves, steps_in
 from vt.errors import UserError
 from vt.untrusted_text import check_class_names
 
@@ -197,12 +197,7 @@ def _make_source(
 
 
 def _build_step(pipeline: Any, name: str) -> BaseTransform | None:
-    """The step of a pipeline with a type's name; it may stand inside other steps, as in test-time augmentation."""
-    for step in pipeline:
-        if isinstance(step, dict) and str(step.get('type')).split('.')[-1] == name:
-            return TRANSFORMS.build(step)
-        inner = step.get('transforms', []) if isinstance(step, dict) else step
-        found = _build_step(inner, name) if isinstance(inner, (list, tuple)) else None
-        if found is not None:
-            return found
-    return None
+    """The first step of a pipeline with a type's name; it may stand inside other steps."""
+    named = (step for step in steps_in(pipeline) if str(step.get('type')).split('.')[-1] == name)
+    step = next(named, None)
+    return None if step is None else TRANSFORMS.build(step)

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,14 @@ def leaves(dataset: Any) -> list[dict]:
 def dicts_in(part: Any) -> list[dict]:
     """The configs in a place that has one, a list of them, or none."""
     return [item for item in (part if isinstance(part, (list, tuple)) else [part]) if isinstance(item, dict)]
+
+
+def steps_in(pipeline: Any) -> Iterator[dict]:
+    """The steps of a pipeline, each before those that stand inside it, as in test-time augmentation."""
+    for step in pipeline if isinstance(pipeline, (list, tuple)) else ():
+        if isinstance(step, dict):
+            yield step
+        yield from steps_in(step.get('transforms') if isinstance(step, dict) else step)
 
 
 def require_file(path: str, what: str) -> None:

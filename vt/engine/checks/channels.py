@@ -1,11 +1,10 @@
 """Whether the images, the pipelines, the normalisation and the backbone of a config have one number of channels."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from mmengine.config import Config
 
-from vt.engine.config_files import leaves
+from vt.engine.config_files import leaves, steps_in
 from vt.errors import UserError
 
 # Steps that take three channels, or values of eight bits.
@@ -93,16 +92,7 @@ def _pipelines(
     """Paths of the pipelines of a config, and their steps, those that stand inside others too."""
     for name in loaders:
         for dataset in leaves((cfg.get(name) or {}).get('dataset')):
-            yield f'{name}.dataset.pipeline', [*_flat(dataset.get('pipeline') or [])]
-
-
-def _flat(steps: Any) -> Iterator[dict]:
-    for step in steps if isinstance(steps, (list, tuple)) else ():
-        if isinstance(step, dict):
-            yield step
-            yield from _flat(step.get('transforms'))
-        else:
-            yield from _flat(step)
+            yield f'{name}.dataset.pipeline', [*steps_in(dataset.get('pipeline'))]
 
 
 def _kind(step: dict) -> str:
