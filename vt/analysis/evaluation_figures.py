@@ -36,7 +36,7 @@ def read_curves(folder: Path) -> Curves:
                 if not wanted or not isinstance(value, (int, float)):
                     continue
                 curve = curves[split].setdefault(name, [])
-                if (split, name) not in begun:  # a run goes on from here, or begins anew
+                if (split, name) not in begun:  # a run goes on from here, or starts over
                     begun.add((split, name))
                     curve[:] = [point for point in curve if point[0] < step]
                 curve.append([step, value])

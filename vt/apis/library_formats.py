@@ -75,7 +75,7 @@ def translate(model: BaseModel, theirs: nn.Module, name: str) -> dict[str, Tenso
             numbers[key] = torch.arange(first, first + tensor.numel(), dtype=torch.float64).view(tensor.shape)
             first += tensor.numel()
     own = {key: tensor for key, tensor in model.state_dict().items() if not COMPUTED.search(key)}
-    places = under_our_names(model, numbers)
+    _, places, _ = to_own_names(model, numbers)
     fixed = dict(model.named_buffers()).keys() - {key for key in own if key.endswith(('running_mean', 'running_var'))}
     lacking = [*sorted(own.keys() - places.keys() - fixed), *sorted(places.keys() - own.keys())]
     differing = [key for key in own.keys() & places.keys() if own[key].numel() != places[key].numel()]
@@ -96,11 +96,6 @@ def translate(model: BaseModel, theirs: nn.Module, name: str) -> dict[str, Tenso
             raise UserError(f'{name} is another network than this model, which has nothing of {printable(key, 120)}')
         result[key] = values[place].view(number.shape).to(state[key].dtype)
     return result
-
-
-def under_our_names(model: BaseModel, state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A library's tensors under the names of a classifier of ours."""
-    return to_own_names(model, state)[1]
 
 
 def _build(library: str, name: str, model: BaseModel) -> nn.Module:

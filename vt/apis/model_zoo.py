@@ -83,9 +83,9 @@ def get_model(
     Args:
         name_or_config: a model's name, the path of a config (``.py``) or of a saved model's folder, or a config.
         pretrained: ``'timm'``, ``'torchvision'`` or ``'huggingface'`` for the weights that the library publishes of
-            this model, fetched by its own functions, with its preparation of images, for a backbone of other
-            ``in_channels`` adapted to them; or path or address of a
-            checkpoint, which is read weights-only and must fit, or a saved model's folder; False for arbitrary ones.
+            this model, fetched by its own functions, with its preparation of images, adapted to a backbone of other
+            ``in_channels``; or path or address of a checkpoint, which is read weights-only and must fit, or a saved
+            model's folder; False for arbitrary ones.
             With ``head=dict(num_classes=...)`` among ``overrides`` the file's may be another number: the head is new.
         device: where to put the model; None leaves it on the CPU.
         **overrides: options of the model that win over the config's, such as ``head=dict(num_classes=10)``.

@@ -54,7 +54,7 @@ def find_published(config: str | PathLike | Config, library: str) -> str:
     timm, torchvision = PUBLISHED.get(name, (None, None))
     found = torchvision if library == 'torchvision' else timm
     if found is None:
-        others = [*(LIBRARIES[::2] if timm else ()), *(LIBRARIES[1:2] if torchvision else ())]
+        others = [*(('timm', 'huggingface') if timm else ()), *(('torchvision',) if torchvision else ())]
         known = ', '.join(each for each, row in PUBLISHED.items() if row[library == 'torchvision'])
         have = 'has' if len(others) == 1 else 'have'
         advice = f'{" and ".join(others)} {have} them' if others else f'it has those of {known}'
