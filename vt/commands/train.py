@@ -9,6 +9,7 @@ from vt.apis.published import compare_preparation
 from vt.data_checks.data import check_data
 from vt.engine.checks.fit import check_fit
 from vt.engine.config_files import digest_config
+from vt.engine.imbalance import enter_imbalance
 from vt.engine.interruption.resume import ResumeHook, enter_resume
 from vt.engine.interruption.run_identity import Run
 from vt.engine.launch import build_runner
@@ -35,8 +36,11 @@ def train(args: argparse.Namespace) -> None:
         notes += [] if cfg.get('resume') else compare_preparation(cfg)
         if args.skip_data_check:
             cfg.merge_from_dict({'default_hooks.rehearsal': None})
+        line = enter_imbalance(cfg)
         runner = build_runner(cfg, amp=args.amp)
         runner.register_hook(run)
+        if line:
+            runner.logger.info(line)
         if args.new_schedule and not any(isinstance(hook, ResumeHook) for hook in runner.hooks):
             raise UserError('--new-schedule needs vt.ResumeHook, which the config turns off (default_hooks.resume)')
         for note in notes:
