@@ -16,6 +16,7 @@ from scipy.stats import binomtest
 from sklearn import metrics
 from tool_runner import assert_one_line
 
+from vt.analysis.evaluation import boundary_band
 from vt.analysis.evaluation_figures import read_curves
 from vt.commands.evaluation_report import IMAGES
 from vt.engine.image_hooks import reads_bgr
@@ -184,6 +185,14 @@ def test_a_segmentors_report(work):
     matrix = metrics.confusion_matrix(label[valid], predicted[valid], labels=range(3), normalize='true')
     assert record['confusion_matrix'][:2] == pytest.approx(matrix[:2])
     assert record['confusion_matrix'][2] == [None] * 3  # no pixel has this label
+    near = np.stack([boundary_band(each.astype(int)) for each in label])
+    wrong = label != predicted
+    assert record['metrics']['wrong at boundaries'] == pytest.approx(100 * wrong[valid & near].mean())
+    assert record['metrics']['wrong elsewhere'] == pytest.approx(100 * wrong[valid & ~near].mean())
+    near_predicted = np.stack([boundary_band(each.astype(int)) for each in predicted])
+    ours, theirs = valid & near & (label == 1), valid & near_predicted & (predicted == 1)
+    assert record['per_class'][1]['boundary_IoU'] == pytest.approx(100 * (ours & theirs).sum() / (ours | theirs).sum())
+    assert 'boundary IoU' in page.text
     means = []
     for index in range(5):
         one, other = label[index][valid[index]], predicted[index][valid[index]]

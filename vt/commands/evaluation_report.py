@@ -11,7 +11,14 @@ from mmengine.runner import Runner
 from mmpretrain.models import MultiLabelClsHead
 from torch.utils.data import Dataset
 
-from vt.analysis.evaluation import BINS, evaluate_segmentation, evaluate_several_labels, evaluate_single_label
+from vt.analysis.evaluation import (
+    BAND,
+    BINS,
+    boundary_band,
+    evaluate_segmentation,
+    evaluate_several_labels,
+    evaluate_single_label,
+)
 from vt.analysis.evaluation_figures import draw_confusion, draw_curves, draw_reliability, read_curves, shares_of
 from vt.checkpoints.files import write_atomically
 from vt.checkpoints.weights import unwrap
@@ -64,7 +71,7 @@ class PredictionCollector(BaseMetric):
 
 
 class MapCollector(PredictionCollector):
-    """The same of a segmentor: pixels of each pair of label and class, and small maps.
+    """The same of a segmentor: pixels of each pair of label and class, those at boundaries, and small maps.
 
     Args:
         ignore_index: the label of pixels that don't count.
@@ -85,11 +92,16 @@ class MapCollector(PredictionCollector):
             valid = (label != self.ignore_index) & (label < number) & (predicted < number)
             counts = np.bincount(label[valid] * number + predicted[valid])
             pairs = counts.nonzero()[0]
+            at_label, at_class = (valid & boundary_band(each) for each in (label, predicted))
+            right = at_label & at_class & (label == predicted)
+            counted = (label[at_label], predicted[at_class], label[right])
+            bands = np.stack([np.bincount(each, minlength=number) for each in counted])
+            about = dict(bands=bands, wrong=(label != predicted)[at_label].sum(), file=sample.get('img_path'))
             scale = min(1, SIDE / max(label.shape))
             size = [max(1, round(scale * side)) for side in label.shape[::-1]]
             small = [cv2.resize(each.astype(np.uint16), size, interpolation=cv2.INTER_NEAREST) for each in maps]
             packed = [cv2.imencode('.png', each)[1] for each in small]
-            self.results.append(dict(pairs=pairs, counts=counts[pairs], maps=packed, file=sample.get('img_path')))
+            self.results.append(dict(about, pairs=pairs, counts=counts[pairs], maps=packed))
 
 
 def add_collector(runner: Runner) -> PredictionCollector:
@@ -166,6 +178,7 @@ def write_report(
         pairs=_most_confused(matrix, names) if matrix.ndim == 2 else [],
         ece=found.get('ece'),
         bins=BINS,
+        band=BAND,
         reliability=figure_address(draw_reliability(reliability)) if reliability else '',
         sheets={title.replace('_', ' '): [*map(shown, images)] for title, images in ranked.items()},
         comparison=_show_comparison(record.get('comparison')),
@@ -219,7 +232,8 @@ def _segmentation(results: list[dict], names: list[str]) -> tuple[dict, dict[str
         means.append(100 * (hits / np.maximum(sums[0] + sums[1] - hits, 1))[shown].mean() if shown.any() else np.nan)
     order = [int(index) for index in np.argsort(means, kind='stable') if np.isfinite(means[index])]
     worst = [dict(index=index, file=results[index]['file'], mean_IoU=means[index]) for index in order[:IMAGES]]
-    found = evaluate_segmentation(total.reshape(number, number), names)
+    bands, wrong = (sum(result[key] for result in results) for key in ('bands', 'wrong'))
+    found = evaluate_segmentation(total.reshape(number, number), bands, wrong, names)
     return found | dict(image_scores=means, labels_digest=digest_labels(labels)), dict(worst=worst)
 
 
