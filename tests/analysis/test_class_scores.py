@@ -30,7 +30,7 @@ def test_of_one_label():
     samples = [DataSample().set_gt_label(int(k)).set_pred_score(torch.tensor(s)) for k, s in zip(labels, scores)]
     found, expected = evaluate(dict(type='vt.ClassScores'), samples), evaluate_single_label(labels, scores, NAMES)
     classes = {f'classes/F1/{row["name"]}': row['F1'] for row in expected['per_class'][:2]}  # no image is an emu
-    summary = {f'classes/{name}': value for name, value in expected['metrics'].items()}
+    summary = {f'classes/{name.replace(" ", "_")}': value for name, value in expected['metrics'].items()}
     assert found == pytest.approx(summary | classes | {'classes/ECE': 100 * expected['ece']})
 
 
@@ -77,4 +77,4 @@ def test_of_masks():
         both, either = (valid & (labels == k) & (predicted == k)), valid & ((labels == k) | (predicted == k))
         assert found[f'classes/IoU/{NAMES[k]}'] == pytest.approx(100 * both.sum() / either.sum())
     assert 'classes/IoU/emu' not in found
-    assert {'classes/mean boundary IoU', 'classes/wrong at boundaries'} <= found.keys()
+    assert {'classes/mean_boundary_IoU', 'classes/wrong_at_boundaries'} <= found.keys()

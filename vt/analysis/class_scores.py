@@ -79,7 +79,7 @@ class ClassScores(PredictionCollector):
     """Scores of each class, after each validation of a classifier: in the log, the record of the run and the trackers.
 
     They are those of :func:`.evaluation.evaluate_single_label` or :func:`.evaluation.evaluate_several_labels`: its
-    ``metrics``, ``ECE`` in percent, and the F1 of each class that has images, in percent.
+    ``metrics``, ``ECE`` in percent, and the F1 of each class that has images, in percent. Spaces become ``_``.
 
     Args:
         several_labels: whether images have any number of labels.
@@ -98,7 +98,7 @@ class ClassScores(PredictionCollector):
         evaluate = evaluate_several_labels if self.several_labels else evaluate_single_label
         found = evaluate(labels, scores, _names(self, scores.shape[1]))
         error = {} if self.several_labels else dict(ECE=100 * found['ece'])
-        return found['metrics'] | error | _of_classes(found, 'F1')
+        return _scores(found['metrics'] | error, found, 'F1')
 
 
 @METRICS.register_module()
@@ -119,7 +119,7 @@ class SegmentScores(MapCollector):
         """``{name: score}`` of all images."""
         names = _names(self, 0)
         found = evaluate_segmentation(sum_pairs(results, len(names)), *sum_bands(results), names)
-        return found['metrics'] | _of_classes(found, 'IoU')
+        return _scores(found['metrics'], found, 'IoU')
 
 
 def stack_predictions(results: list[dict], several: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -150,6 +150,7 @@ def _names(metric: BaseMetric, number: int) -> list[str]:
     return [str(name) for name in (metric.dataset_meta or {}).get('classes') or range(number)]
 
 
-def _of_classes(found: dict[str, Any], key: str) -> dict[str, float]:
-    scores = {row['name']: row[key] for row in found['per_class'] if row.get('samples', row.get('pixels'))}
-    return {f'{key}/{name}': float(score) for name, score in scores.items() if np.isfinite(score)}
+def _scores(metrics: dict[str, float], found: dict[str, Any], key: str) -> dict[str, float]:
+    rows = [row for row in found['per_class'] if row.get('samples', row.get('pixels'))]
+    scores = metrics | {f'{key}/{row["name"]}': row[key] for row in rows}
+    return {name.replace(' ', '_'): float(score) for name, score in scores.items() if np.isfinite(score)}
