@@ -164,6 +164,8 @@ def check_maps(dataset: Dataset, out: str) -> None:
 
 def use_tta(cfg: Config) -> None:
     """Wrap the model for test-time augmentation: the config's own, or the average over a sample and its mirror."""
+    if cfg.model.type == 'vt.LargeImageSegmentor':
+        raise UserError('--tta averages scores of whole images, vt.LargeImageSegmentor keeps none: leave --tta out')
     for dataset in leaves((cfg.get('train_dataloader') or {}).get('dataset')):
         if any('swap_seg_labels' in step for step in dataset.get('pipeline', [])) and 'tta_model' not in cfg:
             raise UserError('--tta mirrors images, but left and right are classes of this data set: leave --tta out')

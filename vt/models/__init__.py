@@ -33,6 +33,7 @@ from .vt_module import VTModule
 __all__ = [
     'VTFPN',
     'Block',
+    'LargeImageSegmentor',
     'LayerInit',
     'MessengerBias',
     'MessengerBlock',
@@ -66,5 +67,6 @@ __all__ += tokenizers.__all__
 if TYPE_CHECKING:
     from .bands import SegBandsPreProcessor
     from .necks.vt_fpn import VTFPN
+    from .sliding_windows import LargeImageSegmentor
 else:
     __getattr__, __dir__ = import_on_demand(__name__, __file__)  # it imports MMSegmentation
