@@ -29,7 +29,7 @@ def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool 
 
     A config is Python: to read it is to run it and all that it inherits, and standard error says so. A data set that
     leaves its folder open, ``data_root=None``, gets the config's own ``data_root``; with an option ``data_root`` so
-    does one that had the config's.
+    does one that had the config's. Pipelines and model follow ``image_size``, see :mod:`vt.engine.image_size`.
 
     Args:
         path: of the config.
@@ -60,6 +60,10 @@ def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool 
         if isinstance(cfg.get(name), dict):
             _complete_loader(cfg[name], cfg, root)
     import_library(cfg.get('default_scope', 'mmpretrain'))
+    if 'image_size' in cfg:
+        from .image_size import enter_image_size  # it asks parts for their arguments, which imports them
+
+        enter_image_size(cfg)
     return cfg
 
 
@@ -132,10 +136,12 @@ def _entered(place: Any, path: list[str], value: Any, where: str) -> Any:
     name, *rest = path
     if isinstance(place, (list, tuple)):
         numbers = [str(index) for index in range(len(place))]
-        if name not in numbers:
+        is_new = name == str(len(place)) and (rest == ['type'] or (not rest and _holds_parts(value)))
+        if name not in numbers and not is_new:
             words = f'{where} is a list of {len(place)}'
-            raise UserError(f'the config has no such place ({words}: give a number below, or set the whole list)')
-        items = [*place]
+            more = f', set {where}.{len(place)}.type for one more' if _holds_parts(place) else ''
+            raise UserError(f'the config has no such place ({words}: give a number below{more}, or set the whole list)')
+        items = [*place, *([None] if is_new else [])]
         items[int(name)] = _entered(items[int(name)], rest, value, f'{where}.{name}')
         return type(place)(items)
     if isinstance(place, dict) or (place is None and not name.isdigit()):
