@@ -33,7 +33,16 @@ from .variables import check_variables
 # Keys of a config that are read beside mmengine's runner's own.
 OTHER_KEYS = (
     *('activation_checkpointing', 'compile', 'custom_imports', 'data_root', 'efficient_conv_bn_eval'),
-    *('find_unused_parameters', 'model_wrapper_cfg', 'runner_type', 'speed', 'strategy', 'sync_bn'),
+    *(
+        'find_unused_parameters',
+        'fold',
+        'model_wrapper_cfg',
+        'num_folds',
+        'runner_type',
+        'speed',
+        'strategy',
+        'sync_bn',
+    ),
     *('tta_model', 'tta_pipeline'),
 )
 # What a dict without a type becomes: the class, or the function, that takes its keys.
