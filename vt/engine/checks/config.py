@@ -68,7 +68,7 @@ BESIDE = {
     'train_cfg': ('by_epoch', 'max_epochs', 'max_iters'),
 }
 # Arguments whose dicts name parts of another library, or of a model, by ``type``.
-FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 'targets'}
+FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 'targets', 'vt.LoRAModel': 'targets'}
 OPEN = ('ZeroRedundancyOptimizer',)  # they hand arguments to a class that one of them names
 NO_PARTS = ('runner', 'runner constructor', 'inferencer')  # registries of what stands in no config
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
