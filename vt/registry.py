@@ -76,6 +76,7 @@ HOOKS = Registry(
         'vt.engine.runner',
         'vt.engine.interruption.seeds',
         'vt.engine.interruption.checkpoint_hook',
+        'vt.engine.interruption.early_stopping',
         'vt.engine.interruption.preemption',
         'vt.engine.interruption.resume',
         'vt.engine.image_hooks',

@@ -1,5 +1,6 @@
 """Reading a config, and entering what a command line says into it."""
 
+import copy
 import functools
 import hashlib
 import json
@@ -22,6 +23,7 @@ DISTRIBUTION = 'visual-transformers'  # as pip knows it; vt on PyPI is another p
 # Where configs/, tools/ and model-index.yml lie: in an installed package's .mim, else beside the package.
 PACKAGE = Path(__file__).parents[1]
 ROOT = PACKAGE / '.mim' if (PACKAGE / '.mim').is_dir() else PACKAGE.parent
+NUM_FOLDS, FOLD_SEED = 5, 0  # by default; of the shuffling, so that all runs have the same folds
 
 
 def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool = False) -> Config:
@@ -56,6 +58,7 @@ def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool 
         raise UserError(f'{_place(error)}{type(error).__name__}: {text}') from error
     root = cfg.get('data_root')
     apply_options(cfg, options or {})
+    enter_fold(cfg)
     for name in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
         if isinstance(cfg.get(name), dict):
             _complete_loader(cfg[name], cfg, root)
@@ -154,6 +157,35 @@ def _entered(place: Any, path: list[str], value: Any, where: str) -> Any:
 def _holds_parts(value: Any) -> bool:
     """Whether it is the config of a part, or a list of such."""
     return any('type' in item for item in dicts_in(value))
+
+
+def enter_fold(cfg: Config) -> None:
+    """Where a config has a ``fold``, train on the other folds of its training data, and validate on that one.
+
+    There are ``num_folds`` of them, by MMPretrain's ``KFoldDataset``, with the samples shuffled once. A test of what
+    the run validates on is one of the fold, too; other test data stay.
+
+    Raises:
+        UserError: there is no such fold, or there are several data sets.
+    """
+    fold, number = cfg.get('fold'), cfg.get('num_folds', NUM_FOLDS)
+    if fold is None:
+        return
+    if not (type(fold) is type(number) is int and 0 <= fold < number):
+        raise UserError(f'fold={fold} of num_folds={number}: give one from 0 to num_folds - 1')
+    train, val = ([*leaves((cfg.get(name) or {}).get('dataset'))] for name in ('train_dataloader', 'val_dataloader'))
+    if not len(train) == len(val) == 1 or number < 2:
+        raise UserError(f'fold={fold} needs one data set to train on, one to validate on, and num_folds of at least 2')
+    (data,), (shown,) = train, val
+    validation = copy.deepcopy(data) | {key: shown[key] for key in ('pipeline', 'test_mode') if key in shown}
+    options = dict(type='mmpretrain.KFoldDataset', fold=fold, num_splits=number, seed=FOLD_SEED)
+    is_tested = cfg.get('test_dataloader') == cfg.val_dataloader
+    inner = copy.deepcopy(data)
+    data.clear()
+    data.update(options, dataset=inner)  # in its place, below wrappers that repeat or balance it
+    cfg.val_dataloader.dataset = dict(options, dataset=validation, test_mode=True)
+    if is_tested:
+        cfg.test_dataloader = copy.deepcopy(cfg.val_dataloader)
 
 
 def digest_config(cfg: Config, amp: str | None = None) -> str:

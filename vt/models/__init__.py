@@ -17,6 +17,7 @@ from .fusers import *
 from .grid import OnMap, TokenPart
 from .heads import *
 from .layer_init import LayerInit
+from .lora import LoRAModel
 from .messengers import MessengerBias, MessengerBlock, MessengerEmbed, MessengerMerging, MessengerWindows
 from .multiscale_block import MultiscaleBlock
 from .necks import *
@@ -35,6 +36,7 @@ __all__ = [
     'Block',
     'LargeImageSegmentor',
     'LayerInit',
+    'LoRAModel',
     'MessengerBias',
     'MessengerBlock',
     'MessengerEmbed',
