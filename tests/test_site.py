@@ -24,6 +24,7 @@ HOW_TO = [page for entry in SECTION for page in entry.values()]
 NOT_RUNNING = {
     'how-to/start.md': 1,
     'how-to/public-weights.md': 1,
+    'how-to/probe-and-adapters.md': 1,
     'how-to/sweep.md': 2,
     'how-to/export.md': 1,
     'explore.md': 1,

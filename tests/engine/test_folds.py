@@ -64,6 +64,20 @@ def test_samples_of_other_folds_are_no_duplicates():
     assert not [line for line in check_data(read(fold=0), ('train', 'val')) if 'fewer' not in line]
 
 
+def test_the_config_that_a_run_leaves_has_its_fold_already(tmp_path):
+    cfg = read(fold=2)
+    cfg.dump(tmp_path / 'c.py')
+    again = read(str(tmp_path / 'c.py'))
+    assert again.train_dataloader == cfg.train_dataloader
+    with pytest.raises(UserError, match=r'fold=1: val_dataloader\.dataset is a fold already, 2 of 5'):
+        read(str(tmp_path / 'c.py'), fold=1)
+
+
+def test_a_number_of_folds_alone_has_no_effect():
+    with pytest.raises(UserError, match='num_folds=3 has no effect without a fold'):
+        read(num_folds=3)
+
+
 @pytest.mark.parametrize('options', [dict(fold=5), dict(fold=-1), dict(fold='a'), dict(fold=0, num_folds=1)])
 def test_a_fold_that_is_not_there_is_refused(options):
     with pytest.raises(UserError, match=r'^fold=.* (give one from 0 to num_folds - 1|num_folds of at least 2)$'):

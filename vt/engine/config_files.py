@@ -166,16 +166,23 @@ def enter_fold(cfg: Config) -> None:
     the run validates on is one of the fold, too; other test data stay.
 
     Raises:
-        UserError: there is no such fold, or there are several data sets.
+        UserError: there is no such fold, there are several data sets, or the config has other folds.
     """
     fold, number = cfg.get('fold'), cfg.get('num_folds', NUM_FOLDS)
     if fold is None:
+        if 'num_folds' in cfg:
+            raise UserError(f'num_folds={number} has no effect without a fold: set fold')
         return
     if not (type(fold) is type(number) is int and 0 <= fold < number):
         raise UserError(f'fold={fold} of num_folds={number}: give one from 0 to num_folds - 1')
     train, val = ([*leaves((cfg.get(name) or {}).get('dataset'))] for name in ('train_dataloader', 'val_dataloader'))
     if not len(train) == len(val) == 1 or number < 2:
         raise UserError(f'fold={fold} needs one data set to train on, one to validate on, and num_folds of at least 2')
+    own = cfg.val_dataloader.dataset
+    if str(own.get('type')).endswith('KFoldDataset'):
+        if (own.fold, own.num_splits) != (fold, number):  # else it is the config that a run has left
+            raise UserError(f'fold={fold}: val_dataloader.dataset is a fold already, {own.fold} of {own.num_splits}')
+        return
     (data,), (shown,) = train, val
     validation = copy.deepcopy(data) | {key: shown[key] for key in ('pipeline', 'test_mode') if key in shown}
     options = dict(type='mmpretrain.KFoldDataset', fold=fold, num_splits=number, seed=FOLD_SEED)
