@@ -25,7 +25,7 @@ from vt.engine.launch import is_segmentation
 from vt.errors import MissingFileError, UserError
 from vt.image_bounds import check_image_size
 from vt.inference.inputs import read_image, seen_by
-from vt.inference.test_set import build_test_set, spread_over_classes
+from vt.inference.test_set import build_test_set, name_class, spread_over_classes
 from vt.models import Record, record_attention
 
 THUMBNAIL = 160  # pixels of the longer side
@@ -200,7 +200,7 @@ def pick_from_test_set(cfg: Config, number: int) -> list[ShownImage]:
         pixels = visible(image, reads_bgr(cfg))
         path = annotation.get('img_path')
         known = 'gt_label' in annotation and dataset.metainfo.get('classes')
-        caption = known[int(annotation.gt_label)] if known else f'test image {index}'
+        caption = name_class(dataset, annotation.gt_label) if known else f'test image {index}'
         is_file = path is not None and Path(path).is_file()
         images.append(
             ShownImage(caption, path if is_file else np.ascontiguousarray(pixels[..., ::-1]), _shrink(pixels))
