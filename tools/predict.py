@@ -18,6 +18,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument('--out', type=Path, help='file for the results, .json or .csv')
     parser.add_argument('--out-dir', type=Path, help='folder for figures: images with their class or segments')
+    parser.add_argument('--masks', type=Path, help='folder for masks: PNG with a palette, GeoTIFF of a GeoTIFF')
     parser.add_argument('--show', action='store_true', help='show these figures in the terminal')
     parser.add_argument('--top-k', type=int, default=5, help='number of classes to name (default: 5)')
     parser.add_argument(

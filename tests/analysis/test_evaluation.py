@@ -2,17 +2,21 @@
 
 from math import comb
 
+import cv2
 import numpy as np
 import pytest
 from sklearn import metrics
 
 from vt.analysis.evaluation import (
+    BAND,
     BINS,
+    boundary_band,
     calibration,
     compare_paired,
     evaluate_segmentation,
     evaluate_several_labels,
     evaluate_single_label,
+    score_by_clips,
 )
 
 NAMES = ('a', 'b', 'c', 'd')
@@ -44,6 +48,16 @@ def test_single_labels_are_scored_as_by_scikit_learn(seed):
         assert row['precision'] == pytest.approx(100 * hits / (predicted == label).sum())
         number = (labels == label).sum()
         assert row['recall'] == pytest.approx(100 * hits / number if number else np.nan, nan_ok=True)
+
+
+def test_of_several_clips_those_evenly_spread_are_averaged():
+    labels, scores = np.array([0, 1]), np.random.default_rng(0).dirichlet(np.ones(2), size=(2, 4))
+    chosen = {1: [1], 2: [0, 3], 3: [0, 2, 3], 4: [0, 1, 2, 3]}
+    expected = [
+        100 * np.mean([np.sum([scores[n, v] for v in views], axis=0).argmax() == labels[n] for n in range(2)])
+        for views in chosen.values()
+    ]
+    assert [row['top-1'] for row in score_by_clips(labels, scores)] == expected
 
 
 @pytest.mark.parametrize('seed', range(3))
@@ -88,7 +102,7 @@ def test_segmentations_are_scored_by_pixels():
     random = np.random.default_rng(0)
     label, predicted = random.integers(3, size=(2, 500))
     matrix = metrics.confusion_matrix(label, predicted, labels=range(4))
-    found = evaluate_segmentation(matrix, NAMES)
+    found = evaluate_segmentation(matrix, np.zeros((3, 4)), 0, NAMES)
     iou = 100 * metrics.jaccard_score(label, predicted, labels=[0, 1, 2], average=None)
     assert [row['IoU'] for row in found['per_class'][:3]] == pytest.approx(iou)
     assert [row['accuracy'] for row in found['per_class'][:3]] == pytest.approx(
@@ -96,6 +110,38 @@ def test_segmentations_are_scored_by_pixels():
     )
     assert np.isnan(found['per_class'][3]['IoU'])
     assert found['confusion_matrix'][:3].sum(axis=1) == pytest.approx(np.ones(3))
+
+
+def their_band(mask, width):
+    """Pixels of a binary mask that as many erosions as ``width`` take away, as Cheng et al. define and compute them."""
+    framed = cv2.copyMakeBorder(mask.astype(np.uint8), 1, 1, 1, 1, cv2.BORDER_CONSTANT, value=0)
+    return mask & ~cv2.erode(framed, np.ones((3, 3), np.uint8), iterations=width)[1:-1, 1:-1].astype(bool)
+
+
+@pytest.mark.parametrize('seed', range(4))
+def test_boundary_iou_is_that_of_cheng_et_al_of_each_class(seed):
+    random = np.random.default_rng(seed)
+    shape = random.integers(1, 200, size=2)
+    coarse = random.integers(3, size=(2, 9, 9)).astype(np.uint8)
+    label, predicted = (cv2.resize(each, shape[::-1], interpolation=cv2.INTER_NEAREST).astype(int) for each in coarse)
+    label[label == 2] = np.where(random.random(), 255, 2)  # pixels without a label, in half of the cases
+    width = max(1, round(BAND * np.sqrt((shape**2).sum())))
+    bands, valid = [boundary_band(each) for each in (label, predicted)], label != 255
+    pairs = [(label == k, predicted == k) for k in range(3)]
+    theirs = [[their_band(each, width) & valid for each in pair] for pair in pairs]
+    for pair, expected in zip(pairs, theirs):
+        assert all((band & each & valid == one).all() for band, each, one in zip(bands, pair, expected))
+    counts = np.array([[ours.sum(), other.sum(), (ours & other).sum()] for ours, other in theirs]).T
+    wrong = bands[0] & valid & (label != predicted)
+    matrix = metrics.confusion_matrix(label[valid], predicted[valid], labels=range(3))
+    found = evaluate_segmentation(matrix, counts, wrong.sum(), NAMES[:3])
+    with np.errstate(invalid='ignore'):
+        iou = np.array([(ours & other).sum() / (ours | other).sum() for ours, other in theirs])
+        elsewhere = 100 * (label != predicted)[valid & ~bands[0]].mean() if (valid & ~bands[0]).any() else np.nan
+    assert [row['boundary_IoU'] for row in found['per_class']] == pytest.approx(100 * iou, nan_ok=True)
+    assert found['metrics']['mean boundary IoU'] == pytest.approx(100 * np.nanmean(iou))
+    assert found['metrics']['wrong at boundaries'] == pytest.approx(100 * wrong.sum() / (bands[0] & valid).sum())
+    assert found['metrics']['wrong elsewhere'] == pytest.approx(elsewhere, nan_ok=True)
 
 
 def test_mcnemars_test_is_the_literal_binomial_sum():

@@ -5,17 +5,20 @@ import json
 import os
 import signal
 import time
+from io import BytesIO
 
 import cv2
 import numpy as np
 import pytest
 from apis.small_models import make, write_image
 from forked_tools import ForkedTool, run_forked
+from PIL import Image
 from tool_runner import assert_one_line
 from video.written_videos import write
 
 from vt import apis
 from vt.apis.hub import HubModel
+from vt.commands.mask_files import encode_mask
 
 
 @pytest.fixture(scope='module')
@@ -99,6 +102,45 @@ def test_segments_are_laid_over_images_of_any_size(folder, tmp_path):
     assert np.abs(drawn.astype(int) - cv2.imread(str(tmp_path / 'b.png'))).mean() > 10
 
 
+def test_masks_are_indexed_and_keep_a_georeference(folder, tmp_path):
+    tifffile = pytest.importorskip('tifffile')
+    config, checkpoint, _, sample = make(folder, 'vt-fpn_r18_digit-scenes')
+    (tmp_path / 'data/more').mkdir(parents=True)
+    write_image(tmp_path / 'data/a.png', sample['inputs'])
+    write_image(tmp_path / 'data/more/a.b.bmp', sample['inputs'][:, :100])
+    pixels = sample['inputs'].permute(1, 2, 0).numpy()
+    keys = (1, 1, 0, 1, 3072, 0, 1, 32632)
+    tags = [(33550, 'd', 3, (10.0, 10.0, 0.0), True), (33922, 'd', 6, (0.0, 0.0, 0.0, 5e5, 5e6, 0.0), True)]
+    tags += [(34735, 'H', 8, keys, True), (42113, 's', 2, '0', True)]  # the last: the images' value without data
+    tifffile.imwrite(tmp_path / 'data/place.tiff', pixels[..., ::-1], photometric='rgb', extratags=tags)
+    tifffile.imwrite(tmp_path / 'data/no_place.tif', pixels[..., ::-1], photometric='rgb')
+    result = run_forked('predict.py', config, checkpoint, 'data', '--masks', 'masks', cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    found = sorted(str(path.relative_to(tmp_path / 'masks')) for path in (tmp_path / 'masks').rglob('*.*'))
+    assert found == ['a.png', 'more/a.b.png', 'no_place.png', 'place.tif']
+    inferencer = apis.SegmentationInferencer(config, checkpoint)
+    for image, mask in (('a.png', 'a.png'), ('more/a.b.bmp', 'more/a.b.png'), ('place.tiff', 'place.tif')):
+        written = Image.open(tmp_path / 'masks' / mask)
+        assert written.mode == 'P'
+        labels = inferencer(str(tmp_path / 'data' / image))['predictions']
+        assert (np.asarray(written) == labels).all()
+        colours = np.array(inferencer.model.dataset_meta['palette'])[labels]
+        assert (np.asarray(written.convert('RGB')) == colours).all()
+    with tifffile.TiffFile(tmp_path / 'masks/place.tif') as file:
+        kept = {code: file.pages[0].tags[code].value for code in (33550, 33922, 34735)}
+        assert kept == {33550: (10.0, 10.0, 0.0), 33922: (0.0, 0.0, 0.0, 5e5, 5e6, 0.0), 34735: keys}
+        assert 42113 not in file.pages[0].tags
+    result = run_forked('predict.py', config, checkpoint, 'data', '--masks', 'data', cwd=tmp_path)
+    assert_one_line(result, 'data/a.png would be written over: give another folder than --masks data')
+
+
+def test_masks_of_many_classes_have_16_bits(tmp_path):
+    labels = np.arange(300).reshape(15, 20)
+    cv2.imwrite(str(tmp_path / 'a.png'), labels.astype(np.uint8))
+    suffix, content = encode_mask(labels, [[0, 0, 0]] * 300, str(tmp_path / 'a.png'))
+    assert (suffix, np.asarray(Image.open(BytesIO(content))).tolist()) == ('.png', labels.tolist())
+
+
 def test_videos_are_classified_and_an_image_is_none(folder, images):
     config, checkpoint, *_ = make(folder, 'mvit-tiny_moving-digits')
     frames = list(np.random.default_rng(0).integers(0, 256, (11, 48, 64, 3), np.uint8))
@@ -117,7 +159,8 @@ def test_videos_are_classified_and_an_image_is_none(folder, images):
         (['data/*.gif'], 'data/*.gif holds no file that ends in .jpg'),
         (['data', '--out', 'r.txt'], '--out r.txt: results are written as .json or .csv'),
         (['data', '--out', 'none/r.csv'], 'there is no folder none to write r.csv into'),
-        (['data', '--out-dir', 'data'], 'would be written over: give another folder for the figures'),
+        (['data', '--out-dir', 'data'], 'would be written over: give another folder than --out-dir data'),
+        (['data', '--masks', 'masks'], '--masks: the model is no segmentor, which predicts masks'),
         (['data', '--out-dir', 'data/a.png'], '--out-dir data/a.png is a file where a folder is needed'),
         (['data', '--top-k', '0'], '--batch-size 8 and --top-k 0 must be at least 1'),
         (['data', '--out-dir', 'locked/drawn'], 'no permission for locked/drawn'),

@@ -97,12 +97,17 @@ def test_scores_are_averaged_over_views_and_clips_are_counted(folder):
         '--benchmark',
         '--show-dir',
         'shown',
+        '--report',
+        'report',
     ]
     result = run_forked('test.py', *arguments, cwd=folder)
     assert result.returncode == 0, result.stderr
     predictions = pickle.loads((folder / 'scores.pkl').read_bytes())
     assert len(predictions) == 20
     assert all(prediction['pred_score'].sum() == pytest.approx(1) for prediction in predictions)
+    report = json.loads((folder / 'report/report.json').read_text())
+    assert [row['clips'] for row in report['clips']] == [1, 2, 3, 4, 5]
+    assert report['clips'][-1]['top-1'] == pytest.approx(report['metrics']['accuracy/top1'])
     record = json.loads((folder / 'tested.benchmark.json').read_text())
     assert record['image_shape'] == [3, 4, 24, 24]
     assert record['flops'] == 4 * 6 * 6 * 8 * 3 * 75 + 8 * 2

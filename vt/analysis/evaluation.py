@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import cv2
 import numpy as np
 from scipy.stats import binomtest
 from sklearn.metrics import (
@@ -15,6 +16,7 @@ from sklearn.metrics import (
 
 BINS = 15  # of confidences, as in Guo et al., "On Calibration of Modern Neural Networks", 2017
 TOP = (1, 2, 3, 5, 10)
+BAND = 0.02  # of a boundary, to each side, in diagonals of the image
 
 
 def evaluate_single_label(labels: np.ndarray, scores: np.ndarray, names: Sequence[str]) -> dict[str, Any]:
@@ -40,6 +42,24 @@ def evaluate_single_label(labels: np.ndarray, scores: np.ndarray, names: Sequenc
     ece, reliability = calibration(scores.max(axis=1), predicted == labels)
     per_class = _per_class(labels, predicted, names, predicted=matrix.sum(axis=0))
     return dict(metrics=metrics, per_class=per_class, confusion_matrix=matrix, ece=ece, reliability=reliability)
+
+
+def score_by_clips(labels: np.ndarray, scores: np.ndarray) -> list[dict[str, float]]:
+    """Top-1 of videos by the number of clips that are averaged, evenly spread over those of the test.
+
+    Args:
+        labels: ``(N,)``.
+        scores: probabilities of each clip, ``(N, clips, C)``.
+
+    Returns:
+        ``clips`` and ``top-1``, in percent, of each number.
+    """
+    last, rows = scores.shape[1] - 1, []
+    for number in range(1, last + 2):
+        chosen = [last // 2] if number == 1 else np.linspace(0, last, number).round().astype(int)
+        right = scores[:, chosen].mean(axis=1).argmax(axis=1) == labels
+        rows.append({'clips': number, 'top-1': 100 * right.mean()})
+    return rows
 
 
 def evaluate_several_labels(labels: np.ndarray, scores: np.ndarray, names: Sequence[str]) -> dict[str, Any]:
@@ -97,23 +117,45 @@ def calibration(confidences: np.ndarray, correct: np.ndarray) -> tuple[float, li
     return ece, rows
 
 
-def evaluate_segmentation(matrix: np.ndarray, names: Sequence[str]) -> dict[str, Any]:
+def evaluate_segmentation(matrix: np.ndarray, bands: np.ndarray, wrong: int, names: Sequence[str]) -> dict[str, Any]:
     """Metrics of segmentations.
 
     Args:
         matrix: pixels of each label, its row, that got each class, its column; ``(C, C)``.
+        bands: pixels of each class in the :func:`boundary_band` of the labels, in that of the predictions, and those of
+            both that are right; ``(3, C)``.
+        wrong: pixels in the band of the labels whose prediction is wrong.
         names: of the classes.
 
     Returns:
+        ``metrics`` (mean boundary IoU, and the share of wrong pixels in the band of the labels and elsewhere),
         ``per_class`` and ``confusion_matrix``, the shares of each row.
     """
     hits, of_label, of_class = matrix.diagonal(), matrix.sum(axis=1), matrix.sum(axis=0)
+    in_band, right = bands[0].sum(), hits.sum()
     with np.errstate(invalid='ignore'):  # of a class without pixels
         iou, accuracy = 100 * hits / (of_label + of_class - hits), 100 * hits / of_label
-        shares = matrix / of_label[:, None]
-    columns = dict(pixels=of_label, predicted=of_class, IoU=iou, accuracy=accuracy)
+        boundary_iou, shares = 100 * bands[2] / (bands[0] + bands[1] - bands[2]), matrix / of_label[:, None]
+        near = 100 * wrong / in_band
+        elsewhere = 100 * (matrix.sum() - right - wrong) / (matrix.sum() - in_band)
+    mean = np.nanmean(boundary_iou) if np.isfinite(boundary_iou).any() else np.nan
+    metrics = {'mean boundary IoU': mean, 'wrong at boundaries': near, 'wrong elsewhere': elsewhere}
+    columns = dict(pixels=of_label, predicted=of_class, IoU=iou, accuracy=accuracy, boundary_IoU=boundary_iou)
     rows = [dict(label=k, name=names[k]) | {key: each[k] for key, each in columns.items()} for k in range(len(names))]
-    return dict(per_class=rows, confusion_matrix=shares)
+    return dict(metrics=metrics, per_class=rows, confusion_matrix=shares)
+
+
+def boundary_band(labels: np.ndarray) -> np.ndarray:
+    """Which pixels lie at the boundary of their segment, or of the image: ``(H, W)``, as the labels.
+
+    Their distance to a pixel of another label is at most 2 % of the image's diagonal, over the larger of rows and
+    columns. Cheng et al., "Boundary IoU", CVPR 2021.
+    """
+    # Where a path to another label leaves its own, a pixel has a neighbour of another label.
+    framed = cv2.copyMakeBorder((labels + 1).astype(np.uint16), 1, 1, 1, 1, cv2.BORDER_CONSTANT, value=0)
+    inner = cv2.erode(framed, np.ones((3, 3))) == cv2.dilate(framed, np.ones((3, 3)))
+    distance = cv2.distanceTransform(inner.astype(np.uint8), cv2.DIST_C, 3)[1:-1, 1:-1]
+    return distance < max(1, round(BAND * np.hypot(*labels.shape)))
 
 
 def compare_paired(ours: np.ndarray, theirs: np.ndarray) -> dict[str, Any]:

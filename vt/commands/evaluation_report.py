@@ -6,12 +6,21 @@ from typing import Any
 
 import cv2
 import numpy as np
-from mmengine.evaluator import BaseMetric
 from mmengine.runner import Runner
 from mmpretrain.models import MultiLabelClsHead
 from torch.utils.data import Dataset
 
-from vt.analysis.evaluation import BINS, evaluate_segmentation, evaluate_several_labels, evaluate_single_label
+from vt.analysis.attention.heat_maps import HeatMapper
+from vt.analysis.attention.token_figure import glow
+from vt.analysis.class_scores import MapCollector, PredictionCollector, stack_predictions, sum_bands, sum_pairs
+from vt.analysis.evaluation import (
+    BAND,
+    BINS,
+    evaluate_segmentation,
+    evaluate_several_labels,
+    evaluate_single_label,
+    score_by_clips,
+)
 from vt.analysis.evaluation_figures import draw_confusion, draw_curves, draw_reliability, read_curves, shares_of
 from vt.checkpoints.files import write_atomically
 from vt.checkpoints.weights import unwrap
@@ -21,6 +30,7 @@ from vt.engine.launch import is_segmentation
 from vt.engine.run_record import describe_origin
 from vt.errors import UserError
 from vt.untrusted_text import printable
+from vt.video.clips import LoadClips
 
 from .data_page import MAX_NAME, ROWS, TEMPLATES, figure_address, image_address
 from .outputs import write_json
@@ -40,58 +50,6 @@ def check_report_folder(folder: str) -> None:
         raise UserError(f'--report {folder} holds other files, such as {others[0]}: give a new folder')
 
 
-class PredictionCollector(BaseMetric):
-    """What the report needs of each image, from all processes; ``collected`` has it in the main process, in order."""
-
-    default_prefix = 'report'
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.collected: list[dict[str, Any]] = []
-
-    def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
-        """Keep labels and scores of a batch."""
-        for sample in data_samples:
-            if not {'pred_score', 'gt_label'} <= sample.keys():
-                raise UserError('--report needs labels, and from the model a score of each class: a classifier')
-            arrays = {key: sample[key].cpu().numpy() for key in ('gt_label', 'pred_score')}
-            self.results.append(dict(arrays, file=sample.get('img_path')))
-
-    def compute_metrics(self, results: list) -> dict:
-        """Keep all results; they are no metrics."""
-        self.collected = results
-        return {}
-
-
-class MapCollector(PredictionCollector):
-    """The same of a segmentor: pixels of each pair of label and class, and small maps.
-
-    Args:
-        ignore_index: the label of pixels that don't count.
-    """
-
-    def __init__(self, ignore_index: int) -> None:
-        super().__init__()
-        self.ignore_index = ignore_index
-
-    def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
-        """Count the pixels of a batch."""
-        number = len((self.dataset_meta or {})['classes'])
-        for sample in data_samples:
-            if 'gt_sem_seg' not in sample:
-                raise UserError('--report compares predictions with labels, and the test images have none')
-            maps = [sample[key]['data'].squeeze().cpu().numpy() for key in ('gt_sem_seg', 'pred_sem_seg')]
-            label, predicted = (each.astype(np.int64) for each in maps)
-            valid = (label != self.ignore_index) & (label < number) & (predicted < number)
-            counts = np.bincount(label[valid] * number + predicted[valid])
-            pairs = counts.nonzero()[0]
-            scale = min(1, SIDE / max(label.shape))
-            size = [max(1, round(scale * side)) for side in label.shape[::-1]]
-            small = [cv2.resize(each.astype(np.uint16), size, interpolation=cv2.INTER_NEAREST) for each in maps]
-            packed = [cv2.imencode('.png', each)[1] for each in small]
-            self.results.append(dict(pairs=pairs, counts=counts[pairs], maps=packed, file=sample.get('img_path')))
-
-
 def add_collector(runner: Runner) -> PredictionCollector:
     """Add to a runner's test what collects its predictions.
 
@@ -103,9 +61,10 @@ def add_collector(runner: Runner) -> PredictionCollector:
         raise UserError('--report finds images by their order: set test_dataloader.sampler.shuffle=False')
     if is_segmentation(runner.cfg):
         ignored = [metric.ignore_index for metric in evaluator.metrics if hasattr(metric, 'ignore_index')]
-        collector = MapCollector(ignored[0] if ignored else getattr(without_wrappers(dataset), 'ignore_index', 255))
+        ignore_index = ignored[0] if ignored else getattr(without_wrappers(dataset), 'ignore_index', 255)
+        collector = MapCollector(ignore_index, SIDE, prefix='report')
     elif has_labels(dataset):
-        collector = PredictionCollector()
+        collector = PredictionCollector(prefix='report')
     else:
         raise UserError('--report compares predictions with labels, and the test images have none')
     collector.dataset_meta = evaluator.dataset_meta
@@ -121,6 +80,7 @@ def write_report(
     config: str,
     checkpoint: str,
     other: dict[str, Any] | None = None,
+    mapper: HeatMapper | None = None,
 ) -> None:
     """Write ``report.html`` and ``report.json``.
 
@@ -131,6 +91,7 @@ def write_report(
         metrics: of the evaluator, numbers alone.
         config, checkpoint: their paths.
         other: an earlier report to compare with, of :func:`read_earlier`.
+        mapper: of heat maps beside the images.
     """
     results, dataset = collector.collected, runner.test_dataloader.dataset
     maps = isinstance(collector, MapCollector)
@@ -141,6 +102,10 @@ def write_report(
     else:
         several = isinstance(getattr(unwrap(runner.model), 'head', None), MultiLabelClsHead)
         found, ranked = _classification(results, names, several)
+        clips = _count_clips(dataset)
+        if clips > 1 and all('view_scores' in result for result in results):
+            views = np.stack([result['view_scores'] for result in results])  # N, clips crops, C
+            found['clips'] = score_by_clips(found['labels'], views.reshape(len(views), clips, -1, len(names)).mean(2))
     metrics, labels, key = metrics | found.pop('metrics', {}), found.pop('labels', None), 'IoU' if maps else 'F1'
     device = next(unwrap(runner.model).parameters()).device
     curves = read_curves(Path(checkpoint).parent)
@@ -150,14 +115,16 @@ def write_report(
         record['comparison'] = compare_reports(record, other, key, labels)
     write_json(describe_origin(device) | record, Path(folder, 'report.json'), None)
     palette = dataset.metainfo.get('palette') if maps else None
-    shown = _Images(dataset, reads_bgr(runner.cfg), results, palette)
+    shown = _Images(dataset, reads_bgr(runner.cfg), results, palette, mapper)
+    sheets = {title.replace('_', ' '): [*map(shown, images)] for title, images in ranked.items()}
     rows = sorted(found['per_class'], key=lambda row: np.nan_to_num(row[key], nan=np.inf))
     matrix, reliability = found['confusion_matrix'], found.get('reliability')
     text = TEMPLATES.get_template('evaluation_report.html.j2').render(
         checkpoint=printable(checkpoint),
         config=printable(config),
         number=len(results),
-        side=(3 if maps else 1) * SIDE,
+        side=((3 if maps else 1) + bool(mapper)) * SIDE,
+        heat_maps=shown.mapper and shown.mapper.method,
         metrics={name: _shown(value) for name, value in metrics.items()},
         key=key,
         rows=[{name: _shown(value) for name, value in row.items()} for row in rows[:ROWS]],
@@ -166,8 +133,10 @@ def write_report(
         pairs=_most_confused(matrix, names) if matrix.ndim == 2 else [],
         ece=found.get('ece'),
         bins=BINS,
+        clips=[{name: _shown(value) for name, value in row.items()} for row in found.get('clips', [])],
+        band=BAND,
         reliability=figure_address(draw_reliability(reliability)) if reliability else '',
-        sheets={title.replace('_', ' '): [*map(shown, images)] for title, images in ranked.items()},
+        sheets=sheets,
         comparison=_show_comparison(record.get('comparison')),
         curves=figure_address(draw_curves(curves)) if any(curves.values()) else '',
     )
@@ -175,17 +144,18 @@ def write_report(
     print(f'written to {folder}')
 
 
+def _count_clips(dataset: Dataset) -> int:
+    steps = getattr(getattr(without_wrappers(dataset), 'pipeline', None), 'transforms', [])
+    return next((step.num_clips or 1 for step in steps if isinstance(step, LoadClips)), 1)
+
+
 def _classification(results: list[dict], names: list[str], several: bool) -> tuple[dict, dict[str, list[dict]]]:
     """Metrics, and the images of the highest loss and of the smallest lead of the first class."""
-    scores = np.stack([result['pred_score'] for result in results])
+    labels, scores = stack_predictions(results, several)
     if several:
-        labels = np.zeros(scores.shape, bool)
-        for row, result in zip(labels, results):
-            row[result['gt_label'].astype(int)] = True
         found, certainty = evaluate_several_labels(labels, scores, names), np.where(labels, scores, 1 - scores)
         loss, lead = -np.log(np.maximum(certainty, 1e-12)).sum(axis=1), np.abs(scores - 0.5).min(axis=1)
     else:
-        labels = np.concatenate([result['gt_label'] for result in results])
         found = evaluate_single_label(labels, scores, names)
         loss = -scores[np.arange(len(labels)), labels]
         lead = np.diff(np.partition(scores, -2)[:, -2:])[:, 0] if len(names) > 1 else scores[:, 0]
@@ -208,9 +178,7 @@ def _classification(results: list[dict], names: list[str], several: bool) -> tup
 def _segmentation(results: list[dict], names: list[str]) -> tuple[dict, dict[str, list[dict]]]:
     """Metrics, and the images of the lowest mean IoU over the classes that they show."""
     number, means, labels = len(names), [], []
-    total = np.zeros(number**2, np.int64)
     for result in results:
-        total[result['pairs']] += result['counts']
         label, predicted = np.divmod(result['pairs'], number)
         sums = [np.bincount(classes, result['counts'], number) for classes in (label, predicted)]
         hits = np.bincount(label, result['counts'] * (label == predicted), number)
@@ -219,31 +187,47 @@ def _segmentation(results: list[dict], names: list[str]) -> tuple[dict, dict[str
         means.append(100 * (hits / np.maximum(sums[0] + sums[1] - hits, 1))[shown].mean() if shown.any() else np.nan)
     order = [int(index) for index in np.argsort(means, kind='stable') if np.isfinite(means[index])]
     worst = [dict(index=index, file=results[index]['file'], mean_IoU=means[index]) for index in order[:IMAGES]]
-    found = evaluate_segmentation(total.reshape(number, number), names)
+    found = evaluate_segmentation(sum_pairs(results, number), *sum_bands(results), names)
     return found | dict(image_scores=means, labels_digest=digest_labels(labels)), dict(worst=worst)
 
 
 class _Images:
     """Captions and addresses of images; those of a segmentor beside their labels and their prediction."""
 
-    def __init__(self, dataset: Dataset, is_bgr: bool, results: list[dict], palette: Sequence | None) -> None:
-        self.dataset, self.is_bgr, self.results = dataset, is_bgr, results
+    def __init__(
+        self,
+        dataset: Dataset,
+        is_bgr: bool,
+        results: list[dict],
+        palette: Sequence | None,
+        mapper: HeatMapper | None = None,
+    ) -> None:
+        self.dataset, self.is_bgr, self.results, self.mapper = dataset, is_bgr, results, mapper
         self.colours = np.full((2**16, 3), 255, np.uint8)
         self.colours[: len(palette or [])] = np.reshape(palette or [], (-1, 3))
 
     def __call__(self, about: dict[str, Any]) -> tuple[str, str]:
-        inputs = self.dataset[about['index']]['inputs']
+        sample = self.dataset[about['index']]
+        inputs, panels = sample['inputs'], []
         while isinstance(inputs, list) or inputs.ndim == 5:  # test-time augmentation, clips of a video
             inputs = inputs[0]
         image = visible(inputs if inputs.ndim == 3 else inputs[:, inputs.shape[1] // 2], self.is_bgr)
+        if self.mapper:
+            try:
+                panels.append(self._heat(sample, *image.shape[:2]))
+            except UserError as error:  # of this model at all: the scores are worth more than these
+                print(f'no heat maps: {error}')
+                self.mapper = None
         name = Path(about['file']).name if about['file'] else f'image {about["index"]}'
         if 'mean_IoU' in about:
             maps = [cv2.imdecode(each, cv2.IMREAD_UNCHANGED) for each in self.results[about['index']]['maps']]
             image = cv2.resize(image, maps[0].shape[::-1], interpolation=cv2.INTER_AREA)
             overlays = [(0.5 * image + 0.5 * self.colours[each]).astype(np.uint8) for each in maps]
             caption = f'{printable(name, MAX_NAME)}: mean IoU {about["mean_IoU"]:.1f}'
-            return caption, image_address(np.concatenate([image, *overlays], axis=1))
-        scale = SIDE / max(image.shape[:2])
+            panels = [cv2.resize(each, maps[0].shape[::-1], interpolation=cv2.INTER_AREA) for each in panels]
+            return caption, image_address(np.concatenate([image, *overlays, *panels], axis=1))
+        image = np.concatenate([image, *panels], axis=1)
+        scale = SIDE * (1 + len(panels)) / max(image.shape[0] * (1 + len(panels)), image.shape[1])
         size = [max(1, round(scale * side)) for side in image.shape[1::-1]]
         image = cv2.resize(image, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST)
         label, seen = (
@@ -253,6 +237,13 @@ class _Images:
         score = f' ({100 * about["score"]:.1f} %)' if 'score' in about else ''
         caption = f'{printable(name, MAX_NAME)}: {label or "nothing"}, seen as {seen or "nothing"}{score}'
         return caption, image_address(image)
+
+    def _heat(self, sample: dict, height: int, width: int) -> np.ndarray:
+        """The image under its heat map; of a video the frame in the middle."""
+        seen, heat, _ = self.mapper.look(sample, self.is_bgr)
+        if seen.ndim == 4:
+            seen, heat = seen[len(seen) // 2], heat[len(heat) // 2]
+        return (255 * glow(seen, heat[None])[0, :height, :width]).astype(np.uint8)
 
 
 def _most_confused(matrix: np.ndarray, names: list[str]) -> list[dict[str, str]]:

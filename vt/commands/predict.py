@@ -5,7 +5,7 @@ import glob
 import os
 import sys
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from vt.inference.inputs import in_batches
 from vt.untrusted_text import printable
 from vt.video.dataset import EXTENSIONS as VIDEOS
 
+from .mask_files import encode_mask, mask_paths
 from .outputs import check_output
 from .result_file import ResultFile
 
@@ -58,14 +59,20 @@ def predict(args: argparse.Namespace) -> None:
     device = require_device(given)
     cfg = resolve_config(args.config, args.cfg_options, quietly=False)
     checkpoint = require_weights(args.config, args.checkpoint)
-    inferencer = inferencer_of(cfg, checkpoint, device)
+    inferencer: Any = inferencer_of(cfg, checkpoint, device)
     if args.threshold is not None:
         if not getattr(inferencer, 'has_several', False):
             raise UserError('--threshold is for several labels an image; this model gives one class: leave it out')
         inferencer.thresholds = read_thresholds(args.threshold, inferencer.classes)
     is_video = isinstance(inferencer, VideoInferencer)
     files = find_files(args.inputs, VIDEOS if is_video else (*IMAGES, *inferencer.pipeline.suffixes))
-    check_paths(files, args.out_dir, args.out)
+    check_output(args.out, *files)
+    check_paths(files, files, args.out_dir, '--out-dir')
+    masks = mask_paths(files)
+    if args.masks and not is_segmentation(cfg):
+        raise UserError('--masks: the model is no segmentor, which predicts masks')
+    for suffix in ('.png', '.tif'):
+        check_paths(files, {file: path.with_suffix(suffix) for file, path in masks.items()}, args.masks, '--masks')
     skipped: dict[str, Exception] = {}
     rows = []
     with ResultFile(args.out) if args.out else nullcontext() as out:
@@ -73,6 +80,10 @@ def predict(args: argparse.Namespace) -> None:
             image = draw(inferencer, file, prediction, skipped) if args.out_dir or args.show else None
             if file in skipped:
                 continue
+            if args.masks:
+                labels, palette = prediction.pred_sem_seg.data[0].numpy(), inferencer.model.dataset_meta['palette']
+                suffix, content = encode_mask(labels, palette, file)
+                write_atomically((args.masks / masks[file]).with_suffix(suffix), content)
             result: dict[str, Any] = dict(file=file, **inferencer.describe(prediction))
             score = 'score' if 'score' in result['predictions'][0] else 'share'
             ranked = enumerate(result['predictions'])
@@ -91,7 +102,7 @@ def predict(args: argparse.Namespace) -> None:
                 show_in_terminal(image)
     if rows:
         print_table(rows, title=Path(args.config).stem)
-        for written in filter(None, (args.out, args.out_dir)):
+        for written in filter(None, (args.out, args.out_dir, args.masks)):
             print(f'written to {written}')
     report_skipped(skipped, len(files))
 
@@ -146,15 +157,16 @@ def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path
     return distinct_paths(wished)
 
 
-def check_paths(files: dict[str, Path], out_dir: Path | None, out: Path | None) -> None:
-    """Refuse to write over a file that is read, and a path for figures that is no folder."""
-    check_output(out, *files)
-    if out_dir is not None and out_dir.exists() and not out_dir.is_dir():
-        raise UserError(f'--out-dir {out_dir} is a file where a folder is needed')
+def check_paths(files: Iterable[str], written: dict[str, Path], folder: Path | None, option: str) -> None:
+    """Refuse a folder of an option that is none, and to write over a file that is read."""
+    if folder is None:
+        return
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f'{option} {folder} is a file where a folder is needed')
     read = {Path(file).resolve() for file in files}
-    for file, path in files.items() if out_dir else ():
-        if (Path(out_dir) / path).resolve() in read:
-            raise UserError(f'{file} would be written over: give another folder for the figures')
+    for file, path in written.items():
+        if (folder / path).resolve() in read:
+            raise UserError(f'{file} would be written over: give another folder than {option} {folder}')
 
 
 def track_predictions(

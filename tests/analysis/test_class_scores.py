@@ -1,0 +1,80 @@
+"""Scores of classes as metrics of a validation: those of the report, in the record of a run and in its trackers."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from forked_tools import run_forked as run
+from mmengine.evaluator import Evaluator
+from mmpretrain.structures import DataSample
+from tool_runner import ROOT, SMALL_CLASSIFIER
+
+from vt.analysis.evaluation import evaluate_several_labels, evaluate_single_label
+
+NAMES = ('cat', 'dog', 'emu')
+
+
+def evaluate(metric, samples, batch=3):
+    """By mmengine's evaluator, in batches."""
+    evaluator = Evaluator([metric])
+    evaluator.dataset_meta = dict(classes=NAMES)
+    for start in range(0, len(samples), batch):
+        evaluator.process(samples[start : start + batch])
+    return evaluator.evaluate(len(samples))
+
+
+def test_of_one_label():
+    random = np.random.default_rng(0)
+    labels, scores = random.integers(2, size=20), random.dirichlet(np.ones(3), size=20)
+    samples = [DataSample().set_gt_label(int(k)).set_pred_score(torch.tensor(s)) for k, s in zip(labels, scores)]
+    found, expected = evaluate(dict(type='vt.ClassScores'), samples), evaluate_single_label(labels, scores, NAMES)
+    classes = {f'classes/F1/{row["name"]}': row['F1'] for row in expected['per_class'][:2]}  # no image is an emu
+    summary = {f'classes/{name.replace(" ", "_")}': value for name, value in expected['metrics'].items()}
+    assert found == pytest.approx(summary | classes | {'classes/ECE': 100 * expected['ece']})
+
+
+def test_of_several_labels():
+    random = np.random.default_rng(0)
+    labels, scores = random.random((20, 3)) < 0.5, random.random((20, 3))
+    samples = [
+        DataSample().set_gt_label(torch.tensor(has.nonzero()[0])).set_pred_score(torch.tensor(score))
+        for has, score in zip(labels, scores)
+    ]
+    found = evaluate(dict(type='vt.ClassScores', several_labels=True, prefix='x'), samples)
+    expected = evaluate_several_labels(labels, scores, NAMES)
+    assert found['x/mAP'] == pytest.approx(expected['metrics']['mAP'])
+    assert found['x/F1/emu'] == pytest.approx(expected['per_class'][2]['F1'])
+
+
+def test_in_the_record_of_a_run_and_in_a_tracker(tmp_path):
+    evaluators = "val_evaluator=[{'type':'Accuracy'},{'type':'vt.ClassScores'}]"
+    options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=1', evaluators]
+    result = run(
+        'train.py', ROOT / 'configs/vt_resnet/vt-resnet18_digits.py', '--work-dir', 'run', cwd=tmp_path, options=options
+    )
+    assert result.returncode == 0, result.stderr
+    metrics = json.loads((tmp_path / 'run/training.json').read_text())['metrics']
+    assert metrics['classes/top-1'] == pytest.approx(metrics['accuracy/top1'])
+    (path,) = tmp_path.glob('run/*/vis_data/scalars.json')
+    (logged,) = [row for line in path.read_text().splitlines() if 'classes/ECE' in (row := json.loads(line))]
+    assert {name: logged[name] for name in metrics} == pytest.approx(metrics)
+    assert sum(name.startswith('classes/F1/') for name in metrics) >= 9
+
+
+def test_of_masks():
+    random = np.random.default_rng(0)
+    labels, predicted = random.choice([0, 1, 255], size=(2, 8, 9)), random.integers(2, size=(2, 8, 9))
+    samples = [
+        dict(gt_sem_seg=dict(data=torch.tensor(a)[None]), pred_sem_seg=dict(data=torch.tensor(b)[None]))
+        for a, b in zip(labels, predicted)
+    ]
+    evaluator = Evaluator([dict(type='vt.SegmentScores')])
+    evaluator.dataset_meta = dict(classes=NAMES)
+    evaluator.process(samples)
+    found, valid = evaluator.evaluate(2), labels != 255
+    for k in range(2):
+        both, either = (valid & (labels == k) & (predicted == k)), valid & ((labels == k) | (predicted == k))
+        assert found[f'classes/IoU/{NAMES[k]}'] == pytest.approx(100 * both.sum() / either.sum())
+    assert 'classes/IoU/emu' not in found
+    assert {'classes/mean_boundary_IoU', 'classes/wrong_at_boundaries'} <= found.keys()
