@@ -153,7 +153,7 @@ def show_places(name: str) -> str:
     """A table of stages and its figure."""
     records = read_table(RECORDS / f'{name}.json')
     rows, origin = sweep_report.tabulate(records), describe_source(records, name)
-    return f'{table(rows)}\n\n{origin}\n\n![Score by cost](where/{name}.png)'
+    return f'{table(rows)}\n\n{origin}\n\n![Score by cost](where/{name}.png)\n\n*Score by FLOPs and by speed.*'
 
 
 def show_curves() -> str:
@@ -168,6 +168,7 @@ def show_curves() -> str:
         table(tabulate_seeds(curves)),
         describe_source(records, CURVES),
         f'![Score by number of training images](where/{CURVES}.png)',
+        '*Score by number of different training images; crosses are single seeds.*',
     ]
     return '\n\n'.join(parts)
 
