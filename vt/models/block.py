@@ -12,7 +12,7 @@ from vt.errors import UserError
 from vt.ops.maps import scaled
 from vt.registry import MODELS
 
-from .checks import build_part
+from .checks import build_part, check_tokens
 from .grid import Size, TokenPart, Unchanged
 
 
@@ -92,7 +92,8 @@ class Block(TokenPart):
         **branch: options of every :class:`Branch`.
 
     Raises:
-        UserError: ``rezero`` and ``layer_scale`` together; ``between`` where it has no place.
+        UserError: ``rezero`` and ``layer_scale`` together; ``between`` where it has no place; a part of a user's own
+            gives another shape than the tokens have.
     """
 
     takes_between = True
@@ -113,6 +114,8 @@ class Block(TokenPart):
         options = dict(channels=channels) | branch
         attend = build_part(attention, channels=channels, num_heads=num_heads, size=size)
         feed = build_part(feed_forward, channels=channels)
+        for part in (attend, feed):
+            check_tokens(part, channels, size)
         self.class_token_only = attend.updates_class_tokens_alone
         if between and (self.class_token_only or not self.takes_between):
             raise UserError(f'{type(self).__name__}: between has no place in it; leave it out')

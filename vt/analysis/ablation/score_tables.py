@@ -1,5 +1,6 @@
 """Scores of trained runs as tables, a row for the seeds of each, compared with the first."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,13 +25,22 @@ def label_records(work_dirs: Sequence[Path]) -> list[dict]:
 
 
 def label_run(folder: Path) -> list[dict]:
-    """The record of one run; see :func:`label_records`."""
-    label = folder.name.rsplit('_seed-', 1)[0]
-    return [dict(label=label) | check_record(record, folder, ORIGIN) for record in read_records([folder])]
+    """The record of one run; see :func:`label_records`. Folds of a cross-validation have one label, as seeds do."""
+    label, found = folder.name.rsplit('_seed-', 1)[0], []
+    for record in read_records([folder]):
+        if 'fold' in record['options']:
+            label = re.sub(r'(^|_)fold=\d+', '', label).strip('_') or Path(record['config']).stem
+        found.append(dict(label=label) | check_record(record, folder, ORIGIN))
+    return found
+
+
+def trial(run: dict) -> tuple[int, int]:
+    """Seed and fold of a record."""
+    return run['seed'], run['options'].get('fold', 0)
 
 
 def describe(records: Sequence[dict], labels: Sequence[str] = ()) -> list[dict[str, str]]:
-    """A row for each label: scores of its seeds, their mean, and the change against the first label's.
+    """A row for each label: scores of its seeds and folds, their mean, and the change against the first label's.
 
     Args:
         records: a run each, with the ``label`` of its row.
@@ -43,21 +53,26 @@ def describe(records: Sequence[dict], labels: Sequence[str] = ()) -> list[dict[s
     reference, *_ = rows.values()
     if len(metrics := {scores.metric for scores in rows.values()}) > 1:
         raise UserError(f'{" and ".join(sorted(metrics))} are not compared: give runs of one metric')
+    each = 'each seed and fold' if any('fold' in run['options'] for run in records) else 'each seed'
     described = []
     for label, scores in rows.items():
         change = compare(scores, reference, list(rows.values()))
-        margin = '' if np.isnan(change.margin) else f' ± {change.margin:.2f}'
         described.append(
             {
                 'run': label,
-                f'{scores.metric} (%), each seed': ', '.join(f'{score:.2f}' for score in scores.scores),
+                f'{scores.metric} (%), {each}': ', '.join(f'{score:.2f}' for score in scores.scores),
                 'mean': f'{scores.mean:.2f}',
-                'change (95 %)': '' if scores is reference else f'{change.points:+.2f}{margin}',
+                'change (95 %)': '' if scores is reference else f'{change.points:+.2f}{interval(change.margin)}',
                 'MFLOPs': f'{scores.flops / 1e6:.1f}',
                 'M params': f'{scores.parameters / 1e6:.2f}',
             }
         )
     return described
+
+
+def interval(margin: float) -> str:
+    """Half an interval behind its middle; nothing where it is NaN."""
+    return '' if np.isnan(margin) else f' ± {margin:.2f}'
 
 
 def summarize_row(records: Sequence[dict], label: str) -> Scores:
@@ -66,8 +81,8 @@ def summarize_row(records: Sequence[dict], label: str) -> Scores:
     Raises:
         UserError: there are no records of it, or a seed comes twice.
     """
-    runs = sorted((run for run in records if run['label'] == label), key=lambda run: run['seed'])
-    if len({run['seed'] for run in runs}) < len(runs):
+    runs = sorted((run for run in records if run['label'] == label), key=trial)
+    if len({trial(run) for run in runs}) < len(runs):
         raise UserError(f'a seed of {label!r} comes twice: give runs of one setting, LABEL_seed-SEED, once each')
     if not runs:
         raise UserError(f'no records of {label!r}; there are: {", ".join(sorted({run["label"] for run in records}))}')
