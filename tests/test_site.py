@@ -18,8 +18,9 @@ import vt
 from vt import apis, datasets, models, video
 
 NAVIGATION = yaml.safe_load((ROOT / 'mkdocs.yml').read_text())['nav']
-(SECTION,) = (section['How-to'] for section in NAVIGATION if 'How-to' in section)
-HOW_TO = [page for entry in SECTION for page in entry.values()]
+SECTIONS = [pages for section in NAVIGATION for pages in section.values() if isinstance(pages, list)]
+PAGES = [page for pages in SECTIONS for entry in pages for page in entry.values()]
+HOW_TO = [page for page in PAGES if page.startswith('how-to/') or page == 'explore.md']
 # Pages with blocks that need what is not here, and how many.
 NOT_RUNNING = {
     'how-to/start.md': 1,

@@ -71,7 +71,7 @@ class Change:
     def verdict(self) -> str:
         """What the interval says of the sign."""
         if np.isnan(self.margin) or abs(self.points) <= self.margin:
-            return 'not told apart'
+            return 'no clear difference'
         return 'better' if self.points > 0 else 'worse'
 
 
