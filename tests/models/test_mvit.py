@@ -350,7 +350,7 @@ def test_weights_of_another_clip_and_image_size_load(version, tmp_path):
         (dict(num_frames=16, kernel=(3, 3)), r'kernel=\(3, 3\) has 2 sides'),
         (dict(pooling='median'), "mode='median' is not one of convolution, max, average"),
         (dict(kernel='4s'), "kernel='4s' is neither"),
-        (dict(image_size=8, kernel='s'), 'a grid of 2x2 tokens is smaller than the kernel'),
+        (dict(image_size=8, kernel='s'), 'the grid of 2x2 tokens is smaller than the kernel'),
         (dict(kernel=0), r'kernel=\(0, 0\) must be 1 or more'),
         (dict(arch=None), 'arch=None is neither a name nor a dict'),
         (dict(arch=dict(channels=8)), 'is neither a name nor a dict with channels and depths'),

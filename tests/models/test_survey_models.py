@@ -285,7 +285,7 @@ def stage(**options) -> dict:
         ),
         (
             dict(attention=dict(type='vt.ReducedAttention', reduce=dict(type='vt.StridedReduction', ratio=9))),
-            'reduce needs a grid of 9 tokens on a side, and the grid has 8x8',
+            'reduce needs at least 9x9 tokens, the grid has 8x8',
         ),
         (
             dict(attention=dict(type='vt.WindowAttention', windows=dict(type='vt.Windows', window=4, shift=9))),

@@ -427,7 +427,7 @@ PARTS = dict(attention=dict(type='vt.Attention'), feed_forward=dict(type='vt.Fee
             lambda: SparseAttention(8, 2, near=1, windows={}),
             "SparseAttention has no option 'windows'",
         ),
-        (lambda: PerformerAttention(8, 2, dropout=0.1), 'no attention weights that dropout could drop'),
+        (lambda: PerformerAttention(8, 2, dropout=0.1), 'dropout has no effect, no attention weights are computed'),
         (lambda: SinusoidalPosition(7, (2, 2)), 'channels=7 is not divisible by sines and cosines=2'),
         (lambda: build('vitae-small', 32), 'channels=12 is not divisible by groups=96'),
         (lambda: MODELS.build(dict(type='vt.HRFormer', stages=[LOW])), 'has 2 branches'),
