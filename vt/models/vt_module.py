@@ -6,7 +6,7 @@ from vt.registry import MODELS
 
 
 class NoProjector(nn.Module):
-    """Stands where a module has no projector: the map stays as it is."""
+    """Placeholder for an omitted projector: return the map unchanged."""
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
         return x
@@ -14,16 +14,16 @@ class NoProjector(nn.Module):
 
 @MODELS.register_module()
 class VTModule(nn.Module):
-    """Group the pixels into tokens, relate the tokens, write them back.
+    """A VT module: tokenizer, relation between tokens, projector.
 
-    The parts are configs; this module gives them ``in_channels`` and ``token_channels``.
+    The module adds ``in_channels`` and ``token_channels`` to the configs of the parts.
 
     Args:
         in_channels: C, channels of the feature map.
         token_channels: C_T, channels of a token.
         tokenizer: config of a tokenizer, called with ``(x, tokens)``.
-        relation: config of a relation, called with ``(tokens)``; None leaves the tokens as they are.
-        projector: config of a projector, called with ``(x, tokens)``; None leaves the map as it is.
+        relation: config of a relation, called with ``(tokens)``; None for none.
+        projector: config of a projector, called with ``(x, tokens)``; None for none, the map is unchanged.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class VTModule(nn.Module):
 
         Args:
             x: feature map, ``(N, C, H, W)``.
-            tokens: those of the module before, ``(N, L, C_T)``, where there is one.
+            tokens: tokens of the previous module, ``(N, L, C_T)``; None for the first module.
 
         Returns:
             The refined map ``(N, C, H, W)`` and the tokens ``(N, L, C_T)``.

@@ -1,4 +1,4 @@
-"""Backbones: VT-ResNet, VT on any other, the one of parts, of which MViT is a family, HRFormer, which takes parts."""
+"""Backbones: VT-ResNet, VT modules on any backbone, vision transformers built from parts, MViT and HRFormer."""
 
 from .hrformer import HRFormer
 from .mvit import MViT
