@@ -76,7 +76,7 @@ OPTIONS = {
         'an epoch has no batch: train_dataloader.data',
     ),
     'epochs of nothing': ('train_dataloader.dataset.indices=5 param_scheduler=None', 'an epoch has no batch: train'),
-    'image too small': ('train_dataloader.dataset.pipeline.0.scale=2', 'VTResNet: an input of 6x6 pixels is too small'),
+    'image too small': ('train_dataloader.dataset.pipeline.0.scale=2', 'VTResNet: an image of 6x6 pixels is too small'),
 }
 
 

@@ -209,7 +209,7 @@ def test_what_cannot_be_measured_is_named(folder, classifier, segmentor, vit):
     )
     with pytest.raises(ValueError, match=r"partial\.pth is not the model's: .+ it lacks backbone\S+ and 11 more"):
         get_model(Config.fromfile(vit[0]), str(folder / 'partial.pth'))
-    with pytest.raises(ValueError, match='the model has no tokenizer that attends'):
+    with pytest.raises(ValueError, match='the model has no tokenizer with attention'):
         measure_tokenizers(*vit[2:], [0], [0])
     with pytest.raises(ValueError, match='the classes of the data set are 0 to 10'):
         measure_tokenizers(*segmentor[2:], [0], [11])

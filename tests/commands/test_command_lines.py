@@ -139,11 +139,11 @@ def test_a_training_step_and_its_memory(tmp_path):
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        ([CONFIG, '--sizes', '64x'], '--sizes 64x: give an image as 224 or as 800x1216'),
+        ([CONFIG, '--sizes', '64x'], '--sizes 64x is not a size: write 224 or 800x1216'),
         ([CONFIG, '--only', 'neck'], 'has no neck to measure'),
         ([CONFIG, '--devices', 'cuda'], "device 'cuda' cannot be used"),
         ([CONFIG, '--devices', 'cpu', '--dtypes', 'tf32'], '--dtypes tf32: cpu has no TensorFloat-32; give float32'),
-        ([CONFIG, CONFIG], 'two of the models have one name'),
+        ([CONFIG, CONFIG], 'two of the models have the same name'),
         (['torchvision:resnet19'], 'torchvision:resnet19: Unknown model'),
     ],
 )

@@ -133,7 +133,7 @@ def test_wrong_labels_are_one_line_before_training(tmp_path):
     ('option', 'message'),
     [
         ('model.decode_head.num_classes=12', 'has num_classes=12, but the DigitScenes data set has 11 classes'),
-        ('model.neck.in_channels=[32,64,128]', 'VTFPN: 4 maps came in, in_channels names 3'),
+        ('model.neck.in_channels=[32,64,128]', 'VTFPN: the input has 4 maps, but in_channels has 3'),
         ('train_dataloader.dataset.num_scenes=0', 'the train split is empty'),
     ],
 )

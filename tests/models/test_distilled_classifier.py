@@ -272,12 +272,12 @@ def test_weights_of_a_data_parallel_model_and_of_old_files(tmp_path, teacher_fil
     ('options', 'error', 'message'),
     [
         (dict(teacher_checkpoint='nowhere.pth'), FileNotFoundError, 'there is no nowhere.pth for model.teacher: train'),
-        (dict(teacher_checkpoint=None), ValueError, 'has no weights: set model.teacher_checkpoint to their file'),
+        (dict(teacher_checkpoint=None), ValueError, 'has no weights: set model.teacher_checkpoint to a checkpoint'),
         (dict(teacher=resnet(4, num_classes=7)), ValueError, 'model.teacher has 7 classes, the student 5'),
         (dict(teacher=resnet(8)), ValueError, r'backbone.\S+ is \(4.*\), the model needs \(8'),
         (dict(temperature=0), ValueError, 'temperature=0 must be positive'),
         (dict(cls_weight=-1), ValueError, 'cls_weight=-1 must not be negative'),
-        (dict(hard=True, temperature=3.0), ValueError, 'hard=True leaves temperature=3.0 without effect'),
+        (dict(hard=True, temperature=3.0), ValueError, 'temperature=3.0 has no effect with hard=True'),
     ],
 )
 def test_what_is_wrong_is_said_before_training(options, error, message, teacher_file):

@@ -347,17 +347,17 @@ def test_weights_of_another_clip_and_image_size_load(version, tmp_path):
         (dict(key_value_stride=[4, 2]), r'key_value_stride=\[4, 2\] has 2 entries for 4 stages'),
         (dict(key_value_stride=(1, 4, 4)), r'key_value_stride=\(1, 4, 4\) must have 2 positive numbers'),
         (dict(key_value_stride=0), r'key_value_stride=\(0, 0\) must have 2 positive numbers'),
-        (dict(num_frames=16, kernel=(3, 3)), r'kernel=\(3, 3\) has 2 sides'),
+        (dict(num_frames=16, kernel=(3, 3)), r'kernel=\(3, 3\) and stride=.* differ in length'),
         (dict(pooling='median'), "mode='median' is not one of convolution, max, average"),
         (dict(kernel='4s'), "kernel='4s' is neither"),
-        (dict(image_size=8, kernel='s'), 'a grid of 2x2 tokens is smaller than the kernel'),
+        (dict(image_size=8, kernel='s'), 'the grid of 2x2 tokens is smaller than the kernel'),
         (dict(kernel=0), r'kernel=\(0, 0\) must be 1 or more'),
         (dict(arch=None), 'arch=None is neither a name nor a dict'),
         (dict(arch=dict(channels=8)), 'is neither a name nor a dict with channels and depths'),
         (dict(num_frames=0), 'num_frames=0 must be 1 or more'),
         (
             dict(arch=dict(channels=8, depths=(1, 1), query_stride=3), image_size=36),
-            'of a grid of 9x9 the queries are 3x3',
+            'on a grid of 9x9 the queries have 3x3 tokens',
         ),
         (dict(skip='half'), "skip='half' is not one of normalised, raw, none"),
         (dict(class_tokens=0, out_type='class_tokens'), 'the last stage has no class token'),
@@ -372,7 +372,7 @@ def test_what_does_not_fit_is_refused_in_one_line(options, words):
 
 @pytest.mark.parametrize(('options', 'sides'), [(dict(), 4), (dict(num_frames=None), 5)])
 def test_images_are_no_videos(options, sides):
-    with pytest.raises(UserError, match=r'takes (images|videos) \(N, C, .*, and this is \(1, 3, '):
+    with pytest.raises(UserError, match=r'takes (images|videos) \(N, C, .*, but the input is \(1, 3, '):
         small(**options)(torch.zeros(1, 3, *[32] * (sides - 2)))
 
 

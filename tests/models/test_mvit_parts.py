@@ -222,7 +222,7 @@ def test_cubes_overlap_as_they_are_told():
     [
         (lambda: TokenPooling((2, 2), mode='median'), "mode='median' is not one of convolution, max, average"),
         (lambda: TokenPooling((2, 2), 's-1'), "kernel='s-1' is neither a number nor one of s, s\\+1, 2s\\+1"),
-        (lambda: TokenPooling((2, 2), (3, 3, 3)), r'kernel=\(3, 3, 3\) has 3 sides, stride=\(2, 2\) 2'),
+        (lambda: TokenPooling((2, 2), (3, 3, 3)), r'kernel=\(3, 3, 3\) and stride=\(2, 2\) differ in length'),
         (lambda: PoolingAttention(6, 4, (2, 2)), 'channels=6 is not divisible by num_heads=4'),
     ],
 )

@@ -81,12 +81,12 @@ TOKENS, MAP = (2, 6, 8), (2, 8, 4, 5)
     ('shape', 'given', 'out', 'message'),
     [
         ((2, 6, 4, 5), MAP, TOKENS, r'returns \(2, 6, 4, 5\), and \(N, heads, L, H, W\) is needed'),
-        ((2, 1, 6, 5, 4), MAP, TOKENS, r'returns \(2, 1, 6, 5, 4\), .* which does not fit its output \(2, 6, 8\)'),
-        ((1, 1, 6, 4, 5), MAP, TOKENS, 'which does not fit'),
-        ((2, 1, 6, 4, 4), MAP, MAP, 'which does not fit'),
+        ((2, 1, 6, 5, 4), MAP, TOKENS, r'returns \(2, 1, 6, 5, 4\), but .* must match its output \(2, 6, 8\)'),
+        ((1, 1, 6, 4, 5), MAP, TOKENS, 'must match its output'),
+        ((2, 1, 6, 4, 4), MAP, MAP, 'must match its output'),
         ((2, 6, 6), TOKENS, TOKENS, r'and \(N, heads, L, L\) is needed'),
-        ((2, 1, 7, 7), TOKENS, TOKENS, 'which does not fit'),
-        ((3, 1, 6, 6), TOKENS, TOKENS, 'which does not fit'),
+        ((2, 1, 7, 7), TOKENS, TOKENS, 'must match its output'),
+        ((3, 1, 6, 6), TOKENS, TOKENS, 'must match its output'),
         (None, TOKENS, TOKENS, 'returns NoneType, and'),
     ],
 )

@@ -238,27 +238,27 @@ def stage(**options) -> dict:
     ('options', 'words'),
     [
         (dict(num_heads=3), 'channels=16 is not divisible by num_heads=3'),
-        (dict(class_tokens=1), 'class tokens, and WindowAttention has no place for them'),
+        (dict(class_tokens=1), 'class tokens, which WindowAttention does not support'),
         (
             dict(
                 class_tokens=1,
                 attention=dict(type='vt.ReducedAttention', reduce=dict(type='vt.StridedReduction', ratio=2)),
             ),
-            'class tokens, and StridedReduction has no place for them',
+            'class tokens, which StridedReduction does not support',
         ),
         (dict(attention=dict(type='vt.WindowAttention', local_in_windows=True)), 'local_in_windows without windows'),
-        (dict(attention=dict(type='vt.ClassAttention')), 'has 0 class tokens, and ClassAttention wants 1'),
+        (dict(attention=dict(type='vt.ClassAttention')), 'has 0 class tokens, but ClassAttention needs 1'),
         (
             dict(class_tokens=1, peg=dict(type='vt.PEG'), attention={}),
-            'PEG has no',
+            'which PEG does not support',
         ),
         (dict(feed_forward=dict(class_tokens='lost')), "class_tokens='lost' is not one of fed, passed, dropped"),
         (dict(between=dict(type='vt.OnMap', combine='less')), "combine='less' is not one of plain, add, gate"),
         (
             dict(class_tokens=1, attention=dict(type='vt.ClassAttention'), between=dict(type='vt.OnMap')),
-            'Block: between has no place in it',
+            'Block: between is not supported',
         ),
-        (dict(type='vt.NormalCell', groups=1, between=dict(type='vt.OnMap')), 'NormalCell: between has no place in it'),
+        (dict(type='vt.NormalCell', groups=1, between=dict(type='vt.OnMap')), 'NormalCell: between is not supported'),
         (dict(feed_forward=dict(fc1_act_cfg=dict(type='ReLU'))), 'fc1_act_cfg without local'),
         (
             dict(
@@ -269,15 +269,15 @@ def stage(**options) -> dict:
             'local_in_windows without local',
         ),
         (dict(peg_blocks=2), 'peg_blocks without peg'),
-        (dict(position=dict(type='torch.nn.Identity')), 'Identity is no vt.models.TokenPart'),
-        (dict(embed=None), 'channels=16 without embed, but 3 come in'),
+        (dict(position=dict(type='torch.nn.Identity')), 'Identity is not a vt.models.TokenPart'),
+        (dict(embed=None), 'channels=16, but the input has 3'),
         (
             dict(class_tokens=1, attention={}, feed_forward=dict(squeeze=dict(type='vt.SqueezeExcite'))),
-            'FeedForward has no place for them',
+            'which FeedForward does not support',
         ),
         (
             dict(class_tokens=1, attention=dict(type='vt.WindowAttention', local=dict(type='vt.OnMap'))),
-            'WindowAttention has no place for them',
+            'which WindowAttention does not support',
         ),
         (
             dict(attention=dict(type='vt.WindowAttention', windows=dict(type='vt.MessengerWindows', window=4))),
@@ -285,7 +285,7 @@ def stage(**options) -> dict:
         ),
         (
             dict(attention=dict(type='vt.ReducedAttention', reduce=dict(type='vt.StridedReduction', ratio=9))),
-            'reduce needs a grid of 9 tokens on a side, and the grid has 8x8',
+            'reduce needs at least 9x9 tokens, the grid has 8x8',
         ),
         (
             dict(attention=dict(type='vt.WindowAttention', windows=dict(type='vt.Windows', window=4, shift=9))),
@@ -305,8 +305,8 @@ def test_what_does_not_fit_is_refused_when_built(options, words):
 @pytest.mark.parametrize(
     ('options', 'words'),
     [
-        (dict(out_indices=(1,)), r'out_indices=\[1\] of 1 stages'),
-        (dict(frozen_stages=1), 'frozen_stages=1 of 1 stages'),
+        (dict(out_indices=(1,)), r'out_indices=\[1\] do not exist; the stages are 0 to 0'),
+        (dict(frozen_stages=1), 'frozen_stages=1 does not exist; the last stage is 0'),
     ],
 )
 def test_wrong_options_of_the_backbone_are_refused_when_built(options, words):

@@ -175,9 +175,9 @@ def test_boxes_are_of_all_shares():
 @pytest.mark.parametrize(
     ('options', 'words'),
     [
-        (dict(teacher=TEACHER, label_file='maps.pth'), 'teacher and label_file together'),
+        (dict(teacher=TEACHER, label_file='maps.pth'), 'teacher and label_file are both set'),
         (dict(patch_weight=-1.0), 'must not be negative'),
-        (dict(head=dict(type='LinearClsHead', num_classes=K, in_channels=8)), 'LinearClsHead has no logits of patches'),
+        (dict(head=dict(type='LinearClsHead', num_classes=K, in_channels=8)), 'LinearClsHead has no patch_logits'),
         (dict(backbone=dict(type='ResNet', depth=18)), 'no stage with an embed'),
         (
             dict(head=HEAD | dict(loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1))),
@@ -188,7 +188,7 @@ def test_boxes_are_of_all_shares():
             'head.loss.* has no effect',
         ),
         (dict(head=HEAD | dict(cal_acc=True)), 'head.cal_acc has no effect'),
-        (dict(label_smoothing=1.0), 'label_smoothing=1.0 is not from 0 up to 1'),
+        (dict(label_smoothing=1.0), 'label_smoothing=1.0 must be at least 0'),
         (dict(teacher_size=32, label_file='maps.pth'), 'teacher_size without teacher'),
     ],
 )
@@ -212,7 +212,7 @@ def test_a_file_of_something_else_is_refused(maps, words, tmp_path):
 
 def test_a_file_of_fewer_images_is_one_line(tmp_path):
     torch.save(torch.zeros(2, K, 2, 2), tmp_path / 'maps.pth')
-    with pytest.raises(UserError, match='has 2 label maps, and image 2 is asked for'):
+    with pytest.raises(UserError, match='has 2 label maps, but image 2 needs one'):
         build(label_file=str(tmp_path / 'maps.pth')).loss(*batch())
 
 

@@ -249,10 +249,10 @@ def test_modules_start_calmly_on_a_map_of_any_scale(name, scale):
     [
         (dict(out_type='maps'), "out_type='maps' is neither"),
         (dict(num_modules=0), 'num_modules=0 must be at least 1'),
-        (dict(out_indices=(-3,)), r'out_indices=\(-3,\) must count maps from 0'),
-        (dict(out_indices=()), r'out_indices=\(\) must count maps'),
-        (dict(frozen_stages=7), 'frozen_stages=7 is none of -1, 0 the backbone'),
-        (dict(drop=('layer5',)), "drop='layer5' is no part of the backbone, which has conv1, bn1, relu, layer1"),
+        (dict(out_indices=(-3,)), r'out_indices=\(-3,\) must be indices from 0'),
+        (dict(out_indices=()), r'out_indices=\(\) must be indices'),
+        (dict(frozen_stages=7), 'frozen_stages=7 must be -1, 0'),
+        (dict(drop=('layer5',)), "drop='layer5' is not a part of the backbone; its parts are conv1, bn1, relu, layer1"),
     ],
 )
 def test_wrong_options_of_the_wrapper_are_one_clear_line(options, message):
@@ -262,9 +262,9 @@ def test_wrong_options_of_the_wrapper_are_one_clear_line(options, message):
 
 def test_a_backbone_that_gives_another_map_is_one_clear_line():
     images = torch.randn(2, 3, 64, 64)
-    with pytest.raises(UserError, match=r'in_channels=100, but RegNet gives \(2, 384, 2, 2\)'):
+    with pytest.raises(UserError, match=r'in_channels=100, but RegNet returns \(2, 384, 2, 2\)'):
         VTBackbone(dict(type='RegNet', arch='regnetx_400mf'), 100, **SMALL)(images)
-    with pytest.raises(UserError, match=r'in_channels=320, but ConvNeXt gives \(2, 320\); it has to give a map'):
+    with pytest.raises(UserError, match=r'in_channels=320, but ConvNeXt returns \(2, 320\); it must return a map'):
         VTBackbone(dict(type='ConvNeXt', arch='atto'), 320, **SMALL)(images)
     model = build('regnet', out_type='featmap', out_indices=(0, 1, 2))
     with pytest.raises(UserError, match=r'out_indices=\(0, 1, 2\), but there are 2 maps'):
@@ -323,7 +323,7 @@ def test_tokens_come_from_the_modules_at_the_end():
     for positions in (('layer4',), ('after_layer4',), ('layer3', 'layer4')):
         (tokens,) = VTResNetAnywhere(18, **SMALL, positions=positions)(images)
         assert tokens.shape == (2, 4, 32)
-    with pytest.raises(UserError, match=r"out_type='tokens', but of positions=\('layer3',\) none comes last"):
+    with pytest.raises(UserError, match=r"out_type='tokens' needs modules in or after layer4, positions=\('layer3',\)"):
         VTResNetAnywhere(18, **SMALL, positions=('layer3',))
 
 
@@ -393,12 +393,12 @@ def test_layer_wise_rates_count_every_block_and_module(depth, positions):
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        (dict(positions=('layer5',)), r"positions=\('layer5',\) must be a list of some of layer1"),
+        (dict(positions=('layer5',)), r"positions=\('layer5',\) must be a list of distinct names from layer1"),
         (dict(positions='layer3'), "positions='layer3' must be a list"),
-        (dict(positions=('layer4', 'layer4')), 'each once'),
+        (dict(positions=('layer4', 'layer4')), 'must be a list of distinct names'),
         (dict(num_modules=0), 'num_modules=0 must be 1 or more'),
-        (dict(positions=('layer3', 'after_layer3')), 'has layer3 and after_layer3: set num_modules'),
-        (dict(positions=('after_layer1',)), "stage 2 of depth 18 has no shortcut to scale: use 'layer2'"),
+        (dict(positions=('layer3', 'after_layer3')), 'has both layer3 and after_layer3'),
+        (dict(positions=('after_layer1',)), "the first stage of depth 18 has no shortcut to rescale: use 'layer2'"),
     ],
 )
 def test_wrong_positions_are_one_clear_line(options, message):

@@ -218,14 +218,17 @@ def test_parts_can_be_left_out():
 @pytest.mark.parametrize(
     ('make', 'message'),
     [
-        (lambda: VTFPN([4, 8], 8, num_outs=1), 'num_outs=1, but in_channels, start_level and end_level make 2'),
+        (lambda: VTFPN([4, 8], 8, num_outs=1), 'num_outs=1, but in_channels, start_level and end_level give 2'),
         (lambda: VTFPN([4, 8], 8, num_outs=3, end_level=2), 'num_outs=3, but in_channels'),
-        (lambda: VTFPN([4, 8], 8, start_level=2), 'start_level=2 and end_level=-1 name no levels of 2 in_channels'),
+        (lambda: VTFPN([4, 8], 8, start_level=2), 'start_level=2 and end_level=-1 select no levels of 2 in_channels'),
         (lambda: VTFPN([4, 8], 8, upsample_cfg=dict(mode='bilinear')), 'has no effect, nothing is upsampled'),
         (lambda: VTFPN([4, 8], 8, add_extra_convs=True), 'add_extra_convs without num_outs'),
         (lambda: VTFPN([4, 8], 8, num_outs=3, relu_before_extra_convs=True), 'relu_before_.* without add_extra_convs'),
         (lambda: VTFPN([4, 8], 6), 'FilterTokenizer: in_channels=6 is not divisible by groups=4'),
-        (lambda: VTFPN([4, 8], 8, token_channels=16)([torch.randn(1, 4, 2, 2)]), '1 maps came in, in_channels names 2'),
+        (
+            lambda: VTFPN([4, 8], 8, token_channels=16)([torch.randn(1, 4, 2, 2)]),
+            'input has 1 maps, but in_channels has 2',
+        ),
     ],
 )
 def test_sizes_that_do_not_fit_are_one_clear_line(make, message):

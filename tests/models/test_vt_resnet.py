@@ -61,7 +61,7 @@ def test_for_small_images_it_is_resnet_cifar_up_to_stage_4(size):
     torch.testing.assert_close(maps, list(resnet(images)), rtol=0, atol=0)
     assert refined.shape == maps[2].shape
     assert maps[0].shape[2:] == size
-    with pytest.raises(UserError, match=r'7x8 pixels is too small .* give at least 8x8'):
+    with pytest.raises(UserError, match=r'7x8 pixels is too small .* must be at least 8x8'):
         model(torch.randn(1, 3, 7, 8))
 
 
@@ -218,7 +218,7 @@ def test_weights_that_do_not_fit_are_refused_in_one_line(tmp_path):
     [
         (dict(depth=20), 'depth=20 is not one of 18, 34, 50, 101'),
         (dict(depth=18, out_type='maps'), "out_type='maps' is neither"),
-        (dict(depth=18, out_indices=(4,)), r'out_indices=\(4,\) names stages other than 0 to 3'),
+        (dict(depth=18, out_indices=(4,)), r'out_indices=\(4,\) must be stages from 0 to 3'),
         (dict(depth=18, token_channels=30, groups=4), 'token_channels=30 is not divisible by groups=4'),
     ],
 )

@@ -143,5 +143,5 @@ def test_the_trial_is_a_ratio_of_times():
 
 
 def test_another_name_is_refused():
-    with pytest.raises(UserError, match="no library of products 'mkl': choose auto, blas or onednn"):
+    with pytest.raises(UserError, match="unknown library for token products 'mkl': choose auto, blas or onednn"):
         choose_token_library('mkl')

@@ -259,7 +259,7 @@ def test_what_the_kernels_cannot_take():
     others += [(pixels.new_zeros(1, 2, c), 2) for c in (8, 24, 512)] + [(pixels.new_zeros(1, 16, 4).mT, 2)]
     for other in others:
         assert not triton_path.supports(*other)
-        with use_path('triton'), pytest.raises(ValueError, match='the Triton kernels do not take'):
+        with use_path('triton'), pytest.raises(ValueError, match='the Triton kernels do not support'):
             tokenize(other[0], torch.zeros(other[1], other[0].shape[2], dtype=other[0].dtype), *other[2:])
     assert triton_path.supports(pixels.new_zeros(1, 2, 256), 16)
     assert not triton_path.supports(pixels.new_zeros(1, 2, 256), 17)

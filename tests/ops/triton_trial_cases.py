@@ -92,7 +92,7 @@ def test_a_capture_meets_no_untried_kernel(monkeypatch):
     """Inside a CUDA graph's capture nothing can be tried; what was tried before it is taken."""
     with monkeypatch.context() as capture:
         capture.setattr(torch.cuda, 'is_current_stream_capturing', lambda: True)
-        with pytest.warns(RuntimeWarning, match='not in this CUDA graph: run the model once before it is captured'):
+        with pytest.warns(RuntimeWarning, match='not used in this CUDA graph: run the model once before the capture'):
             assert not triton_check._is_trusted('cuda', 0, torch.bfloat16, 16, 5)
         assert not triton_check._tried
         triton_check._tried['cuda', 0, torch.bfloat16, 16, 5] = True

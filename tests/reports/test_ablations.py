@@ -153,7 +153,7 @@ def test_generated_text_goes_between_its_marks():
         (
             [record('a_digits', 0, 1.0), record('a_digits', 0, 2.0)],
             ValueError,
-            'a_digits.py, 10 epochs, seed 0: the run comes twice',
+            'a_digits.py, 10 epochs, seed 0: the run occurs twice',
         ),
         ([record('a_digits', 0, 1.0) | dict(metrics={})], ValueError, 'the run has no score'),
     ],

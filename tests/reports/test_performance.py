@@ -107,7 +107,7 @@ def test_what_is_written_is_read(tmp_path):
     assert [m.median for m in read.results] == [m.median for m in content.results]
     assert read.results[0].setting == content.results[0].setting
     (tmp_path / 'other.json').write_text('{"results": [{"model": "a"}]}')
-    with pytest.raises(ValueError, match=r'other\.json is not what tools/benchmark\.py --out writes'):
+    with pytest.raises(ValueError, match=r'other\.json is not a record of tools/benchmark\.py --out'):
         read_record(tmp_path / 'other.json')
     with pytest.raises(FileNotFoundError, match=r'there is no .*none\.json; write it first'):
         read_record(tmp_path / 'none.json')

@@ -21,7 +21,7 @@ DIGITS = Path(__file__).parents[2] / 'configs/vt_resnet/vt-resnet18_digits.py'
 def test_sizes_of_clips():
     assert [parse_size(text) for text in ('224', '8x6', '16x8x6')] == [(224, 224), (8, 6), (16, 8, 6)]
     assert 'batch 8, 16x8x6, ' in Setting(size=(16, 8, 6)).describe()
-    with pytest.raises(UserError, match='or a clip as 16x224x224'):
+    with pytest.raises(UserError, match='16x224x224 for clips'):
         parse_size('2x3x4x5')
 
 

@@ -1,1 +1,1 @@
-"""Speed and cost of models, attention of visual tokens, tables of scores."""
+"""Analysis of models: speed and cost, attention of visual tokens, tables of scores."""

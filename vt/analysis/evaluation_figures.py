@@ -1,4 +1,4 @@
-"""Figures of a test: confusion matrix, reliability diagram, and the curves of the training before it."""
+"""Figures of a test report: confusion matrix, reliability diagram and training curves."""
 
 import json
 from pathlib import Path
@@ -10,17 +10,17 @@ from vt.untrusted_text import printable
 
 from .evaluation import BINS
 
-NAMED, COUNTED = 60, 20  # classes whose names, and whose shares, the confusion matrix shows
-LINES = 8  # curves of a figure
+NAMED, COUNTED = 60, 20  # most classes for which the confusion matrix shows names, and shares
+LINES = 8  # most curves of a figure
 UNPLOTTED = ('step', 'epoch', 'iter', 'time', 'data_time', 'memory')
 Curves = dict[str, dict[str, list[list[float]]]]
 
 
 def read_curves(folder: Path) -> Curves:
-    """Losses by iteration, and what was validated, by epoch or iteration, of the training in a folder.
+    """Read the losses by iteration, and validation scores by epoch or iteration, of the training in a folder.
 
     Returns:
-        For ``'train'`` and ``'val'`` each name's steps and values; of a training that was resumed, what counts.
+        For ``'train'`` and ``'val'``, steps and values of each name; of a resumed training, without repeated steps.
     """
     curves: Curves = dict(train={}, val={})
     for path in sorted(folder.glob('*/vis_data/scalars.json')):
@@ -29,14 +29,14 @@ def read_curves(folder: Path) -> Curves:
             try:
                 row = json.loads(line)
                 step, split = float(row['step']), 'train' if 'loss' in row else 'val'
-            except (ValueError, KeyError, TypeError):  # the last line of a run that was killed
+            except (ValueError, KeyError, TypeError):  # an incomplete last line, of a run that was killed
                 continue
             for name, value in row.items():
                 wanted = 'loss' in name if split == 'train' else name not in UNPLOTTED
                 if not wanted or not isinstance(value, (int, float)):
                     continue
                 curve = curves[split].setdefault(name, [])
-                if (split, name) not in begun:  # a run goes on from here, or starts over
+                if (split, name) not in begun:  # a resumed run repeats later steps
                     begun.add((split, name))
                     curve[:] = [point for point in curve if point[0] < step]
                 curve.append([step, value])
@@ -44,7 +44,7 @@ def read_curves(folder: Path) -> Curves:
 
 
 def draw_confusion(matrix: np.ndarray, names: list[str]) -> Figure:
-    """Shares of each row in colour."""
+    """Draw a confusion matrix ``(C, C)`` as shares of its rows."""
     shares, number = shares_of(matrix), len(names)
     side = min(12.0, max(4.0, 2 + 0.35 * number))
     figure = Figure(figsize=(side + 1, side), layout='constrained')
@@ -62,7 +62,7 @@ def draw_confusion(matrix: np.ndarray, names: list[str]) -> Figure:
 
 
 def draw_reliability(rows: list[dict[str, float]]) -> Figure:
-    """Accuracy of each bin against its confidence, and how many images are in it."""
+    """Draw the accuracy of each bin against its confidence, and the number of images per bin."""
     figure = Figure(figsize=(9, 3.6), layout='constrained')
     left, right = figure.subplots(1, 2)
     used = [row for row in rows if row['samples']]
@@ -76,7 +76,7 @@ def draw_reliability(rows: list[dict[str, float]]) -> Figure:
 
 
 def draw_curves(curves: Curves) -> Figure:
-    """The curves of :func:`read_curves`, those of training beside those of validation."""
+    """Draw the curves of :func:`read_curves`, training on the left and validation on the right."""
     figure = Figure(figsize=(9, 3.6), layout='constrained')
     for axes, (split, lines), step in zip(figure.subplots(1, 2), curves.items(), ('iteration', 'epoch or iteration')):
         for name, points in [*lines.items()][:LINES]:
@@ -88,5 +88,5 @@ def draw_curves(curves: Curves) -> Figure:
 
 
 def shares_of(matrix: np.ndarray) -> np.ndarray:
-    """A confusion matrix in shares of its rows, 0 for a row without anything."""
+    """Divide each row of a confusion matrix by its sum; empty rows are 0."""
     return np.nan_to_num(matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-12))

@@ -1,4 +1,4 @@
-"""Figures: cells for images, maps laid over images, and files."""
+"""Helpers for figures: grids of images, overlays of maps, and files."""
 
 import io
 from pathlib import Path
@@ -12,7 +12,7 @@ from vt.checkpoints.files import write_atomically
 
 
 def image_cells(figure: Figure | SubFigure, rows: int, columns: int) -> np.ndarray:
-    """Axes for images, ``(rows, columns)``, without ticks and frames."""
+    """Return axes for images, ``(rows, columns)``, without ticks and frames."""
     axes = figure.subplots(rows, columns, squeeze=False)
     for cell in axes.flat:
         cell.set(xticks=[], yticks=[])
@@ -21,11 +21,11 @@ def image_cells(figure: Figure | SubFigure, rows: int, columns: int) -> np.ndarr
 
 
 def lay_over(images: Tensor, brightness: Tensor) -> np.ndarray:
-    """Images, darkened, under maps: clear where a map is 0, bright where it is 1.
+    """Overlay maps on darkened images: transparent at 0, bright at 1.
 
     Args:
         images: RGB in 0 to 1, ``(..., 3, height, width)``.
-        brightness: ``(..., height, width)``.
+        brightness: maps in 0 to 1, ``(..., height, width)``.
 
     Returns:
         RGB in 0 to 1, ``(..., height, width, 3)``.
@@ -36,12 +36,12 @@ def lay_over(images: Tensor, brightness: Tensor) -> np.ndarray:
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: int = 100) -> None:
-    """Write a figure in the format that the file's name ends in."""
+    """Write a figure to a file, in the format of its suffix."""
     write_atomically(path, render_figure(figure, Path(path).suffix[1:].lower(), dpi))
 
 
 def render_figure(figure: Figure, kind: str = 'png', dpi: int = 100) -> bytes:
-    """The content of a file that shows a figure, of a kind such as ``'png'``."""
+    """Return the content of an image file of a figure, in a format such as ``'png'``."""
     content = io.BytesIO()
     figure.savefig(content, format=kind, dpi=dpi)
     return content.getvalue()

@@ -1,4 +1,4 @@
-"""Tables of measured numbers: printed, as Markdown, and as comma-separated values."""
+"""Tables: printed, as Markdown and as comma-separated values (CSV)."""
 
 import csv
 import io
@@ -13,18 +13,18 @@ from rich.text import Text
 
 from vt.untrusted_text import printable
 
-WIDTH = 180  # wide enough for every table, also where the output is no terminal
+WIDTH = 180  # wide enough for every table, also if the output is not a terminal
 
 
 def print_table(rows: list[dict[str, str]], title: str, notes: Sequence[str] = ()) -> None:
-    """Print rows that share their columns' names, and below them what must be known to read them."""
+    """Print a table of rows with the same columns, and notes below it."""
     rows = [printable_cells(row) for row in rows]
     table = Table(title=Text(printable(title)), box=box.SIMPLE_HEAVY, title_justify='left')
     for index, column in enumerate(rows[0]):
-        width = max(len(row[column]) for row in rows)  # headings wrap, cells don't
+        width = max(len(row[column]) for row in rows)  # only headings wrap
         table.add_column(column, justify='right' if index else 'left', min_width=width)
     for row in rows:
-        table.add_row(*map(Text, row.values()))  # no cell is markup, such as a file's name with brackets
+        table.add_row(*map(Text, row.values()))  # Text, so that brackets in names are not parsed as markup
     console = Console(width=WIDTH, highlight=False)
     console.print(table)
     for note in notes:
@@ -34,7 +34,7 @@ def print_table(rows: list[dict[str, str]], title: str, notes: Sequence[str] = (
 
 
 def to_markdown(rows: list[dict[str, str]]) -> str:
-    """The same as a table of Markdown."""
+    """Format rows as a Markdown table."""
     table = PrettyTable(list(rows[0]), align='r')
     table.align[next(iter(rows[0]))] = 'l'
     table.add_rows([[*map(printable, row.values())] for row in rows])
@@ -43,7 +43,7 @@ def to_markdown(rows: list[dict[str, str]]) -> str:
 
 
 def to_csv(rows: list[dict[str, str]]) -> str:
-    """The same as comma-separated values."""
+    """Format rows as comma-separated values, with a header."""
     text = io.StringIO(newline='')
     writer = csv.DictWriter(text, list(rows[0]))
     writer.writeheader()
@@ -52,5 +52,5 @@ def to_csv(rows: list[dict[str, str]]) -> str:
 
 
 def printable_cells(row: dict[str, Any]) -> dict[str, Any]:
-    """A row whose texts hold nothing that a terminal would obey."""
+    """Escape the control characters in the text cells of a row."""
     return {column: printable(cell) if isinstance(cell, str) else cell for column, cell in row.items()}

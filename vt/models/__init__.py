@@ -1,4 +1,4 @@
-"""The parts of Visual Transformers and the networks made of them."""
+"""The parts of Visual Transformers, and the networks built from them."""
 
 # ruff: noqa: F403
 
@@ -71,4 +71,4 @@ if TYPE_CHECKING:
     from .necks.vt_fpn import VTFPN
     from .sliding_windows import LargeImageSegmentor
 else:
-    __getattr__, __dir__ = import_on_demand(__name__, __file__)  # it imports MMSegmentation
+    __getattr__, __dir__ = import_on_demand(__name__, __file__)  # these two import MMSegmentation

@@ -1,4 +1,4 @@
-"""Images of any number of channels on their way into a segmentor."""
+"""Data preprocessor for segmentation of images with any number of channels."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ from vt.registry import MODELS
 
 @MODELS.register_module()
 class SegBandsPreProcessor(SegDataPreProcessor):
-    """MMSegmentation's ``SegDataPreProcessor``, which takes one channel or three, for any number of them.
+    """MMSegmentation's ``SegDataPreProcessor`` for any number of channels, instead of one or three.
 
     Args:
-        mean, std: a number for each channel.
+        mean, std: mean and standard deviation of each channel.
         **options: of :class:`mmseg.models.SegDataPreProcessor`, such as ``size``.
     """
 

@@ -1,4 +1,4 @@
-"""A block of a vision transformer: attention and feed-forward, each added to what came in.
+"""A block of a vision transformer: attention and feed-forward, each with a residual connection.
 
 Letters: N batch, K class tokens, P tokens of the grid, C channels.
 """
@@ -17,16 +17,16 @@ from .grid import Size, TokenPart, Unchanged
 
 
 class Branch(nn.Module):
-    """What a part adds to its input: ``part(norm(x))`` or ``norm(part(x))``, scaled, and dropped at random.
+    """A residual branch, without the addition: ``part(norm(x))`` or ``norm(part(x))``, with scale and drop path.
 
     Args:
-        part: called with ``(x, size)``.
+        part: module called with ``(x, size)``.
         channels: C.
-        norm_cfg: normalisation; none where it is None.
-        post_norm: behind the part instead of before it (Swin v2, section 3.2).
-        layer_scale: first value of a learned factor a channel (CaiT, section 2); none where it is None.
-        gain: a fixed factor.
-        drop_path: probability to drop a sample's result (stochastic depth).
+        norm_cfg: config of the normalisation; None for none.
+        post_norm: normalise after the part instead of before it (Swin v2, section 3.2).
+        layer_scale: initial value of a learned factor per channel (CaiT, section 2); None for none.
+        gain: fixed factor on the output.
+        drop_path: probability of dropping the output for a sample (stochastic depth).
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Branch(nn.Module):
         norm = build_norm_layer(norm_cfg, channels)[1] if norm_cfg else nn.Identity()
         self.norm, self.post_norm = (nn.Identity(), norm) if post_norm else (norm, nn.Identity())
         if post_norm and norm_cfg:
-            nn.init.zeros_(norm.weight)  # a block starts as the identity
+            nn.init.zeros_(norm.weight)  # the block is the identity at the start
         self.part = part
         self.scale = nn.Identity() if layer_scale is None else LayerScale(channels, layer_scale)
         self.gain = gain
@@ -53,7 +53,7 @@ class Branch(nn.Module):
         return self.residual_branch(self.norm(x), size)
 
     def residual_branch(self, x: Tensor, size: Size) -> Tensor:
-        """What is added, of an input that is normalised already."""
+        """Compute the branch for an input that is already normalised."""
         return self.drop_path(scaled(self.scale(self.post_norm(self.part(x, size))), self.gain))
 
 
@@ -65,7 +65,7 @@ class Residual(Branch):
 
 
 class ReZero(nn.Module):
-    """``alpha x``, one alpha, zero at the start (ReZero, equation 3): a block begins as the identity."""
+    """``alpha x`` with one learned alpha, initialised to zero, so the block starts as identity (ReZero, equation 3)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,23 +77,23 @@ class ReZero(nn.Module):
 
 @MODELS.register_module()
 class Block(TokenPart):
-    """``x + attention(norm(x))``, then ``x + feed_forward(norm(x))``.
+    """A transformer block: ``x + attention(norm(x))``, then ``x + feed_forward(norm(x))``.
 
-    Where the attention is one of the class token alone, that token is all that changes (CaiT, section 3).
+    If the attention updates the class token only, the block changes no other token (CaiT, section 3).
 
     Args:
         channels: C.
-        size: height and width of the grid in training.
-        num_heads: of the attention.
+        size: grid size during training.
+        num_heads: number of heads of the attention.
         attention, feed_forward: configs of the parts.
-        between: config of a third part, which is added between the two, never dropped; none by default.
-        feed_forward_branch: what :class:`Branch` has otherwise for the feed-forward.
-        rezero: have one learned factor of both branches, zero at the start (:class:`ReZero`).
-        **branch: options of every :class:`Branch`.
+        between: config of a residual part between the two, without drop path; none by default.
+        feed_forward_branch: options of :class:`Branch` for the feed-forward, which override ``branch``.
+        rezero: scale both branches by one learned factor, initialised to zero (:class:`ReZero`).
+        **branch: options of :class:`Branch` for all branches.
 
     Raises:
-        UserError: ``rezero`` and ``layer_scale`` together; ``between`` where it has no place; a part of a user's own
-            gives another shape than the tokens have.
+        UserError: ``rezero`` and ``layer_scale`` are both set; ``between`` is not supported here; a part changes the
+            shape of the tokens.
     """
 
     takes_between = True
@@ -118,9 +118,9 @@ class Block(TokenPart):
             check_tokens(part, channels, size)
         self.class_token_only = attend.updates_class_tokens_alone
         if between and (self.class_token_only or not self.takes_between):
-            raise UserError(f'{type(self).__name__}: between has no place in it; leave it out')
+            raise UserError(f'{type(self).__name__}: between is not supported here; remove it')
         if rezero and branch.get('layer_scale') is not None:
-            raise UserError('Block: rezero and layer_scale together; leave out one of the two')
+            raise UserError('Block: rezero and layer_scale are both set; remove one of them')
         self.attention = Branch(attend, **options)
         self.between = Unchanged()
         if between:
@@ -131,7 +131,7 @@ class Block(TokenPart):
         self.out_channels = channels
 
     def out_size(self, size: Size) -> Size:
-        """The size of the grid that leaves the block: as it came."""
+        """Size of the output grid: the same as the input's."""
         return size
 
     def forward(self, x: Tensor, size: Size) -> Tensor:

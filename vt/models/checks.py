@@ -1,4 +1,4 @@
-"""Checks that the parts share: a wrong size in a config is one clear line when the model is built."""
+"""Checks of options, shared by the parts: user errors are raised when the model is built."""
 
 import copy
 import inspect
@@ -26,36 +26,36 @@ def require_divisible(part: str, name: str, value: int, divisor_name: str, divis
 
 
 def require_with(part: str, name: str, option: Any, **others: Any) -> None:
-    """Raise ``UserError`` where an option is set without others, without which it has no effect."""
+    """Raise ``UserError`` if an option is set while one of ``others``, which it needs to have an effect, is not."""
     for other, value in others.items():
         if option and not value:
-            raise UserError(f'{part}: {name} without {other}; give {other}, or leave it out')
+            raise UserError(f'{part}: {name} without {other} has no effect; set {other}, or remove {name}')
 
 
 def require_options(part: nn.Module, method: str, options: dict[str, Any]) -> None:
-    """Raise ``UserError`` for an option that no class of the part has in its ``method``."""
+    """Raise ``UserError`` for an option that ``method`` accepts in no class of the part."""
     owners = [vars(owner)[method] for owner in type(part).__mro__ if method in vars(owner)]
     known = {name for owner in owners for name in inspect.signature(owner).parameters}
     if unknown := options.keys() - known:
         names = ', '.join(sorted(known - {'self', 'channels', 'size', 'parts'}))
-        raise UserError(f'{type(part).__name__} has no option {min(unknown)!r}; of its own it has {names}')
+        raise UserError(f'{type(part).__name__} has no option {min(unknown)!r}; its own options are {names}')
 
 
 def build_part(config: dict, **defaults: Any) -> TokenPart:
-    """The token part of a config.
+    """Build the token part of a config; ``defaults`` are the options that the config does not set.
 
     Raises:
-        UserError: the class is none, so that what it asks for is not known.
+        UserError: the class is not derived from :class:`vt.models.TokenPart`.
     """
     part = MODELS.build(config, default_args=defaults)
     if not isinstance(part, TokenPart):
         name = type(part).__name__
-        raise UserError(f'{name} is no vt.models.TokenPart: derive it from this class, which says what a part asks for')
+        raise UserError(f'{name} is not a vt.models.TokenPart, which declares what a part needs; derive {name} from it')
     return part
 
 
 def optional_part(config: dict | None, **defaults: Any) -> TokenPart:
-    """As :func:`build_part`; without a config one that does nothing."""
+    """As :func:`build_part`; return an identity part if ``config`` is None."""
     return build_part(config, **defaults) if config else Unchanged()
 
 
@@ -100,13 +100,13 @@ def check_tokens(part: TokenPart, channels: int, size: Size, num_class_tokens: i
 
 
 def require_unused_loss(owner: str, head: nn.Module) -> None:
-    """The classifier has a loss of its own, so the head's may be nothing but the default, the same cross-entropy."""
+    """Raise ``UserError`` if the head sets a loss or an accuracy, which a classifier with its own loss never uses."""
     loss, plain = head.loss_module, CrossEntropyLoss()
     options = ('use_sigmoid', 'use_soft', 'loss_weight', 'class_weight', 'pos_weight')
     if type(loss) is not CrossEntropyLoss or any(getattr(loss, name) != getattr(plain, name) for name in options):
         raise UserError(
-            f'{owner}: head.loss, a {type(loss).__name__}, has no effect, for the classifier has its own: '
+            f'{owner}: head.loss, a {type(loss).__name__}, has no effect, because the classifier has its own loss: '
             "set head.loss=dict(_delete_=True, type='CrossEntropyLoss')"
         )
     if head.cal_acc:
-        raise UserError(f'{owner}: head.cal_acc has no effect, since labels are mixed; leave it out')
+        raise UserError(f'{owner}: head.cal_acc has no effect, because labels are mixed; remove it')

@@ -1,4 +1,4 @@
-"""The contract of a token part: it is called with tokens ``(N, K + P, C)`` and the size of their grid. ::
+"""The interface of token parts: they are called with tokens ``(N, K + P, C)`` and the size of their grid. ::
 
     image (N, 3, 224, 224)
       |  embed(map), or embed(x, size) of one that takes tokens
@@ -11,8 +11,8 @@
       v
     class tokens  x[:, :K]      map  to_map(x[:, K:], size)  (N, C, H, W)
 
-A part that needs a map sees the grid's tokens alone. What else a part asks for stands in :class:`TokenPart`, and is
-checked when the backbone is built. Letters: N batch, C channels.
+A part that needs a map gets the tokens of the grid only. Other requirements of a part are attributes of
+:class:`TokenPart`, and are checked when the backbone is built. Letters: N batch, C channels.
 """
 
 import math
@@ -27,32 +27,32 @@ Size = tuple[int, ...]
 
 
 def split_class_tokens(x: Tensor, size: Size) -> tuple[Tensor, Tensor]:
-    """Class tokens ``(N, K, C)`` and the grid's ``(N, P, C)``."""
+    """Split tokens ``(N, K + P, C)`` into class tokens ``(N, K, C)`` and tokens of the grid ``(N, P, C)``."""
     num_class_tokens = x.shape[1] - math.prod(size)
     return x[:, :num_class_tokens], x[:, num_class_tokens:]
 
 
 def to_map(x: Tensor, size: Size) -> Tensor:
-    """The grid's tokens ``(N, P, C)`` as a map ``(N, C, H, W)`` or ``(N, C, T, H, W)``, a view."""
+    """View tokens of the grid ``(N, P, C)`` as a map ``(N, C, H, W)`` or ``(N, C, T, H, W)``."""
     return x.transpose(1, 2).unflatten(2, size)
 
 
 def to_tokens(x: Tensor) -> Tensor:
-    """A map ``(N, C, H, W)`` or ``(N, C, T, H, W)`` as tokens ``(N, P, C)``, a view."""
+    """View a map ``(N, C, H, W)`` or ``(N, C, T, H, W)`` as tokens ``(N, P, C)``."""
     return x.flatten(2).transpose(1, 2)
 
 
 class TokenPart(nn.Module):
-    """A part of a backbone of tokens, and what it asks of the tokens; a subclass overrides what differs.
+    """Base class of the parts of :class:`vt.TokenBackbone`; subclasses override the attributes that differ.
 
     Attributes:
-        takes_class_tokens: there may be class tokens before the grid's.
-        num_class_tokens_needed: there must be so many; None for any number.
-        updates_class_tokens_alone: of an attention, its result is of the class tokens alone, ``(N, K, C)``.
-        takes_tokens: of an embedding, it is called with the tokens of the stage before and their size, not with a map.
-        gives_messengers: of an embedding, messengers stand where class tokens do (:mod:`vt.models.messengers`).
-        needs_messengers: they must be there.
-        smallest_side: of a reduction of keys, the shortest side of a grid that it can be called with.
+        takes_class_tokens: the part supports class tokens before those of the grid.
+        num_class_tokens_needed: required number of class tokens; None for any.
+        updates_class_tokens_alone: for an attention: it returns an update of the class tokens only, ``(N, K, C)``.
+        takes_tokens: for an embedding: it is called with the tokens of the previous stage and their size, not a map.
+        gives_messengers: for an embedding: messengers take the place of class tokens (:mod:`vt.models.messengers`).
+        needs_messengers: the part requires messengers.
+        smallest_side: for a key/value downsampling: the smallest side of a grid that it supports.
     """
 
     takes_class_tokens: bool = True
@@ -65,7 +65,7 @@ class TokenPart(nn.Module):
 
 
 class Unchanged(TokenPart):
-    """Stands where a part is left out: gives the tokens as they came."""
+    """Placeholder for an omitted part: return the tokens unchanged."""
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         return x
@@ -73,17 +73,20 @@ class Unchanged(TokenPart):
 
 @MODELS.register_module()
 class OnMap(TokenPart):
-    """A module on maps as a token part: the grid's tokens are seen as a map; class tokens stay as they are.
+    """Apply a module for maps to the tokens of the grid; class tokens are unchanged.
 
-    Its default, a depthwise 3x3 convolution, is the positional encoding of CPVT with ``combine='add'``, ResT's pixel
-    attention with ``'gate'``, LePE on the values of an attention, and the local part of a feed-forward.
+    The default module, a depthwise 3x3 convolution, is the positional encoding of CPVT with ``combine='add'``, the
+    pixel attention of ResT with ``'gate'``, LePE on the values of an attention, or the local part of a feed-forward.
 
     Args:
         channels: C.
-        combine: ``'plain'``, the module's result; ``'add'``, its sum with its input; ``'gate'``, the input times the
-            sigmoid of the result.
-        module: config of the module; missing keys are those of a depthwise 3x3 convolution with a bias.
-        size, num_class_tokens: not used; every position is told them.
+        combine: ``'plain'``, the output of the module; ``'add'``, output plus input; ``'gate'``, input times the
+            sigmoid of the output.
+        module: config of the module; missing options are those of a depthwise 3x3 convolution with a bias.
+        size, num_class_tokens: not used; accepted because every position embedding gets them.
+
+    Raises:
+        UserError: an unknown ``combine``.
     """
 
     COMBINATIONS = dict(
@@ -110,7 +113,7 @@ class OnMap(TokenPart):
         self.combine = combine
         for part in self.module.modules():
             if isinstance(part, nn.Conv2d):
-                part.reset_parameters()  # mmcv's start counts all channels of a depthwise one
+                part.reset_parameters()  # mmcv's initialisation ignores the groups of depthwise convolutions
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, K + P, C)`` to ``(N, K + P, C)``."""

@@ -1,4 +1,4 @@
-"""The token-side matrix: a bias-free linear map in groups of channels."""
+"""The token-side matrix: a grouped linear layer without bias."""
 
 import torch
 from torch import Tensor, nn
@@ -9,23 +9,22 @@ from .checks import require_divisible
 
 
 class GroupedLinear(nn.Module):
-    """``y = x W`` with a block-diagonal W, the matrix form of a grouped 1x1 convolution.
+    """``y = x W`` with a block-diagonal W, like a grouped 1x1 convolution; one group is a matrix of the paper.
 
-    With one group it is the plain matrix of the paper's equations, which carry no biases. It also applies its
-    transpose, which moves a pixel-side matrix to the token side.
+    :meth:`transposed` applies the transpose, which moves a pixel-side matrix to the token side.
 
-    The paper gives no initialisation. Entries are normal with standard deviation ``1 / sqrt(in_channels / groups)``
-    (LeCun's), so that a token keeps its scale, times ``gain`` where a part needs another one.
+    The paper gives no initialisation. Entries are drawn with standard deviation ``gain / sqrt(in_channels / groups)``,
+    which for ``gain=1`` (LeCun initialisation) preserves the scale of a token.
 
     Args:
         in_channels: channels of the input.
         out_channels: channels of the output.
-        groups: number of blocks; divides both widths. Parameters and cost shrink by this factor.
+        groups: number of blocks; parameters and cost shrink by this factor.
         gain: factor on the initial standard deviation.
-        pixel_side: the equations apply W to the pixels; moved to the tokens, only its transpose is a product.
+        pixel_side: W is a matrix that the equations apply to pixels; only its transpose is applied, to tokens.
 
     Raises:
-        UserError: ``groups`` does not divide a width.
+        UserError: ``groups`` does not divide the channels.
     """
 
     def __init__(
@@ -46,17 +45,17 @@ class GroupedLinear(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weight anew."""
+        """Initialise the weight."""
         nn.init.normal_(self.weight, std=self.gain * self.weight.shape[1] ** -0.5)
 
     @torch.no_grad()
     def set_identity(self, factor: float) -> None:
-        """Make W ``factor`` times the identity; needs equal widths."""
+        """Set W to ``factor`` times the identity; input and output channels must be equal."""
         self.weight.copy_(factor * torch.eye(self.weight.shape[1]).expand_as(self.weight))
 
     def forward(self, x: Tensor) -> Tensor:
         """``(..., in_channels)`` to ``(..., out_channels)``."""
-        if self.groups == 1:  # one plain product is faster than a batch of one
+        if self.groups == 1:  # one matrix product is faster than a batch of one
             return multiply(x, self._only_matrix().T)
         return multiply_groups(x, self.weight)
 
@@ -67,11 +66,11 @@ class GroupedLinear(nn.Module):
         return multiply_groups(y, self.weight.mT)
 
     def dense(self) -> Tensor:
-        """W itself, ``(in_channels, out_channels)``, zero outside the blocks."""
+        """Return W as a dense matrix, ``(in_channels, out_channels)``, zero outside the blocks."""
         return torch.block_diag(*self.weight)
 
     def _only_matrix(self) -> Tensor:
-        """W of one group, as a view whose gradient has the strides of the weight: no copy is made of it."""
+        """W of a single group as a view; its gradient gets the strides of the weight, which avoids a copy."""
         if self.weight.is_contiguous():
             return self.weight.squeeze(0)
         return self.weight.mT.squeeze(0).T
@@ -82,6 +81,6 @@ class GroupedLinear(nn.Module):
 
 
 def multiply_groups(x: Tensor, weight: Tensor) -> Tensor:
-    """``(..., g * in)`` by the g blocks of a block-diagonal matrix, ``(g, in, out)``, to ``(..., g * out)``."""
+    """Multiply ``(..., g * in)`` by a block-diagonal matrix with g blocks ``(g, in, out)``, to ``(..., g * out)``."""
     groups = x.flatten(0, -2).unflatten(-1, weight.shape[:2]).transpose(0, 1)  # g, rows, in; without a copy
     return torch.bmm(groups, weight).transpose(0, 1).flatten(1).unflatten(0, x.shape[:-1])

@@ -1,4 +1,4 @@
-"""How layers start, where mmengine's initialisers have no such distribution."""
+"""An initialiser with distributions that mmengine's initialisers do not have."""
 
 import re
 from collections.abc import Sequence
@@ -11,20 +11,19 @@ from vt.registry import WEIGHT_INITIALIZERS
 
 @WEIGHT_INITIALIZERS.register_module()
 class LayerInit:
-    """Draw layers again as PyTorch does, then their weights or biases otherwise; an entry of ``init_cfg``.
+    """Reset layers to PyTorch's initialisation, then set the distribution of weights or biases; used in ``init_cfg``.
 
-    Of several entries the later one wins.
+    If several entries match a layer, the last one applies.
 
     Args:
-        layer: class names of the layers, such as ``'Linear'`` or ``['Conv2d', 'Linear']``; subclasses count.
-        names: a regular expression, found in the names of the layers in the module, such as ``'fc[12]$'``; all layers
-            by default.
-        std: standard deviation of a normal distribution of the weights; ``'fan_out'`` for ``sqrt(2 / fan out)``, each
-            group of channels by itself; PyTorch's by default.
-        bias: all biases; PyTorch's by default.
+        layer: class names of the layers, such as ``'Linear'`` or ``['Conv2d', 'Linear']``; subclasses are included.
+        names: regular expression that is searched in the layers' names, such as ``'fc[12]$'``; all layers by default.
+        std: standard deviation of normally distributed weights, or ``'fan_out'`` for ``sqrt(2 / fan_out)`` with the
+            fan-out of one channel group; PyTorch's initialisation by default.
+        bias: value of the biases; PyTorch's initialisation by default.
 
     Raises:
-        UserError: there are no such layers.
+        UserError: no layer matches, or ``std`` is another string.
     """
 
     def __init__(
@@ -45,8 +44,8 @@ class LayerInit:
         ]
         if not found:
             raise UserError(
-                f'LayerInit: {type(module).__name__} has no layer of {", ".join(sorted(self.layer))} whose name fits '
-                f'{self.names!r}; see its named_modules()'
+                f'LayerInit: {type(module).__name__} has no layer of {", ".join(sorted(self.layer))} whose name '
+                f'matches {self.names!r}; see its named_modules()'
             )
         for each in found:
             if hasattr(each, 'reset_parameters'):

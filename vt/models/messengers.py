@@ -1,8 +1,8 @@
-"""A messenger for each window, which sees its window and whose channels are shuffled with its neighbours' (MSG).
+"""Messenger tokens: one per window, whose channels are shuffled with those of neighbouring windows (MSG-Transformer).
 
-The messengers stand before the grid's tokens, where class tokens do, row by row of the windows; the parts of this file
-go together. Letters: N batch, H and W size of the grid, P = H * W, K messengers, C channels, T tokens of a window, a
-heads.
+The messengers come before the tokens of the grid, in place of class tokens, in row-major order of the windows. The
+parts of this file are used together. Letters: N batch, H and W size of the grid, P = H * W, K messengers, C channels,
+T tokens of a window, a heads.
 """
 
 import math
@@ -22,20 +22,20 @@ from .positions.relative import RelativePositionBias
 
 
 def count_windows(size: Size, window: int) -> Size:
-    """Rows and columns of windows on a grid, which is padded to whole ones."""
+    """Rows and columns of windows on a grid that is padded to whole windows."""
     return tuple(-(-side // window) for side in size)
 
 
 @MODELS.register_module()
 class MessengerEmbed(TokenPart):
-    """An embedding's tokens, and a learned messenger before them for each window.
+    """An embedding that puts a learned messenger per window before its tokens.
 
     Args:
-        in_channels: of the map.
+        in_channels: channels of the map.
         channels: C.
         embed: config of the embedding.
         window: side of a window.
-        region: the messengers of region x region windows are learned, those of other regions are the same.
+        region: side of a region in windows; all regions share the same region x region learned messengers.
     """
 
     gives_messengers = True
@@ -57,10 +57,10 @@ class MessengerEmbed(TokenPart):
 
 @MODELS.register_module()
 class MessengerMerging(PatchMerging):
-    """2x2 neighbours merged, among the tokens and, by the same matrix, among the messengers.
+    """Patch merging of the tokens and, with the same weights, of the messengers.
 
     Args:
-        in_channels: of the tokens that come.
+        in_channels: channels of the input tokens.
         channels: C.
         window: side of a window.
     """
@@ -73,24 +73,24 @@ class MessengerMerging(PatchMerging):
         self.window = window
 
     def forward(self, x: Tensor, size: Size) -> tuple[Tensor, Size]:
-        """``(N, K + P, in_channels)`` to fewer of C, and the size of their grid."""
+        """``(N, K + P, in_channels)`` to a quarter of the tokens with C channels, and the size of their grid."""
         messengers, x = split_class_tokens(x, size)
         messengers, _ = super().forward(to_map(messengers, count_windows(size, self.window)))
         x, size = super().forward(to_map(x, size))
         return torch.cat([messengers, x], dim=1), size
 
     def out_size(self, size: Size) -> Size:
-        """Of a grid the size of the merged one."""
+        """Size of the grid after merging."""
         return tuple(-(-side // 2) for side in size)
 
 
 @MODELS.register_module()
 class MessengerWindows(Windows):
-    """Windows of neighbours, each with its messenger before its tokens; a smaller grid is padded to a window.
+    """Windows of neighbouring tokens, each with its messenger first; a smaller grid is padded to one window.
 
     Args:
         window: side of a window.
-        size: of the grid in training.
+        size: grid size during training.
     """
 
     needs_messengers = True
@@ -111,11 +111,11 @@ class MessengerWindows(Windows):
 
 @MODELS.register_module()
 class MessengerBias(RelativePositionBias):
-    """Relative positions of a window's tokens; to the messenger, and from it, each head has one number.
+    """Relative position bias of a window's tokens, plus one value per head to the messenger and one from it.
 
     Args:
         num_heads: a.
-        window: height and width.
+        window: height and width of a window.
     """
 
     def __init__(self, num_heads: int, window: tuple[int, int]) -> None:
@@ -123,7 +123,7 @@ class MessengerBias(RelativePositionBias):
         self.to_messenger, self.from_messenger = (nn.Parameter(0.02 * torch.randn(num_heads, 1, 1)) for _ in range(2))
 
     def forward(self, window: tuple[int, int]) -> Tensor:
-        """The bias of each pair of tokens, the messenger first, ``(a, 1 + T, 1 + T)``."""
+        """Return the bias of each pair of tokens, the messenger first, ``(a, 1 + T, 1 + T)``."""
         bias = super().forward(window)
         rows = torch.cat([self.to_messenger.expand(-1, bias.shape[1], -1), bias], dim=2)
         return torch.cat([self.from_messenger.expand(-1, -1, rows.shape[2]), rows], dim=1)
@@ -131,17 +131,17 @@ class MessengerBias(RelativePositionBias):
 
 @MODELS.register_module()
 class MessengerBlock(Block):
-    """A block that shuffles messengers between attention and feed-forward (MSG, section 3.2).
+    """A block that shuffles the messengers between attention and feed-forward (MSG, section 3.2).
 
-    Of the G messengers of a region of windows, each then holds the same G-th part of the channels of all. Regions are
-    smaller where the windows are no whole ones: the greatest common divisor.
+    In a region of G windows, each messenger gets one G-th of the channels of every messenger. If the numbers of windows
+    are not divisible by ``region``, the side of a region is their greatest common divisor.
 
     Args:
-        channels, others: as in :class:`vt.models.Block`; the attention is one in :class:`MessengerWindows`.
-        region: windows on a side of a region.
+        channels, others: as in :class:`vt.models.Block`; the attention must use :class:`MessengerWindows`.
+        region: side of a region, in windows.
 
     Raises:
-        UserError: other windows; ``region^2`` does not divide C.
+        UserError: the attention uses other windows, or ``region^2`` does not divide C.
     """
 
     takes_between = False
@@ -151,7 +151,7 @@ class MessengerBlock(Block):
         require_divisible('MessengerBlock', 'channels', channels, 'region * region', region**2)
         windows = getattr(self.attention.part, 'windows', None)
         if not isinstance(windows, MessengerWindows):
-            raise UserError('MessengerBlock: its attention is not one in MessengerWindows; set windows of that type')
+            raise UserError('MessengerBlock: the attention must use MessengerWindows; set its windows to that type')
         self.window, self.region = windows.window[0], region
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
@@ -163,7 +163,7 @@ class MessengerBlock(Block):
 
 
 def shuffle(x: Tensor, windows: Size, region: int) -> Tensor:
-    """Messengers ``(N, K, C)`` of so many rows and columns of windows, shuffled in each region."""
+    """Shuffle the channels of messengers ``(N, K, C)`` within each region; ``windows`` are rows and columns."""
     rows, columns = (math.gcd(side, region) for side in windows)
     x = x.unflatten(1, (windows[0] // rows, rows, windows[1] // columns, columns))
     x = x.unflatten(-1, (rows * columns, -1)).transpose(2, 3).flatten(3, 4)  # N, ..., ..., G of messengers, G, C / G

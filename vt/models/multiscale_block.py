@@ -1,7 +1,7 @@
-"""A block that may coarsen its grid and grow its channels.
+"""A block that can downsample its grid and widen its channels.
 
-Fan et al., Multiscale Vision Transformers, ICCV 2021, section 3.2. Letters: N batch, K class tokens, P tokens of the
-grid before and P' behind the block, C channels.
+Source: Fan et al., Multiscale Vision Transformers, ICCV 2021, section 3.2. Letters: N batch, K class tokens, P and P'
+tokens of the input and output grid, C channels.
 """
 
 from torch import Tensor, cat, nn
@@ -20,25 +20,25 @@ HALVES = ('feed_forward', 'attention')
 
 @MODELS.register_module()
 class MultiscaleBlock(TokenPart):
-    """``X' = P(X) + attention(norm(X))``, then ``X' + feed_forward(norm(X'))``.
+    """Multiscale block: ``X' = P(X) + attention(norm(X))``, then ``X' + feed_forward(norm(X'))``.
 
-    P is a maximum, by the stride by which the attention pools its queries. The half that grows the channels has a
-    linear layer on what passes it by.
+    P is max pooling with the stride of the attention's queries. The skip connection of the branch that widens the
+    channels has a linear layer.
 
     Args:
         channels: C.
-        size: of the grid in training.
-        num_heads: of the attention.
+        size: grid size during training.
+        num_heads: number of heads of the attention.
         attention: config of an attention that pools its queries, :class:`vt.models.PoolingAttention`.
         feed_forward: config of the feed-forward.
-        out_channels: of the result; C by default.
-        grow_in: the half that grows them, ``'feed_forward'`` (MViT) or ``'attention'`` (MViTv2).
-        skip: what passes by where channels grow (table A.1): ``'normalised'``, as the half gets it, ``'raw'``, as it
-            came, or ``'none'``, nothing.
+        out_channels: channels of the output; C by default.
+        grow_in: branch that widens the channels, ``'feed_forward'`` (MViT) or ``'attention'`` (MViTv2).
+        skip: input of the skip connection where channels are widened (table A.1): ``'normalised'``, ``'raw'`` (not
+            normalised) or ``'none'`` (no skip connection).
         **branch: options of :class:`vt.models.block.Branch`.
 
     Raises:
-        UserError: an unknown half or skip; queries that a skip of the paper's kernel does not reach.
+        UserError: an unknown ``grow_in`` or ``skip``; the pooled skip connection is smaller than the queries' grid.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class MultiscaleBlock(TokenPart):
         passing, wanted = self.pool_skip.out_size(size), attend.out_size(size)
         if any(own < side for own, side in zip(passing, wanted)):
             raise UserError(
-                f'MultiscaleBlock: of a grid of {_told(size)} the queries are {_told(wanted)}, and what passes by, '
-                f'pooled with a kernel of s+1, is {_told(passing)}; take another stride or kernel of the queries'
+                f'MultiscaleBlock: on a grid of {_told(size)} the queries have {_told(wanted)} tokens, but the skip '
+                f'connection (kernel s+1) {_told(passing)}; change the stride or kernel of the queries'
             )
         grows = self.out_channels != channels
         self.grows = dict(attention=grows and grow_in == 'attention', feed_forward=grows and grow_in == 'feed_forward')
@@ -76,7 +76,7 @@ class MultiscaleBlock(TokenPart):
         self.project = nn.Linear(channels, self.out_channels) if grows and skip != 'none' else None
 
     def out_size(self, size: Size) -> Size:
-        """The size of the grid that leaves the block."""
+        """Size of the output grid."""
         return self.attention.part.out_size(size)
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
@@ -87,7 +87,7 @@ class MultiscaleBlock(TokenPart):
         return added if passed is None else passed + added
 
     def _pool_skip(self, x: Tensor, size: Size) -> Tensor:
-        """What passes by, as many tokens as there are queries: of an odd side their even kernels leave the last out."""
+        """Pool the skip connection and crop it to the grid of the queries (even kernels drop the last of odd sides)."""
         pooled, own, wanted = self.pool_skip(x, size), self.pool_skip.out_size(size), self.out_size(size)
         if own == wanted:
             return pooled
@@ -96,7 +96,7 @@ class MultiscaleBlock(TokenPart):
         return cat([classes, to_tokens(cropped)], dim=1)
 
     def _half(self, name: str, x: Tensor, size: Size) -> tuple[Tensor | None, Tensor]:
-        """What passes a half by, and what it adds."""
+        """Return the skip connection of a branch, None for none, and the output of the branch."""
         half = getattr(self, name)
         normed = half.norm(x)
         added = half.residual_branch(normed, size)

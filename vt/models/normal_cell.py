@@ -1,4 +1,4 @@
-"""ViTAE's normal cell: convolutions beside the attention (Xu et al., NeurIPS 2021).
+"""Normal cell of ViTAE: attention with parallel convolutions (Xu et al., NeurIPS 2021).
 
 Letters: N batch, P tokens of the grid, C channels.
 """
@@ -20,11 +20,11 @@ class NormalCell(Block):
 
     Args:
         channels, others: as in :class:`vt.models.Block`.
-        groups: of the three 3x3 convolutions.
-        local_ratio: channels between them, in parts of C.
+        groups: channel groups of the three 3x3 convolutions.
+        local_ratio: ratio of their hidden channels to C.
 
     Raises:
-        UserError: the groups don't divide the channels.
+        UserError: ``groups`` does not divide the channels.
     """
 
     takes_class_tokens = False

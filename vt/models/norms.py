@@ -1,4 +1,4 @@
-"""Normalisations of tokens that the libraries have for maps alone."""
+"""Normalisation layers for tokens."""
 
 from torch import Tensor, nn
 
@@ -7,7 +7,7 @@ from vt.registry import MODELS
 
 @MODELS.register_module()
 class TokenBatchNorm(nn.Module):
-    """Batch normalisation of tokens ``(N, P, C)``, each channel over all tokens of the batch.
+    """Batch normalisation of tokens ``(N, P, C)``: each channel over all tokens of the batch.
 
     Args:
         num_features: C.
@@ -16,7 +16,7 @@ class TokenBatchNorm(nn.Module):
 
     def __init__(self, num_features: int, **kwargs) -> None:
         super().__init__()
-        self.norm = nn.BatchNorm1d(num_features, **kwargs)  # a part, which SyncBN may take the place of
+        self.norm = nn.BatchNorm1d(num_features, **kwargs)  # a submodule, which SyncBatchNorm can replace
 
     def forward(self, x: Tensor) -> Tensor:
         """``(N, P, C)`` to ``(N, P, C)``."""

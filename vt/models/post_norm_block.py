@@ -1,4 +1,4 @@
-"""The block of the first transformer, which normalises sums.
+"""The post-norm block of the original transformer.
 
 Letters: N batch, K class tokens, P tokens of the grid, C channels.
 """
@@ -17,24 +17,24 @@ from .grid import Size
 class PostNormBlock(Block):
     """``norm(x + attention(x))``, then ``norm(x + feed_forward(x))`` (Vaswani et al., 2017, section 3.1).
 
-    Swin v2's norms, behind each part and before the sum, are ``post_norm`` of :class:`vt.models.Block`.
+    For the residual post-normalisation of Swin v2, use ``post_norm`` of :class:`vt.models.Block`.
 
     Args:
-        channels, others: as in :class:`vt.models.Block`, without ``between``.
-        norm_cfg: the normalisation of both sums.
+        channels, others: as in :class:`vt.models.Block`, without ``between`` and ``post_norm``.
+        norm_cfg: config of the normalisation of both sums.
 
     Raises:
-        UserError: a part between the two, ``post_norm`` too, or an attention of the class token alone.
+        UserError: ``between`` or ``post_norm`` is set, or the attention updates the class token only.
     """
 
     takes_between = False
 
     def __init__(self, channels: int, *args, norm_cfg: dict, **kwargs) -> None:
         if kwargs.get('post_norm'):
-            raise UserError('PostNormBlock: it norms the sums, and post_norm has no place in it; leave it out')
+            raise UserError('PostNormBlock: post_norm is not supported here; remove it, or use vt.Block')
         super().__init__(channels, *args, norm_cfg=None, **kwargs)
         if self.class_token_only:
-            raise UserError('PostNormBlock: its attention is of all tokens; ClassAttention wants type=vt.Block')
+            raise UserError('PostNormBlock: ClassAttention is not supported here; set type=vt.Block')
         self.attention_norm, self.feed_forward_norm = (build_norm_layer(norm_cfg, channels)[1] for _ in range(2))
 
     def forward(self, x: Tensor, size: Size) -> Tensor:

@@ -1,14 +1,14 @@
-"""Reading the attention maps and tokens of a forward pass.
+"""Record the attention maps and tokens of a forward pass.
 
 ::
 
     with record_attention(model) as records:
         model(images)
-    records['layer4.0.tokenizer'].attention  # (N, heads, L, H, W): where each token looked
-    records['layer4.0.tokenizer'].output     # (N, L, C_T): the tokens it made
+    records['layer4.0.tokenizer'].attention  # (N, heads, L, H, W): attention of each token over the pixels
+    records['layer4.0.tokenizer'].output     # (N, L, C_T): the tokens
 
-Nothing is stored, and nothing computed, outside the ``with`` block: a recorder is a set of forward hooks, which ask the
-parts for the attention weights, which the fast paths never materialise. Inside it the plain path computes.
+There is no cost outside the ``with`` block. Inside it, forward hooks compute the attention weights, which the fast
+paths do not materialise, and the plain path of :mod:`vt.ops` is used.
 """
 
 import inspect
@@ -26,12 +26,12 @@ from vt.ops import use_path
 
 @dataclass
 class Record:
-    """What one part did in its last forward pass.
+    """Attention and output of one part in its last forward pass.
 
     Attributes:
-        attention: tokenizer and projector ``(N, heads, L, H, W)``, relation ``(N, heads, L, L)``.
-        output: tokens ``(N, L, C_T)`` of a tokenizer or relation, the map ``(N, C, H, W)`` of a projector.
-        size: of the grid of tokens that the part was called with; None for one that takes none.
+        attention: ``(N, heads, L, H, W)`` for tokenizers and projectors, ``(N, heads, L, L)`` for relations.
+        output: tokens ``(N, L, C_T)`` of a tokenizer or relation, map ``(N, C, H, W)`` of a projector.
+        size: grid size that the part was called with; None if it takes no grid size.
     """
 
     attention: Tensor
@@ -41,12 +41,16 @@ class Record:
 
 @contextmanager
 def record_attention(model: nn.Module) -> Iterator[dict[str, Record]]:
-    """Record every part of ``model`` that attends, by its name in ``model.named_modules()``.
+    """Record all parts of ``model`` that have a method ``attention``, inside a ``with`` block.
 
-    The tensors are detached. A part that runs twice keeps its last pass.
+    Args:
+        model: any model that contains such parts.
+
+    Yields:
+        A dict from names of ``model.named_modules()`` to records of the last forward pass, with detached tensors.
 
     Raises:
-        UserError: a part's method ``attention`` returns no tensor, or one whose shape does not fit the part's output.
+        UserError: the method ``attention`` of a part returns no tensor, or a shape that does not match its output.
     """
     records: dict[str, Record] = {}
 
@@ -72,7 +76,7 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, Record]]:
 
 
 def _check_shape(part: nn.Module, attention: Any, inputs: tuple, output: Tensor) -> str | None:
-    """What is wrong with what a part says of its attention, given its inputs and its output."""
+    """Return what is wrong with the attention of a part, given its inputs and output; None if nothing is."""
     size = next(
         (tuple(each.shape[2:]) for each in (*inputs, output) if isinstance(each, Tensor) and each.ndim == 4), None
     )
@@ -83,7 +87,7 @@ def _check_shape(part: nn.Module, attention: Any, inputs: tuple, output: Tensor)
     shape, number, fits = tuple(attention.shape), len(output), True
     if size is not None:
         fits = shape[0] == number and shape[3:] == size
-    elif number:  # windows, which may be padded, can be images of their own; some tokens alone may ask
+    elif number:  # windows are part of the batch and may be padded; queries may be a subset of the tokens
         has_windows = shape[0] > number or hasattr(part, 'windows')
         fits = shape[0] % number == 0 and (has_windows or shape[2] <= output.shape[1])
-    return None if fits else f'returns {shape}, {form}, which does not fit its output {tuple(output.shape)}'
+    return None if fits else f'returns {shape}, but {form} must match its output {tuple(output.shape)}'

@@ -1,7 +1,7 @@
 """Pooling of tokens over their grid: the operator P of multiscale vision transformers.
 
-Fan et al., Multiscale Vision Transformers, ICCV 2021, section 3.1. Letters: N batch, K class tokens, P tokens of the
-grid before and P' behind it, C channels, d channels of a head; an image is a video of one frame.
+Source: Fan et al., Multiscale Vision Transformers, ICCV 2021, section 3.1. Letters: N batch, K class tokens, P and P'
+tokens of the input and output grid, C channels, d channels per head. An image is a video of one frame.
 """
 
 import math
@@ -19,7 +19,7 @@ from vt.registry import MODELS
 from .grid import Size, split_class_tokens, to_map, to_tokens
 
 NORM = dict(type='LN', eps=1e-6)
-# The side of a kernel by its stride; no stride needs no kernel (table 15).
+# Kernel size as a function of the stride s (table 15); for a stride of 1 it is 1.
 KERNELS = {'s': lambda s: s, 's+1': lambda s: s + 1, '2s+1': lambda s: 2 * s + 1}
 POOLS = dict(max=(max_pool2d, max_pool3d), average=(avg_pool2d, avg_pool3d))
 MODES = ('convolution', *POOLS)
@@ -27,21 +27,21 @@ MODES = ('convolution', *POOLS)
 
 @MODELS.register_module()
 class TokenPooling(nn.Module):
-    """Pools the grid's tokens and leaves class tokens as they are; a kernel and stride of 1 leave all of them.
+    """Pool the tokens of the grid; class tokens are not pooled. With kernel and stride 1 this is the identity.
 
-    A convolution is depthwise, has one kernel for all heads and no bias, and LayerNorm over a head's channels behind
-    it, which normalises the class tokens, too.
+    The convolution is depthwise, without bias, with one kernel for all heads; LayerNorm over the channels of a head
+    follows, also for class tokens.
 
     Args:
-        stride: of each side of the grid.
-        kernel: sides of the window; one number for all; or ``'s'``, ``'s+1'``, ``'2s+1'``, by the stride, 1 where that
-            is 1.
-        mode: ``'convolution'``, ``'max'`` or ``'average'``, zeros around the grid counted.
-        channels: d; not used without a convolution.
-        norm_cfg: normalisation behind a convolution.
+        stride: stride of each side of the grid.
+        kernel: kernel size per side, one number for all sides, or ``'s'``, ``'s+1'`` or ``'2s+1'`` by the stride s,
+            where sides of stride 1 get a kernel of 1.
+        mode: ``'convolution'``, ``'max'`` or ``'average'`` (which includes the zero padding).
+        channels: d; only used by the convolution.
+        norm_cfg: config of the normalisation after the convolution.
 
     Raises:
-        UserError: an unknown mode or kernel; a kernel of another number of sides.
+        UserError: an unknown mode or kernel, or a kernel with a wrong number of sides.
     """
 
     def __init__(
@@ -56,25 +56,25 @@ class TokenPooling(nn.Module):
         if mode not in MODES:
             raise UserError(f'TokenPooling: mode={mode!r} is not one of {", ".join(MODES)}')
         self.mode, self.stride, self.kernel = mode, tuple(stride), kernel_sides(kernel, stride)
-        # A window of an odd number of tokens has one in its middle; an even one covers its stride.
+        # Odd kernels are centred; even kernels are padded only as far as they exceed the stride.
         self.padding = tuple(k // 2 if k % 2 else max(0, k - s) // 2 for k, s in zip(self.kernel, self.stride))
         self.pools = math.prod(self.kernel) * math.prod(self.stride) > 1
         self.channels = channels
         self.norm = nn.Identity()
         if self.pools and mode == 'convolution':
             self.weight = nn.Parameter(torch.empty(channels, 1, *self.kernel))
-            nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # as convolutions start in PyTorch
+            nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # PyTorch's initialisation of convolutions
             self.norm = build_norm_layer(norm_cfg, channels)[1]
 
     def out_size(self, size: Size) -> Size:
-        """Size of the grid behind it."""
+        """Size of the output grid."""
         if not self.pools:
             return size
         sides = zip(size, self.padding, self.kernel, self.stride)
         return tuple((side + 2 * padding - kernel) // stride + 1 for side, padding, kernel, stride in sides)
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
-        """``(N, K + P, C)`` to ``(N, K + P', C)``, of one head or several side by side."""
+        """``(N, K + P, C)`` to ``(N, K + P', C)``; C are the channels of one head or of several, concatenated."""
         if not self.pools:
             return x
         classes, tokens = split_class_tokens(x, size)
@@ -104,18 +104,18 @@ class TokenPooling(nn.Module):
         return to_tokens(pool(to_map(tokens, size), self.kernel, self.stride, self.padding))
 
     def extra_repr(self) -> str:
-        return f'{self.mode}, kernel={self.kernel}, stride={self.stride}' if self.pools else 'all tokens stay'
+        return f'{self.mode}, kernel={self.kernel}, stride={self.stride}' if self.pools else 'identity'
 
 
 def kernel_sides(kernel: int | str | Sequence[int], stride: Sequence[int]) -> Size:
-    """The sides of a window, as :class:`TokenPooling` is told them."""
+    """Return the kernel size of each side; arguments as in :class:`TokenPooling`."""
     if isinstance(kernel, str):
         if kernel not in KERNELS:
             raise UserError(f'TokenPooling: kernel={kernel!r} is neither a number nor one of {", ".join(KERNELS)}')
         return tuple(KERNELS[kernel](s) if s > 1 else 1 for s in stride)
     sides = (kernel,) * len(stride) if isinstance(kernel, int) else tuple(kernel)
     if len(sides) != len(stride):
-        raise UserError(f'TokenPooling: kernel={sides} has {len(sides)} sides, stride={tuple(stride)} {len(stride)}')
+        raise UserError(f'TokenPooling: kernel={sides} and stride={tuple(stride)} differ in length; change one of them')
     if min(sides) < 1:
         raise UserError(f'TokenPooling: kernel={sides} must be 1 or more')
     return sides

@@ -1,4 +1,4 @@
-"""What of a model sees visual tokens and no pixels: many small operations, which a compiler can join."""
+"""Compilation and memory layout of the token side of a model: the modules that process tokens, not pixels."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from .grouped_linear import GroupedLinear
 
 
 def token_side(model: nn.Module) -> list[nn.Module]:
-    """The outermost modules that see tokens and no pixels: relations, and token-side matrices outside of them."""
+    """Return the outermost modules that process only tokens: relations, and token-side matrices outside of them."""
     found: dict[str, nn.Module] = {}
     for name, part in model.named_modules():
         is_relation = name.split('.')[-1] == 'relation' and any(True for _ in part.parameters())
@@ -19,15 +19,15 @@ def token_side(model: nn.Module) -> list[nn.Module]:
 
 
 def compile_token_side(model: nn.Module, **options: Any) -> None:
-    """Compile each relation in place, each a region of its own; the rest of the model stays eager.
+    """Compile each relation in place with :func:`torch.compile`; the rest of the model stays eager.
 
-    A relation is a dozen small operations on a few tokens. At batch 1 a GPU waits longer for each to be launched than
-    it takes; compiled, what stands between two products is one kernel. A token-side matrix outside of a relation is one
-    product, which nothing can be joined with, and stays eager too. Names and weights stay as they are.
+    A relation is a dozen small operations on a few tokens. At batch size 1, launching them takes a GPU longer than
+    computing them; the compiler fuses the operations between two products into one kernel. Token-side matrices outside
+    of relations are single products and stay eager. Names and weights do not change.
 
     Args:
         model: a model, or a part of one.
-        **options: of :func:`torch.compile`; ``mode='reduce-overhead'`` makes each region one CUDA graph.
+        **options: options of :func:`torch.compile`; ``mode='reduce-overhead'`` makes each relation a CUDA graph.
     """
     for part in token_side(model):
         if not isinstance(part, GroupedLinear):
@@ -35,9 +35,10 @@ def compile_token_side(model: nn.Module, **options: Any) -> None:
 
 
 def lay_out_for_onednn(model: nn.Module) -> None:
-    """Keep each token-side matrix in memory as oneDNN reads it: output by output, or input by input one that is moved.
+    """Store token-side matrices in the memory layout that oneDNN reads fastest: output channels outermost.
 
-    Names, shapes and values stay. Before a model is wrapped for DDP, whose buckets take the weights' strides.
+    Pixel-side matrices, whose transpose is applied, keep their layout. Names, shapes and values do not change. Call it
+    before wrapping the model in DDP, whose buckets take over the strides of the weights.
     """
     for part in model.modules():
         if isinstance(part, GroupedLinear) and not part.pixel_side:

@@ -1,6 +1,6 @@
-"""A block on a few tokens of the grid, which are written back to it.
+"""A block on a few tokens, computed from the grid by a tokenizer and written back by a fuser.
 
-Letters: N batch, P tokens of the grid, C channels, L few tokens.
+Letters: N batch, P tokens of the grid, C channels, L tokens of the tokenizer.
 """
 
 from torch import Tensor
@@ -18,11 +18,11 @@ class TokenizedBlock(Block):
 
     Args:
         channels: C.
-        size: not used; every block is told it.
-        num_heads: of the attention among the L tokens.
-        tokenizer: config, called with a map.
-        fuser: config, called with the map and the block's tokens.
-        **block: as in :class:`vt.models.Block`.
+        size: not used; accepted because every block gets it.
+        num_heads: number of heads of the attention between the L tokens.
+        tokenizer: config of the tokenizer, called with a map.
+        fuser: config of the fuser, called with the map and the tokens of the block.
+        **block: options of :class:`vt.models.Block`.
     """
 
     takes_class_tokens = False

@@ -10,7 +10,7 @@ SIDES = (16, 15)  # of the map that parts are checked with
 
 
 class NoProjector(nn.Module):
-    """Stands where a module has no projector: the map stays as it is."""
+    """Placeholder for an omitted projector: return the map unchanged."""
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
         return x
@@ -18,19 +18,19 @@ class NoProjector(nn.Module):
 
 @MODELS.register_module()
 class VTModule(nn.Module):
-    """Group the pixels into tokens, relate the tokens, write them back.
+    """A VT module: tokenizer, relation between tokens, projector.
 
-    The parts are configs; this module gives them ``in_channels`` and ``token_channels``.
+    The module adds ``in_channels`` and ``token_channels`` to the configs of the parts.
 
     Args:
         in_channels: C, channels of the feature map.
         token_channels: C_T, channels of a token.
         tokenizer: config of a tokenizer, called with ``(x, tokens)``.
-        relation: config of a relation, called with ``(tokens)``; None leaves the tokens as they are.
-        projector: config of a projector, called with ``(x, tokens)``; None leaves the map as it is.
+        relation: config of a relation, called with ``(tokens)``; None for none.
+        projector: config of a projector, called with ``(x, tokens)``; None for none, the map is unchanged.
 
     Raises:
-        UserError: a part of a user's own gives another shape than :meth:`forward` needs.
+        UserError: a part returns another shape than :meth:`forward` needs.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class VTModule(nn.Module):
 
         Args:
             x: feature map, ``(N, C, H, W)``.
-            tokens: those of the module before, ``(N, L, C_T)``, where there is one.
+            tokens: tokens of the previous module, ``(N, L, C_T)``; None for the first module.
 
         Returns:
             The refined map ``(N, C, H, W)`` and the tokens ``(N, L, C_T)``.

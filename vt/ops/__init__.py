@@ -1,4 +1,4 @@
-"""Tokenize and project: the only two operations that touch the pixels, as pure functions on tensors."""
+"""Tokenize and project, the two operations on pixels, as pure functions on tensors."""
 
 from .dispatch import current_path, project, project_onto, tokenize, use_path
 from .plain import project_attention, tokenize_attention

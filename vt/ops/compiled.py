@@ -1,8 +1,8 @@
-"""Where pixels meet a few tokens on a CPU: loops that torch.compile writes in C++ and keeps in its cache.
+"""Skinny matrix products of pixels and tokens on a CPU, as C++ loops generated and cached by torch.compile.
 
-A product of few columns leaves half of a processor's vectors empty in a library of products. As a sum over channels for
-each token it is a loop that reads a pixel once for all of them. That takes a C++ compiler on the machine, and half a
-minute at its first use, so it is off unless asked for: ``speed.compile_pixels``.
+With few columns, a BLAS product uses only half of the processor's vector lanes. Written as sums over channels for each
+token, it is a loop that reads each pixel once for all tokens. It needs a C++ compiler, and half a minute at first use,
+so it is off by default; ``speed.compile_pixels`` switches it on.
 
 Letters: N batch, P pixels, C channels, L tokens.
 """
@@ -17,13 +17,13 @@ _is_on = False
 
 
 def compile_pixels(on: bool = True) -> None:
-    """Choose for this process whether :mod:`vt.ops.fused` takes its skinny products from here."""
+    """Switch the compiled products of :mod:`vt.ops.fused` on or off for this process."""
     global _is_on
     _is_on = on
 
 
 def compiles(*pixels: Tensor) -> bool:
-    """Whether that is chosen, and pixels ``(N, P, C)`` lie pixel by pixel in memory, in float32 on a CPU."""
+    """Whether compiled products are on and support these pixels ``(N, P, C)``: float32, CPU, channels contiguous."""
     return (
         _is_on
         and not torch.compiler.is_compiling()
@@ -33,12 +33,12 @@ def compiles(*pixels: Tensor) -> bool:
 
 
 def logits(pixels: Tensor, rows: Tensor) -> Tensor:
-    """Products of each pixel ``(N, P, C)`` and each row ``(L, C)`` or ``(N, L, C)``, ``(N, L, P)``."""
+    """Return the products ``(N, L, P)`` of pixels ``(N, P, C)`` and rows ``(L, C)`` or ``(N, L, C)``."""
     return _compiled(_logits)(pixels, rows.expand(pixels.shape[0], -1, -1))
 
 
 def add_products(weights: Tensor, rows: Tensor, onto: Tensor, out: Tensor) -> None:
-    """Weighted sums of rows, ``(N, L, P)`` and ``(N, L, C)``, and ``onto``, ``(N, P, C)``, written into ``out``."""
+    """Write ``onto + weights^T rows`` into ``out``, both ``(N, P, C)``; weights ``(N, L, P)``, rows ``(N, L, C)``."""
     _compiled(_add_products)(weights, rows, onto, out)
 
 

@@ -1,7 +1,7 @@
-"""The one place that chooses how tokenize and project are computed.
+"""Choose the path, an implementation, that computes tokenize and project.
 
-Every path has these three functions. ``x`` is a map ``(N, C, H, W)`` or its pixels ``(N, P, C)``; results as large as
-``x`` have its shape.
+Every path has the functions ``tokenize``, ``project`` and ``project_onto``. ``x`` is a map ``(N, C, H, W)`` or its
+pixels ``(N, P, C)``; projections have the shape of ``x``.
 """
 
 from collections.abc import Iterator
@@ -21,27 +21,26 @@ _forced: str | None = None
 
 
 def current_path(x: Tensor, num_tokens: int = 1, num_heads: int = 1) -> str:
-    """Name of the path that computes on ``x``: the forced one, else the fastest that can on its device.
+    """Return the name of the path for ``x``: the one set by :func:`use_path`, or the fastest that supports ``x``.
 
-    - ``'triton'``, our own kernels: bf16 or fp16 in channels_last on an NVIDIA GPU, where Triton is there, the sizes
-      suit them and a trial on small maps came out right.
-    - ``'fused'``, matrix products and gradients by hand: a CPU, and whatever else.
-    - ``'plain'``, the equations: while a tracer follows, who sees only PyTorch's own operators.
-
-    ``'sdpa'``, PyTorch's own attention, is taken where it is forced alone: nothing shows that it is faster anywhere.
+    - ``'triton'``, Triton kernels: bf16 or fp16 in channels_last on an NVIDIA GPU, if Triton is installed, the kernels
+      support the sizes and pass a check on small maps.
+    - ``'fused'``, matrix products with hand-written gradients: CPUs, and all other cases.
+    - ``'plain'``, the equations: during tracing, which needs PyTorch's own operators.
+    - ``'sdpa'``, PyTorch's attention: only if set, since no measurement shows that it is faster.
 
     Args:
-        x: X, a map ``(N, C, H, W)`` or pixels ``(N, P, C)``, in the precision that is computed in.
+        x: X, a map ``(N, C, H, W)`` or pixels ``(N, P, C)``, in the precision of the computation.
         num_tokens: L.
         num_heads: heads of the attention.
 
     Raises:
-        UserError: the kernels are forced on what they don't take.
+        UserError: ``'triton'`` is set, but does not support ``x``.
     """
     if _forced == 'triton' and not triton_path.supports(x, num_tokens, num_heads):
         raise UserError(
-            f'the Triton kernels do not take {num_heads} heads and {num_tokens} tokens on {tuple(x.shape)}, {x.dtype}, '
-            f'{x.device.type}: see vt.ops.triton_path.supports, or take another path'
+            f'the Triton kernels do not support {num_heads} heads and {num_tokens} tokens on {tuple(x.shape)}, '
+            f'{x.dtype}, {x.device.type}: see vt.ops.triton_path.supports, or use another path'
         )
     if _forced:
         return _forced
@@ -54,10 +53,10 @@ def current_path(x: Tensor, num_tokens: int = 1, num_heads: int = 1) -> str:
 
 @contextmanager
 def use_path(name: str) -> Iterator[None]:
-    """Force one path, ``'plain'``, ``'fused'``, ``'sdpa'`` or ``'triton'``, inside a ``with`` block.
+    """Use one path, ``'plain'``, ``'fused'``, ``'sdpa'`` or ``'triton'``, inside a ``with`` block.
 
     Raises:
-        UserError: no path has this name.
+        UserError: an unknown path.
     """
     global _forced
     if name not in _PATHS:
@@ -70,7 +69,7 @@ def use_path(name: str) -> Iterator[None]:
 
 
 def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
-    """Group pixels into tokens ``(N, L, C)``; see :func:`vt.ops.plain.tokenize`."""
+    """Compute tokens ``(N, L, C)`` from pixels; arguments as in :func:`vt.ops.plain.tokenize`."""
     x, queries = cast_as_product(x, queries)
     name = current_path(x, queries.shape[-2], num_heads)
     with _as_cast(name, x):
@@ -78,7 +77,7 @@ def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0)
 
 
 def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
-    """What the pixels read from the tokens; see :func:`vt.ops.plain.project`."""
+    """Compute the projection of the tokens onto the pixels; arguments as in :func:`vt.ops.plain.project`."""
     x, keys, values = cast_as_product(x, keys, values)
     name = current_path(x, keys.shape[2], keys.shape[1])
     with _as_cast(name, x):
@@ -86,7 +85,7 @@ def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tens
 
 
 def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
-    """The pixels plus what they read; see :func:`vt.ops.plain.project_onto`."""
+    """Add the projection of the tokens to the pixels; arguments as in :func:`vt.ops.plain.project_onto`."""
     x, keys, values = cast_as_product(x, keys, values)
     name = current_path(x, keys.shape[2], keys.shape[1])
     with _as_cast(name, x):
@@ -94,6 +93,6 @@ def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) ->
 
 
 def _as_cast(name: str, x: Tensor) -> AbstractContextManager:
-    """A context in which a path computes in the precision of its operands; the kernels do so by themselves."""
+    """Return a context that switches autocast off, so that a path computes in the precision of its operands."""
     device = x.device.type
     return without_autocast(device) if name != 'triton' and has_autocast(device) else nullcontext()

@@ -1,7 +1,6 @@
-"""A feature map seen as pixels, and back; pixels and tokens seen head by head.
+"""Views of feature maps as pixels, and of pixels and tokens by head.
 
-What the operations call ``x`` is a map ``(N, C, H, W)`` or its pixels ``(N, P, C)``; what they return of its size has
-its shape.
+``x`` is a map ``(N, C, H, W)`` or its pixels ``(N, P, C)``; outputs of the same size have its shape.
 
 Letters: N batch, C channels, H and W map size, P pixels (H x W), h heads.
 """
@@ -10,22 +9,22 @@ from torch import Tensor
 
 
 def to_pixels(x: Tensor) -> Tensor:
-    """A map ``(N, C, H, W)`` as its pixels, ``(N, P, C)``, without a copy; pixels stay what they are."""
+    """View a map ``(N, C, H, W)`` as pixels ``(N, P, C)``; pixels are returned unchanged."""
     return x if x.dim() == 3 else x.flatten(2).transpose(1, 2)
 
 
 def in_shape_of(x: Tensor, pixels: Tensor) -> Tensor:
-    """Pixels ``(N, P, C)`` as they are where ``x`` is pixels, as a map where ``x`` is a map."""
+    """Return pixels ``(N, P, C)`` in the shape of ``x``, a map or pixels."""
     return pixels if x.dim() == 3 else pixels.transpose(1, 2).reshape(x.shape)
 
 
 def num_channels(x: Tensor) -> int:
-    """C."""
+    """Number of channels C of a map or of pixels."""
     return x.shape[2] if x.dim() == 3 else x.shape[1]
 
 
 def is_channel_major(pixels: Tensor) -> bool:
-    """Whether the memory of ``(N, P, C)`` runs over the pixels first, as in a contiguous ``(N, C, H, W)`` map."""
+    """Whether pixels ``(N, P, C)`` are stored channel by channel, as in a contiguous map ``(N, C, H, W)``."""
     return pixels.stride(-1) > pixels.stride(-2)
 
 
@@ -40,5 +39,5 @@ def merge_heads(x: Tensor) -> Tensor:
 
 
 def scaled(x: Tensor, factor: float) -> Tensor:
-    """``x * factor``; by one, ``x`` itself."""
+    """Return ``x * factor``, or ``x`` itself if the factor is 1."""
     return x if factor == 1 else x * factor

@@ -1,4 +1,4 @@
-"""The precision that autocast asks for, and where it is slow."""
+"""Precision under autocast."""
 
 from contextlib import AbstractContextManager, nullcontext
 
@@ -7,9 +7,9 @@ from torch import Tensor
 
 
 def cast_as_product(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Under autocast all tensors in its precision, as a matrix product casts them; otherwise as they are.
+    """Cast tensors to the precision of autocast, as a matrix product does; without autocast return them unchanged.
 
-    Autocast leaves float64 alone, and so does this where the first tensor, the map, is in it.
+    If the first tensor, the map, is in float64, nothing is cast, because autocast does not cast float64 either.
     """
     device = tensors[0].device.type
     if not has_autocast(device) or tensors[0].dtype == torch.float64:
@@ -18,20 +18,20 @@ def cast_as_product(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def has_autocast(device: str) -> bool:
-    """Whether autocast is on for a type of device."""
+    """Whether autocast is enabled for a type of device, such as ``'cuda'``."""
     return _can_autocast(device) and torch.is_autocast_enabled(device)
 
 
 def without_autocast(device: str) -> AbstractContextManager:
-    """A context in which autocast is off for a type of device, also one that has none."""
+    """Return a context that disables autocast for a type of device; it does nothing if the device has no autocast."""
     return torch.autocast(device, enabled=False) if _can_autocast(device) else nullcontext()
 
 
-@torch.compiler.assume_constant_result  # which a compiler of PyTorch 2.11 cannot look into
+@torch.compiler.assume_constant_result  # the compiler of PyTorch 2.11 cannot trace it
 def _can_autocast(device: str) -> bool:
     return torch.amp.is_autocast_available(device)
 
 
 def trains_in_bfloat16_on_cpu(x: Tensor) -> bool:
-    """Whether gradients of a bfloat16 tensor on a CPU are recorded; some of PyTorch's functions are slow in that."""
+    """Whether a tensor is bfloat16 on a CPU with gradients enabled, where some functions of PyTorch are slow."""
     return torch.is_grad_enabled() and x.dtype == torch.bfloat16 and x.device.type == 'cpu'

@@ -1,7 +1,7 @@
-"""The path of PyTorch's own attention: tokenizer and projector as one ``scaled_dot_product_attention`` each.
+"""The path of PyTorch's attention: tokenizer and projector as one ``scaled_dot_product_attention`` each.
 
-On a GPU in half precision that is flash attention, which stores no attention map. Tokenizer: query = token filters,
-key = value = pixels. Projector: query = pixels, key and value = tokens. Letters as in ``plain.py``.
+On a GPU in half precision this is flash attention, which does not store the attention map. Tokenizer: query = token
+filters, key = value = pixels. Projector: query = pixels, key and value = tokens. Letters as in ``plain.py``.
 """
 
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Gradients of gradients: where they are asked for, a backward pass by hand goes through the plain path instead."""
+"""Gradients of gradients: hand-written backward passes use the plain path when they are needed."""
 
 from collections.abc import Callable
 
@@ -7,17 +7,17 @@ from torch import Tensor
 
 
 def differentiable_gradients(function: Callable[..., Tensor], tensors: tuple[Tensor, ...], gradient: Tensor) -> tuple:
-    """Gradients of ``function(*tensors)``, which autograd can differentiate once more.
+    """Compute gradients of ``function(*tensors)`` that autograd can differentiate again.
 
     Args:
-        function: the plain path's.
-        tensors: what it is called with.
-        gradient: of its value.
+        function: function of the plain path.
+        tensors: its arguments.
+        gradient: gradient of its output.
 
     Returns:
-        One for each tensor, None where it requires none.
+        A gradient per tensor; None for tensors that require none.
     """
-    # Views, since a tensor may have been made from another one, whose gradient is not to include the way through it.
+    # Views cut dependencies between the tensors: a gradient must not include paths through another argument.
     views = [tensor.view_as(tensor) for tensor in tensors]
     value, needed = function(*views), [view for view in views if view.requires_grad]
     gradients = iter(torch.autograd.grad(value, needed, gradient.to(value.dtype), create_graph=True))
@@ -25,5 +25,5 @@ def differentiable_gradients(function: Callable[..., Tensor], tensors: tuple[Ten
 
 
 def of_one_head(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """``project`` or ``project_onto`` of the plain path with keys and values of one head, ``(N, L, C)``."""
+    """Wrap ``project`` or ``project_onto`` of the plain path for keys and values of one head, ``(N, L, C)``."""
     return lambda x, keys, values, scale=1.0: function(x, keys.unsqueeze(1), values.unsqueeze(1), scale)

@@ -1,10 +1,9 @@
 """Products of tokens and matrices on a CPU, by PyTorch's BLAS or by oneDNN, whichever is faster on the processor.
 
-PyTorch hands products in float32 to a BLAS, mostly Intel's MKL, which on AMD's processors with AVX-512 reaches about
-half of what they can. oneDNN, with which PyTorch computes its convolutions, reaches it, and takes a product by
-``linear`` of a tensor in oneDNN's own layout. That costs a copy of the tokens and, where a matrix is not read as it
-lies in memory, one of the matrix; on Intel's processors MKL is ahead. So a trial of milliseconds decides, once a
-process.
+PyTorch computes float32 products by a BLAS, mostly Intel's MKL, which reaches about half of the peak speed on AMD
+processors with AVX-512. oneDNN, which PyTorch uses for convolutions, reaches the peak there; ``linear`` uses it for a
+tensor in oneDNN's layout. This needs a copy of the tokens and, depending on its layout, of the matrix. On Intel
+processors MKL is faster. So a benchmark of a few milliseconds decides once per process.
 
 Letters: M rows of tokens, K channels of the input, N channels of the output.
 """
@@ -21,32 +20,32 @@ from vt.errors import UserError
 LIBRARIES = ('blas', 'onednn')
 TRIAL = (128, 1024, 1024)  # M, K, N
 TRIAL_ROUNDS = 5
-LEAD = 1.5  # oneDNN is chosen from here on: no noise of a measurement then turns the choice of a processor
-LEAST_MULTIPLY_ADDS = 2**23  # of a product that oneDNN is asked for; a smaller one ends before the copy would pay
-LEAST_ROWS = 128  # of tokens, where there are gradients, which must copy a matrix
+LEAD = 1.5  # smallest speed-up at which oneDNN is chosen, well above the noise of the measurement
+LEAST_MULTIPLY_ADDS = 2**23  # for smaller products, oneDNN does not make up for the copy
+LEAST_ROWS = 128  # the same for tokens of products with gradients, which copy a matrix
 _library = 'blas'
 
 
 def token_library() -> str:
-    """Which library computes :func:`multiply` in this process, ``'blas'`` or ``'onednn'``."""
+    """Return the library that computes :func:`multiply` in this process, ``'blas'`` or ``'onednn'``."""
     return _library
 
 
 def choose_token_library(name: str = 'auto') -> str:
-    """Choose for this process.
+    """Choose the library of :func:`multiply` for this process.
 
     Args:
-        name: ``'blas'``, ``'onednn'``, or ``'auto'``: what :func:`onednns_lead` says.
+        name: ``'blas'``, ``'onednn'``, or ``'auto'`` to measure with :func:`onednns_lead`.
 
     Returns:
-        What was chosen.
+        The chosen library.
 
     Raises:
-        UserError: no library has this name, or PyTorch was built without oneDNN.
+        UserError: an unknown name, or PyTorch was built without oneDNN.
     """
     global _library
     if name not in ('auto', *LIBRARIES):
-        raise UserError(f'there is no library of products {name!r}: choose auto, {" or ".join(LIBRARIES)}')
+        raise UserError(f'unknown library for token products {name!r}: choose auto, {" or ".join(LIBRARIES)}')
     if name == 'onednn' and not torch.backends.mkldnn.is_available():
         raise UserError('this PyTorch was built without oneDNN: choose auto or blas')
     if name == 'auto':
@@ -56,15 +55,15 @@ def choose_token_library(name: str = 'auto') -> str:
 
 
 def onednns_lead(size: tuple[int, int, int] = TRIAL) -> float:
-    """How many times as fast as the BLAS oneDNN is in a product of M, K, N.
+    """Measure the speed-up of oneDNN over the BLAS in a product of M, K, N.
 
-    The fastest of interleaved runs on one thread, by that thread's own clock: so it is the processor's, whatever else
-    the machine does.
+    It compares the fastest of interleaved runs on one thread, in CPU time of the thread, so that other processes on the
+    machine have little influence.
     """
     rows, inputs, outputs = size
     x, weight = (
         torch.ones(size, inputs, dtype=torch.float32) for size in (rows, outputs)
-    )  # none of a run's random numbers
+    )  # constants, so that the random numbers of a run do not change
     steps = [lambda: x @ weight.T, lambda: _by_onednn(x, weight)]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -78,9 +77,9 @@ def onednns_lead(size: tuple[int, int, int] = TRIAL) -> float:
 
 
 def multiply(x: Tensor, weight: Tensor) -> Tensor:
-    """``x weight^T`` of tokens ``(..., K)`` and a matrix ``(N, K)``, to ``(..., N)``.
+    """Return ``x weight^T`` for tokens ``(..., K)`` and a matrix ``(N, K)``, ``(..., N)``.
 
-    oneDNN is asked only where the matrix lies row by row in memory.
+    oneDNN is only used for contiguous matrices.
     """
     if _library == 'blas' or not _suits_onednn(x, weight):
         return x @ weight.T
@@ -88,7 +87,7 @@ def multiply(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def _suits_onednn(x: Tensor, weight: Tensor) -> bool:
-    """Whether it is in float32 on a CPU, large enough, with gradients of many tokens, and nobody traces it."""
+    """Whether oneDNN supports a product and is worth its copies: float32 on a CPU, large enough, not traced."""
     if torch.compiler.is_compiling() or x.numel() * weight.shape[0] < LEAST_MULTIPLY_ADDS or x.dim() < 2:
         return False
     if x.device.type != 'cpu' or x.dtype != torch.float32 or weight.dtype != torch.float32:
@@ -112,7 +111,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
-        # Gradients of gradients go through PyTorch's own product.
+        # Gradients of gradients use PyTorch's product.
         product = _by_blas if torch.is_grad_enabled() else _by_onednn
         x_grad = product(grad, weight.T) if ctx.needs_input_grad[0] else None  # M, K
         weight_grad = product(grad.T, x.T) if ctx.needs_input_grad[1] else None  # N, K

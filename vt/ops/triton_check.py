@@ -1,4 +1,4 @@
-"""The Triton kernels against the plain path, once for each kind of map, before they are trusted with one."""
+"""Check of the Triton kernels against the plain path, before the first use for each kind of map."""
 
 import os
 import warnings
@@ -11,26 +11,30 @@ from torch import Tensor
 from . import plain, triton_path
 from .maps import num_channels
 
-TOLERANCE = 0.02  # relative, by the Euclidean norm: above the rounding of 16 bits, below a mistake
+TOLERANCE = 0.02  # relative error in the Euclidean norm, above the rounding of 16 bits
 RESULTS = ('tokens', 'their dX', 'their dQ', 'read pixels', 'their dX', 'their dK', 'their dV')  # as in triton_kernels
-_tried: dict[tuple, bool] = {}  # what was found, by the kind of map
+_tried: dict[tuple, bool] = {}  # results by kind of map
 
 
 def is_trusted(x: Tensor, num_tokens: int) -> bool:
-    """Whether the kernels compute on such a map, or its pixels, what the plain path computes.
+    """Whether the kernels give the results of the plain path for this kind of map: device, dtype, channels and tokens.
 
-    The first time for a kind of map they are tried on small random ones, forward and backward. Where they fail or
-    differ, one warning says so. They are neither tried nor used in a program that is exported, nor, untried, while a
-    CUDA graph is captured. ``VT_CHECK_KERNELS=0`` in the environment trusts them untried.
+    The first call for a kind of map runs forward and backward on small random maps, and warns if they fail or differ.
+    The kernels are not used in exported programs, and without an earlier check not during the capture of a CUDA graph.
+    ``VT_CHECK_KERNELS=0`` in the environment skips the check.
+
+    Args:
+        x: a map ``(N, C, H, W)`` or its pixels ``(N, P, C)``.
+        num_tokens: L.
     """
     if _is_exporting() or type(x) not in (Tensor, torch.nn.Parameter):
-        return False  # a subclass stands for a tensor while a program is traced
+        return False  # subclasses are used for tracing
     return _is_trusted(x.device.type, x.device.index, x.dtype, index(num_channels(x)), index(num_tokens))
 
 
 @torch.compiler.assume_constant_result
 def _is_exporting() -> bool:
-    """Asked outside of the compiler: PyTorch 2.11's takes it for True in every program that it traces."""
+    """Evaluate it outside of the compiler: inside, PyTorch 2.11 always assumes True."""
     return torch.compiler.is_exporting()
 
 
@@ -39,21 +43,21 @@ def _is_trusted(device: str, index: int | None, *kind) -> bool:
     place = (device, index, *kind)
     if place not in _tried and os.environ.get('VT_CHECK_KERNELS') != '0':
         if device == 'cuda' and torch.cuda.is_current_stream_capturing():
-            _warn('not in this CUDA graph', 'run the model once before it is captured')
+            _warn('not used in this CUDA graph', 'run the model once before the capture')
             return False
         try:
             with torch.inference_mode(False), torch.enable_grad(), torch.autocast(device, enabled=False):
                 problem = _find_problem(torch.device(device, index), *kind)
         except torch.OutOfMemoryError:
-            return False  # another time there may be room
-        except Exception as error:  # whatever compilers, drivers and GPUs that we never saw have in store
+            return False  # there may be enough memory the next time
+        except Exception as error:  # any error of a compiler, driver or GPU
             problem = f'they end in {type(error).__name__}: {error}'
         _tried[place] = not problem
         if problem:
             name = torch.cuda.get_device_name(index) if device == 'cuda' else device
             versions = f'{name}, torch {torch.__version__}, CUDA {torch.version.cuda}, Triton {version("triton")}'
-            what = 'left out for {1} channels, {2} tokens and {0}'.format(*kind)
-            _warn(what, f"{problem}. PyTorch's own operators compute instead. Please report this line ({versions})")
+            what = 'not used for {1} channels, {2} tokens and {0}'.format(*kind)
+            _warn(what, f"{problem}. PyTorch's operators are used instead. Please report this line ({versions})")
     return _tried.get(place, True)
 
 
@@ -62,9 +66,10 @@ def _warn(what: str, why: str) -> None:
 
 
 def _find_problem(device: torch.device, dtype: torch.dtype, c: int, num_tokens: int) -> str | None:
-    """What is wrong with the kernels, in words; None if nothing is.
+    """Return a description of what is wrong with the kernels; None if nothing is.
 
-    Programs get several blocks, the last one not full: of a sample that has many programs, and of many samples.
+    The sizes give each program several blocks, the last one partial, for one sample with many programs and for many
+    samples.
     """
     random, block = torch.Generator().manual_seed(0), triton_path.FORWARD['BLOCK_P']
     most = triton_path.num_programs(device.type, device.index)
@@ -83,7 +88,7 @@ def _find_problem(device: torch.device, dtype: torch.dtype, c: int, num_tokens: 
 
 
 def _values_and_gradients(path, onto: bool, *operands: Tensor) -> list[Tensor]:
-    """Both operations' values and their gradients along a random direction."""
+    """Outputs of both operations, and their gradients for a random output gradient."""
     found = []
     pixels, queries, keys, values = (tensor.detach().requires_grad_() for tensor in operands)
     project = path.project_onto if onto else path.project

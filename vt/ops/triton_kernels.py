@@ -1,16 +1,16 @@
-"""Tokenize, project and their gradients as Triton kernels: each reads the map once.
+"""Triton kernels for tokenize, project and their gradients; each reads the map once.
 
-Maps are in 16 bits and channels_last, ``(N, P, C)`` in memory. Program ``(n, s)`` takes every S-th block of the pixels
-of sample n, starting at block s, and gathers in registers, in fp32. The splits' results are put together afterwards in
-a fixed order: there is no atomic sum, so runs repeat exactly. Exponentials and logarithms are to the base two.
+Maps are in 16 bits and channels_last, ``(N, P, C)`` in memory. Program ``(n, s)`` processes every S-th block of pixels
+of sample n, starting at block s, and accumulates in registers in fp32. The results of the splits are combined in a
+fixed order, without atomic sums, so runs are reproducible. Exponentials and logarithms have base two.
 
-Letters: N samples, P pixels, C channels (a power of two), L tokens, S splits; BLOCK_P pixels at a time; BLOCK_L is L
-rounded up to a power of two, the rest masked.
+Letters: N samples, P pixels, C channels (a power of two), L tokens, S splits; BLOCK_P pixels per block; BLOCK_L is L
+rounded up to a power of two, with masking.
 
-Shapes: pixels, read and their gradients ``(N, P, C)``; tokens, queries, keys, values ``(N, L, C)``, log sums
-``(N, L)``; what each split gives ``(N, S, L, C)`` and ``(N, S, L)``, and so all gradients of queries, keys and values.
-These, log sums and exact tokens are in fp32. All are contiguous. Tokens are read as ``(C, L)``, since a matrix product
-wants the few tokens as its columns. ``query_stride`` is L x C, or 0 where all samples share their queries.
+Shapes: pixels, read and their gradients ``(N, P, C)``; tokens, queries, keys, values ``(N, L, C)``; log sums
+``(N, L)``; results of the splits, including gradients of queries, keys and values, ``(N, S, L, C)`` and ``(N, S, L)``.
+These, log sums and exact tokens are in fp32. All tensors are contiguous. Tokens are read as ``(C, L)``, because the
+few tokens must be the columns of a matrix product. ``query_stride`` is L x C, or 0 if all samples share the queries.
 """
 
 import triton
@@ -21,21 +21,21 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 
 @triton.jit
 def pixel_block(block, P, C: tl.constexpr, BLOCK_P: tl.constexpr):
-    """Offsets, ``(BLOCK_P, C)``, and mask, ``(BLOCK_P, 1)``, of a block of a sample's pixels."""
+    """Return offsets ``(BLOCK_P, C)`` and mask ``(BLOCK_P, 1)`` of a block of pixels of one sample."""
     pixels = (block * BLOCK_P + tl.arange(0, BLOCK_P))[:, None]
     return pixels * C + tl.arange(0, C)[None, :], pixels < P
 
 
 @triton.jit
 def token_block(C: tl.constexpr, L: tl.constexpr, BLOCK_L: tl.constexpr):
-    """Offsets, ``(C, BLOCK_L)``, and mask, ``(1, BLOCK_L)``, of one sample's tokens."""
+    """Return offsets ``(C, BLOCK_L)`` and mask ``(1, BLOCK_L)`` of the tokens of one sample."""
     tokens = tl.arange(0, BLOCK_L)[None, :]
     return tokens * C + tl.arange(0, C)[:, None], tokens < L
 
 
 @triton.jit
 def softmax_over_tokens(logits, L: tl.constexpr, BLOCK_L: tl.constexpr):
-    """Softmax of ``(BLOCK_P, BLOCK_L)`` over its L real columns; the logits are to the base two."""
+    """Softmax of base-two logits ``(BLOCK_P, BLOCK_L)`` over the first L columns."""
     logits = tl.where(tl.arange(0, BLOCK_L)[None, :] < L, logits, float('-inf'))
     exponentials = tl.exp2(logits - tl.max(logits, 1)[:, None])
     return exponentials / tl.sum(exponentials, 1)[:, None]
@@ -46,7 +46,7 @@ def tokenize_kernel(
     pixels, P, queries, query_stride, split_tokens, split_log_sums,
     C: tl.constexpr, L: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_P: tl.constexpr
 ):  # fmt: skip
-    """The tokens of each split's pixels, by online softmax, and the logarithm of its sum of exponentials."""
+    """Compute the tokens of each split's pixels by online softmax, and the logarithm of its sum of exponentials."""
     n, s, S = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.num_programs(1)
     token_offsets, token_mask = token_block(C, L, BLOCK_L)
     q = tl.load(queries + n * query_stride + token_offsets, mask=token_mask, other=0.0)
@@ -73,7 +73,7 @@ def combine_kernel(
     split_tokens, split_log_sums, S, tokens, exact_tokens, log_sums,
     C: tl.constexpr, L: tl.constexpr, BLOCK_S: tl.constexpr, BLOCK_C: tl.constexpr
 ):  # fmt: skip
-    """The tokens of all pixels: those of the splits, weighted by their sums of exponentials."""
+    """Combine the tokens of the splits, weighted by their sums of exponentials."""
     n, token = tl.program_id(0).to(tl.int64), tl.program_id(1)
     channels = tl.program_id(2) * BLOCK_C + tl.arange(0, BLOCK_C)
     maximum, total, gathered = float('-inf'), 0.0, tl.zeros([BLOCK_C], tl.float32)
@@ -98,7 +98,7 @@ def project_kernel(
     pixels, P, keys, values, read, RESIDUAL: tl.constexpr,
     C: tl.constexpr, L: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_P: tl.constexpr
 ):  # fmt: skip
-    """What each pixel reads from the tokens, A V, and with RESIDUAL the pixel itself added."""
+    """Compute the projection A V for each pixel; with RESIDUAL add the pixel."""
     n, s, S = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.num_programs(1)
     token_offsets, token_mask = token_block(C, L, BLOCK_L)
     k = tl.load(keys + n * L * C + token_offsets, mask=token_mask, other=0.0)
@@ -121,7 +121,7 @@ def tokenize_backward_kernel(
 ):  # fmt: skip
     """With dT the gradient of T = A^T X: dX = A dT + dS Q and dQ = dS^T X, where dS = A (X dT^T - T.dT).
 
-    OF_PIXELS and OF_TOKENS say which of dX and dQ are wanted.
+    OF_PIXELS and OF_TOKENS select dX and dQ.
     """
     n, s, S = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.num_programs(1)
     token_offsets, token_mask = token_block(C, L, BLOCK_L)
@@ -154,9 +154,9 @@ def project_backward_kernel(
     C: tl.constexpr, L: tl.constexpr, BLOCK_L: tl.constexpr, BLOCK_P: tl.constexpr
 ):  # fmt: skip
     """With dY the gradient of Y = A V: dX = dS K, dK = dS^T X and dV = A^T dY, where dA = dY V^T and
-    dS = A (dA - sum over L of A dA); with RESIDUAL dX has dY added.
+    dS = A (dA - sum over L of A dA); with RESIDUAL, dY is added to dX.
 
-    OF_PIXELS and OF_TOKENS say whether dX, and dK and dV, are wanted.
+    OF_PIXELS selects dX; OF_TOKENS selects dK and dV.
     """
     n, s, S = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.num_programs(1)
     token_offsets, token_mask = token_block(C, L, BLOCK_L)

@@ -1,6 +1,6 @@
-"""The path of our own kernels on NVIDIA GPUs: one pass over the map for each operation, written in Triton.
+"""The path of the Triton kernels on NVIDIA GPUs: one pass over the map per operation.
 
-Triton itself is imported when the first of them runs. Letters as in ``triton_kernels.py``.
+Triton is imported at the first use. Letters as in ``triton_kernels.py``.
 """
 
 import os
@@ -18,47 +18,52 @@ from .second_order import differentiable_gradients, of_one_head
 
 DTYPES = (torch.bfloat16, torch.float16)
 MIN_CAPABILITY = (8, 0)
-MAX_SUMS = 4096  # C x L, L as a power of two: the gradients' sums stay in a program's registers
+MAX_SUMS = 4096  # C x L, with L a power of two: sums of gradients must fit into the registers of a program
 FORWARD = dict(BLOCK_P=32, num_warps=4, num_stages=3)
 BACKWARD = dict(BLOCK_P=16, num_warps=4, num_stages=2)
-COMBINED = 1024  # numbers that a program of combine_kernel reads at once, of up to 64 splits
+COMBINED = 1024  # values that a program of combine_kernel reads at once, from up to 64 splits
 PROGRAMS_PER_PROCESSOR, INTERPRETED_PROGRAMS = 2, 6
 
 
 def supports(x: Tensor, num_tokens: int, num_heads: int = 1) -> bool:
-    """Whether the kernels are for a map, or its pixels, with so many tokens and heads, on its device.
+    """Whether the kernels support a map, or its pixels, on its device.
 
-    They want Triton, an NVIDIA GPU of compute capability 8.0 or newer, one head, bf16 or fp16, channels_last, and sizes
-    that they gain something on: channels in powers of two, up to 256 with 16 tokens, 128 with 32, 64 with 64.
+    They need Triton, an NVIDIA GPU of compute capability 8.0 or newer, one head, bf16 or fp16, channels_last, and sizes
+    for which they are faster: C a power of two from 16 up to 256 with 16 tokens, 128 with 32, or 64 with 64.
+
+    Args:
+        x: a map ``(N, C, H, W)`` or its pixels ``(N, P, C)``.
+        num_tokens: L.
+        num_heads: heads of the attention.
     """
     if x.dtype not in DTYPES or num_heads != 1 or not _can_run(x.device.type, x.device.index) or x.numel() == 0:
         return False
-    # Numbers from here on, also where a compiler would leave them open.
+    # index() makes sizes concrete that a compiler treats as dynamic.
     c, num_tokens = index(num_channels(x)), index(num_tokens)
     fits = c * sizes(c, num_tokens)['BLOCK_L'] <= MAX_SUMS and c >= 16 and c & (c - 1) == 0
     return fits and not is_channel_major(to_pixels(x))
 
 
 def tokenize(x: Tensor, queries: Tensor, num_heads: int = 1, scale: float = 1.0) -> Tensor:
-    """As :func:`vt.ops.plain.tokenize`, for what :func:`supports` takes; all operands have one dtype."""
+    """As :func:`vt.ops.plain.tokenize`; :func:`supports` must be true, and all operands have one dtype."""
     return _Tokenize.apply(to_pixels(x), scaled(queries, scale))[0]
 
 
 def project(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0, residual: bool = False) -> Tensor:
-    """As :func:`vt.ops.plain.project`, for what :func:`supports` takes; all operands have one dtype."""
+    """As :func:`vt.ops.plain.project`; :func:`supports` must be true, and all operands have one dtype."""
     keys, values = scaled(keys, scale).squeeze(1), values.squeeze(1)
     return in_shape_of(x, _Project.apply(to_pixels(x), keys, values, residual))
 
 
 def project_onto(x: Tensor, keys: Tensor, values: Tensor, scale: float = 1.0) -> Tensor:
-    """As :func:`vt.ops.plain.project_onto`, in the same cases."""
+    """As :func:`vt.ops.plain.project_onto`; :func:`supports` must be true, and all operands have one dtype."""
     return project(x, keys, values, scale, residual=True)
 
 
 class _Tokenize(torch.autograd.Function):
-    """Pixels ``(N, P, C)`` and queries to tokens ``(N, L, C)``, these in fp32, and their log sums ``(N, L)``.
+    """Pixels ``(N, P, C)`` and queries to tokens ``(N, L, C)``, tokens in fp32, and log sums ``(N, L)``.
 
-    The backward pass takes a mean over the pixels from the tokens, which the rounding to 16 bits would spoil.
+    The backward pass needs the tokens as means over the pixels in fp32; 16 bits would not be accurate enough.
     """
 
     @staticmethod
@@ -103,7 +108,7 @@ class _Tokenize(torch.autograd.Function):
 
 
 class _Project(torch.autograd.Function):
-    """Pixels ``(N, P, C)``, keys and values ``(N, L, C)`` to what is read, ``(N, P, C)``."""
+    """Pixels ``(N, P, C)``, keys and values ``(N, L, C)`` to the projection, ``(N, P, C)``."""
 
     @staticmethod
     def forward(pixels: Tensor, keys: Tensor, values: Tensor, residual: bool) -> Tensor:
@@ -143,32 +148,32 @@ class _Project(torch.autograd.Function):
 
 
 def _launch(kernel, grid: tuple[int, ...], operands: tuple, **constants) -> None:
-    """Run a kernel on the device of its operands, the first of which is a tensor; a compiler sees to that by itself."""
+    """Run a kernel on the device of its first operand; a compiler selects the device itself."""
     with nullcontext() if torch.compiler.is_compiling() else torch.cuda.device_of(operands[0]):
         kernel[grid](*operands, **constants)
 
 
 def count_splits(pixels: Tensor, how: dict[str, int]) -> int:
-    """Programs for each sample of pixels ``(N, P, C)``: no more in all than run at once, and none without a block."""
+    """Number of programs per sample of pixels ``(N, P, C)``: at most as many as run at once, each with a block."""
     most = num_programs(pixels.device.type, pixels.device.index) // pixels.shape[0]
     return max(1, min(most, -(-pixels.shape[1] // how['BLOCK_P'])))
 
 
 def combine_blocks(splits: int, c: int) -> dict[str, int]:
-    """Splits and channels of a program that combines tokens: few splits leave room for more channels."""
+    """Number of splits and channels that a program of ``combine_kernel`` reads at once."""
     block_s = 1 << min(6, (splits - 1).bit_length())
     return dict(BLOCK_C=min(c, COMBINED // block_s), BLOCK_S=block_s)
 
 
 def sizes(c: int, num_tokens: int) -> dict[str, int]:
-    """C, L, and L as a power of two; a matrix product wants 16 of both."""
+    """Return C, L, and L rounded up to a power of two, at least 16 as matrix products need."""
     return dict(C=c, L=num_tokens, BLOCK_L=max(16, 1 << (num_tokens - 1).bit_length()))
 
 
 @cache
 @torch.compiler.assume_constant_result
 def num_programs(device: str, index: int | None) -> int:
-    """How many programs of a kernel run on a device at once, about; in the interpreter a few."""
+    """Approximate number of programs of a kernel that run on a device at once; a few in the interpreter."""
     if device == 'cuda':
         return PROGRAMS_PER_PROCESSOR * torch.cuda.get_device_properties(index).multi_processor_count
     return INTERPRETED_PROGRAMS

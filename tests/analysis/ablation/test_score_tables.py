@@ -43,12 +43,12 @@ def test_named_labels_are_the_rows_in_their_order():
 def test_a_metric_of_ones_own_is_shown_but_not_compared_with_another():
     (row,) = describe([record('plain', 0, 50.0, metric='single-label/f1-score')])
     assert row['single-label/f1-score (%), each seed'] == '50.00'
-    with pytest.raises(ValueError, match='mIoU and top-1 are not compared'):
+    with pytest.raises(ValueError, match='mIoU and top-1 cannot be compared'):
         describe([*RECORDS, record('other', 0, 10.0, metric='mIoU')])
 
 
 def test_a_seed_that_comes_twice_is_refused():
-    with pytest.raises(ValueError, match=r"a seed of 'plain' comes twice: give runs of one setting"):
+    with pytest.raises(ValueError, match=r"a seed of 'plain' occurs twice: give each run"):
         describe([*RECORDS, record('plain', 0, 50.0)])
 
 

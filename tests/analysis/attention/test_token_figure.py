@@ -59,5 +59,5 @@ def test_two_rows_a_video_and_a_column_a_frame():
 
 
 def test_a_block_that_is_not_there():
-    with pytest.raises(UserError, match='--module 2: the model has 2 pooling attentions'):
+    with pytest.raises(UserError, match='--module 2 does not exist: the model has 2 pooling attentions'):
         name_part(build(), 2)

@@ -1,1 +1,1 @@
-"""Scores of finished runs as tables, compared with each other."""
+"""Tables that compare the scores of finished runs."""

@@ -1,4 +1,4 @@
-"""What a run left behind, read again: checked, and as a row of a table."""
+"""Read and check the records of finished runs, and describe them as rows of a table."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -17,14 +17,16 @@ METRICS = {'accuracy/top1': 'top-1', 'mIoU': 'mIoU'}
 
 
 def describe_run(work_dir: Path) -> dict[str, str]:
-    """A finished run as a row, with the score of its last validation: what ``tools/train.py`` left of it.
+    """Describe a finished run as a row of a table, with the score of its last validation.
 
-    Where ``tools/test.py --benchmark`` measured a checkpoint of it too, the score and the speed of that one are columns
-    of their own.
+    If ``tools/test.py --benchmark`` was run on a checkpoint of it, its test score and speed are further columns.
+
+    Args:
+        work_dir: work directory of ``tools/train.py``.
 
     Raises:
-        MissingFileError: the run was not trained.
-        UserError: a file of it is damaged.
+        MissingFileError: the run has no record, since it was not trained to the end.
+        UserError: a record is damaged.
     """
     path, benchmark = work_dir / 'training.json', Path(f'{work_dir}.benchmark.json')
     training = read_json(path, f'train it first: tools/train.py CONFIG --work-dir {work_dir}')
@@ -54,9 +56,9 @@ def _describe_score(record: dict[str, Any]) -> str:
 
 
 def pick_score(metrics: dict[str, float | None]) -> tuple[str, float]:
-    """The metric that tables show of a run and its value: ``'top-1'`` or ``'mIoU'``, in percent, else the first one.
+    """Return the name and value of a run's main metric: ``'top-1'`` or ``'mIoU'``, in percent, or else the first one.
 
-    The value is NaN where the record has none.
+    The value is NaN if the record has none.
     """
     found = next((key for key in METRICS if key in metrics), next(iter(metrics)))
     value = metrics[found]
@@ -64,10 +66,10 @@ def pick_score(metrics: dict[str, float | None]) -> tuple[str, float]:
 
 
 def check_record(record: Any, source: Path, keys: Sequence[str]) -> dict[str, Any]:
-    """A run's record of the file ``source``, once it is sure that it holds some keys, and values of the right types.
+    """Check that a run's record, from the file ``source``, has the ``keys`` and values of the right types; return it.
 
     Raises:
-        UserError: it is no such record.
+        UserError: keys are missing, or a type is wrong.
     """
     advice = 'train the run again, or leave it out'
     if not isinstance(record, dict):
@@ -83,7 +85,7 @@ def check_record(record: Any, source: Path, keys: Sequence[str]) -> dict[str, An
 
 
 def read_each(read: Callable[[Path], Any], paths: Iterable[Path]) -> tuple[list, list[str]]:
-    """What a function reads of each path, and the lines of the errors of those that can't be read."""
+    """Call ``read`` for each path; return the results, and an error message for each path that can't be read."""
     found, errors = [], []
     for path in paths:
         try:

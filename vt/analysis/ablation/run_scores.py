@@ -1,6 +1,6 @@
-"""Scores of finished runs, and how sure their differences are.
+"""Scores of finished runs, and confidence intervals of their differences.
 
-A run is the record that ``tools/train.py`` leaves of it. Runs of one config with several seeds are one row.
+A run is the record that ``tools/train.py`` writes. Runs of one config with several seeds are one row.
 """
 
 import json
@@ -22,11 +22,11 @@ IDENTITY, COSTS = ('config', 'length', 'seed', 'options'), ('metrics', 'flops', 
 
 @dataclass(frozen=True)
 class Scores:
-    """What the runs of one config scored, in percent of ``metric``, one a seed.
+    """Scores of the runs of one config, in percent of ``metric``, one per seed.
 
-    The config's name is ``model``, such as ``vt-resnet18-half``, ``variant``, what is ablated (None for the model
-    itself), and ``data``, the data and what else it names; ``length`` is the training's, such as ``'10 epochs'``.
-    ``flops`` are multiply-adds of one image.
+    The config name consists of ``model``, such as ``vt-resnet18-half``, ``variant``, the ablated part (None for the
+    model itself), and ``data``, the data set and the rest of the name. ``length`` is that of the training, such as
+    ``'10 epochs'``; ``flops`` are multiply-adds of one image.
     """
 
     model: str
@@ -41,7 +41,7 @@ class Scores:
 
     @property
     def task(self) -> str:
-        """What was trained for how long: scores of different tasks are not compared."""
+        """Data and length of the training; only scores of the same task are compared."""
         return f'{self.data}, {self.length}'
 
     @property
@@ -56,40 +56,40 @@ class Scores:
 
     @property
     def spread(self) -> float:
-        """Standard deviation over the seeds, in points; NaN for one seed."""
+        """Standard deviation over the seeds, in percentage points; NaN for one seed."""
         return float(np.std(self.scores, ddof=1)) if len(self.scores) > 1 else float('nan')
 
 
 @dataclass(frozen=True)
 class Change:
-    """The difference of two configs' mean scores, and half its 95 % interval; NaN where no config has two seeds."""
+    """Difference of two mean scores in points, and half of its 95 % interval; NaN if no config has two seeds."""
 
     points: float
     margin: float
 
     @property
     def verdict(self) -> str:
-        """What the interval says of the sign."""
+        """Sign of the difference: ``'better'``, ``'worse'``, or ``'not told apart'`` if the interval contains zero."""
         if np.isnan(self.margin) or abs(self.points) <= self.margin:
             return 'no clear difference'
         return 'better' if self.points > 0 else 'worse'
 
 
 def read_records(paths: Iterable[Path]) -> list[dict]:
-    """Records of finished runs.
+    """Read the records of finished runs, sorted as in :func:`arrange`.
 
     Args:
-        paths: work directories, or JSON files that hold a list of records.
+        paths: work directories, or JSON files with a list of records.
 
     Raises:
-        MissingFileError: a run is not finished, or not there.
-        UserError: its record is damaged, a run was trained without validation, or a seed of a config comes twice.
+        MissingFileError: a run is not finished, or does not exist.
+        UserError: a record is damaged, a run was trained without validation, or a seed of a config occurs twice.
     """
     return arrange(record for path in paths for record in read_run(path))
 
 
 def read_run(path: Path) -> list[dict]:
-    """The record of one run, or those of a file; raises as :func:`read_records`."""
+    """Read the record of one run, or those of a file; raises as :func:`read_records`."""
     source = path / 'training.json' if path.is_dir() else path
     found = read_json(source, f'train it first: tools/train.py CONFIG --work-dir {path}', object)
     records = found if isinstance(found, list) else [found]
@@ -104,22 +104,22 @@ def read_run(path: Path) -> list[dict]:
 
 
 def arrange(records: Iterable[dict]) -> list[dict]:
-    """Records in the order of their configs, lengths and seeds.
+    """Sort records by config, length and seed.
 
     Raises:
-        UserError: a seed of a config comes twice.
+        UserError: a seed of a config occurs twice.
     """
     records, seen = [*records], set()
     for record in records:
         run = record['config'], record['length'], record['seed'], json.dumps(record['options'], sort_keys=True)
         if run in seen:
-            raise UserError(f'{run[0]}, {run[1]}, seed {run[2]}: the run comes twice; name each once')
+            raise UserError(f'{run[0]}, {run[1]}, seed {run[2]}: the run occurs twice; name each run once')
         seen.add(run)
     return sorted(records, key=lambda record: (record['config'], record['length'], record['seed']))
 
 
 def summarize(runs: Sequence[dict], model: str, variant: str | None, data: str, length: str) -> Scores:
-    """Scores of the records of several seeds, which share all else."""
+    """Summarize the records of several seeds of one config."""
     scored = [pick_score(run['metrics']) for run in runs]
     return Scores(
         model=model,
@@ -135,13 +135,13 @@ def summarize(runs: Sequence[dict], model: str, variant: str | None, data: str, 
 
 
 def compare(scores: Scores, reference: Scores, task: list[Scores]) -> Change:
-    """The difference of two means, with Student's interval from the spread pooled over all configs of the task."""
+    """Compare two mean scores, with Student's t interval from the variance pooled over all configs of the task."""
     points = scores.mean - reference.mean
     return Change(points, _margin(1 / len(scores.scores) + 1 / len(reference.scores), task))
 
 
 def mean_margin(scores: Scores, task: list[Scores]) -> float:
-    """Half the 95 % interval of a mean, from the spread pooled over all configs of the task; NaN as in ``Change``."""
+    """Half of the 95 % interval of a mean, from the variance pooled over the task; NaN as in :class:`Change`."""
     return _margin(1 / len(scores.scores), task)
 
 

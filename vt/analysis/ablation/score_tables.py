@@ -1,4 +1,4 @@
-"""Scores of trained runs as tables, a row for the seeds of each, compared with the first."""
+"""Tables of scores: a row per label with all its seeds, compared with the first row."""
 
 import re
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from vt.errors import UserError
 from .records import check_record
 from .run_scores import Scores, compare, read_records, summarize
 
-ORIGIN = ('date', 'device', 'versions', 'seconds')  # of a record, beside its scores
+ORIGIN = ('date', 'device', 'versions', 'seconds')  # keys of a record that describe its origin
 
 
 def label_records(work_dirs: Sequence[Path]) -> list[dict]:
-    """Records of finished runs, labelled by their work directories' names, ``LABEL_seed-SEED``.
+    """Read the records of finished runs, with labels from the names of the work directories, ``LABEL_seed-SEED``.
 
     Raises:
         MissingFileError: a run is not finished.
@@ -25,7 +25,7 @@ def label_records(work_dirs: Sequence[Path]) -> list[dict]:
 
 
 def label_run(folder: Path) -> list[dict]:
-    """The record of one run; see :func:`label_records`. Folds of a cross-validation have one label, as seeds do."""
+    """Read the record of one run; see :func:`label_records`. Folds of a cross-validation share a label, as seeds do."""
     label, found = folder.name.rsplit('_seed-', 1)[0], []
     for record in read_records([folder]):
         if 'fold' in record['options']:
@@ -35,24 +35,24 @@ def label_run(folder: Path) -> list[dict]:
 
 
 def trial(run: dict) -> tuple[int, int]:
-    """Seed and fold of a record."""
+    """Return seed and fold of a record."""
     return run['seed'], run['options'].get('fold', 0)
 
 
 def describe(records: Sequence[dict], labels: Sequence[str] = ()) -> list[dict[str, str]]:
-    """A row for each label: scores of its seeds and folds, their mean, and the change against the first label's.
+    """Return a row per label: scores of its seeds and folds, their mean, and the difference from the first label.
 
     Args:
-        records: a run each, with the ``label`` of its row.
-        labels: rows to show, in their order; all, in the records' order, by default.
+        records: records with the ``label`` of their row.
+        labels: labels of the rows, in order; by default all, in the order of the records.
 
     Raises:
-        UserError: there are no records of a label; the rows' metrics differ.
+        UserError: a label has no records, or the metrics of the rows differ.
     """
     rows = {label: summarize_row(records, label) for label in labels or dict.fromkeys(run['label'] for run in records)}
     reference, *_ = rows.values()
     if len(metrics := {scores.metric for scores in rows.values()}) > 1:
-        raise UserError(f'{" and ".join(sorted(metrics))} are not compared: give runs of one metric')
+        raise UserError(f'{" and ".join(sorted(metrics))} cannot be compared: give runs with the same metric')
     each = 'each seed and fold' if any('fold' in run['options'] for run in records) else 'each seed'
     described = []
     for label, scores in rows.items():
@@ -76,21 +76,21 @@ def interval(margin: float) -> str:
 
 
 def summarize_row(records: Sequence[dict], label: str) -> Scores:
-    """Scores of a label's seeds.
+    """Summarize the runs of a label.
 
     Raises:
-        UserError: there are no records of it, or a seed comes twice.
+        UserError: the label has no records, or a seed occurs twice.
     """
     runs = sorted((run for run in records if run['label'] == label), key=trial)
     if len({trial(run) for run in runs}) < len(runs):
-        raise UserError(f'a seed of {label!r} comes twice: give runs of one setting, LABEL_seed-SEED, once each')
+        raise UserError(f'a seed of {label!r} occurs twice: give each run, LABEL_seed-SEED, of one setting once')
     if not runs:
         raise UserError(f'no records of {label!r}; there are: {", ".join(sorted({run["label"] for run in records}))}')
     return summarize(runs, label, None, Path(runs[0]['config']).stem, runs[0]['length'])
 
 
 def describe_origin(records: Sequence[dict]) -> str:
-    """Where a table is from: seeds, dates, devices, versions and hours."""
+    """Describe the origin of a table in a sentence: seeds, dates, devices, versions and hours."""
     seeds = ', '.join(map(str, sorted({run['seed'] for run in records})))
     dates = sorted({run['date'] for run in records})
     devices = ' and '.join(sorted({run['device'] for run in records}))

@@ -1,4 +1,4 @@
-"""A sweep's runs side by side: mean and interval over seeds, and scores against what they cost."""
+"""Report of a sweep: mean and interval over seeds, and figures of score against cost."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,10 +17,10 @@ FLOPS, SPEED = 'multiply-adds of an image', 'images/s in training'
 
 
 def finished(folder: Path) -> list[Path]:
-    """Work directories of the finished runs of a sweep, in the order of their names.
+    """Return the work directories of the finished runs of a sweep, sorted by name.
 
     Raises:
-        MissingFileError: there are none.
+        MissingFileError: no run is finished.
     """
     found = sorted(path.parent for path in folder.glob('*/training.json'))
     if not found:
@@ -31,21 +31,21 @@ def finished(folder: Path) -> list[Path]:
 
 
 def read_run(folder: Path) -> list[dict]:
-    """The record of a finished run; raises as :func:`score_tables.label_records`."""
+    """Read the record of a finished run; raises as :func:`score_tables.label_records`."""
     return [check_record(record, folder, ('iterations', 'batch_size')) for record in score_tables.label_run(folder)]
 
 
 def unfinished(folder: Path) -> list[str]:
-    """Names of the runs that were begun and have no record."""
+    """Return the names of the runs that were started but not finished."""
     return sorted(
         path.parent.name for path in folder.glob('*/output.txt') if not (path.parent / 'training.json').exists()
     )
 
 
 def tell_apart(records: Sequence[dict]) -> list[dict]:
-    """The records, with labels that tell runs of one label and of other settings apart: by what differs, and by digest.
+    """Extend the labels of runs that share a label but differ in their settings, by the differing options and a digest.
 
-    A sweep trains these beside each other. A seed that was trained twice stands in a row of its own, ``again``.
+    A seed that was trained twice gets a row of its own, with ``again`` in its label.
     """
     told, seen = [], set()
     for run in records:
@@ -60,7 +60,7 @@ def tell_apart(records: Sequence[dict]) -> list[dict]:
 
 
 def _describe_settings(run: dict, own: Sequence[dict]) -> str:
-    """What tells a run from the others of its label; nothing where all have its settings."""
+    """Describe how the settings of a run differ from the others of its label; empty if they do not differ."""
     if len({other.get('digest') for other in own}) == 1:
         return ''
     keys = dict.fromkeys(key for other in own for key in other['options'])
@@ -71,9 +71,9 @@ def _describe_settings(run: dict, own: Sequence[dict]) -> str:
 
 
 def tabulate(records: Sequence[dict]) -> list[dict[str, str]]:
-    """A row for each combination of settings, with the images that its trainings had in a second.
+    """Return a row per combination of settings, with the training speed in images/s.
 
-    The interval of a mean is of 95 %, over seeds and folds, from the spread pooled over all rows.
+    The interval of a mean is the 95 % interval over seeds and folds, from the spread pooled over all rows.
     """
     records = tell_apart(records)
     speeds, rows = _means(records, _speed), score_tables.describe(records)
@@ -84,7 +84,7 @@ def tabulate(records: Sequence[dict]) -> list[dict[str, str]]:
 
 
 def draw(records: Sequence[dict]) -> Figure:
-    """Mean scores against multiply-adds and against measured speed; a line joins what nothing else is better than."""
+    """Draw mean scores against multiply-adds and against measured speed, with the Pareto front as a line."""
     records = tell_apart(records)
     figure = Figure(figsize=(12, 5), layout='constrained')
     panels = figure.subplots(1, 2, sharey=True)
@@ -97,12 +97,12 @@ def draw(records: Sequence[dict]) -> Figure:
 
 
 def best(costs: Sequence[float], scores: Sequence[float], sign: int) -> list[int]:
-    """The points of the Pareto front, along it: no other one is as good in both, and better in one.
+    """Return the indices of the points on the Pareto front, sorted by cost.
 
     Args:
-        costs: of each point.
-        scores: the same, more is better.
-        sign: -1 where a low cost is better, 1 where a high one is.
+        costs: cost of each point.
+        scores: score of each point, higher is better.
+        sign: -1 if a lower cost is better, 1 if a higher cost is better.
     """
     points = list(zip([sign * cost for cost in costs], scores))
     front = [
@@ -124,7 +124,7 @@ def _draw_panel(axes: Axes, costs: dict[str, float], scores: dict[str, float], s
 
 
 def _means(records: Sequence[dict], value: Callable[[dict], float]) -> dict[str, float]:
-    """The mean of a value over the runs of each label."""
+    """Mean of a value over the runs of each label."""
     values: dict[str, list[float]] = {}
     for run in records:
         values.setdefault(run['label'], []).append(value(run))

@@ -1,1 +1,1 @@
-"""Where the attention of visual tokens goes: measures and figures."""
+"""Measures and figures of the attention of visual tokens."""

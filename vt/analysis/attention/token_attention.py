@@ -1,4 +1,4 @@
-"""Where the visual tokens of a trained model look, measured over images (paper, section 6).
+"""Measure the attention of the visual tokens of a trained model over images (paper, section 6).
 
 Letters: N batch, L tokens, H and W map size.
 """
@@ -22,20 +22,26 @@ from .token_measures import measure_tokens
 def measure_tokenizers(
     model: nn.Module, dataset: Dataset, indices: Iterable[int], background: Sequence[int]
 ) -> dict[str, dict]:
-    """Entropy, gain on the foreground and reach of a model's visual tokens, on images of a test set.
+    """Measure entropy, foreground gain and reach of a model's visual tokens on images of a test set.
 
-    A token's map is the mean over its tokenizer's heads, W the mean over the relation's; the paper's have one.
+    Maps, and the self-attention W of the relation, are averaged over heads; the paper's model has one head.
+
+    Args:
+        model: model with tokenizers.
+        dataset: test set.
+        indices: indices of the images.
+        background: background classes; all others are foreground.
 
     Returns:
-        For each tokenizer the size of its maps and the means over images, and over tokens or for each of them; None for
-        what couldn't be measured.
+        For each tokenizer the size of its maps and the measures, averaged over images and, unless named ``of_tokens``,
+        over tokens; None for measures that are not available.
 
     Raises:
-        UserError: the model has no tokenizer that attends; the data set has no class of ``background``.
+        UserError: the model has no tokenizer with attention; ``background`` is not a class of the data set.
     """
     owners = tokenizers_by_owner(model)
     if not owners:
-        raise UserError('the model has no tokenizer that attends')
+        raise UserError('the model has no tokenizer with attention: give a model with visual tokens')
     num_classes = len(dataset.metainfo['classes'])
     if not all(0 <= index < num_classes for index in background):
         raise UserError(f'--background {background}: the classes of the data set are 0 to {num_classes - 1}')
@@ -60,11 +66,11 @@ def measure_records(
     labels: Tensor | None = None,
     background: Sequence[int] = (0,),
 ) -> list[dict[str, Tensor]]:
-    """All measures of the tokens of an owner's tokenizers, see :func:`measure_tokens`, the mean over heads of each.
+    """Compute all measures of :func:`measure_tokens` for the tokenizers of one module, from maps averaged over heads.
 
-    There is no W for a relation without self-attention, or among other tokens than the tokenizers made.
+    W is not used if the relation has no self-attention, or relates other tokens than those of the tokenizers.
     """
-    maps = [records[name].attention.mean(dim=1).double() for name in tokenizers]  # of each N, L, H, W
+    maps = [records[name].attention.mean(dim=1).double() for name in tokenizers]  # N, L, H, W each
     related = records.get(f'{owner}.relation'.removeprefix('.'))
     relation = None if related is None else related.attention.mean(dim=1).double()  # N, L, L
     if relation is not None and relation.shape[-1] != sum(attention.shape[1] for attention in maps):
@@ -73,7 +79,7 @@ def measure_records(
 
 
 def tokenizers_by_owner(model: nn.Module) -> dict[str, list[str]]:
-    """Names of the tokenizers that attend, by the name of the module whose ``relation`` takes their tokens."""
+    """Names of the tokenizers with attention, by the name of the module whose ``relation`` takes their tokens."""
     parts = dict(model.named_modules())
     owners: dict[str, list[str]] = {}
     for name in [name for name, part in parts.items() if isinstance(part, AttentionTokenizer)]:
@@ -85,7 +91,7 @@ def tokenizers_by_owner(model: nn.Module) -> dict[str, list[str]]:
 
 
 def _summarise(images: list[dict[str, Tensor]]) -> dict:
-    """The mean over images, and over tokens or for each of them; None for what couldn't be measured."""
+    """Average the measures over images, and over tokens or per token; None for measures that are not available."""
     values = {key: torch.cat([image[key] for image in images]).cpu() for key in images[0]}  # images, L or 1
     entropies = values['entropy'].mean(dim=0)  # L
     shows_both = (values['on_foreground'] + values['on_background']).isfinite().all(dim=1)  # images
@@ -107,7 +113,7 @@ def _summarise(images: list[dict[str, Tensor]]) -> dict:
 
 
 def finite(value: Any) -> Any:
-    """Numbers of a tensor as JSON has them; None for NaN, what couldn't be measured, and for infinity."""
+    """Convert tensors to numbers and lists for JSON, with None for NaN and infinity."""
     if isinstance(value, Tensor):
         value = value.tolist()
     if isinstance(value, list):
@@ -116,7 +122,7 @@ def finite(value: Any) -> Any:
 
 
 def print_tokenizers(tokenizers: dict[str, dict], name: str, images: int) -> None:
-    """Tables of what :func:`measure_tokenizers` gives of a model of that name on so many images: a row a tokenizer."""
+    """Print the results of :func:`measure_tokenizers` as tables with a row per tokenizer."""
     name, rows = f'{name}, {images} test images', tokenizers.items()
     entropies = [
         {
@@ -134,7 +140,7 @@ def print_tokenizers(tokenizers: dict[str, dict], name: str, images: int) -> Non
     print_table(entropies, f'{name}: entropy of attention in nats, attention on a pixel of the foreground')
     left_out = next(iter(tokenizers.values()))['images_without_both_regions']
     if 0 < left_out < images:
-        print(f'foreground: {left_out} images left out, labels show it or background alone')
+        print(f'foreground: {left_out} images are not used, their labels have no foreground or no background')
     distances = [
         {
             'tokenizer': tokenizer,

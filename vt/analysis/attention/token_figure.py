@@ -1,6 +1,6 @@
-"""Figures of where visual tokens look, or the class token of a multiscale vision transformer, over time in a video.
+"""Figures of the attention of visual tokens, and of the class token of a multiscale vision transformer over time.
 
-Letters: L tokens, H and W of a map, T frames, T' times of a map.
+Letters: L tokens, H and W size of a map, T frames, T' time steps of a map.
 """
 
 from collections.abc import Sequence
@@ -21,30 +21,30 @@ CELL = 1.25  # inches
 
 
 def has_pooling_attention(model: nn.Module) -> bool:
-    """Whether it is the class token's attention that is drawn of a model."""
+    """Whether figures of a model show the attention of its class token, instead of tokenizers."""
     return any(isinstance(part, PoolingAttention) for part in model.modules())
 
 
 def name_part(model: nn.Module, index: int) -> str:
-    """Name of a tokenizer that attends, or of a block's pooling attention, in the network's order; the last for -1.
+    """Return the name of a tokenizer or pooling attention by its index in the network; -1 is the last.
 
     Raises:
-        UserError: there are not so many.
+        UserError: the index does not exist.
     """
     pools = has_pooling_attention(model)
-    kind, plural = (PoolingAttention, 'pooling attentions') if pools else (AttentionTokenizer, 'tokenizers that attend')
+    kind, plural = (PoolingAttention, 'pooling attentions') if pools else (AttentionTokenizer, 'attention tokenizers')
     names = [name for name, part in model.named_modules() if isinstance(part, kind)]
     if not -len(names) <= index < len(names):
-        raise UserError(f'--module {index}: the model has {len(names)} {plural}')
+        raise UserError(f'--module {index} does not exist: the model has {len(names)} {plural}, counted from 0')
     return names[index]
 
 
 @torch.no_grad()
 def look(model: nn.Module, tokenizer: str, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
-    """What :func:`draw_attention` draws of one sample of a test set.
+    """Compute the arguments of :func:`draw_attention` for one sample of a test set.
 
     Returns:
-        The padded image, ``(3, height, width)``, and the maps of the tokenizer of that name, ``(heads, L, H, W)``.
+        The padded image, ``(3, height, width)``, and the maps of the tokenizer, ``(heads, L, H, W)``.
     """
     image, inputs = seen_by(model, sample, is_bgr)
     with record_attention(model) as records:
@@ -59,15 +59,15 @@ def draw_attention(
     heading: str = 'Where each visual token looks',
     columns: Sequence[str] | None = None,
 ) -> Figure:
-    """A row an image: the image, then one column a token, glowing where the token looks.
+    """Draw a row per image: the image, then one column per token with its attention map overlaid.
 
-    Each token's map, the mean over heads, runs from its weakest pixel, clear, to its strongest, bright.
+    Maps are averaged over heads, and each is scaled to its own minimum (transparent) and maximum (bright).
 
     Args:
         images: RGB in 0 to 1, each ``(3, height, width)``.
-        attention: a tokenizer's maps of each image, ``(heads, L, H, W)``; or other maps.
-        titles: one for each image.
-        heading, columns: what the figure shows, and names of the L maps; tokens by default.
+        attention: maps of a tokenizer for each image, ``(heads, L, H, W)``, or other maps.
+        titles: title of each image.
+        heading, columns: title of the figure and names of the L maps; by default those of tokens.
     """
     names = ['image', *(columns or [f'token {number + 1}' for number in range(attention[0].shape[1])])]
     figure = Figure(figsize=(CELL * len(names), CELL * len(images) + 0.5), layout='constrained')
@@ -83,14 +83,14 @@ def draw_attention(
 
 
 def glow(image: Tensor, maps: Tensor) -> np.ndarray:
-    """An image once for each map, dark, and glowing from the map's weakest pixel, clear, to its strongest, bright.
+    """Overlay maps on a darkened image, each scaled to its own minimum (transparent) and maximum (bright).
 
     Args:
         image: RGB in 0 to 1, ``(3, height, width)``.
         maps: ``(L, H, W)``, of any size.
 
     Returns:
-        ``(L, height, width, 3)`` in 0 to 1.
+        An image per map, RGB in 0 to 1, ``(L, height, width, 3)``.
     """
     maps = interpolate(maps[None], image.shape[1:], mode='bilinear')[0]  # L, height, width
     return lay_over(image, _stretch(maps, dim=(-2, -1)))
@@ -98,11 +98,11 @@ def glow(image: Tensor, maps: Tensor) -> np.ndarray:
 
 @torch.no_grad()
 def look_over_time(model: nn.Module, attention: str, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
-    """What :func:`draw_over_time` draws of one sample of a test set, the first clip of several.
+    """Compute the arguments of :func:`draw_over_time` for one sample of a test set; of several clips, the first.
 
     Returns:
-        The frames, ``(T, 3, height, width)``, one of an image; and how much the class token takes from each place of
-        the pooled grid, ``(T', H, W)``, the mean over heads, and over all tokens where there is no class token.
+        The frames, ``(T, 3, height, width)``, one for an image; and the attention weights of the class token over the
+        pooled grid, ``(T', H, W)``, averaged over heads, and over all tokens if there is no class token.
     """
     frames, inputs = frames_of(model, sample, is_bgr)
     with record_attention(model) as records:
@@ -116,7 +116,7 @@ def look_over_time(model: nn.Module, attention: str, sample: dict, is_bgr: bool)
 
 
 def frames_of(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
-    """Frames of a sample's first clip, ``(T, 3, height, width)``, and what the network gets, ``(1, 3, ...)``."""
+    """Return frames of a sample's first clip, ``(T, 3, height, width)``, and the network's input, ``(1, 3, ...)``."""
     batch = pseudo_collate([sample])
     clip = batch['inputs'][0].float() / 255
     clip = clip[0] if clip.ndim == 5 else clip
@@ -128,15 +128,15 @@ def frames_of(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Ten
 def draw_over_time(
     clips: Sequence[Tensor], maps: Sequence[Tensor], titles: Sequence[str], heading: str = 'Where the class token looks'
 ) -> Figure:
-    """Two rows a video: its frames, and below each the same one, glowing where the class token looks at its time.
+    """Draw two rows per video: its frames, and below them the frames with the attention of the class token overlaid.
 
-    A video's map runs from its weakest place and time, clear, to its strongest, bright.
+    The map of a video is scaled to its minimum (transparent) and maximum (bright) over space and time.
 
     Args:
         clips: RGB in 0 to 1, each ``(T, 3, height, width)``.
-        maps: of each, ``(T', H, W)``.
-        titles: one for each.
-        heading: what the figure shows.
+        maps: attention of each video, ``(T', H, W)``.
+        titles: title of each video.
+        heading: title of the figure.
     """
     columns = max(len(frames) for frames in clips)
     figure = Figure(figsize=(CELL * columns + 0.5, 2 * CELL * len(clips) + 0.5), layout='constrained')
@@ -153,6 +153,6 @@ def draw_over_time(
 
 
 def _stretch(maps: Tensor, dim: tuple[int, ...]) -> Tensor:
-    """Maps from 0, their weakest place over some dimensions, to 1, their strongest."""
+    """Scale maps linearly so that their minimum over the dimensions ``dim`` is 0 and their maximum 1."""
     low, high = maps.amin(dim, keepdim=True), maps.amax(dim, keepdim=True)
     return (maps - low) / (high - low).clamp(min=torch.finfo(maps.dtype).tiny)

@@ -1,6 +1,6 @@
-"""Where the attention of visual tokens goes, in numbers (paper, section 6).
+"""Measures of the attention of visual tokens (paper, section 6).
 
-Every function takes attention in any floating type and computes in it; give it float64 to be exact.
+All functions compute in the floating-point type of their input; use float64 for exact results.
 Letters: N batch, L tokens, H and W size of the map.
 """
 
@@ -16,37 +16,36 @@ from vt.inference.test_set import IGNORED_LABEL
 
 
 def attention_entropy(attention: Tensor) -> Tensor:
-    """How evenly each map is spread: ``E = -sum of A log A`` over the pixels, in nats (section 6).
+    """Compute the entropy of attention maps: ``E = -sum of A log A`` over the pixels, in nats (section 6).
 
     Args:
         attention: maps that sum to one, ``(..., H, W)``.
 
     Returns:
-        ``(...)``, from 0, all on one pixel, to :func:`uniform_entropy`.
+        Entropies, ``(...)``, from 0 (one pixel) to :func:`uniform_entropy`.
     """
     return torch.special.entr(attention).sum(dim=(-2, -1))
 
 
 def uniform_entropy(height: int, width: int) -> float:
-    """Entropy of a map that gives every pixel the same, as a convolution does: ``ln(H W)`` nats, 12.318 at 473x473."""
+    """Entropy of a uniform map: ``ln(H W)`` nats, such as 12.318 at 473x473."""
     return math.log(height * width)
 
 
 def foreground_and_background(
     labels: Tensor, background: Sequence[int], size: tuple[int, int]
 ) -> tuple[Tensor, Tensor]:
-    """How much of each cell of a map's grid is foreground, and how much background.
+    """Compute the share of foreground and of background in each cell of a map's grid.
 
-    A cell takes the mean over the pixels that it touches, so no label is lost, however small the grid. Pixels labelled
-    255 are neither.
+    Each cell averages over the pixels that it covers. Pixels with label 255 are neither.
 
     Args:
         labels: class of each pixel, ``(N, height, width)``, of any size.
-        background: the classes that are background; all others are foreground.
+        background: background classes; all others are foreground.
         size: H and W of the grid.
 
     Returns:
-        Two shares of each cell's pixels in 0 to 1, ``(N, H, W)`` float64.
+        Shares of foreground and of background in 0 to 1, ``(N, H, W)`` float64 each.
     """
     is_background = torch.isin(labels, torch.tensor(background, dtype=labels.dtype, device=labels.device))
     masks = torch.stack([~is_background, is_background], dim=1) & (labels != IGNORED_LABEL).unsqueeze(1)
@@ -55,18 +54,18 @@ def foreground_and_background(
 
 
 def attention_density(attention: Tensor, region: Tensor) -> Tensor:
-    """Mean attention of a pixel in a region, as a multiple of the mean over all pixels.
+    """Compute the mean attention of a pixel in a region, relative to the mean over all pixels.
 
-    The paper's gain on the foreground (section 6: 28.3 % on LIP) is the density on the foreground divided by that on
-    the background, minus one. Section 6 doesn't say how images are averaged; average densities first, then divide:
-    an image whose background gets next to nothing would outweigh all others.
+    The foreground gain of the paper (section 6: 28.3 % on LIP) is the density on the foreground divided by that on the
+    background, minus one. Section 6 does not say how images are averaged. Average densities over images before
+    dividing: otherwise an image whose background gets almost no attention dominates.
 
     Args:
         attention: maps that sum to one, ``(N, L, H, W)``.
-        region: how much of each cell belongs to the region, ``(N, H, W)``.
+        region: share of the region in each cell, ``(N, H, W)``.
 
     Returns:
-        ``(N, L)``; 1 for uniform attention, NaN for an image in which the region is empty.
+        Densities, ``(N, L)``: 1 for uniform attention, NaN for images in which the region is empty.
     """
     region = region.to(attention)
     shares = torch.einsum('nlhw,nhw->nl', attention, region)
@@ -74,13 +73,13 @@ def attention_density(attention: Tensor, region: Tensor) -> Tensor:
 
 
 class Moments(NamedTuple):
-    """What a distribution over places needs to tell its mean squared distance to another.
+    """Moments of a distribution over positions, from which mean squared distances are computed.
 
-    Places are pixel centres as fractions of the image's diagonal, so that maps of any size share them.
+    Positions are pixel centres in units of the image's diagonal, so that maps of different sizes are comparable.
 
     Attributes:
-        mean: mean place, vertical and horizontal, ``(..., 2)``.
-        square: mean squared distance from the image's corner, ``(...)``.
+        mean: mean position, vertical and horizontal, ``(..., 2)``.
+        square: mean squared distance from the corner of the image, ``(...)``.
     """
 
     mean: Tensor
@@ -88,7 +87,7 @@ class Moments(NamedTuple):
 
 
 def position_moments(attention: Tensor, image_size: tuple[int, int]) -> Moments:
-    """Moments of maps ``(..., H, W)`` that sum to one and cover an image of height and width ``image_size``."""
+    """Compute the moments of maps ``(..., H, W)`` that sum to one, for an image of height and width ``image_size``."""
     diagonal = math.hypot(*image_size)
     rows, columns = (
         (torch.arange(cells).to(attention) + 0.5) / cells * length / diagonal
@@ -100,33 +99,34 @@ def position_moments(attention: Tensor, image_size: tuple[int, int]) -> Moments:
 
 
 def interaction_moments(relation: Tensor, moments: Moments) -> Moments:
-    r"""Moments of the pixels that interact with each token, ``A_hat_l = sum over l' of W_ll' A_l'`` (section 6).
+    r"""Compute the moments of the pixels that interact with each token, ``A_hat_l = sum over l' of W_ll' A_l'``
+    (section 6).
 
-    A mixture's moments are the mixture of the moments, so A_hat itself is never made, and the maps ``A_l'`` may differ
-    in size, as those of a feature pyramid's levels do.
+    The moments of a mixture are the mixture of the moments. So A_hat is not computed, and the maps ``A_l'`` may differ
+    in size, as in the levels of a feature pyramid.
 
     Args:
         relation: W, the self-attention of equation 3, ``(N, L, L)``; each row sums to one.
-        moments: of the L attention maps, ``(N, L, 2)`` and ``(N, L)``.
+        moments: moments of the L attention maps, ``(N, L, 2)`` and ``(N, L)``.
     """
     return Moments(relation @ moments.mean, (relation @ moments.square.unsqueeze(-1)).squeeze(-1))
 
 
 def mean_squared_distance(first: Moments, second: Moments) -> Tensor:
-    """Mean squared distance between a pixel drawn from each of two distributions, in squared diagonals, ``(...)``.
+    """Mean squared distance between pixels drawn from two distributions, in squared diagonals, ``(...)``.
 
-    Between a token's A and its A_hat it is the reach of the token's interactions: how far apart the pixels are that
-    meet in it. Of A with itself it is A's own spread, twice A's variance. Two uniform maps are ``1 / 6`` apart (less
-    ``1 / 6`` of a pixel's squared diagonal), whatever their shape: a root mean square of 0.408 diagonals.
+    Between A and A_hat of a token it is the reach: the distance between pixels that interact through the token. Between
+    A and itself it is the spread, twice the variance of A. For two uniform maps of any shape it is ``1 / 6`` (less
+    ``1 / 6`` of a pixel's squared diagonal), a root mean square of 0.408 diagonals.
     """
     product = (first.mean * second.mean).sum(dim=-1)
-    return (first.square + second.square - 2 * product).clamp(min=0)  # a rounded 0 has a square root too
+    return (first.square + second.square - 2 * product).clamp(min=0)  # rounding errors may be negative
 
 
 def squared_shift(first: Moments, second: Moments) -> Tensor:
-    """Squared distance between the mean places of two distributions, in squared diagonals, ``(...)``.
+    """Squared distance between the mean positions of two distributions, in squared diagonals, ``(...)``.
 
-    It is the part of :func:`mean_squared_distance` that is no spread: the rest is the mean of both's own spreads.
+    :func:`mean_squared_distance` is this plus the mean of the spreads of both distributions.
     """
     return (first.mean - second.mean).square().sum(dim=-1)
 
@@ -138,18 +138,18 @@ def measure_tokens(
     labels: Tensor | None = None,
     background: Sequence[int] = (0,),
 ) -> list[dict[str, Tensor]]:
-    """All measures of the tokens that one relation relates, for each of the maps they were made from.
+    """Compute all measures of the tokens of one relation, for each tokenizer.
 
     Args:
-        maps: attention of each tokenizer, one for each level of a pyramid, ``(N, L_i, H_i, W_i)``.
-        relation: W over the tokens of all maps, ``(N, L, L)``; None where the tokens are related in another way.
+        maps: attention of each tokenizer, such as one per level of a pyramid, ``(N, L_i, H_i, W_i)``.
+        relation: W over the tokens of all maps, ``(N, L, L)``; None if there is no self-attention.
         image_size: height and width of the image, which every map covers.
-        labels: class of each pixel, ``(N, height, width)``.
-        background: the classes that are background.
+        labels: class of each pixel, ``(N, height, width)``; None without labels.
+        background: background classes.
 
     Returns:
-        Of each tokenizer, by name, ``(N, L_i)``, a value for each token, or ``(N, 1)``; NaN for what needs a relation
-        or labels that aren't there. Distances are squared.
+        A dict per tokenizer from names of measures to ``(N, L_i)``, a value per token, or ``(N, 1)``; NaN for measures
+        that need W or labels if these are None. Distances are squared.
     """
     lengths = [attention.shape[1] for attention in maps]
     if relation is None:
@@ -175,7 +175,7 @@ def measure_tokens(
 def _measure_map(
     attention: Tensor, image_size: tuple[int, int], labels: Tensor | None, background: Sequence[int]
 ) -> dict[str, Tensor]:
-    """What needs no relation; arguments and result as in :func:`measure_tokens`."""
+    """Compute the measures that need no relation; arguments and result as in :func:`measure_tokens`."""
     size = attention.shape[-2:]
     even = attention.new_full((len(attention), 1, *size), 1 / math.prod(size))
     regions = [even[:, 0] * math.nan] * 2

@@ -1,1 +1,1 @@
-"""Time, memory and matrix operators of models, alone and side by side."""
+"""Benchmarks: time, memory and matrix operators of models."""

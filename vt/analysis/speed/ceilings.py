@@ -1,7 +1,6 @@
-"""What a machine does at best.
+"""Peak rates of a machine, measured.
 
-FLOPs of models are multiply-adds, as everywhere in this project and in the paper. Rates of machines are given as their
-makers do: in FLOP/s, of which a multiply-add is two.
+FLOPs of models are multiply-adds, as in the paper. Rates of machines are in FLOP/s, where a multiply-add counts as two.
 """
 
 from dataclasses import dataclass
@@ -24,13 +23,13 @@ TITLES = dict(
 
 @dataclass(frozen=True)
 class Ceilings:
-    """What a device does at best in one precision, each the median of runs.
+    """Peak rates of a device in one precision, each the median of several runs.
 
     Attributes:
-        matmul: FLOP/s of a large matrix product; a multiply-add is two.
-        convolution1x1: the same of a 1x1 convolution in channels_last.
-        convolution3x3: the same of a 3x3 convolution in channels_last.
-        copy: bytes/s, read and written, of a copy into memory that was touched before.
+        matmul: FLOP/s of a large matrix product; a multiply-add counts as two.
+        convolution1x1: FLOP/s of a 1x1 convolution in channels_last.
+        convolution3x3: FLOP/s of a 3x3 convolution in channels_last.
+        copy: bytes/s, read plus written, of a copy into memory that was used before.
     """
 
     matmul: float
@@ -45,9 +44,9 @@ class Ceilings:
 
 
 class CeilingMeter:
-    """``steps`` that measure the ceilings, by their names, to be run in turn with what is compared to them.
+    """Measure the ceilings: ``steps``, by name, are timed in turn with the steps of models.
 
-    Each takes some ten milliseconds on two cores of a CPU, about one on a large GPU.
+    Each takes about ten milliseconds on two CPU cores, and one on a large GPU.
     """
 
     def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
@@ -60,7 +59,7 @@ class CeilingMeter:
         a, b = tensor(side, side), tensor(side, side)
         x1, w1 = tensor(batch, 512, 112, 112), tensor(512, 512, 1, 1)
         x3, w3 = tensor(batch, 256, 64, 64), tensor(256, 256, 3, 3)
-        source = torch.ones(2**25, device=device)  # 128 MiB, more than caches hold
+        source = torch.ones(2**25, device=device)  # 128 MiB, larger than caches
         target = torch.zeros_like(source)
         self.steps: dict[str, Step] = {
             'matmul': lambda: a @ b,
@@ -76,5 +75,5 @@ class CeilingMeter:
         )
 
     def ceilings(self, times: dict[str, np.ndarray]) -> Ceilings:
-        """The rates of the median runs, given seconds of the runs of the steps, maybe among others."""
+        """Return the rates of the median runs; ``times`` are the seconds of the runs of each step."""
         return Ceilings(**{name: float(work / np.median(times[name])) for name, work in self._work.items()})

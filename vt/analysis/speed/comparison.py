@@ -1,4 +1,4 @@
-"""Models side by side: what is measured of them in one run, and how it is told."""
+"""Benchmark several models in one process and print the results."""
 
 import gc
 from collections.abc import Sequence
@@ -22,33 +22,33 @@ from .subject import Subject
 from .timing import STATUS, peak_memory, resident_memory, time_interleaved, time_token_side
 from .workload import Workload, has_part
 
-# What must be known to read the tables.
+# Notes below the tables.
 NOTES = (
-    "FLOPs of models are multiply-adds; in the ceilings' GFLOP/s one of them is two. A copy counts what it reads and "
-    'what it writes.',
-    'Of the roofline: the time of the matrix operators alone, each at these ceilings, over the measured time.',
+    "FLOPs of models are multiply-adds; in the ceilings' GFLOP/s a multiply-add counts as two. A copy counts the bytes "
+    'read and written.',
+    'Of the roofline: the time of the matrix operators alone, each at these ceilings, divided by the measured time.',
 )
 
 
 @dataclass
 class Comparison:
-    """Measures models in one setting after another.
+    """Measure models in one or several settings.
 
-    In every round all models take a step, and then the machine's ceilings are measured, so that both see the same
-    machine.
+    In every round each model takes a step and the machine's ceilings are measured, so that all are measured under the
+    same conditions.
 
     Attributes:
-        subjects: the models, the first as the reference.
+        subjects: the models; the first is the reference.
         kinds: ``'inference'``, ``'training'`` or both.
-        rounds: steps of each.
-        seconds: about how long one part of the models may take, in inference and in training each.
+        rounds: number of steps of each model.
+        seconds: approximate time limit per part of the models, for inference and for training.
         memory: measure peak memory.
-        measurements: what was measured so far.
-        ceilings: of each part, kind and setting so far.
-        left_out: models that a setting lacks, and why.
+        measurements: results so far.
+        ceilings: ceilings of each part, kind and setting so far.
+        left_out: models that were not measured in a setting, with the reason.
 
     Raises:
-        UserError: two models have one name.
+        UserError: two models have the same name.
     """
 
     subjects: Sequence[Subject]
@@ -62,12 +62,12 @@ class Comparison:
 
     def __post_init__(self) -> None:
         if len({(subject.name, subject.tokens) for subject in self.subjects}) < len(self.subjects):
-            raise UserError('two of the models have one name; give each once, or copy a config to another name')
+            raise UserError('two of the models have the same name; give each once, or copy a config to another name')
 
     def measure(self, setting: Setting, parts: Sequence[str] | None = None) -> None:
-        """Measure parts of all models; by default the whole, and the neck where every model has one.
+        """Measure parts of all models in a setting; by default the whole model, and the neck if every model has one.
 
-        A model that does not take the size is left out, but for the first one.
+        Models that do not support the image size are left out, except the first, whose error is raised.
         """
         setting.choose_products()
         models = {subject: subject.build(setting) for subject in self.subjects}
@@ -91,7 +91,7 @@ class Comparison:
         meter = CeilingMeter(device, setting.tensor_dtype)
         steps = {subject: workload.step(kind) for subject, workload in workloads.items()}
         title = f'{kind.capitalize()}, {part}, {setting.describe()}'
-        warmup = 5 if device.type == 'cuda' else 2  # there kernels are chosen and graphs recorded in the first ones
+        warmup = 5 if device.type == 'cuda' else 2  # the first steps on a GPU select kernels and record graphs
         times = time_interleaved(steps | meter.steps, device, title, self.rounds, warmup, self.seconds)
         ceilings = meter.ceilings(times)
         self.ceilings.append(dict(part=part, kind=kind, **asdict(setting), **asdict(ceilings)))
@@ -113,7 +113,7 @@ class Comparison:
         ]
 
     def print_tables(self) -> None:
-        """A table for each part and kind in each setting, then the ceilings."""
+        """Print a table per part, kind and setting, then the ceilings."""
         runs = groupby(self.measurements, lambda result: (result.part, result.kind, result.setting))
         for (part, kind, setting), measurements in runs:
             print_table(tabulate(list(measurements)), title=f'{part}, {kind}: {setting.describe()}')
@@ -130,7 +130,7 @@ class Comparison:
 
 
 def _refusal(subject: Subject, model: nn.Module, setting: Setting) -> str | None:
-    """Why a model does not take images of a size; None if it does."""
+    """Return why a model does not support an image size; None if it does."""
     try:
         with torch.inference_mode(), setting.autocast():
             model.eval()(setting.random(1, 3, *setting.size), mode='tensor')
@@ -142,7 +142,7 @@ def _refusal(subject: Subject, model: nn.Module, setting: Setting) -> str | None
 
 
 def tabulate(measurements: Sequence[Measurement]) -> list[dict[str, str]]:
-    """Rows of one interleaved run, one a model, each against the first."""
+    """Return a row per model of one interleaved run, compared with the first model."""
     first, rows = measurements[0], []
     for m in measurements:
         row = {
@@ -161,18 +161,18 @@ def tabulate(measurements: Sequence[Measurement]) -> list[dict[str, str]]:
 
 
 def peak_memories(subject: Subject, part: str, setting: Setting, kinds: tuple[str, ...]) -> dict[str, int]:
-    """Bytes at the peak of a step of each kind: weights, inputs, activations, gradients, the optimizer's state.
+    """Measure the peak memory of a step of each kind, in bytes: weights, inputs, activations, gradients, optimizer.
 
-    On a GPU it is what PyTorch allocates. On a CPU each model has a process of its own, whose allocator gives freed
-    memory back at once and which has taken such steps before; the resident memory without the model is taken off.
+    On a GPU it is the memory that PyTorch allocates. On a CPU it is the resident memory of a separate process after a
+    warm-up, less that without the model; the allocator of the process returns freed memory at once.
 
     Raises:
-        UserError: there is neither a GPU nor Linux.
+        UserError: the device is a CPU and the system is not Linux.
     """
     if torch.device(setting.device).type == 'cuda':
         return _measure(subject, part, setting, kinds)
     if not STATUS.exists():
-        raise UserError('peak memory is measured on Linux alone: give --no-memory')
+        raise UserError('peak memory of a CPU can only be measured on Linux: add --no-memory')
     with ProcessPoolExecutor(1, mp_context=get_context('spawn')) as pool:
         return pool.submit(_measure_on_cpu, subject, part, setting, kinds, torch.get_num_threads()).result()
 
@@ -181,7 +181,7 @@ def _measure_on_cpu(subject: Subject, part: str, setting: Setting, kinds: tuple[
     torch.set_num_threads(threads)
     give_back_freed_memory()
     setting.choose_products()
-    _measure(subject, part, setting, kinds)  # what is loaded and made once is there before the count
+    _measure(subject, part, setting, kinds)  # allocates what is loaded or created once
     return _measure(subject, part, setting, kinds)
 
 
@@ -189,10 +189,10 @@ def _measure(subject: Subject, part: str, setting: Setting, kinds: tuple[str, ..
     device = torch.device(setting.device)
     gc.collect()
     before = torch.cuda.memory_allocated(device) if device.type == 'cuda' else resident_memory('VmRSS')
-    workload = Workload(subject.build(setting), part, setting)  # of the model it keeps the part alone
+    workload = Workload(subject.build(setting), part, setting)  # keeps only the part of the model
     peaks = {}
     for kind in kinds:
         step = workload.step(kind)
-        step()  # an optimizer makes its state in the first one
+        step()  # the first step creates the optimizer's state
         peaks[kind] = peak_memory(step, device) - before
     return peaks

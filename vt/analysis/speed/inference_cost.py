@@ -1,4 +1,4 @@
-"""What ``tools/test.py --benchmark`` reports of a model and of its neck."""
+"""Inference cost of a model and of its neck, for ``tools/test.py --benchmark``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ from .timing import Step, peak_memory, time_interleaved
 
 @dataclass
 class Speed:
-    """``latency_median`` and ``latency_95``, the 95th percentile, are seconds of one image; ``throughput`` is images/s,
-    from the median step at the batch size.
+    """Speed of inference: ``latency_median`` and ``latency_95``, the 95th percentile, in seconds per image at batch
+    size 1; ``throughput`` in images/s, from the median step at the batch size.
     """
 
     latency_median: float
@@ -32,10 +32,10 @@ class Speed:
 
 @dataclass
 class Cost(Speed):
-    """The cost of a module: multiply-adds of one image or clip, parameters, and what was measured.
+    """Cost of a module: multiply-adds of one image or clip, parameters, speed and memory.
 
-    ``peak_memory``, bytes, is that at the batch size. ``cuda_graph`` is the speed of replaying all that the module
-    launches as one CUDA graph; None on a CPU, and where that can't be captured.
+    ``peak_memory`` is in bytes, at the batch size. ``cuda_graph`` is the speed of the module as one CUDA graph; None on
+    a CPU, or if the capture fails.
     """
 
     flops: int
@@ -46,10 +46,10 @@ class Cost(Speed):
 
 @dataclass
 class Benchmark(Cost):
-    """The cost of one model on one device, and of its neck alone, if it has one with parameters.
+    """Cost of a model on one device, and of its neck if it has one with parameters.
 
-    ``image_shape`` is that of an image, ``(3, H, W)``, or of one clip of a video, ``(3, T, H, W)``. ``compiled`` says
-    whether the run had ``speed.compile``.
+    ``image_shape`` is the shape of an image, ``(3, H, W)``, or of a clip of a video, ``(3, T, H, W)``. ``compiled``
+    tells whether the run used ``speed.compile``.
     """
 
     batch_size: int
@@ -62,10 +62,10 @@ class Benchmark(Cost):
 
 
 def benchmark_inference(runner: Runner) -> Benchmark:
-    """Measure the model that a runner tested, from normalised images to scores, at the size of the test images.
+    """Measure the model of a runner, from normalised images to scores, at the size of the test images.
 
-    Wrappers, for distribution or test-time augmentation, are taken off: the model itself is measured. A segmentor's
-    scores are those of its head, before they are enlarged to the image's size.
+    Wrappers for distribution or test-time augmentation are removed first. The scores of a segmentor are those of its
+    head, without resizing to the image size.
     """
     model, loader = unwrap(runner.model), runner.test_dataloader
     image = one_input(loader.dataset)
@@ -88,7 +88,7 @@ def benchmark_inference(runner: Runner) -> Benchmark:
 
 
 def _measure(module: nn.Module, title: str, one: Any, batch: Any, batch_size: int, **options) -> Cost:
-    """The cost of ``module(one, **options)`` and ``module(batch, **options)``; evaluation mode stays on."""
+    """Measure ``module(one, **options)`` and ``module(batch, **options)``; the module stays in evaluation mode."""
     module.eval()
     call = torch.inference_mode()(module.__call__)
     device = next(module.parameters()).device
@@ -99,14 +99,14 @@ def _measure(module: nn.Module, title: str, one: Any, batch: Any, batch_size: in
         try:
             replays = [capture(step)[0] for step in steps]
         except RuntimeError as error:
-            print(f'{title}: not captured as a CUDA graph ({str(error).strip().splitlines()[0]})')
+            print(f'{title}: cannot be captured as a CUDA graph ({str(error).strip().splitlines()[0]})')
         else:
             graph = _time(replays, batch_size, device, f'{title}, CUDA graph')
     return Cost(**vars(speed), **vars(complexity), peak_memory=memory, cuda_graph=graph)
 
 
 def _time(steps: Sequence[Step], batch_size: int, device: torch.device, title: str) -> Speed:
-    """The speed of a step of one image and of a step of a batch."""
+    """Time a step of one image and a step of a batch."""
     latency, seconds = (
         time_interleaved({what: step}, device, f'{title}, {what}', rounds, seconds=20.0)[what]
         for step, what, rounds in zip(steps, ('latency', 'throughput'), (100, 20))
@@ -115,7 +115,7 @@ def _time(steps: Sequence[Step], batch_size: int, device: torch.device, title: s
 
 
 def describe_benchmark(result: Benchmark) -> list[dict[str, str]]:
-    """One benchmark as rows, the whole model and its neck, in the units that people read."""
+    """Return the rows of a table of a benchmark: the whole model and its neck."""
     costs = {'whole model': result, 'neck alone': result.neck}
     rows = [(part, cost, speed) for part, cost in costs.items() if cost for speed in (cost, cost.cuda_graph) if speed]
     what = 'images' if len(result.image_shape) == 3 else 'clips'

@@ -1,4 +1,4 @@
-"""How a benchmark runs a model, and what it records.
+"""Settings of a benchmark, and its records.
 
 Letters: N batch, H and W height and width of an image, T frames of a clip.
 """
@@ -19,7 +19,7 @@ from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 
 KINDS = ('inference', 'training')
-# What is compiled: the token side's relations alone, and the skinny matrix products of pixels and tokens.
+# Values of Setting.compile: compile only the relations, or only the skinny matrix products of pixels and tokens.
 TOKENS, PIXELS = 'tokens', 'pixels'
 
 
@@ -28,15 +28,15 @@ class Setting:
     """How models are run.
 
     Attributes:
-        device: as PyTorch names it.
-        dtype: ``'tf32'``, float32 as runs have it on a GPU, convolutions and matrix products in TensorFloat-32;
-            ``'float32'``, the same with exact products, which is what runs have on a CPU; or the lower precision of
-            autocast, as ``--amp`` has it: weights stay in float32, and what autocast leaves in it is as in ``'tf32'``.
-        memory_format: ``'channels_last'`` or ``'contiguous'``, of weights and images.
+        device: name of the device, as in PyTorch.
+        dtype: ``'tf32'``: float32 with TensorFloat-32 convolutions and matrix products, as runs on a GPU;
+            ``'float32'``: exact products, as runs on a CPU; or the precision of autocast, as with ``--amp``: weights
+            are float32, and operators without autocast run as with ``'tf32'``.
+        memory_format: memory format of weights and images, ``'channels_last'`` or ``'contiguous'``.
         compile: ``'off'``, ``TOKENS``, ``PIXELS``, or a mode of ``torch.compile``.
         batch_size: N.
-        size: H and W; of clips T, H and W.
-        fuse_conv_bn: in inference, fold each batch normalisation into the convolution before it, as for deployment.
+        size: H and W of images, or T, H and W of clips.
+        fuse_conv_bn: in inference, fold batch normalisations into the preceding convolutions, as for deployment.
         token_products: ``'blas'`` or ``'onednn'``, see :mod:`vt.ops.token_products`.
     """
 
@@ -50,7 +50,7 @@ class Setting:
     token_products: str = 'blas'
 
     def describe(self) -> str:
-        """One line for a title."""
+        """Describe the setting in one line, for titles."""
         compiled = '' if self.compile == 'off' else f', compiled ({self.compile})'
         fused = ', BN folded' if self.fuse_conv_bn else ''
         onednn = ', token products by oneDNN' if self.token_products == 'onednn' else ''
@@ -59,17 +59,17 @@ class Setting:
 
     @property
     def tensor_dtype(self) -> torch.dtype:
-        """Of what matrix products read."""
+        """Precision of the operands of matrix products."""
         return torch.float32 if self.dtype == 'tf32' else getattr(torch, self.dtype)
 
     def autocast(self) -> AbstractContextManager:
-        """The context of a forward pass."""
+        """Return the autocast context of a forward pass."""
         lower = self.tensor_dtype != torch.float32
         dtype = self.tensor_dtype if lower else torch.bfloat16
         return torch.autocast(torch.device(self.device).type, dtype, enabled=lower)
 
     def choose_products(self) -> None:
-        """Set for this process whether float32 products are in TensorFloat-32, and who computes those of tokens."""
+        """Set the precision of float32 products and the library of token products for this process."""
         choose_token_library(self.token_products)
         compile_pixels(self.compile == PIXELS)
         tf32 = torch.device(self.device).type == 'cuda' and self.dtype != 'float32'
@@ -77,7 +77,7 @@ class Setting:
         torch.backends.cudnn.allow_tf32 = tf32
 
     def random(self, *shape: int) -> Tensor:
-        """Random images, clips or maps; as in a run, only 4-D ones are in channels_last."""
+        """Return random images, clips or maps of a shape; only 4-D tensors are in channels_last, as in a run."""
         channels_last = self.memory_format == 'channels_last' and len(shape) == 4
         layout = torch.channels_last if channels_last else torch.contiguous_format
         return torch.randn(shape, device=self.device).contiguous(memory_format=layout)
@@ -85,19 +85,20 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement(Setting):
-    """One part of one model, in inference or training, in a setting.
+    """Result for one part of one model, in inference or training, in a setting.
 
     Attributes:
-        model: name of the config or the peer.
+        model: name of the config or of the other library's model.
         part: ``'whole'``, ``'neck'`` or ``'backbone'``.
-        kind: ``'inference'`` or ``'training'``; of a whole model that is forward, loss, backward and SGD's update, of a
-            part forward and backward.
-        tokens: L, where several were asked for and the model has tokens.
-        seconds: of each step.
+        kind: ``'inference'`` or ``'training'``: forward, loss, backward and SGD update for the whole model, forward and
+            backward for a part.
+        tokens: L, if several numbers of tokens are compared and the model has tokens; otherwise None.
+        seconds: time of each step.
         flops: multiply-adds of one image in inference.
-        peak_memory: bytes at the peak of a step; None where it wasn't asked for.
-        bound_seconds: the step's matrix operators at the machine's ceilings; see :func:`roofline.bound_seconds`.
-        token_side_seconds: of each step's modules that see tokens alone; None where there are none.
+        parameters: number of parameters.
+        peak_memory: peak memory of a step in bytes; None if it was not measured.
+        bound_seconds: roofline of a step, see :func:`roofline.bound_seconds`.
+        token_side_seconds: time of each step in modules that process only tokens; None if there are none.
     """
 
     model: str
@@ -118,57 +119,57 @@ class Measurement(Setting):
 
     @property
     def spread(self) -> float:
-        """The interquartile range of the seconds over their median."""
+        """Interquartile range of the seconds, relative to their median."""
         low, high = np.percentile(self.seconds, (25, 75))
         return float(high - low) / self.median
 
     @property
     def share(self) -> float:
-        """Of the roofline: the bound over the median time."""
+        """Share of the roofline: ``bound_seconds`` over the median time."""
         return self.bound_seconds / self.median
 
     @property
     def pixels(self) -> int:
-        """Of one image, H times W, or of one clip, T times H times W."""
+        """Number of pixels of an image, H times W, or of a clip, T times H times W."""
         return prod(self.size)
 
     @property
     def setting(self) -> Setting:
-        """How it ran."""
+        """Setting of the measurement."""
         values = {entry.name: getattr(self, entry.name) for entry in fields(Setting)}
         return Setting(**values | dict(size=tuple(self.size)))
 
 
 def default_dtype(device: str) -> str:
-    """That of runs without ``--amp``: ``'tf32'`` on a GPU, ``'float32'`` on a CPU."""
+    """Return the dtype of runs without ``--amp``: ``'tf32'`` on a GPU, ``'float32'`` on a CPU."""
     return 'tf32' if torch.device(device).type == 'cuda' else 'float32'
 
 
 def parse_size(text: str) -> tuple[int, ...]:
-    """``'224'``, ``'800x1216'`` (height, then width), or ``'16x224x224'`` (frames first).
+    """Parse a size: ``'224'``, ``'800x1216'`` (height, width) or ``'16x224x224'`` (frames, height, width).
 
     Raises:
-        UserError: it is neither.
+        UserError: the text is not a size.
     """
     numbers = text.split('x')
     if len(numbers) > 3 or not all(number.isdecimal() for number in numbers):
         raise UserError(
-            f'--sizes {text}: give an image as 224 or as 800x1216, height and then width, or a clip as 16x224x224'
+            f'--sizes {text} is not a size: write 224 or 800x1216 (height, width) for images, 16x224x224 for clips'
         )
     return tuple(map(int, numbers * 2 if len(numbers) == 1 else numbers))
 
 
 def describe_size(size: Sequence[int]) -> str:
-    """As :func:`parse_size` reads it."""
+    """Format a size for :func:`parse_size`."""
     return 'x'.join(map(str, size))
 
 
 @dataclass
 class BenchmarkRecord:
-    """What ``tools/benchmark.py --out`` writes.
+    """The file that ``tools/benchmark.py --out`` writes.
 
-    ``environment`` holds variables that change the time of a CPU, ``settings`` the number of threads and whether the
-    allocator keeps what is freed, ``ceilings`` those of each part, kind and setting.
+    ``environment`` has variables that influence the speed of a CPU, ``settings`` the number of threads and whether the
+    allocator keeps freed memory, ``ceilings`` the ceilings of each part, kind and setting.
     """
 
     command: str
@@ -181,16 +182,16 @@ class BenchmarkRecord:
 
 
 def read_record(path: Path) -> BenchmarkRecord:
-    """Read what ``tools/benchmark.py --out`` wrote.
+    """Read a file of ``tools/benchmark.py --out``.
 
     Raises:
-        MissingFileError: it is not there.
-        UserError: it is something else.
+        MissingFileError: the file does not exist.
+        UserError: the file is not such a record.
     """
     record = read_json(path, f'write it first: tools/benchmark.py CONFIG ... --out {path}')
     try:
         for entry in record['results']:
-            entry.pop('seconds_by_operator', None)  # of earlier versions
+            entry.pop('seconds_by_operator', None)  # written by earlier versions
         return BenchmarkRecord(**record | dict(results=[Measurement(**entry) for entry in record['results']]))
     except (KeyError, TypeError, AttributeError) as error:
-        raise UserError(f'{path} is not what tools/benchmark.py --out writes; write it anew') from error
+        raise UserError(f'{path} is not a record of tools/benchmark.py --out; write it again') from error

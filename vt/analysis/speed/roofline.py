@@ -1,4 +1,4 @@
-"""The matrix operators of a module, and the time that they would take at a machine's ceilings.
+"""The roofline of a module: the time that its matrix operators take at a machine's ceilings.
 
 Letters: N batch, h heads, L queries, S keys, E and E_v channels of a key and of a value.
 """
@@ -24,7 +24,7 @@ from .ceilings import Ceilings
 
 @dataclass(frozen=True)
 class Operator:
-    """A convolution, matmul or attention: multiply-adds, and bytes that it must read and write, each tensor once."""
+    """A convolution, matrix product or attention: multiply-adds, and bytes read and written, each tensor once."""
 
     kind: str
     flops: int
@@ -32,13 +32,12 @@ class Operator:
 
 
 def bound_seconds(operators: Iterable[Operator], ceilings: Ceilings) -> float:
-    """The time of matrix operators one after the other, each alone at the machine's ceilings.
+    """Sum the times of matrix operators at the machine's ceilings, in seconds.
 
-    An operator takes at least the time of its arithmetic at the ceiling of its kind (attention at the matrix product's)
-    and at least the time to move its bytes at the copy's rate; the longer of the two counts. What is no matrix operator
-    (normalisation, ReLU, pooling, resizing, additions, the optimizer's update) counts nothing, as if it were fused into
-    one that is. A module that keeps its operands in a cache from one operator to the next, or that fuses two matrix
-    operators, can beat this bound.
+    The time of an operator is the larger of the time of its arithmetic at the ceiling of its kind (matrix products for
+    attention) and the time to move its bytes at the rate of a copy. Other operators (normalisation, ReLU, pooling,
+    resizing, additions, the optimizer) count as zero, as if fused. A module can be faster than this bound if operands
+    stay in a cache between operators, or if matrix operators are fused.
     """
 
     def seconds(operator: Operator) -> float:
@@ -49,11 +48,11 @@ def bound_seconds(operators: Iterable[Operator], ceilings: Ceilings) -> float:
 
 
 def matrix_operators(module: nn.Module, inputs: Any, dtype: torch.dtype, training: bool, **options) -> list[Operator]:
-    """The matrix operators of one call, or of a call and its backward pass, counted without computing anything.
+    """List the matrix operators of a call, and with ``training`` of its backward pass, on the meta device.
 
-    A tokenizer or a projector counts as one attention, which reads its pixels once; its gradient to pixels that are
-    key and value in one counts once, too. Counted from the module's outputs: a loss has no matrix operators. With
-    ``training`` the inputs that require gradients get them; ``dtype`` is the precision of all operands.
+    A tokenizer or projector counts as one attention that reads its pixels once; a gradient of pixels that are both key
+    and value also counts once. The loss is not included; it has no matrix operators. With ``training``, inputs that
+    require gradients get them. ``dtype`` is the precision of all operands.
     """
     skeleton = copy.deepcopy(module).to(device='meta', dtype=dtype)
     skeleton.train(training)
@@ -77,7 +76,7 @@ def _flatten(outputs: Any) -> Iterator[Tensor]:
 
 
 class _OperatorCounter(TorchDispatchMode):
-    """Sees every operator below autograd and keeps the convolutions and matrix products."""
+    """Record the convolutions and matrix products among all operators below autograd."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +95,7 @@ class _OperatorCounter(TorchDispatchMode):
 
 
 def _bytes(tensors: Iterable[Any]) -> int:
-    """Bytes of tensors, of each place in memory once; what is no tensor is passed over."""
+    """Count the bytes of tensors, shared memory only once; other arguments are ignored."""
     places = {}
     for x in tensors:
         if isinstance(x, Tensor):
@@ -106,7 +105,7 @@ def _bytes(tensors: Iterable[Any]) -> int:
 
 
 class _CountedAttentions(TorchFunctionMode):
-    """Takes the place of scaled-dot-product attention, whose kernels and so whose operators differ by device."""
+    """Replace scaled-dot-product attention, whose kernels and operators differ between devices."""
 
     def __init__(self, operators: list[Operator]) -> None:
         super().__init__()
@@ -119,7 +118,7 @@ class _CountedAttentions(TorchFunctionMode):
 
 
 class _CountedAttention(torch.autograd.Function):
-    """Attention of the right shapes that computes nothing: two products forward and four backward."""
+    """Attention with correct shapes, without computation: two products forward and four backward."""
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, operators: list[Operator]) -> Tensor:
@@ -134,7 +133,7 @@ class _CountedAttention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         query, key, value = ctx.saved_tensors
-        flops = 2 * ctx.pairs * (query.shape[-1] + value.shape[-1])  # none is computed twice
-        operands = _bytes((query, key, value))  # read, and as much written: the gradients
+        flops = 2 * ctx.pairs * (query.shape[-1] + value.shape[-1])  # without recomputation
+        operands = _bytes((query, key, value))  # read; gradients of the same size are written
         ctx.operators.append(Operator('attention', flops, 2 * operands + _bytes((gradient,))))
         return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value), None

@@ -1,4 +1,4 @@
-"""How cost grows with pixels and with tokens: fits and a plot."""
+"""Scaling of time with pixels and tokens: fitted exponents and figures."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +10,7 @@ from vt.errors import UserError
 
 from .measurement import Measurement, describe_size
 
-# What time is drawn over: the attribute of a measurement, and its field.
+# Horizontal axes: attribute of a measurement, and the field of a setting that determines it.
 AXES = {'pixels': 'size', 'tokens': 'tokens'}
 LABELS = ('part', 'kind', 'device', 'dtype', 'memory_format', 'compile', 'batch_size', 'size', 'tokens')
 TOKEN_SIDE = 'token side'
@@ -18,17 +18,17 @@ Line = tuple[list[int], list[float]]
 
 
 def exponent(xs: Sequence[float], ys: Sequence[float]) -> float:
-    """The power of x that y grows with: the slope of a line fitted to their logarithms; 1 is linear, 0 is flat."""
+    """Fit ``y ~ x^exponent``: the slope of a line fitted to the logarithms; 1 is linear, 0 is constant."""
     slope = float(np.polyfit(np.log(xs), np.log(ys), 1)[0])
-    return round(slope, 6) + 0.0  # no -0.0
+    return round(slope, 6) + 0.0  # avoids -0.0
 
 
 def scaling_lines(measurements: Sequence[Measurement], x: str, shorten: Callable[[str], str] = str) -> dict[str, Line]:
-    """Median seconds over ``x``, pixels or tokens, with the time of the token side as a line of its own.
+    """Return the median seconds as a function of ``x``, ``'pixels'`` or ``'tokens'``, and those of the token side.
 
     Returns:
-        Values of ``x`` and seconds, by a label of the model's name and what else tells the lines apart. Lines of one
-        point are left out.
+        Values of ``x`` and seconds by label, which has the model's name and all settings that differ. Lines with a
+        single point are left out.
     """
     kept = [m for m in measurements if getattr(m, x) is not None]
     names = [name for name in LABELS if name != AXES[x] and len({str(getattr(m, name)) for m in kept}) > 1]
@@ -49,14 +49,14 @@ def _describe(name: str, value: object) -> str:
 
 
 def draw_scaling(measurements: Sequence[Measurement]) -> Figure:
-    """Time against pixels and against tokens, a panel each, on logarithmic axes with the fitted exponents.
+    """Draw time against pixels and against tokens, on logarithmic axes, with the fitted exponents.
 
     Raises:
-        UserError: there is one resolution and one number of tokens.
+        UserError: there is only one resolution and one number of tokens.
     """
     panels = {x: lines for x in AXES if (lines := scaling_lines(measurements, x))}
     if not panels:
-        raise UserError('time is drawn over resolutions or tokens: give several --sizes or --tokens')
+        raise UserError('a figure of time needs several resolutions or token numbers: give several --sizes or --tokens')
     figure = Figure(figsize=(7 * len(panels), 6), layout='constrained')
     axes = figure.subplots(1, len(panels), squeeze=False)
     for panel, (x, lines) in zip(axes[0], panels.items()):
@@ -65,7 +65,7 @@ def draw_scaling(measurements: Sequence[Measurement]) -> Figure:
 
 
 def draw_lines(panel: Axes, x: str, lines: dict[str, Line]) -> None:
-    """Draw what :func:`scaling_lines` gives for ``x`` on logarithmic axes, with the fitted exponents."""
+    """Draw the lines of :func:`scaling_lines` on logarithmic axes, with the fitted exponents."""
     for label, (xs, ys) in lines.items():
         style = '--' if label.endswith(TOKEN_SIDE) else '-'
         panel.loglog(xs, [1e3 * y for y in ys], f'o{style}', label=f'{label} (exponent {exponent(xs, ys):.2f})')

@@ -1,4 +1,4 @@
-"""Models that a benchmark lays side by side: those of configs, and classifiers of other libraries, their peers."""
+"""Models of a benchmark: those of configs, and classifiers of other libraries, called peers."""
 
 import inspect
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from vt.registry import MODELS
 
 from .measurement import Setting
 
-# Libraries of classifiers: the module and its function that makes one by name, and how to install it.
+# Libraries of classifiers: module, function that builds a model by name, and install command.
 LIBRARIES = {
     'torchvision': ('torchvision.models', 'get_model', 'pip install torchvision'),
     'timm': ('timm', 'create_model', "pip install 'timm>=1,<2'"),
@@ -29,15 +29,15 @@ LIBRARIES = {
 
 
 def set_num_classes(cfg: Config, num_classes: int) -> None:
-    """Give the head of a classifier or segmentor another number of classes."""
+    """Set the number of classes of the head of a classifier or segmentor."""
     cfg.model['decode_head' if 'decode_head' in cfg.model else 'head'].num_classes = num_classes
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A model to be measured: the path of a config, or a peer's name, ``library:model``.
+    """A model to measure: ``source`` is the path of a config or the name of a peer, ``library:model``.
 
-    By default it has its own number of classes and, a VT model, of visual tokens.
+    ``num_classes`` and ``tokens`` replace the numbers of classes and visual tokens; None keeps those of the model.
     """
 
     source: str
@@ -46,19 +46,19 @@ class Subject:
 
     @property
     def is_peer(self) -> bool:
-        """Whether it is another library's."""
+        """Whether it is a model of another library."""
         return ':' in self.source and self.source.split(':')[0] in LIBRARIES
 
     @property
     def name(self) -> str:
-        """The config's name, or the peer's."""
+        """Name of the config or of the peer."""
         return self.source if self.is_peer else Path(self.source).stem
 
     def build(self, setting: Setting) -> nn.Module:
-        """The model with arbitrary weights, on the setting's device and in its memory format.
+        """Build the model with arbitrary weights, on the device and in the memory format of the setting.
 
         Raises:
-            UserError: a peer's library is not installed, or has no such model.
+            UserError: the library of a peer is not installed, or does not have the model.
         """
         if self.is_peer:
             model = _build_peer(self.source, self.num_classes)
@@ -77,14 +77,14 @@ class Subject:
         return model
 
     def with_tokens(self, counts: list[int]) -> list['Subject']:
-        """This model with each number of tokens; itself where it has no tokens or ``counts`` is empty."""
+        """Return this model with each number of tokens; only itself if it has no tokens or ``counts`` is empty."""
         if not counts or self.is_peer or not _set_num_tokens(read_config(self.source), counts[0]):
             return [self]
         return [Subject(self.source, self.num_classes, count) for count in counts]
 
 
 def _set_num_tokens(cfg: Config, num_tokens: int) -> bool:
-    """Give the VT parts of a model another number of tokens; tells whether there are any."""
+    """Set the number of tokens of the VT parts of a model; return whether there are such parts."""
     parts = [part for name in ('backbone', 'neck') if (part := cfg.model.get(name)) and part.type.startswith('vt.')]
     parts = [part for part in parts if 'num_tokens' in inspect.signature(MODELS.get(part.type)).parameters]
     for part in parts:
@@ -93,10 +93,10 @@ def _set_num_tokens(cfg: Config, num_tokens: int) -> bool:
 
 
 class Peer(BaseModel):
-    """A classifier that knows nothing of OpenMMLab, with the calls that a benchmark makes.
+    """Adapter of a classifier of another library to the calls of OpenMMLab that a benchmark makes.
 
     Args:
-        network: images ``(N, 3, H, W)`` to logits ``(N, classes)``.
+        network: module from images ``(N, 3, H, W)`` to logits ``(N, classes)``.
     """
 
     def __init__(self, network: nn.Module) -> None:
@@ -104,11 +104,11 @@ class Peer(BaseModel):
         self.network = network
 
     def forward(self, inputs: Tensor, data_samples: list | None = None, mode: str = 'tensor') -> Tensor | dict:
-        """Logits for ``mode='tensor'``; for ``'loss'`` the cross-entropy to the samples' labels."""
+        """Return logits for ``mode='tensor'``, or a dict with the cross-entropy loss for ``'loss'``."""
         logits = self.network(inputs)
         if mode == 'tensor':
             return logits
-        labels = torch.cat([sample.gt_label for sample in data_samples])  # no element is read on the host
+        labels = torch.cat([sample.gt_label for sample in data_samples])  # without synchronising a GPU
         return dict(loss=cross_entropy(logits, labels))
 
 

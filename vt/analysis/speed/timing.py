@@ -1,7 +1,7 @@
-"""Time and memory of steps, measured so that a comparison holds, and of the token side inside a step.
+"""Measure time and memory of steps, and the time of the token side within a step.
 
-Steps that are compared run in turn inside one process, A B C A B C ..., so that a machine whose speed drifts is unfair
-to none; medians and ratios are reported.
+Steps that are compared run in turn in one process, A B C A B C ..., so that drifts in the speed of the machine affect
+all of them; medians and ratios are reported.
 """
 
 import gc
@@ -27,18 +27,21 @@ STATUS, MARKS = Path('/proc/self/status'), Path('/proc/self/clear_refs')
 def time_interleaved(
     steps: dict[Hashable, Step], device: torch.device, title: str, rounds: int, warmup: int = 3, seconds: float = 60.0
 ) -> dict[Hashable, np.ndarray]:
-    """Time steps in turn: seconds of each one's rounds, ``(rounds,)``, by name.
+    """Time steps in turn.
 
-    A GPU is synchronised around each run. There a run repeats a short step until it takes about ten milliseconds, so
-    that a step is launched while the one before still computes.
+    A GPU is synchronised around each run. There, a run repeats a short step until it takes about ten milliseconds, so
+    that a step is launched while the previous one is still computed.
 
     Args:
-        steps: what to time, by name.
-        device: where they run.
-        title: stands before the progress line.
-        rounds: how often each runs after the warm-up.
-        warmup: runs of each before the clock counts.
-        seconds: about how long all may take; rounds are cut to fit, to 3 at the least.
+        steps: steps to time, by name.
+        device: their device.
+        title: title of the progress bar.
+        rounds: number of runs of each step after the warm-up.
+        warmup: number of runs of each step before timing.
+        seconds: approximate time limit; it reduces the number of rounds, to 3 at least.
+
+    Returns:
+        Seconds of each round, ``(rounds,)``, by name.
     """
     repeats = dict.fromkeys(steps, 1)
     for _ in range(warmup):
@@ -54,14 +57,14 @@ def time_interleaved(
 def median_of_rounds(
     steps: dict[Hashable, Callable[[], float]], rounds: int, title: str
 ) -> dict[Hashable, tuple[float, list[float]]]:
-    """Call steps in turn, A B C A B C ...; of what each returns the median, and all in their order."""
+    """Call steps in turn, A B C A B C ...; return the median and the list of each step's results."""
     runs = [{name: step() for name, step in steps.items()} for _ in track(range(rounds), title)]
     by_step = {name: [run[name] for run in runs] for name in steps}
     return {name: (statistics.median(values), values) for name, values in by_step.items()}
 
 
 def run_seconds(step: Step, repeats: int, device: torch.device) -> float:
-    """Seconds of each of ``repeats`` runs in a row; a GPU is synchronised around them."""
+    """Return the mean seconds of ``repeats`` consecutive runs; a GPU is synchronised before and after."""
     synchronize(device)
     start = time.perf_counter()
     for _ in range(repeats):
@@ -71,16 +74,16 @@ def run_seconds(step: Step, repeats: int, device: torch.device) -> float:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait for a GPU; a CPU has done what it was told."""
+    """Wait for a GPU; do nothing on a CPU."""
     if device.type == 'cuda':
         torch.cuda.synchronize(device)
 
 
 def peak_memory(step: Step, device: torch.device) -> int:
-    """Bytes in use at the peak of ``step``, the model's included.
+    """Return the peak memory during ``step`` in bytes, including that of the model.
 
-    On a GPU what PyTorch has allocated. On a CPU the resident memory of the process, where Linux lets the high-water
-    mark be reset; elsewhere the mark since the process began.
+    On a GPU it is the memory that PyTorch allocates; on a CPU the peak resident memory of the process, since the start
+    of the step if Linux allows resetting it, otherwise since the start of the process.
     """
     gc.collect()
     if device.type == 'cuda':
@@ -89,22 +92,24 @@ def peak_memory(step: Step, device: torch.device) -> int:
         return torch.cuda.max_memory_allocated(device)
     resets = STATUS.exists() and MARKS.exists()
     if resets:
-        MARKS.write_text('5')  # resets the high-water mark
+        MARKS.write_text('5')  # resets the peak
     step()
     return resident_memory('VmHWM') if resets else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def resident_memory(field: str) -> int:
-    """Bytes of this process as Linux counts them: ``'VmRSS'`` now, ``'VmHWM'`` at the peak."""
+    """Return the resident memory of this process on Linux in bytes: ``'VmRSS'`` now, ``'VmHWM'`` at the peak."""
     line = next(line for line in STATUS.read_text().splitlines() if line.startswith(field))
     return int(line.split()[1]) * 1024
 
 
 def time_token_side(module: nn.Module, step: Step, device: torch.device, rounds: int = 20) -> list[float] | None:
-    """Seconds that a step of inference of a module, not compiled, spends in its token side; None without one.
+    """Measure the seconds that a step of inference spends in :func:`vt.models.token_side.token_side` of a module.
 
-    What that is: :func:`vt.models.token_side.token_side`. One number a run, after two that don't count. Only calls of
-    modules are seen: products that a module makes of another one's weights are not. On a GPU its own clock counts.
+    Only calls of modules are measured, with events on a GPU; the module must not be compiled.
+
+    Returns:
+        Seconds of each run after two warm-up runs; None if the module has no token side.
     """
     parts, marks, runs = token_side(module), [], []
 

@@ -1,4 +1,4 @@
-"""What a benchmark runs: a model or a part of it, its inputs, and the steps of inference and training.
+"""Workload of a benchmark: a model or a part of it, its inputs, and steps of inference and training.
 
 Letters: N batch, H and W height and width of an image, T frames of a clip.
 """
@@ -24,19 +24,19 @@ from .timing import Step
 
 
 class Workload:
-    """A model of OpenMMLab or a peer, or its neck or backbone, with random inputs.
+    """A model of OpenMMLab, a peer, a neck or a backbone, with random inputs.
 
-    A neck gets random maps of the shapes and in the precision that the backbone would give it; they require gradients.
-    ``module`` is what runs, ``inputs`` are images ``(N, 3, H, W)``, clips ``(N, 3, T, H, W)`` or a tuple of maps,
-    ``options`` those of a call in inference.
+    A neck gets random maps with the shapes and precision of the backbone's outputs, which require gradients.
+    ``module`` is the measured module, ``inputs`` are images ``(N, 3, H, W)``, clips ``(N, 3, T, H, W)`` or a tuple of
+    maps, ``options`` the keyword arguments of a call in inference.
 
     Raises:
-        UserError: the model has no such part.
+        UserError: the model does not have the part.
     """
 
     def __init__(self, model: nn.Module, part: str, setting: Setting) -> None:
         if not has_part(model, part):
-            raise UserError(f'{type(model).__name__} has no {part} to measure: leave out --only {part}, or this model')
+            raise UserError(f'{type(model).__name__} has no {part} to measure: remove --only {part}, or this model')
         self.part, self.setting = part, setting
         self.module = model if part == 'whole' else getattr(model, part)
         if setting.compile == TOKENS:
@@ -50,21 +50,21 @@ class Workload:
             self.inputs = setting.random(*shape)
 
     def count(self) -> Complexity:
-        """FLOPs of one image in inference, and parameters, counted without computing anything."""
+        """Count multiply-adds of one image in inference, and parameters, on the meta device."""
         one = [x[:1].detach().to('meta', torch.float32) for x in _as_tuple(self.inputs)]
         skeleton = copy.deepcopy(self.module).to('meta').requires_grad_(False)  # gradients bar views
         return count_complexity(skeleton, tuple(one) if self.part == 'neck' else one[0], **self.options)
 
     def matrix_operators(self, kind: str) -> list[Operator]:
-        """The matrix operators of a step."""
+        """List the matrix operators of a step of ``'inference'`` or ``'training'``."""
         dtype = self.setting.tensor_dtype
         return matrix_operators(self.module, self.inputs, dtype, kind == 'training', **self.options)
 
     def step(self, kind: str) -> Step:
-        """A step of ``'inference'`` or ``'training'``; puts the module in that mode."""
+        """Return a step of ``'inference'`` or ``'training'``, and set the module to that mode."""
         self.module.train(kind == 'training')
         if kind == 'inference':
-            # In a copy, since training needs the normalisation.
+            # Fold in a copy, since training needs the normalisation.
             module = fuse_conv_bn(copy.deepcopy(self.module)) if self.setting.fuse_conv_bn else self.module
             forward = self._prepare(module)
             inputs = tuple(x.detach() for x in self.inputs) if self.part == 'neck' else self.inputs
@@ -73,7 +73,7 @@ class Workload:
         return self._model_step(forward) if self.part == 'whole' else self._part_step(forward)
 
     def _prepare(self, module: nn.Module) -> Callable[..., Any]:
-        """The module's forward pass in this setting."""
+        """Return the forward pass of the module in this setting."""
         compiles = self.setting.compile not in ('off', TOKENS, PIXELS)
         call = torch.compile(module, mode=self.setting.compile) if compiles else module
 
@@ -86,7 +86,7 @@ class Workload:
         return forward
 
     def _model_step(self, forward: Callable[..., Any]) -> Step:
-        """Forward, loss, backward and SGD's update, with a loss scale in float16."""
+        """Return a training step: forward, loss, backward and SGD update, with loss scaling in float16."""
         model, samples = self.module, _samples(self.module, self.inputs)
         optimizer = torch.optim.SGD(model.parameters(), lr=1e-6, momentum=0.9)
         scaler = torch.amp.GradScaler(self.inputs.device.type, enabled=self.setting.dtype == 'float16')
@@ -101,12 +101,12 @@ class Workload:
         return step
 
     def _part_step(self, forward: Callable[..., Any]) -> Step:
-        """A part's share of a training step: forward, and backward to its weights and, of a neck, its inputs."""
+        """Return the share of a part in a training step: forward and backward, for a neck also to its inputs."""
         inputs = [x for x in _as_tuple(self.inputs) if x.requires_grad]
         variables = inputs + [parameter for parameter in self.module.parameters() if parameter.requires_grad]
 
         def outputs() -> list[Tensor]:
-            return [out for out in _as_tuple(forward(self.inputs)) if out.requires_grad]  # frozen stages' don't
+            return [out for out in _as_tuple(forward(self.inputs)) if out.requires_grad]  # without frozen stages
 
         gradients = [torch.randn_like(out) for out in outputs()]
 
@@ -117,7 +117,7 @@ class Workload:
 
 
 def has_part(model: nn.Module, part: str) -> bool:
-    """Whether a model has a part worth measuring: a neck needs parameters."""
+    """Whether a model has a part; a neck must have parameters."""
     return has_neck(model) if part == 'neck' else part == 'whole' or hasattr(model, part)
 
 
@@ -126,7 +126,7 @@ def _as_tuple(tensors: Any) -> tuple[Tensor, ...]:
 
 
 def _samples(model: nn.Module, images: Tensor) -> list:
-    """What the loss compares with: a class for each image, or for each of its pixels."""
+    """Return targets for the loss: a class per image, or per pixel for a segmentor."""
     if not hasattr(model, 'decode_head'):
         return [DataSample().set_gt_label(0).to(images.device) for _ in images]
     labels = torch.zeros(1, *images.shape[-2:], dtype=torch.long, device=images.device)

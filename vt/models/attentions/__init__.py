@@ -1,4 +1,4 @@
-"""Attentions among tokens; VT's relations (paper, section 3.2) among them."""
+"""Attention between tokens, including the relations of VT (paper, section 3.2)."""
 
 from .class_attention import ClassAttention
 from .graph_convolution import GraphConvolution

@@ -1,6 +1,6 @@
-"""Attention of the class token alone to all tokens.
+"""Attention whose only query is the class token.
 
-Letters: N batch, P tokens of the grid, C channels, h heads, d channels of one.
+Letters: N batch, P tokens of the grid, C channels, h heads, d channels per head.
 """
 
 from torch import Tensor, nn
@@ -14,10 +14,10 @@ from .multi_head import Attention
 
 @MODELS.register_module()
 class ClassAttention(Attention):
-    """``softmax(q K^T / sqrt(d)) V``, projected, where q is of the class token and K and V of all (CaiT, section 3).
+    """Compute ``softmax(q K^T / sqrt(d)) V`` and project it; q comes from the class token, K and V from all tokens.
 
-    Of tokens ``(N, 1 + P, C)``, the class token first, it gives what this one reads, ``(N, 1, C)``; its attention
-    weights are ``(N, h, 1, 1 + P)``. Args: as in :class:`Attention`.
+    Source: CaiT, section 3. The input is ``(N, 1 + P, C)``, class token first; the output is the update of the class
+    token, ``(N, 1, C)``; the attention weights are ``(N, h, 1, 1 + P)``. Args: as in :class:`Attention`.
     """
 
     num_class_tokens_needed = 1
@@ -29,6 +29,6 @@ class ClassAttention(Attention):
         self.value = nn.Linear(channels, self.inner_channels, bias=qkv_bias)
 
     def project(self, x: Tensor, size: Size) -> tuple[Tensor, ...]:
-        """q, ``(N, h, 1, d)``, K and V, ``(N, h, 1 + P, d)``."""
+        """Return q ``(N, h, 1, d)`` and K and V ``(N, h, 1 + P, d)``."""
         parts = self.query(x[:, :1]), self.key(x), self.value(x)
         return tuple(split_heads(part, self.num_heads) for part in parts)

@@ -15,20 +15,23 @@ from ..grouped_linear import GroupedLinear
 
 @MODELS.register_module()
 class GraphConvolution(nn.Module):
-    """``T_out = T + ReLU(G T W)``: tokens are the nodes of a graph whose edges G are learned, the same for every image.
+    """Graph convolution on the tokens: ``T_out = T + ReLU(G T W)``, with a learned adjacency matrix G.
 
-    Where the transformer computes from the tokens how much each takes from each, G is fixed once trained. Table 5 gives
-    this relation the parameters and, to 0.1 %, the FLOPs of no relation at all, which leaves no room for a matrix over
-    the channels: W is the identity unless ``channel_matrix`` is set.
+    The transformer computes its attention weights from the tokens. G is a parameter, the same for every image.
+    In table 5 this relation has as many parameters as a model without a relation, and the same FLOPs within 0.1 %, so
+    the published one has no matrix over the channels: W is the identity unless ``channel_matrix`` is set.
 
-    G starts normal with standard deviation ``1 / sqrt(L)`` (LeCun's).
+    G is drawn from a normal distribution with standard deviation ``1 / sqrt(L)`` (LeCun initialisation).
 
     Args:
         token_channels: C_T.
-        num_tokens: L; the graph has as many nodes, so the number is fixed.
-        channel_matrix: have a W of C_T x C_T.
+        num_tokens: L, the number of nodes of the graph; every input must have as many tokens.
+        channel_matrix: learn W, C_T x C_T.
         groups: channel groups of W.
-        drop_path: probability to leave a sample's tokens as they are (stochastic depth).
+        drop_path: probability of skipping the update for a sample (stochastic depth).
+
+    Raises:
+        UserError: ``groups`` does not divide C_T; in the forward pass, another number of tokens than ``num_tokens``.
     """
 
     def __init__(
@@ -50,5 +53,5 @@ class GraphConvolution(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Relate the tokens: ``(N, L, C_T)`` to ``(N, L, C_T)``."""
         if tokens.shape[1] != len(self.edges):
-            raise UserError(f'GraphConvolution: num_tokens={len(self.edges)}, but {tokens.shape[1]} tokens came in')
+            raise UserError(f'GraphConvolution: num_tokens={len(self.edges)}, but the input has {tokens.shape[1]}')
         return tokens + self.drop_path(self.relu(self.update(self.edges @ tokens)))

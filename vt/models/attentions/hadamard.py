@@ -1,4 +1,4 @@
-"""Local attention whose maps come from products of queries and keys of the same token.
+"""Local attention whose weights come from elementwise products of queries and keys (ELSA).
 
 Letters: N batch, P = H * W tokens, C channels, D channels of queries and keys, h heads, k side of the neighbourhood.
 """
@@ -16,23 +16,25 @@ from ..grid import Size, TokenPart, to_map, to_tokens
 
 @MODELS.register_module()
 class HadamardAttention(TokenPart):
-    """``sum over the k x k neighbours of (S_c softmax(f(Q * K)) + B_c) V``, projected (ELSA, sections 3.2 and 3.3).
+    """Enhanced local self-attention: ``sum over k x k neighbours of (S_c softmax(f(Q * K)) + B_c) V``, projected.
 
-    ``Q * K`` is Hadamard's product: f, two convolutions, makes a token's map of it. S and B are the ghost head, a
-    matrix of k x k for each channel, which makes of the heads' few maps one for each channel. Beyond the border V is 0.
+    Source: ELSA, sections 3.2 and 3.3. ``Q * K`` is the Hadamard product; f is two convolutions that turn it into the
+    weights of a token's neighbours. S and B are the ghost head: k x k matrices per channel, which turn the maps of the
+    h heads into one map per channel. V is padded with zeros at the border.
 
     Args:
         channels: C.
         num_heads: h.
-        size: not used; every attention is told it.
-        kernel_size: k.
-        qk_channels: D; two thirds of C by default. It is rounded up to whole groups.
-        group_width: channels of a group in the first of the two convolutions, whose side is k, too.
-        qkv_bias: have biases in the projections to Q, K and V.
-        ghost_scale, ghost_shift: have S, and have B.
+        size: not used; accepted because every attention gets it.
+        kernel_size: k, odd.
+        qk_channels: D; two thirds of C by default, rounded up to a multiple of ``group_width``.
+        group_width: channels per group of the first convolution of f, whose kernel is k x k.
+        qkv_bias: add biases to the projections to Q, K and V.
+        ghost_scale: use S.
+        ghost_shift: use B.
 
     Raises:
-        UserError: ``num_heads`` does not divide C; an even k.
+        UserError: ``num_heads`` does not divide C, or k is even.
     """
 
     takes_class_tokens = False
@@ -52,7 +54,7 @@ class HadamardAttention(TokenPart):
         super().__init__()
         require_divisible('HadamardAttention', 'channels', channels, 'num_heads', num_heads)
         if kernel_size % 2 == 0:
-            raise UserError(f'HadamardAttention: kernel_size={kernel_size} is even and has no middle; take an odd one')
+            raise UserError(f'HadamardAttention: kernel_size={kernel_size} must be odd; change it in the config')
         groups = -(-(qk_channels or channels // 3 * 2) // group_width)
         inner = groups * group_width
         self.num_heads, self.kernel_size = num_heads, kernel_size
@@ -73,8 +75,8 @@ class HadamardAttention(TokenPart):
         maps, v = self._project(x, size)
         around = pad(v, [self.kernel_size // 2] * 4).unflatten(1, (self.num_heads, -1))  # N, h, C / h, H + k - 1, ...
         read = 0.0 if self.ghost_shift is None else self._shifted(v)
-        for place, weights in enumerate(maps.unbind(2)):  # neighbour by neighbour: nothing is materialised k * k times
-            i, j = divmod(place, self.kernel_size)
+        for index, weights in enumerate(maps.unbind(2)):  # one neighbour at a time: needs no k * k copies of V
+            i, j = divmod(index, self.kernel_size)
             seen = around[..., i : i + size[0], j : j + size[1]]
             if self.ghost_scale is not None:
                 seen = seen * self.ghost_scale[:, 0, i, j].reshape(self.num_heads, -1, 1, 1)
@@ -82,15 +84,15 @@ class HadamardAttention(TokenPart):
         return self.proj(to_tokens(read.flatten(1, 2)))
 
     def attention(self, x: Tensor, size: Size) -> Tensor:
-        """How much each token takes from its neighbours, row by row, without the ghost head, ``(N, h, P, k * k)``."""
+        """Attention weights of each token's neighbours, row by row, without the ghost head, ``(N, h, P, k * k)``."""
         return self._project(x, size)[0].flatten(3).transpose(2, 3)
 
     def _project(self, x: Tensor, size: Size) -> tuple[Tensor, Tensor]:
-        """Maps ``(N, h, k * k, H, W)``, and V ``(N, C, H, W)``."""
+        """Return the attention maps ``(N, h, k * k, H, W)`` and V ``(N, C, H, W)``."""
         q, k, v = to_map(self.qkv(x), size).split(self.widths, dim=1)
         return self.local_maps(q * k).unflatten(1, (self.num_heads, -1)).softmax(dim=2), v
 
     def _shifted(self, v: Tensor) -> Tensor:
-        """What B reads, the same for every token: a depthwise convolution."""
+        """Apply B to V: a depthwise convolution, since B is the same for every token."""
         read = conv2d(v, self.ghost_shift, padding=self.kernel_size // 2, groups=v.shape[1])
         return read.unflatten(1, (self.num_heads, -1))

@@ -1,7 +1,7 @@
-"""Attention of all tokens to all, as in ViT and DeiT.
+"""Multi-head self-attention, as in ViT and DeiT.
 
-Letters: N batch, K class tokens, P tokens of the grid, C channels, D inner channels, h heads, d = D / h, T tokens that
-attend, S tokens that are attended to; here T = S = K + P.
+Letters: N batch, K class tokens, P tokens of the grid, C channels, D inner channels, h heads, d = D / h, T queries,
+S keys; here T = S = K + P.
 """
 
 from torch import Tensor, nn
@@ -16,19 +16,22 @@ from ..grid import Size, TokenPart
 
 @MODELS.register_module()
 class Attention(TokenPart):
-    """``softmax(Q K^T / sqrt(d)) V``, projected (Vaswani et al., 2017, section 3.2).
+    """Multi-head self-attention: ``softmax(Q K^T / sqrt(d)) V``, projected (Vaswani et al., 2017, section 3.2).
+
+    Subclasses replace single steps: the projections, the mask, the logits or the output.
 
     Args:
         channels: C.
         num_heads: h.
-        size: of the grid in training; not used here.
+        size: grid size during training; not used by this class.
         inner_channels: D; C by default.
-        project: have the projection of the result, D to C.
-        dropout, proj_dropout: probability to drop an attention weight, and an entry of the result.
-        **parts: as in :meth:`add_parts`.
+        project: apply the output projection, D to C.
+        dropout: dropout probability of the attention weights.
+        proj_dropout: dropout probability of the output.
+        **parts: options of :meth:`add_parts`.
 
     Raises:
-        UserError: ``num_heads`` does not divide D; an option that it does not have.
+        UserError: ``num_heads`` does not divide D, or an option is unknown.
     """
 
     def __init__(
@@ -53,11 +56,11 @@ class Attention(TokenPart):
         self.proj_dropout = nn.Dropout(proj_dropout)
 
     def add_parts(self, channels: int, size: Size, qkv_bias: bool = True) -> None:
-        """Add what comes before the projection of the result; a subclass may have more or other parts.
+        """Create the modules before the output projection; a subclass may create others.
 
         Args:
-            channels, size: as above.
-            qkv_bias: have biases in the projections to Q, K and V.
+            channels, size: as in the class.
+            qkv_bias: add biases to the projections to Q, K and V.
         """
         self.qkv = nn.Linear(channels, 3 * self.inner_channels, bias=qkv_bias)
 
@@ -68,26 +71,26 @@ class Attention(TokenPart):
         return self.proj_dropout(self.proj(x))  # N, T, C
 
     def attention(self, x: Tensor, size: Size) -> Tensor:
-        """How much each token takes from each, ``(N, h, T, S)``, for the same arguments as the forward pass."""
+        """Attention weights ``(N, h, T, S)``; same arguments as the forward pass."""
         q, k, _ = self.project(x, size)
         return self.weights(q, k, size)
 
     def project(self, x: Tensor, size: Size) -> tuple[Tensor, ...]:
-        """Q, ``(N, h, T, d)``, K and V, ``(N, h, S, d)``."""
+        """Return Q ``(N, h, T, d)`` and K and V ``(N, h, S, d)``."""
         return tuple(split_heads(part, self.num_heads) for part in self.qkv(x).chunk(3, dim=-1))
 
     def read(self, q: Tensor, k: Tensor, v: Tensor, size: Size) -> Tensor:
-        """``softmax(Q K^T / sqrt(d)) V``, ``(N, h, T, d)``."""
+        """Return ``softmax(Q K^T / sqrt(d)) V``, ``(N, h, T, d)``."""
         return attend(q, k, v, dropout=self.dropout.p if self.training else 0.0, scale=self.scale)
 
     def gather(self, read: Tensor, v: Tensor, size: Size) -> Tensor:
-        """What was read, ``(N, T, D)``, as it leaves the attention; a subclass may add to it, or put it in order."""
+        """Postprocess the attention output ``(N, T, D)``; a subclass may add to it or reorder the tokens."""
         return read
 
     def weights(self, q: Tensor, k: Tensor, size: Size) -> Tensor:
-        """``softmax(Q K^T / sqrt(d))``, ``(N, h, T, S)``."""
+        """Return ``softmax(Q K^T / sqrt(d))``, ``(N, h, T, S)``."""
         return self.logits(q, k, size).softmax(dim=-1)
 
     def logits(self, q: Tensor, k: Tensor, size: Size) -> Tensor:
-        """``Q K^T / sqrt(d)``, ``(N, h, T, S)``."""
+        """Return ``Q K^T / sqrt(d)``, ``(N, h, T, S)``."""
         return q * self.scale @ k.transpose(-2, -1)

@@ -1,7 +1,6 @@
-"""Attention whose cost is linear in the tokens: the exponential of a product as a product of random features.
+"""Linear attention by random features, which approximate the softmax kernel (Performer).
 
-Letters: N batch, K class tokens, P tokens of the grid, h heads, d channels of one, m features, T tokens that attend, S
-tokens that are attended to.
+Letters: N batch, K class tokens, P tokens of the grid, h heads, d channels per head, m features, T queries, S keys.
 """
 
 import math
@@ -20,10 +19,18 @@ from .multi_head import Attention
 def draw_directions(
     num_features: int, channels: int, generator: torch.Generator | None = None, length: float | None = None
 ) -> Tensor:
-    """Rows ``(m, d)``, each distributed as a normal vector of d numbers, every d of them orthogonal.
+    """Draw random feature directions, orthogonal within each block of d rows (Performer, section 2.4).
 
-    (Performer, section 2.4.) Their lengths are drawn apart, so that what is exact in expectation for independent rows
-    is so for these; or all have the ``length`` that is given.
+    Without ``length`` each row is distributed like a standard normal vector, so the estimator stays unbiased.
+
+    Args:
+        num_features: m.
+        channels: d.
+        generator: random number generator; PyTorch's default one if None.
+        length: norm of every row; if None the norms are those of independent normal vectors.
+
+    Returns:
+        Directions, ``(m, d)``.
     """
     blocks = -(-num_features // channels)
     normal = torch.randn(2, blocks, channels, channels, generator=generator)
@@ -34,24 +41,33 @@ def draw_directions(
 
 
 class RandomFeatures(nn.Module):
-    """Random directions: part of a checkpoint, and fixed unless :meth:`redraw`, or ``vt.RedrawHook``, is called."""
+    """Mixin with random directions as a buffer, fixed unless :meth:`redraw` or ``vt.RedrawHook`` replaces them."""
 
     def add_directions(self, num_features: int, channels: int, length: float | None = None) -> None:
-        """Draw them, as :func:`draw_directions` does."""
+        """Draw the directions; arguments as in :func:`draw_directions`."""
         self.length = length
         self.register_buffer('directions', draw_directions(num_features, channels, length=length))
 
     def redraw(self, generator: torch.Generator | None = None) -> None:
-        """New features, of the same generator the same ones in every process."""
+        """Draw new directions; generators with the same seed give the same ones in every process."""
         self.directions.copy_(draw_directions(*self.directions.shape, generator, self.length))
 
 
 def log_features(x: Tensor, directions: Tensor, epsilon: float = 0.0, sides: tuple[int, ...] = ()) -> Tensor:
-    """Logarithms of the positive features of vectors, ``(..., T, d)`` to ``(..., T, m)`` (Performer, lemma 1).
+    """Compute the logarithm of positive random features (Performer, lemma 1).
 
-    ``phi(x) = exp(W x - |x|^2 / 2) / sqrt(m)``: the expectation of ``phi(x) . phi(y)`` over W is ``exp(x . y)``. With
-    an ``epsilon`` they are ``exp(W x - |x|^2 / 2 - largest) + epsilon``, where the largest is that of ``W x`` along
-    ``sides`` (performer-pytorch).
+    ``phi(x) = exp(W x - |x|^2 / 2) / sqrt(m)``; the expectation of ``phi(x) . phi(y)`` over W is ``exp(x . y)``. With
+    an ``epsilon``, ``phi(x) = exp(W x - |x|^2 / 2 - max) + epsilon``, with the maximum of ``W x`` over ``sides``, as
+    in performer-pytorch.
+
+    Args:
+        x: vectors, ``(..., T, d)``.
+        directions: W, ``(m, d)``.
+        epsilon: added to every feature.
+        sides: axes of the maximum; only used with ``epsilon``.
+
+    Returns:
+        ``log phi(x)``, ``(..., T, m)``.
     """
     products = x @ directions.T
     logs = products - (x.square().sum(dim=-1, keepdim=True) + math.log(len(directions))) / 2
@@ -62,13 +78,19 @@ def log_features(x: Tensor, directions: Tensor, epsilon: float = 0.0, sides: tup
 
 
 def positive_features(q: Tensor, k: Tensor, directions: Tensor, epsilon: float = 0.0) -> tuple[Tensor, Tensor, Tensor]:
-    """Features of queries and keys, ``(..., T, m)`` and ``(..., S, m)``, whose products are in the right proportions.
+    """Compute the features of queries and keys, rescaled so that no exponential overflows.
 
-    They have a factor for each query, ``(..., T, 1)``, returned last, which its attention does not see, and factors are
-    moved from keys to queries, so that none is too large, and each query meets a one.
+    Each query's features are multiplied by a factor, which cancels in its attention weights.
+
+    Args:
+        q: queries, ``(..., T, d)``.
+        k: keys, ``(..., S, d)``.
+        directions, epsilon: as in :func:`log_features`.
+
+    Returns:
+        Features of the queries ``(..., T, m)`` and of the keys ``(..., S, m)``, and the factors ``(..., T, 1)``.
     """
-    with without_autocast(q.device.type):
-        # Exponents have to be as exact as float32 has them.
+    with without_autocast(q.device.type):  # the exponents need float32
         q, k = (x.to(torch.promote_types(x.dtype, directions.dtype)) for x in (q, k))
         q, k = log_features(q, directions, epsilon, (-1,)), log_features(k, directions, epsilon, (-2, -1))
     largest = k.amax(dim=-2, keepdim=True).detach()
@@ -78,35 +100,37 @@ def positive_features(q: Tensor, k: Tensor, directions: Tensor, epsilon: float =
 
 
 def feature_maps(q: Tensor, k: Tensor, epsilon: float | Tensor = 0.0) -> Tensor:
-    """The attention weights of features ``(..., T, m)`` and ``(..., S, m)``, materialised, ``(..., T, S)``."""
+    """Materialise the attention weights ``(..., T, S)`` of features ``(..., T, m)`` and ``(..., S, m)``."""
     products = q @ k.transpose(-2, -1)
     return products / (products.sum(dim=-1, keepdim=True) + epsilon)
 
 
 def linear_attention(q: Tensor, k: Tensor, v: Tensor, epsilon: float | Tensor = 0.0) -> Tensor:
-    """``Q (K^T V) / (Q (K^T 1) + epsilon)`` of features ``(..., T, m)``, ``(..., S, m)`` and values ``(..., S, d)``."""
+    """Return ``Q (K^T V) / (Q (K^T 1) + epsilon)`` for features ``(..., T, m)``, ``(..., S, m)``, values
+    ``(..., S, d)``.
+    """
     read = q @ (k.transpose(-2, -1) @ v.to(k.dtype)) / (q @ k.sum(dim=-2).unsqueeze(-1) + epsilon)
     return read.to(v.dtype)
 
 
 @MODELS.register_module()
 class PerformerAttention(RandomFeatures, Attention):
-    """Attention of positive orthogonal random features (Performer, section 2): ``softmax`` in expectation.
+    """Attention with positive orthogonal random features, an approximation of softmax (Performer, section 2).
 
     Args:
-        channels, num_heads, others: as in :class:`Attention`, without ``dropout``: there are no weights to drop.
-        num_features: m; ``d log d`` by default, as the paper's theorem 4 has it.
-        epsilon: added to every feature. The paper has none; weights of performer-pytorch need its 1e-4.
+        channels, num_heads, others: as in :class:`Attention`, without ``dropout``: the weights are not materialised.
+        num_features: m; ``d log d`` by default (theorem 4).
+        epsilon: added to every feature; 0 in the paper, 1e-4 for weights trained with performer-pytorch.
 
     Raises:
-        UserError: ``dropout``.
+        UserError: ``dropout`` is set; otherwise as in :class:`Attention`.
     """
 
     def __init__(
         self, channels: int, num_heads: int, num_features: int | None = None, epsilon: float = 0.0, **kwargs
     ) -> None:
         if kwargs.get('dropout'):
-            raise UserError('PerformerAttention: it has no attention weights that dropout could drop; leave it out')
+            raise UserError('PerformerAttention: dropout has no effect, no attention weights are computed; remove it')
         super().__init__(channels, num_heads, **kwargs)
         head_channels = round(self.scale**-2)
         self.add_directions(num_features or max(1, int(head_channels * math.log(head_channels))), head_channels)
@@ -124,17 +148,15 @@ class PerformerAttention(RandomFeatures, Attention):
 
 
 class TokenPerformer(RandomFeatures):
-    """``V + project(attention(Q, K, V))``, one head, where Q, K and V have other channels than the tokens
-    (T2T, section 3.1): C of the tokens that come, D of those that leave.
+    """Single-head Performer attention from C to D channels: ``V + project(attention(Q, K, V))`` (T2T, section 3.1).
 
-    There are m = D / 2 features, whose directions are ``sqrt(m)`` long, as the authors of T2T and ViTAE have them.
+    It uses m = D / 2 features and directions of norm ``sqrt(m)``, as in the code of T2T and ViTAE.
 
     Args:
-        in_channels: C.
-        channels: D.
-        dropout: probability to drop an entry of what is read.
-        epsilon: added to each query's sum of products, by which it is divided. The paper has none; ViTAE's weights need
-            1e-8.
+        in_channels: C, channels of the input tokens.
+        channels: D, channels of Q, K, V and the output.
+        dropout: dropout probability of the projected output.
+        epsilon: added to the denominator of the attention weights; 0 in the paper, 1e-8 for ViTAE's weights.
     """
 
     def __init__(self, in_channels: int, channels: int, dropout: float = 0.0, epsilon: float = 0.0) -> None:
@@ -153,6 +175,6 @@ class TokenPerformer(RandomFeatures):
         return v + self.dropout(self.proj(linear_attention(q, k, v, self.epsilon * factor)))
 
     def attention(self, x: Tensor, size: Size) -> Tensor:
-        """How much each token takes from each, ``(N, 1, P, P)``."""
+        """Attention weights ``(N, 1, P, P)``."""
         q, k, factor = positive_features(*self.qkv(x).chunk(3, dim=-1)[:2], self.directions)
         return feature_maps(q, k, self.epsilon * factor).unsqueeze(1)

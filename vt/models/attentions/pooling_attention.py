@@ -1,8 +1,8 @@
-"""Attention whose queries, keys and values are pooled over the grid, of images and of videos.
+"""Attention with queries, keys and values pooled over the grid of an image or a video.
 
-Fan et al., Multiscale Vision Transformers, ICCV 2021, section 3.1; its relative positions and pooled residual are those
-of Li et al., MViTv2, CVPR 2022. Letters: N batch, K class tokens, P tokens of the grid, P' and S of the pooled grids of
-queries and of keys, C channels, D inner channels, h heads, d = D / h.
+Sources: Fan et al., Multiscale Vision Transformers, ICCV 2021, section 3.1; for relative positions and the pooled
+residual Li et al., MViTv2, CVPR 2022. Letters: N batch, K class tokens, P tokens of the grid, P' and S tokens of the
+pooled grids of queries and keys, C channels, D inner channels, h heads, d = D / h.
 """
 
 import math
@@ -23,21 +23,21 @@ from ..token_pooling import TokenPooling
 
 @MODELS.register_module()
 class PoolingAttention(TokenPart):
-    """``softmax(P(Q) P(K)^T / sqrt(d) + B) P(V)``, projected; class tokens are not pooled.
+    """Pooling attention: ``softmax(P(Q) P(K)^T / sqrt(d) + B) P(V)``, projected; class tokens are not pooled.
 
     Args:
         channels: C.
         num_heads: h.
-        size: the grid's in training, ``(H, W)`` or ``(T, H, W)``.
-        query: options of :class:`vt.models.TokenPooling` of Q, whose grid leaves the attention; not pooled by default.
-        key_value: those of K and V, which have a pooling each.
+        size: grid size during training, ``(H, W)`` or ``(T, H, W)``.
+        query: options of :class:`vt.models.TokenPooling` for Q, which set the output grid; no pooling by default.
+        key_value: options of the poolings of K and of V; no pooling by default.
         out_channels: D; C by default.
-        qkv_bias: have biases in the projections to Q, K and V.
-        relative: B is of relative positions, decomposed along the sides of the grid (MViTv2, equation 4); otherwise 0.
-        residual: add P(Q) to what the grid's tokens read, before the projection (MViTv2, equation 5).
+        qkv_bias: add biases to the projections to Q, K and V.
+        relative: use decomposed relative positions as B (MViTv2, equation 4); otherwise B is 0.
+        residual: add P(Q) to the output of the grid's tokens, before the projection (MViTv2, equation 5).
 
     Raises:
-        UserError: ``num_heads`` does not divide D; a pooling that does not exist, or whose kernel does not fit.
+        UserError: ``num_heads`` does not divide D, a pooling is unknown, or a kernel is larger than the grid.
     """
 
     def __init__(
@@ -58,26 +58,26 @@ class PoolingAttention(TokenPart):
         self.num_heads = num_heads
         self.scale = (inner // num_heads) ** -0.5
         self.qkv = nn.Linear(channels, 3 * inner, bias=qkv_bias)
-        as_it_is = dict(stride=(1,) * len(size), kernel=1)
+        no_pooling = dict(stride=(1,) * len(size), kernel=1)
         self.pool_query, self.pool_key, self.pool_value = (
-            TokenPooling(**as_it_is | (options or {}) | dict(channels=inner // num_heads))
+            TokenPooling(**no_pooling | (options or {}) | dict(channels=inner // num_heads))
             for options in (query, key_value, key_value)
         )
         if min(min(sides) for sides in self._sizes(size)) < 1:
             raise UserError(
-                f'PoolingAttention: a grid of {"x".join(map(str, size))} tokens is smaller than the kernel of queries, '
-                f'{self.pool_query.kernel}, or of keys, {self.pool_key.kernel}; take a smaller one'
+                f'PoolingAttention: the grid of {"x".join(map(str, size))} tokens is smaller than the kernel of the '
+                f'queries, {self.pool_query.kernel}, or of the keys, {self.pool_key.kernel}; use a smaller kernel'
             )
         self.relative = DecomposedRelativePosition(inner // num_heads, *self._sizes(size)) if relative else None
         self.residual = residual
         self.proj = nn.Linear(inner, inner)
 
     def out_size(self, size: Size) -> Size:
-        """Size of the grid of what leaves the attention."""
+        """Size of the output grid, for an input grid of ``size``."""
         return self.pool_query.out_size(size)
 
     def key_size(self, size: Size) -> Size:
-        """Size of the grid of keys and values."""
+        """Size of the grid of keys and values, for an input grid of ``size``."""
         return self.pool_key.out_size(size)
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
@@ -88,7 +88,7 @@ class PoolingAttention(TokenPart):
             read = attend(q, k, v, scale=self.scale)
         elif torch.compiler.is_compiling() or torch.backends.cuda.flash_sdp_enabled():  # on a CPU, too
             q, k = self.relative.widen(q, k, *self._sizes(size), self.scale)
-            missing = q.shape[-1] - v.shape[-1]  # flash attention wants all of one width
+            missing = q.shape[-1] - v.shape[-1]  # flash attention needs the same width for Q, K and V
             read = attend(q, k, nn.functional.pad(v, (0, missing)), scale=1.0)[..., : v.shape[-1]]
         else:
             read = attend(q, k, v, self._bias(q, k, size), scale=self.scale)
@@ -99,13 +99,13 @@ class PoolingAttention(TokenPart):
         return self.proj(read)
 
     def attention(self, x: Tensor, size: Size) -> Tensor:
-        """How much each token takes from each, ``(N, h, K + P', K + S)``."""
+        """Attention weights ``(N, h, K + P', K + S)``."""
         q, k, _ = (split_heads(each, self.num_heads) for each in self._pool(x, size))
         logits = q * self.scale @ k.transpose(-2, -1)
         return (logits if self.relative is None else logits + self._bias(q, k, size)).softmax(dim=-1)
 
     def _pool(self, x: Tensor, size: Size) -> list[Tensor]:
-        """P(Q), ``(N, K + P', D)``, P(K) and P(V), ``(N, K + S, D)``."""
+        """Return P(Q) ``(N, K + P', D)`` and P(K) and P(V) ``(N, K + S, D)``."""
         pools = self.pool_query, self.pool_key, self.pool_value
         return [pool(part, size) for pool, part in zip(pools, self.qkv(x).chunk(3, dim=-1))]
 
@@ -113,5 +113,5 @@ class PoolingAttention(TokenPart):
         return self.relative.mask(q, k, *self._sizes(size))
 
     def _sizes(self, size: Size) -> tuple[Size, Size]:
-        """Of the grids of queries and keys."""
+        """Sizes of the grids of queries and keys."""
         return self.out_size(size), self.key_size(size)

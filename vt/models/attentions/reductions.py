@@ -1,6 +1,6 @@
-"""Key/value downsampling: attention to a few tokens made of all, so that its cost is linear in them.
+"""Attention with key/value downsampling, which makes it cheaper on large grids.
 
-Letters: N batch, P = H * W tokens, C channels, S tokens that stay, h heads, d channels of one.
+Letters: N batch, P = H * W tokens, C channels, S tokens after downsampling, h heads, d channels per head.
 """
 
 import torch
@@ -18,46 +18,46 @@ from .multi_head import Attention
 
 @MODELS.register_module()
 class ReducedAttention(Attention):
-    """``softmax(Q K^T / sqrt(d)) V``, projected, where K and V are of downsampled tokens (PVT, section 3.3).
+    """Attention whose K and V come from downsampled tokens (PVT, section 3.3).
 
     Args:
         channels, num_heads, size, others: as in :class:`Attention`.
-        **parts: as in :meth:`add_parts`.
+        **parts: options of :meth:`add_parts`.
     """
 
     def add_parts(self, channels: int, size: Size, reduce: dict, qkv_bias: bool = True) -> None:
-        """Add the downsampling and the projections.
+        """Create the downsampling and the projections.
 
         Args:
-            channels, size: as above.
+            channels, size: as in the class.
             reduce: config of the downsampling, called with ``(x, size)``, such as :class:`StridedReduction`.
-            qkv_bias: have biases in the projections to Q, K and V.
+            qkv_bias: add biases to the projections to Q, K and V.
 
         Raises:
-            UserError: a grid that is smaller than the downsampling needs.
+            UserError: the grid is too small for the downsampling.
         """
         self.reduce = build_part(reduce, channels=channels)
         if 0 < min(size) < (side := self.reduce.smallest_side):
             name, grid = type(self).__name__, 'x'.join(map(str, size))
-            raise UserError(f'{name}: reduce needs a grid of {side} tokens on a side, and the grid has {grid}')
+            raise UserError(f'{name}: reduce needs at least {side}x{side} tokens, the grid has {grid}; enlarge images')
         self.query = nn.Linear(channels, self.inner_channels, bias=qkv_bias)
         self.key_value = nn.Linear(channels, 2 * self.inner_channels, bias=qkv_bias)
 
     def project(self, x: Tensor, size: Size) -> tuple[Tensor, ...]:
-        """Q, ``(N, h, P, d)``, K and V, ``(N, h, S, d)``."""
+        """Return Q ``(N, h, P, d)`` and K and V ``(N, h, S, d)``."""
         parts = self.query(x), *self.key_value(self.reduce(x, size)).chunk(2, dim=-1)
         return tuple(split_heads(part, self.num_heads) for part in parts)
 
 
 @MODELS.register_module()
 class StridedReduction(TokenPart):
-    """One token for ``ratio x ratio``, by a strided convolution and LayerNorm (PVT, section 3.3; ResT: depthwise).
+    """Downsample by a strided convolution and LayerNorm (PVT, section 3.3; depthwise in ResT).
 
     Args:
         channels: C.
-        ratio: stride; also the convolution's side, but one more where it is depthwise.
-        depthwise: each channel by itself, over windows that overlap.
-        eps: of the normalisation.
+        ratio: stride. The kernel is ``ratio x ratio``, or one larger with ``depthwise``.
+        depthwise: use a depthwise convolution with overlapping windows.
+        eps: epsilon of LayerNorm.
     """
 
     takes_class_tokens = False
@@ -76,12 +76,12 @@ class StridedReduction(TokenPart):
 
 @MODELS.register_module()
 class PoolingReduction(TokenPart):
-    """Averages over a fixed grid, a 1x1 convolution, LayerNorm and GELU (PVTv2's linear attention, section 3.1).
+    """Average pooling to a fixed grid, then a 1x1 convolution, LayerNorm and GELU (PVTv2-Li, section 3.1).
 
     Args:
         channels: C.
-        side: of the grid; ``S = side^2``.
-        eps: of the normalisation.
+        side: side of the pooled grid; ``S = side^2``.
+        eps: epsilon of LayerNorm.
     """
 
     takes_class_tokens = False
@@ -101,12 +101,12 @@ class PoolingReduction(TokenPart):
 
 @MODELS.register_module()
 class PyramidReduction(TokenPart):
-    """Averages over grids of several sizes, each with what a depthwise 3x3 convolution adds (P2T, section 3.2).
+    """Pyramid pooling: average pooling to several grids, each plus its depthwise 3x3 convolution (P2T, section 3.2).
 
     Args:
         channels: C.
-        ratios: how many times smaller than the map each grid is, on each side.
-        eps: of the normalisation.
+        ratios: downsampling factor of each pooled grid, per side.
+        eps: epsilon of LayerNorm.
     """
 
     takes_class_tokens = False
@@ -118,7 +118,7 @@ class PyramidReduction(TokenPart):
         self.norm = nn.LayerNorm(channels, eps)
 
     def forward(self, x: Tensor, size: Size) -> Tensor:
-        """``(N, P, C)`` to ``(N, S, C)``, the S of all grids together."""
+        """``(N, P, C)`` to ``(N, S, C)``; S counts the tokens of all pooled grids."""
         x, levels = to_map(x, size), []
         for ratio, convolve in zip(self.ratios, self.convolutions):
             pooled = adaptive_avg_pool2d(x, [max(1, round(side / ratio)) for side in size])

@@ -1,4 +1,4 @@
-"""Attention to near tokens and to far ones on a coarser grid, by an attention mask.
+"""Sparse attention patterns, local and strided, as attention masks.
 
 Letters: N batch, K class tokens, P = H * W tokens of the grid, h heads.
 """
@@ -16,16 +16,16 @@ from .masks import MaskedAttention
 
 @MODELS.register_module()
 class SparseAttention(MaskedAttention):
-    """Attention of each token to its neighbours, to every so many-th row and column, or to both.
+    """Attention of each token to its neighbours, to tokens at multiples of a stride, or to both.
 
-    The local and strided patterns of the sparse transformer (Child et al., 2019, section 4.2) on a grid: rows and
-    columns each are one of its sequences, and nothing is hidden for being later. The two may take turns over the
-    blocks, as there, or be one pattern. Class tokens see all, and all see them. The mask saves nothing by itself: all
-    logits are computed.
+    These are the local and strided patterns of the sparse transformer (Child et al., 2019, section 4.2), applied to
+    the rows and columns of a grid, without a causal mask. Blocks may alternate between the two, as in the paper, or
+    combine them. Class tokens attend to all tokens, and all tokens to them. All logits are computed before the mask
+    is applied, so the pattern saves no time.
 
     Args:
         channels, num_heads, size, others: as in :class:`Attention`.
-        **parts: as in :meth:`add_parts`.
+        **parts: options of :meth:`add_parts`.
     """
 
     def add_parts(
@@ -37,29 +37,30 @@ class SparseAttention(MaskedAttention):
         bias: dict | None = None,
         **parts,
     ) -> None:
-        """Add the mask and the bias.
+        """Create the mask and the bias.
 
         Args:
-            channels, size: as above.
-            near: how many rows and columns away a token is still seen; None for no neighbours.
-            stride: tokens are seen whose rows and columns are so many apart, or a multiple of it; None for none.
-            bias: config of a bias by offset in the grid, such as :class:`vt.models.RelativePositionBias`.
-            **parts: as in :meth:`Attention.add_parts`.
+            channels, size: as in the class.
+            near: largest distance in rows and columns of the local pattern; None for no local pattern.
+            stride: the strided pattern has the tokens whose distances in rows and columns are multiples of this; None
+                for no strided pattern.
+            bias: config of a bias by relative position, such as :class:`vt.models.RelativePositionBias`.
+            **parts: options of :meth:`Attention.add_parts`.
 
         Raises:
-            UserError: no pattern.
+            UserError: neither pattern is set, or a number is out of range.
         """
         if near is None and stride is None:
-            raise UserError('SparseAttention: neither near nor stride; give one of the two, or use vt.Attention')
+            raise UserError('SparseAttention: neither near nor stride is set; set one of them, or use vt.Attention')
         if (near or 0) < 0 or (stride is not None and stride < 1):
-            raise UserError(f'SparseAttention: near={near} must not be negative, stride={stride} at least 1')
+            raise UserError(f'SparseAttention: near={near} must be at least 0, and stride={stride} at least 1')
         super().add_parts(channels, size, **parts)
         self.bias = MODELS.build(bias, default_args=dict(num_heads=self.num_heads, window=size)) if bias else None
         self.near, self.stride, self.size = near, stride, tuple(size)
         self.register_buffer('hidden', ~self.seen(size), persistent=False)
 
     def seen(self, size: Size, device: torch.device | None = None) -> Tensor:
-        """Whether a token of a grid, a row, sees another one, a column, ``(P, P)``."""
+        """Whether each token (row) may attend to each other token (column) of a grid, ``(P, P)`` of bool."""
         positions = torch.cartesian_prod(*(torch.arange(side, device=device) for side in size))  # P, 2
         apart = (positions[:, None] - positions).abs()  # P, P, 2
         near = apart <= (-1 if self.near is None else self.near)

@@ -1,6 +1,6 @@
-"""Attention whose heads are mixed: talking heads (CaiT), re-attention (DeepViT), ResT's attention.
+"""Attention with mixed heads: talking heads (CaiT), re-attention (DeepViT), efficient attention (ResT).
 
-Letters: N batch, h heads, d channels of one, T tokens that attend, S tokens that are attended to.
+Letters: N batch, h heads, d channels per head, T queries, S keys.
 """
 
 from torch import Tensor, nn
@@ -14,13 +14,13 @@ from .reductions import ReducedAttention
 
 @MODELS.register_module()
 class HeadMixing(nn.Sequential):
-    """A 1x1 convolution over the heads of weights or logits (talking heads, re-attention), a normalisation, or both.
+    """Mix the heads of attention weights or logits by a 1x1 convolution, a normalisation, or both.
 
     Args:
         num_heads: h.
-        convolve: have the convolution.
+        convolve: use the convolution.
         norm: class of the normalisation, ``'BatchNorm2d'`` or ``'InstanceNorm2d'``; none by default.
-        gain: a fixed factor on the result.
+        gain: fixed factor on the result.
     """
 
     def __init__(self, num_heads: int, convolve: bool = True, norm: str | None = None, gain: float = 1.0) -> None:
@@ -36,23 +36,25 @@ class HeadMixing(nn.Sequential):
 
 @MODELS.register_module()
 class TalkingHeadsAttention(Attention):
-    """``mix_maps(softmax(mix(Q K^T / sqrt(d)))) V``, projected; the weights are materialised.
+    """Attention with mixed heads: ``mix_maps(softmax(mix(Q K^T / sqrt(d)))) V``, projected.
+
+    The attention weights are materialised.
 
     Args:
         channels, num_heads, size, others: as in :class:`Attention`.
-        **parts: as in :meth:`add_parts`.
+        **parts: options of :meth:`add_parts`.
     """
 
     def add_parts(
         self, channels: int, size: Size, mix: dict | None = None, mix_maps: dict | None = None, **parts
     ) -> None:
-        """Add what mixes the heads, behind the parts of the class beside this one, or of :class:`Attention`.
+        """Create the parts of the next class in the method resolution order, then the modules that mix the heads.
 
         Args:
-            channels, size: as above.
-            mix: config of what is done to the logits, such as :class:`HeadMixing`; nothing by default.
-            mix_maps: and to the weights.
-            **parts: of the other class.
+            channels, size: as in the class.
+            mix: config of a module applied to the logits, such as :class:`HeadMixing`; none by default.
+            mix_maps: config of a module applied to the attention weights; none by default.
+            **parts: options of the next class's ``add_parts``.
         """
         super().add_parts(channels, size, **parts)
         self.mix, self.mix_maps = (
@@ -69,7 +71,7 @@ class TalkingHeadsAttention(Attention):
 
 @MODELS.register_module()
 class EfficientAttention(TalkingHeadsAttention, ReducedAttention):
-    """ResT's efficient multi-head self-attention (section 3.1): downsampled keys and values, mixed heads.
+    """Efficient multi-head self-attention of ResT (section 3.1): downsampled keys and values, mixed heads.
 
-    Args: those of both.
+    Args: those of :class:`TalkingHeadsAttention` and :class:`ReducedAttention`.
     """

@@ -1,6 +1,6 @@
 """The transformer on the visual tokens (paper, section 3.2).
 
-Letters: N batch, L tokens, C_T token channels, d query and key width, h heads.
+Letters: N batch, L tokens, C_T token channels, d channels of queries and keys, h heads.
 """
 
 from mmcv.cnn import build_norm_layer
@@ -16,28 +16,28 @@ from ..grouped_linear import GroupedLinear
 
 @MODELS.register_module()
 class TokenTransformer(nn.Module):
-    """The paper's equation 3, on tokens alone.
+    """Self-attention and feed-forward on the visual tokens (paper, equation 3).
 
-    ``T' = T + softmax over L of ((T K)(T Q)^T) T`` and ``T_out = T' + ReLU(T' F1) F2``. The equations carry no scale,
-    no normalisation and no heads; each is an option, and with all of them at their defaults this is the equation.
+    ``T' = T + softmax over L of ((T K)(T Q)^T) T`` and ``T_out = T' + ReLU(T' F1) F2``. With the defaults this is the
+    equation as published, without scaling of the logits, normalisation or heads; these are options.
 
-    The paper gives no initialisation. Without normalisation scale is what decides whether training is stable, since
-    attention is cubic in it, so every choice here keeps a token's scale as it is:
+    The paper gives no initialisation. Without normalisation, training is stable only if the scale of the tokens stays
+    constant over depth, since the attention is cubic in it. So the initialisation preserves it:
 
-    - K and Q start ``d^(1/4)`` times smaller than LeCun's: the first logits are as flat as a division by ``sqrt(d)``
-      would make them.
-    - Tokens are alike at first, so attention doubles them. F1 starts as the identity and F2 as minus half of it, which
-      takes what was added off the positive entries again; a deep stack neither grows nor shrinks.
+    - K and Q are ``d^(1/4)`` times smaller than with LeCun initialisation, which gives the logits the scale that a
+      division by ``sqrt(d)`` would.
+    - Tokens are similar at the start, so attention doubles them. F1 is the identity and F2 minus one half of it, which
+      subtracts the added part again where entries are positive.
 
     Args:
         token_channels: C_T.
         qk_channels: d; ``C_T / 2`` by default, as in the paper.
-        num_heads: heads of the attention; tokens are split into as many slices.
+        num_heads: h; the channels of the tokens are split into h slices.
         groups: channel groups of the four matrices.
         scale_logits: divide the logits by ``sqrt(d / num_heads)``.
         norm_cfg: normalisation before each of the two branches, e.g. ``dict(type='LN')``; none by default.
-        dropout: probability to drop an entry of a branch.
-        drop_path: probability to drop a branch of a sample (stochastic depth).
+        dropout: dropout probability of the output of both branches.
+        drop_path: probability of dropping a branch for a sample (stochastic depth).
 
     Raises:
         UserError: ``num_heads`` or ``groups`` do not divide the channels.
@@ -74,19 +74,19 @@ class TokenTransformer(nn.Module):
         self.drop_path = DropPath(drop_path)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Relate the tokens: ``(N, L, C_T)`` to ``(N, L, C_T)``."""
+        """``(N, L, C_T)`` to ``(N, L, C_T)``."""
         tokens = tokens + self.drop_path(self.dropout(self._relate(self.norm1(tokens))))
         hidden = self.relu(self.feed_forward1(self.norm2(tokens)))
         return tokens + self.drop_path(self.dropout(self.feed_forward2(hidden)))
 
     def attention(self, tokens: Tensor) -> Tensor:
-        """How much each token (second to last axis) takes from each (last axis), ``(N, h, L, L)``."""
+        """Attention weights ``(N, h, L, L)``; the last axis sums to one."""
         return self._attention(self.norm1(tokens))
 
     def _attention(self, tokens: Tensor) -> Tensor:
         keys = split_heads(self.key(tokens), self.num_heads)  # N, h, L, d/h
         queries = split_heads(scaled(self.query(tokens), self.scale), self.num_heads)  # N, h, L, d/h
-        # In the tokens' precision: under autocast a softmax would be cast, and its result cast back for the product.
+        # dtype avoids two casts under autocast, which computes a softmax in float32.
         return (keys @ queries.transpose(-2, -1)).softmax(dim=-1, dtype=tokens.dtype)  # N, h, L, L
 
     def _relate(self, tokens: Tensor) -> Tensor:

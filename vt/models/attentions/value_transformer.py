@@ -1,6 +1,6 @@
-"""The transformer of the paper's first version (arXiv 2006.03677v1): values, and one feed-forward matrix.
+"""The transformer of the paper's first version (arXiv 2006.03677v1): a value matrix, and one feed-forward matrix.
 
-Letters: N batch, L tokens, C_T token channels, d query and key width, h heads.
+Letters: N batch, L tokens, C_T token channels, d channels of queries and keys, h heads.
 """
 
 from mmcv.cnn import build_norm_layer
@@ -18,9 +18,9 @@ from ..grouped_linear import GroupedLinear
 class ValueTransformer(nn.Module):
     """``T' = T + softmax over L of ((T Q)(T K)^T / sqrt(d / h)) (T V)`` in each head, then ``T_out = T' + T' F``.
 
-    The first version gives no initialisation. Q, K and V start with LeCun's deviation: logits of unit scale on tokens
-    of unit scale. Tokens are alike at first, so attention adds as much variance as there is; F starts at ``1/sqrt(2) -
-    1`` times the identity, which takes it off again, and a deep stack neither grows nor shrinks.
+    The paper gives no initialisation. Q, K and V use LeCun initialisation: tokens of unit scale give logits of unit
+    scale. Tokens are similar at the start, so attention doubles their variance; F is ``1/sqrt(2) - 1`` times the
+    identity, which restores it, so the scale stays constant over depth.
 
     Args:
         token_channels: C_T.
@@ -29,8 +29,8 @@ class ValueTransformer(nn.Module):
         groups: channel groups of Q, K and V.
         feed_forward_groups: channel groups of F.
         norm_cfg: normalisation before each of the two branches, e.g. ``dict(type='LN')``; none by default.
-        dropout: probability to drop an entry of a branch.
-        drop_path: probability to drop a branch of a sample (stochastic depth).
+        dropout: dropout probability of the output of both branches.
+        drop_path: probability of dropping a branch for a sample (stochastic depth).
 
     Raises:
         UserError: ``num_heads`` or the groups do not divide the channels.
@@ -65,12 +65,12 @@ class ValueTransformer(nn.Module):
         self.drop_path = DropPath(drop_path)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Relate the tokens: ``(N, L, C_T)`` to ``(N, L, C_T)``."""
+        """``(N, L, C_T)`` to ``(N, L, C_T)``."""
         tokens = tokens + self.drop_path(self.dropout(self._relate(self.norm1(tokens))))
         return tokens + self.drop_path(self.dropout(self.feed_forward(self.norm2(tokens))))
 
     def attention(self, tokens: Tensor) -> Tensor:
-        """How much each token (second to last axis) takes from each (last axis), ``(N, h, L, L)``."""
+        """Attention weights ``(N, h, L, L)``; the last axis sums to one."""
         return self._attention(self.norm1(tokens))
 
     def _attention(self, tokens: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""Attention in windows: Swin's, Swin v2's of cosines, CSWin's of stripes side by side.
+"""Window attention: Swin, Swin v2 with cosine logits, CSWin with parallel stripes.
 
 Letters: N batch, P tokens of the grid, C channels, D inner channels, h heads, d = D / h, W windows of all images, W_n
-of one, T tokens of a window.
+windows of one image, T tokens of a window.
 """
 
 import math
@@ -20,11 +20,11 @@ from .masks import MaskedAttention
 
 @MODELS.register_module()
 class WindowAttention(MaskedAttention):
-    """``softmax(Q K^T / sqrt(d) + B) V`` in each window, projected (Swin, section 3.2).
+    """Window attention: ``softmax(Q K^T / sqrt(d) + B) V`` within each window, projected (Swin, section 3.2).
 
     Args:
         channels, num_heads, size, others: as in :class:`Attention`.
-        **parts: as in :meth:`add_parts`.
+        **parts: options of :meth:`add_parts`.
     """
 
     takes_class_tokens = False
@@ -39,18 +39,18 @@ class WindowAttention(MaskedAttention):
         local_in_windows: bool = False,
         **parts,
     ) -> None:
-        """Add the windows, and what is added in them.
+        """Create the windows, the bias and the local part.
 
         Args:
-            channels, size: as above.
-            windows: config of windows, outside of which a token sees nothing; the whole grid by default.
-            bias: config of B, by offset in a window, such as :class:`vt.models.RelativePositionBias`; none by default.
-            local: config of a token part that adds to the result what it makes of V (CSWin's LePE).
-            local_in_windows: that part sees each window by itself instead of the grid.
-            **parts: as in :meth:`Attention.add_parts`.
+            channels, size: as in the class.
+            windows: config of the windows, such as :class:`Windows`; one window, the whole grid, by default.
+            bias: config of B by relative position, such as :class:`vt.models.RelativePositionBias`; none by default.
+            local: config of a token part that is applied to V and added to the output (LePE of CSWin).
+            local_in_windows: apply ``local`` to each window instead of the grid.
+            **parts: options of :meth:`Attention.add_parts`.
 
         Raises:
-            UserError: windows that do not fit ``size``; ``local_in_windows`` without a local part or windows.
+            UserError: the windows do not fit ``size``; ``local_in_windows`` without ``local`` and ``windows``.
         """
         require_with(type(self).__name__, 'local_in_windows', local_in_windows, windows=windows, local=local)
         self.windows = MODELS.build(windows or dict(type='vt.Windows', window=None), default_args=dict(size=size))
@@ -61,11 +61,11 @@ class WindowAttention(MaskedAttention):
         self.local_in_windows = local_in_windows
 
     def project(self, x: Tensor, size: Size) -> tuple[Tensor, ...]:
-        """Q, K and V of the windows, ``(W, h, T, d)`` each."""
+        """Return Q, K and V of the windows, ``(W, h, T, d)`` each."""
         return super().project(self.windows.partition(x, size), size)
 
     def mask(self, q: Tensor, size: Size) -> Tensor | None:
-        """B and what a shift keeps apart, ``(1, h, T, T)`` or ``(W_n, h, T, T)``."""
+        """Return B plus the mask of shifted windows, ``(1, h, T, T)`` or ``(W_n, h, T, T)``."""
         shifted = self.windows.mask_of(size, q)  # W_n, 1, T, T
         if self.bias is None:
             return shifted
@@ -73,7 +73,7 @@ class WindowAttention(MaskedAttention):
         return bias if shifted is None else shifted + bias
 
     def gather(self, read: Tensor, v: Tensor, size: Size) -> Tensor:
-        """What was read, ``(W, T, D)``, back in the grid, with what the local part makes of V, ``(N, P, D)``."""
+        """Return the windows ``(W, T, D)`` to the grid ``(N, P, D)``, and add the local part of V."""
         if self.local is None:
             return self.windows.reverse(read, size)
         v = merge_heads(v)  # W, T, D
@@ -84,9 +84,9 @@ class WindowAttention(MaskedAttention):
 
 @MODELS.register_module()
 class CosineAttention(WindowAttention):
-    """Attention whose logits are cosines, times a learned scale of each head (Swin v2, section 3.2).
+    """Window attention with cosine logits and a learned scale per head (Swin v2, section 3.2).
 
-    Keys have no bias. Args: as in :class:`WindowAttention`.
+    The projection to K has no bias. Args: as in :class:`WindowAttention`.
     """
 
     def add_parts(self, channels: int, size: Size, qkv_bias: bool = True, **parts) -> None:
@@ -108,7 +108,7 @@ class CosineAttention(WindowAttention):
 
 @MODELS.register_module()
 class StripeAttention(WindowAttention):
-    """Attention whose windows are padded behind the projection, so that padding is zero in Q, K and V (CSWin's code).
+    """Window attention that pads after the projection, so that padding is zero in Q, K and V (CSWin's code).
 
     Args: as in :class:`WindowAttention`.
     """
@@ -120,14 +120,14 @@ class StripeAttention(WindowAttention):
 
 @MODELS.register_module()
 class ParallelAttention(TokenPart):
-    """Attentions beside each other, each with its share of the channels, projected together (CSWin, section 3.2).
+    """Parallel attentions on equal shares of the channels, concatenated and projected (CSWin, section 3.2).
 
     Args:
         channels: C.
-        num_heads: of all of them together.
-        size: the grid's in training.
-        branches: what tells the attentions apart, options of :class:`StripeAttention`.
-        **shared: what they have in common.
+        num_heads: total number of heads.
+        branches: options of :class:`StripeAttention` for each branch, which override ``shared``.
+        size: grid size during training.
+        **shared: options of :class:`StripeAttention` for all branches.
 
     Raises:
         UserError: the number of branches does not divide the heads or the channels.

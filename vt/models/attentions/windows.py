@@ -1,4 +1,4 @@
-"""The grid cut into windows: tokens of one window attend to each other alone.
+"""Partition of the grid into windows; attention is computed within each window.
 
 Letters: N batch, H and W size of the grid, W_n windows of T tokens, C channels.
 """
@@ -15,24 +15,24 @@ from ..grid import Size, TokenPart
 
 @MODELS.register_module()
 class Windows(TokenPart):
-    """Windows of neighbouring tokens (Swin), stripes (CSWin), or dilated ones, all over the grid (Shuffle, GG).
+    """Windows of neighbouring tokens (Swin), stripes (CSWin), or dilated windows (Shuffle Transformer, GG Transformer).
 
-    A grid of any size is padded with zeros to whole windows, in training and after it. A shift is decided in each
-    forward pass: as in Swin's code, a grid is not shifted where one window covers a side of it.
+    The grid is padded with zeros to whole windows, so any size works, also after training. As in Swin's code, a grid is
+    not shifted if one window covers one of its sides; this is decided in each forward pass.
 
     Args:
-        window: height and width in tokens, one number for both; None is the grid's whole side.
-        dilated: a window's tokens stand as far apart as the grid allows, instead of side by side.
-        shift: rows and columns by which the grid is rolled first. Tokens that were no neighbours before don't see each
-            other (Swin, section 3.2).
-        size: of the grid in training.
-        shrink: a side of ``size`` that is shorter than the window is the window's side (timm's Swin); otherwise it is
-            padded (code of CSWin, HRFormer and Twins).
-        centered: half of the zeros stand above and on the left (code of CSWin and HRFormer), instead of all of them
-            below and on the right (Swin's code for segmentation).
+        window: height and width in tokens, or one number for both; None stands for the whole side of the grid.
+        dilated: spread the tokens of a window evenly over the grid, instead of taking neighbours.
+        shift: rows and columns by which the grid is rolled first; tokens that were not neighbours before the roll are
+            masked from each other (Swin, section 3.2).
+        size: grid size during training.
+        shrink: reduce the window to ``size`` where ``size`` is smaller (timm's Swin); otherwise pad the grid (code of
+            CSWin, HRFormer and Twins).
+        centered: pad on all four sides (code of CSWin and HRFormer), instead of below and on the right (Swin's code
+            for segmentation).
 
     Raises:
-        UserError: a window without tokens; a shift of a window or more.
+        UserError: ``window`` is less than 1, or ``shift`` is not less than ``window``.
     """
 
     takes_class_tokens = False
@@ -51,28 +51,28 @@ class Windows(TokenPart):
         if any(side is not None and side < 1 for side in window):
             raise UserError(f'Windows: window={window} must be at least 1, or None for the whole side')
         if shift and not 0 < shift < min(side or 0 for side in window):
-            raise UserError(f'Windows: shift={shift} must be less than the sides of window={window}, not negative')
+            raise UserError(f'Windows: shift={shift} must be less than the sides of window={window}, and at least 0')
         self.window = tuple(min(side, whole or side) if side and shrink else side for side, whole in zip(window, size))
         self.dilated, self.shift, self.size, self.centered = dilated, shift, size, centered
         self.mask: Tensor | None
         self.register_buffer('mask', self.regions(size) if self.is_shifted(size) else None, persistent=False)
 
     def sides(self, size: Size) -> Size:
-        """Height and width of a window on a grid of this size."""
+        """Height and width of a window on a grid of ``size``."""
         return tuple(side or whole for side, whole in zip(self.window, size))
 
     def is_shifted(self, size: Size) -> bool:
-        """Whether a grid of this size is: no window covers a side of it."""
+        """Whether a grid of ``size`` is shifted: no window covers one of its sides."""
         return self.shift > 0 and all(side < whole for side, whole in zip(self.sides(size), size))
 
     def padding(self, size: Size) -> tuple[int, int, int, int]:
-        """Zeros on the left, on the right, above and below a grid of this size."""
+        """Padding on the left, on the right, above and below a grid of ``size``."""
         rows, columns = (-whole % side for side, whole in zip(self.sides(size), size))
         above, left = (rows // 2, columns // 2) if self.centered else (0, 0)
         return left, columns - left, above, rows - above
 
     def partition(self, x: Tensor, size: Size) -> Tensor:
-        """The grid's tokens ``(N, P, C)`` as windows, ``(N * W_n, T, C)``."""
+        """Partition the tokens ``(N, P, C)`` into windows ``(N * W_n, T, C)``."""
         (height, width), padding = self.sides(size), self.padding(size)
         x = x.unflatten(1, size)
         if any(padding):
@@ -86,7 +86,7 @@ class Windows(TokenPart):
         return x.reshape(-1, height * width, x.shape[-1])
 
     def reverse(self, x: Tensor, size: Size) -> Tensor:
-        """Windows ``(N * W_n, T, C)`` back to the grid's tokens ``(N, P, C)``."""
+        """Merge windows ``(N * W_n, T, C)`` into the grid's tokens ``(N, P, C)``; the inverse of :meth:`partition`."""
         sides = self.sides(size)
         rows, columns = (-(-whole // side) for side, whole in zip(sides, size))  # of windows
         x = x.reshape(-1, rows, columns, *sides, x.shape[-1])
@@ -98,16 +98,16 @@ class Windows(TokenPart):
         return x[:, above : above + size[0], left : left + size[1]].flatten(1, 2)
 
     def regions(self, size: Size, device: torch.device | None = None) -> Tensor:
-        """For a shift: 0 where two tokens of a window may see each other, minus infinity elsewhere, (W_n, 1, T, T)."""
+        """Mask of shifted windows: 0 for pairs of tokens that may attend, minus infinity for others, (W_n, 1, T, T)."""
         padded = tuple(whole + -whole % side for side, whole in zip(self.sides(size), size))
-        # A rolled row is still beside the one before it, unless it came round from the other end.
+        # Rows that the roll moved to the other end are a region of their own; so are columns.
         rows, columns = (torch.arange(whole, device=device) < self.shift for whole in padded)
         windows = self.partition((2 * rows[:, None] + columns).reshape(1, -1, 1), padded)[..., 0]  # W_n, T
         apart = windows[:, None, :, None] != windows[:, None, None, :]
         return torch.zeros(apart.shape, device=device).masked_fill(apart, float('-inf'))
 
     def mask_of(self, size: Size, like: Tensor) -> Tensor | None:
-        """:meth:`regions` of a grid, None where all tokens of a window see each other; on the device of ``like``."""
+        """Return :meth:`regions` of a grid, on the device of ``like``; None if the grid is not shifted."""
         if not self.is_shifted(size):
             return None
         return self.mask if size == self.size else self.regions(size, like.device).to(like.dtype)

@@ -1,4 +1,4 @@
-"""Backbones: VT-ResNet, VT on any other, the one of parts, of which MViT is a family, HRFormer, transformers' own."""
+"""Backbones: VT-ResNet, VT modules on any backbone, vision transformers built from parts, MViT, HRFormer, transformers'."""
 
 from .hrformer import HRFormer
 from .hugging_face import FrozenBackbone, HuggingFaceBackbone

@@ -1,4 +1,4 @@
-"""The contract of token parts, checked when a backbone is built: class tokens and messengers where parts want them."""
+"""Checks of the contract of token parts when a backbone is built: class tokens and messengers that parts need."""
 
 from torch import nn
 
@@ -9,10 +9,14 @@ from .stage import SameTokens
 
 
 def check_contract(stages: nn.ModuleList, out_type: str) -> None:
-    """Class tokens are where parts and the output want them, and nowhere else.
+    """Check that each part, and the output, support the class tokens and messengers of their stage.
+
+    Args:
+        stages: stages of a :class:`TokenBackbone`.
+        out_type: its output type.
 
     Raises:
-        UserError: a part or the output has no place for the tokens that a stage has, or misses them; which one is told.
+        UserError: a part or the output does not support the tokens of its stage, or needs tokens that are missing.
     """
     number, has_messengers = 0, False
     for index, stage in enumerate(stages):
@@ -31,16 +35,16 @@ def check_contract(stages: nn.ModuleList, out_type: str) -> None:
 
 
 def check_part(part: TokenPart, stage_has: str, number: int, has_messengers: bool) -> None:
-    """Raise ``UserError`` unless a part goes with so many class tokens, and with messengers or none."""
+    """Check a part for ``number`` class tokens; ``stage_has`` starts the message. Raises as :func:`check_contract`."""
     name, needed = type(part).__name__, part.num_class_tokens_needed
     if number and not part.takes_class_tokens:
         raise UserError(
-            f'{stage_has} class tokens, and {name} has no place for them; set class_tokens=0 there, or leave that part '
-            'out'
+            f'{stage_has} class tokens, which {name} does not support; set class_tokens=0 for this stage, or remove '
+            f'{name}'
         )
     if part.needs_messengers and not has_messengers:
-        raise UserError(f'{stage_has} no messengers, which {name} needs; give it an embed of vt.MessengerEmbed')
+        raise UserError(f'{stage_has} no messengers, which {name} needs; set embed of the stage to vt.MessengerEmbed')
     if needed is not None and number != needed:
         raise UserError(
-            f'{stage_has} {number} class tokens, and {name} wants {needed}; set class_tokens={needed} there'
+            f'{stage_has} {number} class tokens, but {name} needs {needed}; set class_tokens={needed} for this stage'
         )

@@ -1,6 +1,6 @@
-"""HRFormer: resolutions beside each other, which exchange what they see (Yuan et al., NeurIPS 2021).
+"""HRFormer: parallel branches of several resolutions that exchange features (Yuan et al., NeurIPS 2021).
 
-Letters: N batch, C channels, H and W size of a branch; each has half the resolution of the one before.
+Letters: N batch, C channels, H and W size of a branch; each branch has half the resolution of the previous one.
 """
 
 from collections.abc import Sequence
@@ -20,32 +20,34 @@ from ..grid import Size, TokenPart
 from .contract import check_part
 from .parallel_resolutions import BN, ParallelResolutions
 
-INIT = (dict(type='vt.LayerInit', layer=['Conv2d', 'Linear']),)  # as in PyTorch, the authors' code
+INIT = (dict(type='vt.LayerInit', layer=['Conv2d', 'Linear']),)  # PyTorch's defaults, as in the authors' code
 
 
 @MODELS.register_module()
 class HRFormer(BaseBackbone):
-    """Two convolutions of stride 2, bottlenecks, then stages of :class:`ParallelResolutions`, each with a branch more.
+    """HRFormer: a convolutional stem, bottlenecks, then stages of :class:`ParallelResolutions`.
+
+    The first stage has two branches, and each later stage one more.
 
     Args:
-        stages: of each its branches' ``channels`` and ``num_heads``, and its ``depth`` of blocks in each of its
-            ``modules``.
-        block: what the blocks have in common, as in :class:`Stage`.
-        image_size: height and width in training, one number for both.
-        in_channels: of an image.
-        stem_channels: of the convolutions, and inside of the bottlenecks, which give four times as many.
-        num_bottlenecks: before the branches.
-        align_corners: coarser maps are doubled in size to their nearest pixels, then resized bilinearly with aligned
-            corners where that is not the size (the authors' code for classes and segmentation); False doubles and
-            resizes bilinearly, without (their code for poses).
-        out_indices: branches whose map is returned, all by default.
-        drop_path_rate: stochastic depth of the last block; rates grow linearly from 0.
-        frozen_stages: the stem and the stages up to this one are not trained; -1 for none.
-        with_cp: recompute modules in the backward pass to save memory; batch normalisations see each batch twice then.
-        init_cfg: as in mmengine; by default layers start as PyTorch's.
+        stages: a dict per stage: ``channels`` and ``num_heads`` (a number per branch), ``modules`` (number of modules)
+            and ``depth`` (blocks per module).
+        block: options of all blocks, as in :class:`Stage`.
+        image_size: height and width during training, or one number for both.
+        in_channels: channels of an image.
+        stem_channels: channels of the stem and inner channels of the bottlenecks, whose output has four times as many.
+        num_bottlenecks: number of bottlenecks before the branches.
+        align_corners: upsample coarser maps by nearest neighbours, and resize them bilinearly with aligned corners if
+            sizes still differ (the authors' code for classification and segmentation). False does both bilinearly,
+            without aligned corners (their code for pose estimation).
+        out_indices: indices of the branches whose maps are returned; all by default.
+        drop_path_rate: stochastic depth rate of the last block; rates grow linearly from 0.
+        frozen_stages: index of the last frozen stage; the stem and the stages up to it are not trained; -1 for none.
+        with_cp: recompute modules in the backward pass to save memory; batch norm then sees each batch twice.
+        init_cfg: as in mmengine; PyTorch's initialisation by default.
 
     Raises:
-        UserError: a stage with other branches than one more than the stage before; a frozen stage that is not there.
+        UserError: a stage has a wrong number of branches, or ``frozen_stages`` exceeds the number of stages.
     """
 
     def __init__(
@@ -65,7 +67,7 @@ class HRFormer(BaseBackbone):
     ) -> None:
         super().__init__(list(init_cfg) if isinstance(init_cfg, Sequence) else init_cfg)
         if frozen_stages >= len(stages):
-            raise UserError(f'HRFormer: frozen_stages={frozen_stages} of {len(stages)} stages; the last is one less')
+            raise UserError(f'HRFormer: frozen_stages={frozen_stages} does not exist; the last is {len(stages) - 1}')
         size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
         wide = 4 * stem_channels
         self.stem = nn.Sequential(
@@ -82,7 +84,7 @@ class HRFormer(BaseBackbone):
             if len(channels) != index + 2 or len(stage['num_heads']) != index + 2:
                 raise UserError(
                     f'HRFormer: stage {index} has {len(channels)} channels and {len(stage["num_heads"])} num_heads; '
-                    f'it has {index + 2} branches, and needs as many of both'
+                    f'it needs {index + 2} of both, one per branch'
                 )
             sizes.append(tuple(-(-side // 2) for side in sizes[-1]))
             self.transitions.append(_transition(before, channels))
@@ -104,10 +106,10 @@ class HRFormer(BaseBackbone):
         self._freeze()
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Images ``(N, in_channels, height, width)`` to maps ``(N, C, H, W)``, the finest first."""
+        """Images ``(N, in_channels, height, width)`` to a tuple of maps ``(N, C, H, W)``, the finest first."""
         maps = [self.stem(x)]
         for transition, stage in zip(self.transitions, self.stages):
-            *finer, coarser = transition  # the new branch comes of the coarsest map there is
+            *finer, coarser = transition  # the new branch starts from the coarsest map
             maps = [convert(x) for convert, x in zip(finer, maps)] + [coarser(maps[-1])]
             for module in stage:
                 recomputed = self.with_cp and any(x.requires_grad for x in maps)
@@ -117,8 +119,8 @@ class HRFormer(BaseBackbone):
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
         """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay.
 
-        As in :class:`TokenBackbone`: the stem and the first transition are layer 0, another transition counts as the
-        first blocks behind it, and what a module's branches exchange as its last blocks.
+        The stem and the first transition are layer 0, other transitions belong to the layer of the blocks that follow
+        them, and the exchange at the end of a module to the layer of its last blocks.
         """
         depths = [[len(module.branches[0]) for module in stage] for stage in self.stages]
         num_layers = sum(map(sum, depths)) + 2
@@ -149,7 +151,7 @@ class HRFormer(BaseBackbone):
 
 
 def _transition(before: Sequence[int], channels: Sequence[int]) -> nn.ModuleList:
-    """To the branches of the next stage, the last of which is new."""
+    """Layers from the branches of one stage to those of the next, the last of which is new."""
     layers = [
         nn.Identity() if own == wanted else ConvModule(own, wanted, 3, padding=1, **BN)
         for own, wanted in zip(before, channels)

@@ -1,4 +1,4 @@
-"""How large the map of a ResNet's stage is, read off its normalisations; and another size that changes nothing else."""
+"""Estimate the scale of a ResNet stage's output from its weights, and rescale the output."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -10,14 +10,17 @@ from torch import Tensor, nn
 
 @torch.no_grad()
 def predict_rms(stage: Sequence[nn.Module]) -> float:
-    """Root mean square of what a stage of residual blocks puts out, estimated from its weights alone.
+    """Estimate the root mean square of the output of a stage of residual blocks from its weights, without data.
 
-    A normalisation leaves each channel the mean and the standard deviation that its bias and its weight say, whatever
-    comes in. The two paths of a block are taken as independent and their sum as normally distributed, ReLU's moments of
-    which are known in closed form; so the moments pass from block to block.
+    After a normalisation, the mean of each channel is its bias and the standard deviation its weight. The two branches
+    of a block are assumed to be independent and their sum normally distributed, so the moments after ReLU have a closed
+    form. They are propagated from block to block.
 
     Args:
-        stage: MMPretrain's residual blocks, the first with a normalised shortcut.
+        stage: MMPretrain's residual blocks; the first has a shortcut with a normalisation.
+
+    Returns:
+        The root mean square over channels and pixels.
     """
     mean, variance = _moments(_shortcut_norm(stage))
     for block in stage:
@@ -29,17 +32,17 @@ def predict_rms(stage: Sequence[nn.Module]) -> float:
 
 @torch.no_grad()
 def scale_output(stage: Sequence[nn.Module], factor: float, readers: Iterable[nn.Module] = ()) -> None:
-    """Make a stage put out ``factor`` times its map, and change nothing else in what it computes.
+    """Multiply the output of a stage by ``factor`` by changing its weights; nothing else of the network changes.
 
-    ReLU lets a factor pass, so it goes to all that is added up: the first shortcut and the end of each block. Blocks
-    after the first read the scaled map, which their first normalisation takes out again: its running mean is scaled
-    with its input, and its running variance so that variance and epsilon are, together. (A channel whose variance is
-    as small as epsilon can't be scaled down so, and is left a little smaller.)
+    ReLU commutes with a positive factor, so the factor is applied to the normalisations of the first shortcut and at
+    the end of each block. Later blocks read the scaled map; their first normalisation undoes the factor, because its
+    running mean, and its running variance plus epsilon, are scaled too. (Channels whose variance is about epsilon are
+    undone only approximately.)
 
     Args:
         stage: as in :func:`predict_rms`.
-        factor: above zero.
-        readers: normalisations behind the convolutions that read the map elsewhere, which take the factor out as well.
+        factor: positive.
+        readers: normalisations after other convolutions that read the map; they undo the factor too.
     """
     for norm in (_shortcut_norm(stage), *map(_last_norm, stage)):
         norm.weight.mul_(factor)
@@ -51,7 +54,7 @@ def scale_output(stage: Sequence[nn.Module], factor: float, readers: Iterable[nn
 
 
 def scale_stage(name: str, stage: Iterable[nn.Module], rms: float, readers: Iterable[nn.Module] = ()) -> None:
-    """Give a stage's map a root mean square, see :func:`scale_output`, and say so in the log."""
+    """Rescale a stage's output to the root mean square ``rms`` by :func:`scale_output`, and log it under ``name``."""
     blocks = list(stage)
     found = predict_rms(blocks)
     scale_output(blocks, rms / found, readers)
@@ -63,19 +66,19 @@ def _shortcut_norm(stage: Sequence[nn.Module]) -> nn.Module:
 
 
 def _last_norm(block: nn.Module) -> nn.Module:
-    """The normalisation that ends a block's branch: a bottleneck's third, a basic block's second."""
+    """The last normalisation of a block's residual branch: the third of a bottleneck, the second of a basic block."""
     return getattr(block, 'norm3', None) or block.norm2
 
 
 def _moments(norm: nn.Module) -> tuple[Tensor, Tensor]:
-    """Mean and variance of each channel, ``(C,)``, as a normalisation leaves it."""
+    """Mean and variance of each channel after a normalisation, ``(C,)`` each."""
     return norm.bias.double(), norm.weight.double().square()
 
 
 def _rectify(mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean of ReLU(x) and of its square, for normally distributed x."""
+    """Return the mean of ReLU(x) and of its square, for normally distributed x."""
     deviation = variance.sqrt().clamp(min=torch.finfo(variance.dtype).tiny)
     z = mean / deviation
-    above = torch.special.ndtr(z)  # the share of x above zero
+    above = torch.special.ndtr(z)  # P(x > 0)
     density = (-z.square() / 2).exp() / math.sqrt(2 * math.pi)
     return mean * above + deviation * density, (mean.square() + variance) * above + mean * deviation * density

@@ -1,7 +1,7 @@
-"""Multiscale vision transformers of images and videos: sizes, and what makes stages of them.
+"""Multiscale vision transformers for images and videos: model sizes, and the stages of a model.
 
-Fan et al., Multiscale Vision Transformers, ICCV 2021 (arXiv 2104.11227), and its second version, Li et al., MViTv2,
-CVPR 2022 (arXiv 2112.01526).
+Sources: Fan et al., Multiscale Vision Transformers, ICCV 2021 (arXiv 2104.11227), and Li et al., MViTv2, CVPR 2022
+(arXiv 2112.01526).
 """
 
 import inspect
@@ -15,9 +15,9 @@ from vt.registry import MODELS
 from ..grid import Size
 from .token_backbone import TokenBackbone
 
-# The second version: relative positions, P(Q) added to what is read, channels that grow before the MLP.
+# MViTv2: relative positions, P(Q) added to the attention's output, channels that grow in the attention.
 V2 = dict(position=None, relative=True, residual=True, pool_every_query=True, grow_in='attention')
-# Channels of the first stage, blocks of each (table 3; supplementary, table A.2; MViTv2, table 1).
+# Channels of the first stage, and blocks of each stage (table 3; supplementary, table A.2; MViTv2, table 1).
 SIZES: dict[str, dict] = {
     'base': dict(channels=96, depths=(1, 2, 11, 2)),
     'base-24': dict(channels=96, depths=(2, 3, 16, 3)),
@@ -32,24 +32,24 @@ SEPARATE = dict(type='vt.SeparatePosition')
 
 @MODELS.register_module()
 class MViT(TokenBackbone):
-    """A multiscale vision transformer: stages of blocks that coarsen the grid by their queries and grow the channels.
+    """A multiscale vision transformer: stages that downsample the grid by pooled queries and widen the channels.
 
-    In the first version the last block of a stage has the channels of the next one already: the maps of 'base' have
+    In the first version the last block of a stage already has the channels of the next stage: the maps of 'base' have
     192, 384, 768 and 768 channels, those of 'v2-small' 96, 192, 384 and 768.
 
     Args:
-        arch: a key of :data:`SIZES`, or a dict of arguments of :func:`multiscale_stages`, as they are there.
-        num_frames: frames of a video in training; None for images.
-        image_size: height and width in training, one number for both.
+        arch: a key of :data:`SIZES`, or a dict of arguments of :func:`multiscale_stages`.
+        num_frames: frames of a video during training; None for images.
+        image_size: height and width during training, or one number for both.
         class_tokens: number of class tokens.
-        embed: config of the embedding; by default the paper's, patches of 7x7 or cubes of 3x7x7 that overlap.
+        embed: config of the embedding; by default the paper's overlapping 7x7 patches or 3x7x7 cubes.
         position, key_value_stride, adaptive, pooling, kernel, relative, residual, skip: as in
-            :func:`multiscale_stages`; what is given wins over ``arch``.
-        out_type: as in :class:`TokenBackbone`; the class token by default, or the average where there is none.
+            :func:`multiscale_stages`; they override ``arch``.
+        out_type: as in :class:`TokenBackbone`; the class token by default, or the average without class tokens.
         **backbone: other options of :class:`TokenBackbone`, such as ``out_indices``, ``drop_path_rate``, ``with_cp``.
 
     Raises:
-        UserError: no such size or option; numbers that don't divide; strides for another number of stages or sides.
+        UserError: an unknown size or option; sizes that are not divisible; a wrong number of strides.
     """
 
     def __init__(
@@ -93,14 +93,17 @@ class MViT(TokenBackbone):
         self.num_frames = num_frames
 
     def forward(self, x: Tensor) -> tuple:
-        """Images ``(N, in_channels, H, W)`` or videos ``(N, in_channels, frames, H, W)``; see :class:`TokenBackbone`.
+        """Run the backbone; outputs as in :class:`TokenBackbone`.
+
+        Args:
+            x: images ``(N, in_channels, H, W)`` or videos ``(N, in_channels, frames, H, W)``.
 
         Raises:
-            UserError: videos where images are wanted, or the other way round.
+            UserError: images for a video model, or videos for an image model.
         """
         if x.dim() != (4 if self.num_frames is None else 5):
             wanted = 'images (N, C, H, W)' if self.num_frames is None else 'videos (N, C, frames, H, W)'
-            raise UserError(f'MViT: num_frames={self.num_frames} takes {wanted}, and this is {tuple(x.shape)}')
+            raise UserError(f'MViT: num_frames={self.num_frames} takes {wanted}, but the input is {tuple(x.shape)}')
         return super().forward(x)
 
 
@@ -122,27 +125,32 @@ def multiscale_stages(
     grow_in: str = 'feed_forward',
     skip: str = 'normalised',
 ) -> list[dict]:
-    """The options of each :class:`vt.models.backbones.stage.Stage`.
+    """Return the options of each :class:`vt.models.backbones.stage.Stage` of a multiscale vision transformer.
 
-    A stride is one number, of height and width, or one for each side of the grid; a list has one for each stage.
+    A stride is one number for height and width, or a tuple with one number per side of the grid; a list has one stride
+    per stage.
 
     Args:
-        sides: of the grid, 2 of an image and 3 of a video.
-        channels, num_heads: of the first stage.
-        depths: blocks of each stage.
-        growth: of channels and heads from stage to stage.
-        query_stride: of the first block of each stage but the first, or of each stage, where it is a list.
-        key_value_stride: of keys and values; by default 8 for videos and 4 for images (tables 14 and A.3), 1 for none.
-        adaptive: divide it, in each stage, by the strides of the queries so far.
+        sides: number of sides of the grid, 2 for images and 3 for videos.
+        channels: channels of the first stage.
+        depths: number of blocks of each stage.
+        num_heads: heads of the first stage.
+        growth: factor on channels and heads from stage to stage.
+        query_stride: stride of the queries in the first block of a stage; the first stage has 1 unless this is a list.
+        key_value_stride: stride of keys and values; 8 for videos and 4 for images by default (tables 14 and A.3).
+        adaptive: divide ``key_value_stride`` in each stage by the product of the query strides so far.
         pooling: ``'convolution'``, ``'max'`` or ``'average'``.
-        kernel: of all poolings, as in :class:`vt.models.TokenPooling` (table 15).
+        kernel: kernel of all poolings, as in :class:`vt.models.TokenPooling` (table 15).
         position: config of the positions; None for none (table 11).
         relative, residual: as in :class:`vt.models.PoolingAttention`.
-        pool_every_query: convolve queries that have no stride, too.
+        pool_every_query: pool queries by a convolution also where their stride is 1.
         grow_in, skip: as in :class:`vt.models.MultiscaleBlock` (table A.1).
 
+    Returns:
+        A dict per stage.
+
     Raises:
-        UserError: strides for another number of stages or sides.
+        UserError: a wrong number of strides.
     """
     if key_value_stride is None:
         key_value_stride = 8 if sides == 3 else 4
@@ -175,13 +183,13 @@ def multiscale_stages(
 
 
 def _by_stage(name: str, stride: int | Sequence, stages: int, sides: int, first: int | None = None) -> list[Size]:
-    """A stride of each side of the grid for each stage; of the first stage ``first``, if only one was given for all."""
+    """Expand a stride to one per stage and side; if one stride is given for all, the first stage gets ``first``."""
     if not isinstance(stride, list):
         stride = [stride] * stages if first is None else [first, *[stride] * (stages - 1)]
     if len(stride) != stages:
-        raise UserError(f'MViT: {name}={stride} has {len(stride)} entries for {stages} stages; give one for each')
+        raise UserError(f'MViT: {name}={stride} has {len(stride)} entries for {stages} stages; give one per stage')
     strides = [(1,) * (sides - 2) + (own, own) if isinstance(own, int) else tuple(own) for own in stride]
     for own in strides:
         if len(own) != sides or min(own) < 1:
-            raise UserError(f'MViT: {name}={own} must have {sides} positive numbers, one a side of the grid')
+            raise UserError(f'MViT: {name}={own} must have {sides} positive numbers, one per side of the grid')
     return strides

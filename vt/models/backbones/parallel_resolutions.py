@@ -1,4 +1,4 @@
-"""Resolutions beside each other, which exchange what they see: HRFormer's module (Yuan et al., NeurIPS 2021).
+"""The module of HRFormer: parallel branches that exchange features (Yuan et al., NeurIPS 2021).
 
 Letters: N batch, C channels, H and W size of a branch.
 """
@@ -17,14 +17,14 @@ BN = dict(norm_cfg=dict(type='BN'))
 
 
 class ParallelResolutions(nn.Module):
-    """Blocks in each branch, then in each branch the sum of all, made as fine and as wide as it is.
+    """Apply blocks to each branch, then replace each branch by the sum of all branches, resized to it.
 
     Args:
         channels: C of each branch.
-        num_heads: of each branch.
-        sizes: of each branch in training.
-        drop_paths: stochastic depth of each block, the same in all branches.
-        block: what the blocks have in common.
+        num_heads: number of heads of each branch.
+        sizes: map size of each branch during training.
+        drop_paths: stochastic depth rate of each block, the same in all branches.
+        block: options of all blocks.
         align_corners: as in :class:`HRFormer`.
     """
 
@@ -51,7 +51,7 @@ class ParallelResolutions(nn.Module):
         self.act = nn.ReLU()
 
     def forward(self, maps: list[Tensor]) -> list[Tensor]:
-        """Maps ``(N, C, H, W)`` of the branches to others of the same sizes."""
+        """Maps ``(N, C, H, W)``, one per branch, to maps of the same shapes."""
         seen = []
         for x, blocks in zip(maps, self.branches):
             size = tuple(x.shape[2:])
@@ -65,7 +65,7 @@ class ParallelResolutions(nn.Module):
         ]
 
     def enlarge(self, x: Tensor, steps: int, like: Tensor) -> Tensor:
-        """A map of so many branches further down, as large as another one."""
+        """Upsample a map from ``steps`` branches further down to the size of ``like``; other maps are unchanged."""
         if steps <= 0:
             return x
         first = dict(mode='nearest') if self.align_corners else dict(mode='bilinear', align_corners=False)
@@ -74,7 +74,7 @@ class ParallelResolutions(nn.Module):
 
 
 def _exchange(source: int, target: int, channels: Sequence[int]) -> nn.Module:
-    """From one branch's map to another's channels, and down to its resolution."""
+    """Layers from one branch to the channels and, for a coarser one, the resolution of another."""
     own, wanted = channels[source], channels[target]
     if source >= target:
         return nn.Identity() if source == target else ConvModule(own, wanted, 1, act_cfg=None, **BN)

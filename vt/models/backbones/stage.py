@@ -1,4 +1,4 @@
-"""A stage of a vision transformer: tokens from a map, their positions, and blocks.
+"""A stage of a vision transformer: embedding, positions and blocks.
 
 Letters: N batch, K class tokens, P tokens of the stage's grid, C channels.
 """
@@ -18,11 +18,11 @@ from ..checks import build_part, check_tokens, optional_part, require_with
 from ..grid import Size, TokenPart
 
 NORM = dict(type='LN', eps=1e-6)
-PARTS = dict(attention='vt.Attention', feed_forward='vt.FeedForward')  # where a config names no type
+PARTS = dict(attention='vt.Attention', feed_forward='vt.FeedForward')  # default types
 
 
 class SameTokens(TokenPart):
-    """Stands where a stage has no embedding: it goes on with the tokens of the stage before."""
+    """Placeholder for a stage without an embedding: pass on the tokens of the previous stage."""
 
     takes_tokens = True
 
@@ -31,24 +31,27 @@ class SameTokens(TokenPart):
 
 
 class Stage(nn.Module):
-    """Tokens from a map, their positions, and blocks.
+    """A stage: embedding of the input map, class tokens, positions, blocks and a final normalisation.
 
     Args:
-        in_channels: of the map.
-        size: of the map in training.
-        channels: C; its blocks may grow them.
+        in_channels: channels of the input map.
+        size: size of the input map during training.
+        channels: C; blocks may widen it.
         depth: number of blocks.
-        drop_paths: stochastic depth of each.
-        embed: config of how tokens come from the map; None where they are those of the stage before.
-        class_tokens: K, learned tokens before the grid's.
-        position: config of what tells all tokens their positions, before the first block.
-        peg: config of a token part that does so behind a block, such as :class:`vt.models.PEG`.
-        peg_blocks: how many of the first blocks have one behind them; 1 by default.
-        tied: a part of every block, by its name in it, of which the stage has one (P2T's convolutions).
-        norm: normalise what leaves the stage; or a config of another normalisation than the blocks'.
-        norm_cfg: the normalisation, the blocks' too.
-        block: what the blocks have in common; ``attention`` and others are a config, or a list of configs that the
-            blocks take in turn. So is ``drop_path``, a number or a list, which stands in the place of ``drop_paths``.
+        drop_paths: stochastic depth rate of each block.
+        embed: config of the embedding; None to use the tokens of the previous stage.
+        class_tokens: K, number of learned tokens placed before those of the grid.
+        position: config of the position embedding, applied before the first block.
+        peg: config of a token part applied after a block, such as :class:`vt.models.PEG`.
+        peg_blocks: number of blocks, from the first, that ``peg`` is applied after; 1 by default.
+        tied: dotted name of a submodule of the blocks that all blocks of the stage share (P2T's convolutions).
+        norm: normalise the output of the stage; a dict is a config other than ``norm_cfg``.
+        norm_cfg: config of the normalisation of the blocks and the output.
+        **block: options of all blocks. A list, such as a list of ``attention`` configs, is assigned to the blocks in
+            turn; ``drop_path``, a number or a list, replaces ``drop_paths``.
+
+    Raises:
+        UserError: without ``embed``, ``channels`` differs from ``in_channels``; ``peg_blocks`` without ``peg``.
     """
 
     def __init__(
@@ -73,7 +76,7 @@ class Stage(nn.Module):
         self.embed = build_part(embed, **widths) if embed else SameTokens()
         self.size = _grid(self.embed, in_channels, size) if embed else size
         if not embed and channels != in_channels:
-            raise UserError(f'Stage: channels={channels} without embed, but {in_channels} come in; give an embed')
+            raise UserError(f'Stage: channels={channels}, but the input has {in_channels}; set an embed to change them')
         self.class_tokens = nn.Parameter(torch.zeros(1, class_tokens, channels)) if class_tokens else None
         require_with('Stage', 'peg_blocks', peg_blocks, peg=peg)
         grid = dict(channels=channels, size=self.size, num_class_tokens=class_tokens)
@@ -104,9 +107,16 @@ class Stage(nn.Module):
     def forward(
         self, x: Tensor, size: Size, with_cp: bool = False, classes: list[Tensor] | None = None
     ) -> tuple[Tensor, Size]:
-        """A map or, without an embedding, tokens, to tokens ``(N, K + P, C)`` and the size of their grid.
+        """Run the stage.
 
-        ``classes`` takes the class token ``(N, C)`` of each block.
+        Args:
+            x: map ``(N, in_channels, H, W)``, or tokens if the stage has no embedding.
+            size: grid size of the input.
+            with_cp: recompute blocks in the backward pass to save memory.
+            classes: list to which the class token ``(N, C)`` after each block is appended.
+
+        Returns:
+            Tokens ``(N, K + P, C)`` and the size of their grid.
         """
         x, size = self.embed(x, size) if self.embed.takes_tokens else self.embed(x)  # N, P, C
         if self.class_tokens is not None:
@@ -122,7 +132,7 @@ class Stage(nn.Module):
 
 
 def _grid(embed: nn.Module, in_channels: int, size: Size) -> Size:
-    """Size of the grid that an embedding makes of a map; nothing is computed."""
+    """Grid size of an embedding's output, from its ``out_size`` or by shape inference on the meta device."""
     if hasattr(embed, 'out_size'):
         return embed.out_size(size)
     skeleton = copy.deepcopy(embed).to('meta').eval()

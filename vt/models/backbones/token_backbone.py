@@ -1,4 +1,4 @@
-"""One backbone of parts: a vision transformer is a list of stages, and a stage what its config names.
+"""A backbone built from parts: a vision transformer is a list of stages, whose parts are named in its config.
 
 Letters: N batch, K class tokens, P tokens of a stage's grid, ``(H, W)`` or ``(T, H, W)``, C channels.
 """
@@ -26,30 +26,30 @@ INIT = (dict(type='TruncNormal', layer='Linear', std=0.02, bias=0.0),)
 
 @MODELS.register_module()
 class TokenBackbone(BaseBackbone):
-    """A vision transformer of the parts that a config names; published ones are in ``configs/_base_/models``.
+    """A vision transformer built from the parts in a config; published models are in ``configs/_base_/models``.
 
     Args:
         stages: options of each :class:`Stage`.
-        every_stage: options of all of them; a stage's own win, dictionaries are merged one level deep.
-        image_size: height and width in training, one number for both, or frames, height and width of videos; positions
-            are resized for others.
-        in_channels: of an image or a frame.
-        out_type: ``'class_tokens'``, the first one ``(N, C)`` or, of several, a tuple of them; ``'average'`` of the
-            grid's tokens, ``(N, C)``; ``'map'``, ``(N, C, H, W)`` or ``(N, C, T, H, W)``; ``'tokens'``, all of them,
-            ``(N, K + P, C)``; ``'layers'``, the class token of each block, ``(N, depth, C)``; ``'messengers'``, their
-            average, ``(N, C)``.
-        out_indices: stages whose output is returned; the last one by default.
-        norm_outputs: normalise the outputs of the stages that don't do so by themselves.
-        drop_path_rate: stochastic depth of the last block; rates grow linearly from 0.
-        frozen_stages: the stages up to this one are not trained; -1 for none.
-        with_cp: recompute blocks in the backward pass to save memory; batch normalisations see each batch twice then.
-        layer_inits: how layers start otherwise: entries such as :class:`vt.LayerInit`, which follow those of
-            ``init_cfg``. A file that ``init_cfg`` names is loaded instead.
-        init_cfg: as in mmengine; by default matrices are drawn with a standard deviation of 0.02.
+        every_stage: options of all stages; those of a stage override them, dicts are merged one level deep.
+        image_size: size during training: height and width, one number for both, or frames, height and width for
+            videos. Positions are resized for other sizes.
+        in_channels: channels of an image or a frame.
+        out_type: the output of a stage: ``'class_tokens'``, the class token ``(N, C)``, or a tuple if there are
+            several; ``'average'``, the mean of the grid's tokens ``(N, C)``; ``'map'``, ``(N, C, H, W)`` or
+            ``(N, C, T, H, W)``; ``'tokens'``, all tokens ``(N, K + P, C)``; ``'layers'``, the class token after each
+            block ``(N, depth, C)``; ``'messengers'``, the mean of the messengers ``(N, C)``.
+        out_indices: indices of the stages whose output is returned; the last one by default.
+        norm_outputs: normalise the outputs of stages that have no final normalisation.
+        drop_path_rate: stochastic depth rate of the last block; rates grow linearly from 0.
+        frozen_stages: index of the last frozen stage; the stages up to it are not trained; -1 for none.
+        with_cp: recompute blocks in the backward pass to save memory; batch norm then sees each batch twice.
+        layer_inits: initialisers applied after those of ``init_cfg``, such as :class:`vt.LayerInit`; not used if
+            ``init_cfg`` loads a checkpoint.
+        init_cfg: as in mmengine; linear layers are drawn with a standard deviation of 0.02 by default.
 
     Raises:
-        UserError: an unknown output; a ``drop_path_rate`` without effect; a class token beside an attention that has no
-            place for it; sizes that don't divide.
+        UserError: an unknown ``out_type`` or stage; a ``drop_path_rate`` without effect; class tokens for a part that
+            does not support them; sizes that are not divisible.
     """
 
     OUTPUTS = dict(
@@ -57,7 +57,7 @@ class TokenBackbone(BaseBackbone):
         average=lambda x, size: split_class_tokens(x, size)[1].mean(dim=1),
         map=lambda x, size: to_map(split_class_tokens(x, size)[1], size),
         tokens=lambda x, size: x,
-        layers=lambda x, size: x,  # of which are those
+        layers=lambda x, size: x,  # forward passes the stacked class tokens
         messengers=lambda x, size: split_class_tokens(x, size)[0].mean(dim=1),
     )
 
@@ -83,17 +83,17 @@ class TokenBackbone(BaseBackbone):
         if out_type not in self.OUTPUTS:
             raise UserError(f'TokenBackbone: out_type={out_type!r} is not one of {", ".join(self.OUTPUTS)}')
         if wrong := [index for index in out_indices if not -len(stages) <= index < len(stages)]:
-            raise UserError(f'TokenBackbone: out_indices={wrong} of {len(stages)} stages; they begin at 0')
+            raise UserError(f'TokenBackbone: out_indices={wrong} do not exist; the stages are 0 to {len(stages) - 1}')
         if frozen_stages >= len(stages):
             raise UserError(
-                f'TokenBackbone: frozen_stages={frozen_stages} of {len(stages)} stages; the last is one less'
+                f'TokenBackbone: frozen_stages={frozen_stages} does not exist; the last stage is {len(stages) - 1}'
             )
         size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
         self.image_size = size
         stages = merge_options(every_stage or {}, stages)
         if drop_path_rate and all('drop_path' in stage for stage in stages):
             raise UserError(
-                f'TokenBackbone: drop_path_rate={drop_path_rate} has no effect, every stage has a drop_path'
+                f'TokenBackbone: drop_path_rate={drop_path_rate} has no effect, every stage sets drop_path; remove one'
             )
         drop_paths = np.linspace(0, drop_path_rate, sum(stage['depth'] for stage in stages)).tolist()
         self.stages = nn.ModuleList()
@@ -116,7 +116,7 @@ class TokenBackbone(BaseBackbone):
         self._freeze()
 
     def init_weights(self) -> None:
-        """Draw the weights, or load them."""
+        """Initialise the weights, or load them from the checkpoint of ``init_cfg``."""
         if isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained':
             load_init_cfg(self, self.init_cfg)
             self.is_init = True
@@ -124,9 +124,13 @@ class TokenBackbone(BaseBackbone):
             super().init_weights()
 
     def forward(self, x: Tensor) -> tuple:
-        """Images ``(N, in_channels, height, width)`` to a tuple, what ``out_type`` says of each of ``out_indices``.
+        """Run the backbone.
 
-        Videos are ``(N, in_channels, frames, height, width)``.
+        Args:
+            x: images ``(N, in_channels, height, width)``, or videos ``(N, in_channels, frames, height, width)``.
+
+        Returns:
+            A tuple with the output of each stage of ``out_indices``, as ``out_type`` says.
         """
         size, outs = tuple(x.shape[2:]), []
         for index, stage in enumerate(self.stages):
@@ -144,8 +148,8 @@ class TokenBackbone(BaseBackbone):
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
         """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay.
 
-        What comes before the blocks of a stage counts as its first block, but 0 in the first stage; what comes behind
-        the last block is the last layer.
+        Parameters before the blocks of a stage belong to the layer of its first block, those of the first stage to
+        layer 0, and those after the last block to the last layer.
         """
         depths = [len(stage.blocks) for stage in self.stages]
         num_layers = sum(depths) + 2
@@ -173,7 +177,7 @@ class TokenBackbone(BaseBackbone):
 
 
 def merge_options(shared: dict, stages: Sequence[dict]) -> list[dict]:
-    """Each stage's options over what all stages share; dictionaries are merged one level deep."""
+    """Merge the options of each stage into those that all stages share; dicts are merged one level deep."""
     merged = []
     for own in stages:
         both = {key for key, value in own.items() if isinstance(value, dict) and isinstance(shared.get(key), dict)}
@@ -182,5 +186,5 @@ def merge_options(shared: dict, stages: Sequence[dict]) -> list[dict]:
 
 
 def _unpack(items: tuple) -> Any:
-    """The only item, or all of them."""
+    """Return the only item, or the tuple if there are several."""
     return items[0] if len(items) == 1 else items

@@ -1,4 +1,4 @@
-"""Visual Transformer modules behind, or in place of the last stage of, any backbone.
+"""Visual Transformer modules after any backbone, or in place of its last stage.
 
 Letters: N batch, C map channels, H and W map size, L tokens, C_T token channels.
 """
@@ -20,7 +20,7 @@ NORM = dict(type='GN', num_groups=1)
 
 
 class Identity(nn.Module):
-    """Stands for a part that is left out: what comes in goes out, several inputs as a tuple."""
+    """Placeholder for a removed part: return the input, or several inputs as a tuple."""
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
         return inputs[0] if len(inputs) == 1 else inputs
@@ -28,11 +28,11 @@ class Identity(nn.Module):
 
 @MODELS.register_module()
 class VTBackbone(BaseBackbone):
-    """Another backbone and a stage of Visual Transformer modules on its last map.
+    """A backbone followed by a stage of Visual Transformer modules on its last map.
 
-    The backbone is any that gives maps: MMPretrain's, timm's (``type='TIMMBackbone', features_only=True``), or this
-    project's. In the place of its last stage the modules stand where its config builds fewer stages or returns an
-    earlier one's map; ``drop`` then leaves out what is not needed for that, so that it costs nothing. ::
+    Any backbone that returns maps works: MMPretrain's, timm's (``type='TIMMBackbone', features_only=True``), or those
+    of this package. To replace its last stage, configure it to build fewer stages or to return an earlier map, and
+    name the unused parts in ``drop``, so that they cost nothing. ::
 
         backbone=dict(
             type='vt.VTBackbone',
@@ -41,35 +41,35 @@ class VTBackbone(BaseBackbone):
             in_channels=384,
         )
 
-    Attention on the tokens is cubic in the map's scale, which differs from backbone to backbone, and from one set of
-    weights to another. So the map is normalised first, each image by its own mean and variance over pixels and channels
-    (nothing depends on the batch), with weights that start it at the root mean square at which VT-ResNet starts.
+    The scale of the map varies between backbones and between checkpoints, and the token attention is cubic in it. So
+    the map is normalised first, each image by its mean and variance over pixels and channels (independent of the
+    batch), and the weight of the normalisation starts at the root mean square at which VT-ResNet starts.
 
-    The backbone loads its own weights, by its own ``init_cfg``, and has its own ``frozen_stages``. For layer-wise rates
-    its layers come first, as it counts them itself; where it doesn't, each of its parts is one. Each module adds one.
+    The backbone loads its weights by its own ``init_cfg``. For layer-wise learning rates, the layers of the backbone
+    come first, as its ``get_layer_depth`` counts them, or one per child module without it; each VT module adds one.
 
     Args:
-        backbone: config of the backbone; what it returns last is the map that the modules read.
+        backbone: config of the backbone; the modules read the last map that it returns.
         in_channels: C, channels of that map.
-        num_modules: how many modules.
-        num_tokens, token_channels, groups, tokenizer, later_tokenizer, relation, projector: of the modules, as in
-            :class:`vt.models.backbones.vt_stage.VTStage`.
-        drop: names of parts of the backbone that are left out; what comes into them goes out of them.
-        out_type: ``'tokens'``, for a classifier, or ``'featmap'``, for dense prediction.
-        out_indices: for ``'featmap'``, which maps are returned: the backbone's, counted from 0, and behind them the one
-            that the modules refined, the last.
-        norm_cfg: normalisation of the map before the modules; None for none.
-        frozen_stages: 0 does not train the backbone, 1 the modules neither; -1 leaves both to train.
-        drop_path_rate: stochastic depth of the last module; rates grow linearly from 0 over the modules.
+        num_modules: number of VT modules.
+        num_tokens, token_channels, groups, tokenizer, later_tokenizer, relation, projector: options of the modules, as
+            in :class:`vt.models.backbones.vt_stage.VTStage`.
+        drop: names of submodules of the backbone to replace by the identity.
+        out_type: ``'tokens'`` for classifiers, or ``'featmap'`` for dense prediction.
+        out_indices: for ``'featmap'``, indices of the returned maps: those of the backbone from 0, then the refined map
+            of the modules, which is also -1.
+        norm_cfg: config of the normalisation of the map before the modules; None for none.
+        frozen_stages: -1 trains everything, 0 freezes the backbone, 1 freezes the modules too.
+        drop_path_rate: stochastic depth rate of the last module; rates grow linearly from 0 over the modules.
         with_cp: recompute modules in the backward pass to save memory.
-        init_cfg: as in mmengine, for all of it.
+        init_cfg: as in mmengine, for the whole model.
 
     Raises:
-        UserError: an unknown output; a part to drop that the backbone doesn't have; in the forward pass, no map, one of
-            other channels, or fewer maps than ``out_indices`` names.
+        UserError: an unknown ``out_type`` or an unknown name in ``drop``; in the forward pass, a last output that is
+            not a map of ``in_channels`` channels, or fewer maps than ``out_indices`` needs.
     """
 
-    new_by_design = ('norm', 'stage')  # the file of a plain backbone has neither
+    new_by_design = ('norm', 'stage')  # the checkpoint of a plain backbone has neither
 
     def __init__(
         self,
@@ -97,10 +97,10 @@ class VTBackbone(BaseBackbone):
         if num_modules < 1:
             raise UserError(f'VTBackbone: num_modules={num_modules} must be at least 1')
         if not out_indices or min(out_indices) < -1:
-            raise UserError(f'VTBackbone: out_indices={tuple(out_indices)} must count maps from 0, or be -1, the last')
+            raise UserError(f'VTBackbone: out_indices={tuple(out_indices)} must be indices from 0, or -1 for the last')
         if not -1 <= frozen_stages <= 1:
             raise UserError(
-                f'VTBackbone: frozen_stages={frozen_stages} is none of -1, 0 the backbone, 1 the modules too'
+                f'VTBackbone: frozen_stages={frozen_stages} must be -1, 0 (the backbone) or 1 (the modules too)'
             )
         self.backbone = MODELS.build(backbone)
         for name in drop:
@@ -130,20 +130,20 @@ class VTBackbone(BaseBackbone):
         self._freeze()
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Images to tokens or maps.
+        """Compute tokens or maps.
 
         Args:
             x: images, ``(N, 3, height, width)``.
 
         Returns:
-            For ``'tokens'`` a tuple of one, the last module's tokens ``(N, L, C_T)``; for ``'featmap'`` the maps of
+            A tuple: for ``'tokens'`` the tokens of the last module, ``(N, L, C_T)``; for ``'featmap'`` the maps of
             ``out_indices``, ``(N, C_i, H_i, W_i)``.
         """
         maps = tuple(self.backbone(x))
         if maps[-1].dim() != 4 or maps[-1].shape[1] != self.in_channels:
             raise UserError(
-                f'VTBackbone: in_channels={self.in_channels}, but {type(self.backbone).__name__} gives '
-                f'{tuple(maps[-1].shape)}; it has to give a map, (N, {self.in_channels}, H, W)'
+                f'VTBackbone: in_channels={self.in_channels}, but {type(self.backbone).__name__} returns '
+                f'{tuple(maps[-1].shape)}; it must return a map (N, {self.in_channels}, H, W)'
             )
         out = self.stage(self.norm(maps[-1]))
         if self.out_type == 'tokens':
@@ -166,7 +166,7 @@ class VTBackbone(BaseBackbone):
         return number + (int(rest.split('.')[0]) if part == 'stage' else 0), num_layers
 
     def train(self, mode: bool = True) -> 'VTBackbone':
-        """Switch modes; what is frozen stays in evaluation mode."""
+        """Set the mode; frozen parts stay in evaluation mode."""
         super().train(mode)
         self._freeze()
         return self
@@ -183,16 +183,16 @@ def _leave_out(backbone: nn.Module, name: str) -> None:
         backbone.get_submodule(name)
     except AttributeError:
         parts = ', '.join(name for name, _ in backbone.named_children())
-        raise UserError(f'VTBackbone: drop={name!r} is no part of the backbone, which has {parts}') from None
+        raise UserError(f'VTBackbone: drop={name!r} is not a part of the backbone; its parts are {parts}') from None
     setattr(backbone.get_submodule(owner), child, Identity())
 
 
 def _depths(backbone: nn.Module) -> dict[str, int]:
-    """The layer of each parameter, counted from 0 without gaps."""
+    """Layer index of each parameter of the backbone, from 0 without gaps."""
     names = [name for name, _ in backbone.named_parameters()]
     try:
         found = {name: backbone.get_layer_depth(f'backbone.{name}', 'backbone.')[0] for name in names}
-    except (AttributeError, NotImplementedError):  # it has none, or none for this depth
+    except (AttributeError, NotImplementedError):  # the backbone, or its depth, does not implement the method
         layers = _layers(backbone)
         found = {
             name: max([i for i, layer in enumerate(layers) if name.startswith(layer)], default=0) for name in names
@@ -202,7 +202,7 @@ def _depths(backbone: nn.Module) -> dict[str, int]:
 
 
 def _layers(owner: nn.Module, prefix: str = '') -> list[str]:
-    """Names of a backbone's parts in their order: those of an only part, and of lists each item."""
+    """Name prefixes of a backbone's layers in order: its children, the items of lists, or those of an only child."""
     children = [
         (f'{prefix}{name}.', child) for name, child in owner.named_children() if any(True for _ in child.parameters())
     ]

@@ -1,4 +1,4 @@
-"""VT-ResNet: Visual Transformer modules in the place of a ResNet's last stage (paper, section 4.1).
+"""VT-ResNet: a ResNet whose last stage is replaced by Visual Transformer modules (paper, section 4.1).
 
 Letters: N batch, L tokens, C_T token channels, C_i, H_i and W_i channels and size of a stage's map.
 """
@@ -18,38 +18,40 @@ from vt.registry import MODELS
 from .map_scale import scale_stage
 from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELATION, VTStage, require_out_type
 
-# Modules that replace stage 5, a row for each depth (paper, section 4.1).
+# Number of modules that replace stage 5, by depth (paper, section 4.1).
 NUM_MODULES = {18: 2, 34: 3, 50: 3, 101: 3}
 SMALLEST_MAP = 2  # pixels on a side of stage 4's map
 
 
 @MODELS.register_module()
 class VTResNet(ResNet):
-    """MMPretrain's ResNet up to stage 4, then VT modules on the stage-4 map (stride 16).
+    """MMPretrain's ResNet up to stage 4 of the paper, then VT modules on its map (stride 16).
 
-    The modules are ``layer4``, where ResNet keeps its last stage, so that freezing counts stages as it does there.
-    The paper gives no initialisation. Convolutional stages start as MMPretrain's ResNet does, or with a ResNet's
-    weights; the VT parts as their docstrings say. There is no normalisation between the two, and attention is cubic in
-    the scale of the map: on a map as large as a ResNet's the modules diverge. So stage 4 is scaled to a root mean
-    square of 0.18, a quarter of a fresh ResNet's, and computes the same otherwise. Then all four depths train with the
-    recipe of their ResNet, SGD's with gradients clipped to a norm of 1.
+    The modules are ``layer4``, the name of ResNet's last stage, so ``frozen_stages`` counts as in ResNet.
+
+    The paper gives no initialisation. Convolutional stages are initialised like MMPretrain's ResNet, or with the
+    weights of a ResNet; for the VT parts see their docstrings. There is no normalisation between the two, and the token
+    attention is cubic in the scale of the map: at the scale of a ResNet's map, training diverges. So the output of
+    stage 4 is rescaled to a root mean square of 0.18, a quarter of that of an untrained ResNet. All four depths then
+    train with the recipe of their ResNet, with gradients clipped to a norm of 1 under SGD.
 
     Args:
         depth: 18, 34, 50 or 101.
-        num_tokens, token_channels, groups, tokenizer, later_tokenizer, relation, projector: of the modules, as in
-            :class:`vt.models.backbones.vt_stage.VTStage`.
-        out_type: ``'tokens'``, for a classifier, or ``'featmap'``, for dense prediction.
-        out_indices: for ``'featmap'``, the stages whose maps are returned: 0 to 3 for ``layer1`` to ``layer4``. Without
-            3 no module is built.
-        num_modules: how many; by default 2 for depth 18, 3 for the others.
-        frozen_stages: stages that are not trained: 0 the stem, 1 to 3 the stages too, 4 the modules too; -1 none.
-        drop_path_rate: stochastic depth of the last module; rates grow linearly from 0 over blocks and modules.
+        num_tokens, token_channels, groups, tokenizer, later_tokenizer, relation, projector: options of the modules, as
+            in :class:`vt.models.backbones.vt_stage.VTStage`.
+        out_type: ``'tokens'`` for classifiers, or ``'featmap'`` for dense prediction.
+        out_indices: for ``'featmap'``, indices of the returned maps: 0 to 3 for ``layer1`` to ``layer4``. Without 3 no
+            module is built.
+        num_modules: number of modules; 2 for depth 18 and 3 for the others by default.
+        frozen_stages: -1 trains everything, 0 freezes the stem, 1 to 3 also the stages up to it, 4 also the modules.
+        drop_path_rate: stochastic depth rate of the last module; rates grow linearly from 0 over blocks and modules.
         with_cp: recompute blocks and modules in the backward pass to save memory.
-        init_cfg: as in mmengine; ``Pretrained`` takes the file of a ResNet for its stages, or that of a VT-ResNet.
+        init_cfg: as in mmengine; ``Pretrained`` takes a checkpoint of a ResNet, for its stages, or of a VT-ResNet.
         **resnet: other options of :class:`mmpretrain.models.ResNet`, such as ``style``, ``norm_cfg``, ``deep_stem``.
 
     Raises:
-        UserError: an unknown depth, output type or stage; sizes that don't divide; an input smaller than 32x32.
+        UserError: an unknown depth, output type or stage; sizes that are not divisible; in the forward pass, an image
+            smaller than 32x32.
     """
 
     stem_stride = 4
@@ -84,18 +86,18 @@ class VTResNet(ResNet):
         rates = torch.linspace(0, drop_path_rate, len(blocks) + num_modules).tolist()
         for block, rate in zip(blocks, rates):
             block.drop_path = DropPath(rate) if rate else nn.Identity()
-        # Modules, in the place of stage 5.
+        # Modules, in place of stage 5.
         options = dict(num_tokens=num_tokens, token_channels=token_channels, groups=groups, with_cp=with_cp)
         options |= dict(tokenizer=tokenizer, later_tokenizer=later_tokenizer, relation=relation, projector=projector)
         self.layer4 = VTStage(blocks[-1].out_channels, rates[len(blocks) :], out_type=out_type, **options)
         self.res_layers.append('layer4')
         self.out_type, self.token_channels, self.out_indices = out_type, token_channels, out_indices
-        self.vt_stages = {'layer4': 'layer4'}  # the position of each stage of modules, and its name
+        self.vt_stages = {'layer4': 'layer4'}  # position of each stage of modules: its module name
         self.frozen_stages = frozen_stages
         self._freeze_stages()
 
     def init_weights(self) -> None:
-        """Initialise the convolutional stages, or load them; the VT parts were initialised when they were made."""
+        """Initialise or load the convolutional stages; VT parts are initialised when they are constructed."""
         loaded = set()
         if isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained':
             loaded = load_init_cfg(self, self.init_cfg)
@@ -108,35 +110,38 @@ class VTResNet(ResNet):
 
     @property
     def new_by_design(self) -> tuple[str, ...]:
-        """Parts that a ResNet's file has not."""
+        """Names of the parts that the checkpoint of a ResNet does not have."""
         return tuple(self.vt_stages.values())
 
     def start(self, position: str) -> None:
-        """Give the map below new modules the scale that they start on."""
+        """Rescale the map below new modules to the root mean square at which they start."""
         scale_stage('stage 4', self.layer3, MAP_RMS)
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Images to tokens or maps.
+        """Compute tokens or maps.
 
         Args:
-            x: images, ``(N, 3, height, width)``, at least 32x32 pixels at the published strides.
+            x: images, ``(N, 3, height, width)``, at least 32x32 pixels with the default strides.
 
         Returns:
-            For ``'tokens'`` a tuple of one, the last module's tokens ``(N, L, C_T)``; for ``'featmap'`` the maps of
+            A tuple: for ``'tokens'`` the tokens of the last module, ``(N, L, C_T)``; for ``'featmap'`` the maps of
             ``out_indices``, ``(N, C_i, H_i, W_i)`` at strides 4, 8, 16 and 16.
+
+        Raises:
+            UserError: the images are too small.
         """
         smallest = SMALLEST_MAP * self.stem_stride * math.prod(self.strides[:3])
         if min(x.shape[-2:]) < smallest:
             raise UserError(
-                f'VTResNet: an input of {x.shape[-2]}x{x.shape[-1]} pixels is too small for the stem and stages; '
-                f'give at least {smallest}x{smallest}, for example by a Resize in the pipeline'
+                f'VTResNet: an image of {x.shape[-2]}x{x.shape[-1]} pixels is too small for the stem and stages; '
+                f'it must be at least {smallest}x{smallest}: add a Resize to the pipeline'
             )
         return super().forward(x)
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
         """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay.
 
-        The stem is layer 0, each block and each module one more; what comes behind the backbone is the last layer.
+        The stem is layer 0, each block and each module is one layer, and all after the backbone is the last layer.
         """
         layers = [f'{layer}.{index}.' for layer in self.res_layers for index in range(len(getattr(self, layer)))]
         own = [index for index, layer in enumerate(layers, 1) if param_name.startswith(prefix + layer)]
@@ -150,11 +155,11 @@ class VTResNet(ResNet):
 
 
 def check_options(name: str, depth: int, num_modules: int | None, out_type: str, out_indices: Sequence[int]) -> None:
-    """Raise ``UserError`` for a depth, a number of modules or an output that is not there."""
+    """Raise ``UserError`` for an unknown depth, an unknown output or a number of modules below 1."""
     if depth not in NUM_MODULES:
         raise UserError(f'{name}: depth={depth} is not one of {", ".join(map(str, NUM_MODULES))}')
     require_out_type(name, out_type)
     if not set(out_indices) <= set(range(4)) or not out_indices:
-        raise UserError(f'{name}: out_indices={tuple(out_indices)} names stages other than 0 to 3')
+        raise UserError(f'{name}: out_indices={tuple(out_indices)} must be stages from 0 to 3')
     if num_modules is not None and num_modules < 1:
-        raise UserError(f'{name}: num_modules={num_modules} must be 1 or more; for none take a ResNet')
+        raise UserError(f'{name}: num_modules={num_modules} must be 1 or more; without modules use a ResNet')

@@ -1,4 +1,4 @@
-"""VT modules at any stages of a ResNet, in a stage's position or behind it."""
+"""VT modules at any stages of a ResNet, in place of a stage or after it."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -21,22 +21,22 @@ POSITIONS = (*LAYERS, *(f'after_{layer}' for layer in LAYERS))
 
 @MODELS.register_module()
 class VTResNetAnywhere(VTResNet):
-    """A VT-ResNet whose modules stand at other stages than the last.
+    """A VT-ResNet with VT modules at any stages.
 
-    In place of an earlier stage they stand on the map that the stage would make: a 1x1 convolution and a
-    normalisation, as of ResNet's shortcuts, give it the stage's width and stride. Behind a stage they follow its blocks
-    and count as one more of them. In ``layer4``, behind other modules, they stand on a normalised map. The stage below
-    modules, wherever they stand, is scaled as in :class:`VTResNet`.
+    In place of an earlier stage, a 1x1 convolution and a normalisation, like those of ResNet's shortcuts, first bring
+    the map to the width and stride of that stage. After a stage, the modules follow its blocks, as one more block. In
+    ``layer4``, after other modules, the map is normalised first. The stage below the modules is always rescaled as in
+    :class:`VTResNet`.
 
     Args:
         depth, others: as in :class:`VTResNet`.
-        positions: where modules stand, any of ``'layer1'`` to ``'layer4'``, in place of that stage, and
-            ``'after_layer1'`` to ``'after_layer4'``, behind it.
-        num_modules: how many stand in each.
-        out_type: ``'tokens'`` needs modules at the end; ``'featmap'`` also where a convolutional stage comes last.
+        positions: positions of the modules: ``'layer1'`` to ``'layer4'``, in place of that stage, or
+            ``'after_layer1'`` to ``'after_layer4'``, after it.
+        num_modules: number of modules at each position.
+        out_type: ``'tokens'`` requires that modules come last; ``'featmap'`` also works after a convolutional stage.
 
     Raises:
-        UserError: as in :class:`VTResNet`; an unknown position; tokens where a convolutional stage comes last.
+        UserError: as in :class:`VTResNet`; an unknown position; ``'tokens'`` if a convolutional stage comes last.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class VTResNetAnywhere(VTResNet):
         last = ordered[-1] if ordered and ordered[-1].endswith('layer4') else None
         for layer, blocks in zip(LAYERS, (*self.stage_blocks, 0)):
             own = [position for position in ordered if position.endswith(layer)]
-            numbers += [(layer, blocks)] * (layer not in own)  # ResNet's own
+            numbers += [(layer, blocks)] * (layer not in own)  # blocks of ResNet
             numbers += [(position, 0 if position == 'layer4' and 3 not in read else num_modules) for position in own]
         rates = torch.linspace(0, drop_path_rate, sum(number for _, number in numbers)).tolist()
         for position, number in numbers:
@@ -104,7 +104,7 @@ class VTResNetAnywhere(VTResNet):
     def _insert(self, position: str, stage: VTStage, in_channels: int, channels: int) -> None:
         layer = position[-6:]
         if position == 'layer4':
-            follows = {'layer3', 'after_layer3'} & set(self.vt_stages)  # other modules, which make the map larger
+            follows = {'layer3', 'after_layer3'} & set(self.vt_stages)  # other modules, which increase the map's scale
             self.layer4 = nn.Sequential(build_norm_layer(self.norm_cfg, channels)[1], stage) if follows else stage
             self.res_layers.append(layer)
             self.vt_stages[position] = layer
@@ -121,14 +121,14 @@ class VTResNetAnywhere(VTResNet):
     def start(self, position: str) -> None:
         layer = getattr(self, position[-6:])
         if position in LAYERS and isinstance(layer, nn.Sequential):
-            nn.init.constant_(layer[-2].weight, MAP_RMS)  # its own normalisation
+            nn.init.constant_(layer[-2].weight, MAP_RMS)  # the normalisation before the modules
             return
         blocks = list(self.layer3) if position == 'layer4' else list(layer)[:-1]
         stage = int(position[-1]) + (position != 'layer4')
         scale_stage(f'stage {stage}', blocks, MAP_RMS, self._readers(position))
 
     def _readers(self, position: str) -> Iterator[nn.Module]:
-        """The normalisations behind the convolutions that read the map of modules which follow a stage."""
+        """Yield the normalisations of the next stage whose convolutions read the output of modules after a stage."""
         following = dict(pairwise(LAYERS)).get(position[-6:])
         if following in self.res_layers and following not in self.vt_stages:
             block = getattr(self, following)[0]
@@ -137,7 +137,7 @@ class VTResNetAnywhere(VTResNet):
                 yield block.downsample[-1]
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
-        """As in :class:`VTResNet`; what a module's position has before it counts as the first module."""
+        """As in :class:`VTResNet`; layers before the modules of a position belong to the layer of the first module."""
         layers = [name for layer in self.res_layers for name in _layers_of(layer, getattr(self, layer))]
         num_layers = len(layers) + 2
         if not param_name.startswith(prefix):
@@ -149,12 +149,12 @@ class VTResNetAnywhere(VTResNet):
 
 
 def _layers_of(name: str, stage: nn.Module) -> list[str]:
-    """Names of a stage's blocks and modules, in their order."""
+    """Names of a stage's blocks and modules, in order."""
     names = []
     for index, part in enumerate(stage):
         if isinstance(part, VTStage):
             names += _layers_of(f'{name}.{index}', part)
-        elif any(part.children()):  # no convolution or normalisation before modules
+        elif any(part.children()):  # skips the convolution and normalisation before modules
             names.append(f'{name}.{index}')
     return names
 
@@ -163,19 +163,20 @@ def _check_positions(depth: int, positions: Sequence[str], out_type: str) -> Non
     unknown = [position for position in positions if position not in POSITIONS]
     if unknown or isinstance(positions, str) or len(set(positions)) < len(positions):
         known = ', '.join(POSITIONS)
-        raise UserError(f'VTResNetAnywhere: positions={positions!r} must be a list of some of {known}, each once')
+        raise UserError(f'VTResNetAnywhere: positions={positions!r} must be a list of distinct names from {known}')
     if 'after_layer1' in positions and depth in (18, 34):
         raise UserError(
-            f'VTResNetAnywhere: stage 2 of depth {depth} has no shortcut to scale: use '
+            f'VTResNetAnywhere: the first stage of depth {depth} has no shortcut to rescale: use '
             "'layer2' instead of 'after_layer1'"
         )
     for layer in LAYERS:
         if {layer, f'after_{layer}'} <= set(positions):
             raise UserError(
-                f'VTResNetAnywhere: positions={positions!r} has {layer} and after_{layer}: set num_modules for more'
+                f'VTResNetAnywhere: positions={positions!r} has both {layer} and after_{layer}: use one of them, and '
+                'set num_modules for more modules'
             )
     if out_type == 'tokens' and not {'layer4', 'after_layer4'} & set(positions):
         raise UserError(
-            f"VTResNetAnywhere: out_type='tokens', but of positions={tuple(positions)} none comes last; set "
+            f"VTResNetAnywhere: out_type='tokens' needs modules in or after layer4, positions={tuple(positions)}; set "
             "out_type='featmap' and a neck for maps, such as GlobalAveragePooling"
         )

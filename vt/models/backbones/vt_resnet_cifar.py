@@ -9,8 +9,8 @@ from .vt_resnet import VTResNet
 
 @MODELS.register_module()
 class VTResNetCIFAR(VTResNet, ResNet_CIFAR):
-    """:class:`VTResNet` for small images: a stem of one 3x3 convolution without stride or pooling, as of
-    :class:`mmpretrain.models.ResNet_CIFAR`. Its options are VTResNet's, without ``deep_stem``.
+    """:class:`VTResNet` for small images, with the stem of :class:`mmpretrain.models.ResNet_CIFAR`: one 3x3
+    convolution without stride or pooling. Args: those of :class:`VTResNet` without ``deep_stem``.
     """
 
     stem_stride = 1

@@ -1,4 +1,4 @@
-"""A stage of Visual Transformer modules, wherever it stands in a network (paper, section 3)."""
+"""A stage of Visual Transformer modules, at any position in a network (paper, section 3)."""
 
 from collections.abc import Sequence
 
@@ -9,30 +9,32 @@ from vt.errors import UserError
 
 from ..vt_module import VTModule
 
-# The published model: every part as its equation says.
+# The published model.
 FIRST_TOKENIZER = dict(type='vt.FilterTokenizer')
 LATER_TOKENIZER = dict(type='vt.RecurrentTokenizer')
 RELATION = dict(type='vt.TokenTransformer')
 PROJECTOR = dict(type='vt.Projector')
-# Root mean square of a map on which modules start calmly: a quarter of what a fresh ResNet's stage 4 has.
+# Root mean square of a map at which training is stable: a quarter of that of stage 4 of an untrained ResNet.
 MAP_RMS = 0.25 * 0.5**0.5
 
 
 class VTStage(nn.ModuleList):
-    """Modules in a row: the first one's tokenizer has learned filters, the later ones make theirs from its tokens.
+    """A sequence of VT modules. The tokenizer of the first has learned filters, the later ones are recurrent.
+
+    The configs of the four parts may omit ``type``; the defaults are those of the published model.
 
     Args:
         in_channels: C, channels of the map.
-        drop_paths: stochastic depth of each module, which passes its rate to a relation and a projector whose config
-            names no ``drop_path``; as many as there are modules.
-        num_tokens: L, visual tokens.
+        drop_paths: stochastic depth rate of each module; its length is the number of modules. The rate is passed to the
+            relation and the projector unless their config sets ``drop_path``.
+        num_tokens: L, number of visual tokens.
         token_channels: C_T, channels of a token.
-        groups: channel groups of every token-side matrix; a part's own config wins.
-        tokenizer: config of the first module's tokenizer; in this and the next three a missing ``type`` is the default.
-        later_tokenizer: config of the tokenizers of the modules after it.
+        groups: channel groups of every token-side matrix; the config of a part overrides it.
+        tokenizer: config of the first module's tokenizer.
+        later_tokenizer: config of the tokenizers of later modules.
         relation: config of the relation; None for none.
-        projector: config of the projector; None for none. The last module has none where only its tokens are read.
-        out_type: what the forward pass gives, ``'tokens'`` or ``'featmap'``.
+        projector: config of the projector; None for none. With ``out_type='tokens'`` the last module has no projector.
+        out_type: output of the forward pass, ``'tokens'`` or ``'featmap'``.
         with_cp: recompute modules in the backward pass to save memory.
     """
 
@@ -72,7 +74,7 @@ class VTStage(nn.ModuleList):
         return nn.ModuleList(list(self)[index]) if isinstance(index, slice) else super().__getitem__(index)
 
     def forward(self, x: Tensor) -> Tensor:
-        """A map ``(N, C, H, W)`` to the last module's tokens ``(N, L, C_T)``, or to the map that it refined."""
+        """Map ``(N, C, H, W)`` to the tokens of the last module ``(N, L, C_T)``, or to its map ``(N, C, H, W)``."""
         tokens = None
         for module in self:
             if self.with_cp and x.requires_grad:
@@ -83,6 +85,6 @@ class VTStage(nn.ModuleList):
 
 
 def require_out_type(backbone: str, out_type: str) -> None:
-    """Raise ``UserError`` unless a backbone can give this."""
+    """Raise ``UserError`` unless ``out_type`` is ``'tokens'`` or ``'featmap'``."""
     if out_type not in ('tokens', 'featmap'):
         raise UserError(f"{backbone}: out_type={out_type!r} is neither 'tokens' nor 'featmap'")

@@ -1,4 +1,4 @@
-"""Classifiers that MMPretrain lacks."""
+"""Classifiers with losses that MMPretrain does not have."""
 
 from .distilled import DistilledClassifier
 from .token_label import TokenLabelClassifier

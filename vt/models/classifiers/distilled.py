@@ -1,4 +1,4 @@
-"""Knowledge distillation as a classifier (paper, section 5.2; Hinton et al., 2015).
+"""An image classifier trained by knowledge distillation (paper, section 5.2; Hinton et al., 2015).
 
 Letters: N batch, K classes.
 """
@@ -17,32 +17,31 @@ from .teacher import Teacher
 
 @MODELS.register_module()
 class DistilledClassifier(ImageClassifier):
-    """MMPretrain's image classifier that learns from a frozen teacher too.
+    """MMPretrain's image classifier, trained with labels and a frozen teacher.
 
-    The loss is ``distillation_weight * KL(teacher || student) + cls_weight * the head's loss``, two entries of the
-    log; with ``hard``, the cross-entropy with the teacher's decision stands in KL's place (DeiT, equation 3). A head
-    with ``distillation_logits``, such as :class:`vt.models.DistillationTokenHead`, says what the teacher is compared
-    with. Everything else is ``ImageClassifier``'s, and so are the names in checkpoints: each loads the other's.
+    The loss is ``cls_weight * the head's loss + distillation_weight * KL(teacher || student)``; the log shows both
+    terms. With ``hard``, the cross-entropy with the teacher's predicted class replaces KL (DeiT, equation 3). If the
+    head has a method ``distillation_logits``, such as :class:`vt.models.DistillationTokenHead`, its result is compared
+    with the teacher, otherwise the head's logits. Checkpoints have the keys of ``ImageClassifier`` and load into it.
 
-    The teacher is no part of the model, only in its reach: it is not among its modules, parameters and tensors, so
-    neither checkpoints, nor averages of weights, nor optimizers, nor DDP, nor counters of FLOPs see it. With the next
-    batch it follows the model to a device or precision. It is built and checked by ``init_weights``, which mmengine's
-    runners call before they train, or else by the first loss; a test needs neither its weights nor its package. A copy
-    of the model has none until then.
+    The teacher is not a submodule: checkpoints, weight averaging, optimizers, DDP and FLOP counters do not include it.
+    It follows the model to another device or precision at the next batch. It is built and checked by ``init_weights``,
+    which mmengine's runners call before training, or else by the first loss. Testing needs neither its weights nor its
+    package. Copies of the model build their own teacher.
 
     Args:
-        teacher: config of the teacher, see :class:`Teacher` for its normalisation. Its weights are frozen.
-        teacher_checkpoint: path or address of its weights; None where timm brings them.
-        teacher_size: size that images are resized to for the teacher; None leaves them as they are.
+        teacher: config of the teacher, whose weights are frozen; for its normalisation see :class:`Teacher`.
+        teacher_checkpoint: path or URL of its weights; None if timm provides them.
+        teacher_size: size to which images are resized for the teacher; None for no resizing.
         distillation_weight: weight of the distillation loss.
         cls_weight: weight of the head's loss.
-        temperature: T, see :func:`distillation_loss`; the paper gives none.
-        hard: learn the teacher's decision instead of its probabilities.
-        **classifier: options of :class:`mmpretrain.models.ImageClassifier`. The head is one of logits.
+        temperature: T of :func:`distillation_loss`; the paper gives none.
+        hard: use the teacher's predicted class instead of its probabilities.
+        **classifier: options of :class:`mmpretrain.models.ImageClassifier`; the head must return logits.
 
     Raises:
-        UserError: a negative weight, a temperature that is not positive, or one for a hard decision, which has none.
-            When the teacher is built, what :class:`Teacher` raises.
+        UserError: a weight is negative, ``temperature`` is not positive or is set with ``hard``; when the teacher is
+            built, the errors of :class:`Teacher`.
     """
 
     def __init__(
@@ -60,10 +59,10 @@ class DistilledClassifier(ImageClassifier):
         if min(distillation_weight, cls_weight) < 0 or temperature <= 0:
             raise UserError(
                 f'DistilledClassifier: distillation_weight={distillation_weight} and cls_weight={cls_weight} must not '
-                f'be negative, temperature={temperature} must be positive'
+                f'be negative, and temperature={temperature} must be positive'
             )
         if hard and temperature != 1:
-            raise UserError(f'DistilledClassifier: hard=True leaves temperature={temperature} without effect')
+            raise UserError(f'DistilledClassifier: temperature={temperature} has no effect with hard=True; remove it')
         self.teacher_cfg = teacher
         self.teacher_checkpoint = teacher_checkpoint
         self.teacher_size = teacher_size
@@ -71,15 +70,15 @@ class DistilledClassifier(ImageClassifier):
         self.cls_weight = cls_weight
         self.temperature = temperature
         self.hard = hard
-        self._teacher: list[Teacher] = []  # a list, which is not a module: none or one
+        self._teacher: list[Teacher] = []  # at most one; in a list, so that it is not a submodule
 
     def init_weights(self) -> None:
-        """Initialise the student, and build the teacher, so that what is wrong with it is said before training."""
+        """Initialise the student and build the teacher, whose errors then appear before training."""
         super().init_weights()
         self.build_teacher()
 
     def build_teacher(self) -> Teacher:
-        """The teacher, where the model is and in its precision; it is built and checked when it is first asked for."""
+        """Return the teacher, on the device and in the precision of the model; the first call builds it."""
         if not self._teacher:
             num_classes = getattr(self.head, 'num_classes', None)
             self._teacher.append(
@@ -91,14 +90,14 @@ class DistilledClassifier(ImageClassifier):
         return self._teacher[0].to(parameter.device, parameter.dtype)
 
     def loss(self, inputs: Tensor, data_samples: list[DataSample]) -> dict[str, Tensor]:
-        """The two losses, weighted, and what else the head reports.
+        """Compute the two weighted losses, and the metrics of the head.
 
         Args:
-            inputs: images as the data preprocessor gives them, ``(N, 3, height, width)``.
+            inputs: preprocessed images, ``(N, 3, height, width)``.
             data_samples: N samples with labels, or with scores of mixed images.
 
         Returns:
-            ``loss_cls`` and ``loss_distillation``, scalars in float32 or better; their sum is the loss.
+            A dict with the scalars ``loss_cls`` and ``loss_distillation``, in float32 at least; the loss is their sum.
         """
         features = self.extract_feat(inputs)
         seen: list[Tensor] = []
@@ -107,7 +106,7 @@ class DistilledClassifier(ImageClassifier):
             seen.append(_at_least_float32(output))  # N, K
             return seen[0]
 
-        # The head's loss calls the head. To call it here too would give logits with other entries dropped.
+        # The head's loss calls the head. A second call would give logits with other entries dropped by dropout.
         with self.head.register_forward_hook(keep):
             losses = self.head.loss(features, data_samples)
         losses['loss_cls'] = self.cls_weight * losses.pop('loss')  # the log keeps the name 'loss' for the sum
@@ -123,25 +122,24 @@ class DistilledClassifier(ImageClassifier):
         return losses
 
     def __getstate__(self) -> dict:
-        """What a copy or a pickle holds: all but the teacher."""
+        """State of copies and pickles: everything but the teacher."""
         return self.__dict__ | dict(_teacher=[])
 
 
 def distillation_loss(student: Tensor, teacher: Tensor, temperature: float = 1.0) -> Tensor:
-    """Kullback-Leibler divergence of the student's probabilities from the teacher's.
+    """Kullback-Leibler divergence of the student's class probabilities from the teacher's.
 
     ``T^2 sum over K of p (log p - log q)``, averaged over the batch, where ``p = softmax(teacher / T)`` and
-    ``q = softmax(student / T)``. T^2 keeps the size of gradients when T changes (Hinton et al., 2015, section 2).
-    Its gradient is that of the cross-entropy with p; it is zero where the two agree. DeiT's code divides it by K, too:
-    a weight that is copied from there must be divided by K.
+    ``q = softmax(student / T)``. T^2 keeps the scale of the gradients when T changes (Hinton et al., 2015, section 2).
+    The gradient is that of the cross-entropy with p. DeiT's code also divides by K: divide weights taken from it by K.
 
     Args:
-        student: logits, ``(N, K)``.
-        teacher: logits, ``(N, K)``.
+        student: logits of the student, ``(N, K)``.
+        teacher: logits of the teacher, ``(N, K)``.
         temperature: T.
 
     Returns:
-        A scalar in float32 or better, whatever the precision of the logits.
+        A scalar, in float32 or float64 whatever the precision of the logits.
     """
     log_q = (_at_least_float32(student) / temperature).log_softmax(dim=-1)
     log_p = (_at_least_float32(teacher) / temperature).log_softmax(dim=-1)

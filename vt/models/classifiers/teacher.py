@@ -1,6 +1,6 @@
-"""The trained classifier that a student learns from.
+"""The trained teacher of knowledge distillation.
 
-Letters: N batch, K classes; (m, s) mean and deviation of a normalisation.
+Letters: N batch, K classes; m and s, mean and standard deviation of a normalisation.
 """
 
 from copy import deepcopy
@@ -21,25 +21,25 @@ WHERE = 'model.teacher'
 
 
 class Teacher(nn.Module):
-    """A classifier that only predicts: in evaluation mode, without gradients.
+    """A frozen classifier in evaluation mode.
 
-    It is given the student's batch, with its augmentation and mixing. A teacher whose ``data_preprocessor`` names
-    ``mean`` and ``std`` sees the batch normalised by them, in the channel order of its ``to_rgb``; one that names none
-    sees what the student sees. (One that wants pixels from 0 to 255 names ``mean=[0, 0, 0], std=[1, 1, 1]``.)
+    It predicts on the student's batch, including augmentation and mixing. If its ``data_preprocessor`` sets ``mean``
+    and ``std``, the batch is converted to that normalisation and to the channel order of its ``to_rgb``; otherwise it
+    gets the same input as the student. (For pixels from 0 to 255 set ``mean=[0, 0, 0], std=[1, 1, 1]``.)
 
     Args:
-        classifier: config of a classifier: MMPretrain's, ours (``vt.``), or any timm model by ``TimmClassifier``.
-        checkpoint: path or address of its weights. None where timm brings them (``pretrained=True`` or
-            ``checkpoint_path=...`` in ``classifier``).
-        size: images are resized to this size, of the shorter edge or (height, width), if it is not None.
-        preprocessor: the student's.
-        num_classes: K of the student; None is not compared.
+        classifier: config of a classifier: of MMPretrain, of this package (``vt.``), or of timm (``TimmClassifier``).
+        checkpoint: path or URL of its weights; None if timm loads them (``pretrained=True`` or ``checkpoint_path=...``
+            in ``classifier``).
+        size: size to which images are resized, of the shorter edge or (height, width); None for no resizing.
+        preprocessor: data preprocessor of the student.
+        num_classes: K of the student; None skips the comparison.
 
     Raises:
-        UserError: no weights; weights that differ from the model's in names or shapes; another number of classes.
-        MissingFileError: ``checkpoint`` is not there.
+        UserError: there are no weights, their names or shapes do not match the model, or K differs.
+        MissingFileError: ``checkpoint`` does not exist.
         ImportError: the classifier needs a package that is not installed.
-        OSError: weights could not be fetched.
+        OSError: the weights could not be downloaded.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Teacher(nn.Module):
     ) -> None:
         super().__init__()
         if checkpoint is None and not (classifier.get('pretrained') is True or classifier.get('checkpoint_path')):
-            raise UserError(f'{WHERE} has no weights: set {WHERE}_checkpoint to their file')
+            raise UserError(f'{WHERE} has no weights: set {WHERE}_checkpoint to a checkpoint')
         self.classifier = build_classifier(classifier, num_classes)
         if checkpoint is not None:
             load_teacher(self.classifier, checkpoint)
@@ -64,32 +64,38 @@ class Teacher(nn.Module):
 
     @torch.no_grad()
     def forward(self, inputs: Tensor) -> Tensor:
-        """The student's inputs ``(N, 3, height, width)`` to the teacher's logits ``(N, K)``."""
+        """Inputs of the student ``(N, 3, height, width)`` to logits of the teacher ``(N, K)``."""
         return self.classifier(self.resize(self.normalize(inputs)))
 
     @torch.no_grad()
     def label_maps(self, inputs: Tensor) -> Tensor:
-        """The student's inputs to probabilities of each pixel of the teacher's last map, ``(N, K, h, w)``.
+        """Compute class probabilities at each pixel of the teacher's last feature map.
+
+        Args:
+            inputs: inputs of the student, ``(N, 3, height, width)``.
+
+        Returns:
+            Probabilities, ``(N, K, h, w)``.
 
         Raises:
-            UserError: the teacher makes no map.
+            UserError: the backbone of the teacher returns no feature map.
         """
         if not isinstance(self.classifier, ImageClassifier):
-            raise UserError(f'{WHERE} is no ImageClassifier, whose backbone gives a map; set {WHERE} to one')
+            raise UserError(f'{WHERE} must be an ImageClassifier, whose backbone returns a map; set {WHERE} to one')
         *_, x = self.classifier.extract_feat(self.resize(self.normalize(inputs)), stage='backbone')
         if x.dim() != 4:
-            raise UserError(f'{WHERE} gives no map of an image; set {WHERE} to one with a ResNet')
+            raise UserError(f'{WHERE} has a backbone that returns no feature map; use one with a ResNet')
         pixels = x.movedim(1, -1)  # N, h, w, C
         labels = self.classifier.head((pixels.flatten(0, 2),)).softmax(dim=-1)
         return labels.unflatten(0, pixels.shape[:3]).movedim(-1, 1)
 
 
 class Renormalize(nn.Module):
-    """From one preprocessor's normalisation to another's: ``(x - m) / s`` to ``(x - m') / s'``.
+    """Convert inputs from one preprocessor's normalisation to another's: ``(x - m) / s`` to ``(x - m') / s'``.
 
     Args:
-        source: the preprocessor that the inputs come from; without ``mean`` they are pixels.
-        target: the preprocessor that they shall seem to come from.
+        source: preprocessor of the inputs; without ``mean`` they are pixels.
+        target: preprocessor whose normalisation and channel order the output has.
     """
 
     def __init__(self, source: BaseDataPreprocessor, target: BaseDataPreprocessor) -> None:
@@ -109,22 +115,22 @@ class Renormalize(nn.Module):
 
 
 def build_classifier(classifier: dict, num_classes: int | None) -> nn.Module:
-    """Build a config's classifier; an unmet need of it is one line.
+    """Build the classifier of a config.
 
     Raises:
-        UserError: it has another number of classes.
+        UserError: it has another number of classes than ``num_classes``.
         ImportError: it needs a package that is not installed.
-        OSError: weights that it brings itself could not be fetched.
+        OSError: its pretrained weights could not be downloaded.
     """
     try:
-        with weights_only():  # timm loads them itself
+        with weights_only():  # timm may load a checkpoint here
             model = CLASSIFIERS.build(deepcopy(classifier))  # classifiers write defaults into their config
     except ImportError as error:
         hint = f"For timm: pip install -e '.[timm]'; or set another {WHERE}"
-        raise ImportError(f'{WHERE} lacks a package: {error} {hint}') from error
+        raise ImportError(f'{WHERE} needs a package: {error} {hint}') from error
     except OSError as error:
-        raise OSError(f'weights of {WHERE} not fetched ({error}): set {WHERE}_checkpoint to their file') from error
-    last = getattr(model, 'head', None) or getattr(model, 'model', None)  # timm's models know their classes themselves
+        raise OSError(f'weights of {WHERE} not downloaded ({error}): set {WHERE}_checkpoint to a file') from error
+    last = getattr(model, 'head', None) or getattr(model, 'model', None)  # timm's models have num_classes themselves
     own = getattr(last, 'num_classes', None)
     if None not in (own, num_classes) and own != num_classes:
         raise UserError(f'{WHERE} has {own} classes, the student {num_classes}: they must be the same')
@@ -132,16 +138,16 @@ def build_classifier(classifier: dict, num_classes: int | None) -> nn.Module:
 
 
 def load_teacher(classifier: nn.Module, checkpoint: str) -> None:
-    """Load every tensor of a classifier; there may be no missing or unexpected keys.
+    """Load the weights of a classifier, without missing or unexpected keys.
 
     Args:
-        classifier: built, with any weights.
-        checkpoint: path or address of a checkpoint of mmengine, or of a plain state dict.
+        classifier: the classifier to load them into.
+        checkpoint: path or URL of a checkpoint of mmengine, or of a plain state dict.
 
     Raises:
-        MissingFileError: there is no such file.
-        OSError: it can't be read or fetched.
-        UserError: names or shapes differ; or it is damaged, or asks for more than weights.
+        MissingFileError: the file does not exist.
+        OSError: the file can't be read or downloaded.
+        UserError: names or shapes do not match, the file is damaged, or it contains other objects than weights.
     """
     if '://' not in checkpoint and not Path(checkpoint).is_file():
         raise MissingFileError(

@@ -1,4 +1,4 @@
-"""Embeddings: how tokens come from an image, a video or a map. VT's own way, attention, is in ``tokenizers``."""
+"""Embeddings: tokens from an image, a video or a map. VT's tokenizers are in :mod:`vt.models.tokenizers`."""
 
 from .cubes import CubeEmbed
 from .patches import ConvolutionalEmbed, PatchEmbed, PatchMerging

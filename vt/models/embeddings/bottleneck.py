@@ -1,17 +1,17 @@
-"""The residual bottleneck of a ResNet, whose middle convolution may be depthwise."""
+"""The residual bottleneck of ResNet, optionally with a depthwise convolution."""
 
 from mmcv.cnn import ConvModule
 from torch import Tensor, nn
 
 
 class Bottleneck(nn.Module):
-    """``relu(shortcut(x) + convolutions(x))``: 1x1, 3x3, 1x1, each with batch normalisation.
+    """``relu(shortcut(x) + convolutions(x))``: 1x1, 3x3 and 1x1 convolutions, each with batch normalisation.
 
     Args:
-        in_channels: of the map.
-        channels: that leave; where they are others, the shortcut is a 1x1 convolution.
-        inner_channels: of the 3x3 convolution.
-        depthwise: each of its channels by itself.
+        in_channels: channels of the input.
+        channels: channels of the output; if they differ, the shortcut is a 1x1 convolution.
+        inner_channels: channels of the 3x3 convolution.
+        depthwise: make the 3x3 convolution depthwise.
     """
 
     def __init__(self, in_channels: int, channels: int, inner_channels: int, depthwise: bool = False) -> None:

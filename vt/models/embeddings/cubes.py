@@ -1,4 +1,4 @@
-"""A token for each cube of a video."""
+"""Cube embedding of videos."""
 
 from collections.abc import Sequence
 
@@ -11,14 +11,14 @@ from ..grid import Size, TokenPart, to_tokens
 
 @MODELS.register_module()
 class CubeEmbed(TokenPart):
-    """A strided convolution over time, height and width; cubes may overlap (MViT, section 3.2).
+    """One token per cube of a video, by a strided 3D convolution; cubes may overlap (MViT, section 3.2).
 
     Args:
-        in_channels: of a frame.
+        in_channels: channels of a frame.
         channels: C.
-        kernel_size: sides of a cube, in frames and pixels.
-        stride: from cube to cube; ``kernel_size`` by default.
-        padding: zeros around the video.
+        kernel_size: size of a cube: frames, height and width in pixels.
+        stride: stride of the cubes; ``kernel_size`` by default.
+        padding: zero padding of each side.
     """
 
     def __init__(

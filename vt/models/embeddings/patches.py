@@ -1,6 +1,6 @@
-"""A token for each patch of an image, behind convolutions on request, or for each 2x2 neighbours of a map.
+"""Patch embedding, patch merging and convolutional embedding.
 
-An embedding takes a map ``(N, in_channels, H, W)`` and gives tokens ``(N, P, C)`` and the size of their grid.
+An embedding takes a map ``(N, in_channels, H, W)`` and returns tokens ``(N, P, C)`` and the size of their grid.
 """
 
 from mmcv.cnn import ConvModule
@@ -16,12 +16,13 @@ from ..grid import Size, TokenPart, to_tokens
 
 @MODELS.register_module()
 class PatchEmbed(TokenPart, transformer.PatchEmbed):
-    """mmcv's: a strided convolution, with a normalisation on request.
+    """mmcv's patch embedding: a strided convolution, optionally with a normalisation.
 
     Args:
-        in_channels: of the map.
+        in_channels: channels of the map.
         channels: C.
-        kernel_size: of the convolution, whose ``stride`` is the same by default.
+        kernel_size: kernel of the convolution, in pixels.
+        stride: stride of the convolution; ``kernel_size`` by default.
         **kwargs: other options of :class:`mmcv.cnn.bricks.transformer.PatchEmbed`, such as ``padding``, ``norm_cfg``.
     """
 
@@ -31,15 +32,15 @@ class PatchEmbed(TokenPart, transformer.PatchEmbed):
 
 @MODELS.register_module()
 class PatchMerging(TokenPart, utils.PatchMerging):
-    """MMPretrain's: the channels of 2x2 neighbours together, normalised and multiplied by a matrix (Swin, section 3.1).
+    """MMPretrain's patch merging: concatenate 2x2 neighbours, normalise, apply a linear layer (Swin, section 3.1).
 
-    A grid of an odd side is padded with zeros. The neighbours are gathered without MMPretrain's unfolding, which takes
-    two more copies of the map.
+    Odd sides are padded with zeros. Unlike MMPretrain's, it gathers neighbours without unfolding, which saves two
+    copies of the map.
 
     Args:
-        in_channels: of the map.
+        in_channels: channels of the map.
         channels: C.
-        use_post_norm: normalise behind the matrix instead of before it.
+        use_post_norm: normalise after the linear layer instead of before it.
     """
 
     def __init__(self, in_channels: int, channels: int, use_post_norm: bool = False) -> None:
@@ -53,15 +54,14 @@ class PatchMerging(TokenPart, utils.PatchMerging):
 
 @MODELS.register_module()
 class ConvolutionalEmbed(TokenPart):
-    """Convolutions, normalised, a pooling on request, then a token a patch (CeiT, ResT, LV-ViT, early convolutions).
+    """Convolutional stem, optional max pooling, then patch embedding (CeiT, ResT, LV-ViT, early convolutions).
 
     Args:
-        in_channels: of the map.
+        in_channels: channels of the map.
         channels: C.
-        layers: configs of the convolutions, options of :class:`mmcv.cnn.ConvModule`; one that names no ``out_channels``
-            has C.
-        patch: options of :class:`PatchEmbed`; without it the last layer's pixels are the tokens.
-        pool: side of a max pooling of stride 2 behind the layers; none where it is None.
+        layers: options of :class:`mmcv.cnn.ConvModule` for each convolution; ``out_channels`` is C by default.
+        patch: options of :class:`PatchEmbed`; None makes each pixel of the last layer a token.
+        pool: kernel of a max pooling of stride 2 after the layers; None for none.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class ConvolutionalEmbed(TokenPart):
         for layer in layers:
             defaults = dict(in_channels=in_channels, out_channels=channels, padding=layer['kernel_size'] // 2)
             modules.append(ConvModule(**defaults | layer))
-            modules[-1].conv.reset_parameters()  # as convolutions start in PyTorch
+            modules[-1].conv.reset_parameters()  # PyTorch's initialisation, not mmcv's
             in_channels = modules[-1].out_channels
         if pool is not None:
             modules.append(nn.MaxPool2d(pool, stride=2, padding=pool // 2))

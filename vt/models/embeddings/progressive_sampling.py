@@ -1,4 +1,4 @@
-"""PS-ViT: tokens of points that move, round by round (Yue et al., ICCV 2021).
+"""Progressive sampling of tokens at learned positions (PS-ViT; Yue et al., ICCV 2021).
 
 Letters: N batch, H and W size of a map, P points, C channels.
 """
@@ -20,24 +20,24 @@ from .bottleneck import Bottleneck
 
 @MODELS.register_module()
 class ProgressiveSampling(TokenPart):
-    """Points on a map, a block on what is there, and from its tokens where the points go next (section 3.2).
+    """Sample a feature map at points whose positions are refined in several rounds (section 3.2).
 
-    Round t samples the map at the points, bilinearly, adds their positions and the tokens of the round before, and
-    passes the sum through its block; a matrix of these tokens moves the points. Outside of the map there are zeros.
+    Each round samples the map bilinearly at the points (zero outside), adds the points' position embedding and the
+    tokens of the previous round, and applies a block. A linear layer on the tokens predicts the offsets of the points.
 
     Args:
-        in_channels: of an image.
+        in_channels: channels of an image.
         channels: C.
-        num_heads: of the blocks' attention.
-        rounds: how often the map is sampled.
-        stride: pixels of the map on each side of a point's cell at the start.
-        stem_channels: of the first convolution, and inside of the two bottlenecks behind it.
-        middle_channels: between these.
-        attention, feed_forward, norm_cfg: of the blocks, as in :class:`vt.models.Block`.
-        drop_paths: stochastic depth of each round's block; none by default.
+        num_heads: number of heads of the blocks.
+        rounds: number of sampling rounds.
+        stride: spacing of the initial points, in pixels of the map.
+        stem_channels: channels of the first convolution, and inner channels of the two bottlenecks.
+        middle_channels: channels between the bottlenecks.
+        attention, feed_forward, norm_cfg: options of the blocks, as in :class:`vt.models.Block`.
+        drop_paths: stochastic depth rate of each round's block; 0 by default.
 
     Raises:
-        UserError: another number of ``drop_paths`` than ``rounds``.
+        UserError: the number of ``drop_paths`` is not ``rounds``.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ProgressiveSampling(TokenPart):
     ) -> None:
         super().__init__()
         if len(rates := drop_paths or [0.0] * rounds) != rounds:
-            raise UserError(f'ProgressiveSampling: {len(rates)} drop_paths for rounds={rounds}; give one a round')
+            raise UserError(f'ProgressiveSampling: {len(rates)} drop_paths for rounds={rounds}; give one per round')
         self.stem = nn.Sequential(
             ConvModule(in_channels, stem_channels, 7, stride=2, padding=3, norm_cfg=dict(type='BN')),
             nn.MaxPool2d(3, stride=2, padding=1),
@@ -71,12 +71,12 @@ class ProgressiveSampling(TokenPart):
             norm_cfg=norm_cfg or dict(type='LN'),
         )
         self.blocks = nn.ModuleList(Block(channels, (0, 0), num_heads, drop_path=rate, **parts) for rate in rates)
-        # They start at zero, where matrices are drawn: the points stay.
+        # Plain parameters, since backbones initialise linear layers: with zeros, the points do not move at the start.
         self.moves = nn.Parameter(torch.zeros(rounds - 1, 2, channels))
         self.shifts = nn.Parameter(torch.zeros(rounds - 1, 2))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Size]:
-        """Image ``(N, in_channels, height, width)`` to tokens ``(N, P, C)`` and the size of the points' first grid."""
+        """Image ``(N, in_channels, height, width)`` to tokens ``(N, P, C)`` and the size of the initial grid."""
         x = self.stem(x)
         whole = x.shape[2:]
         size = tuple(-(-side // self.stride) for side in whole)
@@ -92,7 +92,7 @@ class ProgressiveSampling(TokenPart):
         return tokens, size
 
     def _first_points(self, size: Size, x: Tensor) -> Tensor:
-        """Rows and columns of the cells' middles, ``(1, P, 2)``."""
+        """Rows and columns of the centres of the initial cells, ``(1, P, 2)``."""
         middles = [
             (torch.arange(number, dtype=x.dtype, device=x.device) + 0.5) * (whole / number)
             for number, whole in zip(size, x.shape[2:])
@@ -101,7 +101,7 @@ class ProgressiveSampling(TokenPart):
 
 
 def sample(x: Tensor, points: Tensor) -> Tensor:
-    """What a map ``(N, C, H, W)`` is at points ``(N, P, 2)`` of rows and columns, ``(N, P, C)``; zero outside."""
-    locations = (2 * points + 1) / points.new_tensor(x.shape[2:]) - 1  # from -1 to 1 between the outer edges of pixels
+    """Sample a map ``(N, C, H, W)`` at rows and columns ``(N, P, 2)``, zero outside; return ``(N, P, C)``."""
+    locations = (2 * points + 1) / points.new_tensor(x.shape[2:]) - 1  # -1 and 1 are the outer edges of the map
     columns_first = locations.flip(-1).unsqueeze(2)  # N, P, 1, 2
     return to_tokens(grid_sample(x, columns_first, padding_mode='zeros', align_corners=False))

@@ -1,6 +1,6 @@
-"""ViTAE's reduction cell: a map at several scales, attention, and convolutions beside it (Xu et al., NeurIPS 2021).
+"""Reduction cell of ViTAE: pyramid of dilated convolutions, attention and parallel convolutions (Xu et al., 2021).
 
-Letters: N batch, H and W size of the new grid, P = H * W, C channels.
+Letters: N batch, H and W size of the output grid, P = H * W, C channels.
 """
 
 from collections.abc import Sequence
@@ -18,21 +18,21 @@ from ..grid import Size, TokenPart, to_tokens
 
 @MODELS.register_module()
 class ReductionCell(TokenPart):
-    """Dilated convolutions side by side, ``attention(norm(x)) + convolutions(map)``, a feed-forward (section 3.2).
+    """Parallel dilated convolutions, then ``attention(norm(x)) + convolutions(map)`` and a feed-forward (section 3.2).
 
     Args:
-        in_channels: of the map.
+        in_channels: channels of the map.
         channels: C.
-        kernel_size: of the dilated convolutions.
-        stride: of the cell, 2 or 4.
-        dilations: of each of them.
-        pyramid_channels: of each of them, where ``transform`` follows.
-        transform: have what follows the dilated convolutions; without it they share C channels.
-        dropout: probability to drop an entry of what the attention reads, and of the feed-forward.
+        kernel_size: kernel of the dilated convolutions.
+        stride: stride of the cell, 2 or 4.
+        dilations: dilation of each convolution.
+        pyramid_channels: channels of each dilated convolution, if ``transform``.
+        transform: apply attention, convolutions and feed-forward; otherwise the dilated convolutions share C channels.
+        dropout: dropout probability of the outputs of attention and feed-forward.
         epsilon: as in :class:`vt.models.attentions.performer.TokenPerformer`.
 
     Raises:
-        UserError: without ``transform`` the number of dilations does not divide C.
+        UserError: without ``transform``, the number of dilations does not divide C.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class ReductionCell(TokenPart):
 def local_convolutions(
     widths: list[int], norms: list[dict | None], strides: Sequence[int] = (1, 1, 1), groups: int = 1
 ) -> nn.Sequential:
-    """The 3x3 convolutions beside an attention, from width to width, normalised as their configs say, with SiLU."""
+    """3x3 convolutions with SiLU from one of ``widths`` to the next, with a config of a normalisation for each."""
     shared = dict(kernel_size=3, padding=1, groups=groups, act_cfg=dict(type='SiLU'), bias=True)
     sizes = zip(widths, widths[1:], strides, norms)
     layers = [ConvModule(own, wide, stride=stride, norm_cfg=norm, **shared) for own, wide, stride, norm in sizes]
     for layer in layers:
-        layer.conv.reset_parameters()  # as convolutions start in PyTorch
+        layer.conv.reset_parameters()  # PyTorch's initialisation, not mmcv's
     return nn.Sequential(*layers)

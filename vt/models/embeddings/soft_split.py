@@ -1,6 +1,6 @@
-"""Tokens to token: an image split into overlapping windows, three times, its tokens related between (T2T-ViT).
+"""Tokens-to-token embedding: three soft splits with transformers between them (T2T-ViT).
 
-From Yuan et al., ICCV 2021, section 3.1. Letters: N batch, P tokens, C channels of them, D channels that leave.
+Source: Yuan et al., ICCV 2021, section 3.1. Letters: N batch, P tokens, C input channels, D output channels.
 """
 
 from torch import Tensor, nn
@@ -10,13 +10,13 @@ from vt.registry import MODELS
 
 from ..grid import Size, TokenPart, to_map
 
-SPLITS = ((7, 4, 2), (3, 2, 1), (3, 2, 1))  # kernel, stride and padding of each
+SPLITS = ((7, 4, 2), (3, 2, 1), (3, 2, 1))  # kernel, stride and padding of each split
 
 
 class NarrowingTransformer(nn.Module):
-    """``y = V + project(attention(norm(x)))``, ``y + feed_forward(norm(y))``: wide tokens to narrow ones, one head.
+    """Single-head block from C to D channels: ``y = V + project(attention(norm(x)))``, ``y + feed_forward(norm(y))``.
 
-    Logits are divided by ``sqrt(C)``, as the authors have it.
+    The logits are divided by ``sqrt(C)``, as in the authors' code.
 
     Args:
         in_channels: C.
@@ -38,23 +38,23 @@ class NarrowingTransformer(nn.Module):
         return x + self.feed_forward(self.feed_norm(x))
 
     def attention(self, x: Tensor, size: Size) -> Tensor:
-        """How much each token takes from each, ``(N, 1, P, P)``."""
+        """Attention weights ``(N, 1, P, P)``."""
         q, k, _ = self._project(x)
         return (q * self.scale @ k.transpose(-2, -1)).softmax(dim=-1)
 
     def _project(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Q, K and V, ``(N, 1, P, D)``."""
+        """Return Q, K and V, ``(N, 1, P, D)`` each."""
         return self.qkv(self.norm(x)).unsqueeze(1).chunk(3, dim=-1)
 
 
 @MODELS.register_module()
 class SoftSplit(TokenPart):
-    """Windows of 7x7 pixels, 3x3 tokens and 3x3 tokens; what lies under one is a token, and a matrix ends it.
+    """Soft splits into overlapping windows of 7x7 pixels, 3x3 and 3x3 tokens, each flattened into a token.
 
     Args:
-        in_channels: of the image.
-        channels: C of the tokens that leave.
-        token_channels: of those between the splits.
+        in_channels: channels of the image.
+        channels: C, channels of the output tokens; a linear layer maps the last split to them.
+        token_channels: channels of the tokens between the splits.
     """
 
     def __init__(self, in_channels: int, channels: int, token_channels: int = 64) -> None:
@@ -74,6 +74,6 @@ class SoftSplit(TokenPart):
 
 
 def _split(x: Tensor, kernel: int, stride: int, padding: int) -> tuple[Tensor, Size]:
-    """A map to what lies under each location of a kernel, channel by channel, and the size of the locations' grid."""
+    """Unfold a map ``(N, C, H, W)`` into windows ``(N, P, C * kernel^2)``; also return the size of their grid."""
     size = tuple((side + 2 * padding - kernel) // stride + 1 for side in x.shape[2:])
     return nn.functional.unfold(x, kernel, padding=padding, stride=stride).transpose(1, 2), size

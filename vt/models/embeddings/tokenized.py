@@ -1,4 +1,4 @@
-"""A few tokens of a map, by attention over its pixels.
+"""An embedding by a tokenizer: a few tokens from a map.
 
 Letters: N batch, C channels, H and W map size, L tokens.
 """
@@ -13,12 +13,12 @@ from ..tokenizers.pooling import nearest_square
 
 @MODELS.register_module()
 class TokenizerEmbed(TokenPart):
-    """A tokenizer's tokens, as many for a map of any size, such as TokenLearner's or VT's between two stages.
+    """Use a tokenizer, such as TokenLearner or one of VT, as the embedding of a stage.
 
-    They have no positions; their grid is the one of L tokens that is nearest to a square.
+    L does not depend on the map size. The tokens have no positions; their grid is the most square one of L cells.
 
     Args:
-        in_channels: of the map.
+        in_channels: channels of the map.
         channels: C.
         tokenizer: config of the tokenizer.
     """

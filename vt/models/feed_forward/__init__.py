@@ -1,4 +1,4 @@
-"""Feed-forward parts: what each token makes of itself."""
+"""Feed-forward networks of transformer blocks."""
 
 from .mlp import FeedForward, SqueezeExcite
 

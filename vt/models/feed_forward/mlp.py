@@ -1,4 +1,4 @@
-"""The feed-forward part of a block: two matrices, and what may stand around them.
+"""The feed-forward network of a block: two linear layers, with optional local parts, normalisations and squeezes.
 
 Letters: N batch, K class tokens, P tokens of the grid, C channels, M hidden channels.
 """
@@ -14,29 +14,30 @@ from vt.registry import MODELS
 from ..checks import optional_part, require_with
 from ..grid import Size, TokenPart, split_class_tokens, to_map, to_tokens
 
-CLASS_TOKENS = dict(fed=None, passed=torch.clone, dropped=torch.zeros_like)  # what comes of them
+CLASS_TOKENS = dict(fed=None, passed=torch.clone, dropped=torch.zeros_like)  # treatment of class tokens
 
 
 @MODELS.register_module()
 class FeedForward(TokenPart):
-    """``act(x W_1 + b_1) W_2 + b_2``; with a local part, ``act(local(fc1_act(x W_1 + b_1))) W_2 + b_2``.
+    """``act(x W_1 + b_1) W_2 + b_2``, or with a local part ``act(local(fc1_act(x W_1 + b_1))) W_2 + b_2``.
 
-    PVTv2 (section 3.1) has the local part alone; CeiT's locally enhanced feed-forward (section 3.2) and LocalViT's
-    inverted residual (section 3.2) have a normalisation behind every layer, too, and leave class tokens out.
+    PVTv2 (section 3.1) adds only the local part. CeiT's locally enhanced feed-forward (section 3.2) and LocalViT's
+    inverted residual (section 3.2) also normalise after every layer and exclude class tokens.
 
     Args:
         channels: C.
         ratio: M / C.
-        act_cfg: activation.
-        local: config of a token part between the matrices, such as :class:`vt.models.OnMap`.
-        fc1_act_cfg: activation before the local part; none by default.
-        fc2_act_cfg: activation of the result (HRFormer); none by default.
-        squeeze: config of a token part behind the second activation, such as :class:`vt.models.SqueezeExcite`.
-        norm_cfg: normalisation behind each matrix, of tokens; none by default.
-        bias: of the matrices.
-        class_tokens: ``'fed'`` like all tokens; ``'passed'`` as they came (CeiT); ``'dropped'``, zeros (LocalViT).
-        out_channels: of the result; C by default.
-        dropout: probability to drop an entry of what comes into the second matrix, and of the result.
+        act_cfg: config of the activation; GELU by default.
+        local: config of a token part between the linear layers, such as :class:`vt.models.OnMap`.
+        fc1_act_cfg: config of an activation before the local part; none by default.
+        squeeze: config of a token part after the activation, such as :class:`vt.models.SqueezeExcite`.
+        norm_cfg: config of a normalisation of tokens after each linear layer; none by default.
+        bias: add biases to the linear layers.
+        class_tokens: ``'fed'``, processed like other tokens; ``'passed'``, unchanged (CeiT); ``'dropped'``, set to zero
+            (LocalViT).
+        out_channels: channels of the output; C by default.
+        fc2_act_cfg: config of an activation of the output (HRFormer); none by default.
+        dropout: dropout probability of the input of the second layer, and of the output.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class FeedForward(TokenPart):
             raise UserError(f'FeedForward: class_tokens={class_tokens!r} is not one of {", ".join(CLASS_TOKENS)}')
         if class_tokens != 'fed' and out_channels != channels:
             raise UserError(
-                f'FeedForward: class_tokens={class_tokens!r} keeps their {channels} channels, but '
+                f'FeedForward: class_tokens={class_tokens!r} keeps {channels} channels, but '
                 f"out_channels={out_channels}; set class_tokens='fed'"
             )
         self.class_result = CLASS_TOKENS[class_tokens]
@@ -97,7 +98,7 @@ def _norm(config: dict | None, channels: int) -> nn.Module:
 
 @MODELS.register_module()
 class SqueezeExcite(TokenPart, SELayer):
-    """MMPretrain's squeeze and excitation, on tokens of a grid.
+    """MMPretrain's squeeze-and-excitation layer, on tokens of a grid.
 
     Args:
         channels: C.

@@ -1,4 +1,4 @@
-"""Fusers: how tokens return to a map (paper, section 3.3)."""
+"""Fusers: write tokens back to a feature map (paper, section 3.3)."""
 
 from .projector import Projector
 from .token_fuser import TokenFuser

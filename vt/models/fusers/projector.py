@@ -1,6 +1,6 @@
-"""The projector: from the tokens back to the pixels (paper, section 3.3).
+"""The projector, which writes tokens back to the pixels (paper, section 3.3).
 
-Letters: N batch, C map channels, H and W map size, P = H * W, L tokens, C_T token channels, d query width, h heads.
+Letters: N batch, C map channels, H and W map size, P = H * W, L tokens, C_T token channels, d query channels, h heads.
 """
 
 from mmcv.cnn import build_norm_layer
@@ -17,27 +17,27 @@ from ..grouped_linear import GroupedLinear
 
 @MODELS.register_module()
 class Projector(nn.Module):
-    """The paper's equation 4: ``X_out = X + softmax over L of ((X W_Q)(T W_K)^T) T W_V``.
+    """Project the tokens onto the map: ``X_out = X + softmax over L of ((X W_Q)(T W_K)^T) T W_V`` (paper, equation 4).
 
-    No pixel is projected: W_Q moves to the token side, ``X (T W_K W_Q^T)^T``, which is exact. Several heads cost the
-    pixels as much as one where W_Q has as many groups, or a multiple: a head then reads its own channels only. Where
-    C_T equals C there is no W_V, unless ``value_matrix`` is set. With every option at its default this is the equation.
+    W_Q is applied to the tokens instead of the pixels, ``X (T W_K W_Q^T)^T``: same result, cheaper. Several heads cost
+    as much as one if the groups of W_Q are a multiple of the heads: each head then reads its own channels only. W_V
+    exists if C_T differs from C or ``value_matrix`` is set. With the defaults this is the equation as published.
 
-    Where the paper is silent on initialisation: W_Q and W_K start ``d^(1/4)`` times smaller than LeCun's, so that the
-    first logits have unit scale; with ``scale_logits`` they start by so much larger that the logits start the same.
+    The paper gives no initialisation. W_Q and W_K are ``d^(1/4)`` times smaller than with LeCun initialisation, so
+    that the logits have unit scale; with ``scale_logits`` they are enlarged to give the same scale.
 
     Args:
         in_channels: C, channels of the feature map.
         token_channels: C_T, channels of a token.
         qk_channels: d; C by default.
-        num_heads: heads of the attention.
+        num_heads: number of heads of the attention.
         groups: channel groups of the matrices.
         scale_logits: divide the logits by ``sqrt(d / num_heads)``.
-        norm_cfg: normalisation of the tokens before they are read, e.g. ``dict(type='LN')``; none by default.
-        dropout: probability to drop an entry of what the pixels read.
-        drop_path: probability to leave a sample's map as it is (stochastic depth).
-        value_gain: factor on W_V's initial standard deviation, the initial gain of the values.
-        value_matrix: have a W_V where C_T equals C, too.
+        norm_cfg: normalisation of the tokens, e.g. ``dict(type='LN')``; none by default.
+        dropout: dropout probability of the values added to the map.
+        drop_path: probability of skipping the update for a sample (stochastic depth).
+        value_gain: factor on the initial standard deviation of W_V.
+        value_matrix: use W_V also if C_T equals C.
         query_groups: channel groups of W_Q; ``groups`` by default.
 
     Raises:
@@ -70,7 +70,7 @@ class Projector(nn.Module):
         self.norm = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
         gain = d**-0.25 * self.scale**-0.5
         self.query = GroupedLinear(in_channels, d, query_groups or groups, gain, pixel_side=True)
-        self.own_channels = self.query.groups % num_heads == 0  # of one head, all are its own
+        self.own_channels = self.query.groups % num_heads == 0  # each head reads only its own channels
         self.key = GroupedLinear(token_channels, d, groups, gain)
         has_value = value_matrix or in_channels != token_channels
         self.value = GroupedLinear(token_channels, in_channels, groups, value_gain) if has_value else nn.Identity()
@@ -79,7 +79,7 @@ class Projector(nn.Module):
         self.drops = bool(dropout or drop_path)
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
-        """Write the tokens into the map.
+        """Project the tokens onto the map.
 
         Args:
             x: feature map, ``(N, C, H, W)``.
@@ -92,19 +92,19 @@ class Projector(nn.Module):
         if not (self.drops and self.training):
             return project_onto(*operands, self.scale).reshape(x.shape)
         read = project(*operands, self.scale).reshape(x.shape)
-        return x.to(read.dtype) + self.drop_path(self.dropout(read))  # under autocast in its precision
+        return x.to(read.dtype) + self.drop_path(self.dropout(read))  # in the precision of autocast
 
     def attention(self, x: Tensor, tokens: Tensor) -> Tensor:
-        """How much each pixel takes from each token, ``(N, h, L, H, W)``; sums to one over L."""
+        """Attention weights ``(N, h, L, H, W)``; each pixel's sum to one over L."""
         heads, keys, _ = self._operands(x, tokens)
         maps = project_attention(heads, keys, self.scale)  # N, h, P, L or N h, 1, P, L
         maps = maps.reshape(x.shape[0], self.num_heads, *maps.shape[-2:])
         return maps.transpose(-2, -1).unflatten(-1, x.shape[-2:])
 
     def _operands(self, x: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The map ``(N, C, H, W)``, moved keys ``(N, h, L, C)``, values ``(N, h, L, C/h)`` of the two operations.
+        """Return the map ``(N, C, H, W)``, the keys ``T W_K W_Q^T`` ``(N, h, L, C)`` and the values ``(N, h, L, C/h)``.
 
-        Heads that read their own channels only become samples, ``(N h, C/h, H, W)`` and ``(N h, 1, L, C/h)``.
+        With ``own_channels`` the heads become part of the batch: ``(N h, C/h, H, W)`` and ``(N h, 1, L, C/h)``.
         """
         tokens = self.norm(tokens)
         keys = self.key(tokens)  # N, L, d

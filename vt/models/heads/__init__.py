@@ -1,4 +1,4 @@
-"""Heads that MMPretrain lacks."""
+"""Classification heads that MMPretrain does not have."""
 
 from .distillation_token import DistillationTokenHead
 from .dropout_linear import DropoutLinearClsHead

@@ -1,4 +1,4 @@
-"""A class token that learns from labels and one that learns from a teacher (DeiT, section 4).
+"""A head for a class token, trained with labels, and a distillation token, trained with a teacher (DeiT, section 4).
 
 Letters: N batch, C channels, K classes.
 """
@@ -12,14 +12,14 @@ from vt.registry import MODELS
 
 @MODELS.register_module()
 class DistillationTokenHead(LinearClsHead):
-    """A linear classifier for each of two class tokens; their mean predicts.
+    """A linear classifier for each of two class tokens; predictions are the mean of their logits.
 
-    :class:`vt.DistilledClassifier` compares the second one with the teacher; labels teach the first one alone.
+    The first token is trained with labels, the second with the teacher, by :class:`vt.DistilledClassifier`.
 
     Args:
         num_classes: K.
         in_channels: C.
-        labels_teach_both: without a teacher: two class tokens with one target, whose losses are averaged.
+        labels_teach_both: train both tokens with labels and average their losses; for training without a teacher.
         init_cfg: as in mmengine.
         **head: other options of :class:`mmpretrain.models.heads.ClsHead`, such as ``loss`` and ``topk``.
     """
@@ -33,21 +33,21 @@ class DistillationTokenHead(LinearClsHead):
         self.fc_distillation = nn.Linear(in_channels, num_classes)
 
     def label_logits(self, feats: tuple) -> Tensor:
-        """What the class token says, ``(N, K)``."""
+        """Logits of the class token, ``(N, K)``."""
         return self.fc(feats[-1][0])
 
     def distillation_logits(self, feats: tuple) -> Tensor:
-        """What the distillation token says, ``(N, K)``."""
+        """Logits of the distillation token, ``(N, K)``."""
         return self.fc_distillation(feats[-1][1])
 
     def forward(self, feats: tuple) -> Tensor:
-        """The backbone's outputs, of which the last is the two tokens, to scores ``(N, K)``."""
+        """Outputs of the backbone, the last of which is the two tokens, to logits ``(N, K)``."""
         by_labels = self.label_logits(feats)
         if not self.training:
             return (by_labels + self.distillation_logits(feats)) / 2
-        # While training, those of the class tokens that the labels teach, one below the other.
+        # In training: logits of the tokens trained with labels, concatenated along the batch.
         return cat([by_labels, self.distillation_logits(feats)]) if self.labels_teach_both else by_labels
 
     def loss(self, feats: tuple, data_samples: list[DataSample], **options) -> dict[str, Tensor]:
-        """The loss of what the labels teach."""
+        """Compute the loss of the tokens trained with labels."""
         return super().loss(feats, data_samples * (2 if self.labels_teach_both else 1), **options)

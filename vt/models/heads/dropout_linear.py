@@ -1,4 +1,4 @@
-"""MMPretrain's linear classifier with dropout before it.
+"""MMPretrain's linear classification head with dropout.
 
 Letters: N batch, C channels.
 """
@@ -11,12 +11,12 @@ from vt.registry import MODELS
 
 @MODELS.register_module()
 class DropoutLinearClsHead(LinearClsHead):
-    """A linear head whose input is dropped out; its weights are named as :class:`mmpretrain.models.LinearClsHead`'s.
+    """A linear head with dropout on its input and the parameter names of :class:`mmpretrain.models.LinearClsHead`.
 
     Args:
-        num_classes: classes.
+        num_classes: number of classes.
         in_channels: C.
-        dropout: probability to drop a channel of a feature (paper, section 5.2: 0.2).
+        dropout: dropout probability of the features (0.2 in the paper, section 5.2).
         **head: other options of ``LinearClsHead``, such as ``loss`` and ``topk``.
     """
 
@@ -25,5 +25,5 @@ class DropoutLinearClsHead(LinearClsHead):
         self.dropout = nn.Dropout(dropout)
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """The last feature, ``(N, C)``, as the linear layer sees it."""
+        """Return the input of the linear layer, ``(N, C)``."""
         return self.dropout(super().pre_logits(feats))

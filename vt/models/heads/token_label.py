@@ -1,4 +1,4 @@
-"""A classifier of the class token and one of every patch (LV-ViT).
+"""A head with a classifier for the class token and one for the patches (LV-ViT).
 
 Letters: N batch, P patches, C channels, K classes.
 """
@@ -11,14 +11,15 @@ from vt.registry import MODELS
 
 @MODELS.register_module()
 class TokenLabelHead(LinearClsHead):
-    """Two linear classifiers; a prediction is that of the class token and half of the patches' largest (LV-ViT).
+    """Two linear classifiers, of the class token and of the patches.
 
-    :class:`vt.TokenLabelClassifier` teaches the second one; without it labels teach the first one alone.
+    Predictions are the logits of the class token plus ``patch_weight`` times the maximum over the patches (LV-ViT). The
+    second classifier is trained by :class:`vt.TokenLabelClassifier` only.
 
     Args:
         num_classes: K.
         in_channels: C.
-        patch_weight: of the patches' largest logit in a prediction.
+        patch_weight: weight of the maximum over the patches in a prediction.
         init_cfg: as in mmengine.
         **head: other options of :class:`mmpretrain.models.heads.ClsHead`, such as ``loss`` and ``topk``.
     """
@@ -32,11 +33,11 @@ class TokenLabelHead(LinearClsHead):
         self.fc_patches = nn.Linear(in_channels, num_classes)
 
     def patch_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """What each patch says, ``(N, P, K)``."""
+        """Logits of each patch, ``(N, P, K)``."""
         return self.fc_patches(feats[-1][:, 1:])
 
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """The backbone's outputs, of which the last is all tokens, to scores ``(N, K)``."""
-        # While training, the class token's alone, which the image's label teaches.
+        """Outputs of the backbone, the last of which is all tokens, to logits ``(N, K)``."""
+        # In training: logits of the class token, which is trained with the label of the image.
         scores = self.fc(feats[-1][:, 0])
         return scores if self.training else scores + self.patch_weight * self.patch_logits(feats).amax(dim=1)

@@ -1,6 +1,6 @@
-"""Necks: the token average and the token encoder of classifiers, a pyramid of one map, VT-FPN for dense prediction.
+"""Necks for classifiers, a feature pyramid from one map, and VT-FPN for dense prediction.
 
-VT-FPN needs MMSegmentation: it is imported when it is asked for, as ``vt.VTFPN``.
+VT-FPN needs MMSegmentation, which is imported on first access to ``vt.VTFPN``.
 """
 
 from .layerwise_class_attention import LayerwiseClassAttention

@@ -1,4 +1,4 @@
-"""The class token of the last block looks at those of all blocks (CeiT, section 3.3).
+"""Attention of the last block's class token to those of all blocks (CeiT, section 3.3).
 
 Letters: N batch, M blocks, C channels.
 """
@@ -15,13 +15,13 @@ from ..block import Block
 
 @MODELS.register_module()
 class LayerwiseClassAttention(BaseModule):
-    """A block on the class tokens of a backbone's blocks, of which the last one alone is changed, and normalised.
+    """Apply a block to the class tokens of all blocks of a backbone, which updates the last one, and normalise it.
 
     Args:
         channels: C.
         depth: M.
-        num_heads: of the attention.
-        norm_cfg: normalisation.
+        num_heads: number of heads of the attention.
+        norm_cfg: config of the normalisation; LayerNorm by default.
     """
 
     def __init__(self, channels: int, depth: int, num_heads: int, norm_cfg: dict | None = None) -> None:
@@ -33,6 +33,6 @@ class LayerwiseClassAttention(BaseModule):
         self.norm = build_norm_layer(norm_cfg, channels)[1]
 
     def forward(self, outs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """The backbone's outputs, the last of which is ``(N, M, C)``, to ``(N, C)`` in the place of that."""
+        """Replace the last output of the backbone, class tokens ``(N, M, C)``, by the updated one ``(N, C)``."""
         tokens = (outs[-1] + self.layers).flip(1)  # the last one first
         return (*outs[:-1], self.norm(self.block(tokens, (1, tokens.shape[1] - 1))[:, 0]))

@@ -1,4 +1,4 @@
-"""Maps of several resolutions to one, from the finest down (HRFormer's classifier, as HRNet's)."""
+"""Fuse maps of several resolutions into one, from fine to coarse (classifier of HRFormer and HRNet)."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -14,12 +14,12 @@ from ..layer_init import LayerInit
 
 @MODELS.register_module()
 class ScaleFusion(nn.Module):
-    """A bottleneck with a depthwise convolution on each map; each sum is halved and added to the next one.
+    """Widen each map by a depthwise bottleneck; then repeatedly downsample the sum by two and add the next map.
 
     Args:
-        in_channels: of the maps, the finest first, each half as large as the one before.
-        inner_channels: of the bottlenecks, which give four times as many.
-        out_channels: of the map that leaves.
+        in_channels: channels of the maps, the finest first; each map has half the size of the previous one.
+        inner_channels: inner channels of the bottlenecks, whose output has four times as many.
+        out_channels: channels of the output map.
     """
 
     def __init__(
@@ -43,10 +43,10 @@ class ScaleFusion(nn.Module):
             for own, next_one in pairwise(widths)
         )
         self.leave = ConvModule(widths[-1], out_channels, 1, **norm)
-        LayerInit('Conv2d')(self)  # as convolutions start in PyTorch
+        LayerInit('Conv2d')(self)  # PyTorch's initialisation
 
     def forward(self, maps: tuple[Tensor, ...]) -> tuple[Tensor]:
-        """Maps ``(N, C_i, H_i, W_i)`` to one, ``(N, out_channels, H, W)``, as large as the coarsest."""
+        """Maps ``(N, C_i, H_i, W_i)`` to a tuple of one map of the coarsest size, ``(N, out_channels, H, W)``."""
         x, *others = (widen(each) for widen, each in zip(self.widen, maps))
         for halve, other in zip(self.halve, others):
             x = other + halve(x)

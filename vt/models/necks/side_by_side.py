@@ -1,7 +1,7 @@
-"""The levels of VT-FPN side by side: what their parts compute one after the other, in fewer operations.
+"""The levels of VT-FPN in parallel: same result as level by level, in fewer operations.
 
 Each kind of token-side matrix is one batched product over the levels, and under autocast all weights are cast in one
-copy: a GPU is told of a product of a few tokens more slowly than it computes it.
+copy. With few tokens, launching a product takes a GPU longer than computing it.
 
 Letters: N batch, K levels, L tokens of a level, C and C_T channels of map and token, g groups.
 """
@@ -26,7 +26,7 @@ MATRICES = ('key', 'query', 'value')  # of a projector
 
 
 def are_published(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Module]) -> bool:
-    """Whether the parts of all levels are the published ones, and alike."""
+    """Whether the parts of all levels are those of the published model, with equal shapes in all levels."""
     for part in tokenizers:
         if type(part) is not FilterTokenizer or part.position_encoder is not None:
             return False
@@ -45,13 +45,13 @@ def are_published(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Modul
 
 
 def weighted_parts(tokenizers: Sequence[nn.Module], projectors: Sequence[nn.Module]) -> list[list[nn.Module]]:
-    """The tokenizers, whose weights are filters, and their matrices; then the projectors' matrices; a level each."""
+    """Modules with weights, one list per kind, a module per level: tokenizers, their matrices, projectors' matrices."""
     rows = [list(tokenizers), [part.value for part in tokenizers]]
     return rows + [[getattr(part, name) for part in projectors] for name in MATRICES]
 
 
 def are_linear(convolutions: Sequence[nn.Module]) -> bool:
-    """Whether lateral layers map each pixel linearly, with a bias, and do nothing else."""
+    """Whether all lateral layers are plain 1x1 convolutions with a bias."""
     for layer in convolutions:
         if type(layer) is not ConvModule or layer.with_norm or layer.with_activation:
             return False
@@ -69,12 +69,15 @@ def relate_levels(
     projectors: Sequence[Projector],
     inputs: Sequence[Tensor],
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Lateral maps, and the maps that the tokens of all levels were written into, both ``(N, C, H_i, W_i)``.
+    """Compute VT-FPN from its inputs.
 
     Args:
-        convolutions, tokenizers, projectors: of each level, the last two as :func:`are_published` takes them.
-        relation: of the tokens of all levels.
-        inputs: of each level, ``(N, C_i, H_i, W_i)``.
+        convolutions, tokenizers, projectors: one per level; :func:`are_published` is true for the last two.
+        relation: relation of the tokens of all levels.
+        inputs: map of each level, ``(N, C_i, H_i, W_i)``.
+
+    Returns:
+        The lateral maps, and the maps with the tokens projected onto them, both ``(N, C, H_i, W_i)``.
     """
     num_levels = len(inputs)
     parts = [[part.weight for part in row] for row in weighted_parts(tokenizers, projectors)]
@@ -84,7 +87,7 @@ def relate_levels(
     filters, token_value, key, query, value, *lateral = join(parts)
 
     filters, laterals, pooled = filters.chunk(num_levels), [], []
-    for level in reversed(range(num_levels)):  # the coarsest first, as in VTFPN
+    for level in reversed(range(num_levels)):  # the coarsest first, as in VTFPN._tokenize_levels
         x, part = inputs[level], tokenizers[level]
         x = map_pixels(x, *lateral[2 * level : 2 * level + 2]) if of_pixels else convolutions[level](x)
         laterals.insert(0, x)
@@ -92,7 +95,7 @@ def relate_levels(
     n, num_tokens, _ = pooled[0].shape
 
     def rows(blocks: Tensor, *order: int) -> Tensor:
-        """``(K g, N L, c)`` to the axes K, g, N, L, c in another order, the last two joined."""
+        """Permute the axes K, g, N, L, c of ``(K g, N L, c)``, and flatten the last two."""
         return (
             blocks.view(num_levels, len(blocks) // num_levels, n, num_tokens, blocks.shape[-1])
             .permute(*order)
@@ -110,7 +113,7 @@ def relate_levels(
 
 
 def join(parts: Sequence[Sequence[Tensor]]) -> list[Tensor]:
-    """Each part's tensors of all levels as one, along their first axis; under autocast in its precision."""
+    """Concatenate the tensors of all levels along the first axis, for each part; under autocast in its precision."""
     device = parts[0][0].device.type
     if not has_autocast(device) or parts[0][0].dtype == torch.float64:
         return [torch.cat(part) if len(part) > 1 else part[0] for part in parts]
@@ -120,9 +123,9 @@ def join(parts: Sequence[Sequence[Tensor]]) -> list[Tensor]:
 
 
 def map_pixels(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """A 1x1 convolution; on a GPU, of a map in channels_last, as a linear map of its pixels.
+    """Apply a 1x1 convolution; on a GPU in channels_last as a linear layer, which adds the bias without another pass.
 
-    That adds the bias without a pass of its own over the map. On a CPU the convolution is up to twice as fast.
+    On a CPU the convolution is up to twice as fast.
     """
     if x.is_cuda and x.is_contiguous(memory_format=torch.channels_last):
         return map_pixels_linearly(x, weight, bias)
@@ -130,15 +133,14 @@ def map_pixels(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def map_pixels_linearly(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """As :func:`map_pixels`."""
+    """As :func:`map_pixels`, always as a linear layer."""
     return linear(to_pixels(x), weight.flatten(1), bias).transpose(1, 2).unflatten(2, x.shape[2:])
 
 
 def has_listeners(modules: Iterable[nn.Module]) -> bool:
-    """Whether anybody may see what these modules get or give in a forward pass.
+    """Whether a module has a forward hook or pre-hook, of its own or a global one, or an overridden ``forward``.
 
-    A listener is a forward hook or pre-hook, on one of the modules or on all modules at once, or a function in the
-    place of one module's ``forward``. Children are not asked for unless they are named, too.
+    Children of the modules are not checked.
     """
     registers = [register_module_forward_hook, register_module_forward_pre_hook]
     for module in modules:
@@ -146,7 +148,7 @@ def has_listeners(modules: Iterable[nn.Module]) -> bool:
             return True
         registers += [module.register_forward_hook, module.register_forward_pre_hook]
     for register in registers:
-        with register(print) as handle:  # never called: PyTorch shows hooks through a new one's handle only
+        with register(print) as handle:  # never called; only the handle of a new hook gives access to the others
             if len(handle.hooks_dict_ref()) > 1:
                 return True
     return False

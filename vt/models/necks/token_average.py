@@ -1,4 +1,4 @@
-"""From tokens to one vector for the classifier's linear layer."""
+"""Average pooling of tokens for a linear classifier."""
 
 from torch import Tensor, nn
 

@@ -1,4 +1,4 @@
-"""The small classifier's neck: visual tokens and a class token through a standard transformer encoder.
+"""The neck of the small VT classifier: a transformer encoder on visual tokens and a class token.
 
 Letters: N batch, C map channels, H and W map size, L tokens, C_T token channels.
 """
@@ -17,23 +17,22 @@ TOKENIZER = dict(type='vt.FilterTokenizer')
 
 @MODELS.register_module()
 class TokenEncoder(BaseModule):
-    """Group the last map into tokens, put a class token in front, encode them all, and give the class token.
+    """Tokenize the last map, prepend a class token, apply a transformer encoder and return the class token.
 
-    The encoder is a Vision Transformer's: MMPretrain's pre-norm layers with GELU and a normalisation at the end. The
-    tokens get a learned position embedding, since each filter has its place among them. Nothing depends on the size
-    of the batch or of the map.
+    The encoder is that of ViT: MMPretrain's pre-norm layers with GELU and a final normalisation. Each filter of the
+    tokenizer has a learned position embedding. The map may have any size.
 
-    The class token and the embedding start normal with standard deviation 0.02, the layers as MMPretrain's do.
+    The class token and the embedding are drawn with standard deviation 0.02, the layers like MMPretrain's.
 
     Args:
         in_channels: C, channels of the last map.
         token_channels: C_T.
-        num_tokens: L, visual tokens.
+        num_tokens: L, number of visual tokens.
         depth: number of encoder layers.
-        num_heads: heads of their attention.
-        feedforward_channels: hidden channels of their feed-forward network.
-        dropout: probability to drop an entry, after the embedding and in both branches of a layer.
-        tokenizer: config of the tokenizer; a missing key has the default's value.
+        num_heads: number of heads of the attention.
+        feedforward_channels: hidden channels of the feed-forward network.
+        dropout: dropout probability, after the position embedding and in both branches of a layer.
+        tokenizer: config of the tokenizer; missing options are those of the default.
         init_cfg: as in mmengine.
     """
 
@@ -62,13 +61,13 @@ class TokenEncoder(BaseModule):
         self.norm = nn.LayerNorm(token_channels)
 
     def forward(self, feats: Sequence[Tensor]) -> tuple[Tensor]:
-        """Maps of a backbone to the vector that a linear head reads.
+        """Compute the feature vector for a linear head.
 
         Args:
-            feats: maps of which the last is read, ``(N, C, H, W)``.
+            feats: maps of a backbone; only the last, ``(N, C, H, W)``, is used.
 
         Returns:
-            A tuple of one, the class token ``(N, C_T)``.
+            A tuple with the class token, ``(N, C_T)``.
         """
         tokens = self.tokenizer(feats[-1])  # N, L, C_T
         tokens = torch.cat([self.class_token.expand(tokens.shape[0], -1, -1), tokens], dim=1)  # N, L + 1, C_T

@@ -1,4 +1,4 @@
-"""Positions: how tokens know where they stand."""
+"""Position embeddings and position biases."""
 
 from .absolute import AbsolutePosition, SinusoidalPosition
 from .decomposed import DecomposedRelativePosition

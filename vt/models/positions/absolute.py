@@ -1,4 +1,4 @@
-"""Vectors that are added to tokens, one for each position: learned ones, or sines and cosines.
+"""Absolute position embeddings, learned or sinusoidal.
 
 Letters: N batch, K class tokens, P positions of the grid, C channels.
 """
@@ -21,15 +21,15 @@ RESIZES = ('bicubic', 'bilinear')
 
 @MODELS.register_module()
 class AbsolutePosition(TokenPart):
-    """``x + E``: a vector for each position and class token; for another grid the positions' are resized.
+    """Add a learned vector for each position and class token: ``x + E``. Other grids use resized vectors.
 
     Args:
         channels: C.
-        size: of the grid in training, ``(H, W)`` or ``(T, H, W)``.
+        size: grid size during training, ``(H, W)`` or ``(T, H, W)``.
         num_class_tokens: K.
-        resize: of positions in images, ``'bicubic'`` (code of CeiT, LocalViT and T2T), with antialiasing where a
-            side has fewer positions than in training, or ``'bilinear'`` (PVT's code); those of videos are resized
-            linearly. timm's default has antialiasing everywhere, which is another kernel.
+        resize: interpolation for other grids: ``'bicubic'`` (code of CeiT, LocalViT and T2T), with antialiasing when
+            downsampling, or ``'bilinear'`` (PVT's code). Videos always use trilinear. timm's default always uses
+            antialiasing, which gives other values.
 
     Raises:
         UserError: an unknown ``resize``.
@@ -46,7 +46,7 @@ class AbsolutePosition(TokenPart):
         self.set_vectors(channels, num_class_tokens)
 
     def set_vectors(self, channels: int, num_class_tokens: int) -> None:
-        """The vectors of the grid in training, ``(1, K + P, C)``: drawn."""
+        """Create the vectors for the grid during training, ``(1, K + P, C)``."""
         self.vectors = nn.Parameter(torch.zeros(1, num_class_tokens + math.prod(self.size), channels))
         nn.init.trunc_normal_(self.vectors, std=0.02)
 
@@ -55,10 +55,12 @@ class AbsolutePosition(TokenPart):
         return x + resize_positions(self.vectors, self.size, size, self.resize)
 
     def resized(self, vectors: Tensor, name: str, grids: FileGrids) -> tuple[Tensor, Size, Size]:
-        """Vectors ``(1, K + P', C)`` of a file's grid for this one; from which grid and to which.
+        """Resize vectors ``(1, K + P', C)`` of a checkpoint to the grid of this module.
+
+        Returns the resized vectors ``(1, K + P, C)``, the old grid and the new one.
 
         Raises:
-            UserError: the file's grid is not known.
+            UserError: the grid of the checkpoint is not known.
         """
         vectors = vectors.reshape(1, -1, vectors.shape[-1])
         size = grids.find(self.size, vectors.shape[1] - (self.vectors.shape[1] - math.prod(self.size)))
@@ -67,9 +69,9 @@ class AbsolutePosition(TokenPart):
 
 @MODELS.register_module()
 class SinusoidalPosition(AbsolutePosition):
-    """``x + E`` with nothing to learn: waves over the numbers of the tokens, class tokens first, row by row.
+    """Add fixed sinusoidal vectors to the tokens, which are numbered row by row, class tokens first.
 
-    Sines in the even channels, cosines in the odd ones (Vaswani et al., 2017, section 3.5; T2T-ViT).
+    Even channels are sines, odd channels cosines (Vaswani et al., 2017, section 3.5; T2T-ViT).
 
     Args: as in :class:`AbsolutePosition`.
 
@@ -87,11 +89,11 @@ class SinusoidalPosition(AbsolutePosition):
 
 
 def resize_positions(vectors: Tensor, size: Size, to: Size, resize: str = 'bicubic') -> Tensor:
-    """Vectors ``(1, K + P, C)`` of one grid for another one; class tokens keep theirs."""
+    """Resize vectors ``(1, K + P, C)`` from the grid ``size`` to the grid ``to``; those of class tokens are kept."""
     if tuple(size) == tuple(to):
         return vectors
     classes, positions = split_class_tokens(vectors, size)
-    # With antialiasing, the cubic kernel is another one, where nothing is to be smoothed, too.
+    # Antialiasing changes the cubic kernel even when upsampling, so use it for downsampling only.
     smooth = resize == 'bicubic' and len(size) == 2 and any(new < old for new, old in zip(to, size))
     mode = resize if len(size) == 2 else 'trilinear'
     positions = interpolate(to_map(positions, size), tuple(to), mode=mode, align_corners=False, antialias=smooth)

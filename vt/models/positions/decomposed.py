@@ -1,7 +1,7 @@
-"""Biases of an attention's logits that tell how far a key is from a query, along each side of the grid by itself.
+"""Decomposed relative position bias: the sum of a bias per side of the grid.
 
-Li et al., MViTv2, CVPR 2022, section 3.1. Letters: N batch, h heads, d channels of one, K class tokens, P queries and S
-keys of the grids, whose sides are q and k long.
+Source: Li et al., MViTv2, CVPR 2022, section 3.1. Letters: N batch, h heads, d channels per head, K class tokens, P
+queries and S keys of the grids, q and k lengths of a side in queries and keys.
 """
 
 import math
@@ -14,18 +14,18 @@ from vt.checkpoints.grids import FileGrids
 
 from ..grid import Size
 
-SIDES = ('time', 'height', 'width')  # of a video; an image has the last two
+SIDES = ('time', 'height', 'width')  # images have the last two
 
 
 class DecomposedRelativePosition(nn.Module):
-    """``Q . (R_time + R_height + R_width)``: a learned vector for each distance, on each side; class tokens have none.
+    """``Q . (R_time + R_height + R_width)`` with a learned vector per distance and side; zero for class tokens.
 
-    Distances count tokens of the finer of the two grids. Other grids than in training take the vectors between those
-    that were learned, linearly.
+    Distances count tokens of the finer of the two grids. For other grids than in training, the vectors are interpolated
+    linearly.
 
     Args:
         channels: d.
-        query_size, key_size: of the grids in training.
+        query_size, key_size: sizes of the grids of queries and keys during training.
     """
 
     def __init__(self, channels: int, query_size: Size, key_size: Size) -> None:
@@ -36,7 +36,7 @@ class DecomposedRelativePosition(nn.Module):
             nn.init.trunc_normal_(self.tables[name], std=0.02)
 
     def forward(self, queries: Tensor, query_size: Size, key_size: Size) -> list[Tensor]:
-        """Of the queries ``(N, h, K + P, d)`` the bias along each side, ``(N, h, K + P, k)``; zero for class tokens."""
+        """Return the bias along each side, ``(N, h, K + P, k)``, for queries ``(N, h, K + P, d)``."""
         classes, biases = queries.shape[2] - math.prod(query_size), []
         for side, (name, q, k) in enumerate(zip(SIDES[-len(query_size) :], query_size, key_size)):
             grid = queries[:, :, classes:].unflatten(2, query_size).movedim(2 + side, 2)  # N, h, q, others, d
@@ -47,7 +47,7 @@ class DecomposedRelativePosition(nn.Module):
         return biases
 
     def mask(self, queries: Tensor, keys: Tensor, query_size: Size, key_size: Size) -> Tensor:
-        """The bias of each pair, ``(N, h, K + P, K + S)``."""
+        """Return the bias of each pair of a query and a key, ``(N, h, K + P, K + S)``."""
         biases, classes = self(queries, query_size, key_size), keys.shape[2] - math.prod(key_size)
         biases = [
             bias.unflatten(-1, [length if other == side else 1 for other in range(len(key_size))])
@@ -58,19 +58,19 @@ class DecomposedRelativePosition(nn.Module):
     def widen(
         self, queries: Tensor, keys: Tensor, query_size: Size, key_size: Size, scale: float
     ) -> tuple[Tensor, Tensor]:
-        """Queries and keys with further channels, one a row, column and frame of the keys' grid, and scaled logits.
+        """Append channels to queries and keys so that their product is the scaled logits plus the bias.
 
-        There a query has its biases and a key a one where it stands: their product is the logits with the bias, and no
-        map of all pairs is materialised, nor a gradient of one.
+        There is a channel per row, column and frame of the keys' grid: in queries it holds the bias, in keys a one-hot
+        position. So neither the bias of all pairs nor its gradient is materialised.
         """
         biases, classes = self(queries, query_size, key_size), keys.shape[2] - math.prod(key_size)
-        spare = -(queries.shape[-1] + sum(key_size)) % 8  # kernels of GPUs want whole eights
+        spare = -(queries.shape[-1] + sum(key_size)) % 8  # GPU kernels need a multiple of eight
         standing = pad(one_hot_sides(key_size).to(keys), (0, spare, classes, 0)).expand(*keys.shape[:2], -1, -1)
         zeros = queries.new_zeros(1).expand(*queries.shape[:3], spare)
         return torch.cat([queries * scale, *biases, zeros], dim=-1), torch.cat([keys, standing], dim=-1)
 
     def vectors(self, name: str, q: int, k: int) -> Tensor:
-        """Of a side the vector of each query to each key, ``(q, k, d)``."""
+        """Return the vectors of one side for each pair of positions of a query and a key, ``(q, k, d)``."""
         table = self.tables[name]
         if table.shape[0] != 2 * max(q, k) - 1:
             table = resize_vectors(table, 2 * max(q, k) - 1)
@@ -78,20 +78,20 @@ class DecomposedRelativePosition(nn.Module):
         return table[(queries[:, None] * k - (keys + 1 - k) * q) // min(q, k)]
 
     def resized(self, vectors: Tensor, name: str, grids: FileGrids) -> tuple[Tensor, Size, Size]:
-        """The vectors of a side of other grids for those of this one; how many they were and are."""
+        """Resize the vectors of one side from a checkpoint; return them, the old number and the new one."""
         length = self.get_parameter(name).shape[0]
         return resize_vectors(vectors, length), (vectors.shape[0],), (length,)
 
 
 def resize_vectors(vectors: Tensor, length: int) -> Tensor:
-    """As many vectors ``(length, d)`` between others, linearly."""
+    """Interpolate vectors linearly to ``(length, d)``."""
     if vectors.shape[0] == length:
         return vectors
     return interpolate(vectors.T[None], length, mode='linear', align_corners=False)[0].T
 
 
 def one_hot_sides(size: Size) -> Tensor:
-    """Where each token of a grid stands: a one on each side, ``(S, sum of the sides)``."""
+    """One-hot position of each token of a grid along each side, ``(S, sum of the sides)``."""
     sides = [
         torch.eye(length).view(*(length if other == side else 1 for other in range(len(size))), length)
         for side, length in enumerate(size)

@@ -1,4 +1,4 @@
-"""CPVT's positional encoding generator (PEG): its zeros around the map tell a token how far the border is."""
+"""The positional encoding generator of CPVT (PEG), whose zero padding encodes the distance to the border."""
 
 from mmpretrain.models.utils import ConditionalPositionEncoding
 
@@ -9,7 +9,7 @@ from ..grid import TokenPart
 
 @MODELS.register_module()
 class PEG(TokenPart, ConditionalPositionEncoding):
-    """MMPretrain's: ``x`` plus its depthwise 3x3 convolution (CPVT, section 3.2); for tokens of the grid alone.
+    """MMPretrain's PEG: ``x`` plus its depthwise 3x3 convolution (CPVT, section 3.2), without class tokens.
 
     Args:
         channels: C.

@@ -1,4 +1,4 @@
-"""The position encoder of the paper's first version (arXiv 2006.03677v1): what place a token was taken from.
+"""The position encoder of the paper's first version (arXiv 2006.03677v1).
 
 Letters: N batch, L tokens, C_T token channels, h heads, H and W map size, S grid size, C_P position channels.
 """
@@ -15,25 +15,23 @@ from ..grouped_linear import GroupedLinear
 
 @MODELS.register_module()
 class PositionEncoder(nn.Module):
-    """``[T, P] W`` with ``P = downsample(A) W_{A->P}``: the attention maps tell a token's position.
+    """Encode the position of tokens from their attention maps A: ``[T, P] W`` with ``P = downsample(A) W_{A->P}``.
 
-    The maps of all heads are resized to a grid of S x S, downsampled by 3x3 convolutions of stride 2, brought to one
-    channel, flattened and mixed by a 1x1 convolution. Nothing has a bias.
+    The maps of all heads are resized to S x S, downsampled by 3x3 convolutions of stride 2, reduced to one channel,
+    flattened and mixed by a 1x1 convolution, all without biases.
 
-    Resizing averages a map over the cells of the grid and multiplies it by ``HW / S^2``, so that the values of a cell
-    still add up to what its token takes from there. At the 14x14 maps of the first version this changes nothing; on
-    other ones the encoding does not fade as images grow.
+    Resizing averages a map over the cells of the S x S grid and multiplies it by ``HW / S^2``, which preserves its sum,
+    so the scale of the encoding does not depend on the image size. For the 14x14 maps of the paper it is the identity.
 
-    The convolutions start as averages, so that the grid still shows where a token looks, and W_{A->P} ``S^2`` times
-    larger than LeCun's, times ``gain``: positions of scale ``gain``, whatever the size of the map.
+    The convolutions are initialised as averages, and W_{A->P} with ``gain * S^2`` times the standard deviation of LeCun
+    initialisation: the positions have scale ``gain`` for any map size.
 
     Args:
         token_channels: C_T.
-        num_heads: h, heads of the tokenizer that gives the maps.
-        size: S; 14 in the first version.
+        num_heads: h, heads of the tokenizer.
+        size: S; 14 in the paper.
         downsamples: number of strided convolutions; ``C_P = S^2 / 4^downsamples``.
-        gain: initial scale of the positions in the tokens. All tokens of all images have most of
-            their positions in common at first.
+        gain: initial scale of the positions; it is small because they are similar for all tokens at the start.
 
     Raises:
         UserError: ``2^downsamples`` does not divide ``size``.
@@ -46,15 +44,15 @@ class PositionEncoder(nn.Module):
         require_divisible('PositionEncoder', 'size', size, '2^downsamples', 2**downsamples)
         self.size = size
         self.position_channels = (size // 2**downsamples) ** 2
-        # Plain weights, because a backbone draws those of every nn.Conv2d in it anew.
-        average = torch.eye(num_heads)[..., None, None].expand(-1, -1, 3, 3) / 9  # each head by itself
+        # Plain parameters, because backbones reinitialise every nn.Conv2d.
+        average = torch.eye(num_heads)[..., None, None].expand(-1, -1, 3, 3) / 9  # no mixing of heads
         self.downsample = nn.ParameterList(nn.Parameter(average.clone()) for _ in range(downsamples))
         self.join_heads = nn.Parameter(torch.full((1, num_heads, 1, 1), 1 / num_heads))
         self.mix = GroupedLinear(self.position_channels, self.position_channels, gain=gain * size**2)
         self.merge = GroupedLinear(token_channels + self.position_channels, token_channels)
 
     def encode(self, maps: Tensor) -> Tensor:
-        """P: attention maps ``(N, h, L, H, W)`` to positions ``(N, L, C_P)``."""
+        """Compute P: attention maps ``(N, h, L, H, W)`` to positions ``(N, L, C_P)``."""
         n, _, num_tokens, height, width = maps.shape
         grids = adaptive_avg_pool2d(maps.transpose(1, 2).flatten(0, 1), self.size)  # N * L, h, S, S
         grids = grids * (height * width / self.size**2)
@@ -64,11 +62,11 @@ class PositionEncoder(nn.Module):
         return self.mix(grids.reshape(n, num_tokens, self.position_channels))
 
     def forward(self, tokens: Tensor, maps: Tensor) -> Tensor:
-        """Tell tokens their positions.
+        """Add the positions to the tokens.
 
         Args:
             tokens: ``(N, L, C_T)``.
-            maps: where each of them looks, ``(N, h, L, H, W)``, in sum one over H and W.
+            maps: attention maps of the tokens, ``(N, h, L, H, W)``, whose sum over H and W is one.
 
         Returns:
             Tokens, ``(N, L, C_T)``.

@@ -1,4 +1,4 @@
-"""Biases of an attention's logits by where two tokens of a window stand to each other.
+"""Relative position bias: a bias on the attention logits by the offset between two tokens of a window.
 
 Letters: T tokens of a window of h x w, a attention heads.
 """
@@ -17,7 +17,7 @@ from ..grid import Size, TokenPart
 
 
 def relative_index(window: tuple[int, int]) -> Tensor:
-    """Row of a table of ``(2 h - 1) (2 w - 1)`` offsets for each pair of tokens, ``(T, T)``."""
+    """Index of the offset of each pair of tokens in a table of ``(2 h - 1) (2 w - 1)`` offsets, ``(T, T)``."""
     positions = torch.cartesian_prod(*(torch.arange(side) for side in window))  # T, 2
     offsets = positions[:, None] - positions + torch.tensor(window) - 1  # T, T, 2
     return offsets[..., 0] * (2 * window[1] - 1) + offsets[..., 1]
@@ -25,11 +25,11 @@ def relative_index(window: tuple[int, int]) -> Tensor:
 
 @MODELS.register_module()
 class RelativePositionBias(TokenPart):
-    """A learned number for each head and offset (Swin, equation 4).
+    """A learned bias per head and offset (Swin, equation 4).
 
     Args:
         num_heads: a.
-        window: h and w.
+        window: height h and width w of a window.
     """
 
     takes_class_tokens = False
@@ -43,31 +43,31 @@ class RelativePositionBias(TokenPart):
         self.register_buffer('index', relative_index(window), persistent=False)
 
     def offsets(self, window: tuple[int, int]) -> Tensor:
-        """The table, ``((2 h - 1) (2 w - 1), a)``, resized for another window."""
+        """Return the table, ``((2 h - 1) (2 w - 1), a)``, resized if ``window`` differs."""
         if tuple(window) == tuple(self.window):
             return self.table
         return _resize(self.table, [2 * side - 1 for side in self.window], window)
 
     def forward(self, window: tuple[int, int]) -> Tensor:
-        """The bias of each pair of a window's tokens, ``(a, T, T)``."""
+        """Return the bias of each pair of tokens of a window, ``(a, T, T)``."""
         index = self.index if tuple(window) == tuple(self.window) else relative_index(window).to(self.index.device)
         return self.offsets(window)[index.flatten()].T.reshape(-1, *index.shape)
 
     def resized(self, table: Tensor, name: str, grids: FileGrids) -> tuple[Tensor, Size, Size]:
-        """A table of a file's window for this one, bicubically, as in Swin's public code; from which and to which.
+        """Resize the table of a checkpoint bicubically, as in Swin's code; return it, the old and the new window.
 
         Raises:
-            UserError: the file's window is not known.
+            UserError: the window of the checkpoint is not known.
         """
         if name != 'table':
-            return table, (), ()  # of a continuous bias, which is of no window
+            return table, (), ()  # a weight of a continuous bias, which does not depend on the window
         own = tuple(self.window)
         window = grids.find(own, len(table), lambda window: math.prod(2 * side - 1 for side in window))
         return table if window == own else _resize(table, [2 * side - 1 for side in window], own), window, own
 
 
 def _resize(table: Tensor, sides: Sequence[int], window: tuple[int, int]) -> Tensor:
-    """A table of so many offsets on each side for a window."""
+    """Resize a table with ``sides`` offsets per side to a window."""
     size = [2 * side - 1 for side in window]
     maps = interpolate(table.T.reshape(1, -1, *sides), size, mode='bicubic', align_corners=False)
     return maps.flatten(2)[0].T
@@ -75,13 +75,13 @@ def _resize(table: Tensor, sides: Sequence[int], window: tuple[int, int]) -> Ten
 
 @MODELS.register_module()
 class ContinuousPositionBias(RelativePositionBias):
-    """``16 sigmoid(MLP(offset))`` of offsets on a logarithmic scale, so that windows may grow (Swin v2, section 3.3).
+    """Continuous bias of log-spaced offsets, for any window: ``16 sigmoid(MLP(offset))`` (Swin v2, section 3.3).
 
     Args:
         num_heads, window: as in :class:`RelativePositionBias`.
-        hidden_channels: of the MLP.
-        trained_window: side of the square window that the MLP was trained with, where this one is another; its offsets
-            then keep their values, and longer ones lie outside.
+        hidden_channels: hidden channels of the MLP.
+        trained_window: side of the square window that the MLP was trained with, if it differs from ``window``. Offsets
+            then keep their coordinates, and larger offsets are extrapolated.
     """
 
     coordinates: Tensor
@@ -104,7 +104,7 @@ class ContinuousPositionBias(RelativePositionBias):
         return 16 * self.mlp(coordinates).sigmoid()
 
     def _coordinates(self, window: tuple[int, int]) -> Tensor:
-        """Of each offset, logarithmically: -1 to 1 in the window that the MLP is trained with."""
+        """Log-spaced coordinates of each offset, from -1 to 1 in the window that the MLP is trained with."""
         sides = [torch.arange(1 - side, side) * 8 / max(most - 1, 1) for side, most in zip(window, self.longest)]
         offsets = torch.cartesian_prod(*sides)  # -8 to 8
         return offsets.sign() * (offsets.abs() + 1).log2() / math.log2(8)

@@ -1,7 +1,7 @@
-"""Positions in space, in time and of the class token, each by itself.
+"""Separate position embeddings for space, time and class tokens.
 
-Fan et al., Multiscale Vision Transformers, ICCV 2021, section 3.2 and table 11. Letters: N batch, K class tokens, P
-positions of the grid, T frames, C channels.
+Source: Fan et al., Multiscale Vision Transformers, ICCV 2021, section 3.2 and table 11. Letters: N batch, K class
+tokens, P positions of the grid, T frames, C channels.
 """
 
 import math
@@ -19,15 +19,15 @@ from .absolute import resize_positions
 
 @MODELS.register_module()
 class SeparatePosition(TokenPart):
-    """``x + E_space + E_time``: a vector for each position in a frame, one for each frame; class tokens have their own.
+    """Add learned vectors for the position in a frame and for the frame: ``x + E_space + E_time``.
 
-    Other grids take resized vectors, bicubically in space and linearly in time. An image has no time.
+    Class tokens have their own vectors. Other grids use vectors resized bicubically in space and linearly in time.
 
     Args:
         channels: C.
-        size: of the grid in training, ``(H, W)`` or ``(T, H, W)``.
+        size: grid size during training, ``(H, W)`` or ``(T, H, W)``.
         num_class_tokens: K.
-        time: have vectors in time.
+        time: use ``E_time``; no effect on images.
     """
 
     def __init__(self, channels: int, size: Size, num_class_tokens: int = 0, time: bool = True) -> None:
@@ -52,10 +52,10 @@ class SeparatePosition(TokenPart):
         return x + (positions if self.classes is None else torch.cat([self.classes, positions], dim=1))
 
     def resized(self, vectors: Tensor, name: str, grids: FileGrids) -> tuple[Tensor, Size, Size]:
-        """Vectors of a file's grid for this one; from which grid and to which.
+        """Resize vectors of a checkpoint to the grid of this module; return them, the old grid and the new one.
 
         Raises:
-            UserError: the grid of the file's frames is not known.
+            UserError: the grid of the checkpoint is not known.
         """
         vectors, own = vectors.reshape(1, -1, vectors.shape[-1]), self.get_parameter(name)
         if name != 'space':
@@ -66,7 +66,7 @@ class SeparatePosition(TokenPart):
 
 
 def resize_time(vectors: Tensor, frames: int) -> Tensor:
-    """Vectors ``(1, T, C)`` for another number of frames."""
+    """Interpolate vectors ``(1, T, C)`` linearly to another number of frames."""
     if vectors.shape[1] == frames:
         return vectors
     return interpolate(vectors.transpose(1, 2), frames, mode='linear', align_corners=False).transpose(1, 2)

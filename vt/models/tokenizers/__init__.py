@@ -1,4 +1,4 @@
-"""Tokenizers: from the pixels of a feature map to a few visual tokens (paper, section 3.1)."""
+"""Tokenizers: a few visual tokens from the pixels of a feature map (paper, section 3.1)."""
 
 from .base import AttentionTokenizer, Tokenizer
 from .clustering import ClusteringTokenizer

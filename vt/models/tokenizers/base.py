@@ -1,4 +1,4 @@
-"""What the tokenizers share: from the pixels of a feature map to a few visual tokens (paper, section 3.1).
+"""Base classes of the tokenizers, which compute visual tokens from a feature map (paper, section 3.1).
 
 Letters: N batch, C map channels, H and W map size, L tokens, C_T token channels, h heads.
 """
@@ -16,16 +16,16 @@ from ..grouped_linear import GroupedLinear
 
 
 class Tokenizer(nn.Module):
-    """Pool the pixels into L vectors, then give these the width of a token: ``T = pooled W_V``.
+    """Base class: pool the pixels into L vectors and map them to the channels of a token, ``T = pooled W_V``.
 
     Args:
         in_channels: C, channels of the feature map.
-        token_channels: C_T, channels of a token. Where it equals C there is no W_V, unless ``value_matrix`` is set.
+        token_channels: C_T, channels of a token. If it equals C there is no W_V, unless ``value_matrix`` is set.
         num_tokens: L.
         groups: channel groups of the token-side matrices.
         norm_cfg: normalisation of the tokens, e.g. ``dict(type='LN')``; none by default.
-        dropout: probability to drop an entry of the tokens.
-        value_matrix: have a W_V where C_T equals C, too.
+        dropout: dropout probability of the tokens.
+        value_matrix: use W_V also if C_T equals C.
 
     Attributes:
         in_channels, token_channels, num_tokens: as given.
@@ -58,15 +58,15 @@ class Tokenizer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def pool(self, x: Tensor, tokens: Tensor | None) -> Tensor:
-        """L vectors in the map's channels, ``(N, num_tokens, in_channels)``; a subclass says how."""
+        """Pool the map into L vectors, ``(N, num_tokens, in_channels)``; subclasses implement it."""
         raise NotImplementedError
 
     def forward(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
-        """Group the pixels of a map into tokens.
+        """Compute tokens from a map.
 
         Args:
             x: feature map, ``(N, C, H, W)``.
-            tokens: those of the module before, ``(N, L, C_T)``; only tokenizers that build on them look at them.
+            tokens: tokens of the previous module, ``(N, L, C_T)``; only used by recurrent and dynamic tokenizers.
 
         Returns:
             Tokens, ``(N, L, C_T)``.
@@ -82,16 +82,17 @@ class Tokenizer(nn.Module):
 
 
 class AttentionTokenizer(Tokenizer):
-    """Attend over the pixels with one filter a token: ``A = softmax over HW of (X W_A)``, ``T = (A^T X) W_V``.
+    """Base class: attention over the pixels with one filter per token, ``A = softmax over HW of (X W_A)``,
+    ``T = (A^T X) W_V``.
 
-    A subclass says where the filters come from. With every option at its default this is the paper's equation.
+    Subclasses define the filters. With the defaults this is the equation as published.
 
     Args:
         in_channels, token_channels, others: as in :class:`Tokenizer`.
-        num_heads: slices of the channels that attend on their own, each with its slice of the filters.
+        num_heads: h, number of slices of the channels with separate attention, each with its slice of the filters.
         scale_logits: divide the logits by the square root of ``C / num_heads``.
-        position_encoder: config of an encoder that adds to each token where it looks, called with ``(tokens, maps)``;
-            none by default. With it the attention weights are materialised, once.
+        position_encoder: config of a module that adds positions to the tokens, called with ``(tokens, maps)``; none by
+            default. With it, the attention weights are materialised.
 
     Raises:
         UserError: ``num_heads`` or ``groups`` do not divide the channels.
@@ -114,7 +115,7 @@ class AttentionTokenizer(Tokenizer):
         self.position_encoder = MODELS.build(position_encoder, default_args=widths) if position_encoder else None
 
     def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
-        """One filter a token, ``(L, C)`` or ``(N, L, C)``; arguments as in the forward pass."""
+        """Return one filter per token, ``(L, C)`` or ``(N, L, C)``; arguments as in the forward pass."""
         raise NotImplementedError
 
     def pool(self, x: Tensor, tokens: Tensor | None) -> Tensor:
@@ -128,19 +129,19 @@ class AttentionTokenizer(Tokenizer):
         return self.dropout(self.norm(self.position_encoder(self.value(pooled), maps)))
 
     def attention(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
-        """Where each token looks, ``(N, h, L, H, W)``, for the same arguments as the forward pass."""
+        """Attention weights of each token, ``(N, h, L, H, W)``; arguments as in the forward pass."""
         maps = tokenize_attention(x, self.filters(x, tokens), self.num_heads, self.scale)
         return maps.unflatten(-1, x.shape[-2:])
 
     def require_tokens(self, tokens: Tensor | None) -> Tensor:
-        """The tokens of the module before, for a tokenizer that can't do without.
+        """Return the tokens of the previous module.
 
         Raises:
-            UserError: there are none, or not ``num_tokens``.
+            UserError: ``tokens`` is None, or their number is not ``num_tokens``.
         """
         part = type(self).__name__
         if tokens is None:
-            raise UserError(f'{part} needs the tokens of a module before it: begin with a FilterTokenizer')
+            raise UserError(f'{part} needs the tokens of a previous module: use a FilterTokenizer in the first one')
         if tokens.shape[1] != self.num_tokens:
-            raise UserError(f'{part}: num_tokens={self.num_tokens}, but {tokens.shape[1]} tokens came in')
+            raise UserError(f'{part}: num_tokens={self.num_tokens}, but the input has {tokens.shape[1]} tokens')
         return tokens

@@ -1,4 +1,4 @@
-"""The clustering tokenizer that the paper compares with: filters found in the image itself (table 3).
+"""The clustering-based tokenizer that the paper compares with (table 3).
 
 Letters: N batch, C map channels, P = H * W pixels, L tokens.
 """
@@ -16,15 +16,14 @@ from .pooling import nearest_square
 
 @MODELS.register_module()
 class ClusteringTokenizer(AttentionTokenizer):
-    """Filters that are the centres of a k-means clustering of the image's own pixels, ``W_K = kmeans(X)``.
+    """Use the centroids of a k-means clustering of the image's pixels as filters, ``W_K = kmeans(X)``.
 
-    The centres stand where W_A stands in the paper's equation 1, ``A = softmax over HW of (X W_K)``. Nothing of the
-    clustering is learned and no gradient passes through it; the tokens' gradient reaches the pixels through A's other
-    factor and through the average, ``T = (A^T X) W_V``.
+    The centroids replace W_A in equation 1 of the paper: ``A = softmax over HW of (X W_K)``, ``T = (A^T X) W_V``. The
+    clustering has no parameters, and no gradient passes through it.
 
     Args:
         in_channels, token_channels, others: as in :class:`AttentionTokenizer`.
-        iterations: rounds of Lloyd's algorithm.
+        iterations: number of iterations of Lloyd's algorithm.
     """
 
     def __init__(self, in_channels: int, token_channels: int, iterations: int = 5, **kwargs) -> None:
@@ -38,19 +37,19 @@ class ClusteringTokenizer(AttentionTokenizer):
 
 @torch.no_grad()
 def cluster_pixels(x: Tensor, grid: tuple[int, int], iterations: int) -> Tensor:
-    """Spherical k-means of each image's pixels by Lloyd's algorithm.
+    """Spherical k-means clustering of each image's pixels by Lloyd's algorithm.
 
-    Pixels are scaled to unit length; the centres start at the map's bilinear reduction to ``grid``, so that the result
-    is the same in every run. In a round each pixel goes to the centre that points most in its direction, and each
-    centre to the direction of its pixels' mean; one that lost all its pixels stays.
+    Pixels are normalised to unit length. The centroids are initialised with the map resized bilinearly to ``grid``, so
+    the result is deterministic. A pixel is assigned to the centroid with the largest cosine similarity. A centroid
+    without pixels is not updated.
 
     Args:
         x: feature map, ``(N, C, H, W)``.
-        grid: rows and columns of the first centres; their product is L.
-        iterations: number of rounds.
+        grid: rows and columns of the initial centroids; their product is L.
+        iterations: number of iterations.
 
     Returns:
-        Centres of unit length, ``(N, L, C)``.
+        Centroids of unit length, ``(N, L, C)``.
     """
     pixels = normalize(to_pixels(x), dim=-1)  # N, P, C
     centres = normalize(to_pixels(interpolate(x, grid, mode='bilinear', align_corners=False)), dim=-1)  # N, L, C

@@ -1,6 +1,6 @@
 """The dynamic tokenizer of the paper's first version (arXiv 2006.03677v1).
 
-Letters: N batch, C map channels, H and W map size, P = H * W pixels, L tokens, R renewed tokens, C_T token channels,
+Letters: N batch, C map channels, H and W map size, P = H * W pixels, L tokens, R new tokens, C_T token channels,
 h heads.
 """
 
@@ -17,20 +17,19 @@ from .base import AttentionTokenizer
 
 @MODELS.register_module()
 class DynamicTokenizer(AttentionTokenizer):
-    """Renew half of the tokens by what the other pixels hold for them; keep the other half.
+    """Replace half of the tokens by new ones, computed with queries from the replaced tokens; keep the other half.
 
-    With T_in = [T_a, T_b], T_a the first ``R = L // 2`` tokens, in each head:
+    With T_in = [T_a, T_b], where T_a are the first ``R = L // 2`` tokens, in each head:
     ``A = softmax over HW of ((X W_K)(T_a W_Q)^T / sqrt(C / h))``, then ``T = [T_b, A^T (X W_V)]``. The new tokens come
-    last, so that a next module renews those that were kept. Of an odd number of tokens the smaller part is renewed.
+    last, so the next module replaces those that this one keeps.
 
-    No pixel is projected: W_K moves to the token side as ``T_a W_Q W_K^T`` and W_V behind the average. Both are exact
-    because a head sees its own channels only: W_K and W_V have as many groups as there are heads, or a multiple.
-
-    W_Q and W_K start with LeCun's deviation, which gives the logits unit scale.
+    W_K and W_V are applied to tokens instead of pixels, as ``T_a W_Q W_K^T`` and ``(A^T X) W_V``: same result, cheaper.
+    This needs groups of W_K and W_V that are a multiple of the heads. LeCun initialisation of W_Q and W_K gives the
+    logits unit scale.
 
     Args:
-        in_channels, token_channels, others: as in :class:`AttentionTokenizer`. A position encoder sees, and changes,
-            the new tokens alone; so do ``norm_cfg`` and ``dropout``.
+        in_channels, token_channels, others: as in :class:`AttentionTokenizer`. A position encoder, ``norm_cfg`` and
+            ``dropout`` apply to the new tokens only.
         num_tokens: L, at least two.
         num_heads: h.
         groups: channel groups of W_K and W_V; W_Q has one.
@@ -62,7 +61,7 @@ class DynamicTokenizer(AttentionTokenizer):
             **kwargs,
         )
         if num_tokens < 2:
-            raise UserError(f'DynamicTokenizer: num_tokens={num_tokens} leaves no half to renew; give at least 2')
+            raise UserError(f'DynamicTokenizer: num_tokens={num_tokens} must be at least 2, half of them are replaced')
         require_divisible('DynamicTokenizer', 'groups', groups, 'num_heads', num_heads)
         self.num_renewed = num_tokens // 2
         gain = (in_channels // num_heads) ** -0.5 / self.scale
@@ -70,10 +69,10 @@ class DynamicTokenizer(AttentionTokenizer):
         self.key = GroupedLinear(in_channels, in_channels, groups, pixel_side=True)
 
     def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
-        """``T_a W_Q W_K^T``, ``(N, R, C)``."""
+        """Return ``T_a W_Q W_K^T``, ``(N, R, C)``."""
         return self.key.transposed(self.query(self.require_tokens(tokens)[:, : self.num_renewed]))
 
     def forward(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
-        """Arguments and result as in :class:`Tokenizer`; ``attention`` holds the maps of the R new tokens."""
+        """Arguments and result as in :class:`Tokenizer`; ``attention`` returns the maps of the R new tokens."""
         renewed = super().forward(x, tokens)
         return torch.cat([tokens[:, self.num_renewed :], renewed], dim=1)

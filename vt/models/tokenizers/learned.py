@@ -1,4 +1,4 @@
-"""The tokenizers of the published model: learned filters, and filters made from the tokens before.
+"""The tokenizers of the published model: learned filters, and filters computed from the previous tokens.
 
 Letters: N batch, C map channels, L tokens, C_T token channels.
 """
@@ -16,8 +16,8 @@ from .base import AttentionTokenizer
 class FilterTokenizer(AttentionTokenizer):
     """Learned filters, the same for every image (paper, equation 1).
 
-    The filters start normal with standard deviation ``1 / sqrt(C)``, over the factor of ``scale_logits``: logits of
-    unit scale on a map of unit scale, so that tokens differ from the first step and no attention is saturated.
+    The filters are drawn with standard deviation ``1 / sqrt(C)``, divided by the factor of ``scale_logits``. A map of
+    unit scale then gives logits of unit scale, so tokens differ from the first step and the softmax is not saturated.
 
     Args:
         in_channels, token_channels, others: as in :class:`AttentionTokenizer`.
@@ -34,10 +34,10 @@ class FilterTokenizer(AttentionTokenizer):
 
 @MODELS.register_module()
 class RecurrentTokenizer(AttentionTokenizer):
-    """Filters made from the tokens of the module before (paper, equation 2): ``W_R = T_in W_{T->R}``.
+    """Filters computed from the tokens of the previous module: ``W_R = T_in W_{T->R}`` (paper, equation 2).
 
-    It makes one token from each token before it. W_{T->R} starts ``sqrt(C)`` times smaller than LeCun's: a filter meets
-    C channels of a pixel, so the logits start at unit scale, as the filter tokenizer's do.
+    W_{T->R} is ``sqrt(C)`` times smaller than with LeCun initialisation, so that the logits, sums over C channels, have
+    unit scale as in :class:`FilterTokenizer`.
 
     Args:
         in_channels, token_channels, others: as in :class:`AttentionTokenizer`.

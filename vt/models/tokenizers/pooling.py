@@ -1,4 +1,4 @@
-"""The pooling tokenizer that the paper compares with: cells of the map, whatever they show (section 5.1, table 3)."""
+"""The pooling-based tokenizer that the paper compares with (section 5.1, table 3)."""
 
 import math
 
@@ -13,9 +13,9 @@ from .base import Tokenizer
 
 @MODELS.register_module()
 class PoolingTokenizer(Tokenizer):
-    """Bilinear interpolation of the map to L cells, then W_V: a token is a place, not a group of like pixels.
+    """Resize the map bilinearly to L cells, then apply W_V: a token stands for a location, not for similar pixels.
 
-    The cells form the grid of ``num_tokens`` that is nearest to a square: 4x4 for 16, 4x8 for 32.
+    The grid of cells is the most square one of ``num_tokens`` cells: 4x4 for 16, 4x8 for 32.
 
     Args:
         in_channels, token_channels, num_tokens, groups, norm_cfg, dropout: as in :class:`Tokenizer`.
@@ -30,6 +30,6 @@ class PoolingTokenizer(Tokenizer):
 
 
 def nearest_square(cells: int) -> tuple[int, int]:
-    """Rows and columns, the rows as many as divide ``cells`` and don't exceed the columns."""
+    """Return rows and columns of the most square grid of ``cells`` cells; rows are not more than columns."""
     rows = max(rows for rows in range(1, math.isqrt(cells) + 1) if cells % rows == 0)
     return rows, cells // rows
