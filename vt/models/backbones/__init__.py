@@ -1,4 +1,4 @@
-"""Backbones: VT-ResNet, VT modules on any backbone, vision transformers built from parts, MViT, HRFormer, transformers'."""
+"""Backbones: VT-ResNet, VT modules on any backbone, models built from parts, MViT, HRFormer and those of transformers."""
 
 from .hrformer import HRFormer
 from .hugging_face import FrozenBackbone, HuggingFaceBackbone
