@@ -1,4 +1,4 @@
-"""Backbones: VT-ResNet, VT modules on any backbone, models built from parts, MViT, HRFormer and those of transformers."""
+"""Backbones: VT-ResNet, VT modules on any backbone, models built from parts, MViT, HRFormer, those of transformers."""
 
 from .hrformer import HRFormer
 from .hugging_face import FrozenBackbone, HuggingFaceBackbone
