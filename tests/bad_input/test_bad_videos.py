@@ -56,7 +56,7 @@ def test_a_bad_file_is_named_while_training(workers, folder, kept):
     options = [f'train_dataloader.num_workers={workers}', f'{STEP}.frame_stride=13']
     options += ['train_dataloader.sampler.num_repeats=1', 'default_hooks.checkpoint=None']
     result = train(folder, VIDEOS, '--work-dir', kept, '--skip-data-check', options=options)
-    assert_refused(result, 'data/videos/dog/bad.avi cannot be loaded: 14 of its 40 frames', kept)
+    assert_refused(result, 'data/videos/dog/bad.avi cannot be loaded: it has only 14 of its 40 frames', kept)
 
 
 LISTS = {
