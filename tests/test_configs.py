@@ -52,6 +52,12 @@ def take_step(path):
     check_fit(cfg)
     check_mixup(cfg)
     assert describe(cfg)['model']  # it can be saved as a folder
+    inner = cfg.model.backbone
+    while 'backbone' in inner:
+        inner = inner.backbone
+    if 'HuggingFace' in inner.type:
+        inner.pretrained = None
+    side = 70 if 'dinov2' in path else 64  # of patches of 14
     if 'decode_head' in cfg.model:
         cfg.model.backbone.init_cfg = None
         cfg.model.data_preprocessor.update(size=(64, 64), size_divisor=None)
@@ -70,7 +76,7 @@ def take_step(path):
             torch.save(torch.full((2, cfg.model.head.num_classes, 2, 2), 0.1), 'maps.pth')
         samples = [DataSample(metainfo=dict(sample_idx=index)).set_gt_label(index) for index in range(2)]
         frames = [cfg.model.backbone.num_frames] if cfg.model.backbone.get('num_frames') else []
-        inputs = torch.zeros(2, 3, *frames, 64, 64, dtype=torch.uint8)
+        inputs = torch.zeros(2, 3, *frames, side, side, dtype=torch.uint8)
     model = revert_sync_batchnorm(MODELS.build(cfg.model))
     model.init_weights()
     options = cfg.get('optim_wrapper') or {}

@@ -194,9 +194,11 @@ def test_every_model_names_its_source_and_what_remains():
 def test_the_table_says_what_differs_alone():
     first, *rows = describe_recipes(['p2t-small', 'deit-small', 'swin-tiny', 'cswin-tiny'])
     assert len(rows) == 3
-    assert (first['rate'], first['batch'], first['epochs'], first['repeats']) == ('0.001', '1,024', '300', '3')
+    columns = ('learning rate', 'batch', 'epochs', 'augmentation repeats')
+    assert [first[column] for column in columns] == ['0.001', '1,024', '300', '3']
     rows = {row['model'].split(']')[0][1:]: {key: value for key, value in row.items() if value} for row in rows}
     assert rows['CSWin-T']['epochs'] == '300 + 10'
     assert rows['P2T-S'].keys() == {'model', 'warm-up'}
-    assert rows['Swin-T'] | dict(model='') == {'model': '', 'warm-up': '20 from 1e-06', 'clip': '5', 'repeats': '1'}
-    assert rows['CSWin-T']['decay of the average'] == '0.99984'
+    swin = {'model': '', 'warm-up': '20 from 1e-06', 'gradient clipping': '5', 'augmentation repeats': '1'}
+    assert rows['Swin-T'] | dict(model='') == swin
+    assert rows['CSWin-T']['EMA decay'] == '0.99984'

@@ -21,6 +21,11 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--masks', type=Path, help='folder for masks: PNG with a palette, GeoTIFF of a GeoTIFF')
     parser.add_argument('--show', action='store_true', help='show these figures in the terminal')
     parser.add_argument('--top-k', type=int, default=5, help='number of classes to name (default: 5)')
+    parser.add_argument(
+        '--threshold',
+        help='of several labels an image: the score from which on a label is predicted (default: 0.5), or '
+        "a report.json of tools/test.py --report, for each class's best",
+    )
     parser.add_argument('--batch-size', type=int, default=8, help='files at a time (default: 8)')
     parser.add_argument('--device', help='where to compute (default: a GPU where there is one)')
     parser.add_argument(

@@ -14,6 +14,13 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--show-dir', help='directory for figures of the predictions')
     parser.add_argument('--report', help='folder for report.html and report.json: scores of each class, worst images')
     parser.add_argument('--compare', help='folder of the report of another checkpoint: differences to it')
+    parser.add_argument(
+        '--heat-maps',
+        nargs='?',
+        const='gradcam',
+        metavar='METHOD',
+        help='beside the images of the report which pixels speak for the predicted class (default: gradcam)',
+    )
     parser.add_argument('--tta', action='store_true', help="test-time augmentation: the config's, or flips")
     parser.add_argument(
         '--benchmark',

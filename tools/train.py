@@ -22,6 +22,9 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument('--no-validate', action='store_true', help='do not evaluate during training')
     parser.add_argument('--auto-scale-lr', action='store_true', help="scale the learning rate from the config's batch")
+    parser.add_argument(
+        '--find-batch-size', action='store_true', help='do not train: find the largest batch that the memory allows'
+    )
     parser.add_argument('--skip-data-check', action='store_true', help='do not read some of the data first')
     add_common_arguments(parser)
     return parser.parse_args()

@@ -94,11 +94,14 @@ def check_frames(size: tuple[int, int], number: int = 1) -> None:
         raise FileError(f'has frames of {size[0]}x{size[1]}: {number} of them are more than {limit}: make it smaller')
 
 
-def check_scores(size: tuple[int, int], num_classes: int, name: str) -> None:
+def check_scores(
+    size: tuple[int, int], num_classes: int, name: str, advice: str = "take type='vt.LargeImageSegmentor'"
+) -> None:
     """Raise a UserError where the scores of an image, one a pixel and class, would take many gigabytes."""
     if math.prod(size) * num_classes > MAX_SCORES:
         most = MAX_SCORES // num_classes / 10**6
-        raise UserError(f'{name} has {size[0]}x{size[1]} pixels: {num_classes} classes take at most {most:.0f} million')
+        reason = f'{num_classes} classes take at most {most:.0f} million'
+        raise UserError(f'{name} has {size[0]}x{size[1]} pixels: {reason}; {advice}')
 
 
 def drawn_size(size: tuple[int, int]) -> tuple[int, int]:

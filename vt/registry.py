@@ -45,7 +45,9 @@ class Registry(root.Registry):
 
 
 MODELS = Registry(
-    root.MODELS, ['vt.models', 'vt.video.views'], segmentation=['vt.models.bands', 'vt.models.necks.vt_fpn']
+    root.MODELS,
+    ['vt.models', 'vt.video.views'],
+    segmentation=['vt.models.bands', 'vt.models.necks.vt_fpn', 'vt.models.sliding_windows'],
 )
 WEIGHT_INITIALIZERS = Registry(root.WEIGHT_INITIALIZERS, ['vt.models.layer_init'])
 DATASETS = Registry(
@@ -74,6 +76,7 @@ HOOKS = Registry(
         'vt.engine.runner',
         'vt.engine.interruption.seeds',
         'vt.engine.interruption.checkpoint_hook',
+        'vt.engine.interruption.early_stopping',
         'vt.engine.interruption.preemption',
         'vt.engine.interruption.resume',
         'vt.engine.image_hooks',

@@ -142,7 +142,7 @@ def describe_claims(measures: Path = MEASURES, records: Path = RECORDS / 'survey
     )
     text = re.sub(r'\{([\w-]+)\}', lambda found: config_path(found[1]), CLAIMS.read_text())
     claims = yaml.safe_load(text)
-    return [row | dict(zip(('what came out', 'verdict'), outcomes[name])) for name, row in claims.items()]
+    return [row | dict(zip(('result', 'verdict'), outcomes[name])) for name, row in claims.items()]
 
 
 def _tell_cosines(
@@ -152,7 +152,7 @@ def _tell_cosines(
     if not cosines or not scores:
         return NOT_TRAINED
     learned, outputs = (', '.join(f'{cosine[key]:.3f}' for cosine in cosines) for key in ('learned', 'outputs'))
-    words = f'as learned {learned}; as they leave {outputs}; top-1 {scores.mean:.2f}'
+    words = f'parameters {learned}; outputs {outputs}; top-1 {scores.mean:.2f}'
     return words, VERDICTS[all(map(holds, cosines))]
 
 
@@ -169,12 +169,12 @@ def _tell_scores(scores: dict[str, Scores], *labels: str) -> tuple[str, str]:
     words = f'{"; ".join(told)}, seeds {", ".join(map(str, scores[first].seeds))}'
     if all(verdict == 'worse' for verdict in verdicts):
         return words, VERDICTS[True]
-    return words, VERDICTS[False] if 'better' in verdicts else 'not told apart at this scale'
+    return words, VERDICTS[False] if 'better' in verdicts else 'no clear difference at this scale'
 
 
 def _tell_places(places: dict[str, list[float]]) -> tuple[str, str]:
     zeros, circular = (', '.join(f'{100 * share:.0f}' for share in places[key]) for key in ('zeros', 'circular'))
-    words = f'{zeros} % with zeros around the maps, {circular} % where the maps go on at the other side'
+    words = f'{zeros} % with zero padding, {circular} % with circular padding'
     return words, VERDICTS[min(places['zeros']) > 0.5 > 0.1 > max(places['circular'])]
 
 

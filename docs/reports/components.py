@@ -21,7 +21,7 @@ SURVEY_MODELS, WORDS = (Path(__file__).with_name(name) for name in ('survey_mode
 # Attentions that are not of all tokens, or without a map.
 PARTIAL = ('vt.ClassAttention', 'vt.SparseAttention', 'vt.PerformerAttention', 'vt.HadamardAttention')
 NORMS = {'BN': 'BN', 'vt.TokenBatchNorm': 'BN', 'BatchNorm2d': 'BN', 'InstanceNorm2d': 'IN', None: 'none'}  # else LN
-EXTRAS = dict(post_norm='behind the part', layer_scale='LayerScale', rezero='ReZero')
+EXTRAS = dict(post_norm='after the part', layer_scale='LayerScale', rezero='ReZero')
 HEADS = dict(class_tokens='class token', layers='class tokens of all blocks', tokens='class token')
 HEAD_TOKENS = {'vt.DistillationTokenHead': ['distillation token'], 'vt.TokenLabelHead': ['patches']}
 

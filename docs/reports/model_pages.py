@@ -28,7 +28,7 @@ COLUMNS = {
     'M parameters': '{Metadata[Parameters]:M.2f}',
     'G FLOPs': '{Metadata[FLOPs]:G.3g}',
     'score (%)': '{score}',
-    'what it is': '{what}',
+    'description': '{what}',
 }
 NUMBERS = ('M parameters', 'G FLOPs', 'score (%)')
 FOLDERS = {
@@ -88,7 +88,7 @@ def _bases(models: list[dict]) -> str:
     found = {name: path for model in models for path, name in BASE.findall((ROOT / model['Config']).read_text())}
     links = ', '.join(f'[`{name}`]({path})' for name, path in found.items())
     compared = ' [`docs/survey.md`](../../docs/survey.md) compares their parts with those of other models.'
-    text = f'The models themselves: {links}.{compared if found.keys() & read_survey_models() else ""}'
+    text = f'Base configs: {links}.{compared if found.keys() & read_survey_models() else ""}'
     return fill(text, 120, break_long_words=False, break_on_hyphens=False) if links else ''
 
 

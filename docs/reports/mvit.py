@@ -15,14 +15,14 @@ PUBLISHED = Path(__file__).with_name('mvit_models.json')
 DECODERS = ('decoding', 'training')  # docs/benchmarks/video_NAME_cpu.json, as tools/benchmark/mvit.sh writes them
 SPEEDS = {
     'model': '{inference[first_model]}',
-    'beside': '{inference[model]}',
+    'compared with': '{inference[model]}',
     'size': '{inference[batch_size]} of {inference[size]}',
-    'inference, a second': '{inference[first_rate]:.3g}',
+    'inference (per second)': '{inference[first_rate]:.3g}',
     'faster, inference': '{inference[lead]:.2f}x',
-    'its memory, inference': '{inference[needs]:.2f}x',
-    'training, a second': '{training[first_rate]:.3g}',
+    'relative memory, inference': '{inference[needs]:.2f}x',
+    'training (per second)': '{training[first_rate]:.3g}',
     'faster, training': '{training[lead]:.2f}x',
-    'its memory, training': '{training[needs]:.2f}x',
+    'relative memory, training': '{training[needs]:.2f}x',
 }
 
 
@@ -47,13 +47,13 @@ def describe_decoders(folder: Path) -> pd.DataFrame:
     paths = {name: folder / f'video_{name}_cpu.json' for name in DECODERS}
     results = {name: read_json(path, 'measure it again', keys=['results'])['results'] for name, path in paths.items()}
     found = pd.concat(map(pd.DataFrame, results.values()), keys=results, names=['what']).reset_index('what')
-    workers = found['workers'].map(lambda number: 'a worker' if number == 1 else f'{number} workers')
+    workers = found['workers'].map(lambda number: '1 worker' if number == 1 else f'{number} workers')
     found['column'] = found['what'] + ', ' + workers
     pivot = found.pivot_table('clips_per_second', 'decoder', 'column', sort=False)
     return pivot.map('{:.3g}'.format).rename_axis(columns=None).reset_index()
 
 
-MODELS = {'title': '[{title}](../{path})'}
+MODELS = {'model': '[{title}](../{path})'}
 ABLATIONS = {'table': '{table}', 'change': '[{change}](../{path})'}
 PLACES = {
     'mvit models': lambda: table(describe('models', MODELS)),

@@ -77,21 +77,21 @@ def read_recipe(path: str) -> dict[str, str]:
     smoothing = cfg.model.get('label_smoothing') or cfg.model.head.loss.get('label_smooth_val', 0.0)
     clip = (optim.get('clip_grad') or {}).get('max_norm')
     return {
-        'rate': f'{optim.optimizer.lr:g}',
+        'learning rate': f'{optim.optimizer.lr:g}',
         'batch': f'{cfg.auto_scale_lr.base_batch_size:,}',
         'epochs': f'{cfg.train_cfg.max_epochs - cool_down}' + (f' + {cool_down}' if cool_down else ''),
         'warm-up': f'{warm_up.length} from {warm_up.start_factor * optim.optimizer.lr:.2g}',
-        'last rate': f'{cosine.eta_min:g}',
-        'decay': f'{optim.optimizer.weight_decay:g}',
-        'no decay beside biases and norms': list_undecayed(model, optim.paramwise_cfg.get('custom_keys', {})),
+        'final learning rate': f'{cosine.eta_min:g}',
+        'weight decay': f'{optim.optimizer.weight_decay:g}',
+        'also without weight decay': list_undecayed(model, optim.paramwise_cfg.get('custom_keys', {})),
         'stochastic depth': describe_rates([part.drop_prob for part in model.modules() if isinstance(part, DropPath)]),
         'dropout': f'{max([part.p for part in model.modules() if isinstance(part, nn.Dropout)], default=0):g}',
-        'clip': 'no' if clip is None else f'{clip:g}',
-        'decay of the average': f'{1 - hooks[0].momentum:g}' if hooks else 'no',
+        'gradient clipping': 'no' if clip is None else f'{clip:g}',
+        'EMA decay': f'{1 - hooks[0].momentum:g}' if hooks else 'no',
         **read_images(cfg),
         'mixing': ', '.join(f'{each.type} {each.alpha:g}' for each in augments) or 'no',
-        'smoothing': f'{smoothing:g}',
-        'weight of the patches': f'{getattr(model, "distillation_weight", 0):g}',
+        'label smoothing': f'{smoothing:g}',
+        'weight of patch labels': f'{getattr(model, "distillation_weight", 0):g}',
     }
 
 
@@ -126,11 +126,11 @@ def read_images(cfg: Config) -> dict[str, Any]:
     erasing = steps.get('RandomErasing')
     return {
         'interpolation': ' or '.join(choice.interpolation for choice in steps['RandomResizedCrop']),
-        'operations of RandAugment': f'{steps["RandAugment"][0].num_policies}',
-        'erasing': f'{erasing[0].erase_prob:g}' if erasing else 'no',
-        'repeats': f'{sampler.get("num_repeats", 1)}',
-        'mean; deviation': '; '.join(
+        'RandAugment operations': f'{steps["RandAugment"][0].num_policies}',
+        'random erasing': f'{erasing[0].erase_prob:g}' if erasing else 'no',
+        'augmentation repeats': f'{sampler.get("num_repeats", 1)}',
+        'mean; standard deviation': '; '.join(
             ', '.join(f'{value / 255:.3g}' for value in values) for values in (normal.mean, normal.std)
         ),
-        'seen in a test': f'{crop.crop_size / resize.scale:.3g}',
+        'test crop ratio': f'{crop.crop_size / resize.scale:.3g}',
     }

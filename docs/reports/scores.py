@@ -40,7 +40,7 @@ def by_label(records: Sequence[dict]) -> dict[str, Scores]:
 
 def describe_source(records: Sequence[dict], tables: str) -> str:
     """Where tables are from, and the command that trains them again."""
-    return f'{describe_origin(records)} Again: `{AGAIN} {tables}`.'
+    return f'{describe_origin(records)} Reproduce: `{AGAIN} {tables}`.'
 
 
 def show_scores(rows: str, folder: Path = RECORDS) -> str:

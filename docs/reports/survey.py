@@ -25,13 +25,13 @@ COSTS = {
     **COST,
     'top-1, published': '[{published[2]}](../{authors})',
     'validated by': '{validated}',
-    "run beside the authors' code": '{beside}',
+    "compared with the authors' code": '{beside}',
     'note': '{why}',
 }
 SEGMENTORS = {
     'config': '[`{name}`](../{path})',
     'G FLOPs': '{cost.flops:G.2f}',
-    "the neck's": '{neck.flops:G.2f}',
+    "neck's G FLOPs": '{neck.flops:G.2f}',
     'M parameters': '{cost.parameters:M.2f}',
 }
 

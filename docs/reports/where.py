@@ -27,8 +27,8 @@ TABLES = ('where-twin-digits', 'where-digit-scenes', 'where-sort-of-clevr', 'whe
 
 FINDINGS = yaml.safe_load(Path(__file__).with_name('findings.yml').read_text())
 VERDICTS = {
-    'better': {'better': 'holds', 'worse': 'does not hold', 'not told apart': 'this scale cannot tell'},
-    'no better': {'better': 'does not hold', 'worse': 'holds', 'not told apart': 'no gain seen'},
+    'better': {'better': 'holds', 'worse': 'does not hold', 'no clear difference': 'no clear difference'},
+    'no better': {'better': 'does not hold', 'worse': 'holds', 'no clear difference': 'no gain'},
 }
 
 
@@ -77,7 +77,7 @@ def tabulate_changes(curves: pd.DataFrame) -> pd.DataFrame:
 
 def _bold(change: Change) -> str:
     text = f'{change.points:+.2f}{plus_minus(change.margin)}'
-    return text if change.verdict == 'not told apart' else f'**{text}**'
+    return text if change.verdict == 'no clear difference' else f'**{text}**'
 
 
 def compare_two(scores: Scores, reference: Scores) -> Change:
@@ -145,7 +145,7 @@ def tabulate_objects(files: Sequence[Path]) -> Rows:
 def show_objects() -> str:
     """The table of attention on objects, and the figures of it."""
     files = sorted((ROOT / 'docs/attention').glob('objects_*.json'))
-    shown = [f'![Where {file.stem} looks](where/{file.stem}.jpg)' for file in files]
+    shown = [f'![Attention of {file.stem.removeprefix("objects_")}](where/{file.stem}.jpg)' for file in files]
     return '\n\n'.join([table(tabulate_objects(files)), *shown])
 
 
@@ -153,7 +153,7 @@ def show_places(name: str) -> str:
     """A table of stages and its figure."""
     records = read_table(RECORDS / f'{name}.json')
     rows, origin = sweep_report.tabulate(records), describe_source(records, name)
-    return f'{table(rows)}\n\n{origin}\n\n![Scores against what they cost](where/{name}.png)'
+    return f'{table(rows)}\n\n{origin}\n\n![Score by cost](where/{name}.png)\n\n*Score by FLOPs and by speed.*'
 
 
 def show_curves() -> str:
@@ -162,12 +162,13 @@ def show_curves() -> str:
     curves = read_curves(records)
     parts = [
         table(tabulate_scores(curves)),
-        'Differences from ResNet-18 of half the width; bold where the interval is clear of zero:',
+        'Differences from ResNet-18 at half width; bold where the interval excludes zero:',
         table(tabulate_changes(curves)),
         'Each seed:',
         table(tabulate_seeds(curves)),
         describe_source(records, CURVES),
-        f'![Scores against the number of images](where/{CURVES}.png)',
+        f'![Score by number of training images](where/{CURVES}.png)',
+        '*Score by number of different training images; crosses are single seeds.*',
     ]
     return '\n\n'.join(parts)
 

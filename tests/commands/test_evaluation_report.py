@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from vt.commands.evaluation_report import IMAGES
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.launch import build_model
 
+HEAT = ['--heat-maps'] if find_spec('pytorch_grad_cam') else []
 NAMES = sorted((HOSTILE.replace('/', ''), 'cat', 'dog'))
 MODEL = """default_scope = 'mmpretrain'
 data_preprocessor = dict(mean=[127.5] * 3, std=[60] * 3, to_rgb=True, num_classes=3)
@@ -172,7 +174,7 @@ def test_a_segmentors_report(work):
         write(root / f'data/images/{index}.png', random.integers(256, size=(40, 64, 3), dtype=np.uint8))
         mask = random.choice(np.array([0, 1, 255], np.uint8), size=(5, 8)).repeat(8, axis=0).repeat(8, axis=1)
         write(root / f'data/masks/{index}.png', mask)
-    record, page = report(root, '--out', 'maps')
+    record, page = report(root, '--out', 'maps', *HEAT)
     label, predicted = (
         np.stack([np.asarray(Image.open(root / folder / f'{index}.png')) for index in range(5)])
         for folder in ('data/masks', 'maps')
@@ -201,7 +203,8 @@ def test_a_segmentors_report(work):
     assert [each['index'] for each in record['worst']] == np.argsort(means, kind='stable').tolist()
     assert record['worst'][0]['mean_IoU'] == pytest.approx(min(means))
     assert len(page.images) == 1 + 5
-    assert page.images[1].shape[1] == 3 * 64  # image, labels, prediction
+    assert page.images[1].shape[1] == (3 + len(HEAT)) * 64  # image, labels, prediction, heat map
+    assert len(HEAT) == page.text.count('speak for the prediction, by gradcam')
     assert NAMES[0] in page.text
 
 

@@ -82,6 +82,19 @@ def test_tokens_on_a_users_images_of_any_size(digits, tmp_path):
     assert photo.read_bytes() == before
 
 
+def test_heat_maps_of_a_users_images(digits, tmp_path):
+    pytest.importorskip('pytorch_grad_cam', reason='the extra [heat-maps] is not installed')
+    photo = write(tmp_path / 'photo.png', size=(150, 210))
+    options = ['--method', 'gradcam', 'eigencam', '--target', '7', '--out', 'out.svg']
+    result = run_forked('analysis/show_heat_maps.py', *digits, photo, *options, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    text = (tmp_path / 'out.svg').read_text()
+    assert all(words in text for words in ('photo.png, seen as ', 'for 7', 'gradcam', 'eigencam'))
+    assert 'gradcam: backbone.layer4.0.projector' in result.stdout
+    result = run_forked('analysis/show_heat_maps.py', *digits, photo, '--target', 'ten', cwd=tmp_path)
+    assert_one_line(result, '--target ten is no class')
+
+
 def test_the_image_of_tokens_goes_to_the_work_directory_or_here(scenes, tmp_path):
     photo = write(tmp_path / 'photo.png', size=(50, 30))
     result = run_forked('analysis/show_tokens.py', *scenes, photo, cwd=tmp_path)

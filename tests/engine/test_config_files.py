@@ -27,7 +27,9 @@ def data_roots(config, **options):
         ('mvit-base24-32x3_k600', 'data/kinetics600'),
         ('vt-resnet18_1xb32-90e_image-folder', 'data/images'),
         ('vt-resnet18_1xb32-90e_hugging-face', 'data/images'),
+        ('vt-resnet18_1xb32-90e_multi-label', 'data/images'),
         ('vt-fpn_r50_1xb4-80k_hugging-face-512x512', 'data/scenes'),
+        ('vt-fpn_r18_1xb4-20k_images-and-masks-512x512', 'data/scenes'),
     ],
 )
 def test_one_data_root_is_every_splits(config, root):

@@ -31,6 +31,8 @@ def entered(**options):
         ('model__head__loss__use_soft', True, lambda cfg: cfg['model']['head']['loss']['type'] == 'CrossEntropyLoss'),
         ('model__head__loss', None, lambda cfg: cfg['model']['head']['loss'] is None),
         ('clip_grad__max_norm', 1.0, lambda cfg: cfg['clip_grad'] == dict(max_norm=1.0)),
+        ('pipeline__2__type', 'A', lambda cfg: cfg['pipeline'] == [*PIPELINE, dict(type='A')]),
+        ('pipeline__2', dict(type='A', b=1), lambda cfg: cfg['pipeline'] == [*PIPELINE, dict(type='A', b=1)]),
         ('new__key', 1, lambda cfg: cfg['new'] == dict(key=1)),
     ],
 )
@@ -41,7 +43,9 @@ def test_an_option_has_its_place(key, value, read):
 @pytest.mark.parametrize(
     ('key', 'value', 'words'),
     [
-        ('pipeline__2__scale', 64, 'pipeline is a list of 2: give a number below, or set the whole list'),
+        ('pipeline__2__scale', 64, 'list of 2: give a number below, set pipeline.2.type for one more, or set the'),
+        ('pipeline__3__type', 'A', 'pipeline is a list of 2'),
+        ('mean__3', 1, 'mean is a list of 3: give a number below, or set the whole list'),
         ('pipeline__-1__scale', 64, 'pipeline is a list of 2'),
         ('pipeline__²', 64, 'pipeline is a list of 2'),
         ('pipeline__scale', 64, 'pipeline is a list of 2'),

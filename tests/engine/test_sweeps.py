@@ -37,7 +37,12 @@ def test_names_are_as_short_as_they_tell_apart():
     ]
 
 
-@pytest.mark.parametrize('setting', ['lr', 'lr=', 'lr=1,', '=1,2'])
+def test_a_range_is_each_of_its_numbers():
+    assert labels('fold=0:3') == ['fold=0', 'fold=1', 'fold=2']
+    assert labels('fold=1:3', 'lr=0.1,0.2')[1:3] == ['fold=1_lr=0.2', 'fold=2_lr=0.1']
+
+
+@pytest.mark.parametrize('setting', ['lr', 'lr=', 'lr=1,', '=1,2', 'fold=3:3'])
 def test_what_is_no_setting_is_named(setting):
     with pytest.raises(UserError, match='is not of the form key=value,value'):
         labels(setting)

@@ -99,7 +99,7 @@ def test_the_interval_is_students():
 
 @pytest.mark.parametrize(
     ('values', 'verdict'),
-    [([80.0, 81.0], 'worse'), ([99.0, 98.0], 'better'), ([90.4, 91.4], 'not told apart')],
+    [([80.0, 81.0], 'worse'), ([99.0, 98.0], 'better'), ([90.4, 91.4], 'no clear difference')],
 )
 def test_verdicts(values, verdict):
     reference = scores([90.0, 91.0])
@@ -110,7 +110,7 @@ def test_verdicts(values, verdict):
 def test_one_seed_tells_nothing_apart():
     change = compare(scores([10.0], 'pooling'), scores([90.0]), [scores([10.0]), scores([90.0])])
     assert change.points == -80
-    assert change.verdict == 'not told apart'
+    assert change.verdict == 'no clear difference'
 
 
 def test_rows_hold_scores_costs_and_speed(tmp_path):

@@ -69,7 +69,7 @@ def test_cosines_are_those_of_the_checkpoint(tmp_path):
 
 def test_what_is_not_trained_is_said(tmp_path):
     rows = describe_claims(records=tmp_path / 'none.json')
-    untrained = [row['claim'] for row in rows if row['what came out'].startswith('Not trained yet')]
+    untrained = [row['claim'] for row in rows if row['result'].startswith('Not trained yet')]
     assert len(untrained) == 4
     assert all(
         Path(ROOT, 'docs', link.split(')')[0]).resolve().is_file()
@@ -79,7 +79,7 @@ def test_what_is_not_trained_is_said(tmp_path):
 
 
 def record(label, seed, score):
-    costs = dict(flops=1, parameters=1, length='1 epochs', config=f'configs/{label}.py')
+    costs = dict(flops=1, parameters=1, length='1 epochs', config=f'configs/{label}.py', options={})
     return dict(label=label, seed=seed, metrics={'accuracy/top1': score}) | costs
 
 
@@ -87,7 +87,7 @@ def record(label, seed, score):
     ('hard', 'soft', 'plain', 'verdict'),
     [
         ((97, 97.1, 97.2), (95, 95.1, 95.2), (93, 93.1, 93.2), 'holds'),
-        ((95, 95.1, 95.2), (95, 95.2, 95.1), (93, 93.1, 93.2), 'not told apart at this scale'),
+        ((95, 95.1, 95.2), (95, 95.2, 95.1), (93, 93.1, 93.2), 'no clear difference at this scale'),
         ((95, 95.1, 95.2), (97, 97.1, 97.2), (93, 93.1, 93.2), 'does not hold here'),
     ],
 )
@@ -100,8 +100,8 @@ def test_a_claim_holds_where_every_step_does(tmp_path, hard, soft, plain, verdic
     (tmp_path / 'runs.json').write_text(json.dumps(runs))
     (row,) = [row for row in describe_claims(records=tmp_path / 'runs.json') if row['source'] == 'DeiT, table 3']
     assert row['verdict'] == verdict
-    assert row['what came out'].startswith(f'`deit-mini_hard_digits` {sum(hard) / 3:.2f}; ')
-    assert row['what came out'].endswith('seeds 0, 1, 2')
+    assert row['result'].startswith(f'`deit-mini_hard_digits` {sum(hard) / 3:.2f}; ')
+    assert row['result'].endswith('seeds 0, 1, 2')
 
 
 def test_a_claim_of_cosines_holds_where_all_seeds_say_so(tmp_path):
@@ -114,4 +114,4 @@ def test_a_claim_of_cosines_holds_where_all_seeds_say_so(tmp_path):
     first, second, *_ = describe_claims(tmp_path / 'measured.json', tmp_path / 'runs.json')
     assert first['verdict'] == 'does not hold here'
     assert second['verdict'] == 'holds'
-    assert first['what came out'] == 'as learned 0.900, 0.060; as they leave 0.999, 0.930; top-1 90.00'
+    assert first['result'] == 'parameters 0.900, 0.060; outputs 0.999, 0.930; top-1 90.00'

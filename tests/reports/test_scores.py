@@ -23,7 +23,7 @@ def test_a_table_has_the_rows_that_it_names(tmp_path):
     every, some = (show_scores(rows, tmp_path) for rows in ('runs more', 'runs: plain, norm'))
     assert '| other ' in every
     assert '| other ' not in some
-    assert '2.0 hours of training iterations. Again: `python -m docs.reports train runs`.' in some
+    assert '2.0 hours of training iterations. Reproduce: `python -m docs.reports train runs`.' in some
     assert show_scores('runs none', tmp_path) == 'Not trained yet: `python -m docs.reports train none`.'
 
 

@@ -13,6 +13,7 @@ import torch
 from mmengine.model import BaseModel
 from mmengine.structures import BaseDataElement
 from mmpretrain.apis import ImageClassificationInferencer
+from mmpretrain.models import MultiLabelClsHead
 from mmpretrain.visualization import UniversalVisualizer
 
 from vt.engine.image_hooks import as_strip, reads_bgr
@@ -30,6 +31,8 @@ READABLE = 256  # pixels of the shorter side
 
 class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
     """MMPretrain's inferencer of images: ``inferencer(image)`` gives the class, its name and all scores.
+
+    Where images have several labels, ``inferencer.thresholds`` says from which score on a label is predicted.
 
     Args:
         model: a model's name, the path of a config, a config, or a network made by :func:`vt.apis.get_model`.
@@ -53,13 +56,37 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
         self.pipeline = self.make_samples(self.config)
         self.visualizer = None
         self.classes = classes or self.model.dataset_meta.get('classes')
+        self.has_several = isinstance(getattr(self.model, 'head', None), MultiLabelClsHead)
+        self.thresholds: float | torch.Tensor | None = None  # of scores, one or one a class; None for the head's own
+
+    def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
+        """Predictions of a batch; of several labels an image those with a score of at least ``thresholds``."""
+        predictions = super().forward(inputs, **options)
+        if self.has_several and self.thresholds is not None:
+            for each in predictions:
+                limits = torch.as_tensor(self.thresholds, device=each.pred_score.device)
+                each.set_pred_label((each.pred_score >= limits).nonzero()[:, 0])
+        return predictions
+
+    def postprocess(self, preds: list, visualization: list, return_datasamples: bool = False) -> list:
+        """MMPretrain's results; of several labels ``pred_label``, ``pred_score`` and ``pred_class`` are lists."""
+        results = super().postprocess(preds, visualization, return_datasamples)
+        for result, each in zip(results, preds) if self.has_several and not return_datasamples else ():
+            labels = each.pred_label.tolist()
+            result |= dict(pred_label=labels, pred_score=each.pred_score[labels].tolist())
+            result |= dict(pred_class=[self.classes[label] for label in labels]) if self.classes else {}
+        return results
 
     def describe(self, prediction: BaseDataElement) -> dict[str, Any]:
-        """All classes with their scores as ``predictions``, highest first."""
+        """All classes with their scores as ``predictions``, highest first; of several, whether ``predicted``."""
         scores, labels = prediction.pred_score.sort(descending=True)
         found = zip(labels.tolist(), scores.tolist())
         names = self.classes or [*map(str, range(len(labels)))]
-        return dict(predictions=[dict(label=label, name=names[label], score=score) for label, score in found])
+        entries = [dict(label=label, name=names[label], score=score) for label, score in found]
+        if self.has_several:
+            chosen = {*prediction.pred_label.tolist()}
+            entries = [entry | dict(predicted=entry['label'] in chosen) for entry in entries]
+        return dict(predictions=entries)
 
     def draw(self, pixels: np.ndarray, prediction: BaseDataElement) -> np.ndarray:
         """An image, RGB, with its class and score written on it; a small one is enlarged, a large one made smaller."""

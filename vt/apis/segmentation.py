@@ -19,6 +19,7 @@ from torch.nn.functional import interpolate
 from vt.image_bounds import check_scores, drawn_size
 from vt.inference.inputs import SampleInferencer
 from vt.inference.test_set import in_scope
+from vt.models.sliding_windows import LargeImageSegmentor
 
 from .model_zoo import Source, resolve_model
 
@@ -60,14 +61,14 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
 
     def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
         """Predictions of a batch; a UserError if the scores of an image would take many gigabytes."""
-        for sample in inputs['data_samples']:
+        for sample in [] if isinstance(self.model, LargeImageSegmentor) else inputs['data_samples']:
             check_scores(sample.ori_shape, len(self.classes), sample.get('img_path') or 'the image')
         return super().forward(inputs, **options)
 
     def describe(self, prediction: BaseDataElement) -> dict[str, Any]:
         """The sides of an image, and the share of each class that it shows as ``predictions``, largest first."""
         labels = prediction.pred_sem_seg.data
-        counts = torch.bincount(labels.flatten(), minlength=len(self.classes)) / labels.numel()
+        counts = torch.bincount(labels.flatten().int(), minlength=len(self.classes)) / labels.numel()
         shares, order = counts.sort(descending=True, stable=True)
         found = [
             dict(label=label, name=self.classes[label], share=share)

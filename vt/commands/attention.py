@@ -1,6 +1,7 @@
-"""Where attention goes, as ``attention.py`` and ``show_tokens.py`` of ``tools/analysis`` ask."""
+"""Where attention goes, and which pixels count, as ``attention.py``, ``show_tokens.py``, ``show_heat_maps.py`` ask."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import mmpretrain
@@ -10,6 +11,7 @@ from mmengine.config import Config
 from torch import nn
 from torch.utils.data import Dataset
 
+from vt.analysis.attention.heat_maps import HeatMapper, check_method
 from vt.analysis.attention.token_attention import measure_tokenizers, print_tokenizers
 from vt.analysis.attention.token_figure import (
     draw_attention,
@@ -25,12 +27,14 @@ from vt.apis.model_zoo import require_weights
 from vt.engine.config_files import read_config
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.launch import draw_weights, is_segmentation
+from vt.errors import UserError
 from vt.inference.inputs import Images
 from vt.inference.test_set import build_test_set, describe_image, spread_evenly, spread_over_classes
 
 from .outputs import check_figure, check_output, write_measured
 
 MMPRETRAIN = 'mmpretrain::'
+HEAT = 'Which pixels speak for the class'
 SEED = 0  # of weights that no checkpoint sets
 
 
@@ -45,20 +49,63 @@ def report_tokens(args: argparse.Namespace) -> None:
 
 def show_tokens(args: argparse.Namespace) -> None:
     """Draw where the tokens of one tokenizer look, on given images or a few test images; of MViT the class token."""
+    model, out, samples, titles = prepare_images(args, 'tokens.png')
+    pools, part, is_bgr = has_pooling_attention(model), name_part(model, args.module), reads_bgr(model.cfg)
+    look_at, draw = (look_over_time, draw_over_time) if pools else (look, draw_attention)
+    images, attention = zip(*(look_at(model, part, sample, is_bgr) for sample in samples))
+    write(draw(images, attention, titles), out)
+
+
+def show_heat_maps(args: argparse.Namespace) -> None:
+    """Draw which pixels speak for a class, by one method or several, on given images or a few test images."""
+    for method in args.method:
+        check_method(method)
+    model, out, samples, titles = prepare_images(args, 'heat-maps.png')
+    names, is_bgr = model.dataset_meta.get('classes') or (), reads_bgr(model.cfg)
+    target = find_class(args.target, names)
+    mappers = [HeatMapper(model, method, args.layer) for method in args.method]
+    looks = [[mapper.look(sample, is_bgr, target) for mapper in mappers] for sample in samples]
+    for mapper in mappers:
+        print(f'{mapper.method}: {mapper.layer or "all attention"}')
+    images = [look[0][0] for look in looks]
+    if images[0].ndim == 4:
+        if len(mappers) > 1:
+            raise UserError(f'--method {" ".join(args.method)}: of videos one at a time')
+        write(draw_over_time(images, [look[0][1] for look in looks], titles, HEAT), out)
+    else:
+        maps = [torch.stack([heat for _, heat, _ in look])[None] for look in looks]
+        if target is not None or is_segmentation(model.cfg):
+            titles = [f'{title}\nfor {name_of(look[0][2], names)}' for title, look in zip(titles, looks)]
+        write(draw_attention(images, maps, titles, HEAT, args.method), out)
+
+
+def name_of(target: int, names: Sequence[str]) -> str:
+    """What a class is called, or its number."""
+    return names[target] if target < len(names) else str(target)
+
+
+def find_class(target: str | None, names: Sequence[str]) -> int | None:
+    """The number of a class that is named, or numbered; None for None."""
+    if target is None or target in names:
+        return None if target is None else [*names].index(target)
+    if not target.isdecimal():
+        raise UserError(f'--target {target} is no class: give a number, or one of {", ".join(names[:10]) or "none"}')
+    return int(target)
+
+
+def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path, list[dict], list[str]]:
+    """The model, the figure's file, samples of the images that are asked for, and their titles."""
     cfg = read(args)
     work_dir = Path(cfg.get('work_dir') or Path('work_dirs', Path(args.config).stem))
-    out = args.out or (work_dir if work_dir.is_dir() else Path()) / 'tokens.png'
+    out = args.out or (work_dir if work_dir.is_dir() else Path()) / name
     check_figure(out, args.config, args.checkpoint, *args.inputs)
     model = build(cfg, args.checkpoint)
     cfg = model.cfg  # images as the weights need them
-    pools, part, is_bgr = has_pooling_attention(model), name_part(model, args.module), reads_bgr(cfg)
-    look_at, draw = (look_over_time, draw_over_time) if pools else (look, draw_attention)
     dataset = build_test_set(cfg, **dict(lazy_init=True) if args.inputs else {})  # its files needn't be here
     samples = [*map(Images(cfg), args.inputs)] if args.inputs else []
     samples = samples or [dataset[index] for index in spread_over_classes(dataset, args.images)]
-    images, attention = zip(*(look_at(model, part, sample, is_bgr) for sample in samples))
     titles = [describe_image(model, None if is_segmentation(cfg) else dataset, sample) for sample in samples]
-    write(draw(images, attention, titles), out)
+    return model, out, samples, titles
 
 
 def prepare(args: argparse.Namespace) -> tuple[nn.Module, Dataset, list[int], dict]:

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import joblib
@@ -10,12 +11,14 @@ from mmengine.config import Config
 from rich.console import Console
 
 from vt.analysis.tables import print_table
+from vt.data_checks.data import Source
 from vt.data_checks.data_report import read_data
 from vt.data_checks.samples import Problem
 from vt.engine.checks.channels import TURNS, preprocessor_of
 from vt.engine.checks.config import check_config
 from vt.engine.config_files import read_config
 from vt.engine.image_hooks import reads_bgr
+from vt.engine.imbalance import pixel_weights
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
@@ -23,6 +26,7 @@ from .data_page import write_page
 from .outputs import check_output, write_json
 
 LEVELS = ('problems', 'warnings')
+UNEVEN = 3  # times the samples, or pixels, of the rarest class, from which on imbalance is told
 SHOWN = 50  # problems on the console, or rows of the table; --out has all
 # The checks, and the kinds of problems that each finds.
 CHECKS = {
@@ -56,6 +60,7 @@ def check_dataset(args: argparse.Namespace) -> None:
     report, sources = read_data(cfg, tuple(args.splits), args.workers or joblib.cpu_count())
     print_report(report)
     print_channels(report, cfg)
+    print_imbalance(sources, cfg)
     if folder is not None:
         folder.mkdir(exist_ok=True)
         write_json(report, folder / 'data.json')
@@ -98,6 +103,21 @@ def print_channels(report: dict, cfg: Config) -> None:
             name: [round(value, 3) for value in values[:: -1 if is_turned else 1]] for name, values in found.items()
         }
         print(f'training images: data_preprocessor = dict(mean={numbers["mean"]}, std={numbers["std"]})')
+
+
+def print_imbalance(sources: Sequence[Source], cfg: Config) -> None:
+    """Print the lines of a config that weigh the classes of the training data, where they differ ``UNEVEN`` times."""
+    own = [source.labels for source in sources if source.split == 'train' and source.labels and source.labels.names]
+    counts = sum((labels.counts for labels in own), Counter())
+    found = [counts[label] for label in range(len(own[0].names)) if counts[label]] if own else []
+    if not found or max(found) < UNEVEN * min(found) or cfg.get('imbalance'):
+        return
+    line = "imbalance = 'weighted', or 'balanced', or 'focal'"
+    if own[0].masks:
+        weights = pixel_weights(counts, len(own[0].names))
+        line = f'model = dict(decode_head=dict(loss_decode=dict(class_weight={weights})))'
+    times = f'{max(found) / min(found):,.0f} times the samples of the rarest'
+    print(f'training classes: the most frequent has {times}: {line}')
 
 
 def verdicts(report: dict) -> list[tuple[str, str, str]]:

@@ -10,6 +10,8 @@ from mmengine.runner import Runner
 from mmpretrain.models import MultiLabelClsHead
 from torch.utils.data import Dataset
 
+from vt.analysis.attention.heat_maps import HeatMapper
+from vt.analysis.attention.token_figure import glow
 from vt.analysis.class_scores import MapCollector, PredictionCollector, stack_predictions, sum_bands, sum_pairs
 from vt.analysis.evaluation import (
     BAND,
@@ -78,6 +80,7 @@ def write_report(
     config: str,
     checkpoint: str,
     other: dict[str, Any] | None = None,
+    mapper: HeatMapper | None = None,
 ) -> None:
     """Write ``report.html`` and ``report.json``.
 
@@ -88,6 +91,7 @@ def write_report(
         metrics: of the evaluator, numbers alone.
         config, checkpoint: their paths.
         other: an earlier report to compare with, of :func:`read_earlier`.
+        mapper: of heat maps beside the images.
     """
     results, dataset = collector.collected, runner.test_dataloader.dataset
     maps = isinstance(collector, MapCollector)
@@ -111,14 +115,16 @@ def write_report(
         record['comparison'] = compare_reports(record, other, key, labels)
     write_json(describe_origin(device) | record, Path(folder, 'report.json'), None)
     palette = dataset.metainfo.get('palette') if maps else None
-    shown = _Images(dataset, reads_bgr(runner.cfg), results, palette)
+    shown = _Images(dataset, reads_bgr(runner.cfg), results, palette, mapper)
+    sheets = {title.replace('_', ' '): [*map(shown, images)] for title, images in ranked.items()}
     rows = sorted(found['per_class'], key=lambda row: np.nan_to_num(row[key], nan=np.inf))
     matrix, reliability = found['confusion_matrix'], found.get('reliability')
     text = TEMPLATES.get_template('evaluation_report.html.j2').render(
         checkpoint=printable(checkpoint),
         config=printable(config),
         number=len(results),
-        side=(3 if maps else 1) * SIDE,
+        side=((3 if maps else 1) + bool(mapper)) * SIDE,
+        heat_maps=shown.mapper and shown.mapper.method,
         metrics={name: _shown(value) for name, value in metrics.items()},
         key=key,
         rows=[{name: _shown(value) for name, value in row.items()} for row in rows[:ROWS]],
@@ -130,7 +136,7 @@ def write_report(
         clips=[{name: _shown(value) for name, value in row.items()} for row in found.get('clips', [])],
         band=BAND,
         reliability=figure_address(draw_reliability(reliability)) if reliability else '',
-        sheets={title.replace('_', ' '): [*map(shown, images)] for title, images in ranked.items()},
+        sheets=sheets,
         comparison=_show_comparison(record.get('comparison')),
         curves=figure_address(draw_curves(curves)) if any(curves.values()) else '',
     )
@@ -188,24 +194,40 @@ def _segmentation(results: list[dict], names: list[str]) -> tuple[dict, dict[str
 class _Images:
     """Captions and addresses of images; those of a segmentor beside their labels and their prediction."""
 
-    def __init__(self, dataset: Dataset, is_bgr: bool, results: list[dict], palette: Sequence | None) -> None:
-        self.dataset, self.is_bgr, self.results = dataset, is_bgr, results
+    def __init__(
+        self,
+        dataset: Dataset,
+        is_bgr: bool,
+        results: list[dict],
+        palette: Sequence | None,
+        mapper: HeatMapper | None = None,
+    ) -> None:
+        self.dataset, self.is_bgr, self.results, self.mapper = dataset, is_bgr, results, mapper
         self.colours = np.full((2**16, 3), 255, np.uint8)
         self.colours[: len(palette or [])] = np.reshape(palette or [], (-1, 3))
 
     def __call__(self, about: dict[str, Any]) -> tuple[str, str]:
-        inputs = self.dataset[about['index']]['inputs']
+        sample = self.dataset[about['index']]
+        inputs, panels = sample['inputs'], []
         while isinstance(inputs, list) or inputs.ndim == 5:  # test-time augmentation, clips of a video
             inputs = inputs[0]
         image = visible(inputs if inputs.ndim == 3 else inputs[:, inputs.shape[1] // 2], self.is_bgr)
+        if self.mapper:
+            try:
+                panels.append(self._heat(sample, *image.shape[:2]))
+            except UserError as error:  # of this model at all: the scores are worth more than these
+                print(f'no heat maps: {error}')
+                self.mapper = None
         name = Path(about['file']).name if about['file'] else f'image {about["index"]}'
         if 'mean_IoU' in about:
             maps = [cv2.imdecode(each, cv2.IMREAD_UNCHANGED) for each in self.results[about['index']]['maps']]
             image = cv2.resize(image, maps[0].shape[::-1], interpolation=cv2.INTER_AREA)
             overlays = [(0.5 * image + 0.5 * self.colours[each]).astype(np.uint8) for each in maps]
             caption = f'{printable(name, MAX_NAME)}: mean IoU {about["mean_IoU"]:.1f}'
-            return caption, image_address(np.concatenate([image, *overlays], axis=1))
-        scale = SIDE / max(image.shape[:2])
+            panels = [cv2.resize(each, maps[0].shape[::-1], interpolation=cv2.INTER_AREA) for each in panels]
+            return caption, image_address(np.concatenate([image, *overlays, *panels], axis=1))
+        image = np.concatenate([image, *panels], axis=1)
+        scale = SIDE * (1 + len(panels)) / max(image.shape[0] * (1 + len(panels)), image.shape[1])
         size = [max(1, round(scale * side)) for side in image.shape[1::-1]]
         image = cv2.resize(image, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST)
         label, seen = (
@@ -215,6 +237,13 @@ class _Images:
         score = f' ({100 * about["score"]:.1f} %)' if 'score' in about else ''
         caption = f'{printable(name, MAX_NAME)}: {label or "nothing"}, seen as {seen or "nothing"}{score}'
         return caption, image_address(image)
+
+    def _heat(self, sample: dict, height: int, width: int) -> np.ndarray:
+        """The image under its heat map; of a video the frame in the middle."""
+        seen, heat, _ = self.mapper.look(sample, self.is_bgr)
+        if seen.ndim == 4:
+            seen, heat = seen[len(seen) // 2], heat[len(heat) // 2]
+        return (255 * glow(seen, heat[None])[0, :height, :width]).astype(np.uint8)
 
 
 def _most_confused(matrix: np.ndarray, names: list[str]) -> list[dict[str, str]]:

@@ -5,8 +5,8 @@ import glob
 import os
 import sys
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,12 @@ from rich.console import Console
 from rich.progress import track
 from rich.style import Style
 from rich.text import Text
+from torch import Tensor
 
 from vt.analysis.tables import print_table
 from vt.apis.inferencers import VideoInferencer, inferencer_of
 from vt.apis.model_zoo import require_weights, resolve_config
-from vt.checkpoints.files import write_atomically
+from vt.checkpoints.files import read_json, write_atomically
 from vt.engine.errors import describe, in_one_line
 from vt.engine.launch import is_segmentation, require_device
 from vt.engine.output_paths import distinct_paths
@@ -59,6 +60,10 @@ def predict(args: argparse.Namespace) -> None:
     cfg = resolve_config(args.config, args.cfg_options, quietly=False)
     checkpoint = require_weights(args.config, args.checkpoint)
     inferencer: Any = inferencer_of(cfg, checkpoint, device)
+    if args.threshold is not None:
+        if not getattr(inferencer, 'has_several', False):
+            raise UserError('--threshold is for several labels an image; this model gives one class: leave it out')
+        inferencer.thresholds = read_thresholds(args.threshold, inferencer.classes)
     is_video = isinstance(inferencer, VideoInferencer)
     files = find_files(args.inputs, VIDEOS if is_video else (*IMAGES, *inferencer.pipeline.suffixes))
     check_output(args.out, *files)
@@ -81,10 +86,12 @@ def predict(args: argparse.Namespace) -> None:
                 write_atomically((args.masks / masks[file]).with_suffix(suffix), content)
             result: dict[str, Any] = dict(file=file, **inferencer.describe(prediction))
             score = 'score' if 'score' in result['predictions'][0] else 'share'
-            best = [f'{entry["name"]} {100 * entry[score]:.1f} %' for entry in result['predictions'][: args.top_k]]
-            rows.append({'file': file, score: ', '.join(best)})
+            ranked = enumerate(result['predictions'])
+            kept = [entry for rank, entry in ranked if rank < args.top_k or entry.get('predicted')]
+            best = [f'{entry["name"]} {100 * entry[score]:.1f} %' for entry in kept if entry.get('predicted', True)]
+            rows.append({'file': file, score: ', '.join(best) or 'no label'})
             if not is_segmentation(cfg):
-                del result['predictions'][args.top_k :]
+                result['predictions'] = kept
             if out:
                 out.add(result)
             if image is not None and args.out_dir:
@@ -98,6 +105,28 @@ def predict(args: argparse.Namespace) -> None:
         for written in filter(None, (args.out, args.out_dir, args.masks)):
             print(f'written to {written}')
     report_skipped(skipped, len(files))
+
+
+def read_thresholds(given: str, classes: Sequence[str] | None) -> float | Tensor:
+    """A number from 0 to 1, or of the ``report.json`` of a test each class's threshold of the highest F1.
+
+    Raises:
+        UserError: it is neither, or a report of other classes.
+    """
+    with suppress(ValueError):
+        if 0 <= (number := float(given)) <= 1:
+            return number
+    if not given.endswith('.json'):
+        raise UserError(
+            f'--threshold {given} must be a number from 0 to 1, or the report.json of tools/test.py --report'
+        )
+    hint = 'tools/test.py --report FOLDER of a model of several labels writes it'
+    rows = read_json(Path(given), hint, keys=['per_class'])['per_class']
+    found = {row['name']: row['best_threshold'] for row in rows if 'best_threshold' in row}
+    names = [*map(str, classes or found)]
+    if missing := [name for name in names if name not in found]:
+        raise UserError(f'--threshold {given} has no best_threshold of the class {missing[0]!r}; {hint}')
+    return torch.tensor([0.5 if found[name] is None else found[name] for name in names])
 
 
 def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path]:

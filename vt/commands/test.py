@@ -13,10 +13,12 @@ from mmengine.dist import is_main_process
 from mmengine.evaluator import DumpResults
 from torch.utils.data import Dataset
 
+from vt.analysis.attention.heat_maps import HeatMapper, check_method
 from vt.analysis.speed.inference_cost import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
 from vt.apis.published import LIBRARIES, find_published, prepare_as_published
 from vt.checkpoints.files import replacing, write_atomically
+from vt.checkpoints.weights import unwrap
 from vt.data_checks.data import check_data
 from vt.engine.checks.channels import check_image_channels
 from vt.engine.checks.classes import has_labels
@@ -69,7 +71,8 @@ def test(args: argparse.Namespace) -> None:
         write_atomically(args.out, mmengine.dump(plain, file_format=Path(args.out).suffix[1:]))
     numbers = {name: float(value) for name, value in metrics.items() if is_number(value)}
     if collector:
-        write_report(args.report, runner, collector, numbers, args.config, args.checkpoint, other)
+        mapper = HeatMapper(unwrap(runner.model), args.heat_maps) if args.heat_maps else None
+        write_report(args.report, runner, collector, numbers, args.config, args.checkpoint, other, mapper)
     if args.benchmark:
         result = benchmark_inference(runner)
         tables = {name: value for name, value in metrics.items() if name not in numbers}
@@ -102,6 +105,10 @@ def testing_config(args: argparse.Namespace) -> Config:
         raise UserError('--show-dir draws one view of an image, --tta tests several: leave one of them out')
     if args.compare and not args.report:
         raise UserError(f'--compare {args.compare} needs --report FOLDER')
+    if args.heat_maps and (args.tta or not args.report):
+        raise UserError('--heat-maps are of the images of --report FOLDER, and of one view of each, without --tta')
+    if args.heat_maps:
+        check_method(args.heat_maps)
     if args.report:
         check_report_folder(args.report)
     cfg = load_config(args)
@@ -164,6 +171,8 @@ def check_maps(dataset: Dataset, out: str) -> None:
 
 def use_tta(cfg: Config) -> None:
     """Wrap the model for test-time augmentation: the config's own, or the average over a sample and its mirror."""
+    if cfg.model.type == 'vt.LargeImageSegmentor':
+        raise UserError('--tta averages scores of whole images, vt.LargeImageSegmentor keeps none: leave --tta out')
     for dataset in leaves((cfg.get('train_dataloader') or {}).get('dataset')):
         if any('swap_seg_labels' in step for step in dataset.get('pipeline', [])) and 'tta_model' not in cfg:
             raise UserError('--tta mirrors images, but left and right are classes of this data set: leave --tta out')

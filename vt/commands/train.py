@@ -1,19 +1,23 @@
 """Train a model from a config, as ``tools/train.py`` asks."""
 
 import argparse
+from tempfile import TemporaryDirectory
 
 from mmengine.config import Config
-from mmengine.dist import is_main_process
+from mmengine.dist import get_world_size, is_main_process
 
+from vt.analysis.tables import print_table
 from vt.apis.published import compare_preparation
 from vt.data_checks.data import check_data
+from vt.engine.batch_size import BatchSizeHook
 from vt.engine.checks.fit import check_fit
 from vt.engine.config_files import digest_config
+from vt.engine.imbalance import enter_imbalance
 from vt.engine.interruption.resume import ResumeHook, enter_resume
 from vt.engine.interruption.run_identity import Run
 from vt.engine.launch import build_runner
 from vt.engine.mixed_precision import choose_dtype
-from vt.engine.run_record import record_training
+from vt.engine.run_record import describe_device, record_training
 from vt.errors import UserError
 
 from .arguments import load_config
@@ -23,6 +27,9 @@ from .outputs import write_json
 def train(args: argparse.Namespace) -> None:
     """Train, and write how it was done and how it ended to ``training.json`` in the work directory."""
     cfg = training_config(args)
+    if args.find_batch_size:
+        find_batch_size(cfg, args)
+        return
     digest = digest_config(cfg, choose_dtype(cfg) if args.amp else None)
     if args.new_schedule:
         if not (args.resume or cfg.get('resume')):
@@ -35,8 +42,11 @@ def train(args: argparse.Namespace) -> None:
         notes += [] if cfg.get('resume') else compare_preparation(cfg)
         if args.skip_data_check:
             cfg.merge_from_dict({'default_hooks.rehearsal': None})
+        line = enter_imbalance(cfg)
         runner = build_runner(cfg, amp=args.amp)
         runner.register_hook(run)
+        if line:
+            runner.logger.info(line)
         if args.new_schedule and not any(isinstance(hook, ResumeHook) for hook in runner.hooks):
             raise UserError('--new-schedule needs vt.ResumeHook, which the config turns off (default_hooks.resume)')
         for note in notes:
@@ -47,6 +57,25 @@ def train(args: argparse.Namespace) -> None:
             run.before_file(runner, run.work_dir)
             record['digest'] = None if record['kept_settings'] else digest  # of settings that were all used
             write_json(record, run.work_dir / 'training.json')
+
+
+def find_batch_size(cfg: Config, args: argparse.Namespace) -> None:
+    """Print a table of sizes that were tried, and the largest; nothing is written."""
+    if args.resume or get_world_size() > 1:
+        raise UserError('--find-batch-size is for one process without --resume: a batch is that of one process')
+    hook = BatchSizeHook()
+    with TemporaryDirectory() as folder:
+        cfg.merge_from_dict(dict(work_dir=folder, log_level='WARNING', default_hooks=dict(rehearsal=None)))
+        runner = build_runner(cfg, amp=args.amp)
+        runner.register_hook(hook)
+        runner.train()
+        images = len(runner.train_dataloader.dataset)
+    device = describe_device(next(runner.model.parameters()).device)
+    print_table(hook.trials, title=f'Training steps of {args.config}, {device}')
+    base = (cfg.get('auto_scale_lr') or {}).get('base_batch_size')
+    rate = f' --auto-scale-lr (from {base})' if base else ', and scale the learning rate'
+    end = ', all training images' if hook.largest == images else ''
+    print(f'largest batch{end}: --cfg-options train_dataloader.batch_size={hook.largest}{rate}')
 
 
 def training_config(args: argparse.Namespace) -> Config:

@@ -28,6 +28,8 @@ def find_annotation_problems(dataset: BaseDataset, num_classes: int | None) -> l
     found: Iterable[tuple[int | None, str]] = []
     if path.suffix == '.json':
         found = _check_json(path)
+    elif hasattr(dataset, 'read_table'):
+        found = dataset.read_table().problems
     elif getattr(dataset, 'is_kinetics', False):
         found = read_kinetics(path, dataset.metainfo.get('classes'), dataset.with_label).problems
     elif type(dataset).load_data_list.__module__ in LINES:

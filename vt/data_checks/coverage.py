@@ -47,6 +47,7 @@ def look_at_coverage(dataset: BaseDataset) -> list[Coverage]:
     prefix = dataset.data_prefix if isinstance(dataset.data_prefix, dict) else dict(img_path=dataset.data_prefix)
     infos, found = infos_of(dataset), []
     used = {key: {os.path.normpath(info[key]) for info in infos if isinstance(info.get(key), str)} for key in SUFFIXES}
+    used['img_path'].update(map(os.path.normpath, getattr(dataset, 'copies', ())))  # of one image in several folders
     images = str(prefix.get('img_path') or '')
     bases = {_base(path, images, dataset, 'img_path') for path in used['img_path'] if used['seg_map_path']}
     for key, paths in used.items():

@@ -165,7 +165,10 @@ def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> I
     num_classes = head.get('num_classes') if isinstance(head, dict) else None
     with DATASETS.switch_scope_and_registry(cfg.get('default_scope')) as registry:
         for split in splits:
-            for dataset_cfg in leaves((cfg.get(f'{split}_dataloader') or {}).get('dataset')):
+            data = (cfg.get(f'{split}_dataloader') or {}).get('dataset') or {}
+            if 'train' in splits and str(data.get('type')).endswith('KFoldDataset') and data.get('test_mode'):
+                continue  # a fold of the training data, which are looked at as a whole
+            for dataset_cfg in leaves(data):
                 if dataset_cfg not in seen:
                     seen.append(dataset_cfg)
                     yield _make_source(split, dataset_cfg, registry, num_classes, whole, image_channels(cfg))

@@ -13,10 +13,10 @@ from typing import Any
 
 from mmengine.dataset import BaseDataset
 
-from vt.engine.checks.classes import first_difference, list_names
+from vt.engine.checks.classes import first_difference, labels_in, list_names
 
 from .masks import Masks, find_mask_gaps, merge_masks
-from .samples import Problem, labels_in
+from .samples import Problem
 
 FEW = 10  # samples of a class in training, below which it is named
 

@@ -15,6 +15,7 @@ from PIL import ExifTags, Image
 
 from vt.datasets.bands import LoadBands
 from vt.datasets.rows import PREFIX
+from vt.engine.checks.classes import labels_in
 from vt.engine.errors import in_one_line
 from vt.image_bounds import check_image_size
 from vt.video.clips import LoadClips
@@ -189,14 +190,6 @@ class SampleReader:
         if outside.size:
             allowed = f'0 to {number - 1}, and {self.ignore_index} for pixels to ignore'
             yield 'label', f'holds the label {outside[0]}, outside the {number} classes of {self.name} ({allowed})'
-
-
-def labels_in(info: dict) -> list[int]:
-    """The labels of a sample, given what the data set says about it: one, several or none."""
-    label = info.get('gt_label')
-    if isinstance(label, (int, np.integer, list, tuple, set, np.ndarray)):
-        return [int(value) for value in np.atleast_1d([*label] if isinstance(label, set) else label)]
-    return []
 
 
 def moments_of(image: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ __all__ = [
     'ImagesAndMasks',
     'LoadBands',
     'MovingDigits',
+    'MultiLabelImages',
     'Pathfinder',
     'RelationalDigitScenes',
     'SortOfCLEVR',
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from .hugging_face_masks import HuggingFaceSegDataset
     from .images_and_masks import ImagesAndMasks
     from .moving_digits import MovingDigits
+    from .multi_label import MultiLabelImages
     from .pathfinder import Pathfinder
     from .same_different import PSVRT, SVRT
     from .sort_of_clevr import SortOfCLEVR

@@ -1,5 +1,6 @@
 """Reading a config, and entering what a command line says into it."""
 
+import copy
 import functools
 import hashlib
 import json
@@ -22,6 +23,7 @@ DISTRIBUTION = 'visual-transformers'  # as pip knows it; vt on PyPI is another p
 # Where configs/, tools/ and model-index.yml lie: in an installed package's .mim, else beside the package.
 PACKAGE = Path(__file__).parents[1]
 ROOT = PACKAGE / '.mim' if (PACKAGE / '.mim').is_dir() else PACKAGE.parent
+NUM_FOLDS, FOLD_SEED = 5, 0  # by default; of the shuffling, so that all runs have the same folds
 
 
 def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool = False) -> Config:
@@ -29,7 +31,7 @@ def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool 
 
     A config is Python: to read it is to run it and all that it inherits, and standard error says so. A data set that
     leaves its folder open, ``data_root=None``, gets the config's own ``data_root``; with an option ``data_root`` so
-    does one that had the config's.
+    does one that had the config's. Pipelines and model follow ``image_size``, see :mod:`vt.engine.image_size`.
 
     Args:
         path: of the config.
@@ -56,10 +58,15 @@ def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool 
         raise UserError(f'{_place(error)}{type(error).__name__}: {text}') from error
     root = cfg.get('data_root')
     apply_options(cfg, options or {})
+    enter_fold(cfg)
     for name in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
         if isinstance(cfg.get(name), dict):
             _complete_loader(cfg[name], cfg, root)
     import_library(cfg.get('default_scope', 'mmpretrain'))
+    if 'image_size' in cfg:
+        from .image_size import enter_image_size  # it asks parts for their arguments, which imports them
+
+        enter_image_size(cfg)
     return cfg
 
 
@@ -132,10 +139,12 @@ def _entered(place: Any, path: list[str], value: Any, where: str) -> Any:
     name, *rest = path
     if isinstance(place, (list, tuple)):
         numbers = [str(index) for index in range(len(place))]
-        if name not in numbers:
+        is_new = name == str(len(place)) and (rest == ['type'] or (not rest and _holds_parts(value)))
+        if name not in numbers and not is_new:
             words = f'{where} is a list of {len(place)}'
-            raise UserError(f'the config has no such place ({words}: give a number below, or set the whole list)')
-        items = [*place]
+            more = f', set {where}.{len(place)}.type for one more' if _holds_parts(place) else ''
+            raise UserError(f'the config has no such place ({words}: give a number below{more}, or set the whole list)')
+        items = [*place, *([None] if is_new else [])]
         items[int(name)] = _entered(items[int(name)], rest, value, f'{where}.{name}')
         return type(place)(items)
     if isinstance(place, dict) or (place is None and not name.isdigit()):
@@ -148,6 +157,42 @@ def _entered(place: Any, path: list[str], value: Any, where: str) -> Any:
 def _holds_parts(value: Any) -> bool:
     """Whether it is the config of a part, or a list of such."""
     return any('type' in item for item in dicts_in(value))
+
+
+def enter_fold(cfg: Config) -> None:
+    """Where a config has a ``fold``, train on the other folds of its training data, and validate on that one.
+
+    There are ``num_folds`` of them, by MMPretrain's ``KFoldDataset``, with the samples shuffled once. A test of what
+    the run validates on is one of the fold, too; other test data stay.
+
+    Raises:
+        UserError: there is no such fold, there are several data sets, or the config has other folds.
+    """
+    fold, number = cfg.get('fold'), cfg.get('num_folds', NUM_FOLDS)
+    if fold is None:
+        if 'num_folds' in cfg:
+            raise UserError(f'num_folds={number} has no effect without a fold: set fold')
+        return
+    if not (type(fold) is type(number) is int and 0 <= fold < number):
+        raise UserError(f'fold={fold} of num_folds={number}: give one from 0 to num_folds - 1')
+    train, val = ([*leaves((cfg.get(name) or {}).get('dataset'))] for name in ('train_dataloader', 'val_dataloader'))
+    if not len(train) == len(val) == 1 or number < 2:
+        raise UserError(f'fold={fold} needs one data set to train on, one to validate on, and num_folds of at least 2')
+    own = cfg.val_dataloader.dataset
+    if str(own.get('type')).endswith('KFoldDataset'):
+        if (own.fold, own.num_splits) != (fold, number):  # else it is the config that a run has left
+            raise UserError(f'fold={fold}: val_dataloader.dataset is a fold already, {own.fold} of {own.num_splits}')
+        return
+    (data,), (shown,) = train, val
+    validation = copy.deepcopy(data) | {key: shown[key] for key in ('pipeline', 'test_mode') if key in shown}
+    options = dict(type='mmpretrain.KFoldDataset', fold=fold, num_splits=number, seed=FOLD_SEED)
+    is_tested = cfg.get('test_dataloader') == cfg.val_dataloader
+    inner = copy.deepcopy(data)
+    data.clear()
+    data.update(options, dataset=inner)  # in its place, below wrappers that repeat or balance it
+    cfg.val_dataloader.dataset = dict(options, dataset=validation, test_mode=True)
+    if is_tested:
+        cfg.test_dataloader = copy.deepcopy(cfg.val_dataloader)
 
 
 def digest_config(cfg: Config, amp: str | None = None) -> str:

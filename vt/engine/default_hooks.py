@@ -5,7 +5,15 @@ from itertools import combinations
 from typing import Any
 
 from mmengine.config import Config, ConfigDict
-from mmengine.hooks import CheckpointHook, EMAHook, IterTimerHook, LoggerHook, ParamSchedulerHook, RuntimeInfoHook
+from mmengine.hooks import (
+    CheckpointHook,
+    EarlyStoppingHook,
+    EMAHook,
+    IterTimerHook,
+    LoggerHook,
+    ParamSchedulerHook,
+    RuntimeInfoHook,
+)
 from mmengine.optim import ZeroRedundancyOptimizer
 from mmengine.registry import HOOKS, LOOPS, OPTIMIZERS, RUNNERS, Registry
 from mmengine.runner import EpochBasedTrainLoop, FlexibleRunner, IterBasedTrainLoop, Runner
@@ -30,6 +38,7 @@ ONCE = (CheckpointHook, EMAHook, IterTimerHook, LoggerHook, ParamSchedulerHook, 
 # Classes of mmengine, and ours that replace them.
 REPLACEMENTS = {
     CheckpointHook: 'vt.CheckpointHook',
+    EarlyStoppingHook: 'vt.EarlyStoppingHook',
     EpochBasedTrainLoop: 'vt.EpochBasedTrainLoop',
     FlexibleRunner: 'vt.FlexibleRunner',
     Runner: 'vt.VTRunner',

@@ -17,6 +17,7 @@ from torch import nn
 from torch.distributed.fsdp import FullyShardedDataParallel
 
 from vt.checkpoints.weights import unwrap
+from vt.errors import UserError
 
 from .counting import count_complexity, one_input
 from .launch import build_model
@@ -119,7 +120,7 @@ def _record_validation(runner: Runner) -> dict[str, Any]:
     size = dict(image_shape=list(image.shape), parameters=sum(part.numel() for part in model.parameters()))
     try:
         flops = count_complexity(model, torch.zeros(1, *image.shape).to(parameter), mode='tensor').flops
-    except (RuntimeError, AssertionError) as error:  # of a model that sees windows of an image, never a whole one
+    except (RuntimeError, AssertionError, UserError) as error:  # it sees windows of an image, or padded ones
         runner.logger.warning(f'FLOPs are not counted, the model takes no image of {tuple(image.shape)}: {error}')
         flops = None
     return dict(metrics=metrics, tables=tables, flops=flops, **size)

@@ -124,8 +124,10 @@ def _read_identity(path: Path) -> tuple[str, int] | None:
 def _split(setting: str) -> tuple[str, list[str]]:
     key, sign, text = setting.partition('=')
     values = [value.strip() for value in re.split(r',(?![^\[({]*[\])}])', text)]
-    if not (key and sign and all(values)):
-        raise UserError(f'{setting!r} is not of the form key=value,value')
+    if span := re.fullmatch(r'(\d+):(\d+)', text):
+        values = [*map(str, range(int(span[1]), int(span[2])))]
+    if not (key and sign and values and all(values)):
+        raise UserError(f'{setting!r} is not of the form key=value,value, or key=0:5 for 0 to 4')
     return key, values
 
 

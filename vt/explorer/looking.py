@@ -6,6 +6,7 @@ Letters: h heads, L tokens, H and W size of a map, Q queries, K keys.
 import math
 import os
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 import mmcv
@@ -15,6 +16,7 @@ from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 
+from vt.analysis.attention.heat_maps import HeatMapper
 from vt.analysis.attention.token_attention import measure_records, tokenizers_by_owner
 from vt.apis import ClassificationInferencer, SegmentationInferencer
 from vt.datasets.bands import as_rgb, read_bands
@@ -23,7 +25,7 @@ from vt.engine.launch import is_segmentation
 from vt.errors import MissingFileError, UserError
 from vt.image_bounds import check_image_size
 from vt.inference.inputs import read_image, seen_by
-from vt.inference.test_set import build_test_set, spread_over_classes
+from vt.inference.test_set import build_test_set, name_class, spread_over_classes
 from vt.models import Record, record_attention
 
 THUMBNAIL = 160  # pixels of the longer side
@@ -86,12 +88,16 @@ class Look:
         predictions: class names with their score, or share of the pixels, highest first.
         overlay: image with the predicted segments overlaid, RGB, ``(height, width, 3)`` uint8; None for classifiers.
         modules: modules by name, in the order of the network.
+        heat: Grad-CAM of a class, ``(height, width)``; None if grad-cam is not installed.
+        heat_text: class and layer of ``heat``.
     """
 
     image: Tensor
     predictions: list[dict]
     overlay: np.ndarray | None
     modules: dict[str, Module]
+    heat: Tensor | None = None
+    heat_text: str = ''
 
     @property
     def middle(self) -> tuple[int, int]:
@@ -123,7 +129,23 @@ def look_at(inferencer: ClassificationInferencer | SegmentationInferencer, sourc
         pixels = (255 * image).byte().permute(1, 2, 0)[: sample['inputs'].shape[-2], : sample['inputs'].shape[-1]]
         overlay = inferencer.draw(np.ascontiguousarray(pixels.numpy()), prediction.cpu())
     predictions = inferencer.describe(prediction)['predictions']
-    return Look(image, predictions, overlay, find_modules(model, records, image.shape[1:]))
+    modules = find_modules(model, records, image.shape[1:])
+    return Look(image, predictions, overlay, modules, *find_heat(inferencer, inputs))
+
+
+def find_heat(
+    inferencer: ClassificationInferencer | SegmentationInferencer, inputs: Tensor
+) -> tuple[Tensor | None, str]:
+    """The heat map of the predicted class, and a sentence about it; none without grad-cam, or a layer for it."""
+    if find_spec('pytorch_grad_cam') is None:
+        return None, ''
+    mapper = HeatMapper(inferencer.model)
+    try:
+        heat, target = mapper(inputs)
+    except UserError:
+        return None, ''
+    name = inferencer.classes[target] if inferencer.classes else target
+    return heat, f'Bright where pixels speak for {name}, by Grad-CAM at {mapper.layer}.'
 
 
 def find_modules(model: nn.Module, records: dict[str, Record], image_size: tuple[int, int]) -> dict[str, Module]:
@@ -178,7 +200,7 @@ def pick_from_test_set(cfg: Config, number: int) -> list[ShownImage]:
         pixels = visible(image, reads_bgr(cfg))
         path = annotation.get('img_path')
         known = 'gt_label' in annotation and dataset.metainfo.get('classes')
-        caption = known[int(annotation.gt_label)] if known else f'test image {index}'
+        caption = name_class(dataset, annotation.gt_label) if known else f'test image {index}'
         is_file = path is not None and Path(path).is_file()
         images.append(
             ShownImage(caption, path if is_file else np.ascontiguousarray(pixels[..., ::-1]), _shrink(pixels))

@@ -78,6 +78,9 @@ def describe_prediction(look: Look, pixel: tuple[int, int]) -> list[View]:
         scale = max(1, 2 * TILE // max(look.overlay.shape))
         overlay = look.overlay.repeat(scale, axis=0).repeat(scale, axis=1)
         views.append(View('Segments', 'The prediction laid over the image.', 'segments', figure=overlay))
+    if look.heat is not None:
+        heat = (255 * glow(fit(look.image, 2 * TILE), look.heat[None])[0]).astype(np.uint8)
+        views.append(View('Heat map', look.heat_text, 'heat-map', figure=heat))
     return views
 
 

@@ -4,6 +4,7 @@ Where the test set's own images are no files but in memory, an image takes the s
 their order of channels.
 """
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby, islice
@@ -28,7 +29,7 @@ from vt.engine.counting import one_input
 from vt.engine.errors import describe, in_one_line
 from vt.engine.image_hooks import reads_bgr, visible
 from vt.errors import MissingFileError, UserError
-from vt.image_bounds import check_frames, check_image_size
+from vt.image_bounds import MAX_PIXELS, check_frames, check_image_size
 from vt.video import LoadClips, open_video
 
 from .test_set import build_test_set, in_scope
@@ -178,9 +179,9 @@ class SampleInferencer:
 
 
 def in_batches(samples: Iterable[dict], batch_size: int) -> Iterator[list[dict]]:
-    """Lists of up to ``batch_size`` samples of one size, in their order."""
-    for _, alike in groupby(samples, lambda sample: sample['inputs'].shape):
-        while batch := [*islice(alike, batch_size)]:
+    """Lists of up to ``batch_size`` samples of one size, in their order; fewer where they are large."""
+    for shape, alike in groupby(samples, lambda sample: sample['inputs'].shape):
+        while batch := [*islice(alike, min(batch_size, max(1, MAX_PIXELS // math.prod(shape))))]:
             yield batch
 
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate, pad
 from torch.utils.data import Dataset
 
+from vt.engine.checks.classes import labels_in
 from vt.errors import UserError
 
 IGNORED_LABEL = 255  # pixels that nobody labelled
@@ -46,7 +47,8 @@ def spread_over_classes(dataset: Dataset, number: int) -> list[int]:
     if not hasattr(dataset, 'get_gt_labels'):  # segmentation
         return list(range(min(number, len(dataset))))
     seen, order = Counter(), []
-    for index, label in enumerate(dataset.get_gt_labels().tolist()):
+    for index in range(len(dataset)):
+        label = tuple(labels_in(dataset.get_data_info(index)))
         seen[label] += 1
         order.append((seen[label], label, index))
     return [index for _, _, index in sorted(order)[:number]]
@@ -91,8 +93,9 @@ def describe_image(model: nn.Module, dataset: Dataset | None, sample: dict) -> s
 
 
 def name_class(dataset: Dataset, label: int | Tensor) -> str:
-    """What a data set calls a class; the number of one that it has no name for."""
+    """What a data set calls a class, or several; the number of one that it has no name for."""
     if dataset.metainfo.get('classes') is None:
         dataset.full_init()  # the classes of a folder of images are read from it
     names = dataset.metainfo.get('classes')
-    return str(int(label)) if names is None else names[int(label)]
+    labels = torch.as_tensor(label).reshape(-1).tolist()
+    return ', '.join(str(int(each)) if names is None else names[int(each)] for each in labels) or 'nothing'

@@ -17,6 +17,7 @@ from .fusers import *
 from .grid import OnMap, TokenPart
 from .heads import *
 from .layer_init import LayerInit
+from .lora import LoRAModel
 from .messengers import MessengerBias, MessengerBlock, MessengerEmbed, MessengerMerging, MessengerWindows
 from .multiscale_block import MultiscaleBlock
 from .necks import *
@@ -33,7 +34,9 @@ from .vt_module import VTModule
 __all__ = [
     'VTFPN',
     'Block',
+    'LargeImageSegmentor',
     'LayerInit',
+    'LoRAModel',
     'MessengerBias',
     'MessengerBlock',
     'MessengerEmbed',
@@ -66,5 +69,6 @@ __all__ += tokenizers.__all__
 if TYPE_CHECKING:
     from .bands import SegBandsPreProcessor
     from .necks.vt_fpn import VTFPN
+    from .sliding_windows import LargeImageSegmentor
 else:
     __getattr__, __dir__ = import_on_demand(__name__, __file__)  # these two import MMSegmentation

@@ -12,7 +12,7 @@ from vt.errors import UserError
 from vt.ops.maps import scaled
 from vt.registry import MODELS
 
-from .checks import build_part
+from .checks import build_part, check_tokens
 from .grid import Size, TokenPart, Unchanged
 
 
@@ -92,7 +92,8 @@ class Block(TokenPart):
         **branch: options of :class:`Branch` for all branches.
 
     Raises:
-        UserError: ``rezero`` and ``layer_scale`` are both set; ``between`` is not supported here.
+        UserError: ``rezero`` and ``layer_scale`` are both set; ``between`` is not supported here; a part changes the
+            shape of the tokens.
     """
 
     takes_between = True
@@ -113,6 +114,8 @@ class Block(TokenPart):
         options = dict(channels=channels) | branch
         attend = build_part(attention, channels=channels, num_heads=num_heads, size=size)
         feed = build_part(feed_forward, channels=channels)
+        for part in (attend, feed):
+            check_tokens(part, channels, size)
         self.class_token_only = attend.updates_class_tokens_alone
         if between and (self.class_token_only or not self.takes_between):
             raise UserError(f'{type(self).__name__}: between is not supported here; remove it')

@@ -1,15 +1,18 @@
 """Checks of options, shared by the parts: user errors are raised when the model is built."""
 
+import copy
 import inspect
+import math
 from typing import Any
 
+import torch
 from mmpretrain.models.losses import CrossEntropyLoss
 from torch import nn
 
 from vt.errors import UserError
 from vt.registry import MODELS
 
-from .grid import TokenPart, Unchanged
+from .grid import Size, TokenPart, Unchanged
 
 
 def require_divisible(part: str, name: str, value: int, divisor_name: str, divisor: int) -> None:
@@ -54,6 +57,46 @@ def build_part(config: dict, **defaults: Any) -> TokenPart:
 def optional_part(config: dict | None, **defaults: Any) -> TokenPart:
     """As :func:`build_part`; return an identity part if ``config`` is None."""
     return build_part(config, **defaults) if config else Unchanged()
+
+
+def check_shape(part: nn.Module, needed: str, expected: Size, *given: Size | tuple[Size]) -> None:
+    """Whether a part from outside of VT gives tensors of the shape that its owner needs; nothing is computed.
+
+    A part that can't be called without data is left to the first forward pass.
+
+    Args:
+        part: of a user's own; VT's are not called.
+        needed: the shape in letters.
+        expected: the shape.
+        given: what the part is called with: the shape of a tensor, or a tuple of a size that is handed on.
+
+    Raises:
+        UserError: it gives another shape.
+    """
+    if type(part).__module__.startswith('vt.'):
+        return
+    try:
+        skeleton = copy.deepcopy(part).to('meta').eval()
+        inputs = [one[0] if isinstance(one[0], tuple) else torch.empty(one, device='meta') for one in given]
+        with torch.no_grad():
+            found = tuple(skeleton(*inputs).shape)
+    except UserError:
+        raise
+    except Exception:  # whatever an operation without data raises
+        return
+    if found != expected:
+        name = type(part).__name__
+        raise UserError(f'{name} gives {found} for {given[0]}: its result must be {needed}, here {expected}')
+
+
+def check_tokens(part: TokenPart, channels: int, size: Size, num_class_tokens: int | None = None) -> None:
+    """As :func:`check_shape`, of a part that is called with tokens and the size of their grid."""
+    classes = part.num_class_tokens_needed or num_class_tokens or int(part.updates_class_tokens_alone)
+    given = (2, classes + math.prod(size), channels)
+    if part.updates_class_tokens_alone:
+        check_shape(part, 'of the class tokens alone, (N, K, C)', (2, classes, channels), given, (size,))
+    else:
+        check_shape(part, 'as it came, (N, K + P, C)', given, given, (size,))
 
 
 def require_unused_loss(owner: str, head: nn.Module) -> None:

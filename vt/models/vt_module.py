@@ -4,6 +4,10 @@ from torch import Tensor, nn
 
 from vt.registry import MODELS
 
+from .checks import check_shape
+
+SIDES = (16, 15)  # of the map that parts are checked with
+
 
 class NoProjector(nn.Module):
     """Placeholder for an omitted projector: return the map unchanged."""
@@ -24,6 +28,9 @@ class VTModule(nn.Module):
         tokenizer: config of a tokenizer, called with ``(x, tokens)``.
         relation: config of a relation, called with ``(tokens)``; None for none.
         projector: config of a projector, called with ``(x, tokens)``; None for none, the map is unchanged.
+
+    Raises:
+        UserError: a part returns another shape than :meth:`forward` needs.
     """
 
     def __init__(
@@ -41,6 +48,10 @@ class VTModule(nn.Module):
             MODELS.build(relation, default_args=dict(token_channels=token_channels)) if relation else nn.Identity()
         )
         self.projector = MODELS.build(projector, default_args=widths) if projector else NoProjector()
+        pixels, tokens = (2, in_channels, *SIDES), (2, getattr(self.tokenizer, 'num_tokens', 16), token_channels)
+        check_shape(self.tokenizer, '(N, num_tokens, token_channels)', tokens, pixels, tokens)
+        check_shape(self.relation, 'as the tokens came, (N, L, C_T)', tokens, tokens)
+        check_shape(self.projector, 'as the map came, (N, C, H, W)', pixels, pixels, tokens)
 
     def forward(self, x: Tensor, tokens: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Refine a map and its tokens.

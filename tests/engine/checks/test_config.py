@@ -165,3 +165,22 @@ def test_a_preprocessor_beside_the_models_own(tmp_path):
                 check_config(read_config(str(tmp_path / 'base.py')), ['data_preprocessor.mean'])
         else:
             check_config(cfg)
+
+
+@pytest.mark.parametrize(
+    ('loss', 'message'),
+    [
+        (dict(use_sigmoid=True, pos_weight=[1, 2]), r'model.head.loss.pos_weight has 2 numbers, .*num_classes=10'),
+        (dict(pos_weight=[1] * 10), r'pos_weight is of sigmoids, and has no effect on a softmax: set class_weight'),
+        (dict(use_sigmoid=True, pos_weight=[1] * 10), None),
+        (dict(type='LabelSmoothLoss', mode='multi_label', label_smooth_val=0.1, pos_weight=[1] * 10), None),
+    ],
+)
+def test_weights_of_positive_labels(loss, message):
+    cfg = read_config(DIGITS)
+    cfg.model.head.loss = dict(type='CrossEntropyLoss') | loss
+    if message is None:
+        check_fit(cfg)
+        return
+    with pytest.raises(UserError, match=message):
+        check_fit(cfg)

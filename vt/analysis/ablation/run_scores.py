@@ -71,7 +71,7 @@ class Change:
     def verdict(self) -> str:
         """Sign of the difference: ``'better'``, ``'worse'``, or ``'not told apart'`` if the interval contains zero."""
         if np.isnan(self.margin) or abs(self.points) <= self.margin:
-            return 'not told apart'
+            return 'no clear difference'
         return 'better' if self.points > 0 else 'worse'
 
 

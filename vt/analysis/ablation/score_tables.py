@@ -1,5 +1,6 @@
 """Tables of scores: a row per label with all its seeds, compared with the first row."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,13 +25,22 @@ def label_records(work_dirs: Sequence[Path]) -> list[dict]:
 
 
 def label_run(folder: Path) -> list[dict]:
-    """Read the record of one run; see :func:`label_records`."""
-    label = folder.name.rsplit('_seed-', 1)[0]
-    return [dict(label=label) | check_record(record, folder, ORIGIN) for record in read_records([folder])]
+    """Read the record of one run; see :func:`label_records`. Folds of a cross-validation share a label, as seeds do."""
+    label, found = folder.name.rsplit('_seed-', 1)[0], []
+    for record in read_records([folder]):
+        if 'fold' in record['options']:
+            label = re.sub(r'(^|_)fold=\d+', '', label).strip('_') or Path(record['config']).stem
+        found.append(dict(label=label) | check_record(record, folder, ORIGIN))
+    return found
+
+
+def trial(run: dict) -> tuple[int, int]:
+    """Return seed and fold of a record."""
+    return run['seed'], run['options'].get('fold', 0)
 
 
 def describe(records: Sequence[dict], labels: Sequence[str] = ()) -> list[dict[str, str]]:
-    """Return a row per label: scores of its seeds, their mean, and the difference from the first label.
+    """Return a row per label: scores of its seeds and folds, their mean, and the difference from the first label.
 
     Args:
         records: records with the ``label`` of their row.
@@ -43,21 +53,26 @@ def describe(records: Sequence[dict], labels: Sequence[str] = ()) -> list[dict[s
     reference, *_ = rows.values()
     if len(metrics := {scores.metric for scores in rows.values()}) > 1:
         raise UserError(f'{" and ".join(sorted(metrics))} cannot be compared: give runs with the same metric')
+    each = 'each seed and fold' if any('fold' in run['options'] for run in records) else 'each seed'
     described = []
     for label, scores in rows.items():
         change = compare(scores, reference, list(rows.values()))
-        margin = '' if np.isnan(change.margin) else f' ± {change.margin:.2f}'
         described.append(
             {
                 'run': label,
-                f'{scores.metric} (%), each seed': ', '.join(f'{score:.2f}' for score in scores.scores),
+                f'{scores.metric} (%), {each}': ', '.join(f'{score:.2f}' for score in scores.scores),
                 'mean': f'{scores.mean:.2f}',
-                'change (95 %)': '' if scores is reference else f'{change.points:+.2f}{margin}',
+                'change (95 %)': '' if scores is reference else f'{change.points:+.2f}{interval(change.margin)}',
                 'MFLOPs': f'{scores.flops / 1e6:.1f}',
                 'M params': f'{scores.parameters / 1e6:.2f}',
             }
         )
     return described
+
+
+def interval(margin: float) -> str:
+    """Half an interval behind its middle; nothing where it is NaN."""
+    return '' if np.isnan(margin) else f' ± {margin:.2f}'
 
 
 def summarize_row(records: Sequence[dict], label: str) -> Scores:
@@ -66,8 +81,8 @@ def summarize_row(records: Sequence[dict], label: str) -> Scores:
     Raises:
         UserError: the label has no records, or a seed occurs twice.
     """
-    runs = sorted((run for run in records if run['label'] == label), key=lambda run: run['seed'])
-    if len({run['seed'] for run in runs}) < len(runs):
+    runs = sorted((run for run in records if run['label'] == label), key=trial)
+    if len({trial(run) for run in runs}) < len(runs):
         raise UserError(f'a seed of {label!r} occurs twice: give each run, LABEL_seed-SEED, of one setting once')
     if not runs:
         raise UserError(f'no records of {label!r}; there are: {", ".join(sorted({run["label"] for run in records}))}')

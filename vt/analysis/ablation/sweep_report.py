@@ -11,6 +11,7 @@ from vt.errors import MissingFileError
 
 from . import score_tables
 from .records import check_record, pick_score
+from .run_scores import mean_margin
 
 FLOPS, SPEED = 'multiply-adds of an image', 'images/s in training'
 
@@ -48,11 +49,12 @@ def tell_apart(records: Sequence[dict]) -> list[dict]:
     """
     told, seen = [], set()
     for run in records:
-        own = [other for other in records if other['label'] == run['label']]
+        fold = run['options'].get('fold')
+        own = [other for other in records if (other['label'], other['options'].get('fold')) == (run['label'], fold)]
         label = run['label'] + _describe_settings(run, own)
-        while (label, run['seed']) in seen:
+        while (label, score_tables.trial(run)) in seen:
             label += ' again'
-        seen.add((label, run['seed']))
+        seen.add((label, score_tables.trial(run)))
         told.append(run | dict(label=label))
     return told
 
@@ -69,10 +71,16 @@ def _describe_settings(run: dict, own: Sequence[dict]) -> str:
 
 
 def tabulate(records: Sequence[dict]) -> list[dict[str, str]]:
-    """Return a row per combination of settings, with the training speed in images/s."""
+    """Return a row per combination of settings, with the training speed in images/s.
+
+    The interval of a mean is the 95 % interval over seeds and folds, from the spread pooled over all rows.
+    """
     records = tell_apart(records)
-    speeds = _means(records, _speed)
-    return [row | {SPEED: f'{speeds[row["run"]]:.4g}'} for row in score_tables.describe(records)]
+    speeds, rows = _means(records, _speed), score_tables.describe(records)
+    scores = {row['run']: score_tables.summarize_row(records, row['run']) for row in rows}
+    for row in rows:
+        row['mean'] += score_tables.interval(mean_margin(scores[row['run']], [*scores.values()]))
+    return [row | {SPEED: f'{speeds[row["run"]]:.4g}'} for row in rows]
 
 
 def draw(records: Sequence[dict]) -> Figure:

@@ -52,26 +52,33 @@ def look(model: nn.Module, tokenizer: str, sample: dict, is_bgr: bool) -> tuple[
     return image, records[tokenizer].attention[0].cpu()
 
 
-def draw_attention(images: Sequence[Tensor], attention: Sequence[Tensor], titles: Sequence[str]) -> Figure:
+def draw_attention(
+    images: Sequence[Tensor],
+    attention: Sequence[Tensor],
+    titles: Sequence[str],
+    heading: str = 'Where each visual token looks',
+    columns: Sequence[str] | None = None,
+) -> Figure:
     """Draw a row per image: the image, then one column per token with its attention map overlaid.
 
     Maps are averaged over heads, and each is scaled to its own minimum (transparent) and maximum (bright).
 
     Args:
         images: RGB in 0 to 1, each ``(3, height, width)``.
-        attention: maps of a tokenizer for each image, ``(heads, L, H, W)``.
+        attention: maps of a tokenizer for each image, ``(heads, L, H, W)``, or other maps.
         titles: title of each image.
+        heading, columns: title of the figure and names of the L maps; by default those of tokens.
     """
-    rows, columns = len(images), 1 + attention[0].shape[1]
-    figure = Figure(figsize=(CELL * columns, CELL * rows + 0.5), layout='constrained')
-    axes = image_cells(figure, rows, columns)
+    names = ['image', *(columns or [f'token {number + 1}' for number in range(attention[0].shape[1])])]
+    figure = Figure(figsize=(CELL * len(names), CELL * len(images) + 0.5), layout='constrained')
+    axes = image_cells(figure, len(images), len(names))
     for cells, image, maps, title in zip(axes, images, attention, titles):
         cells[0].set_ylabel(title, fontsize=9, parse_math=False)
         for cell, shown in zip(cells, [image.movedim(0, -1).numpy(), *glow(image, maps.mean(dim=0))]):
             cell.imshow(shown)
-    for column, cell in enumerate(axes[0]):
-        cell.set_title(f'token {column}' if column else 'image', fontsize=9)
-    figure.suptitle('Where each visual token looks', fontsize=11)
+    for name, cell in zip(names, axes[0]):
+        cell.set_title(name, fontsize=9)
+    figure.suptitle(heading, fontsize=11)
     return figure
 
 
@@ -97,22 +104,30 @@ def look_over_time(model: nn.Module, attention: str, sample: dict, is_bgr: bool)
         The frames, ``(T, 3, height, width)``, one for an image; and the attention weights of the class token over the
         pooled grid, ``(T', H, W)``, averaged over heads, and over all tokens if there is no class token.
     """
-    batch = pseudo_collate([sample])
-    clip = batch['inputs'][0].float() / 255
-    clip = clip[0] if clip.ndim == 5 else clip
-    frames = clip[:, None] if clip.ndim == 3 else clip  # 3, T, height, width
-    inputs = model.data_preprocessor(batch, False)['inputs']
+    frames, inputs = frames_of(model, sample, is_bgr)
     with record_attention(model) as records:
-        model(inputs[:1], mode='tensor')
+        model(inputs, mode='tensor')
     grid = model.get_submodule(attention).key_size(records[attention].size)
     maps = records[attention].attention[0].mean(dim=0).cpu()  # queries, keys
     num_class_tokens = maps.shape[1] - torch.Size(grid).numel()
     rows = maps[:1] if num_class_tokens else maps
     seen = rows.mean(dim=0)[num_class_tokens:].unflatten(0, grid)
-    return (frames.flip(0) if is_bgr else frames).transpose(0, 1), seen[None] if seen.ndim == 2 else seen
+    return frames, seen[None] if seen.ndim == 2 else seen
 
 
-def draw_over_time(clips: Sequence[Tensor], maps: Sequence[Tensor], titles: Sequence[str]) -> Figure:
+def frames_of(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
+    """Return frames of a sample's first clip, ``(T, 3, height, width)``, and the network's input, ``(1, 3, ...)``."""
+    batch = pseudo_collate([sample])
+    clip = batch['inputs'][0].float() / 255
+    clip = clip[0] if clip.ndim == 5 else clip
+    frames = clip[:, None] if clip.ndim == 3 else clip  # 3, T, height, width
+    inputs = model.data_preprocessor(batch, False)['inputs']
+    return (frames.flip(0) if is_bgr else frames).transpose(0, 1), inputs[:1]
+
+
+def draw_over_time(
+    clips: Sequence[Tensor], maps: Sequence[Tensor], titles: Sequence[str], heading: str = 'Where the class token looks'
+) -> Figure:
     """Draw two rows per video: its frames, and below them the frames with the attention of the class token overlaid.
 
     The map of a video is scaled to its minimum (transparent) and maximum (bright) over space and time.
@@ -121,6 +136,7 @@ def draw_over_time(clips: Sequence[Tensor], maps: Sequence[Tensor], titles: Sequ
         clips: RGB in 0 to 1, each ``(T, 3, height, width)``.
         maps: attention of each video, ``(T', H, W)``.
         titles: title of each video.
+        heading: title of the figure.
     """
     columns = max(len(frames) for frames in clips)
     figure = Figure(figsize=(CELL * columns + 0.5, 2 * CELL * len(clips) + 0.5), layout='constrained')
@@ -132,7 +148,7 @@ def draw_over_time(clips: Sequence[Tensor], maps: Sequence[Tensor], titles: Sequ
         for cells, images in zip(image_cells(part, 2, columns), shown):
             for cell, image in zip(cells, images):
                 cell.imshow(image)
-    figure.suptitle('Where the class token looks', fontsize=11)
+    figure.suptitle(heading, fontsize=11)
     return figure
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
+import numpy as np
+from mmengine.evaluator import BaseMetric
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch import nn
@@ -35,12 +37,16 @@ class NumClassesHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         check_num_classes(runner.model, runner.train_dataloader.dataset)
+        check_several_labels(runner.model, runner.train_dataloader.dataset)
+        if runner.val_loop is not None:
+            self.before_val(runner)
         check_mixup(runner.cfg)
         if difference := self._compare(runner, runner.train_dataloader.dataset):
             runner.logger.warning(f'{difference}: the head begins with the weights of other classes')
 
     def before_val(self, runner: Runner) -> None:
         check_num_classes(runner.model, runner.val_dataloader.dataset)
+        check_several_labels(runner.model, runner.val_dataloader.dataset, runner.val_loop.evaluator.metrics)
 
     def before_test(self, runner: Runner) -> None:
         if difference := self._compare(runner, runner.test_dataloader.dataset):
@@ -48,6 +54,7 @@ class NumClassesHook(Hook):
                 f'{difference}: its scores would be of other classes; give the data the names and the order'
             )
         check_num_classes(runner.model, runner.test_dataloader.dataset)
+        check_several_labels(runner.model, runner.test_dataloader.dataset, runner.test_loop.evaluator.metrics)
 
     def _compare(self, runner: Runner, dataset: Dataset) -> str | None:
         classes, name = _classes_of(dataset), type(without_wrappers(dataset)).__name__
@@ -65,13 +72,36 @@ def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
     """
     dataset, classes = without_wrappers(dataset), _classes_of(dataset)
     reads_labels = classes is None and hasattr(dataset, 'get_gt_labels') and len(dataset) and has_labels(dataset)
-    largest = max(dataset.get_gt_labels(), default=-1) if reads_labels else -1
+    infos = map(dataset.get_data_info, range(len(dataset))) if reads_labels else ()
+    largest = max((label for info in infos for label in labels_in(info)), default=-1)
     for name, own in heads(unwrap(model)):
         where = f'{name} has num_classes={own}, but the {type(dataset).__name__} data set has'
         if classes is not None and own != len(classes):
             raise UserError(f'{where} {len(classes)} classes; set {name}.num_classes={len(classes)} in the config')
         if own <= largest:
             raise UserError(f'{where} the label {largest}; set {name}.num_classes={largest + 1} in the config')
+
+
+def check_several_labels(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetric] = ()) -> None:
+    """Refuse a head, or metrics, of one label an image where an image has several or none, in a UserError."""
+    dataset = without_wrappers(dataset)
+    if not (hasattr(dataset, 'get_data_info') and len(dataset)):
+        return
+    if not isinstance(dataset.get_data_info(0).get('gt_label'), (list, tuple, set, np.ndarray)):
+        return
+    if all(len(labels_in(dataset.get_data_info(index))) == 1 for index in range(len(dataset))):
+        return
+    from mmpretrain.evaluation import Accuracy, ConfusionMatrix, SingleLabelMetric
+    from mmpretrain.models import ClsHead
+
+    name, head = type(dataset).__name__, getattr(unwrap(model), 'head', None)
+    if isinstance(head, ClsHead):
+        kind = type(head).__name__
+        raise UserError(f'{name} has several labels an image, model.head.type={kind} one: take MultiLabelLinearClsHead')
+    for metric in metrics:
+        if isinstance(metric, (Accuracy, ConfusionMatrix, SingleLabelMetric)):
+            kind = f'{name} has several labels an image, the metric {type(metric).__name__} is of one'
+            raise UserError(f'{kind}: take AveragePrecision or MultiLabelMetric')
 
 
 def _classes_of(dataset: Dataset) -> Sequence[str] | None:
@@ -134,3 +164,11 @@ def has_labels(dataset: Dataset) -> bool:
     """Whether the images of a classification data set have labels."""
     dataset = without_wrappers(dataset)
     return not hasattr(dataset, 'get_data_info') or 'gt_label' in dataset.get_data_info(0)
+
+
+def labels_in(info: dict) -> list[int]:
+    """The labels of a sample, given what the data set says about it: one, several or none."""
+    label = info.get('gt_label')
+    if isinstance(label, (int, np.integer, list, tuple, set, np.ndarray)):
+        return [int(value) for value in np.atleast_1d([*label] if isinstance(label, set) else label)]
+    return []

@@ -33,7 +33,8 @@ from .variables import check_variables
 # Keys of a config that are read beside mmengine's runner's own.
 OTHER_KEYS = (
     *('activation_checkpointing', 'compile', 'custom_imports', 'data_root', 'efficient_conv_bn_eval'),
-    *('find_unused_parameters', 'model_wrapper_cfg', 'runner_type', 'speed', 'strategy', 'sync_bn'),
+    *('find_unused_parameters', 'fold', 'image_size', 'model_wrapper_cfg', 'num_folds', 'runner_type', 'speed'),
+    *('imbalance', 'strategy', 'sync_bn'),
     *('tta_model', 'tta_pipeline'),
 )
 # What a dict without a type becomes: the class, or the function, that takes its keys.
@@ -59,7 +60,7 @@ BESIDE = {
     'train_cfg': ('by_epoch', 'max_epochs', 'max_iters'),
 }
 # Arguments whose dicts name parts of another library, or of a model, by ``type``.
-FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 'targets'}
+FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 'targets', 'vt.LoRAModel': 'targets'}
 OPEN = ('ZeroRedundancyOptimizer',)  # they hand arguments to a class that one of them names
 NO_PARTS = ('runner', 'runner constructor', 'inferencer')  # registries of what stands in no config
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

@@ -149,11 +149,15 @@ def _check_losses(path: str, head: dict) -> None:
     for name in ('loss', 'loss_decode', 'loss_cls'):
         for loss in dicts_in(head.get(name)):
             weights, of_pixels = loss.get('class_weight'), name == 'loss_decode' and not loss.get('use_sigmoid')
-            if isinstance(weights, (list, tuple)) and isinstance(number, int):
-                of_masks = 'loss_cls' in (name, str(loss.get('loss_name'))[:8])  # which may be of no class
-                if len(weights) not in (number, number + of_masks):
-                    where = f'{path}.{name}.class_weight has {len(weights)} numbers'
-                    raise UserError(f'{where}, {path}.num_classes={number}: give one a class')
+            for key in ('class_weight', 'pos_weight'):
+                if isinstance(loss.get(key), (list, tuple)) and isinstance(number, int):
+                    of_masks = 'loss_cls' in (name, str(loss.get('loss_name'))[:8])  # which may be of no class
+                    if len(loss[key]) not in (number, number + of_masks):
+                        where = f'{path}.{name}.{key} has {len(loss[key])} numbers'
+                        raise UserError(f'{where}, {path}.num_classes={number}: give one a class')
+            if loss.get('pos_weight') is not None and not loss.get('use_sigmoid', loss.get('mode') == 'multi_label'):
+                words = f'{path}.{name}.pos_weight is of sigmoids, and has no effect on a softmax'
+                raise UserError(f'{words}: set class_weight in its place, or use_sigmoid=True')
             if of_pixels and weights is not None and loss.get('avg_non_ignore'):
                 words = f'{path}.{name} has class_weight and avg_non_ignore=True, which MMSegmentation cannot combine'
                 raise UserError(f'{words}: leave avg_non_ignore out; with class_weight ignored pixels count in no case')

@@ -119,13 +119,13 @@ class WithoutStep:
 
 
 @contextmanager
-def rehearsed_batch(loader: DataLoader, name: str) -> Iterator[Any]:
-    """A batch of the loader's size from samples all over its data set, without its sampler.
+def rehearsed_batch(loader: DataLoader, name: str, size: int | None = None) -> Iterator[Any]:
+    """A batch of the loader's size, or of another, from samples all over its data set, without its sampler.
 
     Raises:
         UserError: it, or what the block does with it, fails, and its images differ in size.
     """
-    size, number = loader.batch_size or 1, len(loader.dataset)
+    size, number = size or loader.batch_size or 1, len(loader.dataset)
     samples = _load(loader, _choose(loader.dataset, min(size, number, MOST_SAMPLES)))
     try:
         yield loader.collate_fn([deepcopy(samples[index % len(samples)]) for index in range(min(size, number))])

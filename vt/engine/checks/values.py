@@ -49,6 +49,11 @@ VALUES = [
         'a dict of settings, or None',
         'default_hooks env_cfg randomness speed optim_wrapper train_cfg val_cfg test_cfg *_dataloader',
     ),
+    (
+        lambda value: value in (None, 'weighted', 'focal', 'balanced'),
+        "'weighted', 'focal' or 'balanced', or None",
+        'imbalance',
+    ),
     (lambda value: isinstance(value, str) and bool(value), 'a text', 'work_dir'),
     (lambda value: value is None or (isinstance(value, str) and bool(value)), 'a text, or None', 'load_from'),
     (

@@ -12,6 +12,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel
 from vt.checkpoints.files import POINTER, write_atomically
 from vt.engine.checks.losses import why_not_save
 from vt.engine.processes.strategies import gather_optimizer_state
+from vt.errors import UserError
 from vt.registry import HOOKS
 
 INTERRUPTED = 'interrupted_iter_'
@@ -25,6 +26,12 @@ class CheckpointHook(PlainCheckpointHook):
     replaced as a whole. Before a file is written, all processes agree on what only one of them saves: gradients that
     are still being accumulated, and the state of a ZeRO optimizer. Weights that are not finite replace nothing.
     """
+
+    def __init__(self, *args, **kwargs) -> None:
+        try:
+            super().__init__(*args, **kwargs)
+        except (ValueError, KeyError) as error:
+            raise UserError(f"CheckpointHook: {error.args[0]} Set rule='greater' or rule='less'") from error
 
     def before_train(self, runner: Runner) -> None:
         super().before_train(runner)

@@ -1,6 +1,7 @@
-"""Backbones: VT-ResNet, VT modules on any backbone, vision transformers built from parts, MViT and HRFormer."""
+"""Backbones: VT-ResNet, VT modules on any backbone, models built from parts, MViT, HRFormer, those of transformers."""
 
 from .hrformer import HRFormer
+from .hugging_face import FrozenBackbone, HuggingFaceBackbone
 from .mvit import MViT
 from .token_backbone import TokenBackbone
 from .vt_backbone import VTBackbone
@@ -8,4 +9,14 @@ from .vt_resnet import VTResNet
 from .vt_resnet_anywhere import VTResNetAnywhere
 from .vt_resnet_cifar import VTResNetCIFAR
 
-__all__ = ['HRFormer', 'MViT', 'TokenBackbone', 'VTBackbone', 'VTResNet', 'VTResNetAnywhere', 'VTResNetCIFAR']
+__all__ = [
+    'FrozenBackbone',
+    'HRFormer',
+    'HuggingFaceBackbone',
+    'MViT',
+    'TokenBackbone',
+    'VTBackbone',
+    'VTResNet',
+    'VTResNetAnywhere',
+    'VTResNetCIFAR',
+]

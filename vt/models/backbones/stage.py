@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from vt.errors import UserError
 
-from ..checks import build_part, optional_part, require_with
+from ..checks import build_part, check_tokens, optional_part, require_with
 from ..grid import Size, TokenPart
 
 NORM = dict(type='LN', eps=1e-6)
@@ -81,6 +81,7 @@ class Stage(nn.Module):
         require_with('Stage', 'peg_blocks', peg_blocks, peg=peg)
         grid = dict(channels=channels, size=self.size, num_class_tokens=class_tokens)
         self.position = optional_part(position, **grid)
+        check_tokens(self.position, **grid)
         self.blocks = nn.ModuleList()
         self.out_channels, self.out_size = channels, self.size
         block = dict(type='vt.Block', norm_cfg=norm_cfg, drop_path=list(drop_paths)) | block

@@ -27,6 +27,10 @@ class Tokenizer(nn.Module):
         dropout: dropout probability of the tokens.
         value_matrix: use W_V also if C_T equals C.
 
+    Attributes:
+        in_channels, token_channels, num_tokens: as given.
+        value, norm, dropout: what :meth:`forward` does with the result of :meth:`pool`, in this order.
+
     Raises:
         UserError: ``groups`` does not divide the channels.
     """
@@ -47,14 +51,14 @@ class Tokenizer(nn.Module):
             raise UserError(f'{part}: num_tokens={num_tokens} must be at least 1')
         require_divisible(part, 'in_channels', in_channels, 'groups', groups)
         require_divisible(part, 'token_channels', token_channels, 'groups', groups)
-        self.num_tokens = num_tokens
+        self.in_channels, self.token_channels, self.num_tokens = in_channels, token_channels, num_tokens
         has_value = value_matrix or in_channels != token_channels
         self.value = GroupedLinear(in_channels, token_channels, groups) if has_value else nn.Identity()
         self.norm = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
         self.dropout = nn.Dropout(dropout)
 
     def pool(self, x: Tensor, tokens: Tensor | None) -> Tensor:
-        """Pool the map into L vectors, ``(N, L, C)``; subclasses implement it."""
+        """Pool the map into L vectors, ``(N, num_tokens, in_channels)``; subclasses implement it."""
         raise NotImplementedError
 
     def forward(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
@@ -66,8 +70,15 @@ class Tokenizer(nn.Module):
 
         Returns:
             Tokens, ``(N, L, C_T)``.
+
+        Raises:
+            UserError: :meth:`pool` gives another shape.
         """
-        return self.dropout(self.norm(self.value(self.pool(x, tokens))))
+        pooled = self.pool(x, tokens)
+        if pooled.shape[1:] != (self.num_tokens, self.in_channels):
+            words = f'{type(self).__name__}.pool gives {tuple(pooled.shape)}, not (N, num_tokens, in_channels)'
+            raise UserError(f'{words}, here (N, {self.num_tokens}, {self.in_channels})')
+        return self.dropout(self.norm(self.value(pooled)))
 
 
 class AttentionTokenizer(Tokenizer):

@@ -1,0 +1,21 @@
+# ResNet-18 of full width with VT-FPN on images and masks of any kind, from ImageNet's weights.
+# python tools/train.py configs/vt_fpn/vt-fpn_r18_1xb4-20k_images-and-masks-512x512.py \
+#     --cfg-options data_root=<folder> model.decode_head.num_classes=2
+_base_ = [
+    '../_base_/models/fpn_r18.py',
+    '../_base_/datasets/images-and-masks_512x512.py',
+    '../_base_/schedules/sgd_poly-80k.py',
+    '../_base_/segmentation_runtime.py',
+]
+
+model = dict(
+    data_preprocessor=dict(size=(512, 512)),
+    neck=dict(type='vt.VTFPN', num_tokens=8, token_channels=1024),
+    decode_head=dict(num_classes=2),
+)
+
+# The recipe's 0.01 is for a batch of 16.
+optim_wrapper = dict(optimizer=dict(lr=0.0025))
+auto_scale_lr = dict(base_batch_size=4)
+train_cfg = dict(max_iters=20000, val_interval=2000)
+default_hooks = dict(checkpoint=dict(interval=2000))

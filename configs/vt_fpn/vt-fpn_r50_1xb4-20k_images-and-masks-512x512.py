@@ -1,0 +1,9 @@
+# ResNet-50 with VT-FPN on images and masks of any kind, from ImageNet's weights: as with ResNet-18.
+# python tools/train.py configs/vt_fpn/vt-fpn_r50_1xb4-20k_images-and-masks-512x512.py \
+#     --cfg-options data_root=<folder> model.decode_head.num_classes=2
+_base_ = 'vt-fpn_r18_1xb4-20k_images-and-masks-512x512.py'
+
+model = dict(
+    backbone=dict(depth=50, init_cfg=dict(checkpoint='torchvision://resnet50')),
+    neck=dict(in_channels=[256, 512, 1024, 2048]),
+)

@@ -1,0 +1,186 @@
+"""Heat maps: the layer that each kind of model needs, Grad-CAM and rollout by their definitions, and what cannot be."""
+
+import sys
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from mmengine.registry import DefaultScope
+from torch import nn
+
+from vt.analysis.attention.heat_maps import METHODS, HeatMapper, rollout
+from vt.errors import UserError
+from vt.models import record_attention
+from vt.registry import MODELS
+
+pytest.importorskip('pytorch_grad_cam', reason='the extra [heat-maps] is not installed')
+
+PATCHES = dict(type='vt.PatchEmbed', kernel_size=4, stride=4)
+STAGE = dict(channels=16, depth=2, num_heads=2, embed=PATCHES, norm=True)
+VIT = dict(type='vt.TokenBackbone', image_size=16, out_type='class_tokens', stages=[STAGE | dict(class_tokens=1)])
+RESNET = dict(type='ResNet', depth=18, base_channels=4, stem_channels=4)
+VT = dict(type='vt.VTResNet', depth=18, base_channels=4, stem_channels=4, num_tokens=16, token_channels=16)
+DINO = dict(model_type='dinov3_vit', hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
+DINO |= dict(patch_size=4, num_register_tokens=4)
+PLAIN = dict(embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=32)
+SWIN = dict(embed_dims=8, depths=[1, 1], num_heads=[1, 2])
+AVERAGE = dict(type='GlobalAveragePooling')
+# A backbone, what is between it and the head, the head's channels, and the layer of the map.
+MODELS_OF = {
+    'ResNet': (RESNET, AVERAGE, 32, 'backbone.layer4'),
+    'VT-ResNet': (VT, dict(type='vt.TokenAverage'), 16, 'backbone.layer4.0.projector'),
+    'VT-ResNet, map': (VT | dict(out_type='featmap'), AVERAGE, 16, 'backbone.layer4'),
+    'class token': (VIT, None, 16, 'backbone.stages.0.blocks.1.attention.norm'),
+    'average': (VIT | dict(out_type='average', stages=[STAGE]), None, 16, 'backbone.stages.0.norm'),
+    'ViT of MMPretrain': (
+        dict(type='VisionTransformer', arch=PLAIN, img_size=16, patch_size=4),
+        None,
+        16,
+        'backbone.layers.1.ln1',
+    ),
+    'Swin of MMPretrain': (
+        dict(type='SwinTransformer', arch=SWIN, img_size=32, window_size=2, out_indices=(1,)),
+        AVERAGE,
+        16,
+        'backbone.norm1',
+    ),
+    'DINOv3, frozen, vector': (
+        dict(type='vt.FrozenBackbone', backbone=dict(type='vt.HuggingFaceBackbone', config=DINO, out_type='vector')),
+        None,
+        16,
+        'backbone.backbone.model.model.layer.1.norm1',
+    ),
+    'ConvNeXt of timm': (
+        dict(
+            type='TIMMBackbone', model_name='convnext_atto', features_only=True, depths=(1, 1, 1, 1), dims=(4, 4, 8, 8)
+        ),
+        AVERAGE,
+        8,
+        'backbone.timm_model.stages_3',
+    ),
+}
+
+
+def build(name):
+    backbone, neck, width, layer = MODELS_OF[name]
+    if 'DINO' in name or 'timm' in name:
+        pytest.importorskip('transformers' if 'DINO' in name else 'timm')
+    torch.manual_seed(0)
+    head = dict(type='LinearClsHead', num_classes=3, in_channels=width)
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        model = MODELS.build(dict(type='ImageClassifier', backbone=backbone, neck=neck, head=head))
+    nn.init.normal_(model.head.fc.weight)
+    model.eval()
+    return model, layer
+
+
+@pytest.mark.parametrize('name', MODELS_OF)
+def test_every_kind_of_model_has_its_layer_and_grad_cam_is_its_definition(name):
+    """Of which the weights of channels are the mean gradients, and what is left below zero is cut off."""
+    model, layer = build(name)
+    size = (
+        (16, 16) if '16' in str(MODELS_OF[name][0].get('image_size', MODELS_OF[name][0].get('img_size'))) else (64, 64)
+    )
+    images, kept = torch.randn(1, 3, *size), []
+    hook = model.get_submodule(layer).register_forward_hook(lambda part, inputs, output: kept.append(output))
+    images.requires_grad_()
+    score = model(images)[0, 1]
+    hook.remove()
+    x, (grad,) = kept[0], torch.autograd.grad(score, kept)
+    if x.ndim == 3:
+        side = int(x.shape[1] ** 0.5)
+        x, grad = (each[:, -(side**2) :].transpose(1, 2).unflatten(2, (side, side)) for each in (x, grad))
+    heat = (grad.mean(dim=(2, 3), keepdim=True) * x).sum(dim=1)[0].clamp(min=0).detach().numpy()
+    for _ in range(2):  # the library scales twice
+        heat = heat - heat.min()
+        heat = cv2.resize(heat / (heat.max() + 1e-7), size[::-1])
+    mapper = HeatMapper(model)
+    with torch.no_grad():
+        found, target = mapper(images.detach(), 1)
+    assert (mapper.layer, target) == (layer, 1)
+    torch.testing.assert_close(found, torch.from_numpy(heat), atol=1e-4, rtol=1e-3)
+    assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize('method', METHODS)
+def test_every_method_makes_a_map_of_a_clip_or_image(method):
+    model, _ = build('class token')
+    heat, target = HeatMapper(model, method)(images := torch.randn(1, 3, 16, 16))
+    assert heat.shape == (16, 16)
+    assert target == model(images).argmax()
+    assert 0 <= heat.min() <= heat.max() <= 1 + 1e-5
+
+
+def test_of_a_video_there_is_a_map_at_each_time():
+    arch = dict(channels=8, depths=(1, 1), key_value_stride=1)
+    backbone = dict(type='vt.MViT', arch=arch, num_frames=4, image_size=16)
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        head = dict(type='LinearClsHead', num_classes=3, in_channels=16)
+        model = MODELS.build(dict(type='ImageClassifier', backbone=backbone, head=head)).eval()
+    assert HeatMapper(model)(torch.randn(1, 3, 4, 16, 16))[0].shape == (4, 16, 16)
+
+
+def test_of_a_segmentor_the_pixels_of_the_class_speak():
+    """Of the class of the most pixels that are no background."""
+    norm = dict(norm_cfg=dict(type='BN'))
+    head = dict(type='FPNHead', in_channels=[8] * 4, in_index=[0, 1, 2, 3], feature_strides=[4, 8, 16, 32], channels=8)
+    neck = dict(type='vt.VTFPN', in_channels=[4, 8, 16, 32], out_channels=8, token_channels=16)
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        options = dict(backbone=RESNET | norm, neck=neck, decode_head=head | norm | dict(num_classes=3))
+        torch.manual_seed(0)
+        model = MODELS.build(dict(type='EncoderDecoder', test_cfg=dict(mode='whole'), **options)).eval()
+    model.decode_head.conv_seg.weight.data.normal_(std=20)
+    pixels = model(images := torch.randn(1, 3, 64, 96))[0].argmax(dim=0).flatten().bincount(minlength=3)
+    (_, second), (first, next_one) = pixels.topk(2).values.tolist(), pixels.topk(2).indices.tolist()
+    assert second > 0
+    model.dataset_meta = dict(classes=['background' if index == first else 'other' for index in range(3)])
+    mapper = HeatMapper(model)
+    heat, target = mapper(images)
+    assert target == next_one
+    assert (heat.shape, mapper.layer) == ((64, 96), 'backbone.layer4')
+
+
+def test_rollout_is_the_product_of_half_attention_half_identity():
+    model, _ = build('class token')
+    model.double()
+    images = torch.randn(1, 3, 16, 16, dtype=torch.double)
+    with torch.no_grad(), record_attention(model) as records:
+        model(images)
+    joint = torch.eye(17, dtype=torch.double)
+    for record in records.values():
+        layer = 0.5 * record.attention[0].mean(dim=0) + 0.5 * torch.eye(17, dtype=torch.double)
+        joint = layer / layer.sum(dim=-1, keepdim=True) @ joint
+    row = joint[0, 1:].reshape(1, 1, 4, 4)
+    heat = nn.functional.interpolate(row, (16, 16), mode='bilinear')[0, 0]
+    expected = (heat - heat.min()) / (heat.max() - heat.min())
+    torch.testing.assert_close(HeatMapper(model, 'rollout')(images)[0], expected)
+    with pytest.raises(UserError, match='among all tokens of one grid'):
+        rollout(build('VT-ResNet')[0], torch.randn(1, 3, 64, 64))
+
+
+def test_what_cannot_be_is_one_line(monkeypatch):
+    model, _ = build('ResNet')
+    images = torch.randn(1, 3, 64, 64)
+    for arguments, target, words in [
+        (('camgrad',), None, 'there is no method'),
+        (('rollout', 'backbone.layer4'), None, 'no effect on rollout'),
+        (('gradcam', 'backbone.layer5'), None, 'layer backbone.layer5 gives no map .* backbone.layer4'),
+        (('gradcam',), 3, 'no class 3: they are 0 to 2'),
+    ]:
+        with pytest.raises(UserError, match=words):
+            HeatMapper(model, *arguments)(images, target)
+    nn.init.zeros_(model.head.fc.weight)
+    with pytest.raises(UserError, match='no layer'):
+        HeatMapper(model)(images)
+    monkeypatch.setitem(sys.modules, 'pytorch_grad_cam', None)
+    with pytest.raises(UserError, match='heat-maps'):
+        HeatMapper(model)
+
+
+def test_images_of_other_shapes_and_layers_by_name():
+    model, _ = build('class token')
+    heat, _ = HeatMapper(model, layer='backbone.stages.0.blocks.0')(torch.randn(1, 3, 16, 24))
+    assert heat.shape == (16, 24)
+    assert np.ptp(heat.numpy()) > 0

@@ -1,0 +1,141 @@
+"""Linear probe and neighbours: features are those that the model computes, once; scores are the definitions'."""
+
+import argparse
+import json
+
+import numpy as np
+import pytest
+import torch
+from mmengine.dataset import pseudo_collate
+from tool_runner import ROOT
+
+from vt import apis
+from vt.analysis.probing import score_linear, score_neighbours
+from vt.commands.probe import probe
+from vt.errors import UserError
+from vt.inference.features import HEAD, blocks_of, build_plain_training_set, extract_features
+from vt.inference.test_set import build_test_set
+
+DEIT = f"""
+_base_ = '{ROOT}/configs/deit/deit-small_digits.py'
+model = _base_.model
+model['backbone']['stages'][0].update(channels=24, depth=3, num_heads=2)
+model['head']['in_channels'] = 24
+few = dict(type='RepeatDataset', times=3, dataset=dict(_base_.train_dataloader.dataset, indices=60))
+train_dataloader = dict(dataset=dict(_delete_=True, **few))
+test_dataloader = dict(dataset=dict(indices=30))
+"""
+
+
+@pytest.fixture(scope='module')
+def deit(tmp_path_factory):
+    """A folder with the config and the weights of a small DeiT of the digits; the model."""
+    folder = tmp_path_factory.mktemp('deit')
+    (folder / 'deit.py').write_text(DEIT)
+    torch.manual_seed(0)
+    model = apis.get_model(str(folder / 'deit.py'))
+    model.init_weights()
+    torch.save(dict(state_dict=model.state_dict()), folder / 'deit.pth')
+    return folder, model
+
+
+def run(folder, **given):
+    usual = dict(config=str(folder / 'deit.py'), checkpoint=str(folder / 'deit.pth'), layers=None, neighbours=5, c=1.0)
+    usual |= dict(batch_size=16, out=folder / 'probe', cfg_options=None)
+    probe(argparse.Namespace(**usual | given))
+    return json.loads((folder / 'probe/probe.json').read_text())
+
+
+def test_features_are_those_of_each_block_and_of_the_head(deit):
+    _, model = deit
+    dataset, names = build_test_set(model.cfg), blocks_of(model)
+    assert names == [f'backbone.stages.0.blocks.{index}' for index in range(3)]
+    features, labels = extract_features(model, dataset, [*names, HEAD], batch_size=7)
+    assert labels.tolist() == dataset.get_gt_labels().tolist()
+    data = model.data_preprocessor(pseudo_collate([dataset[index] for index in range(len(dataset))]), False)
+    with torch.no_grad():
+        (output,) = model.extract_feat(data['inputs'])
+        last = model.backbone.stages[0].norm(torch.from_numpy(features[names[-1]]))
+    np.testing.assert_allclose(features[HEAD], output, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(last, output, rtol=1e-4, atol=1e-5)  # of the class token
+    assert {values.shape for values in features.values()} == {(30, 24)}
+
+
+def test_training_images_are_taken_once_and_without_augmentation(deit):
+    _, model = deit
+    dataset = build_plain_training_set(model.cfg)
+    assert len(dataset) == 60
+    assert dataset.pipeline.transforms[0].scale == (64, 64)
+    assert [type(step).__name__ for step in dataset.pipeline.transforms] == ['Resize', 'PackInputs']
+
+
+def test_maps_give_their_mean():
+    model = apis.get_model('vt-resnet18-half_digits')
+    dataset = build_test_set(model.cfg, indices=4)
+    names = blocks_of(model)
+    assert names[:2] == ['backbone.layer1.0', 'backbone.layer1.1']
+    assert names[-1] == 'backbone.layer4.1'
+    found, _ = extract_features(model, dataset, names, batch_size=4)
+    data = model.data_preprocessor(pseudo_collate([dataset[index] for index in range(4)]), False)
+    outputs = []
+    model.backbone.layer1[1].register_forward_hook(lambda part, inputs, output: outputs.append(output))
+    with torch.no_grad():
+        model.extract_feat(data['inputs'])
+    np.testing.assert_allclose(found[names[1]], outputs[0].mean((2, 3)), rtol=1e-4, atol=1e-5)
+
+
+def test_features_are_computed_once(deit, monkeypatch):
+    folder, _ = deit
+    first = run(folder, layers=[])
+    assert [row['layer'] for row in first['layers']] == [f'backbone.stages.0.blocks.{index}' for index in range(3)] + [
+        HEAD
+    ]
+    assert not first['cached']
+    monkeypatch.setattr('vt.commands.probe.extract_features', None)
+    second = run(folder, layers=[])
+    assert second['cached']
+    scores = [[(row['knn'], row['linear'], row['parameters']) for row in each['layers']] for each in (first, second)]
+    assert scores[0] == scores[1]
+    assert first['layers'][0]['parameters'] == 10 * 25
+    with pytest.raises(TypeError):  # other data
+        run(folder, layers=[], cfg_options={'test_dataloader.dataset.indices': 29})
+    torch.save(dict(state_dict=apis.get_model(str(folder / 'deit.py')).state_dict()), folder / 'b.pth')
+    with pytest.raises(TypeError):  # other weights
+        run(folder, layers=[], checkpoint=str(folder / 'b.pth'))
+
+
+@pytest.mark.parametrize(
+    ('given', 'message'),
+    [
+        (dict(layers=['backbone.none']), "no layer 'backbone.none'; its blocks are backbone.stages.0.blocks.0"),
+        (dict(neighbours=0), '--neighbours and --batch-size must be at least 1'),
+        (dict(cfg_options={'train_dataloader': None}), 'the config lacks one of them'),
+    ],
+)
+def test_what_cannot_be_probed_is_one_line(given, message, deit):
+    with pytest.raises(UserError, match=message):
+        run(deit[0], **given)
+
+
+def test_neighbours_vote_by_their_cosine():
+    """Against the definition, in loops."""
+    generator = np.random.default_rng(0)
+    train = generator.normal(size=(40, 6)), generator.integers(4, size=40)
+    test = generator.normal(size=(25, 6)), generator.integers(4, size=25)
+    right = 0
+    for image, label in zip(*test):
+        cosines = [image @ other / np.linalg.norm(image) / np.linalg.norm(other) for other in train[0]]
+        votes = np.zeros(4)
+        for index in np.argsort(cosines)[-7:]:
+            votes[train[1][index]] += np.exp(cosines[index] / 0.07)
+        right += votes.argmax() == label
+    assert score_neighbours(train, test, k=7) == pytest.approx(100 * right / 25)
+
+
+def test_a_linear_probe_finds_what_is_linear():
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(200, 5)) * [1, 10, 100, 1, 1]
+    y = (x @ [1.0, 0.1, 0.01, 0, 0] > 0).astype(int)
+    score, parameters = score_linear((x[:150], y[:150]), (x[150:], y[150:]), c=100.0)
+    assert score >= 96
+    assert parameters == 6  # of two classes one row

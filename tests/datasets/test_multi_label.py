@@ -1,0 +1,221 @@
+"""Images with several labels: tables and folders are read as they say, and what does not fit is named by its line."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from apis.small_models import make, write_image
+from mmengine.config import Config
+from mmengine.evaluator import BaseMetric
+from mmpretrain.datasets import MultiLabelDataset
+from mmpretrain.evaluation import Accuracy, AveragePrecision
+from mmpretrain.models import LinearClsHead, MultiLabelLinearClsHead
+from PIL import Image
+from torch import nn
+
+from vt import apis
+from vt.commands.predict import read_thresholds
+from vt.data_checks.data import check_data
+from vt.data_checks.data_report import read_data
+from vt.datasets import MultiLabelImages
+from vt.engine.checks.classes import check_num_classes, check_several_labels
+from vt.errors import UserError
+from vt.inference.test_set import name_class, spread_over_classes
+
+EXPECTED = {'a.png': ['cat', 'dog'], 'b.png': [], 'more/c.png': ['cow']}
+
+
+def image(path, colour=0):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new('RGB', (4, 4), (colour, 0, 0)).save(path)
+
+
+@pytest.fixture
+def root(tmp_path):
+    for colour, name in enumerate(EXPECTED):
+        image(tmp_path / 'train' / name, colour)
+    return tmp_path
+
+
+def load(root, text=None, **options):
+    if text is not None:
+        (root / 'train.csv').write_text(text)
+    ann_file = '' if text is None else 'train.csv'
+    return MultiLabelImages(
+        data_root=str(root), ann_file=ann_file, data_prefix='train', serialize_data=False, **options
+    )
+
+
+def labels_of(dataset):
+    names = dataset.metainfo['classes']
+    infos = [dataset.get_data_info(index) for index in range(len(dataset))]
+    return {info['img_path'].split('/train/')[1]: [names[label] for label in info['gt_label']] for info in infos}
+
+
+TABLES = {
+    'names': 'file,labels\na.png,dog;cat\nb.png,\nmore/c.png,cow\n',
+    'pipes': 'image;tags\na.png;dog|cat|dog\nb.png;\nmore/c.png; cow \n',
+    'quoted': '\ufefffile,labels\r\na.png,"dog, cat"\r\nb.png,""\r\n\r\nmore/c.png,cow\r\n',
+    'columns': 'file,cow,dog,cat\na.png,0,1,1\nb.png,0,,0\nmore/c.png,1,0,0\n',
+    'of pandas': 'file\tcat\tcow\tdog\na.png\tTrue\tFalse\t1.0\nb.png\t0.0\t0\t0\nmore/c.png\t0\t1\t0\n',
+}
+
+
+@pytest.mark.parametrize('text', TABLES.values(), ids=TABLES)
+def test_forms_of_a_table(root, text):
+    dataset = load(root, text)
+    assert labels_of(dataset) == EXPECTED
+    assert {*dataset.metainfo['classes']} == {'cat', 'cow', 'dog'}
+    given = load(root, text, metainfo=dict(classes=['dog', 'cat', 'cow']))
+    assert given.metainfo['classes'] == ['dog', 'cat', 'cow']
+    assert {name: {*labels} for name, labels in labels_of(given).items()} == {k: {*v} for k, v in EXPECTED.items()}
+    assert given.get_cat_ids(0) == [0, 1]
+
+
+def test_classes_that_are_numbers_are_ordered_by_value(root):
+    assert load(root, 'file,labels\na.png,10;9\nb.png,\nmore/c.png,1\n').metainfo['classes'] == ('1', '9', '10')
+
+
+@pytest.mark.parametrize(
+    ('text', 'message'),
+    [
+        ('', 'line 1 must name the columns'),
+        ('a.png,cat\nb.png,dog\n', 'line 1 must name the columns: file,labels'),
+        ('file,labels\n', 'lists no images'),
+        ('file,labels\na.png,cat\nb.png,Cat\n', "line 3 has the label 'Cat', earlier lines have 'cat'"),
+        ('file,labels\na,cat\n', r'line 2 names .*train/a, which is no file; there is .*train/a.png: write the suffix'),
+        ('file,labels\na.png,cat\na.png,dog\n', 'line 3 names a.png again, after line 2'),
+        ('file,labels\na.png,cat,dog\n', 'line 2 has 3 columns, the first line 2'),
+        ('file,labels\n,cat\n', 'line 2 names no image'),
+        ('file,cat\na.png,2\n', "line 2 has '2' in the column cat: 0 or 1 is needed"),
+        ('file,cat,cat\na.png,1,1\n', 'line 1 must name the columns'),
+    ],
+)
+def test_lines_that_do_not_fit(root, text, message):
+    with pytest.raises(UserError, match=message):
+        load(root, text)
+
+
+@pytest.mark.parametrize(
+    ('text', 'message'),
+    [
+        ('file,labels\na.png,Cat\n', "line 2 has the label 'Cat', which is none of the classes; is 'cat' meant"),
+        ('file,cat\na.png,1\n', "line 1 has no column 'dog': give the 2 classes of the config one each"),
+        ('file,cat,dog,cow\na.png,1,0,0\n', "line 1 has the column 'cow', which is no class"),
+    ],
+)
+def test_classes_of_the_config(root, text, message):
+    with pytest.raises(UserError, match=message):
+        load(root, text, metainfo=dict(classes=['cat', 'dog']))
+
+
+def test_an_image_in_several_folders_has_their_labels(root):
+    for name, labels in EXPECTED.items():
+        for label in labels:
+            (root / 'folders/train' / label / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(root / 'train' / name, root / 'folders/train' / label / name)
+    image(root / 'folders/train/b.png', 1)
+    dataset = load(root / 'folders')
+    found = {name.removeprefix('cat/').removeprefix('cow/'): labels for name, labels in labels_of(dataset).items()}
+    assert found == EXPECTED
+    data = dict(type='vt.MultiLabelImages', data_root=str(root / 'folders'), data_prefix='train')
+    data['pipeline'] = [dict(type='LoadImageFromFile')]
+    report, _ = read_data(Config(dict(default_scope='mmpretrain', train_dataloader=dict(dataset=data))), ('train',), 1)
+    assert not report['problems']
+    assert [warning['kind'] for warning in report['warnings']] == ['few samples']
+    image(root / 'folders/train/dog/a.png', 9)
+    with pytest.raises(UserError, match=r'cat/a.png and .*dog/a.png, which have one name but differ'):
+        load(root / 'folders')
+    with pytest.raises(UserError, match="has the folder 'cow', which is none of the classes"):
+        load(root / 'folders', metainfo=dict(classes=['cat', 'dog']))
+
+
+def test_a_table_is_checked_before_a_run(root):
+    (root / 'train.csv').write_text('file,labels\na.png,cat\nb,cat\n')
+    data = dict(type='vt.MultiLabelImages', data_root=str(root), data_prefix='train', ann_file='train.csv')
+    cfg = Config(dict(train_dataloader=dict(dataset=data | dict(pipeline=[dict(type='LoadImageFromFile')]))))
+    with pytest.raises(UserError, match=r'train data: .*train.csv, line 3 names .*train/b, which is no file'):
+        check_data(cfg, ('train',))
+
+
+@pytest.fixture
+def unnamed(tmp_path):
+    """A list in JSON that names no classes."""
+    items = [dict(img_path=f'{index}.png', gt_label=labels) for index, labels in enumerate([[0, 2], [], [0, 2], [1]])]
+    (tmp_path / 'list.json').write_text(json.dumps(dict(metainfo={}, data_list=items)))
+    return MultiLabelDataset(str(tmp_path / 'list.json'), data_prefix=str(tmp_path), serialize_data=False)
+
+
+def with_head(head):
+    model = nn.Module()
+    model.head = head
+    return model
+
+
+def test_labels_without_names_are_compared_with_the_head(unnamed):
+    check_num_classes(with_head(MultiLabelLinearClsHead(3, 8)), unnamed)
+    with pytest.raises(UserError, match=r'has the label 2; set model.head.num_classes=3'):
+        check_num_classes(with_head(MultiLabelLinearClsHead(2, 8)), unnamed)
+
+
+def test_images_of_several_labels_are_spread_and_named(unnamed):
+    assert spread_over_classes(unnamed, 4) == [1, 0, 3, 2]
+    assert name_class(unnamed, torch.tensor([0, 2])) == '0, 2'
+    assert name_class(unnamed, torch.tensor([])) == 'nothing'
+
+
+def test_heads_and_metrics_of_one_label(unnamed):
+    check_several_labels(with_head(MultiLabelLinearClsHead(3, 8)), unnamed, [AveragePrecision()])
+    with pytest.raises(UserError, match=r'model.head.type=LinearClsHead one: take MultiLabelLinearClsHead'):
+        check_several_labels(with_head(LinearClsHead(3, 8)), unnamed)
+    with pytest.raises(UserError, match=r'the metric Accuracy is of one: take AveragePrecision'):
+        check_several_labels(with_head(MultiLabelLinearClsHead(3, 8)), unnamed, [Accuracy()])
+    unnamed.data_list = [info | dict(gt_label=info['gt_label'][:1] or [0]) for info in unnamed.data_list]
+    metrics: list[BaseMetric] = [Accuracy()]
+    check_several_labels(with_head(LinearClsHead(3, 8)), unnamed, metrics)  # lists of one label
+
+
+HEAD = "model['head'] = dict(_delete_=True, type='MultiLabelLinearClsHead', num_classes=10, in_channels=64)"
+
+
+def test_predicted_labels_follow_the_thresholds(tmp_path):
+    _, _, model, sample = make(tmp_path, 'vt-resnet18-half_digits', HEAD)
+    inferencer = apis.inferencer_of(model)
+    path = str(write_image(tmp_path / 'a.png', sample['inputs']))
+    (result,) = inferencer(path)
+    scores = result['pred_scores']
+    names = inferencer.classes
+    assert result['pred_label'] == np.flatnonzero(scores >= 0.5).tolist()
+    inferencer.thresholds = float(np.sort(scores)[-3])
+    (result,) = inferencer(path)
+    assert result['pred_label'] == sorted(np.argsort(scores)[-3:].tolist())
+    assert result['pred_class'] == [names[label] for label in result['pred_label']]
+    report = dict(per_class=[dict(name=name, best_threshold=2.0) for name in names])
+    report['per_class'][4]['best_threshold'] = float(scores[4])
+    report['per_class'][5]['best_threshold'] = None  # a class without samples: 0.5
+    (tmp_path / 'report.json').write_text(json.dumps(report))
+    inferencer.thresholds = read_thresholds(str(tmp_path / 'report.json'), names)
+    (result,) = inferencer(path)
+    assert {*result['pred_label']} - {5} == {4}
+    (prediction,) = inferencer(path, return_datasamples=True)
+    entries = inferencer.describe(prediction)['predictions']
+    assert {entry['label'] for entry in entries if entry['predicted']} == {*result['pred_label']}
+    assert inferencer.draw(np.zeros((8, 8, 3), np.uint8), prediction).shape[2] == 3
+
+
+@pytest.mark.parametrize(
+    ('given', 'message'),
+    [
+        ('1.5', 'must be a number from 0 to 1'),
+        ('high', 'must be a number from 0 to 1'),
+        ('none.json', 'there is no none.json; tools/test.py --report'),
+        ('report.json', "report.json has no best_threshold of the class 'cat'"),
+    ],
+)
+def test_thresholds_that_are_none(tmp_path, monkeypatch, given, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'report.json').write_text(json.dumps(dict(per_class=[dict(name='cat', F1=1.0)])))
+    with pytest.raises(UserError, match=message):
+        read_thresholds(given, ['cat'])

@@ -1,0 +1,113 @@
+"""``image_size`` of a config: pipelines and model follow one number."""
+
+import functools
+
+import pytest
+import torch
+from tool_runner import ROOT
+
+from vt import apis
+from vt.engine.config_files import read_config, steps_in
+from vt.errors import UserError
+
+FAMILIES = sorted(path.stem for path in (ROOT / 'configs').glob('*/*_digits.py') if '_cifar' not in path.stem)
+SIDES = ('scale', 'crop_size', 'size')
+
+
+def read(name, side):
+    return read_config(str(apis.find_config(name)), dict(image_size=side), quietly=True)
+
+
+def sides(cfg, loader):
+    steps = steps_in(cfg[loader].dataset.pipeline)
+    return [
+        tuple(value) if isinstance(value, list) else value for step in steps for value in map(step.get, SIDES) if value
+    ]
+
+
+@pytest.mark.parametrize(
+    ('name', 'side', 'train', 'test'),
+    [
+        ('vt-resnet18_1xb32-90e_image-folder', 112, [112], [128, 112]),
+        ('swin-tiny_1xb32-30e_image-folder', 448, [448], [496, 448]),
+        ('deit-small_digits', 48, [48, 48], [48]),
+        ('deit-small_16xb64-300e_in1k', 224, [224], [256, 224]),
+    ],
+)
+def test_sizes_of_pipelines_keep_their_ratios(name, side, train, test):
+    cfg = read(name, side)
+    assert sides(cfg, 'train_dataloader') == train
+    assert sides(cfg, 'val_dataloader') == sides(cfg, 'test_dataloader') == test
+
+
+def test_segmentation_by_crops_follows_too(tmp_path):
+    text = """
+    crop = (512, 512)
+    data_preprocessor = dict(type='SegDataPreProcessor', size=crop, test_cfg=dict(size_divisor=32))
+    model = dict(
+        type='EncoderDecoder', data_preprocessor=data_preprocessor, backbone=dict(type='mmseg.VisionTransformer'),
+        test_cfg=dict(mode='slide', crop_size=crop, stride=(341, 341)),
+    )
+    default_scope = 'mmseg'
+    steps = [
+        dict(type='RandomChoiceResize', scales=[(1024, 512), (2048, 1024)]),
+        dict(type='RandomCrop', crop_size=crop, cat_max_ratio=0.75),
+    ]
+    train_dataloader = dict(dataset=dict(type='ADE20KDataset', pipeline=steps))
+    test_steps = [dict(type='Resize', scale=(2048, 512), keep_ratio=True)]
+    test_dataloader = dict(dataset=dict(type='ADE20KDataset', pipeline=test_steps))
+    image_size = 256
+    """
+    (tmp_path / 'a.py').write_text('\n'.join(line[4:] for line in text.splitlines()))
+    cfg = read_config(str(tmp_path / 'a.py'), quietly=True)
+    resize, crop = cfg.train_dataloader.dataset.pipeline
+    assert (resize.scales, crop.crop_size, crop.cat_max_ratio) == ([(512, 256), (1024, 512)], (256, 256), 0.75)
+    assert cfg.test_dataloader.dataset.pipeline[0].scale == (1024, 256)
+    assert (cfg.model.data_preprocessor.size, cfg.model.data_preprocessor.test_cfg.size_divisor) == ((256, 256), 32)
+    assert (cfg.model.test_cfg.crop_size, cfg.model.test_cfg.stride) == ((256, 256), (170, 170))
+    assert cfg.model.backbone.img_size == 256
+    cfg.dump(tmp_path / 'again.py')  # as a run leaves its config
+    assert read_config(str(tmp_path / 'again.py'), quietly=True).to_dict() == cfg.to_dict()
+
+
+@pytest.mark.parametrize(
+    ('name', 'key'),
+    [
+        ('tnt-small_digits', 'img_size'),
+        ('swin-tiny_digits', 'image_size'),
+        ('vt-pvtv2-b0_digits', 'backbone.image_size'),
+    ],
+)
+def test_models_follow(name, key):
+    cfg = read(name, 40)
+    assert functools.reduce(dict.__getitem__, key.split('.'), cfg.model.backbone) == 40
+    model = apis.get_model(cfg).eval()
+    with torch.no_grad():
+        assert model(torch.zeros(1, 3, 40, 40), mode='tensor').shape == (1, 10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', FAMILIES)
+def test_every_family_takes_another_size(name):
+    cfg = read(name, 96)
+    assert set(sides(cfg, 'train_dataloader') + sides(cfg, 'test_dataloader')) == {96}
+    backbone = apis.get_model(cfg).eval().backbone
+    with torch.no_grad():
+        assert all(torch.isfinite(out).all() for out in backbone(torch.randn(1, 3, 96, 96)) if torch.is_tensor(out))
+
+
+@pytest.mark.parametrize('side', [0, 96.0, '96', (96, 96), True])
+def test_it_is_one_number(side):
+    with pytest.raises(UserError, match='give one number of pixels'):
+        read('deit-small_digits', side)
+
+
+def test_data_of_one_size_and_images_that_are_no_squares_are_refused(tmp_path):
+    with pytest.raises(UserError, match='no step of the pipeline resizes or crops images'):
+        read('vt-fpn_r18_digit-scenes', 96)
+    base = str(apis.find_config('vt-resnet18_1xb32-90e_image-folder'))
+    steps = "[dict(type='Resize', scale=(64, 32)), dict(type='PackInputs')]"
+    text = f'_base_ = {base!r}\nimage_size = 96\ntrain_dataloader = dict(dataset=dict(pipeline={steps}))\n'
+    (tmp_path / 'a.py').write_text(text)
+    with pytest.raises(UserError, match='training images have'):
+        read_config(str(tmp_path / 'a.py'), quietly=True)

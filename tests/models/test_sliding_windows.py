@@ -1,0 +1,142 @@
+"""Large images by sliding windows: the labels of MMSegmentation's sliding, without the scores of the whole image."""
+
+from copy import deepcopy
+
+import pytest
+import torch
+from mmengine.config import Config, ConfigDict
+from mmengine.registry import DefaultScope
+from mmseg.models import EncoderDecoder
+from mmseg.structures import SegDataSample
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import vt
+from vt.apis.schema import check_model
+from vt.commands.test import use_tta
+from vt.errors import UserError
+
+BACKBONE = dict(type='ResNet', depth=18, base_channels=4, stem_channels=4, num_stages=2, out_indices=(0, 1))
+CONFIG = dict(
+    backbone=dict(BACKBONE, strides=(1, 2), dilations=(1, 1)),
+    decode_head=dict(type='FCNHead', in_channels=8, channels=4, num_convs=1, concat_input=False, in_index=1),
+)
+
+
+def build(kind, num_classes, window, stride, mode='slide', **head):
+    config = deepcopy(CONFIG)
+    config['decode_head'] |= dict(num_classes=num_classes, **head)
+    torch.manual_seed(0)
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        model = kind(**config, test_cfg=ConfigDict(mode=mode, crop_size=window, stride=stride))
+    for parameter in model.parameters():
+        if parameter.ndim > 1:
+            torch.nn.init.normal_(parameter, std=0.3)
+    return model.eval().double()
+
+
+@pytest.mark.parametrize(
+    ('size', 'window', 'stride', 'head'),
+    [
+        ((50, 90), (32, 32), (20, 24), dict(num_classes=5)),
+        ((71, 33), (32, 48), (32, 7), dict(num_classes=300)),
+        ((20, 70), (32, 32), (16, 31), dict(num_classes=3)),
+        ((64, 64), (32, 32), (32, 32), dict(num_classes=4)),
+        ((41, 45), (24, 40), (5, 40), dict(num_classes=2, out_channels=1, threshold=0.4)),
+    ],
+)
+def test_labels_are_those_of_mmsegmentations_sliding(size, window, stride, head):
+    images = torch.randn(2, 3, *size, dtype=torch.float64)
+    padding = dict(ori_shape=(size[0] - 3, size[1] - 2), img_padding_size=(0, 2, 1, 2))
+    with torch.no_grad():
+        ours, theirs = (
+            build(kind, window=window, stride=stride, **head).predict(
+                images, [SegDataSample(metainfo=deepcopy(padding)) for _ in images]
+            )
+            for kind in (vt.LargeImageSegmentor, EncoderDecoder)
+        )
+    for one, other in zip(ours, theirs):
+        assert one.pred_sem_seg.data.shape == (1, size[0] - 3, size[1] - 2)
+        assert torch.equal(one.pred_sem_seg.data, other.pred_sem_seg.data.int())
+        assert 'seg_logits' not in one
+    assert len(torch.unique(ours[0].pred_sem_seg.data)) > 1
+
+
+class Largest(TorchDispatchMode):
+    """The largest tensor that is made inside the block, in numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        if isinstance(found, torch.Tensor):
+            self.numbers = max(self.numbers, found.numel())
+        return found
+
+
+def test_memory_does_not_grow_with_the_rows_of_an_image():
+    model = build(vt.LargeImageSegmentor, 19, (32, 32), (24, 24)).float()
+    numbers = []
+    for rows in (64, 160):
+        image = torch.randn(1, 3, rows, 48)
+        with torch.no_grad(), Largest() as largest:
+            model.predict(image)
+        numbers.append(largest.numbers)
+    assert numbers[0] == 19 * 32 * 48
+    assert numbers[1] == max(numbers[0], 3 * 160 * 48)  # the image itself
+    whole = build(EncoderDecoder, 19, (32, 32), (24, 24)).float()
+    with torch.no_grad(), Largest() as largest:
+        whole.predict(image)
+    assert largest.numbers == 19 * 160 * 48
+
+
+def test_the_log_says_once_how_an_image_is_cut(monkeypatch):
+    lines = []
+    monkeypatch.setattr('vt.models.sliding_windows.print_log', lambda line, logger: lines.append(line))
+    model = build(vt.LargeImageSegmentor, 190, (32, 32), (24, 24)).float()
+    with torch.no_grad():
+        for size in ((32, 32), (56, 80), (56, 80)):
+            model.predict(torch.randn(1, 3, *size))
+    line = '56x80 pixels: 6 windows of 32x32, scores of 190 classes in 2 MiB (of the whole image: 3 MiB)'
+    assert lines == [line]
+
+
+def test_labels_have_the_size_of_the_image():
+    model = build(vt.LargeImageSegmentor, 4, (32, 32), (24, 24)).float()
+    sample = SegDataSample(metainfo=dict(ori_shape=(100, 60), img_shape=(50, 30)))
+    with torch.no_grad():
+        image = torch.randn(1, 3, 50, 30)
+        (found,) = model.predict(image, [sample])
+        assert torch.equal(found.pred_sem_seg.data[0, ::2, ::2], model.label(image[0]))
+        with pytest.raises(UserError, match='no scores to average with those of a flipped image'):
+            model.predict(image, [SegDataSample(metainfo=dict(flip=True))])
+
+
+@pytest.mark.parametrize(
+    'wrong',
+    [
+        dict(mode='whole', window=(32, 32), stride=(24, 24)),
+        dict(window=32, stride=(24, 24)),
+        dict(window=(32, 32), stride=(24, 40)),
+        dict(window=(32, 32), stride=(24, 0)),
+    ],
+)
+def test_windows_that_leave_gaps_are_refused(wrong):
+    with pytest.raises(UserError, match=r'crop_size=\(h, w\) and a stride of at most h and w are needed'):
+        build(vt.LargeImageSegmentor, 4, **wrong)
+
+
+def test_it_is_saved_and_its_scores_are_not_averaged():
+    segmentor = dict(type='vt.LargeImageSegmentor', test_cfg=dict(mode='slide', crop_size=(32, 32), stride=(24, 24)))
+    check_model(dict(segmentor, **CONFIG), 'mmseg')
+    with pytest.raises(UserError, match='--tta averages scores of whole images'):
+        use_tta(Config(dict(model=segmentor)))
+
+
+def test_only_a_row_of_windows_bounds_the_width():
+    model = build(vt.LargeImageSegmentor, 1000, (32, 32), (24, 24))
+    image = torch.zeros(1).expand(3, 2**20, 2**16)
+    message = 'a row of windows of wide.tif has 32x65536 pixels: 1000 classes take at most 2 million; take a smaller'
+    with pytest.raises(UserError, match=message):
+        model.label(image, 'wide.tif')

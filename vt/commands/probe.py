@@ -1,0 +1,101 @@
+"""Linear probe and nearest neighbours on a frozen model's features, as ``tools/probe.py`` asks."""
+
+import argparse
+import hashlib
+import io
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from mmengine.model import BaseModel
+
+from vt.analysis.probing import Split, score_linear, score_neighbours
+from vt.analysis.tables import print_table
+from vt.apis.model_zoo import get_model, require_weights, resolve_config
+from vt.checkpoints.files import write_atomically
+from vt.engine.config_files import as_data
+from vt.engine.run_record import describe_origin, digest_weights
+from vt.errors import UserError
+from vt.inference.features import HEAD, blocks_of, build_plain_training_set, extract_features
+from vt.inference.test_set import build_test_set
+
+from .outputs import write_json
+
+SPLITS = dict(train=build_plain_training_set, test=build_test_set)
+
+
+def probe(args: argparse.Namespace) -> None:
+    """Score features of the test images by those of the training images; print a table and write ``probe.json``."""
+    if args.neighbours < 1 or args.c <= 0 or args.batch_size < 1:
+        raise UserError('--neighbours and --batch-size must be at least 1, --c more than 0')
+    cfg = resolve_config(args.config, args.cfg_options, quietly=False)
+    model = get_model(cfg, require_weights(args.config, args.checkpoint))
+    model.to('cuda' if torch.cuda.is_available() else 'cpu')
+    layers = [HEAD] if args.layers is None else args.layers or [*blocks_of(model), HEAD]
+    out = args.out or Path('work_dirs', Path(args.config).stem, 'probe')
+    begin = time.perf_counter()
+    features, is_cached = read_features(model, layers, args.batch_size, out)
+    seconds = time.perf_counter() - begin
+    rows = []
+    for layer in layers:
+        train, test = features['train'][layer], features['test'][layer]
+        begin = time.perf_counter()
+        neighbours = score_neighbours(train, test, args.neighbours)
+        middle = time.perf_counter()
+        linear, parameters = score_linear(train, test, args.c)
+        times = dict(knn_seconds=middle - begin, linear_seconds=time.perf_counter() - middle)
+        rows.append(dict(layer=layer, knn=neighbours, linear=linear, parameters=parameters, **times))
+    images = {split: len(features[split][layers[0]][1]) for split in SPLITS}
+    record = dict(config=args.config, checkpoint=args.checkpoint, images=images, neighbours=args.neighbours, c=args.c)
+    record |= dict(feature_seconds=seconds, cached=is_cached, layers=rows)
+    device = next(model.parameters()).device
+    write_json(describe_origin(device) | record, out / 'probe.json')
+    shown = [
+        {
+            'layer': row['layer'],
+            'kNN top-1 (%)': f'{row["knn"]:.2f}',
+            'linear top-1 (%)': f'{row["linear"]:.2f}',
+            'parameters trained': f'{row["parameters"]:,}',
+            'kNN, linear (s)': f'{row["knn_seconds"]:.1f}, {row["linear_seconds"]:.1f}',
+        }
+        for row in rows
+    ]
+    how = 'read from the cache' if is_cached else 'computed'
+    notes = [f'{images["train"]:,} training and {images["test"]:,} test images; features {how} in {seconds:.1f} s']
+    print_table(shown, title=f'{Path(args.config).stem}, frozen', notes=notes)
+    print(f'written to {out / "probe.json"}')
+
+
+def read_features(
+    model: BaseModel, layers: list[str], batch_size: int, folder: Path
+) -> tuple[dict[str, dict[str, Split]], bool]:
+    """Features and labels of each split and layer, and whether they are from the cache in a folder.
+
+    A file of the cache is of these weights, data sets and layers. Files of a data set that changed under their names
+    are not noticed.
+    """
+    cfg = model.cfg
+    asked = [
+        digest_weights(model),
+        layers,
+        cfg.train_dataloader,
+        cfg.test_dataloader,
+        cfg.model.get('data_preprocessor'),
+    ]
+    digest = hashlib.blake2b(json.dumps(as_data(asked), sort_keys=True).encode(), digest_size=8).hexdigest()
+    path = folder / f'features_{digest}.npz'
+    if is_cached := path.is_file():
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+    else:
+        arrays = {}
+        for split, build in SPLITS.items():
+            found, labels = extract_features(model, build(cfg), layers, batch_size, f'Features of {split}')
+            arrays |= {f'{split}/{layer}': values for layer, values in found.items()} | {f'{split} labels': labels}
+        content = io.BytesIO()
+        np.savez(content, **arrays)
+        write_atomically(path, content.getvalue())
+    sides = {s: {layer: (arrays[f'{s}/{layer}'], arrays[f'{s} labels']) for layer in layers} for s in SPLITS}
+    return sides, is_cached

@@ -1,0 +1,90 @@
+"""The largest batch that training has the memory for, found by training steps."""
+
+import gc
+import resource
+import time
+from collections.abc import Callable
+
+import torch
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+
+from vt.errors import UserError
+
+from .checks.rehearsal import rehearsed_batch
+
+PRECISION = 1 / 16  # of the result
+OF_A_CPU = ("can't allocate memory", 'bad_alloc', 'could not create')  # in errors of PyTorch and oneDNN
+
+
+class BatchSizeHook(Hook):
+    """Before a run, find the largest batch whose training steps succeed, then end the run.
+
+    Each size takes as many steps as an update of the weights does, and one at least after the first, which makes the
+    optimizer's state. ``trials`` has a row for each size, ``largest`` is the result.
+
+    Raises:
+        UserError: no size fits; nothing limits the memory.
+    """
+
+    priority = 'LOWEST'
+
+    def before_train(self, runner: Runner) -> None:
+        """Try sizes, from that of the config up to the number of training images."""
+        if not torch.cuda.is_available() and resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+            advice = 'on a CPU limit it before, ulimit -v KILOBYTES'
+            raise UserError(f'--find-batch-size needs a GPU, whose memory is a limit: {advice}')
+        self.trials: list[dict[str, str]] = []
+        loader = runner.train_dataloader
+        self.largest = largest(lambda size: self._fits(runner, size), loader.batch_size or 1, len(loader.dataset))
+        runner.train_loop.stop_training = True
+
+    def _fits(self, runner: Runner, size: int) -> bool:
+        on_gpu, problem = torch.cuda.is_available(), ''
+        if on_gpu:
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+        try:
+            seconds = _train(runner, size)
+        except (torch.OutOfMemoryError, MemoryError):
+            problem = 'out of memory'
+        except RuntimeError as error:
+            if not any(words in str(error) for words in OF_A_CPU):
+                raise
+            problem = 'out of memory'
+        runner.optim_wrapper.zero_grad()
+        gc.collect()  # what an error's frames have held
+        peak = torch.cuda.max_memory_allocated() if on_gpu else 0
+        row = {'batch': str(size), 'memory (GiB)': f'{peak / 2**30:.1f}' if on_gpu and not problem else ''}
+        self.trials.append(row | {'images/s': problem or f'{size / seconds:.4g}'})
+        return not problem
+
+
+def _train(runner: Runner, size: int) -> float:
+    """Train on a batch of a size; the seconds of the last step."""
+    steps = max(2, (runner.cfg.optim_wrapper or {}).get('accumulative_counts', 1))
+    runner.model.train()
+    for _ in range(steps):
+        with rehearsed_batch(runner.train_dataloader, 'train_dataloader', size) as batch:
+            begin = time.perf_counter()
+            runner.model.train_step(batch, runner.optim_wrapper)
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+    return time.perf_counter() - begin
+
+
+def largest(fits: Callable[[int], bool], first: int, most: int) -> int:
+    """The largest size up to ``most`` that fits, to a sixteenth of it: doubling from ``first``, then halving the gap.
+
+    Raises:
+        UserError: not even one fits.
+    """
+    low, high, size = 0, most + 1, min(first, most)  # what fits, and what does not
+    while True:
+        low, high = (size, high) if fits(size) else (low, size)
+        if high - low <= max(1, low * PRECISION):
+            break
+        size = 2 * low if 0 < 2 * low < high else (low + high) // 2
+    if not low:
+        raise UserError('not even one image fits: take a smaller model or image size, --amp, or with_cp=True')
+    return low

@@ -1,0 +1,71 @@
+"""One setting for the size of images, ``image_size=96``, which a config's pipelines and its model follow."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from mmengine.config import Config
+
+from vt.errors import UserError
+
+from .checks.config import accepted_arguments, find_types
+from .config_files import leaves, steps_in
+
+SIDES = ('scale', 'scales', 'size', 'crop_size')  # of a step of a pipeline, in pixels
+LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
+
+
+def enter_image_size(cfg: Config) -> None:
+    """Enter a config's ``image_size``, the side of the images that the model sees in training.
+
+    Every size in the pipelines, of padding and of sliding windows keeps its ratio to the last one of the training
+    pipeline: 224 out of 256 become 112 out of 128. Backbones that have an argument ``image_size``, or MMPretrain's
+    ``img_size``, get it.
+
+    Raises:
+        UserError: it is no number of pixels; no step sets a size; training images are no squares.
+    """
+    side, model = cfg.image_size, (cfg.get('model') or {}).get('module') or cfg.get('model') or {}
+    if type(side) is not int or side < 1:
+        raise UserError(f'image_size={side}: give one number of pixels')
+    steps = [step for name in LOADERS for step in _steps(cfg.get(name))]
+    settings = [*steps, model.get('test_cfg')]
+    for preprocessor in (cfg.get('data_preprocessor') or {}, model.get('data_preprocessor') or {}):
+        settings += [preprocessor, preprocessor.get('test_cfg')]
+    ratio = side / _side_of([*_steps(cfg.get('train_dataloader'))] or steps, side)
+    for part in {id(part): part for part in settings if part}.values():  # val and test may be one
+        for key in part.keys() & {*SIDES, 'stride'}:
+            part[key] = _scaled(part[key], ratio)
+    backbone, path = model.get('backbone'), 'model.backbone'
+    while isinstance(backbone, dict):
+        for built in find_types(str(backbone.get('type')), cfg.get('default_scope') or 'mmpretrain', path):
+            backbone.update(dict.fromkeys({'image_size', 'img_size'} & {*accepted_arguments(built)[0]}, side))
+        backbone, path = backbone.get('backbone'), f'{path}.backbone'
+
+
+def _side_of(steps: list[dict], side: int) -> int:
+    """The side of the images that a pipeline makes."""
+    before = next((step[key] for step in reversed(steps) for key in SIDES if _is_size(step.get(key))), None)
+    if before is None:
+        raise UserError(f'image_size={side}: no step of the pipeline resizes or crops images; add Resize or RandomCrop')
+    if isinstance(before, int):
+        return before
+    if len({*before}) > 1:
+        raise UserError(f'image_size={side}: training images have {before}; set the sizes of the pipelines instead')
+    return before[0]
+
+
+def _steps(loader: Any) -> Iterator[dict]:
+    for dataset in leaves((loader or {}).get('dataset')):
+        yield from steps_in(dataset.get('pipeline'))
+
+
+def _is_size(value: Any) -> bool:
+    """Whether it is a side in pixels, or two; shares and factors are no whole numbers."""
+    sides = value if isinstance(value, (list, tuple)) else [value]
+    return bool(sides) and all(type(each) is int and each > 1 for each in sides)
+
+
+def _scaled(value: Any, ratio: float) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_scaled(each, ratio) for each in value)
+    return round(value * ratio) if _is_size(value) else value

@@ -1,0 +1,121 @@
+"""Classes of very different numbers of samples: what ``imbalance`` of a config changes of a training, by its counts."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+
+from mmengine.config import Config
+from mmengine.registry import DATASETS
+from mmpretrain.models import MultiLabelClsHead
+from torch.utils.data import Dataset
+
+from vt.errors import UserError
+
+from .checks.classes import labels_in
+from .checks.config import accepted_arguments, find_types
+from .checks.fit import model_of
+from .launch import is_segmentation
+
+WEIGHTS = ('class_weight', 'pos_weight')
+
+
+def enter_imbalance(cfg: Config) -> str | None:
+    """Enter what ``imbalance`` of a config asks for, by the labels of its training data, in the place of this key.
+
+    ``'weighted'`` gives the loss of the head weights of the classes, :func:`class_weights`, or where each class has a
+    sigmoid of its own :func:`positive_weights`; ``'focal'`` is MMPretrain's ``FocalLoss`` (Lin et al., 2017) in its
+    place; ``'balanced'`` repeats images of rare classes by MMEngine's ``ClassBalancedDataset``, so that the square
+    roots of the counts remain (Gupta et al., "LVIS", 2019).
+
+    Returns:
+        What was entered, as a line for the log; None without ``imbalance``.
+
+    Raises:
+        UserError: the model is no classifier, its loss takes no weights, or the config corrects imbalance already.
+    """
+    method = cfg.pop('imbalance', None)
+    if method is None:
+        return None
+    head, data = model_of(cfg).get('head'), cfg.train_dataloader.dataset
+    if is_segmentation(cfg) or not isinstance(head, dict):
+        advice = 'of a segmentor set decode_head.loss_decode.class_weight, which tools/check_dataset.py proposes'
+        raise UserError(f'imbalance={method!r} counts the labels of images, for a classifier: {advice}')
+    scope = cfg.get('default_scope') or 'mmpretrain'
+    several = issubclass(_class_of(head, scope, 'model.head'), MultiLabelClsHead)  # a sigmoid a class
+    loss = head.get('loss') or dict(type='CrossEntropyLoss', **(dict(use_sigmoid=True) if several else {}))
+    twice = next((f'model.head.loss has {name}' for name in WEIGHTS if loss.get(name) is not None), None)
+    twice = twice or ('train_dataloader has one' if data['type'] == 'ClassBalancedDataset' else None)
+    if twice:
+        raise UserError(f'imbalance={method!r} would correct a second time, {twice}: leave out one of the two')
+    if method == 'focal':
+        head['loss'] = dict(type='FocalLoss', loss_weight=loss.get('loss_weight', 1.0))
+        return f'imbalance: model.head.loss is FocalLoss in the place of {loss["type"]}'
+    with DATASETS.switch_scope_and_registry(scope) as registry:
+        dataset = registry.build(data)
+    counts = count_labels(dataset)
+    number = head.get('num_classes') or max(counts) + 1
+    if method == 'balanced':
+        most = max(counts.values())
+        cfg.train_dataloader.dataset = dict(
+            type='ClassBalancedDataset', oversample_thr=most / len(dataset), dataset=data
+        )
+        values = [math.ceil(math.sqrt(most / counts[label])) if counts[label] else 1 for label in range(number)]
+        what = 'repetitions of images in an epoch'
+    else:
+        name = WEIGHTS[several]
+        if name not in accepted_arguments(_class_of(loss, scope, 'model.head.loss'))[0]:
+            raise UserError(f"imbalance='weighted': {loss['type']} of model.head.loss has no {name}; take 'balanced'")
+        values = positive_weights(counts, number, len(dataset)) if several else class_weights(counts, number)
+        head['loss'], what = loss | {name: values}, f'model.head.loss.{name}'
+    names = dict(enumerate(dataset.metainfo.get('classes') or ()))
+    low, high = (choose(range(number), key=values.__getitem__) for choose in (min, max))
+    low, high = (f'{values[label]} ({names.get(label, label)})' for label in (low, high))
+    return f'imbalance: {what} from {low} to {high}'
+
+
+def _class_of(part: dict, scope: str, path: str) -> type:
+    return part['type'] if isinstance(part['type'], type) else find_types(part['type'], scope, path)[0]
+
+
+def count_labels(dataset: Dataset) -> Counter[int]:
+    """Images of each label, below any wrappers."""
+    return Counter(label for index in range(len(dataset)) for label in {*labels_in(dataset.get_data_info(index))})
+
+
+def class_weights(counts: Counter[int], number: int) -> list[float]:
+    """Weights of a softmax loss, ``images / (classes * images of the class)``: 1 in the mean over the images.
+
+    Args:
+        counts: images of each label; a class without any has the weight 1.
+        number: of classes.
+    """
+    present = [label for label in range(number) if counts[label]]
+    total = sum(counts[label] for label in present)
+    return _rounded(total / (len(present) * counts[label]) if counts[label] else 1.0 for label in range(number))
+
+
+def positive_weights(counts: Counter[int], number: int, images: int) -> list[float]:
+    """Weights of the images that have a label, where each class has a sigmoid: how many have it not for one that has.
+
+    Arguments as of :func:`class_weights`, and how many ``images`` there are.
+    """
+    return _rounded(
+        (images - counts[label]) / counts[label] if 0 < counts[label] < images else 1.0 for label in range(number)
+    )
+
+
+def pixel_weights(counts: Counter[int], number: int) -> list[float]:
+    """Weights of classes of pixels, ``1 / log(1.02 + share)``, 1 in the mean over the pixels.
+
+    The logarithm bounds the weights of very rare classes (Paszke et al., "ENet", 2016). Arguments as of
+    :func:`class_weights`.
+    """
+    total = sum(counts[label] for label in range(number))
+    shares = [counts[label] / total for label in range(number)]
+    weights = [1 / math.log(1.02 + share) for share in shares]
+    mean = sum(share * weight for share, weight in zip(shares, weights))
+    return _rounded(weight / mean for weight in weights)
+
+
+def _rounded(values: Iterable[float]) -> list[float]:
+    return [float(f'{value:.4g}') for value in values]

@@ -1,0 +1,104 @@
+"""Segmentation of large images by sliding windows, in memory that grows with an image's width alone.
+
+Legend: K classes, H and W rows and columns of the image, h and w those of a window.
+"""
+
+from typing import Any
+
+import torch
+from mmengine.logging import print_log
+from mmengine.structures import PixelData
+from mmseg.models import EncoderDecoder
+from mmseg.structures import SegDataSample
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from vt.errors import UserError
+from vt.image_bounds import check_scores
+from vt.registry import MODELS
+
+
+@MODELS.register_module()
+class LargeImageSegmentor(EncoderDecoder):
+    """MMSegmentation's ``EncoderDecoder``, whose tests and predictions hold the scores of one row of windows.
+
+    Labels are those of ``EncoderDecoder`` with ``mode='slide'``, which holds the scores of the whole image: the class
+    scores of windows are averaged where they overlap. Predictions have labels and no ``seg_logits``. Those of an image
+    that the pipeline resizes are enlarged or reduced to its own size, each pixel as the nearest one.
+
+    Args:
+        test_cfg: ``dict(mode='slide', crop_size=(h, w), stride=(rows, columns))``: the size of a window, as that of the
+            training's crops, and the distance between windows, which overlap where it is smaller.
+        **options: of ``EncoderDecoder``; training is the same.
+
+    Raises:
+        UserError: ``test_cfg`` is another one; an image is flipped; its width times the number of classes is too large.
+    """
+
+    def __init__(self, *, test_cfg: dict[str, Any], **options: Any) -> None:
+        super().__init__(test_cfg=test_cfg, **options)
+        pairs = [test_cfg.get(key) for key in ('crop_size', 'stride')]
+        good = all(isinstance(pair, (list, tuple)) and [*map(type, pair)] == [int, int] for pair in pairs)
+        if test_cfg.get('mode') != 'slide' or not good or any(not 0 < s <= side for side, s in zip(*pairs)):
+            reason = "mode='slide', crop_size=(h, w) and a stride of at most h and w are needed"
+            raise UserError(f'LargeImageSegmentor: test_cfg={dict(test_cfg)}: {reason}')
+        self.window, self.stride = pairs
+        self.told: set[tuple[int, ...]] = set()
+
+    def predict(self, inputs: Tensor, data_samples: list[SegDataSample] | None = None) -> list[SegDataSample]:
+        """Enter ``pred_sem_seg``, labels ``(1, H, W)`` on the CPU, into the samples of images ``(N, C, H, W)``."""
+        samples = [SegDataSample() for _ in inputs] if data_samples is None else data_samples
+        for image, sample in zip(inputs, samples):
+            if sample.get('flip'):
+                raise UserError('LargeImageSegmentor keeps no scores to average with those of a flipped image')
+            left, right, top, bottom = sample.get('img_padding_size') or sample.get('padding_size') or [0] * 4
+            labels = self.label(image, sample.get('img_path') or 'the image')
+            labels = labels[None, top : len(labels) - bottom, left : labels.shape[1] - right]
+            size = sample.get('ori_shape', labels.shape[1:])
+            if tuple(size) != labels.shape[1:]:
+                labels = interpolate(labels[None].float(), size, mode='nearest-exact')[0].int()
+            sample.set_data(dict(pred_sem_seg=PixelData(data=labels)))
+        return samples
+
+    def label(self, image: Tensor, name: str = 'the image') -> Tensor:
+        """Labels, int32, ``(H, W)``, on the CPU, of a normalised image ``(C, H, W)``; ``name`` is for errors."""
+        rows, columns = (_starts(*each) for each in zip(image.shape[1:], self.window, self.stride))
+        height, width = (min(each) for each in zip(image.shape[1:], self.window))
+        self._tell(image, len(rows) * len(columns), (height, image.shape[2]), name)
+        labels = torch.empty(image.shape[1:], dtype=torch.int32)  # H, W
+        # Scores and numbers of windows of the rows from the upper edge of a window to its lower one.
+        precise = torch.promote_types(image.dtype, torch.float32)
+        scores = image.new_zeros(self.out_channels, height, image.shape[2], dtype=precise)  # K, h, W
+        counts = image.new_zeros(height, image.shape[2])
+        for row, end in zip(rows, [*rows[1:], image.shape[1]]):
+            for left in columns:
+                window = image[None, :, row : row + height, left : left + width]
+                scores[:, :, left : left + width] += self.encode_decode(window, [dict(img_shape=window.shape[2:])])[0]
+                counts[:, left : left + width] += 1
+            done = end - row  # rows that no further window covers
+            labels[row:end] = self._decide(scores[:, :done] / counts[:done])
+            scores, counts = (each.roll(-done, dims=-2) for each in (scores, counts))
+            scores[:, height - done :] = counts[height - done :] = 0
+        return labels
+
+    def _decide(self, scores: Tensor) -> Tensor:
+        """Labels ``(rows, W)`` of scores ``(K, rows, W)``."""
+        return scores.argmax(dim=0) if len(scores) > 1 else scores[0].sigmoid() > self.decode_head.threshold
+
+    def _tell(self, image: Tensor, number: int, held: tuple[int, int], name: str) -> None:
+        """Log once for each size of image how it is cut and what memory it takes; a UserError for too much."""
+        check_scores(held, self.out_channels, f'a row of windows of {name}', 'take a smaller crop_size')
+        if number > 1 and (size := image.shape[1:]) not in self.told:
+            self.told.add(size)
+            of_row, of_image = (4 * self.out_channels * size[1] * rows / 2**20 for rows in (held[0], size[0]))
+            print_log(
+                f'{size[0]}x{size[1]} pixels: {number} windows of {held[0]}x{min(size[1], self.window[1])}, scores of '
+                f'{self.out_channels} classes in {of_row:,.0f} MiB (of the whole image: {of_image:,.0f} MiB)',
+                logger='current',
+            )
+
+
+def _starts(size: int, side: int, stride: int) -> list[int]:
+    """Where windows begin along a side of an image; the last one ends where the image ends."""
+    number = max(size - side + stride - 1, 0) // stride + 1
+    return [max(min(index * stride, size - side), 0) for index in range(number)]
