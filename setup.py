@@ -65,6 +65,7 @@ setup(
         'bands': ['tifffile>=2025.1.10'],  # vt.LoadBands of TIFF
         'datasets': ['datasets>=4,<6'],  # vt.HuggingFaceDataset
         'export': read_requirements('export'),  # tools/export.py's ONNX
+        'openvino': ['openvino>=2025.3'],  # tools/export.py's OpenVINO, beside 'export'
         'explorer': read_requirements('explorer'),  # tools/explore.py's page
         'docs': read_requirements('docs'),  # the site of mkdocs.yml
         'videos': ['av>=14'],  # PyAV as a decoder, beside OpenCV

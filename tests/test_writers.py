@@ -8,11 +8,16 @@ from tool_runner import ROOT
 
 WRITES = {'write_text', 'write_bytes', 'savefig', 'imwrite', 'touch', 'copyfile', 'copy2', 'move', 'VideoWriter'}
 WRITES |= {'aoti_compile_and_package', 'symlink_to', 'hardlink_to'}
+WRITES |= {'save_model', 'quantize_static', 'quant_pre_process'}
 SAVES = {'save', 'dump', 'save_file', 'to_parquet', 'save_to_disk', 'savez', 'savez_compressed', 'tofile'}
 # Places that may: the function itself, files that nobody keeps, what is no file, and what is added to line by line.
 ALLOWED = {
     'vt/checkpoints/files.py': {'path.write_bytes', 'part.write_bytes'},
-    'vt/apis/exporting.py': {'torch.export.save', 'torch.jit.save', 'aoti_compile_and_package', 'torch.onnx.export'},
+    'vt/apis/exporting.py': {
+        *('torch.export.save', 'torch.jit.save', 'aoti_compile_and_package', 'torch.onnx.export'),
+        *('quant_pre_process', 'quantize_static', 'openvino.save_model'),  # a temporary folder
+    },
+    'vt/apis/predict_exported.py': {'cv2.imwrite'},  # a script that is copied to where there is no VT
     'vt/analysis/figures.py': {'figure.savefig'},  # to memory
     'vt/commands/label_maps.py': {'torch.save'},  # to memory
     'vt/commands/mask_files.py': {'tifffile.imwrite', 'mask.save'},  # to memory

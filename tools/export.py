@@ -13,13 +13,27 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--formats',
         nargs='+',
-        choices=['program', 'onnx', 'torchscript', 'aot'],
+        choices=['program', 'onnx', 'int8', 'openvino', 'torchscript', 'aot'],
         default=['program', 'onnx', 'torchscript'],
-        help='torch.export, ONNX, a trace, AOTInductor (default: all but the last, which compiles for minutes)',
+        help='torch.export, ONNX, ONNX in 8 bits, OpenVINO, a trace, AOTInductor (default: program onnx torchscript)',
     )
     parser.add_argument('--out-dir', type=Path, default=Path('exported'), help='folder for the files')
     parser.add_argument(
         '--inputs', nargs='+', type=Path, default=[], help='images or videos to compare on (default: test images)'
+    )
+    parser.add_argument(
+        '--calibrate', nargs='+', type=Path, default=[], help="inputs for int8's ranges (default: 128 training images)"
+    )
+    parser.add_argument(
+        '--accuracy',
+        nargs='?',
+        type=int,
+        const=0,
+        metavar='NUMBER',
+        help='score each format on the test set, or on so many of its images',
+    )
+    parser.add_argument(
+        '--largest-loss', type=float, default=1.0, help='of int8, in the score of --accuracy (default: 1.0)'
     )
     parser.add_argument('--fixed-size', action='store_true', help='leave the batch open alone')
     parser.add_argument('--tolerance', type=float, default=1e-4, help='largest difference, of the largest output')

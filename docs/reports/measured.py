@@ -9,9 +9,12 @@ EXPORTS = {
     'size': '{shape}',
     'format': '{format}',
     'largest difference': '{difference:.1e}',
-    'ms': '{seconds:m.1f}',
-    'model itself (ms)': '{eager:m.1f}',
+    'score': '{scored}',
+    'model itself': '{own_score}',
+    'ms': '{cpu_seconds:m.1f}',
+    'model itself (ms)': '{eager_cpu:m.1f}',
     'faster': '{faster:.2f}x',
+    'than ONNX': '{than_onnx:.2f}x',
 }
 # Of each tokenizer, what every seed's model measured; without a list, what is the same in all.
 TOKENIZERS = {
@@ -29,12 +32,20 @@ TOKENIZERS = {
 
 def show_exports() -> str:
     """The table of exported models, of what ``tools/export.py --out`` wrote."""
-    rows = []
+    rows, origins = [], set()
     for path in sorted((BENCHMARKS / 'export').glob('*.json')):
         record = read_json(path, 'measure it: tools/export.py --benchmark --out', keys=['results', 'config', 'size'])
         shape = f'{record["size"].partition(" x ")[2]}, {"open" if record["open_size"] else "fixed"}'
-        rows += [record | row | dict(shape=shape, faster=row['eager'] / row['seconds']) for row in record['results']]
-    return table(rows, EXPORTS)
+        (onnx,) = (row['cpu_seconds'] for row in record['results'] if row['format'] == 'onnx')
+        for row in record['results']:
+            scores = dict(scored='', own_score='')
+            if 'score' in row:
+                metric = row['metric'].replace('accuracy/top1', 'top-1')
+                scores = dict(scored=f'{metric} {row["score"]:.2f}', own_score=f'{row["model_score"]:.2f}')
+            ratios = dict(faster=row['eager_cpu'] / row['cpu_seconds'], than_onnx=onnx / row['cpu_seconds'])
+            rows.append(record | row | scores | ratios | dict(shape=shape))
+        origins.add(f'{record["device"]}, torch {record["versions"]["torch"]}')
+    return f'{table(rows, EXPORTS)}\n\n{"; ".join(sorted(origins))}; the machine did other work beside it.'
 
 
 def show_attention(model: str) -> str:

@@ -9,13 +9,13 @@ ANNOTATED = FOLDER.replace("data_prefix='images',", "data_prefix='images', ann_f
 LISTED = SCENES.replace('img_suffix=', "ann_file='list.txt', img_suffix=")
 BAD = {
     'no label': (b'a.png 0\nb.png\n', "list.txt, line 2 is 'b.png', without a label"),
-    'label in words': (b'a.png cat\n', "list.txt, line 1 ends in 'cat', which is no label"),
-    'label that is not whole': (b'a.png 0\na.png 0.5\n', "list.txt, line 2 ends in '0.5', which is no label"),
-    'negative label': (GOOD + b'a.png -1\n', 'list.txt, line 5 has the label -1: labels begin at 0'),
+    'label in words': (b'a.png cat\n', "list.txt, line 1 ends in 'cat', which is not a label"),
+    'label that is not whole': (b'a.png 0\na.png 0.5\n', "list.txt, line 2 ends in '0.5', which is not a label"),
+    'negative label': (GOOD + b'a.png -1\n', 'list.txt, line 5 has the label -1: labels start at 0'),
     'label outside': (GOOD + b'a.png 2\n', 'list.txt, line 5 has the label 2, outside the 2 classes (0 to 1)'),
     'comma-separated values': (
         b'path,label\na.png,0\n',
-        'without a label: a path, a space and a label are needed',
+        'without a label: write a path, a space and a label',
     ),
     'tabs': (b'a.png\t0\n', 'without a label'),
     'empty line': (b'a.png 0\n\na.png 0\n', 'list.txt, line 2 is empty'),

@@ -37,7 +37,7 @@ FILES = {
     'text': (lambda path: path.write_bytes(b'this is no video, whatever its name says\n'), 'finds no video in it'),
     'zero bytes': (lambda path: path.write_bytes(b''), 'finds no video in it'),
     'no frames': (lambda path: write(path, [], 'MJPG'), 'no '),
-    'cut off': (cut, 'of its 40 frames are there: it is damaged or cut off'),
+    'cut off': (cut, 'of its 40 frames: it is damaged or cut off'),
 }
 
 
@@ -56,16 +56,16 @@ def test_a_bad_file_is_named_while_training(workers, folder, kept):
     options = [f'train_dataloader.num_workers={workers}', f'{STEP}.frame_stride=13']
     options += ['train_dataloader.sampler.num_repeats=1', 'default_hooks.checkpoint=None']
     result = train(folder, VIDEOS, '--work-dir', kept, '--skip-data-check', options=options)
-    assert_refused(result, 'data/videos/dog/bad.avi cannot be loaded: 14 of its 40 frames', kept)
+    assert_refused(result, 'data/videos/dog/bad.avi cannot be loaded: it has only 14 of its 40 frames', kept)
 
 
 LISTS = {
     'missing': (
         'cat/0.avi 0\ncat/gone.avi 1\n',
-        '1 of 2 listed videos are not there, the first is data/videos/cat/gone.avi',
+        '1 of 2 listed videos do not exist, the first is data/videos/cat/gone.avi',
     ),
     'label outside': ('cat/0.avi 0\ndog/1.avi 2\n', 'list.txt, line 2 has the label 2, outside the 2 classes'),
-    'label in words': ('cat/0.avi cat\n', "list.txt, line 1 ends in 'cat', which is no label"),
+    'label in words': ('cat/0.avi cat\n', "list.txt, line 1 ends in 'cat', which is not a label"),
     'no label': ('cat/0.avi\n', 'without a label'),
     'empty': ('', 'list.txt is empty'),
 }
@@ -84,7 +84,7 @@ def test_a_bad_list(kind, folder, kept):
         ('', 'train.csv is empty'),
         ('path,label\na,b\n', 'train.csv, line 1 has no column youtube_id'),
         (HEADER + 'cat,abc,x,10,train\n', "train.csv, line 2 has time_start='x'"),
-        (HEADER + 'cat,abc,0,10,train\n', 'videos are not there, the first is data/videos/abc_000000_000010.mp4'),
+        (HEADER + 'cat,abc,0,10,train\n', 'videos do not exist, the first is data/videos/abc_000000_000010.mp4'),
     ],
 )
 def test_a_bad_list_of_kinetics(content, message, folder, kept):
@@ -97,18 +97,18 @@ def test_a_bad_list_of_kinetics(content, message, folder, kept):
     [
         ([f'{STEP}.decoder=ffmpeg'], "decoder='ffmpeg' is none of opencv, pyav, torchcodec"),
         pytest.param(
-            [f'{STEP}.decoder=pyav'], "decoder='pyav' is not there: install av",
+            [f'{STEP}.decoder=pyav'], "decoder='pyav' is not installed: install av",
             marks=pytest.mark.skipif(find_spec('av') is not None, reason='it is there'),
         ),
         ([f'{STEP}.clip_length=0'], 'clip_length=0 must be at least 1'),
         ([f'{STEP}.clip_lenght=4'], 'clip_lenght'),
         (
             [f'{STEP}.short_videos=refuse', f'{STEP}.frame_stride=9'],
-            'data/videos/cat/0.avi cannot be read: has 20 frames, and a clip spans 28',
+            'data/videos/cat/0.avi cannot be read: has 20 frames, but a clip spans 28',
         ),
         (['train_dataloader.dataset.data_prefix=nowhere'], 'there is no data/nowhere'),
         (['train_dataloader.dataset.data_prefix=empty'], 'the train split is empty: no videos in data/empty'),
-        (['train_dataloader.dataset.data_prefix=images'], 'data/images holds no videos: no file ends in .3gp'),
+        (['train_dataloader.dataset.data_prefix=images'], 'data/images has no videos: no file ends in .3gp'),
         (['model.head.num_classes=3', 'data_preprocessor.num_classes=3'], 'the VideoDataset data set has 2 classes'),
     ],
 )  # fmt: skip

@@ -1,17 +1,36 @@
 """``tools/export.py`` as a user calls it: what it writes computes what the model does, at other batches and sizes."""
 
 import json
+import subprocess
+import sys
+from argparse import Namespace
+from importlib.util import find_spec
 
+import cv2
 import numpy as np
 import onnxruntime
 import pytest
 import torch
 from apis.small_models import make
 from forked_tools import run_forked as run
+from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
 from tool_runner import assert_one_line
 
 from vt import apis
-from vt.apis.exporting import Network, export_program, largest_difference
+from vt.apis import predict_exported
+from vt.apis.exporting import Network, encode, export_program, largest_difference
+from vt.commands.export import describe_inputs, describe_preparation, why_refused
+from vt.inference.inputs import Images
+
+NEEDS_OPENVINO = pytest.mark.skipif(not find_spec('openvino'), reason='openvino is not installed')
+# Run the script as where there is neither VT nor PyTorch.
+ALONE = """
+import runpy, sys
+sys.modules |= dict.fromkeys(('torch', 'vt', 'mmengine', 'mmcv', 'mmpretrain'))
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name='__main__')
+"""
 
 
 @pytest.fixture(scope='module')
@@ -49,9 +68,133 @@ def test_what_is_written_computes_what_the_model_does(classifier, tmp_path):
     assert (about['mean'], about['channels'], about['input']) == ([127.5] * 3, 'RGB', ['batch', 3, 32, 32])
 
 
+def write_waves(path, height, width):
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 6, 3), np.uint8)
+    assert cv2.imwrite(str(path), cv2.resize(pixels, (width, height), interpolation=cv2.INTER_CUBIC))
+    return path
+
+
+def predict_alone(folder, *arguments):
+    command = [sys.executable, '-c', ALONE, folder / 'predict.py', *arguments]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.slow
+def test_eight_bits_openvino_and_a_script_without_pytorch(classifier, tmp_path):
+    formats = ['onnx', 'int8', *(['openvino'] if find_spec('openvino') else [])]
+    arguments = ['--formats', *formats, '--accuracy', '20', '--out', 'r.json', '--largest-loss', '100']
+    result = run('export.py', *classifier[:2], *arguments, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    record = json.loads((tmp_path / 'r.json').read_text())
+    assert (record['metric'], record['scored']) == ('accuracy/top1', 20)
+    rows = {row['format']: row for row in record['results']}
+    assert [*rows] == formats
+    assert all(row['model_score'] == record['score'] for row in rows.values())
+    exact = [row for name, row in rows.items() if name != 'int8']
+    assert all(row['difference'] < 1e-5 and row['score'] == record['score'] for row in exact)
+    assert 1e-4 < rows['int8']['difference'] < 1
+    name = classifier[0].stem
+    files = [tmp_path / f'exported/{name}{suffix}' for suffix in ('.onnx', '.int8.onnx')]
+    assert files[1].stat().st_size < files[0].stat().st_size / 2
+    assert (tmp_path / f'exported/{name}.bin').exists() == ('openvino' in formats)
+
+    (tmp_path / 'images').mkdir()
+    image = write_waves(tmp_path / 'images/a.png', 50, 70)
+    (tmp_path / 'images/notes.txt').write_text('no image')
+    expected = {entry['name']: entry['score'] for entry in inferred(classifier, image)['predictions']}
+    for file, tolerance in zip(files, (1e-4, 0.2)):
+        (found,) = predict_alone(tmp_path / 'exported', file, tmp_path / 'images')
+        assert found['file'] == str(image)
+        assert len(found['predictions']) == 5
+        for entry in found['predictions']:
+            assert entry['score'] == pytest.approx(expected[entry['name']], abs=tolerance)
+
+
+def inferred(model, image):
+    inferencer = apis.inferencer_of(Config.fromfile(model[0]), str(model[1]), 'cpu')
+    (prediction,) = inferencer.forward(pseudo_collate([inferencer.pipeline(image)]))
+    return inferencer.describe(prediction) | dict(prediction=prediction)
+
+
+@pytest.mark.slow
+def test_eight_bits_that_lose_too_much_are_refused(classifier, tmp_path):
+    image = write_waves(tmp_path / 'a.png', 50, 70)
+    arguments = ['--formats', 'int8', '--calibrate', image, '--accuracy', '8', '--largest-loss=-101']
+    assert_one_line(
+        run('export.py', *classifier[:2], *arguments, cwd=tmp_path), 'of accuracy/top1, more than --largest'
+    )
+    assert not (tmp_path / 'exported').exists()
+
+
+@pytest.mark.parametrize('kind', ['int8', pytest.param('openvino', marks=NEEDS_OPENVINO)])
+def test_a_small_network_in_other_formats(kind):
+    torch.manual_seed(0)
+    convolution = torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU()
+
+    class Small(torch.nn.Sequential):
+        def forward(self, images, mode):
+            return super().forward(images)
+
+    network = Network(Small(*convolution, torch.nn.Flatten(), torch.nn.Linear(8 * 36, 4)))
+    images = torch.randn(5, 3, 8, 8)
+    program = export_program(network, images[:2])
+    files, run_again = encode(kind, network, program, images[:2], images.split(1))
+    assert [*files] == dict(int8=['.int8.onnx'], openvino=['.xml', '.bin'])[kind]
+    lowest, highest = dict(int8=(1e-6, 0.05), openvino=(0, 1e-5))[kind]
+    assert lowest < largest_difference(run_again, network, images) <= highest
+
+
+@pytest.mark.parametrize(
+    ('row', 'reason'),
+    [
+        (dict(format='onnx', difference=2e-4), 'onnx differs by 0.0002 at 1 x 8x8, more than --tolerance 0.0001'),
+        (dict(format='onnx', difference=1e-5), None),
+        (dict(format='int8', difference=0.1), None),
+        (dict(format='int8', difference=float('inf')), 'int8 gives no numbers'),
+        (dict(format='int8', difference=0.1, metric='mIoU', score=58.0, model_score=60.0), 'int8 loses 2.00 of mIoU'),
+        (dict(format='int8', difference=0.1, metric='mIoU', score=59.5, model_score=60.0), None),
+    ],
+)
+def test_what_is_refused(row, reason):
+    found = why_refused(dict(at='1 x 8x8', **row), Namespace(tolerance=1e-4, largest_loss=1.0))
+    assert (found is None) == (reason is None)
+    assert (reason or '') in (found or '')
+
+
+PIPELINES = [
+    [
+        dict(type='ResizeEdge', scale=45, edge='short', interpolation='bicubic', backend='pillow'),
+        dict(type='CenterCrop', crop_size=(40, 32)),
+    ],
+    [dict(type='ResizeEdge', scale=45, edge='long')],
+    [dict(type='Resize', scale=(64, 48), interpolation='lanczos')],
+    [dict(type='Resize', scale=(64, 48), keep_ratio=True)],
+]
+
+
+@pytest.mark.parametrize('steps', PIPELINES)
+@pytest.mark.parametrize('size', [(50, 70), (61, 33)])
+def test_the_script_prepares_images_as_the_pipeline(classifier, steps, size, tmp_path):
+    file = write_waves(tmp_path / 'a.png', *size)
+    cfg = Config.fromfile(classifier[0])
+    load = dict(type='LoadImageFromFile', imdecode_backend='pillow')
+    cfg.test_dataloader.dataset = dict(
+        type='CustomDataset', data_root='none', pipeline=[load, *steps, dict(type='PackInputs')]
+    )
+    normalisation = dict(mean=[120.0, 110, 100], std=[60.0, 50, 40], to_rgb=True)
+    cfg.model.data_preprocessor = cfg.data_preprocessor = dict(normalisation, pad_size_divisor=16, pad_value=7)
+    model = apis.get_model(cfg)
+    expected = model.data_preprocessor(pseudo_collate([Images(cfg)(file)]), False)['inputs'].numpy()
+    about = describe_inputs(model, torch.zeros(1, 3, 32, 32), True) | describe_preparation(model)
+    found, own_size, _ = predict_exported.prepare(file, json.loads(json.dumps(about)))
+    assert own_size == size
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
 def test_what_differs_too_much_is_refused_and_taken_away(classifier, tmp_path):
     result = run('export.py', *classifier[:2], '--formats', 'torchscript', '--tolerance', '0', cwd=tmp_path)
-    assert_one_line(result, 'more than --tolerance 0.0 of the largest output differs: torchscript by ')
+    assert_one_line(result, 'more than --tolerance 0.0 of the largest output')
     assert not list(tmp_path.rglob('*.ts'))
     result = run('export.py', config_of_imagenet(), classifier[1], cwd=tmp_path)
     assert_one_line(result, "is not the model's: ")
@@ -100,6 +243,17 @@ def test_scenes_and_videos(name, folder, tmp_path):
     assert not record['open_size']
     about = json.loads((tmp_path / f'exported/{name}.json').read_text())
     assert about['channels'] == 'RGB'
+    if name == 'vt-fpn_r18_digit-scenes':
+        image = write_waves(tmp_path / 'a.png', 150, 150)
+        file = tmp_path / f'exported/{name}.onnx'
+        (found,) = predict_alone(tmp_path / 'exported', file, image, '--masks', tmp_path / 'masks')
+        mask = cv2.imread(str(tmp_path / 'masks/a.png.png'), cv2.IMREAD_UNCHANGED)
+        expected = inferred((config, checkpoint), image)
+        assert np.mean(mask == expected['prediction'].pred_sem_seg.data[0].numpy()) > 0.999
+        best = expected['predictions'][0]
+        assert found['predictions'][0] == dict(name=best['name'], score=pytest.approx(best['share'], abs=1e-3))
+    else:
+        assert 'no predict.py is written: it has no clips' in result.stdout or 'no predict.py' in result.stdout
     assert ('the size is fixed' in result.stdout) == (name == 'vt-fpn_r18_digit-scenes')
 
 

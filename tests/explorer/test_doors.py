@@ -174,7 +174,7 @@ def test_uploads_have_a_limit_together(model, png, tmp_path):
             file.truncate(509 * 2**20)  # and what has no blocks counts
         assert page.upload(bytes(2**20))[0] == 413  # the form around it is too much
         status, text = page.upload(bytes(2**21))
-        assert (status, text) == (413, 'The uploads of this page may have 512 MB and 1000 files together.')
+        assert (status, text) == (413, 'The uploads of this page are limited to 512 MB and 1000 files in total.')
         before = sorted(folder.rglob('*'))
         chunks = (form(bytes(2**22))[start : start + 2**16] for start in range(0, 2**22, 2**16))
         chunked = dict(Transfer_Encoding='chunked', Content_Type='multipart/form-data; boundary=X')

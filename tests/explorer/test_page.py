@@ -78,7 +78,7 @@ def test_a_dropped_image_and_a_click_show_what_the_recorder_has(page, image, rec
     np.testing.assert_allclose(np.array(page.table('measures'))[:, 1], attention_entropy(looks), atol=1e-4)
     assert len(page.all('[data-view] a[download]')) == len(page.all('[data-view]')) >= 6
     assert page.all('.figure button[aria-label=Download]')
-    assert 'No part of this model attends' in page.text('body')
+    assert 'This model has no part with attention' in page.text('body')
     assert len(page.all('[data-view=prediction]')) == 2
 
 

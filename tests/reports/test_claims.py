@@ -79,7 +79,7 @@ def test_what_is_not_trained_is_said(tmp_path):
 
 
 def record(label, seed, score):
-    costs = dict(flops=1, parameters=1, length='1 epochs', config=f'configs/{label}.py')
+    costs = dict(flops=1, parameters=1, length='1 epochs', config=f'configs/{label}.py', options={})
     return dict(label=label, seed=seed, metrics={'accuracy/top1': score}) | costs
 
 

@@ -49,7 +49,7 @@ def test_a_short_video_repeats_its_last_frame_or_is_refused(tmp_path):
     info = dict(img_path=str(write(tmp_path / 'a.avi', frames, 'FFV1')))
     loaded = LoadClips(4, 3, num_clips=1).transform(info)['frames']
     assert [next(i for i in range(6) if np.array_equal(frame, frames[i])) for frame in loaded] == [0, 3, 5, 5]
-    with pytest.raises(UserError, match="has 6 frames, and a clip spans 10: see short_videos='repeat'"):
+    with pytest.raises(UserError, match="has 6 frames, but a clip spans 10: set short_videos='repeat'"):
         LoadClips(4, 3, short_videos='refuse').transform(info)
 
 

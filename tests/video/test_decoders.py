@@ -111,7 +111,7 @@ def test_a_file_that_ends_too_early_is_refused_or_shorter(name, decoder, tmp_pat
 def test_an_avi_that_begins_without_a_key_frame_is_refused(decoder, tmp_path):
     pytest.importorskip('av')
     path = encode(tmp_path / 'a.avi', draw(NUMBER), drop=3, codec='mpeg4', options=dict(bf='2'))
-    with pytest.raises(UserError, match=r'it begins without a key frame|TorchCodec finds no video in it'):
+    with pytest.raises(UserError, match=r'it starts without a key frame|TorchCodec finds no video in it'):
         open_video(path, decoder)
 
 
@@ -132,7 +132,7 @@ def test_a_frame_that_comes_twice_is_two_arrays(decoder, tmp_path):
 @pytest.mark.parametrize(
     ('name', 'content', 'message'),
     [
-        ('gone.mp4', None, 'it is not there'),
+        ('gone.mp4', None, 'it does not exist'),
         ('empty.mp4', b'', 'finds no video in it'),
         ('text.mp4', b'this is no video, whatever its name says\n' * 9, 'finds no video in it'),
     ],
@@ -166,5 +166,5 @@ def test_a_decoder_that_is_not_there_is_named(monkeypatch):
     with pytest.raises(UserError, match="decoder='ffmpeg' is none of opencv, pyav, torchcodec"):
         require_decoder('ffmpeg')
     monkeypatch.setitem(__import__('sys').modules, 'av', None)
-    with pytest.raises(UserError, match="decoder='pyav' is not there: install av, or take decoder='opencv'"):
+    with pytest.raises(UserError, match="decoder='pyav' is not installed: install av, or use decoder='opencv'"):
         require_decoder('pyav')

@@ -1,15 +1,19 @@
-"""Models for other runtimes: PyTorch programs, ONNX, traces, compiled libraries; each compared with the model itself.
+"""Models for other runtimes: PyTorch programs, ONNX, 8 bits, OpenVINO, traces, compiled libraries.
 
 What is exported takes images as the network does, normalised, and gives what the head gives: logits of classes, ``(N,
 classes)``, of a segmentor at its head's resolution, ``(N, classes, H, W)``. The batch is open; so is the size, where
 the model's code and its libraries' allow it.
 """
 
+import contextlib
 import io
 import logging
+import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -17,10 +21,11 @@ from mmengine.model import BaseModel
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
+from vt.checkpoints.files import write_atomically
 from vt.errors import UserError
 
 Run = Callable[[Tensor], list[np.ndarray]]
-SUFFIXES = dict(program='.pt2', onnx='.onnx', torchscript='.ts', aot='.aot.pt2')
+SUFFIXES = dict(program='.pt2', onnx='.onnx', int8='.int8.onnx', openvino='.xml', torchscript='.ts', aot='.aot.pt2')
 
 
 class Network(nn.Module):
@@ -49,6 +54,18 @@ class Program:
     program: ExportedProgram
     open_size: bool
     reason: str = ''
+
+    @cached_property
+    def onnx(self) -> bytes:
+        """What an ONNX file of it holds, or a UserError where a package that it needs is not there."""
+        with _needing('onnx, onnxscript and onnxruntime', 'export'):
+            import onnxruntime  # noqa: F401
+            import onnxscript  # noqa: F401 - the exporter needs it
+        logging.getLogger('onnxscript').setLevel(logging.WARNING)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # about names of open sizes
+            model = torch.onnx.export(self.program, (), dynamo=True, verbose=False).model_proto
+        return model.SerializeToString()
 
 
 @torch.no_grad()
@@ -79,21 +96,28 @@ def export_program(network: Network, images: Tensor, others: Sequence[Tensor] = 
 
 
 @torch.no_grad()
-def encode(kind: str, network: Network, program: Program, images: Tensor) -> tuple[bytes, Run]:
+def encode(
+    kind: str, network: Network, program: Program, images: Tensor, calibration: Iterable[Tensor] = ()
+) -> tuple[dict[str, bytes], Run]:
     """A model in a format, and read again from it.
 
     Args:
         kind: a key of :data:`SUFFIXES`.
         network, program, images: as of :func:`export_program`.
+        calibration: inputs of ``'int8'``, ``(1, 3, H, W)``, whose smallest and largest activations are the ends of
+            eight bits.
 
     Returns:
-        What a file of the format holds, and a function that runs it: images to the outputs.
+        What files of the format hold, by their suffixes, and a function that runs it: images to the outputs.
 
     Raises:
         UserError: a package that it needs is not there.
     """
-    if kind == 'onnx':
-        return _encode_onnx(program.program)
+    if kind in ('onnx', 'int8'):
+        content = program.onnx if kind == 'onnx' else _quantise(program.onnx, calibration)
+        return {SUFFIXES[kind]: content}, run_onnx(content)
+    if kind == 'openvino':
+        return _encode_openvino(program.onnx)
     from torch._inductor import aoti_compile_and_package, aoti_load_package  # documented there, and nowhere else
 
     file = io.BytesIO()
@@ -113,26 +137,69 @@ def encode(kind: str, network: Network, program: Program, images: Tensor) -> tup
     def run(images: Tensor) -> list[np.ndarray]:
         return as_arrays(function(images))
 
-    return file.getvalue(), run
+    return {SUFFIXES[kind]: file.getvalue()}, run
 
 
-def _encode_onnx(program: ExportedProgram) -> tuple[bytes, Run]:
+@contextlib.contextmanager
+def _needing(packages: str, extra: str) -> Iterator[None]:
     try:
-        import onnxruntime
-        import onnxscript  # noqa: F401 - the exporter needs it
+        yield
     except ImportError as error:
-        raise UserError(
-            "onnx needs onnx, onnxscript and onnxruntime: pip install 'visual-transformers[export]'"
-        ) from error
-    logging.getLogger('onnxscript').setLevel(logging.WARNING)
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # about names of open sizes
-        content = torch.onnx.export(program, (), dynamo=True, verbose=False).model_proto.SerializeToString()
+        raise UserError(f"it needs {packages}: pip install 'visual-transformers[{extra}]'") from error
+
+
+def run_onnx(content: bytes) -> Run:
+    """A function that runs an ONNX model by ONNX Runtime, with PyTorch's number of threads."""
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     session = onnxruntime.InferenceSession(content, options, providers=['CPUExecutionProvider'])
     (given,) = session.get_inputs()
-    return content, lambda x: session.run(None, {given.name: x.numpy()})
+    return lambda x: session.run(None, {given.name: x.numpy()})
+
+
+def _quantise(content: bytes, inputs: Iterable[Tensor]) -> bytes:
+    """An ONNX model whose layers with weights compute in 8 bits: ONNX Runtime's static quantisation.
+
+    Products of activations alone, as in attention, softmax and normalisations stay as they are.
+    """
+    from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    class Reader(CalibrationDataReader):
+        batches = iter(inputs)
+
+        def get_next(self) -> dict[str, np.ndarray] | None:
+            return next((dict(images=batch.numpy()) for batch in self.batches), None)
+
+    with tempfile.TemporaryDirectory() as folder:
+        plain, prepared, quantised = (Path(folder, f'{name}.onnx') for name in ('plain', 'prepared', 'quantised'))
+        write_atomically(plain, content)
+        quant_pre_process(plain, prepared, skip_symbolic_shape=True)  # folds batch normalisation
+        quantize_static(
+            prepared,
+            quantised,
+            Reader(),
+            per_channel=True,
+            activation_type=QuantType.QUInt8,
+            op_types_to_quantize=['Conv', 'Gemm', 'MatMul'],
+            extra_options=dict(MatMulConstBOnly=True),
+        )
+        return quantised.read_bytes()
+
+
+def _encode_openvino(content: bytes) -> tuple[dict[str, bytes], Run]:
+    """OpenVINO's two files of an ONNX model, run in float32, which it leaves on processors with bfloat16."""
+    with _needing('openvino', 'openvino'):
+        import openvino
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, 'model.xml')
+        openvino.save_model(openvino.convert_model(io.BytesIO(content)), path, compress_to_fp16=False)
+        files = {suffix: path.with_suffix(suffix).read_bytes() for suffix in ('.xml', '.bin')}
+        hints = dict(INFERENCE_PRECISION_HINT='f32', INFERENCE_NUM_THREADS=torch.get_num_threads())
+        compiled = openvino.Core().compile_model(path, 'CPU', hints)
+    return files, lambda x: [*compiled(x.numpy()).values()]
 
 
 def as_arrays(outputs: Tensor | Sequence[Tensor]) -> list[np.ndarray]:
@@ -149,3 +216,20 @@ def largest_difference(run: Run, network: Network, images: Tensor) -> float:
         return float('inf')
     differences = [np.abs(one - other).max() / np.abs(other).max() for one, other in zip(found, expected)]
     return float(np.max(differences)) if np.isfinite(differences).all() else float('inf')  # NaN is no small difference
+
+
+@contextlib.contextmanager
+def answered_by(model: BaseModel, run: Run) -> Iterator[None]:
+    """Within it a model predicts with the outputs of an exported one in the place of its network's."""
+    head = getattr(model, 'decode_head', None) or model.head
+
+    def answer(images: Tensor, *args) -> Tensor | tuple[Tensor, ...]:
+        outputs = tuple(map(torch.from_numpy, run(images)))
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    vars(model)['extract_feat'] = lambda images, *args, **kwargs: images
+    vars(head)['forward'] = answer
+    try:
+        yield
+    finally:
+        del vars(model)['extract_feat'], vars(head)['forward']

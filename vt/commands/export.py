@@ -1,39 +1,54 @@
 """Export a model for other runtimes, as ``tools/export.py`` asks."""
 
 import argparse
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import torch
 from mmengine.dataset import pseudo_collate
+from mmengine.evaluator import Evaluator
+from mmengine.registry import DATASETS
+from mmengine.runner import Runner
+from mmpretrain.models import MultiLabelClsHead
+from rich.progress import track
 from torch import Tensor
 from torch.nn.functional import interpolate
 
 from vt.analysis.speed.timing import time_interleaved
 from vt.analysis.tables import print_table
-from vt.apis.exporting import SUFFIXES, Network, encode, export_program, largest_difference
+from vt.apis import predict_exported
+from vt.apis.exporting import Network, Run, answered_by, encode, export_program, largest_difference, run_onnx
 from vt.apis.model_zoo import get_model, require_weights, resolve_config
+from vt.apis.saved_inputs import describe_inputs as describe_steps
 from vt.checkpoints.files import write_atomically
+from vt.engine.config_files import leaves
+from vt.engine.errors import describe, in_one_line
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.run_record import describe_device
 from vt.engine.speed_settings import require_compiler, use_threads
 from vt.errors import UserError
-from vt.inference.inputs import Images, Videos
-from vt.inference.test_set import build_test_set, spread_evenly
+from vt.inference.inputs import Images, Videos, pipeline_of
+from vt.inference.test_set import build_test_set, in_scope, spread_evenly
 
 from .outputs import check_output, write_json, write_measured
 
 BATCHES = (1, 2, 5)
 LARGER = (32, 64)  # pixels that the other size has more in height and width
 STRIDE = 32  # sides of images divide by it in every model
+CALIBRATION = 128  # images that int8's ranges are taken from
 
 
 def export(args: argparse.Namespace) -> None:
     """Run each format on real inputs, compare it with the model, and write it if it is the same; time them on request.
 
     Raises:
-        UserError: a format differs by more than the tolerance; it is not written.
+        UserError: a format differs by more than the tolerance, or 8 bits lose too much; it is not written.
     """
     check_output(args.out, args.config, args.checkpoint)
     if 'aot' in args.formats:
@@ -47,28 +62,112 @@ def export(args: argparse.Namespace) -> None:
     if program.reason:
         print(f'the size is fixed, {describe_size(images)}, for this forbids another one: {program.reason}')
     cases = [images[:batch] for batch in BATCHES] + (others if program.open_size else [])
-    runs, rows, refused = {}, [], []
+    runs, contents, rows = {}, {}, []
     for kind in args.formats:
-        file = args.out_dir / f'{name}{SUFFIXES[kind]}'
-        content, run = encode(kind, network, program, images[:2])
-        differences = {describe_size(case): largest_difference(run, network, case) for case in cases}
+        inputs = read_calibration(model, args.calibrate) if kind == 'int8' else ()
+        fitting = (one for one in inputs if program.open_size or one.shape[1:] == images.shape[1:])
+        contents[kind], runs[kind] = encode(kind, network, program, images[:2], fitting)
+        differences = {describe_size(case): largest_difference(runs[kind], network, case) for case in cases}
         worst = max(differences, key=differences.__getitem__)
-        rows.append(dict(format=kind, file=file.name, difference=differences[worst], at=worst))
-        if differences[worst] <= args.tolerance:
-            runs[kind] = run
-            write_atomically(file, content)
-        else:
-            refused.append(f'{kind} by {differences[worst]:.2g} at {worst}')
+        file = f'{name}{next(iter(contents[kind]))}'
+        rows.append(dict(format=kind, file=file, difference=differences[worst], at=worst))
+    shape = None if program.open_size else images.shape[1:]
+    own = enter_scores(rows, model, runs, args.accuracy, shape) if args.accuracy is not None else {}
+    refused = {row['format']: reason for row in rows if (reason := why_refused(row, args))}
+    for kind in args.formats:
+        if kind in refused:
+            del runs[kind]
+            continue
+        for suffix, content in contents[kind].items():
+            write_atomically(args.out_dir / f'{name}{suffix}', content)
     if runs:
-        write_json(describe_inputs(model, images, program.open_size), args.out_dir / f'{name}.json')
+        about = describe_inputs(model, images, program.open_size)
+        if {'onnx', 'int8'} & runs.keys():
+            about |= write_script(model, about, run_onnx(program.onnx), images, args.out_dir)
+        write_json(about, args.out_dir / f'{name}.json')
     if args.benchmark:
         enter_times(rows, runs, network, images[: args.benchmark_batch])
     print_table([describe_row(row) for row in rows], title=f'{name}, compared with the model itself')
+    if 'int8' in runs and args.accuracy is None:
+        print('int8 is approximate, and its score is not known: add --accuracy')
     sizes = dict(size=describe_size(images[:1]), open_size=program.open_size, reason=program.reason)
-    write_measured(args.out, config=args.config, **sizes, batch=args.benchmark_batch, results=rows)
+    write_measured(args.out, config=args.config, **sizes, batch=args.benchmark_batch, **own, results=rows)
     if refused:
-        line = f'more than --tolerance {args.tolerance} of the largest output differs: {", ".join(refused)}'
-        raise UserError(f'{line}; nothing of it is written')
+        raise UserError(f'{"; ".join(refused.values())}; nothing of it is written')
+
+
+def why_refused(row: dict[str, Any], args: argparse.Namespace) -> str | None:
+    """Why a format is not written, if so: its outputs differ, or, of 8 bits, its score."""
+    kind, difference = row['format'], f'{row["difference"]:.2g} at {row["at"]}'
+    if kind != 'int8' and row['difference'] > args.tolerance:
+        return f'{kind} differs by {difference}, more than --tolerance {args.tolerance} of the largest output'
+    if not np.isfinite(row['difference']):
+        return f'{kind} gives no numbers at {row["at"]}'
+    lost = row.get('model_score', 0) - row.get('score', 0)
+    if kind == 'int8' and lost > args.largest_loss:
+        return f'{kind} loses {lost:.2f} of {row["metric"]}, more than --largest-loss {args.largest_loss}'
+    return None
+
+
+def read_calibration(model: Any, files: list[Path]) -> Iterator[Tensor]:
+    """Normalised inputs, one by one: files, or training images as the test pipeline prepares them."""
+    if files:
+        samples = map(reader_of(model)(model.cfg), files)
+    else:
+        with in_scope(model.cfg):
+            parts = leaves((model.cfg.get('train_dataloader') or {}).get('dataset'))
+            if not parts or 'saved_in' in model.cfg:
+                raise UserError('int8 needs images, and the config has no training set: name some by --calibrate')
+            datasets = [DATASETS.build(dict(part, pipeline=pipeline_of(model.cfg))) for part in parts]
+        number = -(-CALIBRATION // len(datasets))
+        samples = (dataset[index] for dataset in datasets for index in spread_evenly(dataset, number))
+    for sample in samples:
+        yield one_view(model.data_preprocessor(pseudo_collate([sample]), False)['inputs'])
+
+
+@torch.no_grad()
+def enter_scores(
+    rows: list[dict], model: Any, runs: dict[str, Run], number: int, shape: torch.Size | None
+) -> dict[str, Any]:
+    """Enter each format's score on the test set, or on so many of its images; ``score`` and ``metric`` of the model.
+
+    The model's own pipeline, head and metrics make it; an exported network answers in the place of the model's.
+
+    Raises:
+        UserError: an image has another shape than ``shape``, which is fixed.
+    """
+    cfg, dataset = model.cfg, build_test_set(model.cfg)
+    part = torch.utils.data.Subset(dataset, spread_evenly(dataset, number or len(dataset)))
+    contexts = dict(model=None) | runs
+    with in_scope(cfg):
+        loader = Runner.build_dataloader(dict(cfg.test_dataloader, dataset=part))
+        evaluators = {name: Evaluator(cfg.test_evaluator) for name in contexts}
+        for evaluator in evaluators.values():
+            evaluator.dataset_meta = dataset.metainfo
+        for batch in track(loader, 'Testing'):
+            found = model.data_preprocessor(batch, False)['inputs'].shape[-len(shape or ()) :]
+            if shape and found != shape:
+                raise UserError(f'--accuracy: the size is fixed, {list(shape)}, and test images have {list(found)}')
+            for name, run in contexts.items():
+                with answered_by(model, run) if run else nullcontext():
+                    evaluators[name].process(data_samples=model.test_step(batch), data_batch=batch)
+        scores = {name: evaluator.evaluate(len(part)) for name, evaluator in evaluators.items()}
+    best = ((cfg.get('default_hooks') or {}).get('checkpoint') or {}).get('save_best')
+    metric = best if best in scores['model'] else next(iter(scores['model']))
+    own = float(scores['model'][metric])
+    for row in rows:
+        row |= dict(metric=metric, score=float(scores[row['format']][metric]), model_score=own)
+    return dict(metric=metric, score=own, scored=len(part))
+
+
+def reader_of(model: Any) -> type:
+    """How a model's inputs are read."""
+    return Videos if getattr(model.backbone, 'num_frames', None) else Images
+
+
+def one_view(inputs: Tensor) -> Tensor:
+    """Of a video the first view."""
+    return inputs.flatten(0, 1)[:1] if inputs.ndim == 6 else inputs
 
 
 def read_inputs(model: Any, files: list[Path]) -> Tensor:
@@ -79,13 +178,11 @@ def read_inputs(model: Any, files: list[Path]) -> Tensor:
         OSError: no files are given, and the test set is not here.
     """
     if files:
-        reader = Videos if getattr(model.backbone, 'num_frames', None) else Images
-        samples = [*map(reader(model.cfg), files)]
+        samples = [*map(reader_of(model)(model.cfg), files)]
     else:
         dataset = build_test_set(model.cfg)
         samples = [dataset[index] for index in spread_evenly(dataset, max(BATCHES))]
-    inputs = [model.data_preprocessor(pseudo_collate([sample]), False)['inputs'] for sample in samples]
-    inputs = [one.flatten(0, 1)[:1] if one.ndim == 6 else one for one in inputs]  # the first view of a video
+    inputs = [one_view(model.data_preprocessor(pseudo_collate([sample]), False)['inputs']) for sample in samples]
     inputs = torch.cat([one for one in inputs if one.shape == inputs[0].shape])
     return inputs.repeat(-(-max(BATCHES) // len(inputs)), *[1] * (inputs.ndim - 1))
 
@@ -121,24 +218,105 @@ def describe_inputs(model: Any, images: Tensor, open_size: bool) -> dict[str, An
     )
 
 
+def write_script(model: Any, about: dict[str, Any], run: Run, images: Tensor, folder: Path) -> dict[str, Any]:
+    """Write ``predict.py``, which needs no PyTorch, where it predicts as the model does, or say why it does not.
+
+    Returns:
+        What it reads besides, of the ``.json``: the steps from a file to the network's input, and from its output on.
+    """
+    try:
+        more = describe_preparation(model)
+        for scale, same_sides in ((1.3, True), (2.1, False)):
+            check_script(model, about | more, run, images.shape[2:], scale, same_sides)
+    except Exception as error:  # a library's, of any type, where a step is not as the script has it
+        print(f'no predict.py is written: {describe(error) or in_one_line(error)}')
+        return {}
+    write_atomically(folder / 'predict.py', Path(predict_exported.__file__).read_text())
+    return more
+
+
+def describe_preparation(model: Any) -> dict[str, Any]:
+    """The steps of the test pipeline, in order, padding, and what becomes of the outputs; or a UserError."""
+    preprocessor, steps = model.data_preprocessor, describe_steps(model.cfg)
+    read = steps.pop('read', {})
+    if 'shape' in steps:  # as vt.inference.inputs.Images reads a file where test images are in memory
+        steps = dict(shape=dict(scale=steps.pop('shape')[:0:-1], interpolation='area')) | steps
+    unknown = {*steps} - {'shape', 'resize_edge', 'resize', 'crop'}
+    is_segmentor = 'decode_head' in model.cfg.model
+    if unknown or (is_segmentor and model.test_cfg.mode != 'whole'):
+        raise UserError(f'it has no {", ".join(unknown) or "sliding windows"}')
+    padding = (preprocessor.test_cfg or {}) if is_segmentor else dict(size_divisor=preprocessor.pad_size_divisor)
+    return dict(
+        task='segmentation' if is_segmentor else 'classification',
+        scores='sigmoid' if isinstance(getattr(model, 'head', None), MultiLabelClsHead) else 'softmax',
+        read=read,
+        steps=[*steps.values()],
+        pad_divisor=padding.get('size_divisor') or 1,
+        pad_value=getattr(preprocessor, 'pad_val', 0) if is_segmentor else preprocessor.pad_value,
+    )
+
+
+@torch.no_grad()
+def check_script(model: Any, about: dict[str, Any], run: Run, size: torch.Size, scale: float, same_sides: bool) -> None:
+    """Compare inputs and predictions of an image of random waves with the model's, or raise a UserError."""
+    height, width = (round(scale * side) for side in size)
+    pixels = np.random.default_rng(0).integers(0, 256, (6, 7, 3), np.uint8)
+    pixels = cv2.resize(pixels, (width if same_sides else 2 * width, height), interpolation=cv2.INTER_CUBIC)
+    with tempfile.TemporaryDirectory() as folder:
+        file = str(Path(folder, 'image.png'))
+        write_atomically(file, cv2.imencode('.png', pixels)[1].tobytes())
+        batch = pseudo_collate([Images(model.cfg)(file)])
+        expected = model.data_preprocessor(batch, False)['inputs'].numpy()
+        found = predict_exported.prepare(file, about)[0]
+        if found.shape != expected.shape or np.abs(found - expected).max() > 1e-4 * np.abs(expected).max():
+            raise UserError('it prepares images in another way than the test pipeline')
+        if expected.shape[2:] != size and not about['open_size']:
+            return  # which no exported file takes
+        (sample,) = model.test_step(batch)
+        result = predict_exported.predict(lambda x: run(torch.from_numpy(x)), about, file)
+    if about['task'] == 'segmentation':
+        is_same = np.mean(result == sample.pred_sem_seg.data[0].numpy()) > 0.999
+    else:
+        is_same = np.allclose(result, sample.pred_score.numpy(), atol=1e-3)
+    if not is_same:
+        raise UserError('its predictions differ from the model')
+
+
 def enter_times(rows: list[dict], runs: dict, network: Network, images: Tensor) -> None:
-    """Time the model itself and what was exported, in turn, and enter the medians in seconds."""
+    """Time the model itself and what was exported, in turn, and enter the medians in seconds.
+
+    ``cpu_seconds`` are those of all threads of this process: of one thread, its time on a machine without other work.
+    """
 
     @torch.no_grad()
     def eager() -> None:
         network(images)
 
     steps = dict(eager=eager) | {kind: (lambda run=run: run(images)) for kind, run in runs.items()}
-    seconds = time_interleaved(steps, torch.device('cpu'), describe_device(torch.device('cpu')), rounds=20, seconds=30)
+    cpu: dict[str, list[float]] = {name: [] for name in steps}
+
+    def count(name: str) -> None:
+        before = time.process_time()
+        steps[name]()
+        cpu[name].append(time.process_time() - before)
+
+    counted = {name: (lambda name=name: count(name)) for name in steps}
+    device = torch.device('cpu')
+    seconds = time_interleaved(counted, device, describe_device(device), rounds=100, seconds=30)
+    times = {name: dict(seconds=np.median(seconds[name]), cpu_seconds=np.median(cpu[name])) for name in steps}
+    times = {name: {key: float(value) for key, value in both.items()} for name, both in times.items()}
     for row in rows:
         if row['format'] in runs:
-            row |= dict(seconds=float(np.median(seconds[row['format']])), eager=float(np.median(seconds['eager'])))
+            row |= times[row['format']]
+            row |= dict(eager=times['eager']['seconds'], eager_cpu=times['eager']['cpu_seconds'])
 
 
 def describe_row(row: dict[str, Any]) -> dict[str, str]:
     """A format as a row of a table."""
     cells = dict(format=row['format'], file=row['file'])
     cells['largest difference'], cells['at'] = f'{row["difference"]:.1e}', row['at']
+    if 'score' in row:
+        cells[row['metric']], cells['of the model'] = f'{row["score"]:.2f}', f'{row["model_score"]:.2f}'
     if 'seconds' in row:
         cells['ms'], cells['model itself (ms)'] = f'{1000 * row["seconds"]:.1f}', f'{1000 * row["eager"]:.1f}'
         cells['faster'] = f'{row["eager"] / row["seconds"]:.2f}x'

@@ -1,1 +1,1 @@
-"""What a model makes of an image, to look at: a page on this machine, and the same as a report in one file."""
+"""The explorer: a local web page, or a report in one file, that shows a model's predictions and attention."""

@@ -1,4 +1,4 @@
-"""Who may ask the page for something, and how much may be uploaded: middleware of its server."""
+"""Middleware of the page's server: origins that may send requests, and limits of uploads."""
 
 from pathlib import Path
 
@@ -10,14 +10,14 @@ HOSTS = ('127.0.0.1', 'localhost')
 
 
 class SameOrigin:
-    """Refuse what other pages of a browser ask for; a link to the page may be followed.
+    """Reject requests of other web pages in the user's browser with status 403, except links to this page.
 
-    A browser names the page that asks in ``Origin``, and in ``Sec-Fetch-Site`` how it is related; other programs of
-    this machine send neither.
+    A browser states the page that sends a request in ``Origin``, and its relation in ``Sec-Fetch-Site``. Other programs
+    on this machine send neither.
 
     Args:
-        app: what is asked.
-        port: of the page.
+        app: the application.
+        port: port of the page.
     """
 
     def __init__(self, app: ASGIApp, port: int) -> None:
@@ -25,43 +25,43 @@ class SameOrigin:
         self.origins = {f'http://{host}:{port}' for host in HOSTS}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 403, or hand it on."""
+        """Pass a request on, or answer 403."""
         if scope['type'] == 'lifespan' or self._is_own(scope):
             await self.app(scope, receive, send)
         elif scope['type'] == 'websocket':
             await send(dict(type='websocket.close', code=1008))
         else:
-            await PlainTextResponse('This page answers to itself alone.', 403)(scope, receive, send)
+            await PlainTextResponse('Requests of other pages are not allowed.', 403)(scope, receive, send)
 
     def _is_own(self, scope: Scope) -> bool:
         headers = Headers(scope=scope)
         origin, site = headers.get('origin'), headers.get('sec-fetch-site', 'none')
-        if origin is not None:  # a page on a port that leads here, as by ssh -L, has that port as its host
+        if origin is not None:  # with a forwarded port (ssh -L), the host has the other port
             return origin in self.origins or (bool(headers.get('host')) and origin == f'http://{headers["host"]}')
         followed = scope.get('method') == 'GET' and scope['path'] == '/' and headers.get('sec-fetch-dest') == 'document'
         return site in ('none', 'same-origin') or followed
 
 
 class UploadLimit:
-    """Limit what uploads take of the disk together, before it is written; one that hides its length is refused.
+    """Limit the total size and number of uploads before they are written; uploads must state their length.
 
     Args:
-        app: what is asked; an upload is written into ``folder`` and then moved into a folder below it.
-        folder: of the uploads, and of what is drawn.
-        most: bytes.
-        files: how many; one request may have 1,000 more.
+        app: the application; it writes an upload into ``folder`` and then moves it into a subfolder.
+        folder: folder of the uploads and of figures.
+        most: maximum size of all uploads in bytes.
+        files: maximum number of files; a single request may exceed it by 1,000.
     """
 
     def __init__(self, app: ASGIApp, folder: Path, most: int, files: int) -> None:
         self.app, self.folder, self.most, self.files = app, folder, most, files
-        self.begun: dict[int, int] = {}  # bytes of the uploads that go on, by their numbers
+        self.begun: dict[int, int] = {}  # bytes of each upload in progress
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 413, or hand it on."""
+        """Pass a request on, or answer 413."""
         if scope['type'] != 'http' or not scope['path'].rstrip('/').endswith('/upload'):
             await self.app(scope, receive, send)
         elif not self._has_room(headers := Headers(scope=scope)):
-            line = f'The uploads of this page may have {self.most // 2**20} MB and {self.files} files together.'
+            line = f'The uploads of this page are limited to {self.most // 2**20} MB and {self.files} files in total.'
             await PlainTextResponse(line, 413)(scope, receive, send)
         else:
             self.begun[id(scope)] = int(headers['content-length'])
@@ -73,14 +73,14 @@ class UploadLimit:
                     self._remove_unfinished()
 
     def _has_room(self, headers: Headers) -> bool:
-        length = headers.get('content-length', '')  # which the server holds a request to, unless it comes in chunks
+        length = headers.get('content-length', '')  # the server enforces it, except for chunked requests
         if 'transfer-encoding' in headers or not length.isdecimal():
             return False
         sizes = [file.stat().st_size for file in self.folder.glob('*/**/*') if file.is_file()]
         return sum(sizes) + sum(self.begun.values()) + int(length) <= self.most and len(sizes) < self.files
 
     def _remove_unfinished(self) -> None:
-        """Take away what an upload that was cut off has left."""
+        """Remove the files of interrupted uploads."""
         for file in self.folder.glob('*'):
             if file.is_file():
                 file.unlink(missing_ok=True)

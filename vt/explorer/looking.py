@@ -1,6 +1,6 @@
-"""What a model makes of one image: what it predicts, and where each of its tokens looks.
+"""Prediction of a model for one image, and the attention of its tokens.
 
-Letters: h heads, L tokens, H and W size of a map, Q tokens that take, K tokens that they take from.
+Letters: h heads, L tokens, H and W size of a map, Q queries, K keys.
 """
 
 import math
@@ -33,12 +33,12 @@ THUMBNAIL = 160  # pixels of the longer side
 
 @dataclass
 class ShownImage:
-    """An image to look at.
+    """An image of the page.
 
     Attributes:
-        caption: its class, or its file's name.
-        source: a file, or an image ``(height, width, 3)`` uint8 in OpenCV's order of channels.
-        thumbnail: RGB, ``(height, width, 3)`` uint8.
+        caption: class or file name.
+        source: path of a file, or a BGR image ``(height, width, 3)`` uint8.
+        thumbnail: small RGB image, ``(height, width, 3)`` uint8.
     """
 
     caption: str
@@ -48,13 +48,13 @@ class ShownImage:
 
 @dataclass
 class Module:
-    """What the parts of one module did with one image; None where there is no such part.
+    """Attention of the parts of one module for one image; None for parts that it does not have.
 
     Attributes:
-        maps: where each token looks, ``(h, L, H, W)``.
-        relation: how much each token takes from each, ``(h, Q, K)``.
-        reads: how much each pixel takes from each token, ``(h, L, H, W)``.
-        measures: of each token's map, the mean over heads, ``(L,)``: see
+        maps: attention of each token over the pixels, ``(h, L, H, W)``.
+        relation: attention between tokens, ``(h, Q, K)``.
+        reads: attention of each pixel over the tokens, ``(h, L, H, W)``.
+        measures: measures of the tokens, ``(L,)`` each, from maps averaged over heads; see
             :func:`vt.analysis.attention.token_measures.measure_tokens`.
     """
 
@@ -65,31 +65,31 @@ class Module:
 
     @property
     def parts(self) -> list[Tensor]:
-        """Those that are there."""
+        """Attention of the existing parts."""
         return [each for each in (self.maps, self.relation, self.reads) if each is not None]
 
     @property
     def num_heads(self) -> int:
-        """Of the part that has most."""
+        """Largest number of heads of the parts."""
         return max(map(len, self.parts))
 
     @property
     def num_tokens(self) -> int:
-        """Of those that can be chosen."""
+        """Number of tokens that can be selected."""
         return self.parts[0].shape[1]
 
 
 @dataclass
 class Look:
-    """What a model made of one image.
+    """Prediction and attention of a model for one image.
 
     Attributes:
-        image: as the network sees it, RGB in 0 to 1, ``(3, height, width)``.
-        predictions: names with their score, or share of the pixels, highest first.
-        overlay: the image with its segments over it, RGB, ``(height, width, 3)`` uint8; None of a classifier.
-        modules: by name, in the order of the network.
-        heat: which pixels speak for a class, ``(height, width)``, by Grad-CAM; None where grad-cam is not installed.
-        heat_text: for which class, and of which layer.
+        image: input of the network without normalisation, RGB in 0 to 1, ``(3, height, width)``.
+        predictions: class names with their score, or share of the pixels, highest first.
+        overlay: image with the predicted segments overlaid, RGB, ``(height, width, 3)`` uint8; None for classifiers.
+        modules: modules by name, in the order of the network.
+        heat: Grad-CAM of a class, ``(height, width)``; None if grad-cam is not installed.
+        heat_text: class and layer of ``heat``.
     """
 
     image: Tensor
@@ -101,28 +101,28 @@ class Look:
 
     @property
     def middle(self) -> tuple[int, int]:
-        """Column and row of the pixel in the middle."""
+        """Column and row of the central pixel."""
         height, width = self.image.shape[1:]
         return width // 2, height // 2
 
 
 @torch.no_grad()
 def look_at(inferencer: ClassificationInferencer | SegmentationInferencer, source: str | np.ndarray) -> Look:
-    """Predict, and record where the model attends.
+    """Predict, and record the attention of the model.
 
     Args:
-        inferencer: of images.
-        source: a file, or an image ``(height, width, 3)`` uint8 in OpenCV's order of channels.
+        inferencer: inferencer of images.
+        source: path of a file, or a BGR image ``(height, width, 3)`` uint8.
 
     Raises:
-        UserError: it can't be read.
+        UserError: the image can't be read.
     """
     model, sample = inferencer.model, inferencer.pipeline(source)
     segments = is_segmentation(model.cfg)
     image, inputs = seen_by(model, sample, reads_bgr(model.cfg))
     with record_attention(model) as records:
         (prediction,) = inferencer.forward(pseudo_collate([sample]))
-        if segments:  # it may have predicted window by window
+        if segments:  # the prediction may use sliding windows
             model(inputs, mode='tensor')
     overlay = None
     if segments:
@@ -149,10 +149,10 @@ def find_heat(
 
 
 def find_modules(model: nn.Module, records: dict[str, Record], image_size: tuple[int, int]) -> dict[str, Module]:
-    """What a forward pass of one image recorded: a module for each tokenizer, and for each part that has none.
+    """Group the records of a forward pass of one image into modules: one per tokenizer, and one per other part.
 
-    A tokenizer's module has the relation that takes its tokens and the projector, or fuser, that writes them back.
-    Parts that attend in windows, each as an image of its own, are left out.
+    The module of a tokenizer includes the relation that takes its tokens and the projector, or fuser, that writes them
+    back. Parts with window attention are left out.
     """
     modules, taken = {}, set()
     for owner, names in tokenizers_by_owner(model).items():
@@ -173,7 +173,7 @@ def find_modules(model: nn.Module, records: dict[str, Record], image_size: tuple
 
 
 def _as_module(record: Record, part: nn.Module) -> Module:
-    """A part that belongs to no tokenizer; of tokens on a grid, without those of classes, there are maps too."""
+    """Make a module of a part without a tokenizer; attention over tokens of a grid also gives maps."""
     attention, size = record.attention[0].cpu(), record.size
     if attention.ndim == 4:
         return Module(**{'maps' if record.output.ndim == 3 else 'reads': attention})
@@ -187,10 +187,10 @@ def _as_module(record: Record, part: nn.Module) -> Module:
 
 
 def pick_from_test_set(cfg: Config, number: int) -> list[ShownImage]:
-    """Some images of a config's test set, spread over its classes.
+    """Select ``number`` images of a config's test set, spread over its classes.
 
     Raises:
-        UserError: there is no test set, or its images are not here.
+        UserError: there is no test set, or its images do not exist.
     """
     dataset = build_test_set(cfg)
     samples = [dataset[index] for index in spread_over_classes(dataset, number)]
@@ -209,15 +209,15 @@ def pick_from_test_set(cfg: Config, number: int) -> list[ShownImage]:
 
 
 def open_image(path: str, name: str | None = None) -> ShownImage:
-    """An image of a user's; one that is too large is never unpacked.
+    """Open an image of the user; its size is checked before it is decoded.
 
     Args:
-        path: of the file.
-        name: by which a user knows it, if it is another one.
+        path: path of the file.
+        name: name for captions and errors; the path by default.
 
     Raises:
-        MissingFileError: there is no such file.
-        UserError: it is none that can be shown, or too large.
+        MissingFileError: the file does not exist.
+        UserError: the file is not an image, or too large.
     """
     name = name or path
     if not os.path.isfile(path):
@@ -225,7 +225,7 @@ def open_image(path: str, name: str | None = None) -> ShownImage:
     is_usual = check_image_size(path, name)
     try:
         pixels = read_image(path)[..., ::-1] if is_usual else as_rgb(read_bands(Path(path).read_bytes(), name))
-    except UserError as error:  # it names the file as a user knows it
+    except UserError as error:  # use the name that the user knows
         raise UserError(f'{name} is no image that can be read') from error
     return ShownImage(Path(name).name, path, _shrink(pixels))
 

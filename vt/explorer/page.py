@@ -1,4 +1,4 @@
-"""The page: images to choose and to drop, and for each model what it made of the chosen one."""
+"""The web page of the explorer: images to select or upload, and a panel per model."""
 
 from collections.abc import Sequence
 from html import escape
@@ -20,19 +20,19 @@ from .views import STYLE, Models, View, describe_module, describe_prediction, dr
 
 HOST = HOSTS[0]
 MAX_FILE_SIZE = '32mb'
-MAX_UPLOADS, MAX_FILES = 512 * 2**20, 1000  # bytes and files, together
-KEEP = 3600  # seconds that an upload lives
+MAX_UPLOADS, MAX_FILES = 512 * 2**20, 1000  # total bytes and files
+KEEP = 3600  # seconds after which uploads are deleted
 THEME = gr.themes.Default(font=['system-ui', 'sans-serif'], font_mono=['ui-monospace', 'monospace'])
 MAX_TEXT = 1000  # characters of a line of the page
-NO_TOKENS = '<p>No part of this model attends: it has no tokens.</p>'
+NO_TOKENS = '<p>This model has no part with attention over tokens.</p>'
 
 
 class Panel:
-    """The part of the page that shows one model: its controls, and the views below them.
+    """The panel of one model: its controls, and the views below them.
 
     Args:
-        name: of the model.
-        inferencer: of it.
+        name: name of the model.
+        inferencer: inferencer of the model.
     """
 
     def __init__(self, name: str, inferencer: ClassificationInferencer | SegmentationInferencer) -> None:
@@ -59,7 +59,7 @@ class Panel:
         self.outputs = [self.look, *self.choices, self.figure, self.views]
 
     def connect(self) -> None:
-        """Draw anew whenever something is chosen."""
+        """Update the views whenever a control changes."""
         inputs, drawn = [self.look, *self.choices], [self.figure, self.views]
         options = dict(show_progress='hidden', trigger_mode='always_last', api_visibility='private')
         self.module.input(self.settle, inputs, [*self.choices, *drawn], **options)
@@ -68,7 +68,7 @@ class Panel:
         self.figure.select(self.click, inputs, [self.column, self.row, *drawn], **options)
 
     def show(self, source: str | np.ndarray, *chosen: Any) -> list[Any]:
-        """Look at an image; what was chosen stays, where the model has it.
+        """Show an image; the selected controls are kept if the model has them.
 
         Raises:
             UserError: the image can't be read.
@@ -79,7 +79,7 @@ class Panel:
     def settle(
         self, look: Look, name: str | None, head: int | None, token: int | None, column: int | None, row: int | None
     ) -> list[Any]:
-        """The controls with the limits of a look and of one of its modules, and what they draw; None is not chosen."""
+        """Return the controls, limited to what the look and the module have, and the views; None means not selected."""
         if not look.modules:
             hidden = [gr.update(visible=False)] * (len(self.choices) + 1)
             return [*hidden, self._render(describe_prediction(look, look.middle)) + NO_TOKENS]
@@ -97,7 +97,7 @@ class Panel:
             dict(maximum=last[0]),
             dict(maximum=last[1]),
         ]
-        # What fits is not sent back: it may have been changed meanwhile, and a list also reports when it is left.
+        # Values that are still valid are not sent back, since the user may have changed them meanwhile.
         choices = [
             gr.update(**limit, **({} if before == value else dict(value=value)))
             for limit, before, value in zip(limits, chosen, now)
@@ -105,7 +105,7 @@ class Panel:
         return [*choices, *self.draw(look, *now)]
 
     def draw(self, look: Look, name: str, head: int, token: int, column: int, row: int) -> list[Any]:
-        """The image with a token's map, and the views."""
+        """Return the image with the map of a token, and the views."""
         pixel = column, row
         views = [*describe_prediction(look, pixel), *describe_module(look, name, head, pixel)]
         return [draw_token(look, look.modules[name], head, token, pixel), self._render(views)]
@@ -113,7 +113,7 @@ class Panel:
     def click(
         self, look: Look, name: str, head: int, token: int, column: int, row: int, place: gr.SelectData
     ) -> list[Any]:
-        """Choose the pixel that was clicked."""
+        """Select the pixel that was clicked."""
         shown = draw_token(look, look.modules[name], head, token, (column, row)).shape[1::-1]
         sides = look.image.shape[:0:-1]  # width and height
         pixel = [min(side - 1, int(index * side / own)) for index, side, own in zip(place.index, sides, shown)]
@@ -124,7 +124,7 @@ class Panel:
 
 
 def build_page(models: Models, images: Sequence[ShownImage]) -> gr.Blocks:
-    """The page of some models, by their names, with images at hand."""
+    """Build the page of models, by name, with a gallery of images."""
     with gr.Blocks(title='Visual tokens', analytics_enabled=False, delete_cache=(KEEP, KEEP)) as page:
         gr.Markdown('# Visual tokens')
         known = gr.State(list(images))
@@ -191,9 +191,9 @@ def build_page(models: Models, images: Sequence[ShownImage]) -> gr.Blocks:
 
 
 def launch(page: gr.Blocks, port: int, folder: Path) -> None:
-    """Serve a page to this machine alone, until it is interrupted; ``folder`` is that of its uploads."""
+    """Serve a page on this machine only, until it is interrupted; ``folder`` is for uploads."""
     doors = [
-        Middleware(TrustedHostMiddleware, allowed_hosts=[*HOSTS]),  # another site's name that leads here is refused
+        Middleware(TrustedHostMiddleware, allowed_hosts=[*HOSTS]),  # against DNS rebinding
         Middleware(SameOrigin, port=port),
         Middleware(UploadLimit, folder=folder, most=MAX_UPLOADS, files=MAX_FILES),
     ]
@@ -227,7 +227,7 @@ def _say(text: str, role: str = 'status') -> str:
 
 
 def _explain(error: Exception) -> str:
-    """The line of a user error; any other one goes on."""
+    """Return the message of a user error; raise any other error."""
     line = describe(error)
     if line is None:
         raise error

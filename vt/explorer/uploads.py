@@ -1,4 +1,4 @@
-"""The folder of a page's uploads: gone when the page ends, however it ends."""
+"""The folder of the page's uploads, which is removed when the page ends."""
 
 import fcntl
 import os
@@ -16,14 +16,14 @@ ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def upload_folder() -> Iterator[Path]:
-    """A folder of this process alone, with what earlier ones that were killed left taken away before.
+    """Create a private folder for a ``with`` block, and remove the folders of earlier processes that were killed.
 
-    A page holds a lock on its folder, which the system releases when its process ends in whatever way.
+    A page holds a lock on its folder, which the system releases when the process ends, also when it is killed.
     """
     for left in Path(tempfile.gettempdir()).glob(f'{PREFIX}*'):
-        with suppress(OSError):  # another user's, no folder, or another process was faster
+        with suppress(OSError):  # of another user, not a folder, or in use by another process
             lock = _lock(left)
-            shutil.rmtree(left, ignore_errors=True)  # it follows no links
+            shutil.rmtree(left, ignore_errors=True)  # does not follow links
             os.close(lock)
     folder, lock = _make()
     try:
@@ -34,7 +34,7 @@ def upload_folder() -> Iterator[Path]:
 
 
 def _make() -> tuple[Path, int]:
-    while True:  # until no page that begins at this moment takes it for one that is left
+    while True:  # a page that starts at the same time may remove the folder before it is locked
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         with suppress(BlockingIOError, FileNotFoundError):
             lock = _lock(folder)
@@ -44,12 +44,12 @@ def _make() -> tuple[Path, int]:
 
 
 def _lock(folder: Path) -> int:
-    """The descriptor of an own folder, no link, with a lock on it; an ``OSError`` where another process has that."""
+    """Lock a folder of this user and return its descriptor; raise ``OSError`` if another process has the lock."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         found = os.fstat(descriptor)
         if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
-            raise PermissionError(f'{folder} is not of this user alone')
+            raise PermissionError(f'{folder} is not private to this user')
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
@@ -59,10 +59,10 @@ def _lock(folder: Path) -> int:
 
 @contextmanager
 def ending_in_order() -> Iterator[None]:
-    """While it lasts a signal that ends the process has it leave every ``with`` block before; a second one is ignored.
+    """Make signals that end the process leave all ``with`` blocks first; further signals are ignored.
 
-    Ctrl-C is how a person ends the page, with exit code 0; other signals end it with 128 and their number, as shells
-    tell it. What is ignored, as by ``nohup``, stays so.
+    The exit code is 0 for Ctrl-C, the usual way to end the page, and 128 plus the number for other signals, as in
+    shells. Signals that are already ignored, such as by ``nohup``, stay ignored.
     """
 
     def end(number: int, frame: object) -> None:

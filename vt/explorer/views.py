@@ -1,4 +1,4 @@
-"""Views of what a model made of an image: small images and tables, which the page shows, and a report in one file."""
+"""Views of a model's prediction and attention: images and tables for the page, and a report in one file."""
 
 import base64
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from .looking import Look, Module, ShownImage, look_at
 FIGURE, TILE = 448, 128  # pixels of the longer side
 COLUMNS, MAX_TILES = 4, 64
 MATRIX = 384
-CHOSEN = (0, 255, 255)  # the colour of what stands for the chosen pixel
+CHOSEN = (0, 255, 255)  # colour of markers of the selected pixel
 TOP = 5  # classes
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
@@ -35,13 +35,14 @@ Models = dict[str, ClassificationInferencer | SegmentationInferencer]
 
 @dataclass
 class View:
-    """An image or a table, with what it shows.
+    """An image or a table with a title.
 
     Attributes:
-        title, text: what is seen, in a few words and in a sentence.
-        name: of the file it is saved as, without a suffix.
-        figure: RGB, ``(height, width, 3)`` uint8; None of a table.
-        rows: of a table.
+        title: title.
+        text: explanation in a sentence.
+        name: file name for downloads, without suffix.
+        figure: RGB image, ``(height, width, 3)`` uint8; None for a table.
+        rows: rows of a table; None for an image.
     """
 
     title: str
@@ -52,12 +53,12 @@ class View:
 
     @property
     def file(self) -> str:
-        """Name of the file it is saved as."""
+        """File name for downloads."""
         return f'{self.name}.csv' if self.figure is None else f'{self.name}.jpg'
 
     @property
     def address(self) -> str:
-        """All of it as an address."""
+        """Content as a data URL."""
         if self.figure is None:
             return f'data:text/csv;charset=utf-8,{quote(to_csv(self.rows))}'
         _, content = cv2.imencode('.jpg', self.figure[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 92])
@@ -65,7 +66,7 @@ class View:
 
 
 def describe_prediction(look: Look, pixel: tuple[int, int]) -> list[View]:
-    """The image with a chosen pixel, and the classes of highest scores, or the segments and their shares."""
+    """Return views of the image with the selected pixel and of the top classes, or of segments and their shares."""
     kind = 'score' if 'score' in look.predictions[0] else 'share'
     rows = [{'class': each['name'], f'{kind} (%)': f'{100 * each[kind]:.2f}'} for each in look.predictions[:TOP]]
     text = 'Classes, highest first.' if look.overlay is None else 'Share of the pixels, largest first.'
@@ -84,13 +85,13 @@ def describe_prediction(look: Look, pixel: tuple[int, int]) -> list[View]:
 
 
 def describe_module(look: Look, name: str, head: int, pixel: tuple[int, int] | None = None) -> list[View]:
-    """Where a module's tokens look, what a pixel reads of them, how they relate, and their measures.
+    """Return views of a module: attention maps, attention of a pixel, relation of the tokens, and measures.
 
     Args:
-        look: of an image.
-        name: of the module.
-        head: 1 for the first one; 0 for the mean over heads, also where a part has not so many.
-        pixel: column and row of the image as the network sees it.
+        look: result for an image.
+        name: name of the module.
+        head: number of a head, from 1; 0, or a head that a part does not have, for the mean over heads.
+        pixel: column and row in the image of ``look``.
     """
     module, views = look.modules[name], []
     if module.maps is not None:
@@ -122,18 +123,18 @@ def describe_module(look: Look, name: str, head: int, pixel: tuple[int, int] | N
 
 
 def of_head(attention: Tensor, head: int) -> Tensor:
-    """One head's of ``(h, ...)``, 1 the first; the mean over heads for 0, and where there are not so many."""
+    """Select a head of ``(h, ...)``, from 1; return the mean over heads for 0 or a head that does not exist."""
     return attention[head - 1] if 0 < head <= len(attention) else attention.mean(dim=0)
 
 
 def cell_of(look: Look, pixel: tuple[int, int], grid: tuple[int, int]) -> tuple[int, int]:
-    """Row and column of the cell of a grid in which a pixel, column and row, lies."""
+    """Return row and column of the grid cell that contains a pixel, given as column and row."""
     height, width = look.image.shape[1:]
     return pixel[1] * grid[0] // height, pixel[0] * grid[1] // width
 
 
 def tabulate_pixel(look: Look, module: Module, head: int, pixel: tuple[int, int]) -> list[dict[str, str]]:
-    """A row a token: what the pixel takes from it, and how much of its look falls on the pixel's cell."""
+    """Return a row per token: attention of the pixel to the token, and of the token to the cell of the pixel."""
     columns = {}
     for title, attention in {'the pixel takes (%)': module.reads, "of the token's look (%)": module.maps}.items():
         if attention is not None:
@@ -143,7 +144,7 @@ def tabulate_pixel(look: Look, module: Module, head: int, pixel: tuple[int, int]
 
 
 def tabulate_tokens(module: Module, head: int) -> list[dict[str, str]]:
-    """A row a token with its measures, those that could be taken."""
+    """Return a row per token with the available measures."""
     maps = of_head(module.maps, head).double()
     columns = {'entropy': attention_entropy(maps / maps.sum(dim=(-2, -1), keepdim=True))}
     if 'reach' in module.measures:
@@ -153,7 +154,7 @@ def tabulate_tokens(module: Module, head: int) -> list[dict[str, str]]:
 
 
 def _tabulate(columns: dict[str, Tensor], digits: int) -> list[dict[str, str]]:
-    """A row a token of columns ``(L,)``."""
+    """Return a row per token from columns ``(L,)``."""
     cells = zip(*([f'{value:.{digits}f}' for value in values.tolist()] for values in columns.values()))
     return [{'token': str(index), **dict(zip(columns, row))} for index, row in enumerate(cells, 1)]
 
@@ -164,7 +165,7 @@ def _numbered(maps: Tensor) -> str:
 
 
 def mark(image: Tensor, pixel: tuple[int, int]) -> np.ndarray:
-    """An image with a cross on a pixel, column and row; RGB uint8."""
+    """Draw a cross on a pixel (column and row) of an image; RGB uint8."""
     figure = _pixels(fit(image, 2 * TILE))
     scale = max(figure.shape) / max(image.shape)
     place = [int((each + 0.5) * scale) for each in pixel]
@@ -172,7 +173,7 @@ def mark(image: Tensor, pixel: tuple[int, int]) -> np.ndarray:
 
 
 def draw_sheet(image: Tensor, maps: Tensor) -> np.ndarray:
-    """The image once for each token, as :func:`glow` draws it, with the token's number; RGB uint8."""
+    """Draw the image once per token with its map overlaid by :func:`glow`, and the token's number; RGB uint8."""
     tiles = (255 * glow(fit(image, TILE), maps[:MAX_TILES])).astype(np.uint8)
     for number, tile in enumerate(tiles, 1):
         cv2.putText(tile, str(number), (4, 14), cv2.FONT_HERSHEY_SIMPLEX, 0.45, (255, 255, 255), 1, cv2.LINE_AA)
@@ -184,7 +185,7 @@ def draw_sheet(image: Tensor, maps: Tensor) -> np.ndarray:
 
 
 def draw_token(look: Look, module: Module, head: int, token: int, pixel: tuple[int, int]) -> np.ndarray:
-    """Where one token looks, or is read, with a square around the cell of a pixel; RGB uint8."""
+    """Draw the map of one token, with a rectangle around the cell of a pixel; RGB uint8."""
     image = fit(look.image, FIGURE)
     maps = module.reads if module.maps is None else module.maps
     if maps is None:
@@ -200,14 +201,14 @@ def draw_token(look: Look, module: Module, head: int, token: int, pixel: tuple[i
 
 
 def draw_matrix(relation: Tensor) -> np.ndarray:
-    """How much each token, a row, takes from each, a column: from nothing, black, to the largest, yellow; RGB uint8."""
+    """Draw an attention matrix (rows attend to columns) from 0, black, to its maximum, yellow; RGB uint8."""
     colours = (255 * colormaps['inferno']((relation / relation.max()).numpy())[..., :3]).astype(np.uint8)
     cell = max(1, MATRIX // max(relation.shape))
     return np.ascontiguousarray(colours.repeat(cell, axis=0).repeat(cell, axis=1))
 
 
 def fit(image: Tensor, longest: int) -> Tensor:
-    """An image ``(3, height, width)`` with its longer side so long; enlarged pixels stay squares."""
+    """Resize an image ``(3, height, width)`` to a longer side of ``longest``; enlarge with nearest neighbours."""
     height, width = image.shape[1:]
     scale = longest / max(height, width)
     size = [max(1, round(side * scale)) for side in (height, width)]
@@ -220,18 +221,18 @@ def _pixels(image: Tensor) -> np.ndarray:
 
 
 def render(template: str, **context: object) -> str:
-    """One of this room's templates as HTML."""
+    """Render a template of this package as HTML."""
     return TEMPLATES.get_template(template).render(**context)
 
 
 def write_report(models: Models, images: Sequence[ShownImage]) -> str:
-    """A report of each image by each model, side by side: every module, the mean over heads and each head.
+    """Render an HTML report of all images and models: every module, the mean over heads and each head.
 
-    The chosen pixel is that in the middle; all images are inside the file.
+    The selected pixel is the central one. All images are embedded in the file.
 
     Args:
-        models: by name.
-        images: to look at.
+        models: inferencers by name.
+        images: images of the report.
 
     Raises:
         UserError: an image can't be read.
@@ -244,7 +245,7 @@ def write_report(models: Models, images: Sequence[ShownImage]) -> str:
 
 
 def _describe(look: Look) -> tuple[list[View], list[tuple[str, list[list[View]]]]]:
-    """Views of the prediction; and of each module its name and the views of the mean over heads, then of each head."""
+    """Return views of the prediction, and for each module its name and views, of the mean over heads and each head."""
     modules = []
     for name, module in look.modules.items():
         heads = range(module.num_heads + 1) if module.num_heads > 1 else (0,)

@@ -1,7 +1,7 @@
-"""Videos, from files to scores: data sets, decoders, clips, what is done to frames, and several views of one video.
+"""Videos: data sets, decoders, clips, transforms of frames, and classification from several views of a video.
 
 Letters of this package: N batch, V views of one video (clips times crops), C channels, T frames of a clip, H and W
-height and width of a frame. Frames are ``(H, W, C)`` uint8 in OpenCV's order of channels, as images are in mmcv.
+height and width of a frame. Frames are BGR, ``(H, W, C)`` uint8, like images in mmcv.
 """
 
 from typing import TYPE_CHECKING

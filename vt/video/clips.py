@@ -1,4 +1,4 @@
-"""Transforms of clips: which frames of a video make one, reading them, and what is done to all frames alike."""
+"""Transforms of clips: sample and read the frames of a video, and transform all frames of a sample alike."""
 
 import random
 
@@ -19,25 +19,25 @@ SHORT = ('repeat', 'refuse')
 
 @TRANSFORMS.register_module()
 class LoadClips(BaseTransform):
-    """Read one clip at a random position of a video, or several spread evenly over it.
+    """Read one clip at a random position of a video, or several clips spread evenly over it.
 
-    A clip is ``clip_length`` frames, each ``frame_stride`` after the one before; it spans
-    ``(clip_length - 1) * frame_stride + 1`` frames. Of several clips the first begins with the video, and the last ends
-    with it; a single one lies in the middle.
+    A clip has ``clip_length`` frames, ``frame_stride`` frames apart; it spans
+    ``(clip_length - 1) * frame_stride + 1`` frames. Of several clips, the first starts with the video and
+    the last ends with it; a single clip for testing is central.
 
-    Reads ``img_path``; sets ``frames``, a list of all clips' frames one after the other, ``num_views``, ``img_shape``
-    and ``ori_shape``.
+    Requires ``img_path``; sets ``frames``, a list of the frames of all clips, ``num_views``, ``img_shape`` and
+    ``ori_shape``.
 
     Args:
         clip_length: T.
-        frame_stride: step from frame to frame, in frames of the file.
-        num_clips: that many, spread evenly, for tests; None: one at a random position, for training.
+        frame_stride: step between frames of a clip, in frames of the file.
+        num_clips: number of evenly spread clips, for testing; None for one at a random position, for training.
         decoder: ``'opencv'``, ``'pyav'`` or ``'torchcodec'``.
-        short_videos: of a video shorter than a clip ``'repeat'`` takes the last frame again until the clip is full;
-            ``'refuse'`` makes it an error.
+        short_videos: what to do if a video is shorter than a clip: ``'repeat'`` its last frame, or ``'refuse'`` it with
+            an error.
 
     Raises:
-        UserError: a number is not positive, ``decoder`` is not there, ``short_videos`` has another value.
+        UserError: a number is not positive, ``decoder`` is not installed, ``short_videos`` has another value.
     """
 
     def __init__(
@@ -59,11 +59,11 @@ class LoadClips(BaseTransform):
 
     @property
     def span(self) -> int:
-        """Frames of a video from the first to the last one of a clip."""
+        """Number of frames of the video from the first to the last frame of a clip."""
         return (self.clip_length - 1) * self.frame_stride + 1
 
     def transform(self, results: dict) -> dict:
-        """Read the clips; a FileError, in which the caller names the file, if that is impossible."""
+        """Read the clips; raises a FileError, without the file's name, if the video can't be read."""
         video = open_video(results['img_path'], self.decoder)
         self.check_length(video.num_frames)
         starts = self.choose_starts(video.num_frames)
@@ -77,10 +77,10 @@ class LoadClips(BaseTransform):
     def check_length(self, num_frames: int) -> None:
         """Raise a FileError if a video is shorter than a clip and ``short_videos`` is ``'refuse'``."""
         if self.short_videos == 'refuse' and num_frames < self.span:
-            raise FileError(f"has {num_frames} frames, and a clip spans {self.span}: see short_videos='repeat'")
+            raise FileError(f"has {num_frames} frames, but a clip spans {self.span}: set short_videos='repeat'")
 
     def choose_starts(self, num_frames: int) -> np.ndarray:
-        """The first frame of each clip, ``(clips,)``."""
+        """Return the index of the first frame of each clip, ``(clips,)``."""
         last = max(num_frames - self.span, 0)
         if self.num_clips is None:
             return np.random.randint(0, last + 1, size=1)
@@ -91,15 +91,15 @@ class LoadClips(BaseTransform):
 
 @TRANSFORMS.register_module()
 class SameForAllFrames(BaseTransform):
-    """Transforms of images, applied to every frame of a sample with the same random numbers.
+    """Apply transforms of images to every frame of a sample with the same random numbers.
 
-    So a crop, a flip, RandAugment or an erased rectangle is alike in all frames, while samples differ. Random numbers
-    are those of ``random``, ``numpy.random`` and PyTorch, which a run makes functions of seed and sample.
+    Crops, flips, RandAugment and erased rectangles are the same in all frames of a sample, and differ between samples.
+    The random number generators are those of ``random``, ``numpy.random`` and PyTorch, seeded by the run per sample.
 
-    Reads and writes ``frames`` and ``img_shape``.
+    Requires and updates ``frames`` and ``img_shape``.
 
     Args:
-        transforms: configs of transforms that read and write ``img`` alone, such as mmcv's and MMPretrain's.
+        transforms: configs of transforms that use only ``img``, such as those of mmcv and MMPretrain.
     """
 
     def __init__(self, transforms: list[dict]) -> None:
@@ -121,19 +121,19 @@ class SameForAllFrames(BaseTransform):
 
 @TRANSFORMS.register_module()
 class ThreeCrops(BaseTransform):
-    """Three squares of each clip, along its longer side: the first, the middle, the last. There are then 3 V views.
+    """Crop three squares from each clip, at both ends and in the centre of its longer side; this gives 3 V views.
 
-    Reads and writes ``frames``, ``num_views`` and ``img_shape``.
+    Requires and updates ``frames``, ``num_views`` and ``img_shape``.
 
     Args:
-        crop_size: H and W of a square; frames are at least as large.
+        crop_size: H and W of a crop; frames must be at least as large.
     """
 
     def __init__(self, crop_size: int) -> None:
         self.crop_size = crop_size
 
     def transform(self, results: dict) -> dict:
-        """Cut the squares; a FileError, in which the caller names the file, if frames are smaller."""
+        """Crop the clips; raises a FileError, without the file's name, if the frames are smaller."""
         height, width = results['frames'][0].shape[:2]
         free = height - self.crop_size, width - self.crop_size
         if min(free) < 0:
@@ -141,7 +141,7 @@ class ThreeCrops(BaseTransform):
         crops, length = [], len(results['frames']) // results['num_views']
         for start in range(0, len(results['frames']), length):
             for third in range(3):
-                # Along the longer side from one end to the other, along the shorter one in the middle.
+                # Along the longer side from one end to the other, centred along the shorter side.
                 top, left = (room * (third if room == max(free) else 1) // 2 for room in free)
                 clip = results['frames'][start : start + length]
                 crops += [frame[top : top + self.crop_size, left : left + self.crop_size] for frame in clip]
@@ -150,18 +150,18 @@ class ThreeCrops(BaseTransform):
 
 @TRANSFORMS.register_module()
 class PackClips(PackInputs):
-    """The last step: ``inputs`` are ``(C, T, H, W)``, of several views ``(V, C, T, H, W)``, uint8; and a data sample.
+    """Pack frames as ``inputs`` ``(C, T, H, W)`` uint8, or ``(V, C, T, H, W)`` for several views, and a data sample.
 
-    Reads ``frames``, and ``num_views``, one if it is not there. Otherwise MMPretrain's ``PackInputs``.
+    It is the last transform of a pipeline. Requires ``frames``, and uses ``num_views``, 1 by default.
 
     Args:
-        **kwargs: as of :class:`mmpretrain.datasets.PackInputs`.
+        **kwargs: options of :class:`mmpretrain.datasets.PackInputs`.
     """
 
     def transform(self, results: dict) -> dict:
-        """Pack; a UserError if nothing has given frames."""
+        """Pack a sample; raises a UserError if it has no frames."""
         if 'frames' not in results:
-            raise UserError('vt.PackClips finds no frames: begin the pipeline with vt.LoadClips')
+            raise UserError('vt.PackClips: there are no frames: start the pipeline with vt.LoadClips')
         frames = torch.from_numpy(np.stack(results['frames']))  # V T, H, W, C
         clips = frames.unflatten(0, (results.get('num_views', 1), -1)).permute(0, 4, 1, 2, 3).contiguous()
         return super().transform(results | {self.input_key: clips if len(clips) > 1 else clips[0]})

@@ -1,4 +1,4 @@
-"""Videos of one's own: lists, class folders, and Kinetics' comma-separated values, a clip of YouTube a line."""
+"""Data sets of video files: lists, class folders, and the CSV lists of Kinetics."""
 
 import os
 from collections.abc import Iterable
@@ -13,38 +13,39 @@ from vt.untrusted_text import printable
 
 from .lists import check_lines, files_by_stem, read_kinetics
 
-# Suffixes, in lower case; those of files in upper case are the same.
+# Suffixes of video files in lower case; upper case matches too.
 EXTENSIONS = ('.mp4', '.mkv', '.webm', '.avi', '.mov', '.m4v', '.mpg', '.mpeg')
 EXTENSIONS += ('.3gp', '.flv', '.m2ts', '.mts', '.ogv', '.ts', '.vob', '.wmv')
 
 
 @DATASETS.register_module()
 class VideoDataset(CustomDataset):
-    """Video files with a label each, in one of three layouts, chosen by ``ann_file``.
+    """Video files with one label each, in one of three layouts, selected by ``ann_file``.
 
-    - A list, any name but ``.csv``: a line is a path below ``data_prefix``, a space and a label.
-    - None: a folder a class below ``data_prefix``; the classes are its folders in alphabetical order.
-    - Kinetics' list, ``.csv`` with ``label,youtube_id,time_start,time_end,split``: files are named
-      ``<youtube_id>_000010_000020.mp4`` and lie in class folders below ``data_prefix`` or in it; the classes are the
-      list's labels in alphabetical order, or ``classes``.
+    - A list with any suffix but ``.csv``: each line is a path below ``data_prefix``, a space and a label.
+    - No list: one folder per class below ``data_prefix``; the classes are the folders in alphabetical order.
+    - A list of Kinetics, ``.csv`` with ``label,youtube_id,time_start,time_end,split``: files are named
+      ``<youtube_id>_000010_000020.mp4`` and are in ``data_prefix``, in class folders or not; the classes are the labels
+      of the list in alphabetical order, or ``classes``.
 
-    Files are looked for when the lists are read, before a run begins. Samples hold ``img_path``, the video's path, as
-    OpenMMLab names the file of a sample, and ``gt_label``; :class:`vt.video.LoadClips` begins the pipeline.
+    The existence of all files is checked when the data set is loaded, before a run starts. Samples have ``img_path``,
+    the path of the video (the key that OpenMMLab uses for files), and ``gt_label``. The pipeline starts with
+    :class:`vt.video.LoadClips`.
 
     Args:
-        data_root: of ``ann_file`` and ``data_prefix``.
+        data_root: folder of ``ann_file`` and ``data_prefix``.
         data_prefix: folder of the videos.
-        ann_file: the list.
-        with_label: whether there are labels; without them a list has a path a line.
-        extensions: of files that are videos.
-        missing: what happens where a listed file is not there: ``'refuse'``, or ``'skip'``, since of Kinetics some are
-            no longer to be had.
+        ann_file: path of the list.
+        with_label: whether there are labels; without labels a list has one path per line.
+        extensions: suffixes of video files.
+        missing: what to do if a listed file does not exist: ``'refuse'`` with an error, or ``'skip'``, for videos of
+            Kinetics that are no longer available.
         **kwargs: other options of :class:`mmpretrain.datasets.BaseDataset`, such as ``pipeline`` and ``classes``.
 
     Raises:
-        UserError: nothing is listed, a line doesn't parse, a label is none of the classes, ``missing`` has another
-            value; the error names the file and the line.
-        MissingFileError: the list, a folder, or a listed file is not there.
+        UserError: the list is empty, a line can't be parsed, a label is not a class, ``missing`` has another value;
+            the message names the file and the line.
+        MissingFileError: the list, a folder, or a listed file does not exist.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class VideoDataset(CustomDataset):
         **kwargs,
     ) -> None:
         if not (data_root or data_prefix or ann_file):
-            raise UserError('VideoDataset: set data_root, the folder of the videos')
+            raise UserError('VideoDataset: no data: set data_root, the folder of the videos')
         if missing not in ('refuse', 'skip'):
             raise UserError(f"VideoDataset: missing='{missing}' is neither 'refuse' nor 'skip'")
         if isinstance(extensions, str) or not all(str(suffix).startswith('.') for suffix in extensions):
@@ -72,11 +73,11 @@ class VideoDataset(CustomDataset):
 
     @property
     def is_kinetics(self) -> bool:
-        """Whether the list is one of Kinetics'."""
+        """Whether the list is a list of Kinetics."""
         return str(self.ann_file).lower().endswith('.csv')
 
     def load_data_list(self) -> list[dict]:
-        """One dict a video that is there, in the order of the list."""
+        """Return a dict per existing video, in the order of the list."""
         if self.is_kinetics:
             return self._there(self._list_kinetics())
         if self.ann_file:
@@ -88,15 +89,15 @@ class VideoDataset(CustomDataset):
             raise MissingFileError(f'there is no folder {self.img_prefix}: set data_root and data_prefix')
         files = files_by_stem(folder, self.extensions)
         if not files:
-            raise FileError(f'{self.img_prefix} holds no videos: no file ends in {", ".join(sorted(self.extensions))}')
+            raise FileError(f'{self.img_prefix} has no videos: no file ends in {", ".join(sorted(self.extensions))}')
         if self.with_label and all(Path(file).parent == folder for file in files.values()):
             raise FileError(
-                f'{self.img_prefix} holds videos and no folder a class: move them into such, or set ann_file'
+                f'{self.img_prefix} has videos, but no class folders: move them into class folders, or set ann_file'
             )
         return super().load_data_list()
 
     def _list(self) -> Path:
-        """The path of the list; a MissingFileError if it is not there."""
+        """Return the path of the list; raises a MissingFileError if it does not exist."""
         path = Path(self.ann_file)
         if not path.is_file():
             raise MissingFileError(f'there is no {path}: put it there, or correct ann_file')
@@ -116,7 +117,7 @@ class VideoDataset(CustomDataset):
         return infos
 
     def _there(self, infos: list[dict]) -> list[dict]:
-        """Those whose files are there; each folder is listed once."""
+        """Return the samples whose files exist; each folder is listed once."""
         folders = {os.path.dirname(info['img_path']) for info in infos}
         names = {folder: {*os.listdir(folder or '.')} for folder in folders if os.path.isdir(folder or '.')}
         split = {info['img_path']: os.path.split(info['img_path']) for info in infos}
@@ -125,9 +126,9 @@ class VideoDataset(CustomDataset):
         if not absent:
             return infos
         first = printable(min(absent), 300)
-        message = f'{len(infos) - len(there)} of {len(infos)} listed videos are not there, the first is {first}'
+        message = f'{len(infos) - len(there)} of {len(infos)} listed videos do not exist, the first is {first}'
         if not there or self.missing == 'refuse':
-            remedy = "correct data_root and data_prefix, or leave them out with missing='skip'"
+            remedy = "correct data_root and data_prefix, or skip these videos with missing='skip'"
             raise MissingFileError(f'{message}: {remedy}')
-        MMLogger.get_current_instance().warning(printable(f'{message}; they are left out'))
+        MMLogger.get_current_instance().warning(printable(f'{message}; they are skipped'))
         return there

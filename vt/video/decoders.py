@@ -1,7 +1,7 @@
-"""Frames of a video file by their numbers, read by one of three libraries. Only what is asked for is decoded.
+"""Read frames of a video file by index with OpenCV, PyAV or TorchCodec.
 
-All three give the frames that a player shows: turned upright by the rotation of the file, without what its edit list
-cuts off, from the first key frame on. One thread decodes: a run has its workers.
+All three return the frames that a player shows: rotated as the file states, without frames that its edit list hides,
+from the first key frame on. Decoding uses one thread, since a run has several workers.
 """
 
 import math
@@ -18,17 +18,17 @@ import numpy as np
 from vt.errors import FileError, UserError
 from vt.image_bounds import check_frames
 
-FORWARD = 32  # frames that are decoded and dropped before a reader looks for a nearer key frame
-EXACT = 5e-6  # seconds by which the times of one frame may differ
-TAIL = 4  # frames from the end at which a reader looks for the last one
+FORWARD = 32  # largest distance in frames that is decoded sequentially instead of seeking a key frame
+EXACT = 5e-6  # tolerance of the time of a frame, in seconds
+TAIL = 4  # frames from the end at which the search for the last frame starts
 
 
 class Video:
-    """An open video file; a subclass a library.
+    """Base class of open video files, with a subclass per library.
 
     Attributes:
-        num_frames: of the file.
-        size: height and width of a frame that is upright.
+        num_frames: number of frames.
+        size: height and width of a frame after rotation.
 
     Raises:
         FileError: the library can't read the file.
@@ -39,31 +39,31 @@ class Video:
 
     @property
     def fps(self) -> float:
-        """Frames a second, on average; 0 for a single frame."""
+        """Average number of frames per second; 0 for a single frame."""
         seconds = self.seconds(self.num_frames - 1)
         return (self.num_frames - 1) / seconds if seconds else 0.0
 
     def seconds(self, index: int) -> float:
-        """When a frame is shown, after the first one."""
+        """Time of a frame in seconds after the first frame."""
         raise NotImplementedError
 
     def decode(self, indices: list[int]) -> Iterable[np.ndarray]:
-        """Frames ``(H, W, 3)`` uint8, BGR, of rising ``indices``; a FileError for one that can't be decoded."""
+        """Yield BGR frames ``(H, W, 3)`` uint8 of increasing ``indices``; a FileError if one can't be decoded."""
         raise NotImplementedError
 
     def read(self, indices: Sequence[int]) -> list[np.ndarray]:
-        """Frames of any ``indices``, in their order, as of :meth:`decode`; of one that comes twice a copy."""
+        """Read frames of ``indices`` in any order, as :meth:`decode`; repeated indices give copies."""
         wanted, seen = sorted(set(indices)), set()
         frames = dict(zip(wanted, self.decode(wanted)))
         return [frames[index].copy() if index in seen else seen.add(index) or frames[index] for index in indices]
 
     def lacks(self, index: int) -> FileError:
-        """The error of a frame that is not there."""
+        """Return the error for a frame that can't be decoded."""
         return FileError(f'frame {index} of {self.num_frames} cannot be decoded: the file is damaged or cut off')
 
 
 class Packet(NamedTuple):
-    """A frame before it is decoded: its time in seconds, whether it is a key frame, and whether it is ever shown."""
+    """An encoded frame: its time in seconds, whether it is a key frame, and whether it is shown."""
 
     time: float
     is_key: bool = True
@@ -71,34 +71,33 @@ class Packet(NamedTuple):
 
 
 class TimedVideo(Video):
-    """A video whose frames are found by their times, since frames need not be evenly spaced.
+    """A video whose frames are identified by their times, since frames need not be evenly spaced.
 
-    A library's search for a key frame may end too late; then, and where frames have no times, they are counted from the
-    first one.
+    If a library seeks past the wanted frame, or frames have no times, frames are counted from the first one.
 
     Attributes:
-        times: of all frames, in seconds, rising.
+        times: times of all frames in seconds, increasing.
         has_times: whether decoded frames have these times.
     """
 
     times: list[float]
     has_times = True
-    place: int | None = 0  # the number of the frame that is decoded next; None where only its time will tell
+    place: int | None = 0  # index of the next decoded frame; None if only its time will tell
 
     def restart(self) -> None:
         """Go to the first frame."""
         raise NotImplementedError
 
     def jump(self, time: float) -> None:
-        """Go to a key frame, and maybe on, to before a time."""
+        """Seek a key frame before a time."""
         raise NotImplementedError
 
     def advance(self) -> float | None:
-        """Decode the next frame, and give its time; None at the end."""
+        """Decode the next frame and return its time; None at the end."""
         raise NotImplementedError
 
     def image(self) -> np.ndarray:
-        """The frame that was decoded last, as of :meth:`decode`."""
+        """Return the frame that was decoded last, as :meth:`decode`."""
         raise NotImplementedError
 
     def seconds(self, index: int) -> float:
@@ -111,7 +110,7 @@ class TimedVideo(Video):
             yield self.image()
 
     def _go(self, index: int, anew: bool = False) -> bool:
-        """Decode up to a frame; whether it is the one."""
+        """Decode up to a frame; return whether it was found."""
         far = self.place is None or not self.place <= index < self.place + FORWARD
         if anew or (not self.has_times and (self.place is None or index < self.place)):
             self.restart()
@@ -127,29 +126,29 @@ class TimedVideo(Video):
             if number is None and self.has_times and not self.place:
                 if self.place is None:
                     return False
-                continue  # a decoder gives something before the first key frame
+                continue  # a frame before the first key frame
             self.place = max(self.place or 0, number or 0) + 1
         return self.place == index + 1
 
     def index(self, packets: Sequence[Packet], rate: float, is_avi: bool = False) -> None:
         """Set ``times`` and ``num_frames`` from all packets of a file.
 
-        Frames before the first key frame, of a file that was cut without encoding it anew, need others that are gone:
-        they are left out, as players do. An edit list hides others. Where two packets have one time, times mean
-        nothing, and frames are ``rate`` a second.
+        Frames before the first key frame, in a file that was cut without re-encoding, depend on missing frames and are
+        left out, as in players; so are frames hidden by an edit list. If two packets have the same time, times are not
+        used, and frames are assumed to be evenly spaced at ``rate`` frames per second.
         """
         first = next((packet.time for packet in packets if packet.is_key), float('-inf'))
         self.times = sorted(packet.time for packet in packets if packet.time >= first and packet.is_shown)
         self.num_frames = len(self.times)
         if is_avi and packets and not packets[0].is_key:
-            raise FileError('it begins without a key frame, and an AVI has no times: encode it anew')
+            raise FileError('it starts without a key frame, and an AVI has no times: re-encode it')
         if not self.has_times or len(set(self.times)) < self.num_frames:
             self.has_times, self.times = False, [index / (rate or 25) for index in range(self.num_frames)]
 
     def compare(self, number: int, stored: int) -> None:
-        """Raise a FileError if a file has fewer frames than it says; a few are left out by some writers."""
+        """Raise a FileError if a file has over 5 % fewer frames than it states."""
         if number < 0.95 * stored:
-            raise FileError(f'{number} of its {stored} frames are there: it is damaged or cut off')
+            raise FileError(f'it has only {number} of its {stored} frames: it is damaged or cut off')
 
     def _number(self, time: float) -> int | None:
         number = bisect_left(self.times, time - EXACT)
@@ -157,13 +156,13 @@ class TimedVideo(Video):
 
 
 class OpenCVVideo(TimedVideo):
-    """A video read by OpenCV, which brings its own FFmpeg."""
+    """A video read by OpenCV, which includes FFmpeg."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.restart()
         if not self.capture.isOpened():
-            raise FileError('OpenCV finds no video in it: it is damaged, or something else')
+            raise FileError('OpenCV finds no video in it: it is damaged, or not a video')
         stored, rate, height, width = (
             self.capture.get(key)
             for key in (cv2.CAP_PROP_FRAME_COUNT, cv2.CAP_PROP_FPS, cv2.CAP_PROP_FRAME_HEIGHT, cv2.CAP_PROP_FRAME_WIDTH)
@@ -178,10 +177,10 @@ class OpenCVVideo(TimedVideo):
         if is_mp4 and self.times and abs(self._last_time(int(stored)) - self.times[-1]) > EXACT:  # an edit list
             self.restart()
             self.index([*map(Packet, iter(self.advance, None))], rate)
-        elif is_mp4 or is_avi:  # others only estimate a number
+        elif is_mp4 or is_avi:  # other formats only estimate the number
             self.compare(len(packets), int(stored))
         self.place = None
-        if is_avi and self.times:  # its frames have times as they are stored, not as they are shown
+        if is_avi and self.times:  # times of an AVI are in storage order, not in display order
             self.shift = (self.advance() or 0.0) - self.times[0]
             self.place = 1
 
@@ -206,7 +205,7 @@ class OpenCVVideo(TimedVideo):
         return packets
 
     def _last_time(self, stored: int) -> float:
-        """The time of the last frame that is shown."""
+        """Return the time of the last frame that is shown."""
         back = TAIL
         while True:
             self.capture.set(cv2.CAP_PROP_POS_FRAMES, max(stored - back, 0))
@@ -230,7 +229,7 @@ class PyAVVideo(TimedVideo):
         check_frames((self.stream.height, self.stream.width))
         stored, self.tick = self.stream.frames, float(self.stream.time_base)
         is_avi = self.container.format.name == 'avi'
-        # With B-frames an AVI has times of storing, not of showing; a program stream has few, and others are guessed.
+        # With B-frames, times of an AVI are in storage order, and most times of a program stream are guessed.
         self.has_times = self.container.format.name not in ('avi', 'mpeg') or not self.stream.codec_context.has_b_frames
         packets = [*self._packets(is_avi)]
         if all(packet.is_shown for packet in packets):
@@ -239,14 +238,14 @@ class PyAVVideo(TimedVideo):
         self.restart()
         if not self._go(0):
             raise FileError('none of its frames can be decoded: it is damaged or cut off')
-        # Of the first frame; others may differ, and OpenCV resizes them so, too.
+        # Shape of the first frame; other frames are resized to it if they differ, as in OpenCV.
         self.shape = self.frame.height, self.frame.width
         self.size = self.shape if self.frame.rotation % 180 == 0 else self.shape[::-1]
 
     def restart(self) -> None:
         self.container = self.open()
         if not self.container.streams.video:
-            raise FileError('it holds no video')
+            raise FileError('it has no video stream')
         self.stream = self.container.streams.video[0]
         self.stream.codec_context.thread_count = 1
         self.coming = self.container.decode(self.stream)
@@ -258,14 +257,14 @@ class PyAVVideo(TimedVideo):
     def advance(self) -> float | None:
         try:
             self.frame = next(self.coming)
-        except (StopIteration, self.error):  # the caller says which frame is not there
+        except (StopIteration, self.error):  # the caller reports the missing frame
             return None
         return (self.frame.pts or 0) * self.tick
 
     def image(self) -> np.ndarray:
         height, width = self.shape
         image = self.frame.to_ndarray(format='bgr24', width=width, height=height)
-        turns = round(self.frame.rotation / 90) % 4  # against the clock
+        turns = round(self.frame.rotation / 90) % 4  # counterclockwise
         return np.ascontiguousarray(np.rot90(image, turns)) if turns else image
 
     def _packets(self, is_avi: bool) -> Iterator[Packet]:
@@ -286,7 +285,7 @@ class TorchCodecVideo(Video):
         try:
             self.decoder = self.open()
         except self.errors as error:
-            raise FileError('TorchCodec finds no video in it: it is damaged, or something else') from error
+            raise FileError('TorchCodec finds no video in it: it is damaged, or not a video') from error
         about = self.decoder.metadata
         self.size, found = (about.height, about.width), about.num_frames or 0
         check_frames(self.size)
@@ -301,18 +300,18 @@ class TorchCodecVideo(Video):
             batch = self.decoder.get_frames_at([self.skipped + index for index in indices])
         except self.errors as error:
             raise self.misses(indices) from error
-        if not (batch.pts_seconds.diff() > 0).all():  # one frame for two numbers
+        if not (batch.pts_seconds.diff() > 0).all():  # the same frame for two indices
             raise self.misses(indices)
         return batch.data.flip(1).permute(0, 2, 3, 1).contiguous().numpy()  # n, C, H, W, RGB
 
     def misses(self, indices: list[int]) -> FileError:
-        """The error of frames that TorchCodec doesn't find; it does not in every format."""
+        """Return the error for frames that TorchCodec doesn't find, which happens in some formats."""
         numbers = f'{indices[0]}' if len(indices) == 1 else f'{indices[0]} to {indices[-1]}'
-        where = "it is damaged, or a file that decoder='opencv' and 'pyav' read"
+        where = "it is damaged, or in a format that needs decoder='opencv' or 'pyav'"
         return FileError(f'frame {numbers} of {self.num_frames} cannot be decoded by TorchCodec: {where}')
 
     def _before_first_key(self, found: int) -> int:
-        """How many frames can't be decoded: TorchCodec raises an error for them, or gives the first one that can."""
+        """Number of frames before the first key frame: TorchCodec raises an error for them, or returns that frame."""
         begin, first = self.decoder.metadata.begin_stream_seconds, math.inf
         with suppress(*self.errors):
             first = self._time(self.decoder, 0)
@@ -325,7 +324,7 @@ class TorchCodecVideo(Video):
         return number
 
     def _is_itself(self, index: int) -> bool:
-        """Whether a number gives another frame than the next number does."""
+        """Whether an index gives another frame than the next index."""
         try:
             return self._time(self.open(), index) < self._time(self.open(), index + 1)
         except self.errors:
@@ -337,7 +336,7 @@ class TorchCodecVideo(Video):
 
 
 DECODERS = dict(opencv=OpenCVVideo, pyav=PyAVVideo, torchcodec=TorchCodecVideo)
-# The module that a decoder needs, and what brings it.
+# Module that a decoder needs, and the package that installs it.
 NEEDS = {
     'opencv': ('cv2', 'opencv-python'),
     'pyav': ('av', 'av'),
@@ -346,15 +345,15 @@ NEEDS = {
 
 
 def require_decoder(name: str) -> None:
-    """Raise a UserError if a decoder is none of ours, or what it needs can't be imported."""
+    """Raise a UserError if a decoder is unknown, or its library can't be imported."""
     if name not in DECODERS:
         raise UserError(f"decoder='{name}' is none of {', '.join(DECODERS)}")
     module, packages = NEEDS[name]
-    absent = f"decoder='{name}' is not there: install {packages}, or take decoder='opencv'"
+    absent = f"decoder='{name}' is not installed: install {packages}, or use decoder='opencv'"
     try:
         library = import_module(module)
         if name == 'torchcodec':
-            library.VideoDecoder(b'no video')  # it looks for FFmpeg when it opens a video
+            library.VideoDecoder(b'no video')  # loads FFmpeg
     except (ImportError, RuntimeError, ValueError) as error:
         if isinstance(error, ImportError) or 'libtorchcodec' in str(error):
             raise UserError(absent) from error
@@ -364,17 +363,17 @@ def open_video(path: str, decoder: str = 'opencv') -> Video:
     """Open a video file.
 
     Args:
-        path: of a local file.
+        path: path of a local file.
         decoder: ``'opencv'``, ``'pyav'`` or ``'torchcodec'``; see :func:`require_decoder`.
 
     Raises:
-        FileError: the file can't be read, has no frames, or too large ones; who calls names the file.
+        FileError: the file can't be read, has no frames, or too large frames; the message does not name the file.
     """
     if not os.path.isfile(path):
-        raise FileError('it is not there')
+        raise FileError('it does not exist')
     video = DECODERS[decoder](str(path))
     if video.num_frames <= 0:
-        raise FileError('it holds no frames')
+        raise FileError('it has no frames')
     if video.num_frames == 1 and cv2.haveImageReader(str(path)):
         raise FileError('it is an image, not a video')
     return video

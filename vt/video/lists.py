@@ -1,4 +1,4 @@
-"""Lists of samples: a file and its label a line, and Kinetics' tables, a clip of YouTube a line."""
+"""Lists of samples: text files with a path and a label per line, and the CSV lists of Kinetics."""
 
 import csv
 import re
@@ -12,7 +12,7 @@ SECONDS = re.compile(r'[0-9]{1,6}(\.[0-9]*)?|\.[0-9]+')  # files are named with 
 
 
 def check_lines(content: bytes, with_label: bool, num_classes: int | None) -> Iterator[tuple[int | None, str]]:
-    """Lines that don't parse, None for the whole file, and what is wrong with them."""
+    """Yield the problems of a list: the number of the line, None for the whole file, and what is wrong."""
     if not content.strip():
         yield None, 'is empty'
         return
@@ -25,7 +25,7 @@ def check_lines(content: bytes, with_label: bool, num_classes: int | None) -> It
 
 
 def _check_line(content: bytes, with_label: bool, num_classes: int | None) -> str | None:
-    """What is wrong with a line; it is split as MMPretrain splits it."""
+    """Return what is wrong with a line, which is split as in MMPretrain; None if nothing is."""
     try:
         line = content.decode('utf-8')
     except UnicodeDecodeError:
@@ -40,12 +40,12 @@ def _check_line(content: bytes, with_label: bool, num_classes: int | None) -> st
         return None
     name, _, label = line.rpartition(' ')
     if not name.strip():
-        return f'is {line[:80]!r}, without a label: a path, a space and a label are needed'
+        return f'is {line[:80]!r}, without a label: write a path, a space and a label'
     if not re.fullmatch(r'[+-]?\d{1,9}', label):
-        return f'ends in {label[:40]!r}, which is no label: a whole number is needed after the last space'
+        return f'ends in {label[:40]!r}, which is not a label: write an integer after the last space'
     value = int(label)
     if value < 0:
-        return f'has the label {value}: labels begin at 0'
+        return f'has the label {value}: labels start at 0'
     if num_classes is not None and value >= num_classes:
         return f'has the label {value}, outside the {num_classes} classes (0 to {num_classes - 1})'
     return None
@@ -53,12 +53,12 @@ def _check_line(content: bytes, with_label: bool, num_classes: int | None) -> st
 
 @dataclass
 class KineticsList:
-    """What a list of Kinetics says.
+    """Content of a list of Kinetics.
 
     Attributes:
-        stems: of the files, ``<youtube_id>_<start>_<end>`` with six digits a time, as the usual downloads name them.
-        labels: class names, one a file; empty where the list has none, as that of the held-out test.
-        problems: lines that don't parse, None for the whole file, and what is wrong with them.
+        stems: file names without suffix, ``<youtube_id>_<start>_<end>`` with six digits per time, as downloads have.
+        labels: class name of each file; empty if the list has no labels, like that of the held-out test set.
+        problems: problems as from :func:`check_lines`.
     """
 
     stems: list[str] = field(default_factory=list)
@@ -67,25 +67,25 @@ class KineticsList:
 
 
 def read_kinetics(path: Path, classes: tuple[str, ...] | None = None, with_label: bool = True) -> KineticsList:
-    """Read a list whose columns are ``label,youtube_id,time_start,time_end,split``; others are left alone.
+    """Read a list with the columns ``label,youtube_id,time_start,time_end,split``; other columns are ignored.
 
     Args:
-        path: of the list.
-        classes: that labels must be of; None takes those of the list.
-        with_label: whether there is a label to read.
+        path: path of the list.
+        classes: allowed labels; None allows all.
+        with_label: whether to read labels.
     """
     needed, found = (*NEEDED, 'label') if with_label else NEEDED, KineticsList()
     try:
         lines = path.read_text(encoding='utf-8-sig').splitlines()
     except UnicodeDecodeError:
-        return KineticsList(problems=[(None, 'is not a text in UTF-8')])
+        return KineticsList(problems=[(None, 'is not a text file in UTF-8')])
     if not any(map(str.strip, lines)):
         return KineticsList(problems=[(None, 'is empty')])
     rows = csv.DictReader(lines)
     try:
         _read_rows(rows, needed, classes, found)
     except csv.Error as error:  # a field that is too long
-        found.problems.append((rows.reader.line_num, f'is no line of a table: {error}'))
+        found.problems.append((rows.reader.line_num, f'is not a line of a CSV file: {error}'))
     if not found.stems and not found.problems:
         found.problems.append((None, 'lists no videos'))
     return found
@@ -96,7 +96,7 @@ def _read_rows(rows: csv.DictReader, needed: Sequence[str], classes: Sequence[st
         if name not in (rows.fieldnames or ()):
             found.problems.append((1, f'has no column {name}: the first line must name {",".join(needed)}'))
             return
-    alike: dict[str, str] = {}  # labels by what they are without their case and spaces around them
+    alike: dict[str, str] = {}  # labels by their form without case and surrounding spaces
     for row in rows:
         if not any(value.strip() for value in row.values() if isinstance(value, str)):
             continue
@@ -112,31 +112,31 @@ def _read_rows(rows: csv.DictReader, needed: Sequence[str], classes: Sequence[st
 def _check_row(
     row: dict[str, str | None], needed: Sequence[str], classes: Sequence[str] | None, alike: dict[str, str]
 ) -> str | None:
-    """What is wrong with a line."""
+    """Return what is wrong with a row; None if nothing is."""
     for name in needed:
         if not row[name]:
             return f'has no {name}'
     for name in ('time_start', 'time_end'):
         seconds = row[name] or ''
         if not SECONDS.fullmatch(seconds):
-            return f'has {name}={seconds[:40]!r}: seconds are needed, of six digits at most'
+            return f'has {name}={seconds[:40]!r}: write seconds with at most six digits'
     label = row['label'] if 'label' in needed else None
     if label is None:
         return None
     if classes is not None and label not in classes:
-        close = next((f'; is {name!r} meant?' for name in classes if _plain(name) == _plain(label)), '')
-        return f'has the label {label[:80]!r}, which is none of the {len(classes)} classes{close}'
+        close = next((f'; did you mean {name!r}?' for name in classes if _plain(name) == _plain(label)), '')
+        return f'has the label {label[:80]!r}, which is not one of the {len(classes)} classes{close}'
     if classes is None and (first := alike.setdefault(_plain(label), label)) != label:
-        return f'has the label {label[:80]!r}, earlier lines have {first[:80]!r}: write one class in one way'
+        return f'has the label {label[:80]!r}, but earlier lines have {first[:80]!r}: write each class in one way'
     return None
 
 
 def _plain(label: str) -> str:
-    """A label without what people overlook."""
+    """A label without case and surrounding spaces."""
     return label.strip().casefold()
 
 
 def files_by_stem(folder: Path, extensions: tuple[str, ...]) -> dict[str, str]:
-    """Paths below a folder, in class folders or not, by their names without a suffix."""
+    """Return the paths of all files below a folder with one of the suffixes, by their names without suffix."""
     paths = sorted(path for path in folder.rglob('*') if path.suffix.lower() in extensions and path.is_file())
     return {path.stem: str(path) for path in paths}

@@ -1,4 +1,4 @@
-"""Clips on their way into a model, and the scores of several views of one video on their way out.
+"""Preprocessing of clips, and averaging of the scores of several views of a video.
 
 Letters: see :mod:`vt.video`.
 """
@@ -17,13 +17,13 @@ from vt.registry import MODELS
 
 @MODELS.register_module()
 class ClipPreprocessor(ClsDataPreprocessor):
-    """MMPretrain's preprocessor for classification, on clips: RGB, normalisation, labels, Mixup and CutMix.
+    """MMPretrain's data preprocessor for classification, on clips: RGB, normalisation, labels, Mixup and CutMix.
 
-    Takes ``(C, T, H, W)`` or ``(V, C, T, H, W)`` a sample, gives ``(N, C, T, H, W)`` or ``(N, V, C, T, H, W)``. A mixed
-    rectangle is alike in all frames. MMPretrain's own for videos normalises the same, but makes no labels to mix.
+    Samples are ``(C, T, H, W)`` or ``(V, C, T, H, W)``, batches ``(N, C, T, H, W)`` or ``(N, V, C, T, H, W)``. CutMix
+    uses one rectangle for all frames. MMPretrain's preprocessor for videos does not support mixing of labels.
 
     Args:
-        mean, std, batch_augments, **kwargs: as of :class:`mmpretrain.models.ClsDataPreprocessor`.
+        mean, std, batch_augments, **kwargs: as in :class:`mmpretrain.models.ClsDataPreprocessor`.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class ClipPreprocessor(ClsDataPreprocessor):
             self.batch_augments = partial(_mix_clips, self.batch_augments)
 
     def forward(self, data: dict, training: bool = False) -> dict:
-        """A batch for the model; a UserError if clips differ in size."""
+        """Preprocess a batch for the model; raises a UserError if clips differ in size."""
         clips = data['inputs']
         if not isinstance(clips, Tensor):
             sizes = sorted({tuple(clip.shape) for clip in clips})
             if len(sizes) > 1:
-                raise UserError(f'clips of a batch differ in size, {sizes[0]} and {sizes[1]}: crop them')
+                raise UserError(f'clips of a batch differ in size, {sizes[0]} and {sizes[1]}: crop them to one size')
             clips = torch.stack(list(clips))  # N, [V,] C, T, H, W
         prepared = super().forward(dict(data, inputs=clips.flatten(0, -5)), training)
         return prepared | dict(inputs=prepared['inputs'].unflatten(0, clips.shape[:-4]))
@@ -59,17 +59,14 @@ def _mix_clips(augment: Callable, clips: Tensor, scores: Tensor) -> tuple[Tensor
 
 @MODELS.register_module()
 class VideoClassifier(ImageClassifier):
-    """MMPretrain's classifier, whose predictions average the probabilities of all views of a video.
+    """MMPretrain's image classifier for videos: predictions are the average probabilities of all views of a video.
 
-    Any backbone that takes ``(N, C, T, H, W)``, any neck and head. A single view is predicted as by
-    :class:`mmpretrain.models.ImageClassifier`; of several all go through the model as one batch of N V clips.
-
-    Args:
-        as of :class:`mmpretrain.models.ImageClassifier`.
+    The backbone must support ``(N, C, T, H, W)``; any neck and head work. Several views are computed as one batch
+    of N V clips. Args: as in :class:`mmpretrain.models.ImageClassifier`.
     """
 
     def predict(self, inputs: Tensor, data_samples: list[DataSample] | None = None, **kwargs) -> list[DataSample]:
-        """Scores and labels of ``(N, C, T, H, W)`` or ``(N, V, C, T, H, W)``, of V views ``view_scores``, too."""
+        """Predict scores and labels of ``(N, C, T, H, W)``, or ``(N, V, C, T, H, W)`` with ``view_scores``."""
         if inputs.ndim == 5:
             return super().predict(inputs, data_samples, **kwargs)
         predictions = super().predict(inputs.flatten(0, 1), None, **kwargs)  # N V

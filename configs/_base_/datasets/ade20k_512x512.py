@@ -16,7 +16,7 @@ train_pipeline = [
 test_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='Resize', scale=(2048, 512), keep_ratio=True),
-    dict(type='LoadAnnotations', reduce_zero_label=True),  # after Resize: labels are compared at their own size
+    dict(type='LoadAnnotations', reduce_zero_label=True),  # after Resize: labels keep their original size
     dict(type='PackSegInputs'),
 ]
 

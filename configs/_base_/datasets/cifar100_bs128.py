@@ -1,4 +1,4 @@
-# CIFAR-100, 32x32. Looked for in data/cifar100; add download=True to each data set to have MMPretrain fetch it.
+# CIFAR-100, 32x32. Expected in data/cifar100; with download=True in each data set, MMPretrain downloads it.
 _base_ = 'cifar10_bs128.py'
 
 data_root = 'data/cifar100'

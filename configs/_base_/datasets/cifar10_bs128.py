@@ -1,4 +1,4 @@
-# CIFAR-10, 32x32. Looked for in data/cifar10; add download=True to each data set to have MMPretrain fetch it.
+# CIFAR-10, 32x32. Expected in data/cifar10; with download=True in each data set, MMPretrain downloads it.
 data_root = 'data/cifar10'
 
 data_preprocessor = dict(num_classes=10, mean=[125.307, 122.961, 113.8575], std=[51.5865, 50.847, 51.255], to_rgb=False)

@@ -19,7 +19,7 @@ train_pipeline = [
 test_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='Resize', scale=(1333, 800), keep_ratio=True),
-    dict(type='LoadAnnotations'),  # after Resize: labels are compared at their own size
+    dict(type='LoadAnnotations'),  # after Resize: labels keep their original size
     dict(type='PackSegInputs'),
 ]
 

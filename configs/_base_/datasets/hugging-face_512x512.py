@@ -18,11 +18,11 @@ train_pipeline = [
 test_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='Resize', scale=(2048, 512), keep_ratio=True),
-    dict(type='LoadAnnotations'),  # after Resize: labels are compared at their own size
+    dict(type='LoadAnnotations'),  # after Resize: labels keep their original size
     dict(type='PackSegInputs'),
 ]
 
-# VT's tools enter data_root where a data set leaves its own open.
+# VT's tools insert data_root into data sets that do not set their own.
 train_dataloader = dict(
     batch_size=4,
     dataset=dict(

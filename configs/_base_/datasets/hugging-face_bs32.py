@@ -3,9 +3,9 @@
 _base_ = 'imagenet_bs32.py'
 
 data_root = 'data/images'
-data_preprocessor = dict(num_classes=None)  # only mixing of images needs it
+data_preprocessor = dict(num_classes=None)  # only needed for mixing of images
 
-# VT's tools enter data_root where a data set leaves its own open.
+# VT's tools insert data_root into data sets that do not set their own.
 train_dataloader = dict(
     dataset=dict(
         _delete_=True,

@@ -17,7 +17,7 @@ train_pipeline = [
 test_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='Resize', scale=crop_size, keep_ratio=False),
-    dict(type='LoadAnnotations'),  # after Resize: labels are compared at their own size
+    dict(type='LoadAnnotations'),  # after Resize: labels keep their original size
     dict(type='PackSegInputs'),
 ]
 

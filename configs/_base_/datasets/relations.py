@@ -1,4 +1,4 @@
-# What the tasks of relations have in common, embedded: nothing to download (8,192 images train, 2,048 test).
+# Common settings of the relational tasks, embedded: nothing to download (8,192 images train, 2,048 test).
 data_preprocessor = dict(num_classes=2, mean=[127.5] * 3, std=[63.75] * 3, to_rgb=False)
 
 train_dataloader = dict(

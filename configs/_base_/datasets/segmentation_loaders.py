@@ -1,4 +1,4 @@
-# How images and label maps are read and scored, whatever the data set.
+# Data loaders and evaluators of segmentation, for all data sets.
 train_dataloader = dict(num_workers=4, sampler=dict(type='InfiniteSampler', shuffle=True))
 val_dataloader = dict(batch_size=1, num_workers=4, sampler=dict(type='DefaultSampler', shuffle=False))
 test_dataloader = val_dataloader

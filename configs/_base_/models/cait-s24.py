@@ -1,4 +1,4 @@
-# CaiT-S24 (Touvron et al., ICCV 2021): LayerScale, talking heads, and two blocks in which the class token alone looks.
+# CaiT-S24 (Touvron et al., ICCV 2021): LayerScale, talking heads, and two blocks of class attention.
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',

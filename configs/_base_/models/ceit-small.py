@@ -1,11 +1,11 @@
-# CeiT-S (Yuan et al., ICCV 2021): a stem of convolutions, a convolution in the feed-forward, and a last attention of
-# the class token to those of all blocks.
+# CeiT-S (Yuan et al., ICCV 2021): a convolutional stem, a convolution in the feed-forward, and attention of the last
+# class token to the class tokens of all blocks.
 batch_norm = dict(type='vt.TokenBatchNorm')
 
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        # These matrices are 1x1 convolutions there, and start as those of PyTorch.
+        # These layers are 1x1 convolutions in the authors' code, with PyTorch's initialisation.
         layer_inits=[dict(type='vt.LayerInit', layer='Linear', names='fc[12]$')],
         out_type='layers',
         drop_path_rate=0.1,
@@ -34,5 +34,5 @@ architecture = dict(
     neck=dict(type='vt.LayerwiseClassAttention', channels=384, depth=12, num_heads=6),
 )
 
-# Nothing reads what the last block's feed-forward makes of the patches; DDP wants to know.
+# The last block's feed-forward output for the patches is unused, which DDP must be told.
 find_unused_parameters = True

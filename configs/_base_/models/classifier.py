@@ -1,4 +1,4 @@
-# A backbone that gives one vector an image, and a linear classifier of ten classes.
+# A backbone with one feature vector per image, and a linear classifier of ten classes.
 model = dict(
     type='ImageClassifier',
     head=dict(

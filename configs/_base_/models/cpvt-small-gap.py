@@ -1,4 +1,4 @@
-# CPVT-S-GAP (Chu et al., ICLR 2023): positions by convolutions behind the first five blocks, average pooling.
+# CPVT-S-GAP (Chu et al., ICLR 2023): convolutional positions (PEG) after the first five blocks, average pooling.
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',

@@ -1,5 +1,5 @@
-# DeepViT-S (Zhou et al., 2021): in the last five of 16 blocks a convolution over the heads makes new maps of them;
-# every branch counts twice.
+# DeepViT-S (Zhou et al., 2021): the last five of 16 blocks mix the attention maps of the heads by a convolution
+# (re-attention); the output of every branch is doubled.
 norm = dict(type='BN')
 plain = dict()
 # Queries and keys have 33 channels in a head.

@@ -1,4 +1,4 @@
-# DeiT-S with a distillation token (Touvron et al., ICML 2021): it learns the decisions of a RegNetY-16GF.
+# DeiT-S with a distillation token (Touvron et al., ICML 2021): the teacher is a RegNetY-16GF, hard labels.
 # Needs timm, which downloads the teacher when training starts: pip install -e '.[timm]'.
 _base_ = 'deit-small.py'
 
@@ -13,7 +13,7 @@ architecture = dict(
         pretrained=True,
         data_preprocessor=dict(mean=[123.675, 116.28, 103.53], std=[58.395, 57.12, 57.375], to_rgb=True),
     ),
-    hard=True,  # False learns its probabilities, with temperature=3.0 in the paper
+    hard=True,  # False: soft labels, with temperature=3.0 in the paper
     distillation_weight=0.5,
     cls_weight=0.5,
     backbone=dict(stages=stages),

@@ -1,14 +1,14 @@
-# What the paper's advanced recipe (section 5.2) adds to a classifier: a leaf config says `model = _base_.distilled`
-# and merges it into its model.
+# Distillation of the paper's advanced recipe (section 5.2) for a classifier: a leaf config sets
+# `model = _base_.distilled`, which is merged into its model.
 #
 # From the paper: the teacher (FBNetV3-G), the weights 0.8 and 0.2 of the losses, SyncBN, stochastic depth with a
-# survival probability of 0.9, dropout 0.2, label smoothing. The paper leaves open
-# - the temperature (here 1) and how much labels are smoothed (here 0.1);
+# survival probability of 0.9, dropout 0.2, label smoothing. The paper does not give
+# - the temperature (here 1) and the label smoothing (here 0.1);
 # - which blocks are dropped: here the last one with 0.1, those before it linearly less, as in the paper it cites;
 # - the image that the teacher sees: here the student's; teacher_size=240 is the size that timm trained it at.
-# timm's weights are timm's own training, not the authors'; they are downloaded when training starts.
+# The weights were trained by timm, not by the authors; they are downloaded when training starts.
 #
-# Needs timm: pip install -e '.[timm]'. Any other classifier can teach:
+# Needs timm: pip install -e '.[timm]'. Any other classifier can be the teacher:
 #   teacher=dict(_delete_=True, type='ImageClassifier', ...), teacher_checkpoint='its weights.pth'
 distilled = dict(
     type='vt.DistilledClassifier',

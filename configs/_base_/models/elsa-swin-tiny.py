@@ -8,7 +8,7 @@ for stage in stages[:3]:
 
 architecture = dict(
     backbone=dict(
-        # Its projections are 1x1 convolutions there, and start as those of PyTorch.
+        # Its projections are 1x1 convolutions in the authors' code, with PyTorch's initialisation.
         layer_inits=[dict(type='vt.LayerInit', layer='Linear', names=r'stages\.[0-2]\..*qkv$')],
         stages=stages,
     ),

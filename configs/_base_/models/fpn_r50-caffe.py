@@ -1,4 +1,4 @@
-# The same with detectron2's ResNet-50 (strides in the 1x1 convolutions, BGR images that keep their range).
+# ResNet-50 with FPN, with detectron2's ResNet-50 (strides in the 1x1 convolutions, BGR images that keep their range).
 _base_ = 'fpn_r50.py'
 
 model = dict(

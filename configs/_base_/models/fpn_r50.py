@@ -1,5 +1,5 @@
 # ResNet-50 with FPN and panoptic FPN's semantic branch, as MMSegmentation builds it;
-# but the loss is averaged over the pixels that have a label.
+# but the loss is averaged over labelled pixels only.
 norm_cfg = dict(type='SyncBN', requires_grad=True)
 model = dict(
     type='EncoderDecoder',

@@ -1,5 +1,5 @@
-# GG-T (Yu et al., NeurIPS 2021), after the paper: attention in dilated windows all over the grid, a depthwise
-# convolution of the values beside it.
+# GG-T (Yu et al., NeurIPS 2021), after the paper: attention in dilated windows over the whole grid, in parallel
+# with a depthwise convolution of the values.
 merging = dict(type='vt.PatchMerging')
 glances = [
     dict(

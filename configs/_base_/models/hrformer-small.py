@@ -1,4 +1,4 @@
-# HRFormer-S (Yuan et al., NeurIPS 2021): up to four resolutions beside each other, windows of 7x7 in each, a depthwise
+# HRFormer-S (Yuan et al., NeurIPS 2021): up to four parallel resolutions, windows of 7x7 in each, a depthwise
 # convolution in the feed-forward, and HRNet's head.
 gelu = dict(type='GELU')
 

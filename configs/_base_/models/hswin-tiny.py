@@ -1,5 +1,5 @@
-# HSwin-T: Swin-T whose last block of each stage has attention of all tokens to pooled ones. There is no public code:
-# what the survey says of it, in Swin-T, with the pooling of PVTv2's linear attention.
+# HSwin-T: Swin-T whose last block of each stage has attention of all tokens to pooled ones. There is no public
+# code; this follows the survey's description, with the pooling of PVTv2's linear attention.
 _base_ = 'swin-tiny.py'
 
 windows = _base_.attention

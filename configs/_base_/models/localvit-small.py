@@ -6,7 +6,7 @@ architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
         layer_inits=[
-            dict(type='vt.LayerInit', layer='Linear', names='fc[12]$'),  # 1x1 convolutions there
+            dict(type='vt.LayerInit', layer='Linear', names='fc[12]$'),  # 1x1 convolutions in the authors' code
             dict(type='vt.LayerInit', layer='Conv2d', names='squeeze', std=0.02, bias=0.0),
         ],
         out_type='class_tokens',
@@ -39,5 +39,5 @@ architecture = dict(
     ),
 )
 
-# Nothing reads what the last block's feed-forward makes of the patches; DDP wants to know.
+# The last block's feed-forward output for the patches is unused, which DDP must be told.
 find_unused_parameters = True

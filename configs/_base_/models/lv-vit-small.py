@@ -1,5 +1,5 @@
-# LV-ViT-S (Jiang et al., NeurIPS 2021): a stem of convolutions, 16 blocks whose branches count half, and labels of the
-# patches, here of MMPretrain's ResNet-50; model.label_file takes them from a file. Boxes of patches are mixed.
+# LV-ViT-S (Jiang et al., NeurIPS 2021): a convolutional stem, 16 blocks whose branches are halved, MixToken, and labels
+# for the patches, here from MMPretrain's ResNet-50; model.label_file reads them from a file.
 relu = dict(out_channels=64, norm_cfg=dict(type='BN'))
 
 architecture = dict(
@@ -11,7 +11,7 @@ architecture = dict(
         head=dict(type='LinearClsHead', num_classes=1000, in_channels=2048),
     ),
     teacher_checkpoint='resnet50_8xb32_in1k.pth',
-    train_cfg=None,  # no Mixup and no CutMix beside it
+    train_cfg=None,  # without Mixup and CutMix
     backbone=dict(
         type='vt.TokenBackbone',
         out_type='tokens',

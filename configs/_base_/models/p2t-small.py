@@ -1,4 +1,4 @@
-# P2T-S (Wu et al., TPAMI 2023): keys and values of a pyramid of averages, its convolutions shared by a stage's blocks.
+# P2T-S (Wu et al., TPAMI 2023): keys and values from pyramid pooling, with convolutions shared by a stage's blocks.
 norm = dict(type='LN')
 first = dict(type='vt.PatchEmbed', kernel_size=7, stride=4, padding=3, norm_cfg=norm)
 embed = dict(type='vt.PatchEmbed', kernel_size=3, stride=2, padding=1, norm_cfg=norm)
@@ -11,7 +11,7 @@ pyramids = [
 architecture = dict(
     backbone=dict(
         type='vt.TokenBackbone',
-        # These matrices are 1x1 convolutions there, and start as those of PyTorch.
+        # These layers are 1x1 convolutions in the authors' code, with PyTorch's initialisation.
         layer_inits=[dict(type='vt.LayerInit', layer='Linear', names='fc[12]$')],
         drop_path_rate=0.1,
         every_stage=dict(

@@ -1,4 +1,4 @@
-# PVT-S (Wang et al., ICCV 2021): keys and values of one token for 8x8, 4x4, 2x2; a class token in the last stage.
+# PVT-S (Wang et al., ICCV 2021): keys and values downsampled by 8x8, 4x4, 2x2; a class token in the last stage.
 norm = dict(type='LN')
 first = dict(type='vt.PatchEmbed', kernel_size=4, padding=0, norm_cfg=norm)
 embed = dict(type='vt.PatchEmbed', kernel_size=2, padding=0, norm_cfg=norm)

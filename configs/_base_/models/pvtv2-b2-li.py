@@ -1,5 +1,5 @@
-# PVTv2-B2-Li: keys and values of every stage are averages over a grid of 7x7, so that attention is linear in the
-# pixels; the feed-forward has an activation before its convolution, too.
+# PVTv2-B2-Li: keys and values of every stage are average-pooled to 7x7, which makes attention linear in the pixels;
+# the feed-forward also has an activation before its convolution.
 _base_ = 'pvtv2-b2.py'
 
 stages = _base_.architecture.backbone.stages

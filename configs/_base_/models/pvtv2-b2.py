@@ -1,4 +1,4 @@
-# PVTv2-B2 (Wang et al., 2022): overlapping patches, reduced keys and values, a depthwise convolution in the
+# PVTv2-B2 (Wang et al., 2022): overlapping patches, downsampled keys and values, a depthwise convolution in the
 # feed-forward, no positions.
 norm = dict(type='LN')
 first = dict(type='vt.PatchEmbed', kernel_size=7, stride=4, padding=3, norm_cfg=norm)

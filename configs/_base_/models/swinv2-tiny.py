@@ -1,4 +1,4 @@
-# Swin v2-T at 256x256, windows of 8x8 (Liu et al., CVPR 2022): cosine attention, continuous positions, norms behind.
+# Swin v2-T at 256x256, windows of 8x8 (Liu et al., CVPR 2022): cosine attention, continuous positions, post-norm.
 bias = dict(type='vt.ContinuousPositionBias')
 attention = [
     dict(type='vt.CosineAttention', bias=bias, windows=dict(type='vt.Windows', window=8)),

@@ -1,4 +1,4 @@
-# T2T-ViT_t-14 (Yuan et al., ICCV 2021): tokens of overlapping windows, twice related and split again; blocks without
+# T2T-ViT_t-14 (Yuan et al., ICCV 2021): overlapping soft splits with two transformers between them; blocks without
 # biases in the projections to Q, K and V.
 architecture = dict(
     backbone=dict(

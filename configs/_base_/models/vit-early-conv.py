@@ -1,8 +1,8 @@
-# Early convolutions (Xiao et al., NeurIPS 2021), ViT_C-4GF: four 3x3 convolutions of stride 2 and a 1x1 in the place of
-# the patches and of one block; three times the channels in the feed-forward.
+# Early convolutions (Xiao et al., NeurIPS 2021), ViT_C-4GF: four 3x3 convolutions of stride 2 and a 1x1 instead of
+# patches and one block; three times the channels in the feed-forward.
 relu = dict(kernel_size=3, stride=2, norm_cfg=dict(type='BN'))
 widths = (48, 96, 192, 384)
-# pycls: MLP and projections to Q, K and V by Xavier's rule, the projection behind them as in PyTorch.
+# pycls: Xavier initialisation of the MLP and the projections to Q, K and V; PyTorch's of the output projection.
 layer_inits = [
     dict(type='Xavier', layer='Linear', distribution='uniform'),
     dict(type='vt.LayerInit', layer='Linear', names=r'part\.proj$', bias=0.0),

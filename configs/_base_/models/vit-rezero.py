@@ -1,5 +1,5 @@
-# ReZero (Bachlechner et al., UAI 2021) in a ViT-small: no norms in the blocks, one factor of both branches that starts
-# at zero. The norm before the head stays.
+# ReZero (Bachlechner et al., UAI 2021) in a ViT-small: no norms in the blocks, one factor for both branches that starts
+# at zero. The norm before the head is kept.
 _base_ = 'deit-small.py'
 
 stages = _base_.architecture.backbone.stages

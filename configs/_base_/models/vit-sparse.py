@@ -1,4 +1,4 @@
-# Sparse attention (Child et al., 2019) in a ViT-small: neighbours and a coarser grid in turn, by masks.
+# Sparse attention (Child et al., 2019) in a ViT-small: local and strided patterns in turn, by masks.
 _base_ = 'deit-small.py'
 
 stages = _base_.architecture.backbone.stages

@@ -1,5 +1,5 @@
-# TokenLearner (Ryoo et al., NeurIPS 2021) in a ViT-small: eight tokens of the map behind the sixth of twelve blocks.
-# With TokenFuser the grid stays, and each later block works on eight tokens of it: in the second stage, instead of
+# TokenLearner (Ryoo et al., NeurIPS 2021) in a ViT-small: eight tokens of the map after the sixth of twelve blocks.
+# With TokenFuser the grid is kept, and each later block works on eight tokens: in the second stage, instead of
 # embed, type='vt.TokenizedBlock', tokenizer=dict(type='vt.TokenLearner'), fuser=dict(type='vt.TokenFuser').
 architecture = dict(
     backbone=dict(

@@ -1,5 +1,5 @@
-# What VT behind other backbones has in common on the embedded digits at 64x64: two modules of eight tokens in the place
-# of the last stage, on a map of 4x4 pixels, with a smaller learning rate for their matrices (docs/training.md).
+# VT modules on other backbones, on the embedded digits at 64x64: two modules of eight tokens in place of the last
+# stage, on a map of 4x4 pixels, with a smaller learning rate for their matrices (docs/training.md).
 _base_ = [
     '../datasets/digits.py',
     '../schedules/adamw_bs32-15e.py',

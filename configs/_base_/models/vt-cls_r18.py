@@ -1,5 +1,5 @@
 # The small classifier: a ResNet of three stages and 16 to 64 channels for small images, eight visual tokens and a class
-# token, which a transformer encoder of six layers relates.
+# token, and a transformer encoder of six layers.
 model = dict(
     type='ImageClassifier',
     backbone=dict(

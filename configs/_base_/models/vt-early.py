@@ -1,5 +1,5 @@
-# The parts of the first version of the paper (arXiv 2006.03677v1). A config takes one of the two by `_base_.early_...`:
-# the same parts stand in every model, and the model itself is that of another base.
+# The parts of the first version of the paper (arXiv 2006.03677v1). A config uses one of the two by `_base_.early_...`:
+# all models have the same parts; the model itself is that of another base config.
 early_tokenizer = dict(
     type='vt.FilterTokenizer',
     scale_logits=True,
@@ -9,7 +9,7 @@ early_tokenizer = dict(
 )
 early_relation = dict(type='vt.ValueTransformer', num_heads=16, groups=8)
 
-# Classification: static tokenizer, transformer, then dynamic tokenizer, transformer; tokens are never written back.
+# Classification: static tokenizer, transformer, then dynamic tokenizer, transformer; tokens are not written back.
 early_backbone = dict(
     tokenizer=early_tokenizer,
     later_tokenizer=dict(

@@ -1,4 +1,4 @@
-# The same of half the width, tokens too.
+# VT-ResNet-18 for images of 32x32 of half the width, including the tokens.
 _base_ = 'vt-resnet18_cifar.py'
 
 model = dict(

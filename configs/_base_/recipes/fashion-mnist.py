@@ -1,4 +1,4 @@
-# What all models have in common on Fashion-MNIST. No checkpoint is chosen by a score: that would be the test images'.
+# Common settings of all models on Fashion-MNIST. No checkpoint is selected by score, since scores are on test images.
 _base_ = [
     '../datasets/fashion-mnist_bs256.py',
     '../schedules/adamw_bs256-20e.py',

@@ -1,4 +1,4 @@
-# What models have in common on ImageNet-1k: MViT's regularisation and schedule (Fan et al., ICCV 2021, section 5).
+# Common settings of models on ImageNet-1k: MViT's regularisation and schedule (Fan et al., ICCV 2021, section 5).
 _base_ = ['../schedules/adamw_bs4096-300e.py', '../default_runtime.py']
 
 model = dict(

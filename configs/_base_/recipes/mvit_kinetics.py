@@ -1,4 +1,4 @@
-# What models have in common on Kinetics: MViT's regularisation and schedule (Fan et al., ICCV 2021, section 4).
+# Common settings of models on Kinetics: MViT's regularisation and schedule (Fan et al., ICCV 2021, section 4).
 _base_ = ['../schedules/adamw_bs512-200e.py', '../default_runtime.py']
 
 model = dict(

@@ -1,4 +1,4 @@
-# What small video models have in common on the moving digits.
+# Common settings of small video models on the moving digits.
 _base_ = ['../schedules/adamw_bs32-15e.py', '../default_runtime.py']
 
 model = dict(

@@ -1,4 +1,4 @@
-# The same with images of mean and deviation 0.5, as the authors of TNT and DeepViT normalise them.
+# As timm_in1k.py, with images of mean and standard deviation 0.5, as the authors of TNT and DeepViT normalise them.
 _base_ = 'timm_in1k.py'
 
 half = [127.5, 127.5, 127.5]

@@ -1,4 +1,4 @@
-# The same at 56x56, whose grids of 14 and 7 tokens are whole windows of 7.
+# As tokens_digits.py at 56x56, whose grids of 14 and 7 tokens divide into windows of 7.
 _base_ = 'tokens_digits.py'
 
 train_pipeline = [

@@ -1,4 +1,4 @@
-# What backbones of token parts have in common on the embedded digits, at 64x64.
+# Common settings of backbones of token parts on the embedded digits, at 64x64.
 _base_ = [
     '../datasets/digits.py',
     '../schedules/adamw_bs32-15e.py',
@@ -18,12 +18,12 @@ model = dict(
     ),
 )
 
-# A position starts at 0.02, a patch at 0.6: at the common rate the places stay unseen for many epochs.
+# Positions start at 0.02, patches at 0.6: at the common rate, positions have no effect for many epochs.
 optim_wrapper = dict(
     optimizer=dict(lr=3e-4),
     clip_grad=dict(max_norm=1.0),
     paramwise_cfg=dict(
         custom_keys={'position.vectors': dict(lr_mult=20.0, decay_mult=0.0)},
-        bypass_duplicate=True,  # what several parts share is one parameter
+        bypass_duplicate=True,  # shared parameters are counted once
     ),
 )

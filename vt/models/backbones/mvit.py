@@ -125,7 +125,7 @@ def multiscale_stages(
     grow_in: str = 'feed_forward',
     skip: str = 'normalised',
 ) -> list[dict]:
-    """Return the options of each :class:`vt.models.backbones.stage.Stage` of a multiscale vision transformer.
+    """Return a dict of options per :class:`vt.models.backbones.stage.Stage` of a multiscale vision transformer.
 
     A stride is one number for height and width, or a tuple with one number per side of the grid; a list has one stride
     per stage.
@@ -145,9 +145,6 @@ def multiscale_stages(
         relative, residual: as in :class:`vt.models.PoolingAttention`.
         pool_every_query: pool queries by a convolution also where their stride is 1.
         grow_in, skip: as in :class:`vt.models.MultiscaleBlock` (table A.1).
-
-    Returns:
-        A dict per stage.
 
     Raises:
         UserError: a wrong number of strides.

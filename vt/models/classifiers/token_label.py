@@ -142,12 +142,7 @@ class TokenLabelClassifier(DistilledClassifier):
 
 
 def read_label_maps(path: str, num_classes: int) -> Tensor:
-    """Read the probabilities ``(images, K, h, w)`` that ``label_maps.py`` wrote, memory-mapped.
-
-    Raises:
-        MissingFileError: the file does not exist.
-        UserError: the file does not contain such a tensor with ``num_classes`` classes.
-    """
+    """Read probabilities ``(images, K, h, w)`` of ``label_maps.py``; raises a UserError if the file has none."""
     if not Path(path).is_file():
         raise MissingFileError(f'there is no {path}: set model.label_file to the label maps, or set model.teacher')
     with weights_only():
