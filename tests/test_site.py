@@ -25,6 +25,7 @@ HOW_TO = [page for page in PAGES if page.startswith('how-to/') or page == 'explo
 NOT_RUNNING = {
     'how-to/start.md': 1,
     'how-to/several-labels.md': 1,
+    'how-to/imbalance.md': 1,
     'how-to/public-weights.md': 1,
     'how-to/probe-and-adapters.md': 1,
     'how-to/sweep.md': 2,
