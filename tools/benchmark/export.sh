@@ -25,7 +25,7 @@ measure deit-small_digits "$folder/deit-small_digits/epoch_4.pth" --accuracy
 train vt_fpn/vt-fpn_r18_digit-scenes train_cfg.max_iters=300 train_cfg.val_interval=300
 measure vt-fpn_r18_digit-scenes "$folder/vt-fpn_r18_digit-scenes/iter_300.pth" --accuracy 100
 
-for name in resnet18_8xb32-90e_in1k vt-resnet18_8xb32-90e_in1k mvit-tiny_moving-digits; do
+for name in resnet18_8xb32-90e_in1k vt-resnet18_8xb32-90e_in1k; do
     "$python" - "$name" "$folder/$name.pth" <<'WEIGHTS'
 import sys
 
