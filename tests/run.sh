@@ -10,3 +10,4 @@ mkdir -p "$root/.cache"
 unset PYTHONDONTWRITEBYTECODE # hundreds of processes would compile the same files
 # A worker a core, each with one thread: threads of several processes on one core wait for each other.
 OMP_NUM_THREADS=1 "$python" -m pytest --numprocesses auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder --basetemp "$root/.cache/pytest" "$@"
+rm -rf "$root/.cache/pytest" # 6 GB that only a failure needs

@@ -168,7 +168,7 @@ def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> I
             data = (cfg.get(f'{split}_dataloader') or {}).get('dataset') or {}
             if 'train' in splits and str(data.get('type')).endswith('KFoldDataset') and data.get('test_mode'):
                 continue  # a fold of the training data, which are looked at as a whole
-            for dataset_cfg in leaves(data):
+            for dataset_cfg in leaves(data or None):
                 if dataset_cfg not in seen:
                     seen.append(dataset_cfg)
                     yield _make_source(split, dataset_cfg, registry, num_classes, whole, image_channels(cfg))

@@ -29,6 +29,7 @@ class Tokenizer(nn.Module):
 
     Attributes:
         in_channels, token_channels, num_tokens: as given.
+        num_pooled: number of vectors that :meth:`pool` returns, L; a subclass may set another one.
         value, norm, dropout: what :meth:`forward` does with the result of :meth:`pool`, in this order.
 
     Raises:
@@ -52,13 +53,14 @@ class Tokenizer(nn.Module):
         require_divisible(part, 'in_channels', in_channels, 'groups', groups)
         require_divisible(part, 'token_channels', token_channels, 'groups', groups)
         self.in_channels, self.token_channels, self.num_tokens = in_channels, token_channels, num_tokens
+        self.num_pooled = num_tokens
         has_value = value_matrix or in_channels != token_channels
         self.value = GroupedLinear(in_channels, token_channels, groups) if has_value else nn.Identity()
         self.norm = build_norm_layer(norm_cfg, token_channels)[1] if norm_cfg else nn.Identity()
         self.dropout = nn.Dropout(dropout)
 
     def pool(self, x: Tensor, tokens: Tensor | None) -> Tensor:
-        """Pool the map into L vectors, ``(N, num_tokens, in_channels)``; subclasses implement it."""
+        """Pool the map into L vectors, ``(N, num_pooled, in_channels)``; subclasses implement it."""
         raise NotImplementedError
 
     def forward(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
@@ -75,9 +77,9 @@ class Tokenizer(nn.Module):
             UserError: :meth:`pool` gives another shape.
         """
         pooled = self.pool(x, tokens)
-        if pooled.shape[1:] != (self.num_tokens, self.in_channels):
-            words = f'{type(self).__name__}.pool gives {tuple(pooled.shape)}, not (N, num_tokens, in_channels)'
-            raise UserError(f'{words}, here (N, {self.num_tokens}, {self.in_channels})')
+        if pooled.shape[1:] != (self.num_pooled, self.in_channels):
+            words = f'{type(self).__name__}.pool gives {tuple(pooled.shape)}, not (N, num_pooled, in_channels)'
+            raise UserError(f'{words}, here (N, {self.num_pooled}, {self.in_channels})')
         return self.dropout(self.norm(self.value(pooled)))
 
 

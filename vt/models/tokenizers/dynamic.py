@@ -63,16 +63,16 @@ class DynamicTokenizer(AttentionTokenizer):
         if num_tokens < 2:
             raise UserError(f'DynamicTokenizer: num_tokens={num_tokens} must be at least 2, half of them are replaced')
         require_divisible('DynamicTokenizer', 'groups', groups, 'num_heads', num_heads)
-        self.num_renewed = num_tokens // 2
+        self.num_pooled = num_tokens // 2
         gain = (in_channels // num_heads) ** -0.5 / self.scale
         self.query = GroupedLinear(token_channels, in_channels, gain=gain)
         self.key = GroupedLinear(in_channels, in_channels, groups, pixel_side=True)
 
     def filters(self, x: Tensor, tokens: Tensor | None) -> Tensor:
         """Return ``T_a W_Q W_K^T``, ``(N, R, C)``."""
-        return self.key.transposed(self.query(self.require_tokens(tokens)[:, : self.num_renewed]))
+        return self.key.transposed(self.query(self.require_tokens(tokens)[:, : self.num_pooled]))
 
     def forward(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
         """Arguments and result as in :class:`Tokenizer`; ``attention`` returns the maps of the R new tokens."""
         renewed = super().forward(x, tokens)
-        return torch.cat([tokens[:, self.num_renewed :], renewed], dim=1)
+        return torch.cat([tokens[:, self.num_pooled :], renewed], dim=1)
