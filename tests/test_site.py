@@ -29,7 +29,7 @@ NOT_RUNNING = {
     'how-to/public-weights.md': 1,
     'how-to/probe-and-adapters.md': 1,
     'how-to/sweep.md': 2,
-    'how-to/export.md': 1,
+    'how-to/export.md': 3,
     'explore.md': 1,
     'how-to/clusters.md': 3,
 }

@@ -57,7 +57,7 @@ def test_the_page_on_performance_shows_it(dry, tmp_path):
         (tmp_path / path.name).symlink_to(path)
     (tmp_path / 'some-card').symlink_to(dry)
     text = render(tmp_path)
-    section = text[text.index('## On a GPU') : text.index('## How each was measured')]
+    section = text[text.index('## On a GPU') : text.index('## Commands of the measurements')]
     assert 'Not measured' not in section
     assert 'a dry run in the smallest sizes' in section
     models = ['fpn_r18', 'vt-fpn_r18', 'resnet50', 'vt-resnet50', 'torchvision:resnet50', 'scenes_bf16', 'tokenize']

@@ -140,7 +140,7 @@ def test_an_export_that_differs_leaves_the_earlier_one(classifier, tmp_path):
     earlier.parent.mkdir()
     earlier.write_text('whole')
     result = run_forked('export.py', *classifier, '--formats', 'torchscript', '--tolerance', '0', cwd=tmp_path)
-    assert_one_line(result, 'torchscript by ')
+    assert_one_line(result, 'torchscript differs by ')
     assert earlier.read_text() == 'whole'
     assert [path.name for path in earlier.parent.iterdir()] == [earlier.name]
 

@@ -199,7 +199,7 @@ def test_a_person_is_told_of_the_limit(model, png, tmp_path):
             file.truncate(600 * 2**20)
         (tmp_path / 'mine.png').write_bytes(png)
         browser.drop(tmp_path / 'mine.png')
-        browser.wait(lambda browser: 'may have 512 MB and 1000 files together' in browser.text('body'))
+        browser.wait(lambda browser: 'limited to 512 MB and 1000 files in total' in browser.text('body'))
 
 
 @pytest.mark.parametrize(('number', 'code'), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 0)])

@@ -68,7 +68,7 @@ def test_a_report_of_two_models_stands_alone_and_has_the_recorders_numbers(folde
     assert '<h2>&lt;b&gt;mine.png</h2>' in html
     assert '<b>' not in html
     assert not re.findall(r'(?:src|href)="(?!data:|#")', html)
-    assert html.count('This model has no part with attention') == 1
+    assert html.count('No part of this model attends') == 1
     images = re.findall(r'src="data:image/jpeg;base64,(.*?)"', html)
     shapes = [cv2.imdecode(np.frombuffer(base64.b64decode(each), np.uint8), 1).shape for each in images]
     heat = html.count('pixels speak for')

@@ -215,11 +215,11 @@ def test_machines_stand_side_by_side(folder):
     text = json.dumps(dict(device='Other CPU', trial=trial, products=products, pixels=pixels))
     (folder / 'other/products_cpu.json').write_text(text)
     text = re.sub(' +', ' ', page(folder))
-    assert 'The trial took 20 ms: oneDNN 2.10x as fast as the BLAS, so that\noneDNN is chosen' in text
+    assert 'The trial took 20 ms. oneDNN is 2.10x as fast as the BLAS, so\noneDNN is used' in text
     assert '| 8x8x8 | inference | 100 | 210 |' in text
     assert '| 6x8 | 3.00 | 4.00 | 2.00 | 5.00 | 1.00 |' in text
     assert 'Small images, Other CPU, 2 threads' in text
-    assert "as one model (ADE20K's 150 classes, 512x512, Other CPU, 2 threads)" in text
+    assert "of one model (ADE20K's 150 classes, 512x512, Other CPU, 2 threads)" in text
 
 
 def test_other_tables_have_their_sections(folder):

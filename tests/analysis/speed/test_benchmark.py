@@ -202,7 +202,7 @@ def test_a_comparison_holds_every_model_part_and_kind():
 
 
 def test_one_model_named_twice_is_refused():
-    with pytest.raises(ValueError, match='one name'):
+    with pytest.raises(ValueError, match='same name'):
         Comparison([Subject(FPN), Subject(FPN)], ['inference'], rounds=3, seconds=1)
 
 
