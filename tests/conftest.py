@@ -17,7 +17,6 @@ def begin_in_one_scope():
 
 LONG = (  # modules, the longest first
     'test_configs.py',
-    'test_gpu_report.py',
     'test_triton.py',
     'test_two_machines.py',
     'test_sweep.py',

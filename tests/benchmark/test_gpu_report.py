@@ -33,6 +33,7 @@ def dry(tmp_path_factory):
     return folder / 'report'
 
 
+@pytest.mark.slow
 def test_every_part_has_rows_without_errors(dry):
     measured = json.loads((dry / 'measured.json').read_text())
     assert measured['dry']
@@ -45,6 +46,7 @@ def test_every_part_has_rows_without_errors(dry):
     assert [row['graphs'] for row in measured['parts']['compiled']['rows']] == [1] * 4
 
 
+@pytest.mark.slow
 def test_the_folder_holds_a_few_files(dry):
     records = [f'training-{row}.json' for row in ('digits_bf16', 'scenes_bf16')]
     assert sorted(path.name for path in dry.iterdir()) == ['log.txt', 'measured.json', *records]
@@ -52,6 +54,7 @@ def test_the_folder_holds_a_few_files(dry):
     assert 'Epoch(val)' in (dry / 'log.txt').read_text()
 
 
+@pytest.mark.slow
 def test_the_page_on_performance_shows_it(dry, tmp_path):
     for path in (ROOT / 'docs/benchmarks').glob('*_cpu.json'):
         (tmp_path / path.name).symlink_to(path)
