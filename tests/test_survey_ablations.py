@@ -42,7 +42,7 @@ def test_a_system_is_a_short_config_and_a_part_a_short_file():
 
 def test_all_parts_together_are_few_lines_of_code():
     """Without docstrings, comments and empty lines; the backbones that put them together are counted apart."""
-    assert sum(count_code(path) for path in find_parts(SURVEY_MODELS) if path.parent.name != 'backbones') <= 1816
+    assert sum(count_code(path) for path in find_parts(SURVEY_MODELS) if path.parent.name != 'backbones') <= 1817
 
 
 def find_parts(survey_models) -> set[Path]:
