@@ -225,6 +225,8 @@ def write_script(model: Any, about: dict[str, Any], run: Run, images: Tensor, fo
         What it reads besides, of the ``.json``: the steps from a file to the network's input, and from its output on.
     """
     try:
+        if images.ndim != 4:
+            raise UserError('it reads no videos')
         more = describe_preparation(model)
         for scale, same_sides in ((1.3, True), (2.1, False)):
             check_script(model, about | more, run, images.shape[2:], scale, same_sides)
