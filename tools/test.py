@@ -19,7 +19,7 @@ def parse_args() -> argparse.Namespace:
         nargs='?',
         const='gradcam',
         metavar='METHOD',
-        help='beside the images of the report which pixels speak for the predicted class (default: gradcam)',
+        help='beside the images of the report which pixels contribute to the predicted class (default: gradcam)',
     )
     parser.add_argument('--tta', action='store_true', help="test-time augmentation: the config's, or flips")
     parser.add_argument(

@@ -38,7 +38,7 @@ def write_models(args: argparse.Namespace) -> None:
 def train_tables(args: argparse.Namespace) -> None:
     """Train tables again, write their records, measure what the pages show of their models, and write the pages.
 
-    A finished run is left alone, an interrupted one goes on.
+    A finished run is skipped, an interrupted one is resumed.
     """
     from .train import train  # it needs submitit, which no page does
 

@@ -198,7 +198,7 @@ def test_a_folder_without_a_file_is_one_line(name, saved, tmp_path):
 def test_what_can_not_be_saved_is_one_line(saved, tmp_path):
     _, model, _, folder = saved[CLASSIFIER]
     for place in (folder / 'config.json', folder / 'config.json/below'):  # a file where a folder is needed
-        with pytest.raises(FileError, match=r'could not be written .*: mend its permissions'):
+        with pytest.raises(FileError, match=r'could not be written .*: correct its permissions'):
             HubModel(model).save_pretrained(place)
     with pytest.raises(UserError, match='Linear has no config with it: give cfg'):
         HubModel(torch.nn.Linear(1, 1)).save_pretrained(tmp_path)

@@ -204,7 +204,7 @@ def test_a_segmentors_report(work):
     assert record['worst'][0]['mean_IoU'] == pytest.approx(min(means))
     assert len(page.images) == 1 + 5
     assert page.images[1].shape[1] == (3 + len(HEAT)) * 64  # image, labels, prediction, heat map
-    assert len(HEAT) == page.text.count('speak for the prediction, by gradcam')
+    assert len(HEAT) == page.text.count('contribute to the prediction, by gradcam')
     assert NAMES[0] in page.text
 
 

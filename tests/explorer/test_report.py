@@ -71,7 +71,7 @@ def test_a_report_of_two_models_stands_alone_and_has_the_recorders_numbers(folde
     assert html.count('No part of this model attends') == 1
     images = re.findall(r'src="data:image/jpeg;base64,(.*?)"', html)
     shapes = [cv2.imdecode(np.frombuffer(base64.b64decode(each), np.uint8), 1).shape for each in images]
-    heat = html.count('pixels speak for')
+    heat = html.count('pixels contribute to')
     assert heat == (2 if find_spec('pytorch_grad_cam') else 0)
     assert (
         len(shapes) == 2 + heat + 5

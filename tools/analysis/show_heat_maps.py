@@ -1,4 +1,4 @@
-"""Draw which pixels speak for a class: ``python tools/analysis/show_heat_maps.py CONFIG CHECKPOINT [IMAGE ...]``."""
+"""Draw which pixels contribute to a class: ``python tools/analysis/show_heat_maps.py CONFIG CHECKPOINT [IMAGE]``."""
 
 import argparse
 from pathlib import Path
@@ -8,7 +8,7 @@ def parse_args() -> argparse.Namespace:
     from vt.commands.arguments import ConfigOptions, add_trust_argument
 
     parser = argparse.ArgumentParser(
-        description='Draw which pixels speak for a class, by Grad-CAM and its kin or attention rollout, on given '
+        description='Draw which pixels contribute to a class, by Grad-CAM and its kin or attention rollout, on given '
         'images or a few images or videos of the test set.'
     )
     parser.add_argument('config', help='path of the config')

@@ -77,7 +77,7 @@ class HubModel(
         except FileError:
             raise
         except OSError as error:
-            advice = 'mend its permissions, or choose another folder'
+            advice = 'correct its permissions, or choose another folder'
             raise FileError(f'{save_directory} could not be written ({error.strerror or error}): {advice}') from error
 
     def _save_pretrained(self, save_directory: Path) -> None:

@@ -48,7 +48,7 @@ def adapt_stem(
         state: the file's tensors under the model's names.
         channels: as in :func:`adapt_channels`.
         name: of the file, for errors.
-        exempt: beginnings of names that are left alone.
+        exempt: prefixes of names that are not changed.
 
     Returns:
         What the log says: nothing, or one text.

@@ -32,7 +32,7 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
         part.replace(path)
     except OSError as error:
         before = '; what was there before is untouched' if path.exists() else ''
-        advice = 'free space there, mend its permissions, or choose another folder (--work-dir, --out)'
+        advice = 'free space there, correct its permissions, or choose another folder (--work-dir, --out)'
         raise FileError(f'{path} could not be written ({error.strerror or error}){before}: {advice}') from error
     finally:
         with contextlib.suppress(OSError):  # it has taken the name, or its folder is not there

@@ -34,7 +34,7 @@ from vt.inference.test_set import build_test_set, describe_image, spread_evenly,
 from .outputs import check_figure, check_output, write_measured
 
 MMPRETRAIN = 'mmpretrain::'
-HEAT = 'Which pixels speak for the class'
+HEAT = 'Which pixels contribute to the class'
 SEED = 0  # of weights that no checkpoint sets
 
 
@@ -57,7 +57,7 @@ def show_tokens(args: argparse.Namespace) -> None:
 
 
 def show_heat_maps(args: argparse.Namespace) -> None:
-    """Draw which pixels speak for a class, by one method or several, on given images or a few test images."""
+    """Draw which pixels contribute to a class, by one method or several, on given images or a few test images."""
     for method in args.method:
         check_method(method)
     model, out, samples, titles = prepare_images(args, 'heat-maps.png')

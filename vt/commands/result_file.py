@@ -71,5 +71,5 @@ class ResultFile:
         try:
             yield
         except OSError as error:
-            advice = 'free space there, mend its permissions, or give another --out'
+            advice = 'free space there, correct its permissions, or give another --out'
             raise FileError(f'{self.part} could not be written ({error.strerror}): {advice}') from error

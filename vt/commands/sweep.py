@@ -20,7 +20,7 @@ from .arguments import parse_options
 
 
 def sweep(args: argparse.Namespace) -> None:
-    """Train a config with every combination of settings and seeds; what is finished is left alone.
+    """Train a config with every combination of settings and seeds; finished runs are skipped.
 
     Raises:
         UserError: a key or a value that the config doesn't take, before anything is trained; or, at the end, runs that

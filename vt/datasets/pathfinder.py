@@ -25,7 +25,7 @@ Path = list[tuple[np.ndarray, float]]  # middle and angle of each dash
 Ends = tuple[np.ndarray, np.ndarray]  # middles
 LENGTHS = dict(short=4, long=7)  # dashes of the two long paths
 NUM_DISTRACTORS = 8
-TRIES = 30  # for a path, before all begins anew
+TRIES = 30  # for a path, before starting again
 TURNS = 8  # drawn at a time for a dash, of which the first that fits is taken
 POINTS = np.linspace(-0.5, 0.5, 5)[:, None] * DASH  # of a dash, at which distances are measured
 

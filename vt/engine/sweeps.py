@@ -1,6 +1,6 @@
 """Sweeps: a config trained with every combination of some settings and seeds, on one machine or on a cluster.
 
-Every run calls ``tools/train.py``; on a cluster it is a job of submitit. A run that is finished is left alone, one that
+Every run calls ``tools/train.py``; on a cluster it is a job of submitit. A finished run is skipped, one that
 was stopped goes on from its last checkpoint, and one that fails leaves the others alone. A run is known by the digest
 of all of its settings: where its folder holds one of others, it is trained in a folder beside.
 """

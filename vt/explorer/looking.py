@@ -145,7 +145,7 @@ def find_heat(
     except UserError:
         return None, ''
     name = inferencer.classes[target] if inferencer.classes else target
-    return heat, f'Bright where pixels speak for {name}, by Grad-CAM at {mapper.layer}.'
+    return heat, f'Bright where pixels contribute to {name}, by Grad-CAM at {mapper.layer}.'
 
 
 def find_modules(model: nn.Module, records: dict[str, Record], image_size: tuple[int, int]) -> dict[str, Module]:

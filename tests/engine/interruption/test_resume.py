@@ -54,7 +54,7 @@ def test_where_all_are_damaged_the_run_does_not_begin_anew(copied):
     for path in (copied / 'run').glob('*.pth'):
         path.write_bytes(b'no checkpoint')
     before = sorted((copied / 'run').glob('*.pth'))
-    assert_one_line(train(copied, '--resume'), 'run holds no whole checkpoint: leave --resume out to begin anew')
+    assert_one_line(train(copied, '--resume'), 'run holds no whole checkpoint: leave --resume out to start again')
     assert sorted((copied / 'run').glob('*.pth')) == before
 
 

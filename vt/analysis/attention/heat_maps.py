@@ -1,4 +1,4 @@
-"""Which pixels speak for a class: Grad-CAM and its kin, by pytorch-grad-cam, and attention rollout, of any model.
+"""Which pixels contribute to a class: Grad-CAM and its kin, by pytorch-grad-cam, and attention rollout, of any model.
 
 Grad-CAM needs a layer whose output still has places, and on which the score depends at all places: behind the last
 attention of a vision transformer the class token alone counts. One pass finds it: the last layer of the backbone (of a

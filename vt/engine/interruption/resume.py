@@ -72,18 +72,18 @@ def _choose(work_dir: str, asked: str | None) -> tuple[str | None, str | None, l
         return asked, new_run(), []
     damage = None if asked == 'auto' else find_damage(asked)
     folder = Path(work_dir) if asked == 'auto' else Path(asked).parent
-    stranger = None if folder.resolve() == Path(work_dir).resolve() else new_run()  # of an earlier version's file
+    unknown_run = None if folder.resolve() == Path(work_dir).resolve() else new_run()  # of an earlier version's file
     if asked != 'auto' and damage is None:
-        return asked, read_run(asked) or stranger, []
+        return asked, read_run(asked) or unknown_run, []
     last_run = read_last_run(folder)
     newest, others = find_newest_checkpoint(folder, last_run)
     damaged = ({} if damage is None else {Path(asked): damage}) | dict(others)
     lines = [f'{path} is damaged: {why}' for path, why in damaged.items()]
     if newest is not None:
         notes = [f'{line}. Going on from {newest} instead' for line in lines]
-        return str(newest), last_run or read_run(newest) or stranger, notes
+        return str(newest), last_run or read_run(newest) or unknown_run, notes
     if lines:
-        raise UserError(f'{lines[0]}; {folder} holds no whole checkpoint: leave --resume out to begin anew')
+        raise UserError(f'{lines[0]}; {folder} holds no whole checkpoint: leave --resume out to start again')
     earlier, _ = find_newest_checkpoint(folder)
     reason = '' if earlier is None else f' of its newest run; an earlier one goes on with --resume {earlier}'
     note = f'There is nothing to resume in {folder}{reason}: training starts from the beginning'
@@ -150,7 +150,7 @@ class ResumeHook(Hook):
             words = f'Epochs have {length} iterations now and had {of}'
             if batches:  # how much of the epoch is done can't be told
                 meta['iter'] = meta['epoch'] * length
-                words += f': epoch {meta["epoch"] + 1} begins anew'
+                words += f': epoch {meta["epoch"] + 1} starts again'
             runner.logger.warning(words)
         self._settings = settings_of(runner)
         kept = settle(runner, checkpoint, length=of if of and meta['iter'] == meta['epoch'] * of else length)

@@ -1,0 +1,47 @@
+"""Words that readers stumble over do not occur in what users and contributors read."""
+
+import re
+
+import pytest
+from tool_runner import ROOT
+
+PHRASES = {  # phrase: what to write instead
+    'told from': 'estimated from',
+    'differs from one to the next': 'varies between',
+    'begins? anew': 'starts again, is initialised randomly',
+    'as they lie': 'without resizing',
+    'mistakes? of a person': 'user error',
+    'can mend': 'user error',
+    'nobody foresaw': 'unexpected',
+    'who it is that': 'which',
+    'thin products?': 'skinny matrix products',
+    'are written down': 'are materialised',
+    'who sees whom': 'attention mask',
+    'keys and values see': 'key/value downsampling',
+    'speaks? for': 'contribute to',
+    'how loudly': 'gain',
+    'pictures?': 'image for an input, figure for a drawing',
+    'literal (equation|VT)s?': 'as published',
+    'of_normed|class_alone|enter_options|OwnRunner|PassOn|KeepMap': 'the names in docs/architecture.md',
+}
+
+
+def find_texts():
+    """All but the changelog, which has the names of before."""
+    paths = [path for folder in ('vt', 'tools', 'configs', 'docs') for path in (ROOT / folder).rglob('*')]
+    paths += [path for path in ROOT.glob('*.md') if path.name != 'CHANGELOG.md']
+    return [path for path in paths if path.suffix in ('.py', '.md', '.j2', '.yml', '.sh')]
+
+
+@pytest.mark.parametrize('phrase', PHRASES)
+def test_a_phrase_does_not_occur(phrase):
+    pattern = re.compile(rf'\b({phrase})\b', re.IGNORECASE)
+    texts = find_texts()
+    assert len(texts) > 500
+    found = [
+        f'{path.relative_to(ROOT)}:{number}'
+        for path in texts
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if pattern.search(line)
+    ]
+    assert not found, f'write {PHRASES[phrase]}'
