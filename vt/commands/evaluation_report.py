@@ -103,7 +103,7 @@ def write_report(
         several = isinstance(getattr(unwrap(runner.model), 'head', None), MultiLabelClsHead)
         found, ranked = _classification(results, names, several)
         clips = _count_clips(dataset)
-        if clips > 1 and all('view_scores' in result for result in results):
+        if clips > 1 and not several and all('view_scores' in result for result in results):
             views = np.stack([result['view_scores'] for result in results])  # N, clips crops, C
             found['clips'] = score_by_clips(found['labels'], views.reshape(len(views), clips, -1, len(names)).mean(2))
     metrics, labels, key = metrics | found.pop('metrics', {}), found.pop('labels', None), 'IoU' if maps else 'F1'
