@@ -32,7 +32,7 @@ WRITTEN_OUT = {
     'adamw_bs1024-300e': ([linear(5, 1e-3), cosine(5, 300, eta_min=1e-5)], 7),
     'adamw_bs32-10e': ([linear(1), cosine(1, 10)], 57),
     'adamw_bs32-15e': ([linear(1), cosine(1, 15)], 45),
-    'adamw_bs256-20e': ([linear(1), cosine(1, 20)], 45),
+    'adamw_bs256-6e': ([linear(1), cosine(1, 6)], 45),
     'adamw_bs32-2560': ([linear(256, by_epoch=False), cosine(256, 2560, by_epoch=False)], 0),
     'adamw_bs32-3e': ([linear(100, by_epoch=False), cosine(100, 768, by_epoch=False)], 256),
     'adamw_bs4096-300e': ([linear(70, 4e-5), cosine(70, 300, eta_min=1.6e-5)], 7),
@@ -105,8 +105,9 @@ def test_at_another_length_it_goes_from_the_recipes_first_rate_over_its_highest_
         pytest.skip('half of it are its hundred iterations of warm-up')
     assert found[0] == pytest.approx(whole[0])
     assert max(found) == pytest.approx(lr)
-    # A cosine has come near its last rate in the last but one of five iterations.
-    assert found[-1] == pytest.approx(whole[-1], abs=lr * (0.2 if len(found) < 10 else 0.06))
+    # The last iteration of three is in the middle of a cosine, that of five near its end.
+    tolerance = 0.5 if len(found) < 5 else 0.2 if len(found) < 10 else 0.06
+    assert found[-1] == pytest.approx(whole[-1], abs=lr * tolerance)
 
 
 class Recorder(Hook):

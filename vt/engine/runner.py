@@ -118,6 +118,7 @@ class VTRunner(RunnerMixin, Runner):
         self.token_library = choose_token_library('blas' if deterministic else self.speed.token_products)
         if torch.cuda.is_available():
             torch.set_float32_matmul_precision('highest' if deterministic else self.speed.matmul_precision)
+        torch.backends.cuda.enable_cudnn_sdp(self.speed.cudnn_attention)
         super().setup_env(env_cfg)
 
     def build_logger(self, *args, **kwargs) -> MMLogger:
@@ -184,6 +185,7 @@ class VTRunner(RunnerMixin, Runner):
         cudnn = torch.cuda.is_available() and (trying or torch.backends.cudnn.benchmark)
         gpu = (
             f'matmul_precision {torch.get_float32_matmul_precision()}',
+            f'cudnn_attention {_on(self.speed.cudnn_attention)}',
             f'non_blocking {_on(self.speed.non_blocking)}',
             f'cuda_graphs {_on(self.speed.cuda_graphs)} (in tests)',
         )

@@ -44,6 +44,8 @@ class SpeedSettings:
             ``env_cfg.cudnn_benchmark=True`` does it while testing too.
         matmul_precision: of float32 matrix products on a GPU, as :func:`torch.set_float32_matmul_precision` takes it:
             ``'high'`` is TF32, in which cuDNN convolves anyway. With ``randomness.deterministic`` ``'highest'``.
+        cudnn_attention: let PyTorch take cuDNN's attention on a GPU. Off: in training it gives gradients that are not
+            finite for some lengths (pytorch/pytorch#196678), as for CSWin-T on an H100 with PyTorch 2.11 in bfloat16.
         non_blocking: copy batches to a GPU without waiting for it, see :func:`copy_without_waiting`.
         compile_tokens: compile the relations of visual tokens alone, see
             :func:`vt.models.token_side.compile_token_side`; what it gains on a GPU is not measured yet.
@@ -63,6 +65,7 @@ class SpeedSettings:
     fold_norms: bool = True
     cudnn_benchmark: bool = True
     matmul_precision: str = 'high'
+    cudnn_attention: bool = False
     non_blocking: bool = True
     compile_tokens: bool = False
     compile_pixels: bool = False
