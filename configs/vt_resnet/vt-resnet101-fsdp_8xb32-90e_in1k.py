@@ -1,4 +1,4 @@
-# VT-ResNet-101 on ImageNet-1k with the paper's default recipe, its weights shared out among the processes.
+# VT-ResNet-101 on ImageNet-1k with the paper's default recipe, with weights sharded over the processes.
 # Not trained here yet.
 # bash tools/dist_train.sh configs/vt_resnet/vt-resnet101-fsdp_8xb32-90e_in1k.py 8
 _base_ = ['vt-resnet101_8xb32-90e_in1k.py', '../_base_/strategies/fsdp.py']

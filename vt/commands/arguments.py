@@ -16,6 +16,7 @@ from vt._libraries import importing
 from vt.engine.config_files import read_config
 from vt.engine.errors import one_line_errors
 
+CHECKPOINT = 'path of a checkpoint; or timm, torchvision or huggingface, for their published weights'
 BRACKETS = {'[': ']', '(': ')', '{': '}'}
 
 
@@ -92,37 +93,60 @@ def parse_options(settings: Sequence[str]) -> dict[str, Any]:
     return parser.parse_args(['--cfg-options', *settings] if settings else []).cfg_options
 
 
-def add_trust_argument(parser: argparse.ArgumentParser) -> None:
-    """The flag of every tool that loads a checkpoint."""
-    parser.add_argument(
-        '--trust-checkpoint',
-        action='store_true',
-        help='run code that a checkpoint asks for, rather than read weights alone; for files that you trust',
-    )
+class ToolParser(argparse.ArgumentParser):
+    """Parser of a tool: one sentence above the options, an example below them.
 
+    Args:
+        description: what the tool does.
+        example: a command to run in the root of the repository.
+    """
 
-def add_common_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of both ``tools/train.py`` and ``tools/test.py``, named as MMPretrain names them."""
-    parser.add_argument('--work-dir', help='where logs, checkpoints and results go (default: work_dirs/<config name>)')
-    parser.add_argument('--amp', action='store_true', help='mixed precision: bfloat16, or float16 on GPUs without it')
-    parser.add_argument(
-        '--compile', action='store_true', help='compile backbone and neck: slow at first, pays in long runs'
-    )
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=ConfigOptions,
-        help='settings that override the config, as key=value; a list as key="[a,b]" or key=a,b',
-    )
-    parser.add_argument(
-        '--launcher',
-        choices=['auto', 'none', 'pytorch', 'slurm', 'mpi'],
-        default='auto',
-        help='who starts several processes; by default the environment of the process tells',
-    )
-    add_trust_argument(parser)
-    parser.add_argument('--local-rank', '--local_rank', type=int, default=0, help='set by launchers')
-    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    def __init__(self, description: str, example: str, **options: Any) -> None:
+        options |= dict(description=description, epilog=f'example:\n  {example}')
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    def add_model_arguments(self, config: str = 'path of the config, or name of a model') -> None:
+        """Add CONFIG, with its help text, and CHECKPOINT."""
+        self.add_argument('config', help=config)
+        self.add_argument('checkpoint', help=CHECKPOINT)
+
+    def add_common_options(self, config: bool = True, checkpoint: bool = True) -> None:
+        """Add ``--traceback``, ``--cfg-options`` if the tool reads a config, ``--trust-checkpoint`` if a checkpoint."""
+        group = self.add_argument_group('common options')
+        if config:
+            group.add_argument(
+                '--cfg-options',
+                nargs='+',
+                action=ConfigOptions,
+                metavar='KEY=VALUE',
+                help='settings that override the config; a list as key="[a,b]" or key=a,b',
+            )
+        if checkpoint:
+            group.add_argument(
+                '--trust-checkpoint',
+                action='store_true',
+                help='load a checkpoint that can run code, instead of weights only; for files that you trust',
+            )
+        group.add_argument('--traceback', action='store_true', help='show the traceback of a user error')
+
+    def add_run_options(self) -> None:
+        """Add the options of both ``tools/train.py`` and ``tools/test.py``, named as in MMPretrain."""
+        group = self.add_argument_group('the run')
+        group.add_argument(
+            '--work-dir', help='folder for logs, checkpoints and results (default: work_dirs/<config name>)'
+        )
+        group.add_argument('--amp', action='store_true', help='mixed precision: bfloat16, or float16 on older GPUs')
+        group.add_argument(
+            '--compile', action='store_true', help='compile backbone and neck: starts slowly, runs faster'
+        )
+        group.add_argument(
+            '--launcher',
+            choices=['auto', 'none', 'pytorch', 'slurm', 'mpi'],
+            default='auto',
+            help='what starts several processes (default: auto, from the environment variables)',
+        )
+        group.add_argument('--local-rank', '--local_rank', type=int, default=0, help='set by launchers')
+        self.add_common_options()
 
 
 def load_config(args: argparse.Namespace) -> Config:
