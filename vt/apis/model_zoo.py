@@ -25,6 +25,8 @@ from vt.engine.config_files import DISTRIBUTION, ROOT, apply_options, read_confi
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.errors import UserError
 from vt.inference.test_set import build_test_set
+from vt.models.token_side import prepare_for_onednn
+from vt.ops.token_products import use_fastest_library
 from vt.untrusted_text import check_class_names
 
 from .folders import WEIGHTS, building, read_folder, require
@@ -131,10 +133,17 @@ def init_model(
 def resolve_model(
     model: Source | BaseModel, pretrained: str | PathLike | bool | None, device: str | torch.device | None
 ) -> BaseModel:
-    """A network as it is given, for evaluation, or the one that :func:`get_model` builds."""
+    """Return a network as it is given, for evaluation, or the one that :func:`get_model` builds.
+
+    Its linear layers are computed by the faster library of the CPU, see :mod:`vt.ops.token_products`.
+    """
     if not isinstance(model, nn.Module):
-        return get_model(model, pretrained, device)
-    return (model if device is None else model.to(require_device(device))).eval()
+        model = get_model(model, pretrained, device)
+    elif device is not None:
+        model = model.to(require_device(device))
+    if use_fastest_library() == 'onednn':
+        prepare_for_onednn(model)
+    return model.eval()
 
 
 def resolve_config(name_or_config: Source, options: dict[str, Any] | None = None, quietly: bool = True) -> Config:

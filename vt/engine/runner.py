@@ -18,7 +18,7 @@ from vt.checkpoints.loading import weights_only
 from vt.checkpoints.plain import make_plain
 from vt.engine.interruption.seeds import seeded_loader
 from vt.errors import UserError
-from vt.models.token_side import compile_token_side, lay_out_for_onednn
+from vt.models.token_side import compile_token_side, prepare_for_onednn
 from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
@@ -134,7 +134,7 @@ class VTRunner(RunnerMixin, Runner):
         if self.speed.non_blocking:
             copy_without_waiting(model)
         if self.token_library == 'onednn':
-            lay_out_for_onednn(model)
+            prepare_for_onednn(model)
         if self.speed.compile_tokens:
             compile_token_side(model)
         self._compile(model)
