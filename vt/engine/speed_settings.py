@@ -35,8 +35,9 @@ class SpeedSettings:
         channels_last: keep weights and images in channels_last, see :func:`to_channels_last`.
         keep_memory: let glibc keep freed memory on a CPU, see :func:`keep_freed_memory`.
         threads: threads of PyTorch's operators on the CPU; ``'auto'`` see :func:`use_threads`.
-        token_products: who multiplies tokens and matrices on a CPU, ``'blas'``, ``'onednn'`` or ``'auto'``, see
-            :func:`vt.ops.token_products.choose_token_library`. With mmengine's ``randomness.deterministic`` the BLAS.
+        token_products: library of linear layers and token-side matrices on a CPU, ``'blas'``, ``'onednn'`` or
+            ``'auto'``, see :func:`vt.ops.token_products.choose_token_library`. With mmengine's
+            ``randomness.deterministic`` the BLAS.
         fold_norms: test a copy of the model whose batch normalisations are part of its convolutions, see
             :class:`vt.engine.folding.FoldNormsHook`. Scores change by rounding alone. The model itself is tested with
             ``randomness.deterministic`` and in half precision.
