@@ -168,9 +168,9 @@ def test_images_of_several_labels_are_spread_and_named(unnamed):
 
 def test_heads_and_metrics_of_one_label(unnamed):
     check_several_labels(with_head(MultiLabelLinearClsHead(3, 8)), unnamed, [AveragePrecision()])
-    with pytest.raises(UserError, match=r'model.head.type=LinearClsHead one: take MultiLabelLinearClsHead'):
+    with pytest.raises(UserError, match=r'model.head.type=LinearClsHead is for one: use MultiLabelLinearClsHead'):
         check_several_labels(with_head(LinearClsHead(3, 8)), unnamed)
-    with pytest.raises(UserError, match=r'the metric Accuracy is of one: take AveragePrecision'):
+    with pytest.raises(UserError, match=r'the metric Accuracy is for one: use AveragePrecision'):
         check_several_labels(with_head(MultiLabelLinearClsHead(3, 8)), unnamed, [Accuracy()])
     unnamed.data_list = [info | dict(gt_label=info['gt_label'][:1] or [0]) for info in unnamed.data_list]
     metrics: list[BaseMetric] = [Accuracy()]

@@ -19,7 +19,7 @@ from vt.datasets.bands import LoadBands
 from vt.datasets.rows import RowsDataset
 from vt.engine.checks.channels import image_channels
 from vt.engine.checks.config import accepted_arguments
-from vt.engine.config_files import leaves, steps_in
+from vt.engine.config_parts import leaves, steps_in
 from vt.errors import UserError
 from vt.untrusted_text import check_class_names
 

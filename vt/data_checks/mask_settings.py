@@ -9,8 +9,8 @@ from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 
 from vt.engine.checks.config import find_types
-from vt.engine.checks.fit import heads_of, model_of
-from vt.engine.config_files import dicts_in
+from vt.engine.checks.fit import heads_of
+from vt.engine.config_parts import dicts_in, model_of
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
