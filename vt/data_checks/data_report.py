@@ -19,7 +19,7 @@ def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> tuple[dict,
     """Read all files of the splits in parallel.
 
     Returns:
-        The data sets with the results of their checks, and a report with the keys
+        A report, and the data sets with the results of their checks. The keys of the report are
 
         - ``data_sets``: split, type, number of samples, sizes, modes, classes, and folders with used and unused files;
         - ``classes``: a row per class with the number of samples or pixels in each split;
