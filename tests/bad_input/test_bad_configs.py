@@ -66,7 +66,7 @@ OPTIONS = {
         'train_dataloader.dataset.pipeline=[] must be a list',
     ),
     'number for a model': ('model=3', 'model is a part or a list of parts: set model.type'),
-    'negative seed': ('randomness.seed=-1', 'randomness.seed=-1 must be from 0 to 2**32 - 1, or None'),
+    'negative seed': ('randomness.seed=-1', 'randomness.seed=-1 must be a whole number from 0 to 2**32 - 1, or None'),
     'unknown log level': ('log_level=LOUD', "log_level='LOUD' must be 'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
     'tokens that are not whole': ('model.backbone.num_tokens=2.5', 'model.backbone.num_tokens=2.5 must be of type int'),
     'sizes that do not divide': ('model.backbone.groups=3', 'FilterTokenizer: in_channels=128 is not'),

@@ -106,4 +106,4 @@ def test_a_data_set_that_cannot_be_listed_is_said(tmp_path):
     result, report = check(tmp_path, DIGITS.replace('train_dataloader = dict(dataset=dict(indices=64))\n', stranger))
     assert result.returncode == 1
     assert report['counts'] == {'not read': 1}
-    assert "train: torchvision.datasets.FakeData is none of OpenMMLab's data sets" in result.stdout
+    assert "train: torchvision.datasets.FakeData is not one of OpenMMLab's data sets" in result.stdout

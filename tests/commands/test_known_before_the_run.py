@@ -70,7 +70,7 @@ LATE = {
     ),
     'channels': (
         IMAGES + "pipeline[0]['color_type'] = 'grayscale'",
-        'images have 1 channels, the first convolution takes 3: set in_channels of the backbone, or color_type',
+        'images have 1 channels, but the first convolution takes 3: set in_channels of the backbone, or color_type',
     ),
     'sizes in a batch': (
         IMAGES + "pipeline[1] = dict(type='ResizeEdge', scale=32)",

@@ -98,7 +98,7 @@ def test_numbers_and_steps_that_contradict_are_one_line(folder, options, words):
 
 def test_a_file_of_another_number_is_named_before_a_run(folder, tmp_path):
     cfg = config(folder, channels=5, mean=5)
-    with pytest.raises(UserError, match=r'0.tif has 4 channels, the backbone takes 5.*and 5 more of 6 files'):
+    with pytest.raises(UserError, match=r'0.tif has 4 channels, but the backbone takes 5.*and 5 more of 6 files'):
         check_data(cfg, ('train',))
     problems = read_data(cfg, ('train', 'val'), 2)[0]['problems']
     assert len([problem for problem in problems if problem['kind'] == 'mode']) == 12
