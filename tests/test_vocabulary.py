@@ -20,6 +20,7 @@ PHRASES = {  # phrase: what to write instead
     'keys and values see': 'key/value downsampling',
     'speaks? for': 'contribute to',
     'how loudly': 'gain',
+    'says? nothing': 'has no meaning, is not informative',
     'pictures?': 'image for an input, figure for a drawing',
     'literal (equation|VT)s?': 'as published',
     'of_normed|class_alone|enter_options|OwnRunner|PassOn|KeepMap': 'the names in docs/architecture.md',

@@ -139,9 +139,9 @@ def spoil(content, change):
 
 BAD = {
     'another kind': ('{"architectures": ["ResNet"]}', 'is the config of something else than a model'),
-    'no JSON': ('model = dict()', 'is damaged, or no JSON'),
+    'no JSON': ('model = dict()', 'is damaged, or not JSON'),
     'too deep': ('[' * 200_000, 'is nested too deeply'),
-    'too long': (' ' * 9_000_000, 'has 9,000,000 bytes, more than the 8,000,000 that are read'),
+    'too long': (' ' * 9_000_000, 'has 9,000,000 bytes, more than the limit of 8,000,000'),
     'an earlier format': (('format', 1), 'has format 1, this VT reads 2: save it again by this VT'),
     'no model': (('model', []), 'model is no part: it needs a type'),
     'a key of its own': (('test_dataloader', {}), "holds 'test_dataloader', unlike the config of a model"),

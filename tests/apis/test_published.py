@@ -132,10 +132,14 @@ def test_hugging_faces_file_is_timms_and_needs_no_timm(caches, monkeypatch):
         ('tnt-small_16xb64-300e_in1k', 'torchvision', 'are known of torchvision: timm and huggingface have them'),
         ('vt-resnet18_digits', 'timm', 'no weights of vt-resnet18_digits are known of timm: it has those of cait-s24'),
         ('mvit-base-16x4_k400', 'huggingface', 'are known of huggingface: torchvision has them'),
-        (SWIN, 'timm', rf'timm://{SWIN_FILE} was not fetched \(.*\): correct the name, connect to the internet once'),
-        (SWIN, 'huggingface', rf'hf://timm/{SWIN_FILE} was not fetched \(.*\): correct the name, connect'),
-        (SWIN, 'hf://no repository/of/it', r'hf://no repository/of/it was not fetched \(.*\): correct the name'),
-        (SWIN, 'timm://no_such_model', r'timm://no_such_model was not fetched \(Unknown model \(no_such_model\)\)'),
+        (
+            SWIN,
+            'timm',
+            rf'timm://{SWIN_FILE} was not downloaded \(.*\): correct the name, connect to the internet once',
+        ),
+        (SWIN, 'huggingface', rf'hf://timm/{SWIN_FILE} was not downloaded \(.*\): correct the name, connect'),
+        (SWIN, 'hf://no repository/of/it', r'hf://no repository/of/it was not downloaded \(.*\): correct the name'),
+        (SWIN, 'timm://no_such_model', r'timm://no_such_model was not downloaded \(Unknown model \(no_such_model\)\)'),
         (SWIN, 'torchvision://ResNet18_Weights.NONE', r'torchvision has no weights ResNet18_Weights.NONE: correct'),
         (SWIN, 'torchvision://None_Weights.NONE', r'torchvision has no weights None_Weights.NONE: correct'),
     ],
@@ -150,7 +154,7 @@ def test_other_crops_are_refused(caches, monkeypatch):
     known = timm.get_pretrained_cfg(SWIN_FILE)
     monkeypatch.setattr(known, 'crop_mode', 'squash')
     monkeypatch.setattr(timm, 'get_pretrained_cfg', lambda name: known)
-    with pytest.raises(UserError, match="takes images by crop_mode='squash': only the centre is known"):
+    with pytest.raises(UserError, match="has crop_mode='squash', but only 'center' is supported"):
         find_preparation(f'timm://{SWIN_FILE}')
 
 
@@ -305,4 +309,4 @@ def test_test_takes_a_librarys_name(caches, photo, offline):
     assert result.returncode == 0, result.stderr
     assert SAID in result.stdout + result.stderr
     assert json.loads((caches / 'r.json').read_text())['accuracy/top1'] == 50
-    assert_one_line(run('test.py', config, 'torchvision', cwd=caches, env=offline), 'could not be fetched')
+    assert_one_line(run('test.py', config, 'torchvision', cwd=caches, env=offline), 'could not be downloaded')

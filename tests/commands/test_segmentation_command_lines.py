@@ -124,7 +124,7 @@ def test_wrong_labels_are_one_line_before_training(tmp_path):
             f'{split}_dataloader.dataset.data_prefix.seg_map_path=ann',
         ]
     result = run('train.py', config, cwd=tmp_path, options=options)
-    assert_one_line(result, 'ann/a_gtFine_labelTrainIds.png holds the label 19, outside the 19 classes')
+    assert_one_line(result, 'ann/a_gtFine_labelTrainIds.png has the label 19, outside the 19 classes')
     assert 'Iter(train)' not in result.stdout
     assert not list(tmp_path.rglob('*.pth'))
 

@@ -152,4 +152,4 @@ def test_a_checkpoint_of_other_classes_is_refused(trained, tmp_path):
     assert_one_line(result, f"other.pth was trained with '{classes[1]}' as label 0, test_dataloader.dataset has")
     begun = run('train.py', tmp_path, DIGITS, options=['load_from=other.pth'])
     assert begun.returncode == 0, begun.stderr
-    assert f'{message}: the head begins with the weights of other classes' in begun.stdout
+    assert f'{message}: the head starts with the weights of other classes' in begun.stdout

@@ -182,7 +182,7 @@ def test_a_run_as_short_as_can_be(number, tmp_path):
     assert number == 1 or max(values) == pytest.approx(0.1)
     assert bool(warnings) == (number < 4)
     if number == 3:
-        assert warnings[0].startswith('CosineAnnealingLR begins with the last step of the run, so it never leaves')
+        assert warnings[0].startswith('CosineAnnealingLR begins at the last step of the run, so it keeps')
 
 
 def by_iteration(kind, **options):
@@ -194,23 +194,23 @@ def by_iteration(kind, **options):
     [
         (cosine(0, 5), 'CosineAnnealingLR ends after 5 of 7 epochs'),
         ([linear(1), cosine(1, 5)], 'CosineAnnealingLR ends after 5 of 7 epochs'),
-        ([linear(1), cosine(1, 10)], 'CosineAnnealingLR ends after 10 epochs, and the run after 7'),
+        ([linear(1), cosine(1, 10)], 'CosineAnnealingLR ends after 10 epochs, but the run after 7'),
         (dict(type='CosineAnnealingLR', T_max=5), 'CosineAnnealingLR ends after 5 of 7 epochs'),  # and rises again
-        (dict(type='CosineAnnealingLR', T_max=9), 'CosineAnnealingLR ends after 9 epochs, and the run after 7'),
+        (dict(type='CosineAnnealingLR', T_max=9), 'CosineAnnealingLR ends after 9 epochs, but the run after 7'),
         (by_iteration('PolyLR', end=12), 'PolyLR ends after 6 of 7 epochs'),
-        (by_iteration('PolyLR', end=15), 'PolyLR ends after 7.5 epochs, and the run after 7'),
-        (by_iteration('LinearLR', start_factor=0.1, end=15), 'LinearLR ends after 7.5 epochs, and the run after 7'),
+        (by_iteration('PolyLR', end=15), 'PolyLR ends after 7.5 epochs, but the run after 7'),
+        (by_iteration('LinearLR', start_factor=0.1, end=15), 'LinearLR ends after 7.5 epochs, but the run after 7'),
         (by_iteration('LinearLR', start_factor=1.0, end_factor=0.1, end=8), 'LinearLR ends after 4 of 7 epochs'),
         (dict(type='LinearLR', start_factor=0.1, end=1), 'LinearLR has a single step'),
         (dict(type='ConstantLR', factor=0.1, end=1), 'ConstantLR has a single step'),
-        (dict(type='MultiStepLR', milestones=[3, 8]), 'MultiStepLR ends after 9 epochs, and the run after 7'),
+        (dict(type='MultiStepLR', milestones=[3, 8]), 'MultiStepLR ends after 9 epochs, but the run after 7'),
         (dict(type='ExponentialLR', gamma=0.9, end=5), 'ExponentialLR ends after 5 of 7 epochs'),
-        (dict(type='OneCycleLR', eta_max=0.1, total_steps=9), 'OneCycleLR ends after 9 epochs, and the run after 7'),
+        (dict(type='OneCycleLR', eta_max=0.1, total_steps=9), 'OneCycleLR ends after 9 epochs, but the run after 7'),
         (
             dict(type='CosineRestartLR', periods=[3, 5], restart_weights=[1, 0.5], eta_min=0.0),
-            'CosineRestartLR ends after 8 epochs, and the run after 7',
+            'CosineRestartLR ends after 8 epochs, but the run after 7',
         ),
-        (by_iteration('vt.WarmUpLR', length=15), 'WarmUpLR ends after 7.5 epochs, and the run after 7'),
+        (by_iteration('vt.WarmUpLR', length=15), 'WarmUpLR ends after 7.5 epochs, but the run after 7'),
     ],
 )
 def test_what_does_not_fit_is_a_warning_with_the_last_rate(schedulers, message, tmp_path):
@@ -244,7 +244,7 @@ def test_what_fits_is_none(schedulers, tmp_path):
 
 def test_epochs_in_a_loop_over_iterations_are_a_warning(tmp_path):
     values, (warning,) = train(tmp_path / 'run', [dict(type='MultiStepLR', milestones=[2])], **iterations(4))
-    assert warning.startswith('MultiStepLR counts epochs and the run counts iterations')
+    assert warning.startswith('MultiStepLR counts epochs but the run counts iterations')
     assert set(values) == {0.1}
 
 
@@ -276,5 +276,8 @@ def test_a_scaled_rate_counts_accumulated_batches(runner, counts, lr, tmp_path):
     made.train()
     assert made.optim_wrapper.param_groups[0]['lr'] == pytest.approx(lr)
     log = ''.join(path.read_text() for path in (tmp_path / made.timestamp).glob('*.log'))
-    assert f'Learning rate scaled from 0.1 to {lr:g}: it is for a batch of 8, and a step has {4 * counts} images' in log
+    assert (
+        f'Learning rate scaled from 0.1 to {lr:g}: it is set for a batch size of 8, and a step uses {4 * counts} images'
+        in log
+    )
     assert made.cfg.auto_scale_lr == scaling

@@ -229,11 +229,11 @@ def test_threads_are_the_cores_of_this_process_unless_the_user_chose(environment
 @pytest.mark.skipif(torch.cuda.is_available(), reason='a GPU needs no C++ compiler')
 def test_compile_without_a_compiler_is_one_line(monkeypatch):
     monkeypatch.setattr(torch, '__file__', '/some where/torch/__init__.py')
-    with pytest.raises(ValueError, match='the space in its own path, /some where/torch: install it elsewhere'):
+    with pytest.raises(ValueError, match='its own path contains a space, /some where/torch: install PyTorch elsewhere'):
         require_compiler()
     monkeypatch.setattr(torch, '__file__', '/somewhere/torch/__init__.py')
     monkeypatch.setenv('CXX', 'no-such-compiler')
-    with pytest.raises(ValueError, match='there is no no-such-compiler: install it'):
+    with pytest.raises(ValueError, match='no-such-compiler is not found: install it'):
         require_compiler()
 
 

@@ -21,7 +21,8 @@ from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import load_part, load_weights
 from vt.engine.checks.classes import compare_with_checkpoint, heads
 from vt.engine.checks.config import check_config
-from vt.engine.config_files import DISTRIBUTION, ROOT, apply_options, read_config, require_file
+from vt.engine.config_files import DISTRIBUTION, ROOT, read_config, require_file
+from vt.engine.config_options import apply_options
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.errors import UserError
 from vt.inference.test_set import build_test_set

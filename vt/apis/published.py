@@ -12,7 +12,7 @@ from mmengine.logging import print_log
 
 from vt.checkpoints.public import Preparation, find_preparation
 from vt.engine.checks.channels import image_channels, preprocessor_of
-from vt.engine.config_files import leaves
+from vt.engine.config_parts import leaves
 from vt.errors import UserError
 
 # Names of configs, of timm's models and of torchvision's weights; Hugging Face's are timm's on its hub.

@@ -27,7 +27,7 @@ from vt.apis.exporting import Network, Run, answered_by, encode, export_program,
 from vt.apis.model_zoo import get_model, require_weights, resolve_config
 from vt.apis.saved_inputs import describe_inputs as describe_steps
 from vt.checkpoints.files import write_atomically
-from vt.engine.config_files import leaves
+from vt.engine.config_parts import leaves
 from vt.engine.errors import describe, in_one_line
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.run_record import describe_device

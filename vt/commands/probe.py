@@ -15,7 +15,7 @@ from vt.analysis.probing import Split, score_linear, score_neighbours
 from vt.analysis.tables import print_table
 from vt.apis.model_zoo import get_model, require_weights, resolve_config
 from vt.checkpoints.files import write_atomically
-from vt.engine.config_files import as_data
+from vt.engine.config_parts import as_data
 from vt.engine.run_record import describe_origin, digest_weights
 from vt.errors import UserError
 from vt.inference.features import HEAD, blocks_of, build_plain_training_set, extract_features

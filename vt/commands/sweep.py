@@ -12,7 +12,8 @@ from rich.console import Console
 
 from vt.engine.checks.config import check_config
 from vt.engine.checks.fit import check_fit
-from vt.engine.config_files import digest_config, read_config
+from vt.engine.config_files import read_config
+from vt.engine.config_parts import digest_config
 from vt.engine.sweeps import SweepRun, enter_sweep, plan, settle, train_as_array, train_here
 from vt.errors import UserError
 

@@ -11,7 +11,7 @@ from vt.apis.published import compare_preparation
 from vt.data_checks.data import check_data
 from vt.engine.batch_size import BatchSizeHook
 from vt.engine.checks.fit import check_fit
-from vt.engine.config_files import digest_config
+from vt.engine.config_parts import digest_config
 from vt.engine.imbalance import enter_imbalance
 from vt.engine.interruption.resume import ResumeHook, enter_resume
 from vt.engine.interruption.run_identity import Run

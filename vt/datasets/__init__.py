@@ -1,7 +1,7 @@
-"""Embedded data sets: real digits, and tasks of relations drawn by their published procedures; nothing to download.
+"""Data sets that need no download (handwritten digits, generated tasks of relations), and readers for your own data.
 
-Fashion-MNIST from its files; and those of one's own: images with masks, and what Hugging Face's library ``datasets``
-reads.
+The readers load images with masks, images with several labels, Fashion-MNIST, and data sets of Hugging Face's library
+``datasets``.
 """
 
 from typing import TYPE_CHECKING

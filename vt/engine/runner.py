@@ -1,4 +1,4 @@
-"""mmengine's runner, with settings for speed, samples that are functions of the seed, and safe, whole checkpoints."""
+"""mmengine's runners with settings for speed, reproducible samples, and safe reading and writing of checkpoints."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +31,7 @@ from .speed_settings import SpeedSettings, compile_parts, copy_without_waiting, 
 
 
 def _weights_only(name: str) -> Callable:
-    """mmengine's method of a name, in which no code of a checkpoint runs, whichever part of the run reads it."""
+    """Wrap a method of mmengine's runner so that every checkpoint read inside it is loaded weights-only."""
 
     def method(self: 'RunnerMixin', *args, **kwargs) -> Any:
         with weights_only():
@@ -41,11 +41,10 @@ def _weights_only(name: str) -> Callable:
 
 
 class RunnerMixin:
-    """What both runners share.
+    """Extensions of both runners.
 
-    Samples are drawn by seed and position, see :mod:`vt.engine.interruption.seeds`. Every checkpoint that a part of the
-    run reads is read weights-only. Those that it writes hold tensors, numbers and text alone, and are whole or not
-    there.
+    Samples depend only on the seed and their position, see :mod:`vt.engine.interruption.seeds`. All checkpoints are
+    read weights-only. Written checkpoints contain only tensors, numbers and text, and are never partial.
     """
 
     _place: dict | None = None
@@ -59,12 +58,12 @@ class RunnerMixin:
         super().__init__(*args, **dict(kwargs, auto_scale_lr=self.scaling, optim_wrapper=optim_wrapper))
 
     def save_checkpoint(self, out_dir: str, filename: str, *args, **kwargs) -> None:
-        """Save; at every moment either the old file or the new one is there, whole. All processes call it."""
+        """Save a checkpoint atomically: the old file stays until the new one is complete. Call it in all processes."""
         self._place = kwargs.get('meta') and dict(kwargs['meta'])
         path = Path(out_dir, filename)
-        if '://' in str(out_dir):  # an object store, which does so itself
+        if '://' in str(out_dir):  # object stores write atomically
             super().save_checkpoint(out_dir, filename, *args, **kwargs)
-        elif not is_main_process():  # it may hold a part of what is saved
+        elif not is_main_process():  # may hold a shard of what is saved
             super().save_checkpoint(str(path.parent), path.name, *args, **kwargs)
         else:
             with replacing(path) as part:
@@ -72,14 +71,14 @@ class RunnerMixin:
                 self.call_hook('before_file', folder=path.parent)
 
     def call_hook(self, fn_name: str, **kwargs) -> None:
-        """Call all hooks; what they have entered in a checkpoint becomes numbers last."""
+        """Call all hooks, then reduce a checkpoint to tensors, numbers and text, whatever hooks added to it."""
         checkpoint = kwargs['checkpoint'] if fn_name == 'before_save_checkpoint' else None
         if checkpoint and self._place:
-            checkpoint['meta'].update(self._place)  # mmengine's flexible runner enters where it stands itself
+            checkpoint['meta'].update(self._place)  # mmengine's flexible runner overwrites epoch and iteration
         super().call_hook(fn_name, **kwargs)
         dropped = make_plain(checkpoint) if checkpoint else set()
         if dropped - self._dropped:
-            self.logger.warning(f'Not saved, since it is neither numbers nor text: {", ".join(sorted(dropped))}')
+            self.logger.warning(f'Not saved, because they are neither numbers nor text: {", ".join(sorted(dropped))}')
             self._dropped = frozenset(dropped)
 
     def build_dataloader(self, dataloader: DataLoader | dict, seed: int | None = None, *args, **kwargs) -> DataLoader:
@@ -94,19 +93,19 @@ class VTFlexibleRunner(RunnerMixin, FlexibleRunner):
 
 @RUNNERS.register_module()
 class VTRunner(RunnerMixin, Runner):
-    """A runner that makes the settings of the config key ``speed`` and names them in one line of the log.
+    """Runner that applies the config key ``speed`` and logs these settings in one line.
 
-    See :class:`vt.engine.speed_settings.SpeedSettings`. ``tools/train.py`` and ``tools/test.py`` use it by themselves;
-    other tools of OpenMMLab do with ``runner_type = 'vt.VTRunner'``.
+    See :class:`vt.engine.speed_settings.SpeedSettings`. ``tools/train.py`` and ``tools/test.py`` use this runner by
+    default, other tools of OpenMMLab with ``runner_type = 'vt.VTRunner'``.
     """
 
     def setup_env(self, env_cfg: dict) -> None:
-        """Set up the process before mmengine does, which sets threads too; nothing is built yet."""
+        """Set up allocator, threads and precision of the process before mmengine sets threads and builds anything."""
         self.speed = SpeedSettings(**self.cfg.get('speed', {}))
         if self.speed.compile and self.cfg.get('compile'):
             raise UserError(
-                'compile is for the training step as a whole, speed.compile (--compile) for backbone and neck: set one '
-                'of them; speed.compile takes the same options, speed=dict(compile=dict(mode=...))'
+                'compile (the whole training step) and speed.compile (--compile; backbone and neck) exclude each '
+                'other: set one of them; both take the same options, speed=dict(compile=dict(mode=...))'
             )
         if self.speed.cuda_graphs:
             require_graphs(compiles=bool(self.speed.compile))
@@ -122,12 +121,12 @@ class VTRunner(RunnerMixin, Runner):
         super().setup_env(env_cfg)
 
     def build_logger(self, *args, **kwargs) -> MMLogger:
-        """Each of several processes writes a log of its own, ``*_rank<N>.log``; the main one alone prints too."""
+        """Build a logger; each process writes its own file ``*_rank<N>.log``, and only the main process prints."""
         return super().build_logger(*args, distributed=True, **kwargs)
 
     def build_model(self, model: nn.Module | dict) -> nn.Module:
-        """The model, in channels_last, and set to be compiled, before it is wrapped for DDP."""
-        with weights_only():  # it may have some of its own to read, such as a teacher's
+        """Build the model and apply settings for speed before it is wrapped for DDP."""
+        with weights_only():  # parts may load weights, such as a teacher's
             model = super().build_model(model)
         if self.speed.channels_last:
             to_channels_last(model)
@@ -154,15 +153,22 @@ class VTRunner(RunnerMixin, Runner):
         return self.speed.cudnn_benchmark and torch.cuda.is_available() and not always and not self.deterministic
 
     def build_train_loop(self, loop: BaseLoop | dict) -> BaseLoop:
-        """The loop; a ``UserError`` where its epochs have no batch."""
+        """Build the training loop.
+
+        Raises:
+            UserError: an epoch has no batch.
+        """
         loop = super().build_train_loop(loop)
         if isinstance(loop, EpochBasedTrainLoop) and len(loop.dataloader) == 0:
-            raise UserError('an epoch has no batch: train_dataloader.dataset holds fewer samples than batch_size')
+            raise UserError(
+                'an epoch has no batch: train_dataloader.dataset has fewer samples than batch_size; lower '
+                'train_dataloader.batch_size'
+            )
         return loop
 
     def train(self) -> nn.Module:
         if self.speed.cuda_graphs:
-            raise UserError('speed.cuda_graphs is for tests: leave it out of training')
+            raise UserError('speed.cuda_graphs is only for tests: remove it for training')
         wrapper = self.optim_wrapper if isinstance(self.optim_wrapper, dict) else self.cfg.get('optim_wrapper') or {}
         self._log_speed(training_dtype(wrapper), self._tries_convolutions(), bool(self.cfg.get('compile')))
         return super().train()
@@ -177,7 +183,7 @@ class VTRunner(RunnerMixin, Runner):
         return super().test()
 
     def _register_once(self, hook: Hook) -> None:
-        if not any(isinstance(other, type(hook)) for other in self.hooks):  # of a test before
+        if not any(isinstance(other, type(hook)) for other in self.hooks):  # left from an earlier test
             self.register_hook(hook)
 
     def _log_speed(self, amp: str | None, trying: bool = False, whole_step: bool = False) -> None:
@@ -207,10 +213,10 @@ class VTRunner(RunnerMixin, Runner):
             self.logger.warning(risk)
 
     def resume(self, filename: str, *args, **kwargs) -> None:
-        """Resume; averages of gradients take the layout of their weights.
+        """Resume, and give the optimizer's state the memory layout of its weights.
 
-        A checkpoint keeps the layout of the run that wrote it, and PyTorch's fused optimizers mix up numbers of tensors
-        that differ in it.
+        A checkpoint keeps the layout of the run that wrote it. PyTorch's fused optimizers give wrong results if the
+        layouts of a weight and its state differ.
         """
         super().resume(filename, *args, **kwargs)
         if isinstance(self.optim_wrapper, OptimWrapper):
@@ -218,16 +224,16 @@ class VTRunner(RunnerMixin, Runner):
 
 
 def match_layouts(optimizer: torch.optim.Optimizer) -> None:
-    """Give every tensor of an optimizer's state that has its parameter's shape the same strides."""
+    """Give all tensors of an optimizer's state with the shape of their parameter the strides of the parameter."""
     for parameter, state in optimizer.state.items():
-        for name, value in (state or {}).items():  # None is what another process keeps, with ZeRO
+        for name, value in (state or {}).items():  # None: with ZeRO another process keeps the state
             if isinstance(value, torch.Tensor) and value.shape == parameter.shape:
                 state[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 
 
 @HOOKS.register_module()
 class CudnnBenchmarkHook(Hook):
-    """cuDNN tries its convolutions once for each size of images: on while training, off while sizes vary."""
+    """Use cuDNN's benchmark mode in training, but not in validation, where image sizes vary."""
 
     def before_train(self, runner: Runner) -> None:
         torch.backends.cudnn.benchmark = True

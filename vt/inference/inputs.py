@@ -24,7 +24,7 @@ from torch.nn.functional import pad
 
 from vt.datasets.bands import LoadBands, as_rgb
 from vt.engine.checks.channels import check_image_channels, image_channels
-from vt.engine.config_files import leaves
+from vt.engine.config_parts import leaves
 from vt.engine.counting import one_input
 from vt.engine.errors import describe, in_one_line
 from vt.engine.image_hooks import reads_bgr, visible

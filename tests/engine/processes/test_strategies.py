@@ -116,9 +116,9 @@ def test_a_checkpoint_of_fsdp_is_tested_without_it(folder, plain):
 @pytest.mark.parametrize(
     ('more', 'bases', 'message'),
     [
-        ('', FSDP, 'vt.FSDPStrategy is for several processes: start them with tools/dist_train.sh'),
-        (OPTIMIZER, '', 'ZeroRedundancyOptimizer is for several processes: start them with tools/dist_train.sh'),
-        ("custom_hooks = [dict(type='EMAHook')]\n", FSDP, 'EMAHook averages whole weights, and FSDP shares them out'),
+        ('', FSDP, 'vt.FSDPStrategy needs several processes: start them with tools/dist_train.sh'),
+        (OPTIMIZER, '', 'ZeroRedundancyOptimizer needs several processes: start them with tools/dist_train.sh'),
+        ("custom_hooks = [dict(type='EMAHook')]\n", FSDP, 'EMAHook needs whole weights, but FSDP shards them'),
     ],
 )
 def test_what_does_not_work_is_one_line(more, bases, message, tmp_path, folder):

@@ -1,4 +1,4 @@
-"""How a model is spread over processes: a copy for each on CPUs, or sharded (FSDP, ZeRO) where it does not fit."""
+"""Distribute a model over processes: DDP on CPUs, FSDP and ZeRO."""
 
 import warnings
 from collections.abc import Iterable
@@ -21,18 +21,18 @@ from .sync_batch_norm import use_cpu_sync_batch_norm
 
 @MODEL_WRAPPERS.register_module()
 class CPUDistributedDataParallel(MMDistributedDataParallel):
-    """mmengine's wrapper for models on CPUs: no device is chosen, and SyncBN synchronises over gloo."""
+    """mmengine's DDP wrapper for models on CPUs: no device is set, and SyncBN synchronises over gloo."""
 
     def __init__(self, module: nn.Module, **kwargs) -> None:
         kwargs = dict(broadcast_buffers=False) | kwargs | dict(device_ids=None)
         with warnings.catch_warnings():
-            warnings.simplefilter('ignore', FutureWarning)  # broadcast_buffers has a new name
+            warnings.simplefilter('ignore', FutureWarning)  # broadcast_buffers was renamed
             super().__init__(module=use_cpu_sync_batch_norm(module), **kwargs)
 
 
 @MODEL_WRAPPERS.register_module()
 class CPUFullyShardedDataParallel(MMFullyShardedDataParallel):
-    """As :class:`CPUDistributedDataParallel`, for FSDP."""
+    """mmengine's FSDP wrapper for models on CPUs, see :class:`CPUDistributedDataParallel`."""
 
     def __init__(self, module: nn.Module, **kwargs) -> None:
         super().__init__(use_cpu_sync_batch_norm(module), **kwargs | dict(device_id=torch.device('cpu')))
@@ -40,27 +40,32 @@ class CPUFullyShardedDataParallel(MMFullyShardedDataParallel):
 
 @STRATEGIES.register_module()
 class FSDPStrategy(MMFSDPStrategy):
-    """mmengine's FSDP, which resumes, and runs on CPUs too: weights, gradients and optimizer are spread over processes.
+    """mmengine's FSDP strategy with resume, also on CPUs: weights, gradients and optimizer state are sharded.
 
-    It takes the arguments of mmengine's, but for ``state_dict_cfg``: it writes one checkpoint that every other run can
-    load (``'full'``).
+    Args:
+        model_wrapper: options of the FSDP wrapper.
+        **kwargs: further arguments of mmengine's strategy. ``state_dict_cfg`` is always ``'full'``: one checkpoint
+            that every other run can load.
+
+    Raises:
+        UserError: there is only one process.
     """
 
     def __init__(self, *, model_wrapper: dict | None = None, **kwargs) -> None:
         if not is_distributed():
-            raise UserError('vt.FSDPStrategy is for several processes: start them with tools/dist_train.sh')
+            raise UserError('vt.FSDPStrategy needs several processes: start them with tools/dist_train.sh')
         cpu = dict(type='vt.CPUFullyShardedDataParallel') if get_device() == 'cpu' else {}
         super().__init__(model_wrapper=cpu | (model_wrapper or {}), state_dict_cfg='full', **kwargs)
 
     def build_logger(self, *args, **kwargs) -> MMLogger:
-        """Each process writes a log of its own, ``*_rank<N>.log``; the main one alone prints too."""
+        """Build a logger; each process writes its own file ``*_rank<N>.log``, and only the main process prints."""
         return super().build_logger(*args, distributed=True, **kwargs)
 
     def optim_state_dict(self) -> dict:
-        """The optimizer's state, of all processes together on the main one.
+        """Gather the optimizer's state of all processes on the main one.
 
-        On CPUs it is gathered name by name (AdamW's ``exp_avg``, then ``exp_avg_sq``): PyTorch gathers all of a weight
-        in one buffer, and there the results of the first names would be parts of it, which the last one overwrites.
+        On CPUs it is gathered name by name (``exp_avg`` of AdamW, then ``exp_avg_sq``). PyTorch gathers all names of a
+        weight in one buffer, where on CPUs the last name would overwrite the others.
         """
         result = super().optim_state_dict()
         if get_device() != 'cpu':
@@ -75,7 +80,7 @@ class FSDPStrategy(MMFSDPStrategy):
         return result
 
     def load_optim_state_dict(self, state_dict: dict) -> None:
-        """Load the optimizer's state; mmengine gives PyTorch its arguments in an order of the past."""
+        """Load the optimizer's state; mmengine passes the arguments to PyTorch in an outdated order."""
         own = self.model.optim_state_dict_to_load(
             model=self.model, optim=self.optim_wrapper.optimizer, optim_state_dict=state_dict
         )
@@ -84,21 +89,28 @@ class FSDPStrategy(MMFSDPStrategy):
 
 @OPTIMIZERS.register_module()
 class ZeroRedundancyOptimizer(optim.ZeroRedundancyOptimizer):
-    """ZeRO, stage 1: each process keeps the optimizer's state for a part of the weights.
+    """ZeRO stage 1: each process keeps the optimizer state for a part of the weights.
 
-    mmengine's collects the state from all processes while the main one alone writes a checkpoint, and waits for ever.
-    Here all of them call :func:`gather_optimizer_state` before. It takes parameters, the name of an optimizer of
-    ``torch.optim``, and that one's arguments. Runs that name mmengine's get this one.
+    It replaces mmengine's optimizer of this name, which waits forever when a checkpoint is written. Here all processes
+    call :func:`gather_optimizer_state` before.
+
+    Args:
+        params: parameters to optimise.
+        optimizer_type: name of an optimizer of ``torch.optim``.
+        **kwargs: arguments of that optimizer.
+
+    Raises:
+        UserError: there is only one process.
     """
 
     def __init__(self, params: Iterable, optimizer_type: str, **kwargs) -> None:
         if not is_distributed():
-            raise UserError('ZeroRedundancyOptimizer is for several processes: start them with tools/dist_train.sh')
+            raise UserError('ZeroRedundancyOptimizer needs several processes: start them with tools/dist_train.sh')
         super().__init__(params, getattr(torch.optim, optimizer_type), **kwargs)
 
 
 def gather_optimizer_state(runner: Runner) -> None:
-    """Bring what a ZeRO optimizer keeps in all processes to the main one, which saves it; all call this together."""
+    """Gather the state of a ZeRO optimizer on the main process, which saves it. Call it in all processes."""
     optimizer = getattr(runner.optim_wrapper, 'optimizer', None)
     if isinstance(optimizer, ZeroRedundancyOptimizer):
         optimizer.consolidate_state_dict()
