@@ -36,7 +36,8 @@ class SpeedSettings:
         keep_memory: let glibc keep freed memory on a CPU, see :func:`keep_freed_memory`.
         threads: number of threads of PyTorch's operators on a CPU, or ``'auto'``, see :func:`use_threads`.
         token_products: library of linear layers and token-side matrices on a CPU, ``'blas'``, ``'onednn'`` or
-            ``'auto'``, see :func:`vt.ops.token_products.choose_token_library`. ``randomness.deterministic`` implies ``'blas'``.
+            ``'auto'``, see :func:`vt.ops.token_products.choose_token_library`. ``randomness.deterministic`` implies
+            ``'blas'``.
         fold_norms: test a copy of the model with batch normalisation folded into convolutions, see
             :class:`vt.engine.folding.FoldNormsHook`. Scores change only by rounding. Not used in half precision or with
             ``randomness.deterministic``.
