@@ -1,4 +1,4 @@
-# As tokens_fashion-mnist.py with images of 28x28, without an edge, enlarged to 56x56 after the augmentations, for grids
+# As tokens_fashion-mnist.py, with images of 28x28 without a border, enlarged to 56x56 after the augmentations: grids
 # of 14 and 7 tokens, which windows of 7 divide.
 _base_ = 'tokens_fashion-mnist.py'
 
