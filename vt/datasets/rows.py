@@ -1,7 +1,8 @@
 """Data sets on this machine that Hugging Face's library ``datasets`` opens: offline, memory-mapped.
 
 An image that a row holds is named ``rows://<data set>/<split>/<column>/<row>``. mmengine reads that like a path, so the
-libraries' pipelines load it by their own steps; one that a row only names is that file.
+libraries' pipelines load it by their own steps; one that a row only names is that file. A sample in a shard is named
+``rows://<folder>/<shard>.tar#<row>/<member>``.
 """
 
 import os
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 PREFIX = 'rows'
 OPENING = Lock()  # of data sets, which changes a setting of the libraries for a while
+IN_SHARD = re.compile(r'(.+?)/[^/]+\.tar#(\d+)/')
 FILES = {'.arrow': None, '.parquet': 'parquet'}  # a file's suffix, and who reads it
 
 
@@ -37,11 +39,12 @@ class RowsBackend(BaseStorageBackend):
         columns: by their addresses; of two data sets of one address the one opened last.
     """
 
-    columns: ClassVar[dict[str, 'Column']] = {}
+    columns: ClassVar[dict[str, 'Rows']] = {}
 
     def get(self, filepath: str) -> bytes:
         """The encoded image of an address."""
-        address, _, row = str(filepath).rpartition('/')
+        in_shard = IN_SHARD.match(str(filepath))
+        address, row = in_shard.groups() if in_shard else str(filepath).rsplit('/', 1)
         if address not in self.columns:
             raise MissingFileError(f'{filepath} is of a data set that is not open here: build it first')
         return self.columns[address].read(int(row))
@@ -51,7 +54,26 @@ class RowsBackend(BaseStorageBackend):
         return self.get(filepath).decode(encoding)
 
 
-class Column:
+class Rows:
+    """Samples that mmengine finds by their ``address``, in this process and in any that is handed them."""
+
+    address: str
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.enter()
+
+    def enter(self) -> None:
+        """Have mmengine find them in this process."""
+        RowsBackend.columns[self.address] = self
+        register_backend(PREFIX, RowsBackend, prefixes=PREFIX, force=True)
+
+    def read(self, row: int) -> bytes:
+        """The encoded image of a row."""
+        raise NotImplementedError
+
+
+class Column(Rows):
     """A column of images; to a worker process goes where the files are mapped from, not what they hold.
 
     Args:
@@ -72,15 +94,6 @@ class Column:
         self.rows = rows.cast_column(name, datasets.Image(decode=False)) if hasattr(feature, 'decode') else rows
         self.name, self.address, self.folder = name, address, folder
         self.enter()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.enter()
-
-    def enter(self) -> None:
-        """Have mmengine find it by its address, in this process."""
-        RowsBackend.columns[self.address] = self
-        register_backend(PREFIX, RowsBackend, prefixes=PREFIX, force=True)
 
     def paths(self) -> list[str]:
         """Of each row the image's address, or the path of the file that it names; a UserError if that is no file."""

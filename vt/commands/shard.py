@@ -1,0 +1,126 @@
+"""Write a data set as tar shards with an index, as ``tools/shard.py`` asks."""
+
+import argparse
+import re
+import shutil
+import tarfile
+from collections.abc import Iterator
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from mmengine import fileio
+from mmengine.config import Config
+from PIL import Image
+from rich.progress import track
+
+from vt.checkpoints.files import replacing, write_atomically
+from vt.data_checks.data import check_data, find_sources
+from vt.data_checks.labels import infos_of
+from vt.datasets.shard_index import CLASSES, KINDS, write_index
+from vt.engine.checks.config import check_config
+from vt.engine.config_files import read_config
+from vt.engine.image_hooks import reads_bgr
+from vt.errors import UserError
+
+Members = list[tuple[str, bytes]]
+
+
+def shard(args: argparse.Namespace) -> None:
+    """Write the shards of each split, a folder for each, or the index of shards that are there.
+
+    Raises:
+        UserError: the arguments don't go together; the data are wrong, or no images or videos with one label.
+    """
+    if args.index:
+        if args.config:
+            raise UserError('give CONFIG and OUT, or --index FOLDER')
+        print(f'{args.index}: {write_index(args.index.rstrip("/"), args.index_file):,} samples')
+        return
+    if not args.out or args.index_file or args.size <= 0:
+        raise UserError('give CONFIG and OUT, with a --size above 0; --index-file is for --index')
+    cfg = read_config(args.config, args.cfg_options)
+    check_config(cfg, args.cfg_options or {})
+    for line in check_data(cfg, tuple(args.splits)):
+        print(f'warning: {line}')
+    for split in args.splits:
+        write_split(cfg, split, args.out / split, args.size * 10**6, None if args.in_order else args.seed)
+
+
+def write_split(cfg: Config, split: str, out: Path, size: float, seed: int | None) -> None:
+    """Write the shards and the index of a split, all or nothing.
+
+    Args:
+        cfg: of the data.
+        split: ``'train'``, ``'val'`` or ``'test'``.
+        out: a folder that is not there.
+        size: bytes of a shard, unless one sample has more.
+        seed: by which samples are shuffled; None keeps their order.
+    """
+    sources = [*find_sources(cfg, (split,))]
+    if len(sources) != 1 or sources[0].dataset is None:
+        raise UserError(f"{split}_dataloader has {len(sources)} data sets, or none of OpenMMLab's: shards are of one")
+    if out.exists():
+        raise UserError(f'{out} is there already: remove it, or name another folder')
+    dataset = sources[0].dataset
+    dataset.full_init()
+    infos, classes = infos_of(dataset), dataset.metainfo.get('classes')
+    order = range(len(infos)) if seed is None else np.random.default_rng(seed).permutation(len(infos)).tolist()
+    members = (encode(infos[index], number, reads_bgr(cfg)) for number, index in enumerate(order))
+    members = track(members, f'Writing {split}', len(infos))
+    try:
+        with replacing(out) as folder:
+            shutil.rmtree(folder, ignore_errors=True)  # what a killed process left
+            folder.mkdir()
+            if classes:
+                write_atomically(folder / CLASSES, '\n'.join(map(str, classes)))
+            number = write_shards(iter(members), folder, size)
+            write_index(str(folder))
+    finally:
+        shutil.rmtree(out.with_name(f'.{out.name}.part'), ignore_errors=True)
+    print(f'{split}: {len(infos):,} samples in {number:,} shards: {out}')
+
+
+def write_shards(samples: Iterator[Members], folder: Path, size: float) -> int:
+    """Write the members of samples as shards of a size; returns the number of shards."""
+    sample, number = next(samples, None), 0
+    while sample:
+        with replacing(folder / f'{number:06}.tar') as part, tarfile.open(part, 'w') as tar:
+            while sample and (not tar.offset or tar.offset + sum(len(content) for _, content in sample) <= size):
+                for name, content in sample:
+                    info = tarfile.TarInfo(name)
+                    info.size = len(content)
+                    tar.addfile(info, BytesIO(content))
+                sample = next(samples, None)
+        number += 1
+    return number
+
+
+def encode(info: dict[str, Any], number: int, is_bgr: bool) -> Members:
+    """Names and contents of a sample's members: the bytes of its file, or its image as PNG, and its label.
+
+    Args:
+        info: what the data set says about it.
+        number: in the order of the shards; it begins the names.
+        is_bgr: the order of channels of an image in memory.
+    """
+    path, image, label = str(info.get('img_path') or ''), info.get('img'), info.get('gt_label')
+    suffix, content = Path(path).suffix.lower(), b''
+    if path:
+        content = fileio.get(path)
+        if suffix not in KINDS:  # a row of a data set
+            with suppress(OSError), Image.open(BytesIO(content)) as opened:
+                suffix = f'.{str(opened.format).lower()}'
+    elif isinstance(image, np.ndarray) and image.dtype == np.uint8 and image.shape[2:] in ((), (1,), (3,)):
+        suffix = '.png'
+        content = cv2.imencode(suffix, image if is_bgr or image.ndim == 2 else image[..., ::-1])[1].tobytes()
+    name = path or f'sample {info.get("sample_idx", number)}'
+    if suffix not in KINDS or not content:
+        raise UserError(f'{name} is neither an image nor a video that a shard holds: {", ".join(sorted(KINDS))}')
+    if {'seg_map_path', 'gt_seg_map'} & info.keys() or not isinstance(label, (int, np.integer, type(None))):
+        raise UserError(f'{name} has a mask, or several labels: samples of shards have one label, or none')
+    key = f'{number:08}_{re.sub("[^A-Za-z0-9-]", "_", Path(path).stem)[:60]}'.rstrip('_')
+    return [(key + suffix, content), *([] if label is None else [(f'{key}.cls', str(label).encode())])]
