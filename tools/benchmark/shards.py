@@ -1,7 +1,7 @@
-"""Shards beside single files and other formats, and the start of a million samples: ``python tools/benchmark/shards.py``.
+"""Shards beside single files and other formats, and a million samples: ``python tools/benchmark/shards.py``.
 
-The images are those of ``data_loading.py``. All are read in the same random order by PyTorch's loader, in turn; files are
-in the page cache, as after the first epoch of a data set that fits the memory.
+The images are those of ``data_loading.py``. PyTorch's loader reads all formats in turn, in the same random order. Files
+are in the page cache, as after the first epoch of a data set that fits the memory.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from vt.commands.outputs import check_output, write_measured
 from vt.commands.shard import write_shards
 from vt.datasets.shard_index import INDEX, ROW, find_shards, write_index
 from vt.engine.errors import one_line_errors
+from vt.image_bounds import check_image_size
 
 # What a process of its own measures: seconds, and the memory that it has beside the libraries' before and after use.
 START = """
@@ -90,11 +91,18 @@ def make_formats(folder: Path, number: int) -> tuple[dict, int]:
 
     return {
         'files': lambda index: get(str(paths[index])),
+        'files, with the header check of training': lambda index: read_checked(str(paths[index])),
         'vt.ShardedDataset': lambda index: get(shards.get_data_info(index)['img_path']),
         'vt.HuggingFaceDataset (Arrow)': lambda index: get(arrow.get_data_info(index)['img_path']),
         'datasets (Arrow)': lambda index: own[index]['image']['bytes'],
         f'pyarrow (Parquet, {groups[0]} rows a group)': read_parquet,
     }, size
+
+
+def read_checked(path: str) -> bytes:
+    """What a training does to read a file."""
+    check_image_size(path)
+    return get(path)
 
 
 def _rows(paths):
@@ -105,9 +113,8 @@ def _rows(paths):
 def images_per_second(dataset: Reading, workers: int, most: int) -> float:
     """Time an epoch, or ``most`` samples of it, in a random order that is always the same."""
     order = np.random.default_rng(0).permutation(len(dataset))[:most].tolist()
-    loader = DataLoader(
-        dataset, 32, sampler=order, num_workers=workers, multiprocessing_context='fork' if workers else None
-    )
+    context = 'fork' if workers else None
+    loader = DataLoader(dataset, 32, sampler=order, num_workers=workers, multiprocessing_context=context)
     start = time.perf_counter()
     assert sum(map(len, loader)) == len(order)
     return len(order) / (time.perf_counter() - start)
@@ -141,7 +148,7 @@ def main(args: argparse.Namespace) -> None:
         for decode in (False, True):
             for workers in args.workers:
                 for name, read in formats.items():
-                    most = args.images if 'Parquet' not in name else max(1, args.images // 20)
+                    most = args.epoch if 'Parquet' not in name else max(1, args.epoch // 20)
                     reading = Reading(args.images, read, decode)
                     steps[name, decode, workers] = partial(images_per_second, reading, workers, most)
         measured = median_of_rounds(steps, args.rounds, 'Reading')
@@ -159,9 +166,8 @@ def main(args: argparse.Namespace) -> None:
     names = ('seconds', 'MB opened', 'MB used', 'MB not shared')
     start = dict(samples=args.samples, index_MB=megabytes, runs=runs)
     start |= dict(zip(names, np.median(runs, axis=0).tolist()))
-    print_table(
-        [{name: str(value)[:30] for name, value in row.items() if name != 'runs'} for row in results], 'Reading'
-    )
+    table = [{name: str(value)[:30] for name, value in row.items() if name != 'runs'} for row in results]
+    print_table(table, 'Reading')
     print(start)
     write_measured(args.out, images=f'{args.images} synthetic, 500x375, {size} bytes', results=results, start=start)
 
@@ -169,6 +175,7 @@ def main(args: argparse.Namespace) -> None:
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description='Time shards beside single files and other formats.')
     parser.add_argument('--images', type=int, default=5000, help='JPEG files that are made here (default: 5000)')
+    parser.add_argument('--epoch', type=int, default=2000, help='of them that are read in a round (default: 2000)')
     parser.add_argument('--samples', type=int, default=1_000_000, help='of the index that is opened (default: 1000000)')
     parser.add_argument('--workers', type=int, nargs='+', default=[0, 2], help='loading processes (default: 0 2)')
     parser.add_argument('--rounds', type=int, default=5, help='rounds, in which all take turns (default: 5)')
