@@ -31,6 +31,9 @@ ALLOWED = {
     'vt/engine/interruption/run_identity.py': {'(folder / LOCK).open'},  # a lock
     'docs/reports/references.py': {'torch.save'},  # a temporary folder
     'tools/benchmark/data_loading.py': {'cv2.imwrite', 'cv2.VideoWriter'},  # a temporary folder
+    'tools/benchmark/shards.py': {
+        *('rows.save_to_disk', 'rows.to_parquet', 'open', '(folder / INDEX).write_bytes'),  # a temporary folder
+    },
     'tools/benchmark/kernels.py': {'cubin.write_bytes'},  # a temporary folder
     'vt/video/decoders.py': {'os.fdopen'},  # to memory
     'vt/analysis/speed/timing.py': {'MARKS.write_text'},  # no file, but the kernel's

@@ -1,11 +1,12 @@
 """Shards beside single files and other formats, and a million samples: ``python tools/benchmark/shards.py``.
 
-The images are those of ``data_loading.py``. PyTorch's loader reads all formats in turn, in the same random order. Files
-are in the page cache, as after the first epoch of a data set that fits the memory.
+The images are those of ``data_loading.py``. PyTorch's loader reads all formats in turn, in the same random order and in
+one process. Files are in the page cache, as after the first epoch of a data set that fits the memory.
 """
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -31,6 +32,7 @@ from vt.datasets.shard_index import INDEX, ROW, find_shards, write_index
 from vt.engine.errors import one_line_errors
 from vt.image_bounds import check_image_size
 
+DISTINCT = 200  # images; the other files are copies
 # What a process of its own measures: seconds, and the memory that it has beside the libraries' before and after use.
 START = """
 import sys, time
@@ -67,8 +69,11 @@ class Reading:
 def make_formats(folder: Path, number: int) -> tuple[dict, int]:
     """The same images as files, shards, Arrow and Parquet: by name what reads one; and their mean size in bytes."""
     (folder / 'files').mkdir()
-    size = write_jpegs(folder / 'files', number)
+    size = write_jpegs(folder / 'files', min(number, DISTINCT))
     paths = sorted((folder / 'files').rglob('*.jpg'), key=lambda path: int(path.stem))
+    for index in range(DISTINCT, number):
+        paths.append(folder / f'files/{index}.jpg')
+        shutil.copy(paths[index % DISTINCT], paths[index])
     (folder / 'shards').mkdir()
     samples = ([(f'{index:08}.jpg', path.read_bytes()), (f'{index:08}.cls', b'0')] for index, path in enumerate(paths))
     write_shards(samples, folder / 'shards', 100e6)
@@ -110,14 +115,12 @@ def _rows(paths):
         yield dict(image=dict(bytes=path.read_bytes(), path=None), label=0)
 
 
-def images_per_second(dataset: Reading, workers: int, most: int) -> float:
-    """Time an epoch, or ``most`` samples of it, in a random order that is always the same."""
+def images_per_second(dataset: Reading, most: int) -> float:
+    """Images of a random order, always the same, a second of this process's CPU: others may run beside it."""
     order = np.random.default_rng(0).permutation(len(dataset))[:most].tolist()
-    context = 'fork' if workers else None
-    loader = DataLoader(dataset, 32, sampler=order, num_workers=workers, multiprocessing_context=context)
-    start = time.perf_counter()
-    assert sum(map(len, loader)) == len(order)
-    return len(order) / (time.perf_counter() - start)
+    start = time.process_time()
+    assert sum(map(len, DataLoader(dataset, 20, sampler=order))) == len(order)
+    return len(order) / (time.process_time() - start)
 
 
 def make_large(folder: Path, number: int, per_shard: int = 1000, size: int = 110_000) -> float:
@@ -146,11 +149,9 @@ def main(args: argparse.Namespace) -> None:
         formats, size = make_formats(Path(folder), args.images)
         steps = {}
         for decode in (False, True):
-            for workers in args.workers:
-                for name, read in formats.items():
-                    most = args.epoch if 'Parquet' not in name else max(1, args.epoch // 20)
-                    reading = Reading(args.images, read, decode)
-                    steps[name, decode, workers] = partial(images_per_second, reading, workers, most)
+            for name, read in formats.items():
+                most = args.epoch if 'Parquet' not in name else max(1, args.epoch // 20)
+                steps[name, decode] = partial(images_per_second, Reading(args.images, read, decode), most)
         measured = median_of_rounds(steps, args.rounds, 'Reading')
         megabytes = make_large(Path(folder, 'large'), args.samples)
         command = [sys.executable, '-c', START, f'{folder}/large']
@@ -159,9 +160,9 @@ def main(args: argparse.Namespace) -> None:
             for _ in range(args.rounds)
         ]
     results = [
-        dict(format=name, decoded=decode, workers=workers, images_per_second=rate, runs=own)
-        | dict(ratio=float(np.median(np.divide(own, measured['files', decode, workers][1]))))
-        for (name, decode, workers), (rate, own) in measured.items()
+        dict(format=name, decoded=decode, images_per_cpu_second=rate, runs=own)
+        | dict(ratio=float(np.median(np.divide(own, measured['files', decode][1]))))
+        for (name, decode), (rate, own) in measured.items()
     ]
     names = ('seconds', 'MB opened', 'MB used', 'MB not shared')
     start = dict(samples=args.samples, index_MB=megabytes, runs=runs)
@@ -175,9 +176,8 @@ def main(args: argparse.Namespace) -> None:
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description='Time shards beside single files and other formats.')
     parser.add_argument('--images', type=int, default=5000, help='JPEG files that are made here (default: 5000)')
-    parser.add_argument('--epoch', type=int, default=2000, help='of them that are read in a round (default: 2000)')
+    parser.add_argument('--epoch', type=int, default=300, help='of them that are read in a round (default: 300)')
     parser.add_argument('--samples', type=int, default=1_000_000, help='of the index that is opened (default: 1000000)')
-    parser.add_argument('--workers', type=int, nargs='+', default=[0, 2], help='loading processes (default: 0 2)')
     parser.add_argument('--rounds', type=int, default=5, help='rounds, in which all take turns (default: 5)')
     parser.add_argument('--folder', help='where the files are made for a while (default: the temporary folder)')
     parser.add_argument('--out', help='write the figures to this JSON file')

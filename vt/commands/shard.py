@@ -30,18 +30,16 @@ Members = list[tuple[str, bytes]]
 
 
 def shard(args: argparse.Namespace) -> None:
-    """Write the shards of each split, a folder for each, or the index of shards that are there.
+    """Write the shards of each split into a folder, or index shards that are there.
 
     Raises:
         UserError: the arguments don't go together; the data are wrong, or no images or videos with one label.
     """
+    if bool(args.index) == bool(args.config and args.out) or (args.index_file and args.config) or args.size <= 0:
+        raise UserError('give CONFIG, OUT and a --size above 0, or --index FOLDER and perhaps --index-file FILE')
     if args.index:
-        if args.config:
-            raise UserError('give CONFIG and OUT, or --index FOLDER')
         print(f'{args.index}: {write_index(args.index.rstrip("/"), args.index_file):,} samples')
         return
-    if not args.out or args.index_file or args.size <= 0:
-        raise UserError('give CONFIG and OUT, with a --size above 0; --index-file is for --index')
     cfg = read_config(args.config, args.cfg_options)
     check_config(cfg, args.cfg_options or {})
     for line in check_data(cfg, tuple(args.splits)):
@@ -51,33 +49,23 @@ def shard(args: argparse.Namespace) -> None:
 
 
 def write_split(cfg: Config, split: str, out: Path, size: float, seed: int | None) -> None:
-    """Write the shards and the index of a split, all or nothing.
-
-    Args:
-        cfg: of the data.
-        split: ``'train'``, ``'val'`` or ``'test'``.
-        out: a folder that is not there.
-        size: bytes of a shard, unless one sample has more.
-        seed: by which samples are shuffled; None keeps their order.
-    """
-    sources = [*find_sources(cfg, (split,))]
-    if len(sources) != 1 or sources[0].dataset is None:
-        raise UserError(f"{split}_dataloader has {len(sources)} data sets, or none of OpenMMLab's: shards are of one")
+    """Write shards of a size in bytes and their index, all or nothing; a seed shuffles the samples."""
+    dataset, *others = [source.dataset for source in find_sources(cfg, (split,))] or [None]
+    if dataset is None or others:
+        raise UserError(f"{split}_dataloader has no data set of OpenMMLab's, or several: shards are of one")
     if out.exists():
         raise UserError(f'{out} is there already: remove it, or name another folder')
-    dataset = sources[0].dataset
     dataset.full_init()
-    infos, classes = infos_of(dataset), dataset.metainfo.get('classes')
+    infos, classes, is_bgr = infos_of(dataset), dataset.metainfo.get('classes'), reads_bgr(cfg)
     order = range(len(infos)) if seed is None else np.random.default_rng(seed).permutation(len(infos)).tolist()
-    members = (encode(infos[index], number, reads_bgr(cfg)) for number, index in enumerate(order))
-    members = track(members, f'Writing {split}', len(infos))
+    samples = (encode(infos[index], number, is_bgr) for number, index in enumerate(order))
     try:
         with replacing(out) as folder:
             shutil.rmtree(folder, ignore_errors=True)  # what a killed process left
             folder.mkdir()
             if classes:
                 write_atomically(folder / CLASSES, '\n'.join(map(str, classes)))
-            number = write_shards(iter(members), folder, size)
+            number = write_shards(iter(track(samples, f'Writing {split}', len(infos))), folder, size)
             write_index(str(folder))
     finally:
         shutil.rmtree(out.with_name(f'.{out.name}.part'), ignore_errors=True)
@@ -85,7 +73,7 @@ def write_split(cfg: Config, split: str, out: Path, size: float, seed: int | Non
 
 
 def write_shards(samples: Iterator[Members], folder: Path, size: float) -> int:
-    """Write the members of samples as shards of a size; returns the number of shards."""
+    """Write the members of samples as shards of a size in bytes; returns the number of shards."""
     sample, number = next(samples, None), 0
     while sample:
         with replacing(folder / f'{number:06}.tar') as part, tarfile.open(part, 'w') as tar:
@@ -100,21 +88,13 @@ def write_shards(samples: Iterator[Members], folder: Path, size: float) -> int:
 
 
 def encode(info: dict[str, Any], number: int, is_bgr: bool) -> Members:
-    """Names and contents of a sample's members: the bytes of its file, or its image as PNG, and its label.
-
-    Args:
-        info: what the data set says about it.
-        number: in the order of the shards; it begins the names.
-        is_bgr: the order of channels of an image in memory.
-    """
+    """Names, which begin with a number, and contents of a sample's members: its file or its image as PNG, its label."""
     path, image, label = str(info.get('img_path') or ''), info.get('img'), info.get('gt_label')
-    suffix, content = Path(path).suffix.lower(), b''
-    if path:
-        content = fileio.get(path)
-        if suffix not in KINDS:  # a row of a data set
-            with suppress(OSError), Image.open(BytesIO(content)) as opened:
-                suffix = f'.{str(opened.format).lower()}'
-    elif isinstance(image, np.ndarray) and image.dtype == np.uint8 and image.shape[2:] in ((), (1,), (3,)):
+    suffix, content = Path(path).suffix.lower(), fileio.get(path) if path else b''
+    if path and suffix not in KINDS:  # a row of a data set
+        with suppress(OSError), Image.open(BytesIO(content)) as opened:
+            suffix = f'.{str(opened.format).lower()}'
+    elif not path and isinstance(image, np.ndarray) and image.dtype == np.uint8 and image.shape[2:] in ((), (1,), (3,)):
         suffix = '.png'
         content = cv2.imencode(suffix, image if is_bgr or image.ndim == 2 else image[..., ::-1])[1].tobytes()
     name = path or f'sample {info.get("sample_idx", number)}'

@@ -39,7 +39,7 @@ class RowsBackend(BaseStorageBackend):
         columns: by their addresses; of two data sets of one address the one opened last.
     """
 
-    columns: ClassVar[dict[str, 'Rows']] = {}
+    columns: ClassVar[dict[str, Any]] = {}
 
     def get(self, filepath: str) -> bytes:
         """The encoded image of an address."""
@@ -57,8 +57,6 @@ class RowsBackend(BaseStorageBackend):
 class Rows:
     """Samples that mmengine finds by their ``address``, in this process and in any that is handed them."""
 
-    address: str
-
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.enter()
@@ -67,10 +65,6 @@ class Rows:
         """Have mmengine find them in this process."""
         RowsBackend.columns[self.address] = self
         register_backend(PREFIX, RowsBackend, prefixes=PREFIX, force=True)
-
-    def read(self, row: int) -> bytes:
-        """The encoded image of a row."""
-        raise NotImplementedError
 
 
 class Column(Rows):

@@ -52,21 +52,18 @@ def kind_of(root: str) -> str:
 
 
 def find_shards(root: str, known: Sequence[str] = ()) -> dict[str, list]:
-    """Each shard's size, and what changes when it is written again: its time, or the store's tag.
-
-    A server that lists no folder is asked for the ``known`` ones.
-    """
+    """Each shard's size, and its time or the store's tag; a server that lists no folder is asked for ``known`` ones."""
     system, folder = open_store(root)
     system.invalidate_cache()
     try:
-        names = [path.rpartition('/')[2] for path in system.ls(folder, detail=False)] or known
-    except FileNotFoundError as error:
-        if not known:
-            raise MissingFileError(f'there is no folder {root}, or its server does not list it') from error
+        names = [path.rpartition('/')[2] for path in system.ls(folder, detail=False)]
+    except FileNotFoundError:
         names = known
     if packed := next(filter(PACKED.search, names), None):
         raise UserError(f'{root}/{packed} is compressed: unpack it to .tar, from which any sample can be read alone')
     names = sorted(filter(SHARD.search, names))
+    if not names:
+        raise MissingFileError(f'{root} has no shards (*.tar), is not there, or its server does not list it')
     with ThreadPoolExecutor(THREADS) as pool:  # a server's list has no sizes
         infos = [*pool.map(system.info, [f'{folder}/{name}' for name in names])]
     infos = [{key.lower(): value for key, value in info.items()} for info in infos]
@@ -88,18 +85,11 @@ def write_index(root: str, out: str | None = None) -> int:
         UserError: a shard is damaged or compressed; a sample has no image or several, or no label while others have.
     """
     states, (system, folder), classes = find_shards(root), open_store(root), None
-    if not states:
-        raise MissingFileError(f'{root} has no shards: no file ends in .tar')
     if system.isfile(f'{folder}/{CLASSES}'):
         classes = system.cat_file(f'{folder}/{CLASSES}').decode().splitlines()
         check_class_names(classes, f'{root}/{CLASSES}')
     with ThreadPoolExecutor(THREADS) as pool:
-        found = [*pool.map(partial(_scan, root), range(len(states)), states)]
-    names = np.concatenate([names for _, names in found])
-    rows = np.empty(len(names), [*ROW, ('name', names.dtype)])
-    rows['name'] = names
-    for field, _ in ROW:
-        rows[field] = np.concatenate([part[field] for part, _ in found])
+        rows = np.concatenate([*pool.map(partial(_scan, root), range(len(states)), states)])
     without = rows['label'] == NO_LABEL
     if without.any() and not without.all():
         odd = rows[without.argmax()]
@@ -114,9 +104,9 @@ def write_index(root: str, out: str | None = None) -> int:
     return len(rows)
 
 
-def _scan(root: str, shard: int, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of a shard's samples, and the names of their members."""
-    where, rows, names = f'{root}/{name}', [], ['its start']
+def _scan(root: str, shard: int, name: str) -> np.ndarray:
+    """The rows of a shard's samples."""
+    where, rows, last = f'{root}/{name}', [], 'its start'
     system, folder = open_store(root)
     try:
         with system.open(f'{folder}/{name}') as file, tarfile.open(fileobj=file, mode='r:') as tar:
@@ -126,17 +116,16 @@ def _scan(root: str, shard: int, name: str) -> tuple[np.ndarray, np.ndarray]:
                 if len(images) != 1:
                     raise UserError(f'{sample}, {len(images)} images or videos: each sample must have one')
                 label = next((_label(tar, kinds[kind], sample) for kind in ('cls', 'json') if kind in kinds), NO_LABEL)
-                content = _content(tar, images[0])
-                rows.append((shard, label, images[0].offset_data, len(content), zlib.crc32(content)))
-                names.append(images[0].name)
+                content, last = _content(tar, images[0]), images[0].name
+                rows.append((shard, label, images[0].offset_data, len(content), zlib.crc32(content), last.encode()))
             file.seek(tar.offset)
             if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
                 raise tarfile.ReadError('no end of an archive')
     except tarfile.TarError as error:
-        raise UserError(f'{where} is cut off or damaged after {printable(names[-1], 100)}: {error}') from error
+        raise UserError(f'{where} is cut off or damaged after {printable(last, 100)}: {error}') from error
     if not rows:
         raise UserError(f'{where} has no samples: remove it')
-    return np.array(rows, ROW), np.array([name.encode() for name in names[1:]])
+    return np.array(rows, [*ROW, ('name', f'S{max(len(name) for *_, name in rows)}')])
 
 
 def _samples(tar: tarfile.TarFile, where: str) -> Iterator[tuple[str, dict[str, tarfile.TarInfo]]]:
@@ -189,8 +178,9 @@ class ShardIndex:
         self.root, self.path = root, path or (f'{root}/{INDEX}' if not kind_of(root) else '')
         self.again = f'run python tools/shard.py --index {root}'
         where = self.path or f'{root}/{INDEX}'
+        system, folder = open_store(root)
         try:
-            with open(self.path, 'rb') if self.path else self._fetched() as file:
+            with open(self.path, 'rb') if self.path else BytesIO(system.cat_file(f'{folder}/{INDEX}')) as file:
                 rows = np.load(self.path or file, mmap_mode='r' if self.path else None, allow_pickle=False)
                 if self.path:
                     file.seek(rows.offset + rows.nbytes)
@@ -205,17 +195,8 @@ class ShardIndex:
             raise UserError(f'{where} is damaged ({printable(error, 100)}): {self.again}') from error
         self._compare()
 
-    def _fetched(self) -> BinaryIO:
-        system, folder = open_store(self.root)
-        return BytesIO(system.cat_file(f'{folder}/{INDEX}'))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | (dict(rows=None) if self.path else {})  # another process maps the file itself
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if self.path:
-            self.rows = np.asarray(np.load(self.path, mmap_mode='r', allow_pickle=False))
+    def __reduce__(self) -> tuple:
+        return ShardIndex, (self.root, self.path)  # a process that is handed it maps the file itself
 
     def _compare(self) -> None:
         """Raise a UserError if the shards are not those of the index; copies with other times are.
@@ -249,9 +230,7 @@ class ShardIndex:
         """What is wrong with the content of a member, if anything is."""
         *_, size, crc, _ = self.rows[row].item()
         if len(content) != size:
-            return (
-                f'has {len(content):,} of {size:,} bytes: its shard is cut off, or its server sends no parts of files'
-            )
+            return f'has {len(content):,} of {size:,} bytes: it is cut off, or its server sends no parts of files'
         return None if zlib.crc32(content) == crc else 'is damaged, or of another shard: its checksum differs'
 
 
