@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+import json
 import os
 import pickle
 import shutil
@@ -160,7 +161,8 @@ def test_a_run_that_is_resumed_ends_in_the_same_bits(made, tmp_path):
     whole = train('--work-dir', 'whole')
     assert whole.returncode == 0, whole.stderr
     (tmp_path / 'cut').mkdir()
-    shutil.copy(tmp_path / 'whole/epoch_1.pth', tmp_path / 'cut')  # as if it had been killed then
+    for path in (tmp_path / 'whole').glob('*epoch_1.pth'):  # as if it had been killed then
+        shutil.copy(path, tmp_path / 'cut')
     (tmp_path / 'cut/last_checkpoint').write_text(str(tmp_path / 'cut/epoch_1.pth'))
     rest = train('--work-dir', 'cut', '--resume')
     assert rest.returncode == 0, rest.stderr
@@ -378,3 +380,21 @@ def test_videos_are_read_as_from_files(decoder, tmp_path):
     assert all(np.array_equal(own, other) for own, other in zip(ours, others, strict=True))
     gc.collect()
     assert len(os.listdir('/proc/self/fd')) <= open_files + 1  # the shard itself stays open
+
+
+@pytest.mark.parametrize('name', ['swin/swin-tiny_32xb128-90e_in21k', 'mvit/mvit-base-16x4_k400-shards'])
+def test_a_config_on_shards_says_what_is_missing(name, tmp_path):
+    cfg = read_config(str(ROOT / f'configs/{name}.py'), dict(data_root=str(tmp_path)), quietly=True)
+    for split in ('train', 'val', 'test'):
+        folder = f'{tmp_path}/{split.replace("test", "val")}'
+        with pytest.raises(MissingFileError, match=f'there is no {folder}/shards.index, the index of the shards: run'):
+            check_data(cfg, (split,))
+
+
+def test_the_page_has_the_numbers_that_were_measured():
+    measured = json.loads((ROOT / 'docs/benchmarks/shards_cpu.json').read_text())
+    page = (ROOT / 'docs/how-to/shards.md').read_text()
+    for row in measured['results']:
+        assert f'{row["images_per_cpu_second"]:,.0f} | {row["ratio"]:.3g} |' in page
+    for text in ('{index_MB:.0f} MB', '{MB opened:.1f} MB', '{MB used:.0f} MB', '{seconds:.1f} s in this run'):
+        assert text.format(**measured['start']) in page

@@ -372,7 +372,7 @@ def open_video(path: str, decoder: str = 'opencv') -> Video:
         FileError: the file can't be read, has no frames, or too large frames; the message does not name the file.
     """
     file = None
-    if path.startswith('rows://'):
+    if str(path).startswith('rows://'):
         file = os.fdopen(os.memfd_create('video'), 'wb')
         file.write(fileio.get(path))
         file.flush()
