@@ -34,7 +34,7 @@ def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -
     """
     # Forked processes, such as those of a data loader, ask for a GPU: NVML answers without starting CUDA.
     os.environ.setdefault('PYTORCH_NVML_BASED_CUDA_CHECK', '1')
-    with one_line_errors(getattr(args, 'config', command.split(':')[1]), args.traceback):
+    with one_line_errors(getattr(args, 'config', None) or command.split(':')[1], args.traceback):
         with importing():
             from vt.checkpoints.loading import weights_only
 

@@ -45,6 +45,8 @@ def look_at_coverage(dataset: BaseDataset) -> list[Coverage]:
     Remote folders, and those of data sets without files, are skipped.
     """
     prefix = dataset.data_prefix if isinstance(dataset.data_prefix, dict) else dict(img_path=dataset.data_prefix)
+    if not any(folder and '://' not in str(folder) for folder in prefix.values()):
+        return []
     infos, found = infos_of(dataset), []
     used = {key: {os.path.normpath(info[key]) for info in infos if isinstance(info.get(key), str)} for key in SUFFIXES}
     used['img_path'].update(map(os.path.normpath, getattr(dataset, 'copies', ())))  # copies in several class folders

@@ -1,9 +1,11 @@
 """Check the data sets of a config before a run, and collect what ``tools/check_dataset.py`` reports."""
 
+import math
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from rich.progress import track
 
 from vt.datasets.bands import LoadBands
 from vt.datasets.rows import RowsDataset
+from vt.datasets.shards import ShardSamples
 from vt.engine.checks.channels import image_channels
 from vt.engine.checks.config import accepted_arguments
 from vt.engine.config_parts import leaves, steps_in
@@ -28,7 +31,7 @@ from .coverage import Coverage, look_at_coverage, problems_of
 from .labels import SplitLabels, find_label_problems, infos_of, labels_of
 from .mask_settings import check_palette, find_ignored, find_setting_problems
 from .masks import explain_values, masks_of
-from .overlap import find_shared
+from .overlap import find_shared, may_share
 from .samples import Problem, Sample, SampleReader
 
 MOST_SAMPLES = 256  # samples of a split that are read before a run
@@ -88,6 +91,8 @@ class Source:
                 silent = most is not None or not self.has_files
                 self.samples += track(seen, f'Reading {self.split}', len(indices), disable=silent)
         self.problems += [problem for sample in self.samples for problem in sample.problems]
+        if isinstance(infos, ShardSamples) and max(infos.count_labels(), default=0) < (reader.num_classes or math.inf):
+            infos = ()  # of a million samples most know their labels at once
         self.problems += [problem for info in infos for problem in reader.find_labels_outside(info)]
         masks = masks_of(dataset, reader.num_classes, self.samples)
         self.labels = labels_of(self.split, dataset, masks)
@@ -134,10 +139,12 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
     for source in sources:
         source.look(cfg, joblib.cpu_count(), MOST_SAMPLES)
         _raise_first(source)
-    training = [info for source in sources if source.split == 'train' for info in infos_of(source.dataset)]
+    training = [infos_of(source.dataset) for source in sources if source.split == 'train']
     for source in sources:
         if source.split != 'train':
-            source.problems += find_shared(training, infos_of(source.dataset), source.split, source.labels.source)
+            infos = infos_of(source.dataset)
+            of_train = [*chain(*(own for own in training if may_share(own, infos)))]
+            source.problems += find_shared(of_train, infos, source.split, source.labels.source)
     found = [(source.split, problem) for source in sources for problem in source.problems]
     found += find_label_problems([source.labels for source in sources])
     for split, problem in found:

@@ -8,11 +8,13 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from mmengine.dataset import BaseDataset
 
+from vt.datasets.shards import ShardSamples
 from vt.engine.checks.classes import first_difference, labels_in, list_names
 
 from .masks import Masks, find_mask_gaps, merge_masks
@@ -43,7 +45,8 @@ def labels_of(split: str, dataset: BaseDataset, masks: Masks | None = None) -> S
     """Return the labels of a data set whose annotations are loaded, and of its masks."""
     names = dataset.metainfo.get('classes')
     names = None if names is None else tuple(map(str, names))
-    counts = Counter(label for info in infos_of(dataset) for label in labels_in(info))
+    infos = infos_of(dataset)
+    counts = infos.count_labels() if isinstance(infos, ShardSamples) else Counter(chain(*map(labels_in, infos)))
     counts += masks.pixels if masks else Counter()
     prefix = dataset.data_prefix.get('img_path') if isinstance(dataset.data_prefix, dict) else dataset.data_prefix
     folder = str(prefix or dataset.data_root or type(dataset).__name__)
@@ -54,10 +57,10 @@ def labels_of(split: str, dataset: BaseDataset, masks: Masks | None = None) -> S
     return SplitLabels(split, str(dataset.ann_file or folder), names, found, False, counts, masks)
 
 
-def infos_of(dataset: BaseDataset) -> list[dict]:
+def infos_of(dataset: BaseDataset) -> Sequence[dict]:
     """Return the information of all samples of a data set; do not change it."""
     infos = getattr(dataset, 'data_list', None)
-    if isinstance(infos, list) and len(infos) == len(dataset):  # not serialised, so no copy is needed
+    if isinstance(infos, Sequence) and len(infos) == len(dataset):  # not serialised, so no copy is needed
         return infos
     return [dataset.get_data_info(index) for index in range(len(dataset))]
 

@@ -4,10 +4,18 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from vt.datasets.shards import ShardSamples
+
 from .samples import Problem, Sample, digest_of
 
 LOOKED_AT = 256  # images in memory of a split that are compared, spread evenly
 MOST_IMAGES = 200_000  # training images in memory that are compared
+
+
+def may_share(training: Sequence[dict], other: Sequence[dict]) -> bool:
+    """Whether samples can be the same by their paths or pixels: those in shards are where these are the same."""
+    folders = {infos.address if isinstance(infos, ShardSamples) else '' for infos in (training, other)}
+    return len(folders) == 1
 
 
 def find_shared(training: Sequence[dict], other: Sequence[dict], split: str, source: str) -> list[Problem]:

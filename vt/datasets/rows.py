@@ -1,7 +1,8 @@
 """Open local data sets with Hugging Face's library ``datasets``, offline and memory-mapped.
 
 The image of a row has the address ``rows://<data set>/<split>/<column>/<row>``, which mmengine reads like a path, so
-the usual steps of pipelines load it. If a row contains only the path of an image, that file is read.
+the usual steps of pipelines load it. If a row contains only the path of an image, that file is read. A sample in a
+shard has the address ``rows://<folder>/<shard>.tar#<row>/<member>``.
 """
 
 import os
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 PREFIX = 'rows'
 OPENING = Lock()  # opening a data set temporarily changes a setting of the libraries
+IN_SHARD = re.compile(r'(.+?)/[^/]+\.tar#(\d+)/')
 FILES = {'.arrow': None, '.parquet': 'parquet'}  # suffixes, and the reader for each
 
 
@@ -37,11 +39,12 @@ class RowsBackend(BaseStorageBackend):
         columns: columns by their addresses that this process has opened or received; the last one per address.
     """
 
-    columns: ClassVar[dict[str, 'Column']] = {}
+    columns: ClassVar[dict[str, Any]] = {}
 
     def get(self, filepath: str) -> bytes:
         """Return the encoded image of an address."""
-        address, _, row = str(filepath).rpartition('/')
+        in_shard = IN_SHARD.match(str(filepath))
+        address, row = in_shard.groups() if in_shard else str(filepath).rsplit('/', 1)
         if address not in self.columns:
             raise MissingFileError(f'the data set of {filepath} is not open in this process: build it first')
         return self.columns[address].read(int(row))
@@ -51,7 +54,20 @@ class RowsBackend(BaseStorageBackend):
         return self.get(filepath).decode(encoding)
 
 
-class Column:
+class Rows:
+    """Samples that mmengine finds by their ``address``, in this process and in any that receives them."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.enter()
+
+    def enter(self) -> None:
+        """Make mmengine find them by their address in this process."""
+        RowsBackend.columns[self.address] = self
+        register_backend(PREFIX, RowsBackend, prefixes=PREFIX, force=True)
+
+
+class Column(Rows):
     """Column of images. When it is sent to a worker process, only the locations of its files are copied.
 
     Args:
@@ -76,15 +92,6 @@ class Column:
         self.rows = rows.cast_column(name, datasets.Image(decode=False)) if hasattr(feature, 'decode') else rows
         self.name, self.address, self.folder = name, address, folder
         self.enter()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.enter()
-
-    def enter(self) -> None:
-        """Make mmengine find the column by its address in this process."""
-        RowsBackend.columns[self.address] = self
-        register_backend(PREFIX, RowsBackend, prefixes=PREFIX, force=True)
 
     def paths(self) -> list[str]:
         """Return the address or the path of the image of each row; UserError for a remote one."""
