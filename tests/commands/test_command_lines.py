@@ -233,7 +233,7 @@ def test_a_wrong_setting_is_one_line(option, message, tmp_path):
         ('test.py', [CONFIG, 'nowhere.pth'], 'there is no checkpoint nowhere.pth'),
         ('train.py', [CONFIG, '--resume', 'nowhere.pth'], 'there is no checkpoint to resume from nowhere.pth'),
         ('test.py', [CONFIG, 'any.pth', '--out-item', 'metrics'], '--out-item metrics needs --out FILE'),
-        ('test.py', [CONFIG, 'any.pth', '--heat-maps'], '--heat-maps are of the images of --report FOLDER'),
+        ('test.py', [CONFIG, 'any.pth', '--heat-maps'], '--heat-maps needs --report FOLDER'),
         ('analysis/report.py', ['runs', 'work_dirs/none'], 'there is no work_dirs/none/training.json'),
         ('analysis/show_tokens.py', [CONFIG, 'nowhere.pth'], 'there is no checkpoint nowhere.pth'),
         ('benchmark.py', ['nowhere.py'], 'there is no config nowhere.py'),

@@ -143,4 +143,4 @@ def test_a_wrong_setting_is_one_line(option, message, tmp_path):
 
 def test_predictions_of_a_segmentor_are_no_pickle(checkpoint, tmp_path):
     result = run('test.py', CONFIG, checkpoint, '--out', 'predictions.pkl', cwd=tmp_path, options=FEW)
-    assert_one_line(result, '--out predictions.pkl: predicted maps are written as PNG into a directory')
+    assert_one_line(result, '--out predictions.pkl: predicted maps are written as PNG files to a folder')

@@ -66,7 +66,7 @@ def test_a_config_for_tests_alone(trained, tmp_path):
     result = run('test.py', tmp_path, config, trained)
     assert result.returncode == 0, result.stderr
     assert 'accuracy/top1' in result.stdout
-    assert_one_line(run('train.py', tmp_path, config), 'there is no train_dataloader in it: to train it must be set')
+    assert_one_line(run('train.py', tmp_path, config), 'the config has no train_dataloader: set it to train')
 
 
 def test_test_time_augmentation_below_a_wrapper(trained, tmp_path):

@@ -40,7 +40,7 @@ def test_nothing_fits():
     ('arguments', 'message'),
     [
         ([], '--find-batch-size needs a memory limit: use a GPU, or on a CPU set one with ulimit -v KILOBYTES'),
-        (['--resume'], '--find-batch-size is for one process without --resume'),
+        (['--resume'], '--find-batch-size needs a single process without --resume'),
     ],
 )
 def test_what_has_no_limit_is_one_line(arguments, message, tmp_path):

@@ -1,4 +1,4 @@
-"""What the command lines in ``tools/`` share: arguments, and how they enter a config."""
+"""Parser of the command-line tools, the options that they share, and how options change a config."""
 
 import argparse
 import ast
@@ -21,12 +21,18 @@ BRACKETS = {'[': ']', '(': ')', '{': '}'}
 
 
 def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -> None:
-    """Call a function of a package, ``'module:function'``, with the arguments of its command line.
+    """Import and call a command with the arguments of its tool.
 
-    It is imported here, for ``--help`` needs no PyTorch. Every checkpoint is read weights-only unless the arguments
-    trust it. A user error is one line that begins with the config's path or the function's name.
+    The import is done here, because ``--help`` should not import PyTorch. Checkpoints are read weights-only unless the
+    arguments trust them. User errors are reported in one line that begins with the path of the config or the name of
+    the command.
+
+    Args:
+        command: ``'module:function'`` in the package.
+        args: arguments of the tool.
+        package: prefix of the module.
     """
-    # Forked processes, such as a loader's, ask whether there is a GPU: NVML tells without starting CUDA.
+    # Forked processes, such as those of a data loader, ask for a GPU: NVML answers without starting CUDA.
     os.environ.setdefault('PYTORCH_NVML_BASED_CUDA_CHECK', '1')
     with one_line_errors(getattr(args, 'config', command.split(':')[1]), args.traceback):
         with importing():
@@ -38,9 +44,9 @@ def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -
 
 
 class ConfigOptions(DictAction):
-    """mmengine's ``KEY=VALUE`` action, but a single value, such as a path, keeps its spaces.
+    """mmengine's ``KEY=VALUE`` action that keeps spaces in single values such as paths.
 
-    What begins with a bracket may be Python, ``[{'type': 'A'}]``; a list needs no quotes, ``[a,b]`` or ``a,b``.
+    Values that begin with a bracket may be Python, ``[{'type': 'A'}]``; lists need no quotes, ``[a,b]`` or ``a,b``.
     """
 
     def __call__(
@@ -66,7 +72,7 @@ class ConfigOptions(DictAction):
         if not (is_dict or ',' in text or text.startswith(('[', '('))):
             return parse_value(text.strip('\'"'))
         is_closed = all(text.count(begin) == text.count(end) for begin, end in BRACKETS.items())
-        has_spaces = re.search(r'[^\s,[({]\s+[^\s,\])}]', text)  # which mmengine would take out
+        has_spaces = re.search(r'[^\s,[({]\s+[^\s,\])}]', text)  # mmengine would remove them
         try:
             if is_dict or has_spaces or not is_closed:
                 raise ValueError
@@ -79,7 +85,7 @@ class ConfigOptions(DictAction):
 
 
 def parse_value(text: str) -> int | float | bool | str | None:
-    """A number, ``true``, ``false``, ``None``, or the text itself."""
+    """Return a number, True, False, None, or the text itself."""
     for kind in (int, float):
         with contextlib.suppress(ValueError):
             return kind(text)
@@ -87,7 +93,7 @@ def parse_value(text: str) -> int | float | bool | str | None:
 
 
 def parse_options(settings: Sequence[str]) -> dict[str, Any]:
-    """``key=value`` settings as ``--cfg-options`` reads them."""
+    """Parse ``key=value`` settings like ``--cfg-options``."""
     parser = argparse.ArgumentParser()
     parser.add_argument('--cfg-options', nargs='+', action=ConfigOptions, default={})
     return parser.parse_args(['--cfg-options', *settings] if settings else []).cfg_options
@@ -150,13 +156,13 @@ class ToolParser(argparse.ArgumentParser):
 
 
 def load_config(args: argparse.Namespace) -> Config:
-    """Read a config, enter ``--cfg-options`` and the common arguments, check it, and meet the other processes."""
-    from vt.engine.checks.config import check_config  # it imports PyTorch, and --help needs none
+    """Read a config, apply ``--cfg-options`` and the run options, check it, and join the other processes."""
+    from vt.engine.checks.config import check_config  # it imports PyTorch, which --help should not
     from vt.engine.processes.distributed import join_processes
 
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = read_config(args.config, args.cfg_options)
-    if args.compile and not (cfg.get('speed') or {}).get('compile'):  # else it has its options
+    if args.compile and not (cfg.get('speed') or {}).get('compile'):  # keep options of compile
         cfg.merge_from_dict({'speed.compile': True})
     cfg.launcher = args.launcher
     if args.work_dir is not None:

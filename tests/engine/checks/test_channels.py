@@ -136,7 +136,7 @@ def test_files_and_arrays_are_predicted_alike(folder):
     shown = inferencer.pixels(path)
     assert (shown.shape, shown.dtype) == ((40, 32, 3), np.uint8)
     assert inferencer.pipeline.suffixes == ('.npy',)
-    with pytest.raises(UserError, match=r'\(height, width, 4\) of numbers is needed'):
+    with pytest.raises(UserError, match=r'give \(height, width, 4\) of numbers'):
         inferencer(pixels[..., :3])
     tifffile.imwrite(folder / 'five.tif', np.zeros((8, 8, 5), 'u1'), photometric='minisblack', planarconfig='contig')
     with pytest.raises(UserError, match=r'five.tif has 5 channels, the model takes 4'):
