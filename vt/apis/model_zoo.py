@@ -137,7 +137,7 @@ def resolve_model(
 ) -> BaseModel:
     """Return a given network in evaluation mode, or build it with :func:`get_model`.
 
-    The faster library of the CPU computes its linear layers, see :mod:`vt.ops.token_products`.
+    Linear layers use the faster library on a CPU, see :mod:`vt.ops.token_products`.
     """
     if not isinstance(model, nn.Module):
         model = get_model(model, pretrained, device)
