@@ -150,10 +150,10 @@ def show_objects() -> str:
 
 
 def show_places(name: str) -> str:
-    """A table of stages and its figure."""
+    """A table of stages and its figure; without speeds, which runs beside others do not measure."""
     records = read_table(RECORDS / f'{name}.json')
-    rows, origin = sweep_report.tabulate(records), describe_source(records, name)
-    return f'{table(rows)}\n\n{origin}\n\n![Score by cost](where/{name}.png)\n\n*Score by FLOPs and by speed.*'
+    rows, origin = sweep_report.tabulate(records, speed=False), describe_source(records, name)
+    return f'{table(rows)}\n\n{origin}\n\n![Score by cost](where/{name}.png)\n\n*Score by FLOPs.*'
 
 
 def show_curves() -> str:
@@ -183,6 +183,6 @@ PLACES = {
 
 def draw() -> dict[str, Figure]:
     """The page's figures, by their paths."""
-    figures = {name: sweep_report.draw(read_table(RECORDS / f'{name}.json')) for name in TABLES}
+    figures = {name: sweep_report.draw(read_table(RECORDS / f'{name}.json'), speed=False) for name in TABLES}
     figures[CURVES] = draw_curves(read_curves(read_table(RECORDS / f'{CURVES}.json')))
     return {f'docs/where/{name}.png': figure for name, figure in figures.items()}

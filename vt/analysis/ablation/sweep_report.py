@@ -70,8 +70,8 @@ def _describe_settings(run: dict, own: Sequence[dict]) -> str:
     return f' ({", ".join([*words, digest[:8] if digest else "no digest"])})'
 
 
-def tabulate(records: Sequence[dict]) -> list[dict[str, str]]:
-    """Return a row per combination of settings, with the training speed in images/s.
+def tabulate(records: Sequence[dict], speed: bool = True) -> list[dict[str, str]]:
+    """Return a row per combination of settings, with the training speed in images/s if ``speed``.
 
     The interval of a mean is the 95 % interval over seeds and folds, from the spread pooled over all rows.
     """
@@ -80,19 +80,20 @@ def tabulate(records: Sequence[dict]) -> list[dict[str, str]]:
     scores = {row['run']: score_tables.summarize_row(records, row['run']) for row in rows}
     for row in rows:
         row['mean'] += score_tables.interval(mean_margin(scores[row['run']], [*scores.values()]))
-    return [row | {SPEED: f'{speeds[row["run"]]:.4g}'} for row in rows]
+    return [row | ({SPEED: f'{speeds[row["run"]]:.4g}'} if speed else {}) for row in rows]
 
 
-def draw(records: Sequence[dict]) -> Figure:
-    """Draw mean scores against multiply-adds and against measured speed, with the Pareto front as a line."""
+def draw(records: Sequence[dict], speed: bool = True) -> Figure:
+    """Draw mean scores against multiply-adds and, if ``speed``, measured speed, with the Pareto front as a line."""
     records = tell_apart(records)
-    figure = Figure(figsize=(12, 5), layout='constrained')
-    panels = figure.subplots(1, 2, sharey=True)
+    figure = Figure(figsize=(12 if speed else 7, 5), layout='constrained')
+    panels = figure.subplots(1, 1 + speed, sharey=True, squeeze=False)[0]
     scores = _means(records, lambda run: pick_score(run['metrics'])[1])
     _draw_panel(panels[0], _means(records, lambda run: run['flops']), scores, sign=-1)
-    _draw_panel(panels[1], _means(records, _speed), scores, sign=1)
     panels[0].set(xlabel=FLOPS, ylabel=f'{pick_score(records[0]["metrics"])[0]}, %')
-    panels[1].set(xlabel=SPEED)
+    if speed:
+        _draw_panel(panels[1], _means(records, _speed), scores, sign=1)
+        panels[1].set(xlabel=SPEED)
     return figure
 
 
