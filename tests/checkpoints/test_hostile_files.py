@@ -88,9 +88,9 @@ def test_the_chain_of_getattr_runs_with_the_list_that_mmengine_trusts(tmp_path, 
 
 def test_a_suffix_does_not_choose_the_reader_of_a_pickle(tmp_path, marker):
     in_checkpoint(CALLS['exec'])(tmp_path / 'a.safetensors', marker)
-    assert 'no checkpoint: ' in refusal(load_checkpoint, tmp_path / 'a.safetensors')
+    assert 'not a checkpoint: ' in refusal(load_checkpoint, tmp_path / 'a.safetensors')
     (tmp_path / 'a.pth').write_bytes(save(dict(a=SLOTS)))
-    assert 'no checkpoint: ' in refusal(load_checkpoint, tmp_path / 'a.pth')
+    assert 'not a checkpoint: ' in refusal(load_checkpoint, tmp_path / 'a.pth')
     assert not marker.exists()
 
 

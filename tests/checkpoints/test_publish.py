@@ -72,7 +72,7 @@ def test_a_file_of_plain_weights_is_published(tmp_path):
         (['a.pth', 'a.safetensors', '--metrics', 'none.json'], 'there is no none.json'),
         (['a.pth', 'a.safetensors', '--metrics', 'a.pth'], 'a.pth is damaged, or not JSON'),
         (['a.pth'], 'give CHECKPOINT and OUT, or --show FILE'),
-        (['--show', 'a.pth'], 'a.pth is no .safetensors file'),
+        (['--show', 'a.pth'], 'a.pth is not a .safetensors file'),
         (['--show', 'changed-01234567.safetensors'], 'its content has the digits'),
     ],
 )
