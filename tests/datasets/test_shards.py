@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 
 import cv2
 import numpy as np
@@ -260,6 +261,16 @@ def test_a_shard_that_is_cut_off_is_not_indexed(size, shards):
     os.truncate(shards / '000001.tar', size)
     with pytest.raises(UserError, match=r'000001.tar is cut off or damaged after (its start|000[345].png): '):
         write_index(str(shards))
+
+
+def test_threads_read_while_files_leave_the_cache(tmp_path):
+    folders = [tmp_path / str(number) for number in range(70)]  # more shards than files are kept open
+    for folder in folders:
+        write_shards(folder, range(3))
+        write_index(str(folder))
+    samples = [vt.ShardedDataset(str(folder)).data_list for folder in folders]
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(lambda number: samples[number * 37 % 70].read(number % 3), range(800)))
 
 
 def test_packed_shards_and_no_shards_are_one_line(tmp_path):

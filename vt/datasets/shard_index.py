@@ -235,7 +235,8 @@ class ShardIndex:
 
 
 def _read(path: str, version: str, first: int, last: int) -> bytes:
-    return os.pread(_open(path, version).fileno(), last - first, first)
+    file = _open(path, version)  # held while it is read: another thread may take it out of the cache
+    return os.pread(file.fileno(), last - first, first)
 
 
 @lru_cache(64)
