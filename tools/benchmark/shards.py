@@ -26,6 +26,7 @@ from torch.utils.data import DataLoader
 import vt
 from vt.analysis.speed.timing import median_of_rounds
 from vt.analysis.tables import print_table
+from vt.commands.arguments import ToolParser
 from vt.commands.outputs import check_output, write_measured
 from vt.commands.shard import write_shards
 from vt.datasets.shard_index import INDEX, ROW, find_shards, write_index
@@ -174,14 +175,19 @@ def main(args: argparse.Namespace) -> None:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description='Time shards beside single files and other formats.')
-    parser.add_argument('--images', type=int, default=5000, help='JPEG files that are made here (default: 5000)')
-    parser.add_argument('--epoch', type=int, default=300, help='of them that are read in a round (default: 300)')
-    parser.add_argument('--samples', type=int, default=1_000_000, help='of the index that is opened (default: 1000000)')
-    parser.add_argument('--rounds', type=int, default=5, help='rounds, in which all take turns (default: 5)')
-    parser.add_argument('--folder', help='where the files are made for a while (default: the temporary folder)')
-    parser.add_argument('--out', help='write the figures to this JSON file')
-    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    parser = ToolParser(
+        'Compare how fast shards, single files and other formats are read, in one interleaved run.',
+        'python tools/benchmark/shards.py --images 1000 --samples 100000',
+    )
+    parser.add_argument('--images', type=int, default=5000, help='number of JPEG files to generate (default: 5000)')
+    parser.add_argument('--epoch', type=int, default=300, help='number of files to read in a round (default: 300)')
+    parser.add_argument(
+        '--samples', type=int, default=1_000_000, help='number of samples of the index to open (default: 1000000)'
+    )
+    parser.add_argument('--rounds', type=int, default=5, help='number of interleaved rounds (default: 5)')
+    parser.add_argument('--folder', help='folder for the generated files (default: the temporary folder)')
+    parser.add_argument('--out', help='write the measurements to this JSON file')
+    parser.add_common_options(config=False, checkpoint=False)
     return parser.parse_args()
 
 
