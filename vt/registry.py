@@ -91,7 +91,6 @@ OPTIM_WRAPPERS = Registry(root.OPTIM_WRAPPERS, ['vt.engine.mixed_precision'])
 PARAM_SCHEDULERS = Registry(root.PARAM_SCHEDULERS, ['vt.engine.schedules'])
 OPTIMIZERS = Registry(root.OPTIMIZERS, ['vt.engine.processes.strategies'])
 MODEL_WRAPPERS = Registry(root.MODEL_WRAPPERS, ['vt.engine.processes.strategies'])
-STRATEGIES = Registry(root.STRATEGIES, ['vt.engine.processes.strategies'])
 METRICS = Registry(root.METRICS, ['vt.analysis.class_scores'])
 TRANSFORMS = Registry(root.TRANSFORMS, ['vt.datasets.bands', 'vt.video.clips'])
 

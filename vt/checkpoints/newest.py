@@ -9,6 +9,7 @@ from vt.untrusted_text import is_control
 
 from .files import POINTER
 from .reading import CheckpointError, load_checkpoint
+from .sharded import read_rest
 
 NAMES_OF_STATES = ('epoch_*.pth', 'iter_*.pth', 'interrupted*.pth')  # best_*.pth lack the optimizer
 MAX_POINTER = 4096  # characters of last_checkpoint, as of a path
@@ -17,7 +18,7 @@ MAX_POINTER = 4096  # characters of last_checkpoint, as of a path
 def find_damage(path: str | Path) -> str | None:
     """Why a checkpoint can't be used, in a few words; None if it is whole, though its reading may be refused."""
     try:
-        load_checkpoint(path, map_location='meta')
+        _read_header(path)
     except CheckpointError as error:
         return None if error.asks_more else error.reason
     except UserError as error:
@@ -80,13 +81,17 @@ def _named_checkpoint(folder: Path) -> Path | None:
     if not name or len(name) > MAX_POINTER or any(map(is_control, name)):  # as after a loss of power
         return None
     beside = folder / Path(name).name
-    return Path(name) if not os.path.isfile(beside) and os.path.isfile(name) else beside
+    return Path(name) if not os.path.exists(beside) and os.path.exists(name) else beside
+
+
+def _read_header(path: str | Path) -> dict:
+    return read_rest(path, 'meta') if os.path.isdir(path) else load_checkpoint(path, map_location='meta')
 
 
 def _read_state(path: str | Path) -> tuple[int, str | None] | str:
     """Iteration and run of a checkpoint, or why training can't go on from it; no weights are read."""
     try:
-        loaded = load_checkpoint(path, map_location='meta')
+        loaded = _read_header(path)
     except UserError as error:
         return getattr(error, 'reason', str(error))
     meta, infos = loaded.get('meta'), loaded.get('message_hub', {}).get('runtime_info')

@@ -31,6 +31,7 @@ from .public import locate_hub, read_timm, torchvision_weights
 FLAG = '--trust-checkpoint'
 ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # how files of torch.save begin, now and before PyTorch 1.6
 SUFFIX = '.safetensors'
+REST = 'run.pth'  # of a checkpoint in shards, what is not sharded
 NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')  # of a file that tools/publish.py wrote
 # Where a file keeps weights, averages too.
 STATES = ('state_dict', 'model', 'model_state', 'ema_state_dict', 'state_dict_ema', 'model_ema')
@@ -74,6 +75,10 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
         _require_finite(loaded, name)
         return loaded
     path = _locate(str(name))
+    if os.path.isfile(path / REST):
+        raise UserError(
+            f'{path} is a checkpoint in shards: make one file of it, python tools/publish.py {path} OUT.safetensors'
+        )
     if not os.path.isfile(path):  # a name that is too long is an error of Path.is_file
         raise MissingFileError(
             f'there is no checkpoint {printable(path)}: correct load_from, or the path on the command line'

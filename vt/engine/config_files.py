@@ -17,6 +17,7 @@ from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.utils import import_modules_from_strings
 
 from vt._libraries import import_library
+from vt.checkpoints.reading import REST
 from vt.errors import MissingFileError, UserError
 
 DISTRIBUTION = 'visual-transformers'  # as pip knows it; vt on PyPI is another project
@@ -250,5 +251,5 @@ def steps_in(pipeline: Any) -> Iterator[dict]:
 
 def require_file(path: str, what: str) -> None:
     """Raise ``MissingFileError`` unless ``path`` is a file; an address (``https://...``) is left to the loader."""
-    if '://' not in path and not Path(path).is_file():
+    if '://' not in path and not (Path(path).is_file() or Path(path, REST).is_file()):
         raise MissingFileError(f'there is no {what} {path}')

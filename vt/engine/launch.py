@@ -34,9 +34,12 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
     notes = enter_amp(cfg, amp)
     own_runner = cfg.get('runner_type')
     asks_sync_bn = cfg.get('sync_bn') or 'SyncBN' in str(cfg.model)
-    hooks = f'{cfg.get("custom_hooks")} {cfg.get("default_hooks")}'
-    if 'EMAHook' in hooks and 'FSDP' in str((cfg.get('strategy') or {}).get('type')):
-        raise UserError('EMAHook averages whole weights, and FSDP shares them out: leave out one of the two')
+    if 'FSDP' in str((cfg.get('strategy') or {}).get('type')):
+        raise UserError(
+            "FSDP is the key 'fsdp' (configs/_base_/strategies/fsdp.py): leave out strategy and runner_type"
+        )
+    if own_runner and cfg.get('fsdp'):
+        raise UserError(f'fsdp is for the runner of VT: leave out runner_type={own_runner!r}')
     enter_defaults(cfg)
     if cfg.get('randomness', {}).get('deterministic'):
         os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')  # without it PyTorch refuses cuBLAS's products

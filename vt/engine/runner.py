@@ -1,6 +1,8 @@
 """mmengine's runner, with settings for speed, samples that are functions of the seed, and safe, whole checkpoints."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import torch
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
-from mmengine.optim import OptimWrapper
+from mmengine.optim import BaseOptimWrapper, OptimWrapper
 from mmengine.runner import BaseLoop, EpochBasedTrainLoop, FlexibleRunner, Runner
 from torch import nn
 from torch.utils.data import DataLoader
@@ -16,7 +18,11 @@ from torch.utils.data import DataLoader
 from vt.checkpoints.files import replacing
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.plain import make_plain
+from vt.checkpoints.reading import REST
 from vt.engine.interruption.seeds import seeded_loader
+from vt.engine.interruption.sharded_saving import ShardedSaver, checkpoint_of
+from vt.engine.processes.distributed import TIMEOUT
+from vt.engine.processes.sharding import ShardSettings, shard_run
 from vt.errors import UserError
 from vt.models.token_side import compile_token_side, lay_out_for_onednn
 from vt.ops.compiled import compile_pixels
@@ -89,7 +95,7 @@ class RunnerMixin:
 
 @RUNNERS.register_module(name='FlexibleRunner')
 class VTFlexibleRunner(RunnerMixin, FlexibleRunner):
-    """mmengine's runner for strategies such as FSDP."""
+    """mmengine's runner for its strategies."""
 
 
 @RUNNERS.register_module()
@@ -97,12 +103,20 @@ class VTRunner(RunnerMixin, Runner):
     """A runner that makes the settings of the config key ``speed`` and names them in one line of the log.
 
     See :class:`vt.engine.speed_settings.SpeedSettings`. ``tools/train.py`` and ``tools/test.py`` use it by themselves;
-    other tools of OpenMMLab do with ``runner_type = 'vt.VTRunner'``.
+    other tools of OpenMMLab do with ``runner_type = 'vt.VTRunner'``. The key ``fsdp`` shards the model in training, see
+    :class:`vt.engine.processes.sharding.ShardSettings`.
     """
+
+    saver: ShardedSaver | None = None
 
     def setup_env(self, env_cfg: dict) -> None:
         """Set up the process before mmengine does, which sets threads too; nothing is built yet."""
         self.speed = SpeedSettings(**self.cfg.get('speed', {}))
+        self.sharding = None if self.cfg.get('fsdp') is None else ShardSettings(**self.cfg.fsdp)
+        if self.sharding and (self.speed.compile or self.cfg.get('compile')):
+            raise UserError('compile is not tested with fsdp: leave one of them out')
+        if self.sharding:  # FSDP2 takes contiguous weights alone
+            self.speed = replace(self.speed, channels_last=False, token_products='blas')
         if self.speed.compile and self.cfg.get('compile'):
             raise UserError(
                 'compile is for the training step as a whole, speed.compile (--compile) for backbone and neck: set one '
@@ -139,6 +153,44 @@ class VTRunner(RunnerMixin, Runner):
         self._compile(model)
         return model
 
+    def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
+        """The model for several processes; with ``fsdp`` as it is, until :meth:`load_or_resume` or :meth:`test`."""
+        return model if self.sharding and self.distributed else super().wrap_model(model_wrapper_cfg, model)
+
+    def load_or_resume(self) -> None:
+        """Load what the config names; with ``fsdp`` shard the model, after weights are loaded, before it resumes."""
+        trains = self.sharding is not None and self.saver is None and isinstance(self.optim_wrapper, BaseOptimWrapper)
+        if not (trains and self.cfg.get('resume')):
+            super().load_or_resume()
+        if trains and self.sharding:
+            shard_run(self, self.sharding)
+            timeout = self.cfg.get('env_cfg', {}).get('dist_cfg', {}).get('timeout', TIMEOUT)
+            self.saver = ShardedSaver(self.sharding.asynchronous, timeout)
+            super().load_or_resume()
+
+    def load_checkpoint(self, filename: str, *args, **kwargs) -> dict:
+        """Load a checkpoint; one in shards goes on as it was, in any number of processes."""
+        if Path(filename, REST).is_file() and self.cfg.get('resume') and self.saver is None:
+            raise UserError(f'{filename} is a checkpoint in shards: resume it with fsdp')
+        if self.saver is None:
+            return super().load_checkpoint(filename, *args, **kwargs)
+        if not Path(filename, REST).is_file():
+            raise UserError(f'{filename} is not in shards: resume it without fsdp, or take its weights by load_from')
+        with weights_only():
+            checkpoint = self.saver.read(filename, next(self.model.parameters()))
+        self.call_hook('after_load_checkpoint', checkpoint=checkpoint)
+        self.model.load_state_dict(checkpoint['state_dict'])
+        return checkpoint
+
+    def save_checkpoint(self, out_dir: str, filename: str, *args, **kwargs) -> None:
+        if self.saver is None:
+            super().save_checkpoint(out_dir, filename, *args, **kwargs)
+            return
+        checkpoint = checkpoint_of(self, kwargs['meta'], kwargs['save_optimizer'], kwargs['save_param_scheduler'])
+        self.call_hook('before_save_checkpoint', checkpoint=checkpoint)
+        path = Path(out_dir, filename)
+        self.saver.write(path, checkpoint, partial(self.call_hook, 'before_file', folder=path.parent))
+
     def _compile(self, model: nn.Module) -> None:
         if self.speed.compile:
             compile_parts(model, self.speed.compile if isinstance(self.speed.compile, dict) else {})
@@ -167,9 +219,11 @@ class VTRunner(RunnerMixin, Runner):
         return super().train()
 
     def test(self) -> dict:
+        if self.sharding and self.distributed and self.saver is None:
+            self.model = super().wrap_model(self.cfg.get('model_wrapper_cfg'), self.model)
         half = bool(self.cfg.get('test_cfg', {}).get('fp16'))
         self._log_speed(evaluation_dtype() if half else None)
-        if self.speed.fold_norms and not half and not self.deterministic:
+        if self.speed.fold_norms and not half and not self.deterministic and self.saver is None:
             self._register_once(FoldNormsHook(self._compile))
         if self.speed.cuda_graphs:
             self._register_once(CudaGraphsHook())

@@ -24,6 +24,7 @@ from torch.utils.data import DataLoader
 from vt._libraries import importing
 from vt.engine.config_files import leaves
 from vt.engine.default_hooks import check_hooks
+from vt.engine.processes.sharding import ShardSettings
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 
@@ -33,7 +34,7 @@ from .variables import check_variables
 # Keys of a config that are read beside mmengine's runner's own.
 OTHER_KEYS = (
     *('activation_checkpointing', 'compile', 'custom_imports', 'data_root', 'efficient_conv_bn_eval'),
-    *('find_unused_parameters', 'fold', 'image_size', 'model_wrapper_cfg', 'num_folds', 'runner_type', 'speed'),
+    *('find_unused_parameters', 'fold', 'fsdp', 'image_size', 'model_wrapper_cfg', 'num_folds', 'runner_type', 'speed'),
     *('imbalance', 'strategy', 'sync_bn'),
     *('tta_model', 'tta_pipeline'),
 )
@@ -42,6 +43,7 @@ USUAL = {
     '*_dataloader': DataLoader,
     'auto_scale_lr': lambda enable, base_batch_size: None,
     'env_cfg': lambda cudnn_benchmark, mp_cfg, dist_cfg, resource_limit: None,
+    'fsdp': ShardSettings,
     'log_processor': LogProcessor,
     'optim_wrapper': OptimWrapper,
     'randomness': lambda seed, diff_rank_seed, deterministic: None,

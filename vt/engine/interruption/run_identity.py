@@ -85,7 +85,7 @@ class Run(Hook):
                 self._set_aside(runner, place, unless=lambda path: False)
 
     def _set_aside(self, runner: Runner, folder: Path, unless: Callable[[Path], bool]) -> None:
-        found = [path for pattern in FILES_OF_A_RUN for path in folder.glob(pattern) if path.is_file()]
+        found = [path for pattern in FILES_OF_A_RUN for path in folder.glob(pattern)]
         # The newest one names the folder and goes last, so that after a kill in between the others find it.
         paths = sorted(
             (path for path in found if path.suffix != '.pth' or not unless(path)), key=lambda path: path.stat().st_mtime
