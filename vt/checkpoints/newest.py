@@ -8,7 +8,7 @@ from vt.errors import UserError
 from vt.untrusted_text import is_control
 
 from .files import POINTER
-from .reading import CheckpointError, load_checkpoint
+from .reading import CheckpointError
 from .sharded import read_rest
 
 NAMES_OF_STATES = ('epoch_*.pth', 'iter_*.pth', 'interrupted*.pth')  # best_*.pth lack the optimizer
@@ -18,7 +18,7 @@ MAX_POINTER = 4096  # characters of last_checkpoint, as of a path
 def find_damage(path: str | Path) -> str | None:
     """Why a checkpoint can't be used, in a few words; None if it is whole, though its reading may be refused."""
     try:
-        _read_header(path)
+        read_rest(path, map_location='meta')
     except CheckpointError as error:
         return None if error.asks_more else error.reason
     except UserError as error:
@@ -84,14 +84,10 @@ def _named_checkpoint(folder: Path) -> Path | None:
     return Path(name) if not os.path.exists(beside) and os.path.exists(name) else beside
 
 
-def _read_header(path: str | Path) -> dict:
-    return read_rest(path, 'meta') if os.path.isdir(path) else load_checkpoint(path, map_location='meta')
-
-
 def _read_state(path: str | Path) -> tuple[int, str | None] | str:
     """Iteration and run of a checkpoint, or why training can't go on from it; no weights are read."""
     try:
-        loaded = _read_header(path)
+        loaded = read_rest(path, map_location='meta')
     except UserError as error:
         return getattr(error, 'reason', str(error))
     meta, infos = loaded.get('meta'), loaded.get('message_hub', {}).get('runtime_info')

@@ -42,10 +42,7 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
     """
     if out.suffix != SUFFIX:
         raise UserError(f'{out}: the name of a published checkpoint ends with {SUFFIX}')
-    if checkpoint.is_dir():
-        loaded = read_sharded(checkpoint, part='state_dict', texts=True)
-    else:
-        loaded = load_checkpoint(checkpoint, map_location='cpu', texts=True)
+    loaded = read_sharded(checkpoint, part='state_dict', texts=True)
     content = as_safetensors(state_of(loaded, str(checkpoint)), _describe(loaded, config, metrics))
     path = out.with_name(f'{out.stem}-{content_digits(content)}{SUFFIX}')
     write_atomically(path, content)

@@ -8,6 +8,7 @@ import copy
 import io
 import os
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +63,12 @@ def write_rest(folder: Path, rest: dict) -> None:
 
 
 def read_rest(folder: str | Path, map_location: Any = 'cpu', texts: bool = False) -> dict:
-    """What is not sharded of a checkpoint.
+    """What is not sharded of a checkpoint, which is all of it in a file.
 
     Raises:
         UserError: it is damaged, or a file of the folder is missing or of another size.
     """
-    rest = load_checkpoint(Path(folder, REST), map_location, texts)
+    rest = load_checkpoint(Path(folder, REST) if os.path.isdir(folder) else folder, map_location, texts)
     shards = rest.pop('shards', None)
     for name, size in shards.items() if isinstance(shards, dict) else ():
         path = Path(folder, os.path.basename(str(name)))
@@ -87,7 +88,7 @@ def read_sharded(
     """Read a checkpoint, whatever the number of processes that wrote it.
 
     Args:
-        folder: of the checkpoint.
+        folder: of the checkpoint; of a file everything is read.
         like: of the processes that read together, each its parts, a tensor that is sharded as all are to be; None for
             one process that reads everything.
         group: of these processes, on CPUs.
@@ -98,14 +99,15 @@ def read_sharded(
         UserError: it is damaged.
     """
     rest = read_rest(folder, texts=texts)
+    if not os.path.isdir(folder):
+        return rest
     reader = dcp.HuggingFaceStorageReader(str(folder))
+    make = torch.zeros if like is None else partial(zeros, device_mesh=like.device_mesh, placements=like.placements)
     try:
         tensors = {
-            place: torch.empty(held.size, dtype=held.properties.dtype)
-            if like is None
-            else zeros(held.size, dtype=held.properties.dtype, device_mesh=like.device_mesh, placements=like.placements)
+            place: make(held.size, dtype=held.properties.dtype)
             for place, held in sorted(reader.read_metadata().state_dict_metadata.items())
-            if place.startswith(f'/{part}')
+            if place.startswith(f'/{part}') and isinstance(held, dcp.TensorStorageMetadata)
         }
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')  # that one process reads alone

@@ -371,12 +371,10 @@ class WeightsMatchHook(Hook):
         self.weights, self.grid, self.may_differ, self.channels = weights, grid, may_differ, channels
 
     def before_train(self, runner: Runner) -> None:
-        if isinstance(runner, Runner) and not (runner.cfg.get('load_from') or runner.cfg.get('resume')):
+        if not (runner.cfg.get('load_from') or runner.cfg.get('resume')):
             check_own_loading(runner.model)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        if not isinstance(runner, Runner):
-            return  # a strategy such as FSDP compares the parts that it loads itself
         name, resumes = str(runner.cfg.get('load_from') or 'the checkpoint'), runner.cfg.get('resume')
         if resumes and not {'meta', 'message_hub', 'optimizer'} <= checkpoint.keys():
             advice = 'begin from its weights by load_from, not --resume'

@@ -34,12 +34,10 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
     notes = enter_amp(cfg, amp)
     own_runner = cfg.get('runner_type')
     asks_sync_bn = cfg.get('sync_bn') or 'SyncBN' in str(cfg.model)
-    if 'FSDP' in str((cfg.get('strategy') or {}).get('type')):
-        raise UserError(
-            "FSDP is the key 'fsdp' (configs/_base_/strategies/fsdp.py): leave out strategy and runner_type"
-        )
-    if own_runner and cfg.get('fsdp'):
-        raise UserError(f'fsdp is for the runner of VT: leave out runner_type={own_runner!r}')
+    if own_runner and ('FlexibleRunner' in str(own_runner) or cfg.get('fsdp')):
+        raise UserError('runner_type: models are sharded by the key fsdp, and by the runner of VT alone: leave it out')
+    if 'ZeroRedundancyOptimizer' in str((cfg.get('optim_wrapper') or {}).get('optimizer')):
+        raise UserError('optim_wrapper.optimizer: ZeroRedundancyOptimizer is replaced by the key fsdp')
     enter_defaults(cfg)
     if cfg.get('randomness', {}).get('deterministic'):
         os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')  # without it PyTorch refuses cuBLAS's products

@@ -1,6 +1,5 @@
 """mmengine's runner, with settings for speed, samples that are functions of the seed, and safe, whole checkpoints."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
 from mmengine.optim import BaseOptimWrapper, OptimWrapper
-from mmengine.runner import BaseLoop, EpochBasedTrainLoop, FlexibleRunner, Runner
+from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -19,6 +18,7 @@ from vt.checkpoints.files import replacing
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.plain import make_plain
 from vt.checkpoints.reading import REST
+from vt.checkpoints.sharded import read_sharded
 from vt.engine.interruption.seeds import seeded_loader
 from vt.engine.interruption.sharded_saving import ShardedSaver, checkpoint_of
 from vt.engine.processes.distributed import TIMEOUT
@@ -36,52 +36,29 @@ from .schedules import count_accumulation
 from .speed_settings import SpeedSettings, compile_parts, copy_without_waiting, require_compiler, to_channels_last
 
 
-def _weights_only(name: str) -> Callable:
-    """mmengine's method of a name, in which no code of a checkpoint runs, whichever part of the run reads it."""
+@RUNNERS.register_module()
+class VTRunner(Runner):
+    """A runner that makes the settings of the config key ``speed`` and names them in one line of the log.
 
-    def method(self: 'RunnerMixin', *args, **kwargs) -> Any:
-        with weights_only():
-            return getattr(super(RunnerMixin, self), name)(*args, **kwargs)
-
-    return method
-
-
-class RunnerMixin:
-    """What both runners share.
+    See :class:`vt.engine.speed_settings.SpeedSettings`. ``tools/train.py`` and ``tools/test.py`` use it by themselves;
+    other tools of OpenMMLab do with ``runner_type = 'vt.VTRunner'``. The key ``fsdp`` shards the model in training, see
+    :class:`vt.engine.processes.sharding.ShardSettings`.
 
     Samples are drawn by seed and position, see :mod:`vt.engine.interruption.seeds`. Every checkpoint that a part of the
     run reads is read weights-only. Those that it writes hold tensors, numbers and text alone, and are whole or not
     there.
     """
 
-    _place: dict | None = None
+    saver: ShardedSaver | None = None
     _dropped: frozenset[str] = frozenset()
-    train, val, test, load_checkpoint, resume = map(
-        _weights_only, ('train', 'val', 'test', 'load_checkpoint', 'resume')
-    )
 
     def __init__(self, *args, auto_scale_lr: dict | None = None, optim_wrapper: Any = None, **kwargs) -> None:
         self.scaling = count_accumulation(auto_scale_lr, optim_wrapper)
         super().__init__(*args, **dict(kwargs, auto_scale_lr=self.scaling, optim_wrapper=optim_wrapper))
 
-    def save_checkpoint(self, out_dir: str, filename: str, *args, **kwargs) -> None:
-        """Save; at every moment either the old file or the new one is there, whole. All processes call it."""
-        self._place = kwargs.get('meta') and dict(kwargs['meta'])
-        path = Path(out_dir, filename)
-        if '://' in str(out_dir):  # an object store, which does so itself
-            super().save_checkpoint(out_dir, filename, *args, **kwargs)
-        elif not is_main_process():  # it may hold a part of what is saved
-            super().save_checkpoint(str(path.parent), path.name, *args, **kwargs)
-        else:
-            with replacing(path) as part:
-                super().save_checkpoint(str(part.parent), part.name, *args, **kwargs)
-                self.call_hook('before_file', folder=path.parent)
-
     def call_hook(self, fn_name: str, **kwargs) -> None:
         """Call all hooks; what they have entered in a checkpoint becomes numbers last."""
         checkpoint = kwargs['checkpoint'] if fn_name == 'before_save_checkpoint' else None
-        if checkpoint and self._place:
-            checkpoint['meta'].update(self._place)  # mmengine's flexible runner enters where it stands itself
         super().call_hook(fn_name, **kwargs)
         dropped = make_plain(checkpoint) if checkpoint else set()
         if dropped - self._dropped:
@@ -91,23 +68,6 @@ class RunnerMixin:
     def build_dataloader(self, dataloader: DataLoader | dict, seed: int | None = None, *args, **kwargs) -> DataLoader:
         loader = seeded_loader(dataloader, seed) if isinstance(dataloader, dict) else dataloader
         return super().build_dataloader(loader, seed, *args, **kwargs)
-
-
-@RUNNERS.register_module(name='FlexibleRunner')
-class VTFlexibleRunner(RunnerMixin, FlexibleRunner):
-    """mmengine's runner for its strategies."""
-
-
-@RUNNERS.register_module()
-class VTRunner(RunnerMixin, Runner):
-    """A runner that makes the settings of the config key ``speed`` and names them in one line of the log.
-
-    See :class:`vt.engine.speed_settings.SpeedSettings`. ``tools/train.py`` and ``tools/test.py`` use it by themselves;
-    other tools of OpenMMLab do with ``runner_type = 'vt.VTRunner'``. The key ``fsdp`` shards the model in training, see
-    :class:`vt.engine.processes.sharding.ShardSettings`.
-    """
-
-    saver: ShardedSaver | None = None
 
     def setup_env(self, env_cfg: dict) -> None:
         """Set up the process before mmengine does, which sets threads too; nothing is built yet."""
@@ -170,26 +130,35 @@ class VTRunner(RunnerMixin, Runner):
 
     def load_checkpoint(self, filename: str, *args, **kwargs) -> dict:
         """Load a checkpoint; one in shards goes on as it was, in any number of processes."""
-        if Path(filename, REST).is_file() and self.cfg.get('resume') and self.saver is None:
+        in_shards = Path(filename, REST).is_file()
+        if in_shards and self.cfg.get('resume') and self.saver is None:
             raise UserError(f'{filename} is a checkpoint in shards: resume it with fsdp')
-        if self.saver is None:
-            return super().load_checkpoint(filename, *args, **kwargs)
-        if not Path(filename, REST).is_file():
-            raise UserError(f'{filename} is not in shards: resume it without fsdp, or take its weights by load_from')
         with weights_only():
-            checkpoint = self.saver.read(filename, next(self.model.parameters()))
-        self.call_hook('after_load_checkpoint', checkpoint=checkpoint)
-        self.model.load_state_dict(checkpoint['state_dict'])
+            if self.saver is None:
+                return super().load_checkpoint(filename, *args, **kwargs)
+            if not in_shards:
+                raise UserError(
+                    f'{filename} is not in shards: resume it without fsdp, or take its weights by load_from'
+                )
+            checkpoint = read_sharded(filename, next(self.model.parameters()), self.saver.group)
+            self.call_hook('after_load_checkpoint', checkpoint=checkpoint)
+            self.model.load_state_dict(checkpoint['state_dict'])
         return checkpoint
 
     def save_checkpoint(self, out_dir: str, filename: str, *args, **kwargs) -> None:
-        if self.saver is None:
-            super().save_checkpoint(out_dir, filename, *args, **kwargs)
-            return
-        checkpoint = checkpoint_of(self, kwargs['meta'], kwargs['save_optimizer'], kwargs['save_param_scheduler'])
-        self.call_hook('before_save_checkpoint', checkpoint=checkpoint)
+        """Save; at every moment either the old file or the new one is there, whole. All processes call it."""
         path = Path(out_dir, filename)
-        self.saver.write(path, checkpoint, partial(self.call_hook, 'before_file', folder=path.parent))
+        before_name = partial(self.call_hook, 'before_file', folder=path.parent)
+        if self.saver is not None:
+            checkpoint = checkpoint_of(self, kwargs['meta'], kwargs['save_optimizer'], kwargs['save_param_scheduler'])
+            self.call_hook('before_save_checkpoint', checkpoint=checkpoint)
+            self.saver.write(path, checkpoint, before_name)
+        elif '://' in str(out_dir):  # an object store, which does so itself
+            super().save_checkpoint(out_dir, filename, *args, **kwargs)
+        elif is_main_process():
+            with replacing(path) as part:
+                super().save_checkpoint(str(part.parent), part.name, *args, **kwargs)
+                before_name()
 
     def _compile(self, model: nn.Module) -> None:
         if self.speed.compile:
@@ -216,7 +185,12 @@ class VTRunner(RunnerMixin, Runner):
             raise UserError('speed.cuda_graphs is for tests: leave it out of training')
         wrapper = self.optim_wrapper if isinstance(self.optim_wrapper, dict) else self.cfg.get('optim_wrapper') or {}
         self._log_speed(training_dtype(wrapper), self._tries_convolutions(), bool(self.cfg.get('compile')))
-        return super().train()
+        with weights_only():
+            return super().train()
+
+    def val(self) -> dict:
+        with weights_only():
+            return super().val()
 
     def test(self) -> dict:
         if self.sharding and self.distributed and self.saver is None:
@@ -227,7 +201,8 @@ class VTRunner(RunnerMixin, Runner):
             self._register_once(FoldNormsHook(self._compile))
         if self.speed.cuda_graphs:
             self._register_once(CudaGraphsHook())
-        return super().test()
+        with weights_only():
+            return super().test()
 
     def _register_once(self, hook: Hook) -> None:
         if not any(isinstance(other, type(hook)) for other in self.hooks):  # of a test before
@@ -264,7 +239,8 @@ class VTRunner(RunnerMixin, Runner):
         A checkpoint keeps the layout of the run that wrote it, and PyTorch's fused optimizers mix up numbers of tensors
         that differ in it.
         """
-        super().resume(filename, *args, **kwargs)
+        with weights_only():
+            super().resume(filename, *args, **kwargs)
         if isinstance(self.optim_wrapper, OptimWrapper):
             match_layouts(self.optim_wrapper.optimizer)
 
@@ -272,7 +248,7 @@ class VTRunner(RunnerMixin, Runner):
 def match_layouts(optimizer: torch.optim.Optimizer) -> None:
     """Give every tensor of an optimizer's state that has its parameter's shape the same strides."""
     for parameter, state in optimizer.state.items():
-        for name, value in (state or {}).items():  # None is what another process keeps, with ZeRO
+        for name, value in state.items():
             if isinstance(value, torch.Tensor) and value.shape == parameter.shape:
                 state[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 

@@ -2,8 +2,6 @@
 # state and the averages of EMAHook. Add it to a config's _base_; docs/how-to/many-machines.md has the steps.
 # Checkpoints are folders in shards, written in the background: --resume goes on from one in any number of processes,
 # and tools/publish.py makes one file of it. Weights are not in channels_last.
-# The optimizer's state alone is shared out, where that is enough, by ZeRO, with the name of the optimizer behind it:
-#   optim_wrapper = dict(optimizer=dict(type='ZeroRedundancyOptimizer', optimizer_type='SGD'))
 fsdp = dict(
     # Classes of modules whose weights are gathered together for a forward or backward pass.
     units=['Block', 'VTModule', 'Bottleneck', 'BasicBlock'],

@@ -35,7 +35,7 @@ from .variables import check_variables
 OTHER_KEYS = (
     *('activation_checkpointing', 'compile', 'custom_imports', 'data_root', 'efficient_conv_bn_eval'),
     *('find_unused_parameters', 'fold', 'fsdp', 'image_size', 'model_wrapper_cfg', 'num_folds', 'runner_type', 'speed'),
-    *('imbalance', 'strategy', 'sync_bn'),
+    *('imbalance', 'sync_bn'),
     *('tta_model', 'tta_pipeline'),
 )
 # What a dict without a type becomes: the class, or the function, that takes its keys.
@@ -63,7 +63,6 @@ BESIDE = {
 }
 # Arguments whose dicts name parts of another library, or of a model, by ``type``.
 FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 'targets', 'vt.LoRAModel': 'targets'}
-OPEN = ('ZeroRedundancyOptimizer',)  # they hand arguments to a class that one of them names
 NO_PARTS = ('runner', 'runner constructor', 'inferencer')  # registries of what stands in no config
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 SIMPLE = (bool, int, float, str, type(None))
@@ -256,7 +255,7 @@ def accepted_arguments(part: Any) -> tuple[list[str], bool]:
         kinds = {parameter.kind for parameter in parameters}
         names.update({parameter.name: None for parameter in parameters if parameter.kind in NAMED})
         hands_on = inspect.Parameter.VAR_POSITIONAL in kinds and not owner.__name__.endswith('Mixin')
-        if hands_on or owner.__name__ in OPEN:
+        if hands_on:
             break
         if inspect.Parameter.VAR_KEYWORD not in kinds:
             return list(names), False

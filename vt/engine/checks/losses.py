@@ -119,12 +119,9 @@ def find_non_finite(model: nn.Module) -> str | None:
     tensors |= {name: buffer for name, buffer in model.named_buffers() if name.split('.')[-1] in RUNNING_STATISTICS}
     if not tensors:
         return None
-    finite = torch.stack([_own(tensor).isfinite().all() for tensor in tensors.values()]).tolist()
+    own = [tensor.to_local() if isinstance(tensor, DTensor) else tensor for tensor in tensors.values()]
+    finite = torch.stack([tensor.detach().isfinite().all() for tensor in own]).tolist()
     return next((name for name, good in zip(tensors, finite) if not good), None)
-
-
-def _own(tensor: Tensor) -> Tensor:
-    return tensor.detach().to_local() if isinstance(tensor, DTensor) else tensor.detach()
 
 
 def _name_files(data_batch: Any) -> list[str]:

@@ -12,7 +12,6 @@ from torch.distributed.fsdp import FSDPModule
 
 from vt.checkpoints.files import POINTER, write_atomically
 from vt.engine.checks.losses import why_not_save
-from vt.engine.processes.strategies import gather_optimizer_state
 from vt.errors import UserError
 from vt.registry import HOOKS
 
@@ -24,8 +23,8 @@ class CheckpointHook(PlainCheckpointHook):
     """mmengine's hook with its arguments; four things differ.
 
     A checkpoint is removed after the one that replaces it has been written, the best one too. ``last_checkpoint`` is
-    replaced as a whole. Before a file is written, all processes agree on what only one of them saves: gradients that
-    are still being accumulated, and the state of a ZeRO optimizer. Weights that are not finite replace nothing.
+    replaced as a whole. Before a file is written, all processes agree on gradients that are still being accumulated,
+    which only one of them saves. Weights that are not finite replace nothing.
     """
 
     def __init__(self, *args, **kwargs) -> None:
@@ -101,7 +100,6 @@ class CheckpointHook(PlainCheckpointHook):
 
     def _save(self, runner: Runner, name: str, meta: dict) -> None:
         average_gradients(runner)
-        gather_optimizer_state(runner)
         if self.last_ckpt and Path(self.last_ckpt).name.startswith(INTERRUPTED):
             self._outdated.append(self.last_ckpt)
         self.last_ckpt = self._here(name)
@@ -145,8 +143,7 @@ def _may_save(runner: Runner) -> bool:
 
 def finish_saving(runner: Runner) -> None:
     """Wait until what is saved in the background is there."""
-    saver = getattr(runner, 'saver', None)
-    if saver is not None:
+    if saver := getattr(runner, 'saver', None):
         saver.wait()
 
 

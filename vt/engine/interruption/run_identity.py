@@ -17,7 +17,7 @@ from mmengine.runner import Runner
 
 from vt.checkpoints.files import POINTER, write_atomically
 from vt.checkpoints.newest import read_run, run_in
-from vt.engine.runner import RunnerMixin
+from vt.engine.runner import VTRunner
 from vt.errors import UserError
 
 LAST_RUN, LOCK = 'last_run', 'run.lock'
@@ -74,7 +74,7 @@ class Run(Hook):
                 self._set_aside(runner, self.work_dir, unless=lambda path: read_run(path) == self.id)
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        if is_main_process() and not isinstance(runner, RunnerMixin):  # which waits until the new file is whole
+        if is_main_process() and not isinstance(runner, VTRunner):  # which waits until the new file is whole
             self.before_file(runner, self.work_dir)
 
     def before_file(self, runner: Runner, folder: Path) -> None:

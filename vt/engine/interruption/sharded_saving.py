@@ -13,11 +13,10 @@ from mmengine.runner import Runner
 from torch import distributed
 from torch.distributed import checkpoint as dcp
 from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
-from torch.distributed.tensor import DTensor
 
 from vt.checkpoints.files import replacing
-from vt.checkpoints.sharded import read_sharded, split, write_rest
-from vt.errors import FileError, UserError
+from vt.checkpoints.sharded import split, write_rest
+from vt.errors import FileError
 
 
 class ShardedSaver:
@@ -29,24 +28,24 @@ class ShardedSaver:
     Args:
         asynchronous: :meth:`write` returns as soon as it has copied the tensors to the CPU's memory.
         timeout: seconds that a process waits for others.
+
+    Attributes:
+        group: of all processes, on CPUs.
     """
 
     def __init__(self, asynchronous: bool, timeout: float) -> None:
         self._asynchronous = asynchronous
         # Its own, since the thread's messages must not mix with those of the run; on CPUs, as PyTorch asks.
-        self._group = distributed.new_group(backend='gloo', timeout=timedelta(seconds=timeout))
+        self.group = distributed.new_group(backend='gloo', timeout=timedelta(seconds=timeout))
         self._stager = DefaultStager(StagingOptions(False, False, False, False))  # plain copies, made at once
         self._thread = ThreadPoolExecutor(1)
         self._pending: Future | None = None
         self._written: dict[Path, int] = {}
 
     def write(self, path: Path, checkpoint: dict, before_name: Callable[[], None]) -> None:
-        """Save a checkpoint that holds sharded tensors; a second one of an iteration changes what is not sharded.
+        """Save this process's part of a checkpoint; a second one of an iteration changes only what is not sharded.
 
-        Args:
-            path: of its folder.
-            checkpoint: of this process.
-            before_name: called in the main process, before the folder takes its name.
+        The main process calls ``before_name`` before the folder at ``path`` takes its name.
         """
         self.wait()
         path, shards = Path(os.path.realpath(path)), {}
@@ -60,7 +59,7 @@ class ShardedSaver:
         if is_main_process():
             shutil.rmtree(part, ignore_errors=True)  # of a run that was killed
         writer = dcp.HuggingFaceStorageWriter(str(part), save_distributed=True)
-        writing = dcp.async_save(shards, storage_writer=writer, process_group=self._group, async_stager=self._stager)
+        writing = dcp.async_save(shards, storage_writer=writer, process_group=self.group, async_stager=self._stager)
         self._pending = self._thread.submit(self._finish, writing, path, rest, before_name)
         if not self._asynchronous:
             self.wait()
@@ -82,10 +81,6 @@ class ShardedSaver:
         if pending is not None:
             pending.result()
 
-    def read(self, path: str, like: DTensor) -> dict:
-        """What :meth:`write` wrote, in any number of processes, sharded as ``like``."""
-        return read_sharded(path, like, self._group)
-
     def _finish(self, writing: Future, path: Path, rest: dict, before_name: Callable[[], None]) -> None:
         try:
             writing.result()
@@ -103,20 +98,13 @@ class ShardedSaver:
 
 
 def checkpoint_of(runner: Runner, meta: dict, save_optimizer: bool, save_param_scheduler: bool) -> dict:
-    """What mmengine's runner saves, in each process with its parts of the tensors.
-
-    Raises:
-        UserError: the schedulers are of several optimizers.
-    """
-    schedulers = runner.param_schedulers
-    if isinstance(schedulers, dict):
-        raise UserError('fsdp is for one optimizer and its schedulers, not for several')
+    """What mmengine's runner saves, in each process with its parts of the tensors."""
     meta = dict(meta, cfg=runner.cfg.pretty_text, seed=runner.seed, experiment_name=runner.experiment_name)
     if hasattr(runner.train_dataloader.dataset, 'metainfo'):
         meta['dataset_meta'] = runner.train_dataloader.dataset.metainfo
     checkpoint = dict(meta=meta, state_dict=runner.model.state_dict(), message_hub=runner.message_hub.state_dict())
     if save_optimizer:
         checkpoint['optimizer'] = runner.optim_wrapper.state_dict()
-    if save_param_scheduler and schedulers is not None:
-        checkpoint['param_schedulers'] = [scheduler.state_dict() for scheduler in schedulers]
+    if save_param_scheduler and runner.param_schedulers is not None:
+        checkpoint['param_schedulers'] = [scheduler.state_dict() for scheduler in runner.param_schedulers]
     return checkpoint

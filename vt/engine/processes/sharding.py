@@ -7,7 +7,7 @@ from mmengine.device import get_device
 from mmengine.dist import get_world_size
 from mmengine.hooks import EMAHook
 from mmengine.model import BaseDataPreprocessor, convert_sync_batchnorm
-from mmengine.optim import AmpOptimWrapper, OptimWrapper
+from mmengine.optim import AmpOptimWrapper, OptimWrapper, OptimWrapperDict
 from mmengine.runner import Runner
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -16,7 +16,6 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from vt.engine.mixed_precision import BFloat16AmpOptimWrapper
 from vt.errors import UserError
 
-from .strategies import ZeroRedundancyOptimizer
 from .sync_batch_norm import use_cpu_sync_batch_norm
 
 
@@ -49,9 +48,8 @@ class ShardSettings:
             return init_device_mesh(get_device(), (count,))
         if self.shard_over < 2 or count % self.shard_over:
             raise UserError(f'fsdp.shard_over={self.shard_over} must be at least 2 and divide the {count} processes')
-        return init_device_mesh(
-            get_device(), (count // self.shard_over, self.shard_over), mesh_dim_names=('copy', 'shard')
-        )
+        sizes = count // self.shard_over, self.shard_over
+        return init_device_mesh(get_device(), sizes, mesh_dim_names=('copy', 'shard'))
 
     def shard(self, model: nn.Module, mesh: DeviceMesh, policy: MixedPrecisionPolicy) -> int:
         """Shard a model in place, each unit before those that contain it; the number of units."""
@@ -69,17 +67,17 @@ class ShardSettings:
         return len(units) + 1
 
 
-def shard_run(runner: Runner, settings: ShardSettings) -> DeviceMesh:
+def shard_run(runner: Runner, settings: ShardSettings) -> None:
     """Shard a runner's model, and its averages; the optimizer, which has no state yet, takes the parts.
 
     Raises:
-        UserError: there are several optimizers, or ZeRO's, or float16; no unit is in the model.
+        UserError: there are several optimizers, or float16; no unit is in the model, or units share a weight.
     """
     wrapper, model = runner.optim_wrapper, runner.model
     if isinstance(wrapper, AmpOptimWrapper):
         raise UserError('fsdp trains in float32, or in bfloat16 by --amp, not in float16: leave out AmpOptimWrapper')
-    if not isinstance(wrapper, OptimWrapper) or isinstance(wrapper.optimizer, ZeroRedundancyOptimizer):
-        raise UserError('fsdp is for one optimizer, and not for ZeroRedundancyOptimizer, which shards by itself')
+    if not isinstance(wrapper, OptimWrapper) or isinstance(wrapper, OptimWrapperDict):
+        raise UserError('fsdp is for one optimizer, not for several')
     is_half = isinstance(wrapper, BFloat16AmpOptimWrapper)
     policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if is_half else MixedPrecisionPolicy()
     mesh, places = settings.make_mesh(), {id(weight): name for name, weight in model.named_parameters()}
@@ -105,4 +103,3 @@ def shard_run(runner: Runner, settings: ShardSettings) -> DeviceMesh:
         f'FSDP: {total:,} weights in {number} units, over {shares} of {mesh.size()} processes; '
         f'{"gathered in bfloat16" if is_half else "gathered as they are"}'
     )
-    return mesh
