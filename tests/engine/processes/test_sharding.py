@@ -12,11 +12,15 @@ import torch
 from process_groups import run_processes, start_processes
 from safetensors.torch import load_file
 from tool_runner import ROOT, assert_one_line
+from torch import distributed, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy
 
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint
 from vt.checkpoints.publishing import publish
 from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.sharded import read_sharded
+from vt.engine.processes.sharding import ShardSettings
 from vt.errors import UserError
 
 # Averages, clipped and accumulated gradients, recomputed blocks, a weight of fewer rows than there are processes.
@@ -110,6 +114,24 @@ def test_damage_is_found(folder, two, tmp_path):
     assert [file for file, _ in damaged] == [path.parent]
     with pytest.raises(UserError, match=r'epoch_2.pth is damaged'):
         publish(path.parent, tmp_path / 'a.safetensors')
+
+
+class Block(nn.Linear):
+    """One that is a unit."""
+
+
+def test_units_may_not_share_a_weight(tmp_path):
+    store = distributed.FileStore(str(tmp_path / 'store'), 1)
+    distributed.init_process_group('gloo', store=store, rank=0, world_size=1)
+    try:
+        settings, mesh = ShardSettings(), init_device_mesh('cpu', (1,))
+        assert settings.shard(nn.Sequential(Block(2, 2), Block(2, 2)), mesh, MixedPrecisionPolicy()) == 3
+        model = nn.Sequential(Block(2, 2), Block(2, 2))
+        model[1].weight = model[0].weight
+        with pytest.raises(UserError, match='a weight is shared by two of them'):
+            settings.shard(model, mesh, MixedPrecisionPolicy())
+    finally:
+        distributed.destroy_process_group()
 
 
 @pytest.mark.slow

@@ -62,8 +62,11 @@ class ShardSettings:
                 part.to(mesh.device_type)
         for parameter in model.parameters():
             parameter.data = parameter.data.contiguous()  # FSDP2 takes no other
+        number = len(list(model.parameters()))
         for part in (*reversed(units), model):
             fully_shard(part, mesh=mesh, mp_policy=policy, reshard_after_forward=True)  # the averages of EMA follow
+        if len(list(model.parameters())) > number:
+            raise UserError('fsdp.units: a weight is shared by two of them: name a class that contains both')
         return len(units) + 1
 
 
@@ -87,8 +90,6 @@ def shard_run(runner: Runner, settings: ShardSettings) -> None:
         use_cpu_sync_batch_norm(model)
     number = settings.shard(model, mesh, policy)
     weights = dict(model.named_parameters())
-    if len(weights) > len(places):
-        raise UserError('fsdp.units: a weight is shared by two of them: name a class that contains both')
     for group in wrapper.optimizer.param_groups:
         group['params'] = [weights[places[id(weight)]] for weight in group['params']]
     for hook in runner.hooks:
