@@ -2,16 +2,18 @@
 
 torchrun --standalone --nproc-per-node 2 tools/benchmark/sharded_saving.py --out FILE.json
 
-A ViT-B of the embedded digits is trained with AdamW and averages, sharded over the processes.
+A DeiT-S of the embedded digits is trained with AdamW and averages, sharded over the processes.
 """
 
 import argparse
+import os
+import shutil
 import statistics
 import tempfile
 import time
 from pathlib import Path
 
-from mmengine.dist import is_main_process
+from mmengine.dist import barrier, is_main_process
 
 import vt  # noqa: F401
 from vt.analysis.tables import print_table
@@ -23,7 +25,7 @@ from vt.engine.processes.distributed import join_processes
 from vt.engine.run_record import describe_origin
 from vt.registry import HOOKS
 
-CONFIG = 'configs/vit/vit-base_digits.py'
+CONFIG = 'configs/deit/deit-small_digits.py'
 INTERVAL = 3
 
 
@@ -47,11 +49,15 @@ def main() -> None:
     parser.add_argument('--saves', type=int, default=2, help='of each run')
     parser.add_argument('--out', type=Path)
     args = parser.parse_args()
+    folder = Path(tempfile.gettempdir(), f'sharded_saving_{os.environ["MASTER_PORT"]}')  # of all processes
     runs = []
     for _ in range(args.rounds):
         for asynchronous in (True, False):
-            with tempfile.TemporaryDirectory() as folder:
-                runs.append(measure(asynchronous, args.saves, folder))
+            runs.append(measure(asynchronous, args.saves, folder))
+            barrier()
+            if is_main_process():
+                shutil.rmtree(folder)
+            barrier()
     if not is_main_process():
         return
     rows = []
@@ -71,15 +77,16 @@ def main() -> None:
         write_json(dict(describe_origin(), config=CONFIG, runs=runs), args.out)
 
 
-def measure(asynchronous: bool, saves: int, folder: str) -> dict:
+def measure(asynchronous: bool, saves: int, folder: Path) -> dict:
     """Seconds of saves, of the iterations behind them, while the last checkpoint may be written, and of the others."""
     cfg = read_config(CONFIG)
     cfg.merge_from_dict(
         dict(
-            work_dir=folder,
+            work_dir=str(folder),
             launcher='pytorch',
             log_level='WARNING',
             fsdp=dict(asynchronous=asynchronous),
+            speed=dict(threads=1),
             custom_hooks=[dict(type='EMAHook')],
             train_cfg=dict(_delete_=True, type='IterBasedTrainLoop', max_iters=INTERVAL * (saves + 1)),
             train_dataloader=dict(batch_size=4, num_workers=0, persistent_workers=False),
@@ -90,7 +97,7 @@ def measure(asynchronous: bool, saves: int, folder: str) -> dict:
         )
     )
     cfg.default_hooks.checkpoint = dict(
-        type='TimedCheckpointHook', by_epoch=False, interval=INTERVAL, max_keep_ckpts=1, save_last=False
+        type='vt.TimedCheckpointHook', by_epoch=False, interval=INTERVAL, max_keep_ckpts=1, save_last=False
     )
     cfg.default_hooks.rehearsal = None
     join_processes(cfg)
@@ -104,7 +111,7 @@ def measure(asynchronous: bool, saves: int, folder: str) -> dict:
     return dict(
         asynchronous=asynchronous,
         processes=runner.world_size,
-        bytes=sum(path.stat().st_size for path in Path(folder).glob('iter_*/*')),
+        bytes=sum(path.stat().st_size for path in folder.glob('iter_*/*')),
         standing_still=[hook.seconds[index] for index in saved],
         next_iteration=waits,
         other_iterations=others,

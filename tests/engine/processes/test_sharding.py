@@ -216,6 +216,24 @@ def test_killed_while_saving(tmp_path):
     torch.testing.assert_close(last, alone[len(alone) - len(last) :], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
+def test_a_signal_saves_first(folder, tmp_path):
+    command = ['train.py', folder / 'run.py', '--skip-data-check', '--resume', '--work-dir', tmp_path]
+    options = ['train_cfg.max_epochs=20', 'default_hooks.checkpoint.interval=100', 'train_cfg.val_interval=100']
+    processes = start_processes(2, *command, cwd=folder, options=options)
+    while processes[0].process.is_alive() and 'Epoch(train)' not in processes[0].stdout:
+        time.sleep(0.01)
+    processes[1].send_signal(signal.SIGTERM)
+    assert [process.wait(60).returncode for process in processes] == [128 + signal.SIGTERM] * 2, processes[0].stderr
+    newest, damaged = find_newest_checkpoint(tmp_path)
+    assert newest.name.startswith('interrupted_iter_')
+    assert not damaged
+    assert not unfinished(tmp_path)
+    results = run_processes(2, *command, cwd=folder, options=options)
+    assert [result.returncode for result in results] == [0, 0], results[0].stderr
+    assert [path.name for path in tmp_path.glob('*.pth') if path.is_dir()] == ['epoch_20.pth']
+
+
 def unfinished(folder):
     return [*folder.glob('.*.part')]
 
