@@ -60,6 +60,8 @@ def main() -> None:
             barrier()
     if not is_main_process():
         return
+    if args.out:
+        write_json(dict(describe_origin(), config=CONFIG, runs=runs), args.out)
     rows = []
     for asynchronous in (True, False):
         of_kind = [run for run in runs if run['asynchronous'] is asynchronous]
@@ -67,14 +69,12 @@ def main() -> None:
             {
                 'written': 'in the background' if asynchronous else 'at once',
                 **{
-                    name: statistics.median(value for run in of_kind for value in run[name])
+                    name: f'{statistics.median(value for run in of_kind for value in run[name]):.3g}'
                     for name in ('standing_still', 'next_iteration', 'other_iterations')
                 },
             }
         )
     print_table(rows, title=f'Seconds, median; {runs[0]["bytes"]:,} bytes in {runs[0]["processes"]} processes')
-    if args.out:
-        write_json(dict(describe_origin(), config=CONFIG, runs=runs), args.out)
 
 
 def measure(asynchronous: bool, saves: int, folder: Path) -> dict:
