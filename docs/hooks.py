@@ -74,7 +74,7 @@ def show(place: Path) -> str:
 
 
 def describe_tools() -> str:
-    """A page with what each tool says of itself: ``--help``, or the comment at the head of a script."""
+    """Return a page with the output of ``--help`` of each tool, or the comment at the head of a script."""
     parts = ['# Command-line tools\n\nThe output of `--help`, or the head of a script: [examples](commands.md).']
     tools = ROOT / 'tools'
     for path in [*sorted(tools.iterdir()), *sorted((tools / 'analysis').iterdir())]:

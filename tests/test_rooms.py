@@ -25,6 +25,21 @@ def test_rooms_stand_on_each_other_without_a_circle(rooms):
     assert {*rooms['commands']} >= {'apis', 'engine'}
 
 
+def test_modules_import_each_other_without_a_circle():
+    """Imports inside functions count, too; what a package's ``__init__`` imports on demand does not."""
+    imports = {
+        '.'.join(path.relative_to(ROOT).with_suffix('').parts): names for path, names in imports_of('vt').items()
+    }
+    graph = nx.DiGraph((one, name) for one, names in imports.items() for name in imported_modules(names) & {*imports})
+    assert ('vt.engine.config_files', 'vt.engine.image_size') in graph.edges
+    assert [*nx.simple_cycles(graph)] == []
+
+
+def imported_modules(names):
+    """Full names of what is imported, and those of the modules that it may be from."""
+    return {*names} | {name.rpartition('.')[0] for name in names}
+
+
 def test_modules_beside_the_rooms_import_none(rooms):
     """All rooms may stand on them; the package itself names its rooms, and imports them when they are asked for."""
     assert [*rooms[BASE]] == []

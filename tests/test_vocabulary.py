@@ -20,8 +20,14 @@ PHRASES = {  # phrase: what to write instead
     'keys and values see': 'key/value downsampling',
     'speaks? for': 'contribute to',
     'how loudly': 'gain',
+    'says? nothing': 'has no meaning, is not informative',
     'pictures?': 'image for an input, figure for a drawing',
     'literal (equation|VT)s?': 'as published',
+    'leave (it|this|them) out if you': 'skip it if you',
+    'for a moment': 'briefly',
+    'of half the width': 'at half width',
+    'shared out': 'sharded',
+    "needn't be here": 'are not needed',
     'of_normed|class_alone|enter_options|OwnRunner|PassOn|KeepMap': 'the names in docs/architecture.md',
 }
 

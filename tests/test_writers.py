@@ -7,7 +7,7 @@ import pytest
 from tool_runner import ROOT
 
 WRITES = {'write_text', 'write_bytes', 'savefig', 'imwrite', 'touch', 'copyfile', 'copy2', 'move', 'VideoWriter'}
-WRITES |= {'aoti_compile_and_package', 'symlink_to', 'hardlink_to'}
+WRITES |= {'aoti_compile_and_package', 'pipe_file', 'symlink_to', 'hardlink_to'}
 WRITES |= {'save_model', 'quantize_static', 'quant_pre_process'}
 SAVES = {'save', 'dump', 'save_file', 'to_parquet', 'save_to_disk', 'savez', 'savez_compressed', 'tofile'}
 # Places that may: the function itself, files that nobody keeps, what is no file, and what is added to line by line.
@@ -24,13 +24,19 @@ ALLOWED = {
     'vt/commands/outputs.py': {'mmengine.dump'},  # to a text
     'vt/commands/probe.py': {'np.savez'},  # to memory
     'vt/commands/test.py': {'mmengine.dump'},  # to a text
+    'vt/commands/shard.py': {'tarfile.open'},  # a part that takes the name at the end
+    'vt/datasets/shard_index.py': {'system.pipe_file'},  # of another machine, which takes a file whole
     'vt/checkpoints/publishing.py': {'save'},  # to bytes
     'vt/checkpoints/sharded.py': {'torch.save'},  # to memory
     'vt/engine/sweeps.py': {"(run.work_dir / 'sweep.lock').open", 'output.open'},  # a lock, and the output of a run
     'vt/engine/interruption/run_identity.py': {'(folder / LOCK).open'},  # a lock
     'docs/reports/references.py': {'torch.save'},  # a temporary folder
     'tools/benchmark/data_loading.py': {'cv2.imwrite', 'cv2.VideoWriter'},  # a temporary folder
+    'tools/benchmark/shards.py': {
+        *('rows.save_to_disk', 'rows.to_parquet', 'open', '(folder / INDEX).write_bytes'),  # a temporary folder
+    },
     'tools/benchmark/kernels.py': {'cubin.write_bytes'},  # a temporary folder
+    'vt/video/decoders.py': {'os.fdopen'},  # to memory
     'vt/analysis/speed/timing.py': {'MARKS.write_text'},  # no file, but the kernel's
     'vt/commands/result_file.py': {'self.part.open'},  # results as they come, in a part that takes the name at the end
 }

@@ -3,39 +3,38 @@
 import argparse
 from pathlib import Path
 
+from vt.commands.arguments import ToolParser, run
+
 
 def parse_args() -> argparse.Namespace:
-    from vt.commands.arguments import ConfigOptions, add_trust_argument
-
-    parser = argparse.ArgumentParser(
-        description='A page on this machine alone: what a model predicts on images, where its tokens look, what a '
-        'pixel reads of them and how they relate; or the same as a report.'
+    parser = ToolParser(
+        'Show predictions, attention and relations of tokens on a local web page, or in a report.',
+        'python tools/explore.py configs/vt_resnet/vt-resnet18_digits.py \\\n'
+        '      work_dirs/vt-resnet18_digits/epoch_15.pth --html tokens.html',
     )
-    parser.add_argument('config', help='path of the config, or the name of a model')
-    parser.add_argument('checkpoint', help='path of the checkpoint; or timm, torchvision or huggingface: their weights')
-    parser.add_argument(
+    parser.add_model_arguments()
+    shown = parser.add_argument_group('models and images')
+    shown.add_argument(
         '--compare', nargs=2, metavar=('CONFIG', 'CHECKPOINT'), help='a second model, shown beside the first'
     )
-    parser.add_argument(
-        '--inputs', nargs='+', default=[], metavar='IMAGE', help='images to begin with, or folders of them'
+    shown.add_argument(
+        '--inputs', nargs='+', default=[], metavar='IMAGE', help='images, or folders of images, to show first'
     )
-    parser.add_argument(
-        '--images', type=int, default=6, help='number of test images at hand, spread over the classes (default: 6)'
+    shown.add_argument(
+        '--images',
+        type=int,
+        default=6,
+        help='number of test images to choose from, spread over the classes (default: 6)',
     )
-    parser.add_argument('--port', type=int, default=7860, help='of the page, on 127.0.0.1 (default: 7860)')
-    parser.add_argument(
-        '--html', type=Path, help='file for a report of these inputs, or else of test images, instead of a page'
+    output = parser.add_argument_group('page or report')
+    output.add_argument('--port', type=int, default=7860, help='port of the page, on 127.0.0.1 (default: 7860)')
+    output.add_argument(
+        '--html', type=Path, help='write a report of --inputs, or else of test images, to this file instead of a page'
     )
-    parser.add_argument('--device', help='where to compute (default: the CPU)')
-    parser.add_argument(
-        '--cfg-options', nargs='+', action=ConfigOptions, help='settings that override both configs, as key=value'
-    )
-    add_trust_argument(parser)
-    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    output.add_argument('--device', help='such as cpu or cuda:0 (default: cpu)')
+    parser.add_common_options()
     return parser.parse_args()
 
 
 if __name__ == '__main__':
-    from vt.commands.arguments import run
-
     run('explore:explore', parse_args())

@@ -1,54 +1,66 @@
-"""Export a model for other runtimes, compared with the model itself: ``python tools/export.py CONFIG CHECKPOINT``."""
+"""Export a model for other runtimes: ``python tools/export.py CONFIG CHECKPOINT``."""
 
 import argparse
 from pathlib import Path
 
+from vt.commands.arguments import ToolParser, run
+
 
 def parse_args() -> argparse.Namespace:
-    from vt.commands.arguments import ConfigOptions, add_trust_argument
-
-    parser = argparse.ArgumentParser(description='Export a model for other runtimes, compared with the model itself.')
-    parser.add_argument('config', help='path of the config, or the name of a model')
-    parser.add_argument('checkpoint', help='path of the checkpoint; or timm, torchvision or huggingface: their weights')
-    parser.add_argument(
+    parser = ToolParser(
+        'Export a model for other runtimes, and compare the exported files with the model.',
+        'python tools/export.py configs/vt_resnet/vt-resnet18_digits.py \\\n'
+        '      work_dirs/vt-resnet18_digits/epoch_15.pth --formats onnx --benchmark',
+    )
+    parser.add_model_arguments()
+    files = parser.add_argument_group('files')
+    files.add_argument(
         '--formats',
         nargs='+',
         choices=['program', 'onnx', 'int8', 'openvino', 'torchscript', 'aot'],
         default=['program', 'onnx', 'torchscript'],
-        help='torch.export, ONNX, ONNX in 8 bits, OpenVINO, a trace, AOTInductor (default: program onnx torchscript)',
+        help='torch.export, ONNX, 8-bit ONNX, OpenVINO, TorchScript, AOTInductor (default: program onnx torchscript)',
     )
-    parser.add_argument('--out-dir', type=Path, default=Path('exported'), help='folder for the files')
-    parser.add_argument(
+    files.add_argument(
+        '--out-dir', type=Path, default=Path('exported'), help='folder for the exported files (default: exported)'
+    )
+    files.add_argument(
+        '--fixed-size', action='store_true', help='only the batch size may vary, the image size is fixed'
+    )
+    files.add_argument(
+        '--calibrate', nargs='+', type=Path, default=[], help='inputs to calibrate int8 (default: 128 training images)'
+    )
+    comparison = parser.add_argument_group('comparison')
+    comparison.add_argument(
         '--inputs', nargs='+', type=Path, default=[], help='images or videos to compare on (default: test images)'
     )
-    parser.add_argument(
-        '--calibrate', nargs='+', type=Path, default=[], help="inputs for int8's ranges (default: 128 training images)"
+    comparison.add_argument(
+        '--tolerance',
+        type=float,
+        default=1e-4,
+        help='largest allowed difference, relative to the largest output (default: 1e-4)',
     )
-    parser.add_argument(
+    comparison.add_argument(
         '--accuracy',
         nargs='?',
         type=int,
         const=0,
         metavar='NUMBER',
-        help='score each format on the test set, or on so many of its images',
+        help='score each format on the test set, or on this number of its images',
     )
-    parser.add_argument(
-        '--largest-loss', type=float, default=1.0, help='of int8, in the score of --accuracy (default: 1.0)'
+    comparison.add_argument(
+        '--largest-loss', type=float, default=1.0, help='largest allowed loss of int8 in --accuracy (default: 1.0)'
     )
-    parser.add_argument('--fixed-size', action='store_true', help='leave the batch open alone')
-    parser.add_argument('--tolerance', type=float, default=1e-4, help='largest difference, of the largest output')
-    parser.add_argument('--benchmark', action='store_true', help='time each format beside the model itself')
-    parser.add_argument('--benchmark-batch', type=int, default=1, help='images at a time, up to 5 (default: 1)')
-    parser.add_argument('--out', type=Path, help='JSON file for what was measured')
-    parser.add_argument(
-        '--cfg-options', nargs='+', action=ConfigOptions, help='settings that override the config, as key=value'
+    comparison.add_argument(
+        '--benchmark', action='store_true', help='measure the speed of each format and of the model'
     )
-    add_trust_argument(parser)
-    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    comparison.add_argument(
+        '--benchmark-batch', type=int, default=1, help='batch size of --benchmark, 1 to 5 (default: 1)'
+    )
+    comparison.add_argument('--out', type=Path, help='JSON file for the measurements')
+    parser.add_common_options()
     return parser.parse_args()
 
 
 if __name__ == '__main__':
-    from vt.commands.arguments import run
-
     run('export:export', parse_args())

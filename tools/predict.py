@@ -1,42 +1,37 @@
-"""Predict on images or videos of your own: ``python tools/predict.py CONFIG CHECKPOINT INPUT ...``."""
+"""Predict on your own images or videos: ``python tools/predict.py CONFIG CHECKPOINT INPUT ...``."""
 
 import argparse
 from pathlib import Path
 
+from vt.commands.arguments import ToolParser, run
+
 
 def parse_args() -> argparse.Namespace:
-    from vt.commands.arguments import ConfigOptions, add_trust_argument
-
-    parser = argparse.ArgumentParser(description='Predict on images or videos of your own.')
-    parser.add_argument('config', help='path of the config, name of a model, or folder of a saved one')
-    parser.add_argument(
-        'checkpoint',
-        help='path of the checkpoint, or that folder again; or timm, torchvision or huggingface: their weights',
+    parser = ToolParser(
+        'Predict on your own images or videos.',
+        'python tools/predict.py swin-tiny_16xb64-300e_in1k timm photos --out predictions.csv',
     )
+    parser.add_model_arguments('path of the config, name of a model, or folder of a saved model')
     parser.add_argument(
-        'inputs', nargs='+', metavar='INPUT', help='images, videos for a model of videos, folders, or patterns'
+        'inputs', nargs='+', metavar='INPUT', help='images, videos for a video model, folders, or glob patterns'
     )
-    parser.add_argument('--out', type=Path, help='file for the results, .json or .csv')
-    parser.add_argument('--out-dir', type=Path, help='folder for figures: images with their class or segments')
-    parser.add_argument('--masks', type=Path, help='folder for masks: PNG with a palette, GeoTIFF of a GeoTIFF')
-    parser.add_argument('--show', action='store_true', help='show these figures in the terminal')
-    parser.add_argument('--top-k', type=int, default=5, help='number of classes to name (default: 5)')
-    parser.add_argument(
+    results = parser.add_argument_group('results')
+    results.add_argument('--out', type=Path, help='file for the predictions, .json or .csv')
+    results.add_argument('--out-dir', type=Path, help='folder for figures: images with their class or segments')
+    results.add_argument('--masks', type=Path, help='folder for masks: PNG with a palette, or GeoTIFF for a GeoTIFF')
+    results.add_argument('--show', action='store_true', help='show the figures in the terminal')
+    results.add_argument('--top-k', type=int, default=5, help='number of classes to list (default: 5)')
+    results.add_argument(
         '--threshold',
-        help='of several labels an image: the score from which on a label is predicted (default: 0.5), or '
-        "a report.json of tools/test.py --report, for each class's best",
+        help='for several labels per image: the score from which a label is predicted (default: 0.5), or a '
+        'report.json of tools/test.py --report, for the best threshold of each class',
     )
-    parser.add_argument('--batch-size', type=int, default=8, help='files at a time (default: 8)')
-    parser.add_argument('--device', help='where to compute (default: a GPU where there is one)')
-    parser.add_argument(
-        '--cfg-options', nargs='+', action=ConfigOptions, help='settings that override the config, as key=value'
-    )
-    add_trust_argument(parser)
-    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    settings = parser.add_argument_group('settings')
+    settings.add_argument('--batch-size', type=int, default=8, help='files per batch (default: 8)')
+    settings.add_argument('--device', help='such as cpu or cuda:0 (default: a GPU if there is one)')
+    parser.add_common_options()
     return parser.parse_args()
 
 
 if __name__ == '__main__':
-    from vt.commands.arguments import run
-
     run('predict:predict', parse_args())

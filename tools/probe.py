@@ -1,36 +1,34 @@
-"""Linear probe and nearest neighbours on a frozen model's features: ``python tools/probe.py CONFIG CHECKPOINT``."""
+"""Train a linear probe on a frozen model's features: ``python tools/probe.py CONFIG CHECKPOINT``."""
 
 import argparse
 from pathlib import Path
 
+from vt.commands.arguments import ToolParser, run
+
 
 def parse_args() -> argparse.Namespace:
-    from vt.commands.arguments import ConfigOptions, add_trust_argument
-
-    parser = argparse.ArgumentParser(description="Linear probe and nearest neighbours on a frozen model's features.")
-    parser.add_argument('config', help='path of the config, or name of a model')
-    parser.add_argument('checkpoint', help='path of the checkpoint; or timm, torchvision or huggingface: their weights')
-    parser.add_argument(
+    parser = ToolParser(
+        "Score a frozen model's features by a linear probe and by nearest neighbours.",
+        'python tools/probe.py configs/vt_resnet/vt-resnet18_digits.py \\\n'
+        '      work_dirs/vt-resnet18_digits/epoch_15.pth --layers',
+    )
+    parser.add_model_arguments()
+    settings = parser.add_argument_group('settings')
+    settings.add_argument(
         '--layers',
         nargs='*',
         metavar='NAME',
-        help='layers to probe; without names every block (default: what the head takes)',
+        help='layers to probe; without names every block (default: the input of the head)',
     )
-    parser.add_argument('--neighbours', type=int, default=20, help='neighbours that vote (default: 20)')
-    parser.add_argument('--c', type=float, default=1.0, help='inverse of the linear L2 penalty (default: 1)')
-    parser.add_argument('--batch-size', type=int, default=32, help='images at a time (default: 32)')
-    parser.add_argument(
-        '--out', type=Path, help='folder of the features and scores (default: work_dirs/<config>/probe)'
+    settings.add_argument('--neighbours', type=int, default=20, help='number of nearest neighbours (default: 20)')
+    settings.add_argument('--c', type=float, default=1.0, help='inverse of the L2 penalty of the probe (default: 1)')
+    settings.add_argument('--batch-size', type=int, default=32, help='images per batch (default: 32)')
+    settings.add_argument(
+        '--out', type=Path, help='folder for the features and scores (default: work_dirs/<config name>/probe)'
     )
-    parser.add_argument(
-        '--cfg-options', nargs='+', action=ConfigOptions, help='settings that override the config, as key=value'
-    )
-    add_trust_argument(parser)
-    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    parser.add_common_options()
     return parser.parse_args()
 
 
 if __name__ == '__main__':
-    from vt.commands.arguments import run
-
     run('probe:probe', parse_args())

@@ -3,30 +3,34 @@
 import argparse
 from pathlib import Path
 
+from vt.commands.arguments import ToolParser
+
 
 def parse_args() -> argparse.Namespace:
-    from vt.commands.arguments import add_trust_argument
-
-    parser = argparse.ArgumentParser(
-        description="Publish a checkpoint's weights as safetensors, with the config and more in the file's header."
+    parser = ToolParser(
+        "Publish a checkpoint's weights as safetensors, with its config and scores in the header of the file.",
+        'python tools/publish.py work_dirs/vt-resnet18_digits/epoch_15.pth vt-resnet18_digits.safetensors',
     )
-    parser.add_argument('checkpoint', nargs='?', type=Path, help='path of the checkpoint')
+    parser.add_argument('checkpoint', nargs='?', type=Path, help='path of a checkpoint')
     parser.add_argument(
-        'out', nargs='?', type=Path, help='file to write; .safetensors; digits of its content enter its name'
+        'out', nargs='?', type=Path, help='file to write, .safetensors; a hash of its content is added to the name'
     )
-    parser.add_argument('--config', type=Path, help="path of the config (default: the checkpoint's own text)")
-    parser.add_argument(
-        '--metrics', type=Path, help='what tools/test.py --out FILE.json --out-item metrics wrote of this checkpoint'
+    header = parser.add_argument_group('header of the file')
+    header.add_argument('--config', type=Path, help='path of the config (default: the text in the checkpoint)')
+    header.add_argument(
+        '--metrics', type=Path, help='scores of this checkpoint, by tools/test.py --out FILE.json --out-item metrics'
     )
-    parser.add_argument('--show', type=Path, metavar='FILE', help='print what a published checkpoint says of itself')
-    parser.add_argument(
+    header.add_argument(
+        '--show', type=Path, metavar='FILE', help='print the header of a published checkpoint, and exit'
+    )
+    formats = parser.add_argument_group('other formats')
+    formats.add_argument(
         '--format',
         choices=('timm', 'torchvision', 'huggingface'),
-        help="write weights that this library's own model loads (default: VT's); for Hugging Face OUT is a folder",
+        help="write weights for this library's own model; for huggingface OUT is a folder (default: VT's format)",
     )
-    parser.add_argument('--model', metavar='NAME', help="with --format: the library's name of the network")
-    add_trust_argument(parser)
-    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    formats.add_argument('--model', metavar='NAME', help='with --format: name of the model in that library')
+    parser.add_common_options(config=False)
     return parser.parse_args()
 
 

@@ -2,36 +2,37 @@
 
 import argparse
 
+from vt.commands.arguments import ToolParser, run
+
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description='Train a config with every combination of settings and seeds. Called again it goes on; '
-        'tools/analysis/report.py sweep lays the runs side by side.'
+    parser = ToolParser(
+        'Train a config with every combination of settings and seeds, or continue such a sweep.',
+        'python tools/sweep.py configs/vt_resnet/vt-resnet18_digits.py model.backbone.num_tokens=8,16 --seeds 0:3',
     )
     parser.add_argument('config', help='path of the config')
     parser.add_argument(
-        'settings', nargs='*', metavar='KEY=VALUE,VALUE', help='keys of the config, as of --cfg-options, and values'
+        'settings', nargs='*', metavar='KEY=VALUE,VALUE', help='keys of the config, as in --cfg-options, and values'
     )
-    parser.add_argument('--seeds', default='0', help='0:3 for 0, 1 and 2, or 0,4 (default: 0)')
-    parser.add_argument('--work-dir', help='folder of all runs (default: work_dirs/sweeps/<config name>)')
-    parser.add_argument('--jobs', type=int, help='runs at a time (default: as many as GPUs, or cores, are there)')
-    parser.add_argument(
+    runs = parser.add_argument_group('runs')
+    runs.add_argument('--seeds', default='0', help='0:3 for 0, 1 and 2, or a list such as 0,4 (default: 0)')
+    runs.add_argument('--work-dir', help='folder of all runs (default: work_dirs/sweeps/<config name>)')
+    runs.add_argument('--jobs', type=int, help='runs at a time (default: the number of GPUs, or of cores)')
+    runs.add_argument(
         '--executor',
         choices=['local', 'slurm', 'debug'],
         default='local',
-        help='processes of this machine, jobs of SLURM, or one after the other in this process (default: local)',
+        help='processes on this machine, SLURM jobs, or one run after another in this process (default: local)',
     )
-    slurm = parser.add_argument_group('of a job of SLURM')
-    slurm.add_argument('--partition', help='to send jobs to')
-    slurm.add_argument('--time', type=int, help='minutes; a job that is not finished by then is queued anew')
+    slurm = parser.add_argument_group('SLURM jobs')
+    slurm.add_argument('--partition', help='name of the partition')
+    slurm.add_argument('--time', type=int, help='minutes; an unfinished job is queued again')
     slurm.add_argument('--memory', type=int, help='gigabytes')
     slurm.add_argument('--cpus', type=int, help='cores')
     slurm.add_argument('--gpus', type=int, help='GPUs')
-    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    parser.add_common_options(config=False, checkpoint=False)
     return parser.parse_intermixed_args()
 
 
 if __name__ == '__main__':
-    from vt.commands.arguments import run
-
     run('sweep:sweep', parse_args())

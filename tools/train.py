@@ -2,35 +2,44 @@
 
 import argparse
 
+from vt.commands.arguments import ToolParser, run
+
 
 def parse_args() -> argparse.Namespace:
-    from vt.commands.arguments import add_common_arguments
-
-    parser = argparse.ArgumentParser(description='Train a model from a config.')
+    parser = ToolParser(
+        'Train a model from a config.',
+        'python tools/train.py configs/vt_resnet/vt-resnet18_digits.py --amp --cfg-options train_cfg.max_epochs=5',
+    )
     parser.add_argument('config', help='path of the config')
-    parser.add_argument(
+    resume = parser.add_argument_group('resume')
+    resume.add_argument(
         '--resume',
         nargs='?',
         const='auto',
         metavar='PATH',
-        help='go on from a checkpoint; without a path, from the newest one in the work directory',
+        help='continue from a checkpoint; without a path, from the newest one in the work directory',
     )
-    parser.add_argument(
+    resume.add_argument(
         '--new-schedule',
         action='store_true',
-        help='with --resume: learning rate, decay and schedule of the config, not those of the checkpoint',
+        help='with --resume: use learning rate, decay and schedule of the config instead of those of the checkpoint',
     )
-    parser.add_argument('--no-validate', action='store_true', help='do not evaluate during training')
-    parser.add_argument('--auto-scale-lr', action='store_true', help="scale the learning rate from the config's batch")
-    parser.add_argument(
-        '--find-batch-size', action='store_true', help='do not train: find the largest batch that the memory allows'
+    training = parser.add_argument_group('training')
+    training.add_argument('--no-validate', action='store_true', help='do not evaluate during training')
+    training.add_argument(
+        '--auto-scale-lr', action='store_true', help='scale the learning rate with the batch size, from base_batch_size'
     )
-    parser.add_argument('--skip-data-check', action='store_true', help='do not read some of the data first')
-    add_common_arguments(parser)
+    training.add_argument(
+        '--find-batch-size',
+        action='store_true',
+        help='find the largest batch size that fits into memory, and do not train',
+    )
+    training.add_argument(
+        '--skip-data-check', action='store_true', help='skip the checks of the data and the rehearsal'
+    )
+    parser.add_run_options()
     return parser.parse_args()
 
 
 if __name__ == '__main__':
-    from vt.commands.arguments import run
-
     run('train:train', parse_args())

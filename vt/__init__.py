@@ -1,6 +1,6 @@
-"""VT: Visual Transformers as parts of OpenMMLab. Importing it makes every part known under the scope ``vt``.
+"""VT: Visual Transformers for OpenMMLab. Importing it registers every part in the scope ``vt``.
 
-What a config names ``vt.VTResNet`` is ``vt.VTResNet`` in Python too; it is imported when it is first asked for.
+``vt.VTResNet`` in a config is ``vt.VTResNet`` in Python. Modules are imported at the first access to a name.
 """
 
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from . import registry
 from ._libraries import import_on_demand
 
-__version__ = '0.1.0'
+__version__ = '0.2.0'
 
 
 __all__ = ['apis', 'datasets', 'engine', 'models', 'record_attention', 'registry', 'video']

@@ -1,7 +1,7 @@
-"""OpenMMLab's packages are imported when a run needs them, and without greetings that a user of VT can't act on.
+"""Import OpenMMLab's packages on demand and without their messages.
 
-Their first import prints which optional packages are absent and warns that mmcv has no compiled operators. VT uses none
-of them.
+Their first import prints which optional packages are missing and warns that mmcv has no compiled operators. VT does not
+need them.
 """
 
 import ast
@@ -19,7 +19,7 @@ from typing import Any
 
 @contextlib.contextmanager
 def importing() -> Iterator[None]:
-    """What is imported inside the block prints nothing, warns of nothing, and is not searched for garbage meanwhile."""
+    """Suppress messages, warnings and garbage collection during imports inside the block."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -32,10 +32,10 @@ def importing() -> Iterator[None]:
 
 
 def import_library(scope: str) -> None:
-    """Import the models and data sets of one of OpenMMLab's packages, if it is one that has them.
+    """Import the models and data sets of an OpenMMLab package, if it has any.
 
-    The garbage collector leaves what was imported alone from then on: looking through these hundreds of thousands of
-    objects took a fifth of the time until the first iteration.
+    The garbage collector then ignores the imported objects: searching these hundreds of thousands of objects took a
+    fifth of the time until the first iteration.
     """
     if scope in ('mmpretrain', 'mmseg'):
         with importing():
@@ -45,12 +45,12 @@ def import_library(scope: str) -> None:
 
 
 def import_on_demand(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package whose names are imported when they are first asked for.
+    """Return ``__getattr__`` and ``__dir__`` of a package whose names are imported at their first access.
 
-    The imports of its ``__init__.py``, which stand under ``if TYPE_CHECKING`` and don't run, say where each name is.
+    The imports in its ``__init__.py`` under ``if TYPE_CHECKING``, which are not run, give the location of each name.
 
     Args:
-        package, file: its ``__name__`` and ``__file__``.
+        package, file: ``__name__`` and ``__file__`` of the package.
     """
     locations = exported(package, Path(file).parent)
 
@@ -67,10 +67,10 @@ def import_on_demand(package: str, file: str) -> tuple[Callable[[str], Any], Cal
 
 
 def exported(package: str, folder: Path) -> dict[str, str]:
-    """Names that the ``__init__.py`` of a package imports from its own modules, each with its ``'module:name'``.
+    """Return the names that a package's ``__init__.py`` imports from its own modules, each with its ``'module:name'``.
 
-    The file is read, not run. ``import *`` stands for all that the other package exports. Modules whose names begin
-    with an underscore export nothing.
+    The file is parsed, not run. ``import *`` means all exports of the other package. Modules whose names begin with an
+    underscore export nothing.
     """
     locations = {}
     for node in ast.walk(ast.parse((folder / '__init__.py').read_text())):

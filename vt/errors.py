@@ -2,16 +2,16 @@
 
 
 class UserError(ValueError):
-    """Something that the user can correct: a setting, a file, a command.
+    """Error that the user can correct: a setting, a file, a command.
 
-    Its message is one line that says what is wrong, where, and what to do. The command lines print that line alone;
-    every other error keeps its traceback.
+    The message is one line that says what is wrong, where, and what to do. The command-line tools print only this
+    line; other errors show a traceback.
     """
 
 
 class FileError(UserError, OSError):
-    """A file that can't be read, written or fetched."""
+    """File that cannot be read, written or downloaded."""
 
 
 class MissingFileError(FileError, FileNotFoundError):
-    """A file or folder that is not there."""
+    """File or folder that does not exist."""

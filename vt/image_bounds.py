@@ -1,4 +1,4 @@
-"""How large an image or a clip may be. A header tells it, so that a small file that unfolds is refused unopened."""
+"""Limits of the size of images and clips, checked in the header before a file is decoded."""
 
 import math
 import os
@@ -13,28 +13,28 @@ from PIL import Image
 from .errors import FileError, UserError
 
 MAX_PIXELS = 64_000_000  # of an image, or of a frame
-MAX_RATIO = 100  # of the longer side to the shorter one: enlarged to a shorter side of 800 it has MAX_PIXELS
-MAX_VALUES = 4 * MAX_PIXELS  # of an image, one a pixel and channel: 1 GB as they are loaded
-MAX_BYTES = 8 * MAX_PIXELS  # of a file: four channels of 16 bits, not compressed
-MAX_SCORES = 2_000_000_000  # of a segmentor, one a pixel and class: 8 GB, 150 classes at 13 million pixels
-MAX_DRAWN = 16_000_000  # pixels of an image that is drawn upon; Matplotlib takes 120 bytes for each
+MAX_RATIO = 100  # longer over shorter side: resized to a shorter side of 800, such an image has MAX_PIXELS
+MAX_VALUES = 4 * MAX_PIXELS  # of an image, one per pixel and channel: 1 GB in memory
+MAX_BYTES = 8 * MAX_PIXELS  # of a file: four uncompressed channels of 16 bits
+MAX_SCORES = 2_000_000_000  # of a segmentor, one per pixel and class: 8 GB, 150 classes at 13 million pixels
+MAX_DRAWN = 16_000_000  # pixels of a figure's image; Matplotlib uses 120 bytes for each
 MAX_CLIP_PIXELS = 1_000_000_000  # of the frames of one sample: 3 GB
 NUMPY = b'\x93NUMPY'  # files of ``np.save`` begin with it
 TIFF = (b'II*\0', b'MM\0*', b'II+\0', b'MM\0+')
 
 
 def check_image_size(file: str | Path | BytesIO, name: str | Path | None = None) -> bool:
-    """Refuse an image that would take gigabytes once it is decoded, or enlarged by the pipeline.
+    """Refuse an image that would take gigabytes of memory when it is decoded, or resized by the pipeline.
 
     Args:
-        file: its path, or its content.
-        name: by which a user knows it, if it is another one.
+        file: path or content of the image.
+        name: name in error messages, if it is not ``file``.
 
     Returns:
-        Whether Pillow can open it; if not, nothing is known of its size, and its reader says what is wrong.
+        Whether Pillow can open it. If not, the size is unknown, and the reader reports what is wrong.
 
     Raises:
-        UserError: it has too many pixels, or one side is too long for the other, or the file is too large.
+        UserError: too many pixels, a ratio of the sides above ``MAX_RATIO``, or a file that is too large.
     """
     name = file if name is None else name
     try:
@@ -42,7 +42,7 @@ def check_image_size(file: str | Path | BytesIO, name: str | Path | None = None)
             width, height = header.size
     except Image.DecompressionBombError:
         width = height = MAX_PIXELS
-    except Exception:  # it is not there, an address, no image, or a decoder fails, in any way
+    except Exception:  # a missing file, an address, not an image, or any error of a decoder
         with (
             suppress(OSError),
             open(file, 'rb') if not isinstance(file, BytesIO) else BytesIO(file.getvalue()) as opened,
@@ -58,9 +58,9 @@ def check_image_size(file: str | Path | BytesIO, name: str | Path | None = None)
 
 
 def check_bands(file: BinaryIO, name: str | Path) -> None:
-    """Refuse an array of NumPy or a TIFF of any number of channels by its header, as :func:`check_image_size`.
+    """Check the header of a NumPy array or a TIFF of any number of channels, as :func:`check_image_size`.
 
-    Nothing is known of a file of another kind, or that is damaged: its reader says what is wrong.
+    Other and damaged files are ignored: their reader reports what is wrong.
     """
     start = file.read(len(NUMPY))
     file.seek(0)
@@ -86,7 +86,7 @@ def check_bands(file: BinaryIO, name: str | Path) -> None:
 
 
 def check_frames(size: tuple[int, int], number: int = 1) -> None:
-    """Raise a FileError, in which the caller names the file, where frames of a video would take gigabytes together."""
+    """Raise a FileError if the frames of a video would take gigabytes; the caller adds the name of the file."""
     if problem := _too_large(*size):
         raise FileError(f'a frame {problem}')
     if number * math.prod(size) > MAX_CLIP_PIXELS:
@@ -97,7 +97,7 @@ def check_frames(size: tuple[int, int], number: int = 1) -> None:
 def check_scores(
     size: tuple[int, int], num_classes: int, name: str, advice: str = "take type='vt.LargeImageSegmentor'"
 ) -> None:
-    """Raise a UserError where the scores of an image, one a pixel and class, would take many gigabytes."""
+    """Raise a UserError if the scores of an image, one per pixel and class, would take many gigabytes."""
     if math.prod(size) * num_classes > MAX_SCORES:
         most = MAX_SCORES // num_classes / 10**6
         reason = f'{num_classes} classes take at most {most:.0f} million'
@@ -105,7 +105,7 @@ def check_scores(
 
 
 def drawn_size(size: tuple[int, int]) -> tuple[int, int]:
-    """Height and width at which an image is drawn upon: its own, or smaller ones of the same ratio."""
+    """Return the height and width of an image in a figure: at most ``MAX_DRAWN`` pixels, same ratio."""
     scale = min(1, math.sqrt(MAX_DRAWN / math.prod(size)))
     return tuple(max(1, int(scale * side)) for side in size)
 

@@ -1,6 +1,6 @@
 """VT's registries: children of mmengine's root registries, with scope ``vt``.
 
-A config of any OpenMMLab project names a part of VT by its prefix, for example ``dict(type='vt.VTResNet')``. The
+Configs of any OpenMMLab project use parts of VT with the prefix ``vt``, for example ``dict(type='vt.VTResNet')``. The
 modules that register parts are imported at the first look-up.
 """
 
@@ -13,13 +13,13 @@ from ._libraries import importing
 
 
 class Registry(root.Registry):
-    """A child of mmengine's registry of the same name.
+    """Child of mmengine's registry of the same name.
 
     Args:
-        parent: that registry.
-        locations: modules whose import registers parts; imported at the first look-up.
-        segmentation: modules whose parts need MMSegmentation; imported at the first look-up of a name that the others
-            don't have.
+        parent: mmengine's registry.
+        locations: modules that register parts; imported at the first look-up.
+        segmentation: modules of parts that need MMSegmentation; imported at the first look-up of a name that is not in
+            ``locations``.
     """
 
     def __init__(self, parent: root.Registry, locations: list[str], segmentation: Sequence[str] = ()) -> None:
@@ -95,7 +95,7 @@ TRANSFORMS = Registry(root.TRANSFORMS, ['vt.datasets.bands', 'vt.video.clips'])
 
 
 def import_every_part(scope: str) -> None:
-    """Import all modules that register parts; those that need MMSegmentation in its scope alone."""
+    """Import all modules that register parts; those that need MMSegmentation only in scope ``'mmseg'``."""
     for registry in (MODELS, DATASETS, TRANSFORMS):
         registry.import_from_location()
         if scope == 'mmseg':

@@ -1,6 +1,6 @@
-"""Untrusted text, which somebody else wrote: names of classes and files, messages of a file.
+"""Checks and printing of untrusted text: names of classes and files, and messages in files.
 
-It is checked where it is read, and printed without what a terminal would obey.
+Text is checked where it is read, and printed without terminal control characters.
 """
 
 import unicodedata
@@ -11,18 +11,18 @@ from .errors import UserError
 
 MAX_NAME = 500  # characters; the longest of ImageNet-21k has 145
 MAX_CLASSES = 100_000
-# Categories of Unicode that are no part of a name: control characters, halves of a pair, separators of lines.
+# Unicode categories that names may not contain: control characters, surrogates, line separators.
 CONTROL = ('Cc', 'Cs', 'Zl', 'Zp')
-TURNS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}  # they change the order in which a line is shown
+TURNS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}  # bidirectional control: they reorder a line on the screen
 
 
 def is_control(letter: str) -> bool:
-    """Whether a terminal would obey a character rather than show it."""
+    """Return whether a character controls a terminal instead of being shown."""
     return unicodedata.category(letter) in CONTROL or ord(letter) in TURNS
 
 
 def printable(text: Any, width: int | None = None) -> str:
-    """``str`` of anything as one line of up to ``width`` characters; control characters are escaped, ``\\x1b``."""
+    """Return a value as one line of at most ``width`` characters, with control characters escaped as ``\\x1b``."""
     text = str(text)
     if width is not None and len(text) > width:
         text = f'{text[: width - 2]} …'
@@ -32,10 +32,16 @@ def printable(text: Any, width: int | None = None) -> str:
 
 
 def check_class_names(names: Any, source: str, number: int | None = None) -> tuple[str, ...]:
-    """Names of classes that a file brings, as many as ``number``; ``source``, where they stand, begins the error.
+    """Check class names that a file contains, and return them.
+
+    Args:
+        names: the value in the file.
+        source: its location, which begins the error message.
+        number: required number of names; None for any.
 
     Raises:
-        UserError: they are no sequence of texts, too many or too few, too long, empty, or hold control characters.
+        UserError: not a sequence of strings, a wrong number of names, or a name that is empty, too long, or contains
+            control characters.
     """
     if isinstance(names, (str, bytes)) or not isinstance(names, (Sequence, set, frozenset)):
         raise UserError(f'{source} is {printable(repr(names), 80)}, not a list of names of classes')
@@ -49,7 +55,7 @@ def check_class_names(names: Any, source: str, number: int | None = None) -> tup
 
 
 def check_name(name: Any, source: str) -> str:
-    """A name that a file or a folder brings; a UserError if it is empty, too long, or holds control characters."""
+    """Return a name from a file or folder; a UserError if it is empty, too long, or contains control characters."""
     if not isinstance(name, str) or not name:
         raise UserError(f'{source} is {printable(repr(name), 80)}, not a text')
     if len(name) > MAX_NAME:
@@ -60,7 +66,7 @@ def check_name(name: Any, source: str) -> str:
 
 
 def check_palette(palette: Any, source: str, number: int | None = None) -> list:
-    """Colours of classes that a file brings, triples from 0 to 255, none or ``number`` of them; else a UserError."""
+    """Return the class colours in a file, none or ``number`` triples from 0 to 255; a UserError for anything else."""
     if not isinstance(palette, (list, tuple)) or len(palette) > MAX_CLASSES:
         raise UserError(f'{source} is {printable(repr(palette), 80)}, not a list of colours')
     for index, colour in enumerate(palette):
@@ -73,11 +79,14 @@ def check_palette(palette: Any, source: str, number: int | None = None) -> list:
 
 
 def check_dataset_meta(meta: dict, before: str = '', after: str = '') -> None:
-    """Check names and colours of classes, ``classes`` and ``palette``, or in capitals; there may be none.
+    """Check class names and colours: ``classes`` and ``palette``, also in capitals. Both are optional.
 
     Args:
-        meta: what a file says of its data set.
-        before, after: what stands around a key in errors.
+        meta: metadata of a data set in a file.
+        before, after: text around a key in error messages.
+
+    Raises:
+        UserError: wrong names or colours, or a set of names, which has no order.
     """
     for names, colours in (('classes', 'palette'), ('CLASSES', 'PALETTE')):
         found, palette, source = meta.get(names), meta.get(colours), f'{before}{names}{after}'

@@ -1,5 +1,5 @@
 # How much a network learns from few images: problem 1 of the SVRT at 64x64, 2,560 iterations of 32 images, FLOPs within
-# a tenth of those of ResNet-18 of half the width, 89.8 M.
+# a tenth of those of ResNet-18 at half width, 89.8 M.
 _base_ = [
     'datasets/svrt-1.py',
     'schedules/adamw_bs32-2560.py',

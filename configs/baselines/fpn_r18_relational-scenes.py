@@ -1,5 +1,5 @@
-# FPN on the relational scenes: is a digit's like somewhere else, far away? From scratch nobody learns to compare digits
-# in thousands of iterations; so the backbone is one that learned to read them, and stays as it is.
+# FPN on the relational scenes, where the class of a digit depends on whether a distant digit is equal. The backbone is
+# pretrained on the digit scenes and frozen, because no model learns the task from scratch in thousands of iterations.
 # Scores: docs/models.md.
 # python tools/train.py configs/baselines/fpn_r18_digit-scenes.py
 # python tools/train.py configs/baselines/fpn_r18_relational-scenes.py --cfg-options randomness.seed=0

@@ -1,4 +1,4 @@
-# ResNet-50 with FPN on Cityscapes by MMSegmentation's schedule. Not trained here yet.
+# ResNet-50 with FPN on Cityscapes with MMSegmentation's schedule. Not trained here yet.
 # bash tools/dist_train.sh configs/baselines/fpn_r50_4xb2-80k_cityscapes-512x1024.py 4
 _base_ = [
     '../_base_/models/fpn_r50.py',

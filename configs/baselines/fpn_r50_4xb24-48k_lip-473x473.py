@@ -1,5 +1,5 @@
-# ResNet-50 with FPN on LIP. Paper: mIoU 47.04 (table 10). SGD, 0.01, weight decay 0.0005 and batch 96 are the paper's;
-# 48,000 iterations (150 epochs) and the power of 0.9 are usual for LIP. Not trained here yet.
+# ResNet-50 with FPN on LIP. Paper: mIoU 47.04 (table 10). SGD, learning rate 0.01, weight decay 0.0005 and batch 96 are
+# those of the paper; 48,000 iterations (150 epochs) and a power of 0.9 are common for LIP. Not trained here yet.
 # bash tools/dist_train.sh configs/baselines/fpn_r50_4xb24-48k_lip-473x473.py 4
 _base_ = [
     '../_base_/models/fpn_r50-caffe.py',

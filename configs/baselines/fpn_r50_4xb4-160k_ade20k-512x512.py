@@ -1,4 +1,4 @@
-# ResNet-50 with FPN on ADE20K by MMSegmentation's schedule. Not trained here yet.
+# ResNet-50 with FPN on ADE20K with MMSegmentation's schedule. Not trained here yet.
 # bash tools/dist_train.sh configs/baselines/fpn_r50_4xb4-160k_ade20k-512x512.py 4
 _base_ = [
     '../_base_/models/fpn_r50.py',

@@ -1,4 +1,4 @@
-# ResNet-50 with FPN on COCO-Stuff by detectron2's recipe. Paper: mIoU 40.78 (table 9; detectron2's 54 classes, here
+# ResNet-50 with FPN on COCO-Stuff with detectron2's recipe. Paper: mIoU 40.78 (table 9; detectron2's 54 classes, here
 # MMSegmentation's 171). Not trained here yet.
 # bash tools/dist_train.sh configs/baselines/fpn_r50_4xb8-90k_coco-stuff164k-800x1216.py 4
 _base_ = [

@@ -1,4 +1,4 @@
-# ResNet-18 of half the width on the digits 0 to 4 alone, to start other models from. Scores: docs/training.md.
+# ResNet-18 at half width on the digits 0 to 4, for the initial weights of other models. Scores: docs/training.md.
 # python tools/train.py configs/baselines/resnet18-half_five-digits.py --cfg-options randomness.seed=0
 _base_ = 'resnet18-half_digits.py'
 

@@ -1,4 +1,4 @@
-# ResNet-18 of half the width on Pathfinder, long paths. Scores: docs/where.md.
+# ResNet-18 at half width on Pathfinder, long paths. Scores: docs/where.md.
 # Top-1 91.65, 67.43, 89.11 % (seeds 0, 1, 2), 4.3 min, bfloat16: Intel(R) Xeon(R) Processor, 1 thread, torch 2.14.1.
 # python tools/train.py configs/baselines/resnet18-half_pathfinder-long.py --cfg-options randomness.seed=0
 _base_ = [

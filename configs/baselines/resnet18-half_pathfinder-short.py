@@ -1,4 +1,4 @@
-# ResNet-18 of half the width on Pathfinder, short paths. Scores: docs/where.md.
+# ResNet-18 at half width on Pathfinder, short paths. Scores: docs/where.md.
 # Top-1 72.22, 66.06, 57.81 % (seeds 0, 1, 2), 0.9 min, bfloat16: Intel(R) Xeon(R) Processor, 1 thread, torch 2.14.1.
 # python tools/train.py configs/baselines/resnet18-half_pathfinder-short.py --cfg-options randomness.seed=0
 _base_ = [

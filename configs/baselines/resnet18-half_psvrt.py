@@ -1,4 +1,4 @@
-# ResNet-18 of half the width on PSVRT. Scores: docs/where.md.
+# ResNet-18 at half width on PSVRT. Scores: docs/where.md.
 # Top-1 90.97, 90.87, 91.16 % (seeds 0, 1, 2), 4.5 min, bfloat16: Intel(R) Xeon(R) Processor, 1 thread, torch 2.14.1.
 # python tools/train.py configs/baselines/resnet18-half_psvrt.py --cfg-options randomness.seed=0
 _base_ = [

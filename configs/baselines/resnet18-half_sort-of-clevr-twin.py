@@ -1,4 +1,4 @@
-# ResNet-18 of half the width on Sort-of-CLEVR's non-relational questions. Scores: docs/where.md.
+# ResNet-18 at half width on Sort-of-CLEVR's non-relational questions. Scores: docs/where.md.
 # Top-1 61.28, 64.79, 61.18 % (seeds 0, 1, 2), 4.1 min, bfloat16: Intel(R) Xeon(R) Processor, 1 thread, torch 2.14.1.
 # python tools/train.py configs/baselines/resnet18-half_sort-of-clevr-twin.py --cfg-options randomness.seed=0
 _base_ = [

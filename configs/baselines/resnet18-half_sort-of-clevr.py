@@ -1,4 +1,4 @@
-# ResNet-18 of half the width on Sort-of-CLEVR's relational questions. Scores: docs/where.md.
+# ResNet-18 at half width on Sort-of-CLEVR's relational questions. Scores: docs/where.md.
 # python tools/train.py configs/baselines/resnet18-half_sort-of-clevr.py --cfg-options randomness.seed=0
 _base_ = [
     '../_base_/models/resnet18-half.py',

@@ -1,4 +1,4 @@
-# ResNet-18 of half the width on problem 7 of the SVRT. Scores: docs/where.md.
+# ResNet-18 at half width on problem 7 of the SVRT. Scores: docs/where.md.
 # Top-1 65.58, 71.48, 92.82 % (seeds 0, 1, 2), 19.2 min, bfloat16: Intel(R) Xeon(R) Processor, 1 thread, torch 2.14.1.
 # python tools/train.py configs/baselines/resnet18-half_svrt-7.py --cfg-options randomness.seed=0
 _base_ = [

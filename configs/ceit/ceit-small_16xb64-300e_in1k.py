@@ -1,5 +1,5 @@
 # CeiT-S on ImageNet-1k with DeiT's recipe.
-# Source: coeusguo/ceit 44c16d3, README.md and main.py: DeiT's recipe is its own; averaged weights are kept and not
+# Source: coeusguo/ceit 44c16d3, README.md and main.py: DeiT's recipe is its own; averaged weights are stored but not
 # scored.
 # Remaining: batch statistics are those of 64 images a process, theirs of 256.
 # python tools/train.py configs/ceit/ceit-small_16xb64-300e_in1k.py

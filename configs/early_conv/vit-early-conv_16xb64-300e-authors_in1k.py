@@ -1,4 +1,4 @@
-# ViT-S with early convolutions on ImageNet-1k with what is public of its authors' training. Published: top-1 81.4; not
+# ViT-S with early convolutions on ImageNet-1k, with the public part of its authors' recipe. Published: top-1 81.4; not
 # trained here.
 # Source: facebookresearch/pycls 5719de6, pycls/models/vit.py and pycls/core/config.py.
 # Remaining: the model is public (no stochastic depth, epsilon 1e-5), the recipe is not; here DeiT's.

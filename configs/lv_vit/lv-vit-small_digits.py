@@ -1,4 +1,4 @@
-# LV-ViT-S on the embedded digits, its patches labelled by a ResNet-18.
+# LV-ViT-S on the embedded digits, with labels of patches by a ResNet-18.
 # Top-1 99.17 % (seeds 0), 10.2 min, bfloat16: AMD EPYC, 1 thread, torch 2.14.1.
 # python tools/train.py configs/baselines/resnet18_digits.py
 # python tools/train.py configs/lv_vit/lv-vit-small_digits.py

@@ -1,4 +1,4 @@
-# LV-ViT-S on the embedded digits, its patches labelled by a file of what a ResNet-18 says; the images as it saw them.
+# LV-ViT-S on the embedded digits, with labels of patches by a ResNet-18 from a file, without augmentation.
 # Top-1 not measured yet.
 # python tools/train.py configs/baselines/resnet18_digits.py
 # python tools/analysis/label_maps.py configs/lv_vit/lv-vit-small_digits.py work_dirs/digits_label-maps.pth

@@ -1,4 +1,4 @@
-# The same on the twin, whose class, the digit, any one frame tells.
+# A small MViT on the control task of the moving digits, where every single frame shows the class, the digit.
 # Top-1 87.16, 84.13, 83.45 % (seeds 0, 1, 2), 1.2 min: AMD EPYC, 1 thread, torch 2.14.1.
 # python tools/train.py configs/mvit/mvit-tiny_moving-digits-twin.py
 _base_ = ['mvit-tiny_moving-digits.py']

@@ -1,4 +1,4 @@
-# ViT-B on cubes of 2x16x16: one scale, the baseline of the paper's tables. Published: 87.2 M, 180 G, top-1 68.5.
+# ViT-B on cubes of 2x16x16, with one scale, the baseline of the paper's tables. Published: 87.2 M, 180 G, top-1 68.5.
 # python tools/train.py configs/mvit/vit-base-16x4_k400.py
 _base_ = ['../_base_/recipes/mvit_kinetics.py', '../_base_/datasets/kinetics400.py']
 

@@ -1,4 +1,4 @@
-# PVTv2-B2 with FPN on ADE20K: the recipe of its ResNet-50 baseline with AdamW. Not trained here yet.
+# PVTv2-B2 with FPN on ADE20K, with the recipe of its ResNet-50 baseline and AdamW. Not trained here yet.
 # bash tools/dist_train.sh configs/pvtv2/pvtv2-b2_fpn_4xb4-160k_ade20k-512x512.py 4
 _base_ = ['../baselines/fpn_r50_4xb4-160k_ade20k-512x512.py', '../_base_/models/pvtv2-b2.py']
 

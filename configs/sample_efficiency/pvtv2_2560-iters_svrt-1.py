@@ -1,5 +1,5 @@
-# A small PVTv2 (Wang et al., 2022) at the FLOPs of ResNet-18 of half the width.
-# Scores by rate and by number of images: docs/where.md.
+# A small PVTv2 (Wang et al., 2022) at the FLOPs of ResNet-18 at half width. Scores by rate and by number of images:
+# docs/where.md.
 # python tools/train.py configs/sample_efficiency/pvtv2_2560-iters_svrt-1.py
 _base_ = ['../_base_/models/classifier.py', '../_base_/sample-efficiency.py']
 

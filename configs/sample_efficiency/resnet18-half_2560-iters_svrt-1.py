@@ -1,5 +1,4 @@
-# ResNet-18 of half the width.
-# Scores by rate and by number of images: docs/where.md.
+# ResNet-18 at half width. Scores by rate and by number of images: docs/where.md.
 # python tools/train.py configs/sample_efficiency/resnet18-half_2560-iters_svrt-1.py
 _base_ = [
     '../_base_/models/resnet18-half.py',

@@ -1,5 +1,4 @@
-# VT-ResNet-18 of half the width.
-# Scores by rate and by number of images: docs/where.md.
+# VT-ResNet-18 at half width. Scores by rate and by number of images: docs/where.md.
 # python tools/train.py configs/sample_efficiency/vt-resnet18-half_2560-iters_svrt-1.py
 _base_ = [
     '../_base_/models/vt-resnet18-half.py',

@@ -1,4 +1,4 @@
-# Swin-T with FPN on ADE20K: the recipe of its ResNet-50 baseline with AdamW. Not trained here yet.
+# Swin-T with FPN on ADE20K, with the recipe of its ResNet-50 baseline and AdamW. Not trained here yet.
 # bash tools/dist_train.sh configs/swin/swin-tiny_fpn_4xb4-160k_ade20k-512x512.py 4
 _base_ = ['../baselines/fpn_r50_4xb4-160k_ade20k-512x512.py', '../_base_/models/swin-tiny.py']
 

@@ -1,4 +1,4 @@
-# ConvNeXt of atto size with VT modules in the place of its last stage, with FPN on the embedded scenes.
+# ConvNeXt of atto size with VT modules instead of its last stage, with FPN on the embedded scenes.
 # mIoU 79.71 % (seeds 0), 5.1 min: AMD EPYC, 1 thread, torch 2.14.1.
 # python tools/train.py configs/vt_anywhere/vt-convnext-atto-fpn_digit-scenes.py
 _base_ = '../baselines/fpn_r18_digit-scenes.py'

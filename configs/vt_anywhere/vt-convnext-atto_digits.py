@@ -1,4 +1,4 @@
-# ConvNeXt of atto size with VT modules in the place of its last stage, on the embedded digits.
+# ConvNeXt of atto size with VT modules instead of its last stage, on the embedded digits.
 # Top-1 99.17 % (seeds 0), 1.5 min: AMD EPYC, 1 thread, torch 2.14.1.
 # python tools/train.py configs/vt_anywhere/vt-convnext-atto_digits.py
 _base_ = '../_base_/models/vt-anywhere_digits.py'

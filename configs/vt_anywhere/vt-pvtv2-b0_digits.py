@@ -1,4 +1,4 @@
-# PVTv2-B0 with VT modules in the place of its last stage, on the embedded digits.
+# PVTv2-B0 with VT modules instead of its last stage, on the embedded digits.
 # Top-1 98.89 % (seeds 0), 1.6 min: AMD EPYC, 1 thread, torch 2.14.1.
 # python tools/train.py configs/vt_anywhere/vt-pvtv2-b0_digits.py
 _base_ = ['../_base_/models/vt-anywhere_digits.py', '../_base_/models/pvtv2-b2.py']

@@ -1,4 +1,4 @@
-# The small classifier with a class token on the embedded digits at 32x32. Not trained to the end here yet.
+# The small classifier with a class token on the embedded digits at 32x32. Not fully trained here yet.
 # python tools/train.py configs/vt_cls/vt-cls_digits.py --cfg-options randomness.seed=0
 _base_ = [
     '../_base_/models/vt-cls_r18.py',

@@ -1,4 +1,4 @@
-# VT-FPN with the tuned recipe on the embedded scenes, on a ResNet-18 of half the width that has learned five digits.
+# VT-FPN with the tuned recipe on the embedded scenes, on a ResNet-18 at half width pretrained on five digits.
 # Scores: docs/training.md.
 # python tools/train.py configs/baselines/resnet18-half_five-digits.py
 # python tools/train.py configs/vt_fpn/vt-fpn-tuned_r18-pretrained_digit-scenes.py

@@ -1,4 +1,4 @@
-# VT-FPN on the embedded scenes, on a ResNet-18 of half the width that has learned five of the digits.
+# VT-FPN on the embedded scenes, on a ResNet-18 at half width pretrained on five of the digits.
 # Scores: docs/training.md.
 # python tools/train.py configs/baselines/resnet18-half_five-digits.py
 # python tools/train.py configs/vt_fpn/vt-fpn_r18-pretrained_digit-scenes.py

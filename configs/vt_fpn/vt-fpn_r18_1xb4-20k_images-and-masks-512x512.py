@@ -1,4 +1,4 @@
-# ResNet-18 of full width with VT-FPN on images and masks of any kind, from ImageNet's weights.
+# ResNet-18 with VT-FPN on any folder of images and masks, from ImageNet weights.
 # python tools/train.py configs/vt_fpn/vt-fpn_r18_1xb4-20k_images-and-masks-512x512.py \
 #     --cfg-options data_root=<folder> model.decode_head.num_classes=2
 _base_ = [

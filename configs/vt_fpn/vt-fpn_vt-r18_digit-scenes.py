@@ -1,4 +1,4 @@
-# VT-ResNet-18 of half the width with VT-FPN on the embedded scenes: visual tokens in backbone and neck.
+# VT-ResNet-18 at half width with VT-FPN on the embedded scenes, with visual tokens in backbone and neck.
 # Not trained here yet.
 # python tools/train.py configs/vt_fpn/vt-fpn_vt-r18_digit-scenes.py
 _base_ = 'vt-fpn_r18_digit-scenes.py'

@@ -1,4 +1,4 @@
-# VT-ResNet-50 with VT-FPN on ADE20K: visual tokens in the backbone's last stage, at stride 16, and in the neck.
+# VT-ResNet-50 with VT-FPN on ADE20K, with visual tokens in the backbone's last stage, at stride 16, and in the neck.
 # Not trained here yet.
 # bash tools/dist_train.sh configs/vt_fpn/vt-fpn_vt-r50_4xb4-160k_ade20k-512x512.py 4
 _base_ = 'vt-fpn_r50_4xb4-160k_ade20k-512x512.py'

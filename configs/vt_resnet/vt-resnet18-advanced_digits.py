@@ -1,5 +1,5 @@
-# The paper's advanced recipe (section 5.2) shrunk to the embedded digits, taught by the ResNet-18 that learned them,
-# to run the recipe, not to beat the plain one.
+# VT-ResNet-18 with the paper's advanced recipe (section 5.2), scaled down to the embedded digits, with a ResNet-18 as
+# the teacher. It demonstrates the recipe; it does not improve the score.
 # python tools/train.py configs/baselines/resnet18_digits.py
 # python tools/train.py configs/vt_resnet/vt-resnet18-advanced_digits.py \
 #     --cfg-options model.teacher_checkpoint=work_dirs/resnet18_digits/epoch_15.pth

@@ -1,4 +1,4 @@
-# VT-ResNet-18 of half the width on Pathfinder, short paths. Scores: docs/where.md.
+# VT-ResNet-18 at half width on Pathfinder, short paths. Scores: docs/where.md.
 # Top-1 58.20, 57.37, 58.54 % (seeds 0, 1, 2), 0.8 min, bfloat16: Intel(R) Xeon(R) Processor, 1 thread, torch 2.14.1.
 # python tools/train.py configs/vt_resnet/vt-resnet18-half_pathfinder-short.py --cfg-options randomness.seed=0
 _base_ = [

@@ -1,4 +1,4 @@
-# VT-ResNet-18 of half the width on Sort-of-CLEVR's non-relational questions. Scores: docs/where.md.
+# VT-ResNet-18 at half width on Sort-of-CLEVR's non-relational questions. Scores: docs/where.md.
 # Top-1 35.16, 57.91, 58.25 % (seeds 0, 1, 2), 3.9 min, bfloat16: Intel(R) Xeon(R) Processor, 1 thread, torch 2.14.1.
 # python tools/train.py configs/vt_resnet/vt-resnet18-half_sort-of-clevr-twin.py --cfg-options randomness.seed=0
 _base_ = [

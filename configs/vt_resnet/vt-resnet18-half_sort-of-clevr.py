@@ -1,4 +1,4 @@
-# VT-ResNet-18 of half the width on Sort-of-CLEVR's relational questions. Scores: docs/where.md.
+# VT-ResNet-18 at half width on Sort-of-CLEVR's relational questions. Scores: docs/where.md.
 # Top-1 not measured yet.
 # python tools/train.py configs/vt_resnet/vt-resnet18-half_sort-of-clevr.py --cfg-options randomness.seed=0
 _base_ = [

@@ -1,4 +1,4 @@
-# VT-ResNet-18 of half the width on problem 7 of the SVRT. Scores: docs/where.md.
+# VT-ResNet-18 at half width on problem 7 of the SVRT. Scores: docs/where.md.
 # Top-1 54.79, 56.15, 58.79 % (seeds 0, 1, 2), 12.0 min, bfloat16: Intel(R) Xeon(R) Processor, 1 thread, torch 2.14.1.
 # python tools/train.py configs/vt_resnet/vt-resnet18-half_svrt-7.py --cfg-options randomness.seed=0
 _base_ = [

@@ -1,4 +1,4 @@
-# VT-ResNet-18 of half the width on Fashion-MNIST with the tuned recipe: docs/training.md. Not trained here yet.
+# VT-ResNet-18 at half width on Fashion-MNIST with the tuned recipe: docs/training.md. Not trained here yet.
 # python tools/train.py configs/vt_resnet/vt-resnet18-tuned-half_fashion-mnist.py
 _base_ = ['vt-resnet18-half_fashion-mnist.py', '../_base_/recipes/tuned_adamw.py']
 

@@ -1,4 +1,4 @@
-# VT-ResNet-18 of half the width, with the tuned recipe, on PSVRT. Scores: docs/where.md.
+# VT-ResNet-18 at half width, with the tuned recipe, on PSVRT. Scores: docs/where.md.
 # Top-1 92.63, 90.58, 90.53 % (seeds 0, 1, 2), 4.4 min, bfloat16: Intel(R) Xeon(R) Processor, 1 thread, torch 2.14.1.
 # python tools/train.py configs/vt_resnet/vt-resnet18-tuned-half_psvrt.py --cfg-options randomness.seed=0
 _base_ = [

@@ -1,4 +1,4 @@
-# VT-ResNet-18 of half the width, with the tuned recipe, on Sort-of-CLEVR's relational questions. Scores: docs/where.md.
+# VT-ResNet-18 at half width, with the tuned recipe, on Sort-of-CLEVR's relational questions. Scores: docs/where.md.
 # Top-1 71.63, 71.58 % (seeds 0, 1), 5.2 min, bfloat16: AMD EPYC, 1 thread, torch 2.14.1.
 # python tools/train.py configs/vt_resnet/vt-resnet18-tuned-half_sort-of-clevr.py --cfg-options randomness.seed=0
 _base_ = [

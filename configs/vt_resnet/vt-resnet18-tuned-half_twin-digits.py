@@ -1,4 +1,4 @@
-# VT-ResNet-18 of half the width on the twin digits with the tuned recipe: docs/training.md.
+# VT-ResNet-18 at half width on the twin digits with the tuned recipe: docs/training.md.
 # Top-1 95.85, 96.78, 96.24, 96.44 % (seeds 0, 1, 2, 3), 1.3 min: AMD EPYC, 1 thread, torch 2.14.1.
 # python tools/train.py configs/vt_resnet/vt-resnet18-tuned-half_twin-digits.py --cfg-options randomness.seed=0
 _base_ = [

@@ -1,4 +1,4 @@
-# VT-ResNet-50 on ImageNet-1k with torchvision's recipe of ResNets: a weight decay of 1e-4, the paper's is 4e-5.
+# VT-ResNet-50 on ImageNet-1k with torchvision's recipe of ResNets: weight decay 1e-4 instead of the paper's 4e-5.
 # Not trained here yet.
 # Source: pytorch/vision 017e9b9, references/classification/train.py.
 # Remaining: gradients are clipped at 1, so that the rate doesn't break VT's modules.

@@ -115,8 +115,28 @@ def describe_speeds(folder: Path = SPEEDS) -> str:
     return f'{table(cells(rows, forms, missing="-"))}\n\nMeasured on {" and ".join(sorted(machines))}.'
 
 
+def describe_linear_layers(folder: Path = BENCHMARKS / 'linear_layers') -> str:
+    """A row a model and kind: times with linear layers by the BLAS and by oneDNN, and leads over other libraries."""
+    speeds = read_speeds(sorted(folder.glob('*.json')))
+    machines = {f'{record.device}, torch {record.versions["torch"]}' for record in speeds['record']}
+    rows = []
+    for (file, kind), found in speeds.groupby(['file', 'kind'], sort=False):
+        by = {library: rows.set_index('model') for library, rows in found.groupby('token_products')}
+        own = found['model'].iloc[0]
+        blas, onednn = by['blas'].loc[own, 'median'], by['onednn'].loc[own, 'median']
+        lead = {name.split(':')[0]: median / onednn for name, median in by['onednn']['median'].items() if ':' in name}
+        spread = by['onednn'].loc[own, 'spread']
+        title = read_survey_models()[file]['title']
+        rows.append(dict(title=title, kind=kind, blas=blas, onednn=onednn, gain=blas / onednn, spread=spread) | lead)
+    forms = {'model': '{title}', 'batch of 8': '{kind}', 'BLAS (ms)': '{blas:m.0f}', 'oneDNN (ms)': '{onednn:m.0f}'}
+    forms |= {'gain': '{gain:.2f}x', 'spread (%)': '{spread:p.1f}'}
+    forms |= {f'faster than {library}': f'{{{library}:.2f}}x' for library in ('timm', 'torchvision')}
+    return f'{table(cells(rows, forms, missing="-"))}\n\nMeasured on {" and ".join(sorted(machines))}.'
+
+
 PLACES = {
     'survey speed': describe_speeds,
+    'survey linear layers': describe_linear_layers,
     'survey choices': lambda: table(describe_choices(), dense=True),
     'survey components': lambda: table(describe_survey_models(), dense=True),
     'survey costs': lambda: table(describe_costs()),

@@ -122,9 +122,9 @@ def test_a_model_is_pushed_to_a_hub_and_fetched(saved, tmp_path):
     assert result.returncode == 0, result.stderr
     pushed = hub.repositories['me/digits']
     assert pushed == {path.name: path.read_bytes() for path in folder.iterdir()}
-    lines = [line for line in result.stdout.splitlines() if line.startswith('there is no folder me/')]
+    lines = [line for line in result.stdout.splitlines() if line.startswith('me/')]
     assert len(lines) == 2
-    assert all('and it was not fetched from the hub: 404 ' in line for line in lines)
+    assert all('and could not be downloaded from the hub: 404 ' in line for line in lines)
 
 
 def spoil(content, change):
@@ -138,31 +138,31 @@ def spoil(content, change):
 
 
 BAD = {
-    'another kind': ('{"architectures": ["ResNet"]}', 'is the config of something else than a model'),
-    'no JSON': ('model = dict()', 'is damaged, or no JSON'),
+    'another kind': ('{"architectures": ["ResNet"]}', 'is not the config of a model'),
+    'no JSON': ('model = dict()', 'is damaged, or not JSON'),
     'too deep': ('[' * 200_000, 'is nested too deeply'),
-    'too long': (' ' * 9_000_000, 'has 9,000,000 bytes, more than the 8,000,000 that are read'),
-    'an earlier format': (('format', 1), 'has format 1, this VT reads 2: save it again by this VT'),
-    'no model': (('model', []), 'model is no part: it needs a type'),
+    'too long': (' ' * 9_000_000, 'has 9,000,000 bytes, more than the limit of 8,000,000'),
+    'an earlier format': (('format', 1), 'has format 1, this version of VT reads 2: save the model again'),
+    'no model': (('model', []), 'model has no type'),
     'a key of its own': (('test_dataloader', {}), "holds 'test_dataloader', unlike the config of a model"),
-    'a function': (('model.neck.type', 'os.system'), "model.neck.type='os.system' is no known part"),
-    'a module': (('model.head.loss.type', 'antigravity'), "loss.type='antigravity' is no known part"),
-    'of no registry': (('model.neck.type', 'vt.apis.get_model'), 'is no known part'),
-    'a data set': (('model.neck.type', 'vt.Digits'), 'is no known part'),
-    'no name': (('model.neck.type', ['vt.TokenAverage']), 'is no known part'),
+    'a function': (('model.neck.type', 'os.system'), "model.neck.type='os.system' is not registered"),
+    'a module': (('model.head.loss.type', 'antigravity'), "loss.type='antigravity' is not registered"),
+    'of no registry': (('model.neck.type', 'vt.apis.get_model'), 'is not registered'),
+    'a data set': (('model.neck.type', 'vt.Digits'), 'is not registered'),
+    'no name': (('model.neck.type', ['vt.TokenAverage']), 'is not registered'),
     'another scope': (('scope', 'os'), "scope='os' is none of mmpretrain, mmseg"),
     'unknown option': (('model.backbone.depht', 18), "a saved VTResNet has no argument 'depht'"),
     'weights to begin from': (('model.init_cfg', dict(type='Pretrained')), "has no argument 'init_cfg'"),
     'a wrong number': (('model.backbone.depth', 'eighteen'), "model.backbone.depth='eighteen' must be of type int"),
     'another number': (('model.backbone.depth', 19), 'VTResNet: depth=19 is not one of 18, 34, 50, 101'),
     'a size of another kind': (('model.head.in_channels', [64]), 'holds a model that cannot be built (TypeError: '),
-    'a file': (('model.head.loss.class_weight', 'weights.pkl'), "class_weight='weights.pkl' is not what a saved model"),
-    'a step': (('inputs.load', dict(type='os.abort')), 'inputs.load is no setting of a saved model'),
-    'an expression': (('inputs.resize', dict(interpolation='1+1')), "inputs.resize.interpolation='1+1' is not known"),
+    'a file': (('model.head.loss.class_weight', 'weights.pkl'), "class_weight='weights.pkl' is not allowed in a saved"),
+    'a step': (('inputs.load', dict(type='os.abort')), 'inputs.load is unknown: the settings of a saved model'),
+    'an expression': (('inputs.resize', dict(interpolation='1+1')), "inputs.resize.interpolation='1+1' is not allowed"),
     'many channels': (('model.backbone.stem_channels', 10**5), 'asks for more memory than its weights need'),
-    'a side of an image': (('inputs.shape', [3, 10**5, 10**5]), 'is no shape of an input'),
-    'many pixels': (('inputs.clips', dict(clip_length=4096, num_clips=4096)), 'pixels: 67,108,864 is the largest'),
-    'a padded image': (('model.data_preprocessor.pad_size_divisor', 10**5), 'is no size of a model: 4,096 is'),
+    'a side of an image': (('inputs.shape', [3, 10**5, 10**5]), 'is not a shape of an input'),
+    'many pixels': (('inputs.clips', dict(clip_length=4096, num_clips=4096)), 'pixels per input: at most 67,108,864'),
+    'a padded image': (('model.data_preprocessor.pad_size_divisor', 10**5), 'is too large: at most 4,096 is'),
     'too few names': (('classes', ['a']), 'holds 1 names of classes, the model has 10 classes'),
     'a number as names': (('classes', 10), 'classes is 10, not a list of names'),
     'names for a terminal': (('classes', ['\x1b[2J'] * 10), 'holds control characters: \\x1b[2J'),
@@ -191,7 +191,9 @@ def test_a_folder_without_a_file_is_one_line(name, saved, tmp_path):
     shutil.copytree(saved[CLASSIFIER][3], tmp_path / 'bad')
     (tmp_path / 'bad' / name).unlink()
     for read in (HubModel.from_pretrained, apis.get_model, apis.inferencer_of):
-        with pytest.raises(MissingFileError, match=f'holds no {name}: give a folder that save_pretrained wrote'):
+        with pytest.raises(
+            MissingFileError, match=f'holds no {name}: give a folder that was written by save_pretrained'
+        ):
             read(tmp_path / 'bad')
 
 
@@ -200,13 +202,13 @@ def test_what_can_not_be_saved_is_one_line(saved, tmp_path):
     for place in (folder / 'config.json', folder / 'config.json/below'):  # a file where a folder is needed
         with pytest.raises(FileError, match=r'could not be written .*: correct its permissions'):
             HubModel(model).save_pretrained(place)
-    with pytest.raises(UserError, match='Linear has no config with it: give cfg'):
+    with pytest.raises(UserError, match='Linear has no attribute cfg: give cfg'):
         HubModel(torch.nn.Linear(1, 1)).save_pretrained(tmp_path)
     cfg = Config(model.cfg.to_dict())
     cfg.model.head.loss = dict(type=torch.nn.CrossEntropyLoss)
-    with pytest.raises(UserError, match=r'model\.head\.loss\.type=.* is no known part'):
+    with pytest.raises(UserError, match=r'model\.head\.loss\.type=.* is not registered'):
         HubModel(model, cfg).save_pretrained(tmp_path)
-    with pytest.raises(FileError, match='there is no folder nowhere/at all, and it was not fetched'):
+    with pytest.raises(FileError, match='nowhere/at all is no folder, and could not be downloaded'):
         HubModel.from_pretrained('nowhere/at all')
 
 

@@ -137,7 +137,7 @@ def test_what_is_no_image_is_one_line(content, message, classifier, tmp_path):
 def test_a_checkpoint_of_another_model_is_one_line(classifier, segmentor):
     with pytest.raises(UserError, match="is not the model's: of "):
         apis.inferencer_of(segmentor[0], classifier[1])
-    with pytest.raises(UserError, match='no weights of '):
+    with pytest.raises(UserError, match='there are no published weights of '):
         apis.inferencer_of(classifier[0])
 
 
@@ -168,7 +168,7 @@ def test_images_that_tokens_cannot_be_of_are_one_line(classifier):
     *_, model, _ = classifier
     image = np.zeros((40, 40, 3), np.uint8)
     wrong = {
-        'images is a single one': image,
+        'images is a single image': image,
         'images is empty': [],
         'images is a int': 5,
         r'an image is \(3, 40, 40\), uint8': [image.transpose(2, 0, 1)],
@@ -177,13 +177,13 @@ def test_images_that_tokens_cannot_be_of_are_one_line(classifier):
         r'images is \(3, 64, 64\), torch.float32': torch.zeros(3, 64, 64),
         r'images is \(1, 3, 64, 64\), torch.uint8': torch.zeros(1, 3, 64, 64, dtype=torch.uint8),
         r'images is \(0, 3, 64, 64\)': torch.zeros(0, 3, 64, 64),
-        'images holds NaN': torch.full((1, 3, 64, 64), float('nan')),
+        'images contains NaN': torch.full((1, 3, 64, 64), float('nan')),
         r'the model does not take images \(1, 1, 64, 64\): RuntimeError: .* 3 channels': torch.zeros(1, 1, 64, 64),
     }
     for message, images in wrong.items():
         with pytest.raises(UserError, match=message):
             apis.extract_tokens(model, images)
-    with pytest.raises(UserError, match='model is a Linear: give a model that'):
+    with pytest.raises(UserError, match='model is a Linear: give a model of'):
         apis.extract_tokens(torch.nn.Linear(2, 2), [image])
     with pytest.raises(UserError, match="device 'cuda:x' cannot be used"):
         apis.get_model('vt-resnet18_digits', device='cuda:x')

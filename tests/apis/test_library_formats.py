@@ -121,9 +121,9 @@ def test_a_folder_for_the_hub_is_one_of_timm(tmp_path):
     [
         ('timm', 'deit_small_patch16_224', 'is another network than this model: .*, theirs'),
         ('timm', 'deit_tiny_distilled_patch16_224', 'is another network than this model'),
-        ('timm', 'deit_tiny', 'timm makes no deit_tiny of this model'),
+        ('timm', 'deit_tiny', 'timm cannot build deit_tiny like this model'),
         ('torchvision', 'vit_b_16', 'vit_b_16 is another network than this model'),
-        ('torchvision', 'vit', 'torchvision makes no vit of this model'),
+        ('torchvision', 'vit', 'torchvision cannot build vit like this model'),
     ],
 )
 def test_another_network_is_refused_in_one_line(library, name, words, tmp_path):
@@ -139,7 +139,7 @@ def test_equal_names_that_compute_something_else_are_refused(tmp_path):
     """ResNet-50 with its stride in the first convolution has torchvision's names and shapes."""
     cfg = config('resnet50_8xb32-90e_in1k', style='caffe')
     trained(cfg, tmp_path / 'a.pth')
-    with pytest.raises(UserError, match='resnet50 computes something else with these weights: its logits differ by'):
+    with pytest.raises(UserError, match='resnet50 gives other logits with these weights: they differ by'):
         publish_as('torchvision', 'resnet50', cfg, tmp_path / 'a.pth', tmp_path / 'b.safetensors')
 
 

@@ -129,13 +129,25 @@ def test_hugging_faces_file_is_timms_and_needs_no_timm(caches, monkeypatch):
 @pytest.mark.parametrize(
     ('name', 'library', 'message'),
     [
-        ('tnt-small_16xb64-300e_in1k', 'torchvision', 'are known of torchvision: timm and huggingface have them'),
-        ('vt-resnet18_digits', 'timm', 'no weights of vt-resnet18_digits are known of timm: it has those of cait-s24'),
-        ('mvit-base-16x4_k400', 'huggingface', 'are known of huggingface: torchvision has them'),
-        (SWIN, 'timm', rf'timm://{SWIN_FILE} was not fetched \(.*\): correct the name, connect to the internet once'),
-        (SWIN, 'huggingface', rf'hf://timm/{SWIN_FILE} was not fetched \(.*\): correct the name, connect'),
-        (SWIN, 'hf://no repository/of/it', r'hf://no repository/of/it was not fetched \(.*\): correct the name'),
-        (SWIN, 'timm://no_such_model', r'timm://no_such_model was not fetched \(Unknown model \(no_such_model\)\)'),
+        (
+            'tnt-small_16xb64-300e_in1k',
+            'torchvision',
+            'torchvision has no known weights of tnt-small_16xb64-300e_in1k: timm and huggingface have them',
+        ),
+        ('vt-resnet18_digits', 'timm', 'timm has no known weights of vt-resnet18_digits: it has weights of cait-s24'),
+        (
+            'mvit-base-16x4_k400',
+            'huggingface',
+            'huggingface has no known weights of mvit-base-16x4_k400: torchvision has them',
+        ),
+        (
+            SWIN,
+            'timm',
+            rf'timm://{SWIN_FILE} was not downloaded \(.*\): correct the name, connect to the internet once',
+        ),
+        (SWIN, 'huggingface', rf'hf://timm/{SWIN_FILE} was not downloaded \(.*\): correct the name, connect'),
+        (SWIN, 'hf://no repository/of/it', r'hf://no repository/of/it was not downloaded \(.*\): correct the name'),
+        (SWIN, 'timm://no_such_model', r'timm://no_such_model was not downloaded \(Unknown model \(no_such_model\)\)'),
         (SWIN, 'torchvision://ResNet18_Weights.NONE', r'torchvision has no weights ResNet18_Weights.NONE: correct'),
         (SWIN, 'torchvision://None_Weights.NONE', r'torchvision has no weights None_Weights.NONE: correct'),
     ],
@@ -150,7 +162,7 @@ def test_other_crops_are_refused(caches, monkeypatch):
     known = timm.get_pretrained_cfg(SWIN_FILE)
     monkeypatch.setattr(known, 'crop_mode', 'squash')
     monkeypatch.setattr(timm, 'get_pretrained_cfg', lambda name: known)
-    with pytest.raises(UserError, match="takes images by crop_mode='squash': only the centre is known"):
+    with pytest.raises(UserError, match="has crop_mode='squash', but only 'center' is supported"):
         find_preparation(f'timm://{SWIN_FILE}')
 
 
@@ -159,7 +171,7 @@ def test_other_weights_have_no_preparation(caches):
         assert find_preparation(address) is None
     for config in (ROOT / 'configs/swin' / f'{SWIN}.py', apis.model_zoo.resolve_config(SWIN), SWIN.upper()):
         assert find_published(config, 'timm') == f'timm://{SWIN_FILE}'
-    with pytest.raises(UserError, match='no weights of this config are known of timm'):
+    with pytest.raises(UserError, match='timm has no known weights of this config'):
         find_published(Config(dict(model=dict())), 'timm')
 
 
@@ -230,13 +242,13 @@ def test_another_mean_or_deviation_than_the_published_is_said(caches):
         assert compare_preparation(own) == []
         own.data_preprocessor.update(mean=[124, 116, 104], std=[127.5])
         assert compare_preparation(own) == [
-            f'{address} learned with std=[58.395, 57.12, 57.375], data_preprocessor has [127.5]: give it the same'
+            f'{address} was trained with std=[58.395, 57.12, 57.375], data_preprocessor has [127.5]: use the same'
         ]
         own.data_preprocessor.pop('mean')
-        assert compare_preparation(own)[0].endswith('103.53], data_preprocessor has []: give it the same')
+        assert compare_preparation(own)[0].endswith('103.53], data_preprocessor has []: use the same')
     cfg.model.backbone.update(depth=50, style='caffe')
     cfg.load_from = 'torchvision://resnet50'
-    expected = "torchvision://resnet50 is of style='pytorch', and the backbone of style='caffe'"
+    expected = "torchvision://resnet50 has style='pytorch', the backbone has style='caffe'"
     assert compare_preparation(cfg) == [expected]
     cfg.load_from = 'https://a.b/c.pth'
     assert compare_preparation(cfg) == []
@@ -288,7 +300,7 @@ def test_explore_and_export_take_a_librarys_name(caches, photo, offline):
 def test_what_a_tool_of_attention_cannot_take_is_one_line(tool, tmp_path):
     config = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
     result = run_forked(f'analysis/{tool[0]}', *tool[1:], config, 'timm', cwd=tmp_path)
-    assert_one_line(result, 'no weights of vt-resnet18_digits are known of timm')
+    assert_one_line(result, 'timm has no known weights of vt-resnet18_digits')
 
 
 @pytest.mark.slow
@@ -305,4 +317,4 @@ def test_test_takes_a_librarys_name(caches, photo, offline):
     assert result.returncode == 0, result.stderr
     assert SAID in result.stdout + result.stderr
     assert json.loads((caches / 'r.json').read_text())['accuracy/top1'] == 50
-    assert_one_line(run('test.py', config, 'torchvision', cwd=caches, env=offline), 'could not be fetched')
+    assert_one_line(run('test.py', config, 'torchvision', cwd=caches, env=offline), 'could not be downloaded')

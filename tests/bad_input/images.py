@@ -42,12 +42,12 @@ MODES = {
 MASK = np.arange(40 * 50, dtype=np.uint8).reshape(40, 50) % 4
 # Content of masks, and what is said of them.
 MASKS = {
-    'colour': (encode(RGB), 'bad.png is of mode RGB: a mask holds one 8-bit class number a pixel'),
-    '16-bit': (encode(MASK.astype(np.uint16)), 'bad.png is of mode I;16: a mask holds one 8-bit'),
-    'float TIFF': (encode(MASK.astype(np.float32), 'TIFF'), 'bad.png is of mode F: a mask holds one 8-bit'),
-    'alpha': (encode(RGB.convert('RGBA')), 'bad.png is of mode RGBA: a mask holds one 8-bit'),
+    'colour': (encode(RGB), 'bad.png has mode RGB, but a mask must have one 8-bit label per pixel'),
+    '16-bit': (encode(MASK.astype(np.uint16)), 'bad.png has mode I;16, but a mask must have one 8-bit'),
+    'float TIFF': (encode(MASK.astype(np.float32), 'TIFF'), 'bad.png has mode F, but a mask must have one 8-bit'),
+    'alpha': (encode(RGB.convert('RGBA')), 'bad.png has mode RGBA, but a mask must have one 8-bit'),
     'zero bytes': (b'', 'bad.png cannot be read: '),
     'truncated': (encode(MASK)[:-60], 'bad.png cannot be read: '),
-    'other size': (encode(MASK[:, :-1]), 'bad.png has 40x49 pixels, its image'),
-    'label outside': (encode(MASK + 20), 'bad.png holds the label 20, outside the 11 classes'),
+    'other size': (encode(MASK[:, :-1]), 'bad.png has 40x49 pixels, but its image'),
+    'label outside': (encode(MASK + 20), 'bad.png has the label 20, outside the 11 classes'),
 }

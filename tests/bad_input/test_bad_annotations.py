@@ -46,7 +46,7 @@ def test_a_bad_line_is_named_with_its_number(kind, folder, kept):
 
 
 def test_a_bad_list_of_names_for_segmentation(folder, kept):
-    for content, message in ((b'a\n\nb c\n', 'list.txt, line 2 is empty'), (b'a\nz\n', 'images/z.png is not there')):
+    for content, message in ((b'a\n\nb c\n', 'list.txt, line 2 is empty'), (b'a\nz\n', 'images/z.png does not exist')):
         (folder / 'data/list.txt').write_bytes(content)
         assert_refused(train(folder, LISTED, '--work-dir', kept), message, kept)
 

@@ -8,13 +8,13 @@ FILES = {
     'syntax error': ('a = 1\nb = (\n', "line 2: SyntaxError: '(' was never closed"),
     'undefined name': (f'{DIGITS}c = somewhere\n', "line 7: NameError: name 'somewhere' is not defined"),
     'key that is not there': (f"{DIGITS}c = train_cfg['epochs']\n", 'line 7: KeyError: epochs'),
-    'inherits itself': ("_base_ = 'config.py'\n", 'it inherits itself by _base_'),
-    'missing base': ("_base_ = 'nowhere.py'\n", 'a file is not there: correct _base_ of the config'),
+    'inherits itself': ("_base_ = 'config.py'\n", 'the config inherits itself: correct _base_'),
+    'missing base': ("_base_ = 'nowhere.py'\n", 'a file does not exist: correct _base_ of the config'),
     'base variable that is not there': (f'{DIGITS}c = _base_.lr\n', "line 7: AttributeError: 'ConfigDict' object has"),
     'other encoding': (b'name = "\xff\xfe"\n', 'UnicodeDecodeError'),
     'NUL in the text': ('a = 1\0\n', 'null bytes'),
     'no module of that name': (f"{DIGITS}custom_imports = dict(imports=['nowhere'])\n", 'custom modules from'),
-    'no settings at all': ('', 'there is no model in it'),
+    'no settings at all': ('', 'the config has no model'),
 }
 OPTIONS = {
     'misspelt setting': (
@@ -27,7 +27,7 @@ OPTIONS = {
     ),
     'misspelt first key': (
         'train_dataloder.batch_size=2',
-        "nothing reads the setting 'train_dataloder'; did you mean train_dataloader",
+        "there is no setting 'train_dataloder'; did you mean train_dataloader",
     ),
     'misspelt type': (
         'model.backbone.type=vt.VTResNt',
@@ -39,7 +39,7 @@ OPTIONS = {
     ),
     'step that is not there': (
         'train_dataloader.dataset.pipeline.17.scale=3',
-        'train_dataloader.dataset.pipeline.17.scale=3: the config has no such place',
+        'train_dataloader.dataset.pipeline.17.scale=3: the config has no such key',
     ),
     'negative batch size': (
         'train_dataloader.batch_size=-1',
@@ -65,8 +65,8 @@ OPTIONS = {
         'train_dataloader.dataset.pipeline=[]',
         'train_dataloader.dataset.pipeline=[] must be a list',
     ),
-    'number for a model': ('model=3', 'model is a part, or a list of them: set model.type'),
-    'negative seed': ('randomness.seed=-1', 'randomness.seed=-1 must be from 0 to 2**32 - 1, or None'),
+    'number for a model': ('model=3', 'model is a part or a list of parts: set model.type'),
+    'negative seed': ('randomness.seed=-1', 'randomness.seed=-1 must be a whole number from 0 to 2**32 - 1, or None'),
     'unknown log level': ('log_level=LOUD', "log_level='LOUD' must be 'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
     'tokens that are not whole': ('model.backbone.num_tokens=2.5', 'model.backbone.num_tokens=2.5 must be of type int'),
     'sizes that do not divide': ('model.backbone.groups=3', 'FilterTokenizer: in_channels=128 is not'),

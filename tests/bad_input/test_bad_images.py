@@ -65,7 +65,7 @@ def test_a_bad_mask_is_named_before_training(kind, scenes, kept):
 @pytest.mark.parametrize(
     ('name', 'message'),
     [
-        ('data/images/bad.png', 'data/masks/bad.png is not there: it is the mask of data/images/bad.png'),
+        ('data/images/bad.png', 'data/masks/bad.png does not exist: it is the mask of data/images/bad.png'),
         ('data/masks/bad.png', None),  # a mask too many is nobody's
     ],
 )

@@ -103,7 +103,9 @@ def test_a_port_in_use(kept, tmp_path):
         place = dict(RANK='0', LOCAL_RANK='0', WORLD_SIZE='2', MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
         env = dict(os.environ, CUDA_VISIBLE_DEVICES='', **place)
         result = train(tmp_path, DIGITS, '--work-dir', kept, env=env)
-    assert_refused(result, f'error: rank 0: config.py: could not meet the other processes at 127.0.0.1:{port} (', kept)
+    assert_refused(
+        result, f'error: rank 0: config.py: could not connect to the other processes at 127.0.0.1:{port} (', kept
+    )
 
 
 def test_both_of_two_processes_end_when_one_fails(folder, kept):

@@ -57,8 +57,8 @@ def test_every_bad_image_is_listed(folder):
     assert 'rror' not in result.stderr
     assert report['counts'] == dict(unreadable=4, mode=2, duplicate=1)
     found = {problem['file']: problem['message'] for problem in report['problems']}
-    assert "with 16 bits use imdecode_backend='cv2'" in found['data/images/cat/16.png']
-    assert 'is of mode F' in found['data/images/cat/4_bad.tif']
+    assert "with 16 bits: use imdecode_backend='cv2'" in found['data/images/cat/16.png']
+    assert 'has mode F' in found['data/images/cat/4_bad.tif']
     assert found['data/held out/cat/again.png'] == 'is the same image as data/images/cat/a.png of train'
     assert all(file in result.stdout for file in found)
     assert '7 problems: 4 unreadable, 2 mode, 1 duplicate.' in result.stdout
@@ -106,4 +106,4 @@ def test_a_data_set_that_cannot_be_listed_is_said(tmp_path):
     result, report = check(tmp_path, DIGITS.replace('train_dataloader = dict(dataset=dict(indices=64))\n', stranger))
     assert result.returncode == 1
     assert report['counts'] == {'not read': 1}
-    assert "train: torchvision.datasets.FakeData is none of OpenMMLab's data sets" in result.stdout
+    assert "train: torchvision.datasets.FakeData is not one of OpenMMLab's data sets" in result.stdout

@@ -182,6 +182,6 @@ def test_what_can_not_be_written_leaves_the_previous_file(way, kind, folder):
     assert name == 'FileError'
     assert '\n' not in message
     assert message.startswith(f'{path} could not be written ({os.strerror(kind)})')
-    assert 'what was there before is untouched: free space there' in message
+    assert 'the existing file is unchanged: free space there' in message
     assert load_checkpoint(path)['state_dict']['weight'].eq(1).all()
     assert [file.name for file in folder.iterdir()] == ['iter_1.pth']

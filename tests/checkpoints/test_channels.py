@@ -111,7 +111,7 @@ def test_the_caller_says_which_channels_are_taken(log):
     torch.testing.assert_close(new[:, 1], old[:, 2] * 3 / 13, rtol=1e-6, atol=1e-7)
     torch.testing.assert_close(new[:, 0], old.mean(dim=1) * 3 / 13, rtol=1e-6, atol=1e-7)
     torch.testing.assert_close(new.sum(dim=1), old.sum(dim=1), rtol=1e-5, atol=1e-6)  # each of the three is taken once
-    assert f'from 3 to 13, as channels={channels} says' in log.text
+    assert f'from 3 to 13, by channels={channels}' in log.text
 
 
 def test_the_order_of_three_channels_can_be_turned():
@@ -125,7 +125,7 @@ def test_the_order_of_three_channels_can_be_turned():
     ('number', 'channels', 'words'),
     [
         (4, [0, 1, 2], 'channels has 3 entries, but no convolution of the image takes as many'),
-        (4, [0, 1, 2, 3], 'channels=[0, 1, 2, 3], but the file has 3: 0 to 2, or None'),
+        (4, [0, 1, 2, 3], 'channels=[0, 1, 2, 3], but the file has 3: use 0 to 2, or None'),
         (2, 'red', "channels='red' must be a list"),
         (2, [0, True], 'channels=[0, True] must be a list'),
         (2, [-1, 0], 'channels=[-1, 0] must be a list'),

@@ -41,8 +41,8 @@ def test_what_data_sets_say_is_kept(meta, tmp_path):
 @pytest.mark.parametrize(
     ('dataset_meta', 'message'),
     [
-        (5, 'dataset_meta of {} is 5, where a dict is needed'),
-        (['a', 'b'], r"dataset_meta of {} is \['a', 'b'\], where a dict"),
+        (5, 'dataset_meta of {} is 5, but must be a dict'),
+        (['a', 'b'], r"dataset_meta of {} is \['a', 'b'\], but must be a dict"),
         (dict(classes=5), 'dataset_meta.classes of {} is 5, not a list of names'),
         (dict(classes='cat'), "dataset_meta.classes of {} is 'cat', not a list of names"),
         (dict(classes=dict(a=1)), "dataset_meta.classes of {} is {{'a': 1}}, not a list of names"),
@@ -72,7 +72,7 @@ def test_what_can_not_be_used_is_named(dataset_meta, message, tmp_path):
 
 def test_meta_is_a_dict(tmp_path):
     torch.save(dict(state_dict=dict(weight=torch.zeros(2)), meta=[1]), tmp_path / 'a.pth')
-    with pytest.raises(ValueError, match=r'meta of .+a\.pth is \[1\], where a dict is needed'):
+    with pytest.raises(ValueError, match=r'meta of .+a\.pth is \[1\], but must be a dict'):
         load_checkpoint(tmp_path / 'a.pth')
 
 
@@ -121,10 +121,10 @@ def test_tools_end_in_one_line(tmp_path):
         (b'{"a": {"b": 1}}', 'a in .+ not a number'),
         (b'{"a": true}', 'a in .+ is True, not a number'),
         (b'{"a\\u001b[2J": 1}', r'a metric of .+ holds control characters: a\\x1b'),
-        (b'{"a": 1' + b'0' * 10**4 + b'}', 'is damaged, or no JSON'),
-        (b'{"a": 1}' + b' ' * 2**20, 'more than the 1,048,576 that are read'),
-        (b'"text"', 'holds a str, not what it should'),
-        (b'\xff\xfe', 'is damaged, or no JSON'),
+        (b'{"a": 1' + b'0' * 10**4 + b'}', 'is damaged, or not JSON'),
+        (b'{"a": 1}' + b' ' * 2**20, 'more than the limit of 1,048,576'),
+        (b'"text"', 'contains a str, but must contain a dict'),
+        (b'\xff\xfe', 'is damaged, or not JSON'),
     ],
 )
 def test_metrics_are_numbers_by_name(content, message, tmp_path):

@@ -87,7 +87,7 @@ def test_every_bit_of_a_record_is_checked(tmp_path):
             assert find_damage(path) == f'its part {record.filename} differs from its checksum'
             if '/data/' in record.filename:
                 assert not has_same_tensors(path)
-                with pytest.raises(ValueError, match=r'is damaged or no checkpoint: its part .+ differs'):
+                with pytest.raises(ValueError, match=r'is damaged or not a checkpoint: its part .+ differs'):
                     load_checkpoint(path)
 
 
@@ -124,16 +124,16 @@ def test_a_changed_bit_of_a_published_file_is_found(tmp_path):
     ('content', 'reason'),
     [
         (b'', 'it is empty'),
-        (b'not a checkpoint', 'it begins as none'),
-        (b'\x89PNG\r\n\x1a\n' + bytes(100), 'it begins as none'),
-        (bytes(1000), 'it begins as none'),
-        (b'PK\x03\x04' + bytes(1000), 'it is cut off or changed'),
+        (b'not a checkpoint', 'its first bytes are not those of a checkpoint'),
+        (b'\x89PNG\r\n\x1a\n' + bytes(100), 'its first bytes are not those of a checkpoint'),
+        (bytes(1000), 'its first bytes are not those of a checkpoint'),
+        (b'PK\x03\x04' + bytes(1000), 'it is truncated or changed'),
     ],
 )
 def test_other_files_are_named(content, reason, tmp_path):
     (tmp_path / 'a.pth').write_bytes(content)
     assert find_damage(tmp_path / 'a.pth').startswith(reason)
-    with pytest.raises(ValueError, match=r'a\.pth is damaged or no checkpoint: '):
+    with pytest.raises(ValueError, match=r'a\.pth is damaged or not a checkpoint: '):
         load_checkpoint(tmp_path / 'a.pth')
 
 
@@ -206,9 +206,9 @@ def test_damaged_ones_are_passed_over(run):
     path, passed_over = find_newest_checkpoint(run.folder)
     assert path == run.paths[0]
     reasons = {path.name: reason for path, reason in passed_over}
-    assert reasons.pop('iter_20.pth') == 'it holds weights alone'
+    assert reasons.pop('iter_20.pth') == 'it contains only weights'
     assert reasons.keys() == {'iter_10.pth', 'iter_9.pth'}
-    assert all('cut off' in reason for reason in reasons.values())
+    assert all('truncated' in reason for reason in reasons.values())
     run.damage(run.paths[0])
     path, passed_over = newest(run)
     assert path is None

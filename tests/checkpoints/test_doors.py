@@ -147,14 +147,17 @@ def test_addresses(tmp_path, caches, hostile, marker, monkeypatch):
         for _ in range(2):  # fetched, then from the cache
             with pytest.raises(ValueError, match=r'hostile\.pth is not loaded: it asks for builtins.exec'):
                 CheckpointLoader.load_checkpoint(f'{address}/hostile.pth')
-        with pytest.raises(OSError, match=r'none\.pth could not be fetched \(.+\): fetch it yourself'):
+        with pytest.raises(OSError, match=r'none\.pth could not be downloaded \(.+\): download it'):
             CheckpointLoader.load_checkpoint(f'{address}/none.pth')
     assert not marker.exists()
 
 
 @pytest.mark.parametrize('name', ['s3://bucket/a.pth', 'cluster:s3://bucket/a.pth', 'petrel://a.pth', 'pavi://a.pth'])
 def test_stores_whose_clients_are_not_public(name):
-    with weights_only(), pytest.raises(ValueError, match=r'a\.pth is not loaded: .+; fetch it, and give its path'):
+    with (
+        weights_only(),
+        pytest.raises(ValueError, match=r'a\.pth is not loaded, because .+: download it and give its path'),
+    ):
         CheckpointLoader.load_checkpoint(name)
 
 

@@ -257,18 +257,18 @@ def test_a_second_network_beside_it_is_left_out():
 BAD = {
     'the last stage missing': (microsoft(stages=3), 'lacks backbone.stages.3'),
     'a block missing': (without(WHOLE, 'layers.2.blocks.1.'), 'lacks backbone.stages.2.blocks.1'),
-    'a block too many': (microsoft(depth=3), 'also holds backbone.stages.2.blocks.2'),
+    'a block too many': (microsoft(depth=3), 'also has backbone.stages.2.blocks.2'),
     'the final norm missing': (without(WHOLE, 'norm.weight'), 'lacks backbone.stages'),
     'a bias missing': (without(WHOLE, 'layers.1.blocks.0.mlp.fc1.bias'), 'lacks backbone.stages.1.blocks.0'),
     'all tables missing': (without(WHOLE, 'bias_table'), 'lacks backbone.stages.0.blocks.0.attention.part.bias.table'),
     'a table of another window': (
         WHOLE | {'layers.0.blocks.0.attn.relative_position_bias_table': torch.ones(12, 2)},
-        'which grid its 12 positions are on is not known',
+        'the grid of its 12 positions is unknown',
     ),
     'another width': (microsoft(width=24), 'the model needs'),
     'other classes': (microsoft(classes=5), r'head.fc.weight is \(5, 96\), the model needs \(7, 96\)'),
     'no head': (without(WHOLE, 'head'), 'lacks head.fc.bias and 1 more'),
-    'a head too many': (WHOLE | {'head_dist.weight': torch.ones(7, 96)}, 'also holds head.fc_distillation.weight'),
+    'a head too many': (WHOLE | {'head_dist.weight': torch.ones(7, 96)}, 'also has head.fc_distillation.weight'),
     'half a prefix': (
         without(WHOLE, 'layers.1.') | renamed({k: v for k, v in WHOLE.items() if 'layers.1.' in k}, '^', 'net.'),
         'lacks backbone.stages.1',
@@ -277,21 +277,21 @@ BAD = {
         without(WHOLE, '.qkv.') | {name: x for name, x in apart(WHOLE).items() if '.attn.q.' in name},
         'lacks backbone.stages.0.blocks.0.attention.part.qkv',
     ),
-    'q, k and v apart and together': (WHOLE | apart(WHOLE), 'also holds backbone.stages.0.blocks.0.attention.part.key'),
+    'q, k and v apart and together': (WHOLE | apart(WHOLE), 'also has backbone.stages.0.blocks.0.attention.part.key'),
     'a patch embedding of another size': (
         WHOLE | {'patch_embed.proj.weight': torch.ones(12, 3, 2, 2)},
         r'is \(12, 3, 2, 2\), the model needs \(12, 3, 4, 4\)',
     ),
-    'an absolute position': (WHOLE | dict(absolute_pos_embed=torch.ones(1, 256, 12)), 'also holds backbone.absolute'),
+    'an absolute position': (WHOLE | dict(absolute_pos_embed=torch.ones(1, 256, 12)), 'also has backbone.absolute'),
     'one tensor by two names': (
         WHOLE | {'norm3.weight': torch.zeros(96)},
-        'and another tensor are both backbone.stages.3.norm.weight, and differ',
+        'and another tensor are both backbone.stages.3.norm.weight of the model, but differ',
     ),
     'a ViT': (lambda: timm.create_model('deit_tiny_patch16_224', depth=2).state_dict(), '(lacks|needs)'),
     'a ResNet': (lambda: torchvision.models.resnet18().state_dict(), '(lacks|needs)'),
     'Swin v2': (lambda: timm.create_model('swinv2_tiny_window8_256').state_dict(), '(lacks|needs)'),
     'Twins': (lambda: timm.create_model('twins_svt_small').state_dict(), '(lacks|needs)'),
-    'nothing': ({}, 'holds no weights by name'),
+    'nothing': ({}, 'has no weights by name'),
 }
 
 
@@ -362,7 +362,7 @@ BAD_RESNETS = (
     ('timm resnet50', dict(type='ResNetV1d', depth=50), r'layer2\.0\.downsample\.1\.weight is'),
     ('timm resnet50t', dict(type='ResNetV1d', depth=50), r'stem\.0\.conv\.weight is \(24, 3, 3, 3\)'),
     ('timm resnext50_32x4d', dict(type='vt.VTResNet', depth=50), r'layer1\.0\.conv1\.weight is'),
-    ('timm seresnext50_32x4d', dict(type='ResNeXt', depth=50), r'also holds layer1\.0\.se\.fc1\.bias'),
+    ('timm seresnext50_32x4d', dict(type='ResNeXt', depth=50), r'also has layer1\.0\.se\.fc1\.bias'),
     ('torchvision wide_resnet50_2', dict(type='ResNeXt', depth=50), r'layer1\.0\.conv2\.weight is'),
 )
 

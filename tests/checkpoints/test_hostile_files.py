@@ -65,7 +65,7 @@ def test_nothing_runs(kind, tmp_path, marker):
         ('exec', r'it asks for builtins.exec, .+ add --trust-checkpoint'),
         ('numpy array of objects', r'it asks for builtins.exec, .+ add --trust-checkpoint'),
         ('TorchScript', 'it is a TorchScript program, which runs when it is read; if you trust'),
-        ('legacy tar', 'is damaged or no checkpoint: it begins as none$'),
+        ('legacy tar', 'is damaged or not a checkpoint: its first bytes are not those of a checkpoint$'),
         ('format before the archive', r'it asks for builtins.exec, .+ add --trust-checkpoint'),
         ('pickle protocol 5', 'it asks for more than tensors, numbers and plain Python'),
     ],
@@ -116,7 +116,7 @@ def unfolding(path, size):
 def test_a_small_file_can_not_take_all_memory(tmp_path):
     unfolding(tmp_path / 'archive.pth', 10_000_000)
     assert (tmp_path / 'archive.pth').stat().st_size < 20_000
-    assert 'bytes and unfolds to 10,000,' in refusal(load_checkpoint, tmp_path / 'archive.pth')
+    assert 'bytes and expands to 10,000,' in refusal(load_checkpoint, tmp_path / 'archive.pth')
     storage = torch.zeros(4).untyped_storage()
     for name, numel in (('tensor.pth', 10**8), ('huge.pth', 10**15)):  # the second is more than any machine has
         call = Call(torch._utils._rebuild_tensor_v2, storage, 0, (numel,), (1,), False, {})
@@ -146,7 +146,7 @@ def test_deep_nesting_is_one_line(tmp_path):
     for _ in range(10):
         nested = [nested]
     torch.save(dict(a=nested), path)
-    assert 'its objects lie more than 100 deep in each other' in refusal(load_checkpoint, path)
+    assert 'its objects are nested more than 100 deep' in refusal(load_checkpoint, path)
 
 
 def test_what_a_file_asks_numpy_for_is_not_done(tmp_path):

@@ -85,15 +85,15 @@ def test_positions_of_a_known_grid_are_resized(trained, built, options, text, tm
 @pytest.mark.parametrize(
     ('trained', 'built', 'options', 'words'),
     [
-        ((64, 16), (16, 64), dict(), 'which grid its 64 positions are on is not known, and the model has 4x16: give'),
+        ((64, 16), (16, 64), dict(), 'the grid of its 64 positions is unknown, and the model has 4x16: set'),
         (
             (32, 32),
             (16, 64),
             dict(),
-            r'the model has 4x16: give it, grid=\(height, width\), beside checkpoint in',
+            r'the model has 4x16: set grid=\(height, width\) beside checkpoint in',
         ),
-        ((64, 32), (32, 32), dict(), 'which grid its 128 positions are on is not known'),
-        ((64, 16), (32, 32), dict(grid=(8, 4)), r'grid=\(8, 4\) has no 64 positions, which the file has'),
+        ((64, 32), (32, 32), dict(), 'the grid of its 128 positions is unknown'),
+        ((64, 16), (32, 32), dict(grid=(8, 4)), r'grid=\(8, 4\) does not have 64 positions, as the file does'),
         ((64, 16), (32, 32), dict(grid=64), r'grid must be \(height, width\) or \(frames, height, width\)'),
         ((64, 16), (32, 32), dict(grid=(8, -8)), r'grid must be \(height, width\)'),
     ],
@@ -113,7 +113,7 @@ def test_frames_are_not_guessed():
         (FileGrids(is_same_model=True), (8, 2, 2)),
     ):
         assert known.find((8, 2, 2), 32) == expected
-    with pytest.raises(UserError, match=r'32 positions are on is not known, .* grid=\(frames, height, width\)'):
+    with pytest.raises(UserError, match=r'32 positions is unknown, .* grid=\(frames, height, width\)'):
         FileGrids().find((8, 2, 2), 32)
 
 
@@ -187,7 +187,7 @@ def test_load_from_is_init_cfg_bit_by_bit_and_says_so_in_the_log_file(tmp_path):
 
 def test_load_from_takes_the_grid_of_its_hook(tmp_path):
     file = save(tmp_path / 'a.pth', runner_of(tmp_path / 'trained', (64, 16), None).model)
-    with pytest.raises(UserError, match='which grid its 64 positions are on is not known'):
+    with pytest.raises(UserError, match='the grid of its 64 positions is unknown'):
         runner_of(tmp_path / 'b', (16, 64), file)
     runner = runner_of(tmp_path / 'c', (16, 64), file, hook=dict(grid=(16, 4)))
     expected = resized(torch.load(file)['state_dict']['backbone.stages.0.position.vectors'], (16, 4), (4, 16))
@@ -221,9 +221,14 @@ def test_a_whole_load_resizes_too_but_not_to_go_on(tmp_path):
 @pytest.mark.parametrize(
     ('keys', 'weights', 'value', 'words'),
     [
-        (('state_dict', 'state_dict_ema'), None, 1, "weights: state_dict_ema (weights='state_dict' takes the others)"),
+        (
+            ('state_dict', 'state_dict_ema'),
+            None,
+            1,
+            "weights: state_dict_ema (for the others, set weights='state_dict')",
+        ),
         (('state_dict', 'state_dict_ema'), 'state_dict', 0, "weights: state_dict (weights='state_dict_ema'"),
-        (('model', 'model_ema'), None, 1, "weights: model_ema (weights='model' takes the others)"),
+        (('model', 'model_ema'), None, 1, "weights: model_ema (for the others, set weights='model')"),
         (('state_dict', 'ema_state_dict'), None, 0, 'weights: state_dict, averages (weights='),
         (('state_dict', 'ema_state_dict'), 'ema_state_dict', 1, 'weights: ema_state_dict (weights='),
     ],
@@ -244,7 +249,7 @@ def test_averages_are_named_and_can_be_chosen(keys, weights, value, words, tmp_p
         load_part(model, tmp_path / 'a.pth', weights=weights)
         logger.propagate = before
     assert model.weight.item() == model.bias.item() == value
-    with pytest.raises(UserError, match=f"holds no weights='other', but {keys[0]}, {keys[1]}"):
+    with pytest.raises(UserError, match=f"has no weights='other': set one of {keys[0]}, {keys[1]}"):
         state_of(torch.load(tmp_path / 'a.pth'), 'a.pth', 'other')
 
 
@@ -265,7 +270,7 @@ def test_a_deeper_resnet_is_refused_and_a_shorter_one_is_not(depth, tmp_path):
     file = save(tmp_path / 'deep.pth', deeper, 'backbone.')
     with (
         weights_only(),
-        pytest.raises(UserError, match=r'deep\.pth does not fit: .* it also holds layer\d\.'),
+        pytest.raises(UserError, match=r'deep\.pth does not fit: .* it also has layer\d\.'),
     ):
         ResNet(depth, init_cfg=dict(type='Pretrained', checkpoint=file)).init_weights()
     file = save(tmp_path / 'same.pth', source)
@@ -321,7 +326,7 @@ def test_a_backbone_that_reads_its_file_itself_is_checked(tmp_path):
         UserError, match=r'part\.pth does not fit: .* it lacks stages\.1.*SwinTransformer loads it itself'
     ):
         check_own_loading(models['part.pth'])
-    with pytest.raises(UserError, match=r'other\.pth holds none of the \d+ tensors of the model'):
+    with pytest.raises(UserError, match=r'other\.pth has none of the \d+ tensors of the model'):
         check_own_loading(models['other.pth'])
     with torch.no_grad():
         models['whole.pth'].stages[0].blocks[0].attn.w_msa.qkv.weight.zero_()
@@ -357,7 +362,7 @@ def test_a_model_by_name_loads_what_its_options_name(tmp_path):
     model = get_model('vt-resnet18_digits', backbone=dict(init_cfg=init_cfg))
     expected = torch.load(file)['state_dict']
     assert all(torch.equal(tensor, expected[f'backbone.{key}']) for key, tensor in model.backbone.state_dict().items())
-    with pytest.raises(UserError, match=r'init_cfg names .*a\.pth, and pretrained other\.pth, which has every tensor'):
+    with pytest.raises(UserError, match=r'both init_cfg \(.*a\.pth\) and pretrained \(other\.pth\) give all weights'):
         get_model('vt-resnet18_digits', 'other.pth', backbone=dict(init_cfg=init_cfg))
 
 

@@ -64,7 +64,7 @@ def test_every_way_of_loading_names_them(kind, load, tmp_path):
     state[NAME] = SPOILED[kind](state[NAME].clone())
     for path, write in ((tmp_path / 'a.pth', torch.save), (tmp_path / 'a.safetensors', save_file)):
         write(state, path)
-        with pytest.raises(UserError, match=f'{path.name} holds weights that no model can use: {NAME} is {kind}'):
+        with pytest.raises(UserError, match=f'{path.name} has weights that cannot be used: {NAME} is {kind}'):
             load(path)
 
 

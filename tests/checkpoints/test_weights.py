@@ -33,12 +33,12 @@ def test_every_tensor_is_loaded(tmp_path):
     ('change', 'message'),
     [
         (lambda state: state.pop('layer.weight'), 'of 7 tensors it lacks layer.weight and 0 more; give the config'),
-        (lambda state: state.update(other=torch.ones(1)), 'of 7 tensors it also holds other and 0 more; give'),
+        (lambda state: state.update(other=torch.ones(1)), 'of 7 tensors it also has other and 0 more; give'),
         (
             lambda state: state.update({'layer.weight': torch.ones(2, 4), 'norm.bias': torch.ones(1)}),
             r'layer.weight is \(2, 4\), the model needs \(2, 3\), and 1 more differ; give',
         ),
-        (lambda state: state.clear(), 'a.pth holds no weights by name'),
+        (lambda state: state.clear(), 'a.pth has no weights by name'),
     ],
 )
 def test_what_differs_is_named(change, message, tmp_path):
@@ -56,7 +56,7 @@ def test_what_differs_is_named(change, message, tmp_path):
 def test_a_checkpoint_without_weights(held, tmp_path):
     torch.save(held, tmp_path / 'a.pth')
     with pytest.raises(
-        ValueError, match=r'a\.pth (holds no weights by name|is damaged or no checkpoint: it holds a list)'
+        ValueError, match=r'a\.pth (has no weights by name|is damaged or not a checkpoint: it contains a list)'
     ):
         load_weights(Line(), tmp_path / 'a.pth')
 
@@ -87,9 +87,9 @@ def test_a_part_is_loaded_whole():
     lacking = {name: value for name, value in state.items() if name != 'layer.bias'}
     with pytest.raises(ValueError, match=r'a\.pth does not fit: of 7 tensors it lacks layer\.bias; give a file'):
         load_part(Line(), lacking, name='a.pth')
-    with pytest.raises(ValueError, match=r'of 7 tensors it also holds layer\.more; give a file'):
+    with pytest.raises(ValueError, match=r'of 7 tensors it also has layer\.more; give a file'):
         load_part(Line(), state | {'layer.more': torch.ones(1)})
-    with pytest.raises(ValueError, match=r'a\.pth holds none of the 7 tensors of the model: its first is other'):
+    with pytest.raises(ValueError, match=r'a\.pth has none of the 7 tensors of the model: its first is other'):
         load_part(Line(), dict(other=torch.ones(1)), name='a.pth')
 
 
@@ -103,7 +103,7 @@ def run_with_hook(folder, checkpoint, whole=False, **options):
 
 def test_a_run_stops_at_weights_of_another_model(tmp_path):
     other = dict(other=torch.ones(1))
-    with pytest.raises(ValueError, match=r'given\.pth holds none of the 7 tensors'):
+    with pytest.raises(ValueError, match=r'given\.pth has none of the 7 tensors'):
         run_with_hook(tmp_path, dict(state_dict=other))
     with pytest.raises(ValueError, match=r"given\.pth is not the model's: of 7 tensors it lacks layer"):
         run_with_hook(tmp_path, dict(state_dict=other), whole=True)
@@ -113,7 +113,7 @@ def test_a_run_stops_at_weights_of_another_model(tmp_path):
 def test_training_needs_its_state(lacking, tmp_path):
     whole = dict(meta=dict(epoch=1, iter=2), message_hub={}, optimizer={}, state_dict=trained().state_dict())
     whole.pop(lacking)
-    with pytest.raises(ValueError, match=r'given\.pth holds no state of a training run: begin from its weights'):
+    with pytest.raises(ValueError, match=r'given\.pth has no state of a training run: start from its weights'):
         run_with_hook(tmp_path, whole, resume=True)
 
 
@@ -146,5 +146,5 @@ def test_pretrained_backbones(tmp_path):
         with weights_only():
             backbone.init_weights()
         assert torch.equal(backbone.layer.weight, state['layer.weight'])
-    with weights_only(), pytest.raises(ValueError, match=r"below\.pth holds nothing below prefix='head\.'"):
+    with weights_only(), pytest.raises(ValueError, match=r"below\.pth has no tensors with prefix='head\.'"):
         Backbone(checkpoint=str(tmp_path / 'below.pth'), prefix='head').init_weights()

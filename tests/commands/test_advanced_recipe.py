@@ -44,7 +44,7 @@ def trained(options, tmp_path_factory):
 
 def test_the_log_shows_both_losses_and_that_sync_bn_is_bn(trained):
     output, _ = trained
-    assert output.count('SyncBN is BN here: there is one process') == 1
+    assert output.count('SyncBN is replaced by BN, because there is one process') == 1
     steps = [line.split() for line in output.splitlines() if 'Epoch(train)' in line]
     assert len(steps) == 2
     for words in steps:
@@ -93,7 +93,7 @@ def test_two_processes(options, tmp_path):
     options = [*options, 'train_dataloader.batch_size=16']
     results = run_processes(2, 'train.py', CONFIG, '--work-dir', 'two', cwd=tmp_path, options=options)
     assert [result.returncode for result in results] == [0, 0], results[0].stderr
-    assert 'SyncBN is BN here' not in results[0].stdout
+    assert 'SyncBN is replaced by BN' not in results[0].stdout
     assert 'loss_distillation' in results[0].stdout
     checkpoint = torch.load(tmp_path / 'two/epoch_1.pth', weights_only=False)
     assert len(checkpoint['ema_state_dict']) == 1 + len(checkpoint['state_dict'])

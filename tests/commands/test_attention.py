@@ -224,8 +224,8 @@ def test_what_cannot_be_measured_is_named(folder, classifier, segmentor, vit):
     [
         (['tokens', 'nowhere.py', 'any.pth'], 'there is no config nowhere.py'),
         (['tokens', CLASSIFIER, 'nowhere.pth'], 'there is no checkpoint nowhere.pth'),
-        (['locality', VIT, '--plot', 'none/a.png'], 'there is no folder none to write a.png into'),
-        (['reach', VIT, '--out', 'none/a.png'], 'there is no folder none to write a.png into'),
+        (['locality', VIT, '--plot', 'none/a.png'], 'there is no folder none to write a.png to'),
+        (['reach', VIT, '--out', 'none/a.png'], 'there is no folder none to write a.png to'),
         (['reach', VIT, '--out', 'a.txt'], 'a.txt: a figure is written as .'),
         (['reach', VIT, '--out', 'a.png', '--image', VIT], 'vit-tiny_digits.py is no image that can be read'),
     ],
@@ -255,7 +255,7 @@ def test_no_input_is_written_over(option, file, vit, tmp_path):
     link.symlink_to(paths[file])
     before = paths[file].read_bytes()
     result = run_forked('analysis/attention.py', 'locality', *paths.values(), option, link, cwd=tmp_path)
-    assert_one_line(result, f'{link} is read, and would be written over')
+    assert_one_line(result, f'{link} is an input and would be overwritten')
     assert paths[file].read_bytes() == before
 
 

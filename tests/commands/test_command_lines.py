@@ -62,7 +62,8 @@ def test_amp_no_validate_and_auto_scale_lr(tmp_path):
     assert 'BFloat16AmpOptimWrapper' in result.stdout or torch.cuda.is_available()
     assert 'Epoch(val)' not in result.stdout
     assert (
-        'Learning rate scaled from 0.001 to 0.0005: it is for a batch of 32, and a step has 16 images' in result.stdout
+        'Learning rate scaled from 0.001 to 0.0005: it is set for a batch size of 32, and a step uses 16 images'
+        in result.stdout
     )
     assert 'lr: 5.0000e-04' in result.stdout
 
@@ -232,7 +233,7 @@ def test_a_wrong_setting_is_one_line(option, message, tmp_path):
         ('test.py', [CONFIG, 'nowhere.pth'], 'there is no checkpoint nowhere.pth'),
         ('train.py', [CONFIG, '--resume', 'nowhere.pth'], 'there is no checkpoint to resume from nowhere.pth'),
         ('test.py', [CONFIG, 'any.pth', '--out-item', 'metrics'], '--out-item metrics needs --out FILE'),
-        ('test.py', [CONFIG, 'any.pth', '--heat-maps'], '--heat-maps are of the images of --report FOLDER'),
+        ('test.py', [CONFIG, 'any.pth', '--heat-maps'], '--heat-maps needs --report FOLDER'),
         ('analysis/report.py', ['runs', 'work_dirs/none'], 'there is no work_dirs/none/training.json'),
         ('analysis/show_tokens.py', [CONFIG, 'nowhere.pth'], 'there is no checkpoint nowhere.pth'),
         ('benchmark.py', ['nowhere.py'], 'there is no config nowhere.py'),

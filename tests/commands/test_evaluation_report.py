@@ -213,7 +213,7 @@ def test_refused_before_the_test(work):
     write_folders(root, 1)
     (root / 'full').mkdir()
     (root / 'full/mine.txt').write_text('')
-    for folder, message in (('full', 'holds other files, such as mine.txt'), ('config.py', 'is a file')):
+    for folder, message in (('full', 'contains other files, such as mine.txt'), ('config.py', 'is a file')):
         result = run('test.py', 'config.py', 'weights.pth', '--report', folder, cwd=root)
         assert_one_line(result, f'--report {folder} {message}')
     result = run('test.py', 'config.py', 'weights.pth', '--report', 'config.py/report', cwd=root)
@@ -249,9 +249,9 @@ def test_two_checkpoints_side_by_side(work):
     write(root / 'data/test/cat/new.png', np.zeros((32, 40, 3), np.uint8))
     arguments = ['test.py', 'config.py', 'weights.pth', '--compare', 'first']
     assert_one_line(run(*arguments, cwd=root), '--compare first needs --report FOLDER')
-    assert_one_line(run(*arguments, '--report', 'third', cwd=root), 'is of 27 images, this test has 28')
+    assert_one_line(run(*arguments, '--report', 'third', cwd=root), 'has 27 images, this test has 28')
     (root / 'data/test/dog/0.png').unlink()
-    assert_one_line(run(*arguments, '--report', 'third', cwd=root), 'is of other images or classes')
+    assert_one_line(run(*arguments, '--report', 'third', cwd=root), 'has other images or classes')
     (root / 'first/report.json').write_text('{}')
     assert_one_line(run(*arguments, '--report', 'third', cwd=root), 'lacks checkpoint')
     assert not any((root / 'third').iterdir())

@@ -151,7 +151,7 @@ def test_a_small_network_in_other_formats(kind):
         (dict(format='onnx', difference=2e-4), 'onnx differs by 0.0002 at 1 x 8x8, more than --tolerance 0.0001'),
         (dict(format='onnx', difference=1e-5), None),
         (dict(format='int8', difference=0.1), None),
-        (dict(format='int8', difference=float('inf')), 'int8 gives no numbers'),
+        (dict(format='int8', difference=float('inf')), 'int8 gives NaN or infinite'),
         (dict(format='int8', difference=0.1, metric='mIoU', score=58.0, model_score=60.0), 'int8 loses 2.00 of mIoU'),
         (dict(format='int8', difference=0.1, metric='mIoU', score=59.5, model_score=60.0), None),
     ],
@@ -253,8 +253,8 @@ def test_scenes_and_videos(name, folder, tmp_path):
         best = expected['predictions'][0]
         assert found['predictions'][0] == dict(name=best['name'], score=pytest.approx(best['share'], abs=1e-3))
     else:
-        assert 'no predict.py is written: it reads no videos' in result.stdout
-    assert ('the size is fixed' in result.stdout) == (name == 'vt-fpn_r18_digit-scenes')
+        assert 'predict.py is not written: the script does not support videos' in result.stdout
+    assert ('the image size is fixed' in result.stdout) == (name == 'vt-fpn_r18_digit-scenes')
 
 
 @pytest.mark.slow

@@ -135,7 +135,7 @@ def test_no_input_is_written_over(which, digits, tmp_path):
     before = paths[which].read_bytes()
     out = () if which == 'default' else ('--out', tmp_path / '..' / tmp_path.name / paths[which])
     result = run_forked('analysis/show_tokens.py', *digits, 'tokens.png', *out, cwd=tmp_path)
-    assert_one_line(result, f'{paths[which].name} is read, and would be written over: give another file to write')
+    assert_one_line(result, f'{paths[which].name} is an input and would be overwritten: give another file to write')
     assert paths[which].read_bytes() == before
 
 
@@ -190,7 +190,7 @@ def test_predictions_of_names_that_collide_are_images_of_their_own(animals, tmp_
     ('images', 'out', 'message'),
     [
         (('a/0.png', 'b/0.png'), 'maps', '/a/0.png and data/images/b/0.png would both be maps/0.png: rename one'),
-        (('0.png', '1.png'), 'data/masks', 'data/masks/0.png is read, and would be written over: give another'),
+        (('0.png', '1.png'), 'data/masks', 'data/masks/0.png is an input and would be overwritten: give another'),
         (('0.png', '1.png'), 'maps', None),
     ],
 )
@@ -279,4 +279,4 @@ def test_samples_of_data_sets_are_drawn_a_row_each(tmp_path):
     assert result.returncode == 0, result.stderr
     assert cv2.imread(str(tmp_path / 'out.png')).shape == (280, 360, 3)
     result = run_forked('analysis/show_samples.py', configs[0], '--out', 'nowhere/out.png', cwd=tmp_path)
-    assert_one_line(result, 'there is no folder nowhere to write out.png into')
+    assert_one_line(result, 'there is no folder nowhere to write out.png to')

@@ -37,50 +37,53 @@ CE = "dict(_delete_=True, type='mmseg.CrossEntropyLoss'"
 LATE = {
     'top-5 of three classes': (
         IMAGES + "val_evaluator = dict(type='Accuracy', topk=(1, 5))",
-        'val_evaluator.topk=(1, 5) asks for the best 5 of 3 classes: set topk=(1,)',
+        'val_evaluator.topk=(1, 5) exceeds the number of classes, 3: set topk=(1,)',
     ),
-    'best by a matrix': (IMAGES + MATRIX, "'auto' takes the first score, confusion_matrix/result, which is no single"),
+    'best by a matrix': (
+        IMAGES + MATRIX,
+        "'auto' uses the first score, confusion_matrix/result, which is not a single",
+    ),
     'best by no score': (
         IMAGES + "default_hooks = dict(checkpoint=dict(save_best='acc'))",
-        'default_hooks.checkpoint.save_best=acc: acc is no score of val_evaluator; choose of accuracy/top1',
+        'default_hooks.checkpoint.save_best=acc: acc is not a score of val_evaluator; set one of accuracy/top1',
     ),
     'early stopping by no score': (
         IMAGES + "custom_hooks = [dict(type='EarlyStoppingHook', monitor='accuracy')]",
-        'EarlyStoppingHook.monitor=accuracy: accuracy is no score of val_evaluator; choose of accuracy/top1',
+        'EarlyStoppingHook.monitor=accuracy: accuracy is not a score of val_evaluator; set one of accuracy/top1',
     ),
     'weights of a loss': (
         IMAGES + "model['head']['loss'] = dict(type='CrossEntropyLoss', class_weight=[1.0, 2.0])",
-        'model.head.loss.class_weight has 2 numbers, model.head.num_classes=3: give one a class',
+        'model.head.loss.class_weight has 2 numbers, but model.head.num_classes=3: set one number per class',
     ),
     'classes of Mixup': (
         IMAGES
         + "model['train_cfg'] = dict(augments=dict(type='Mixup', alpha=0.5))\ndata_preprocessor['num_classes'] = 7",
-        'data_preprocessor.num_classes=7, but the head has 3 classes: give the same number',
+        'data_preprocessor.num_classes=7, but the head has 3 classes: set the same number',
     ),
     'logging package': (
         IMAGES + "vis_backends = [dict(type='NeptuneVisBackend')]\nvisualizer = dict(vis_backends=vis_backends)",
-        'visualizer.vis_backends.0 is NeptuneVisBackend, whose package neptune is not installed: pip install neptune',
+        'visualizer.vis_backends.0 is NeptuneVisBackend, but package neptune is not installed: pip install neptune',
     ),
     'schedule after the run': (
         IMAGES + "param_scheduler = dict(_delete_=True, type='CosineAnnealingLR', begin=5)",
-        'param_scheduler.0 begins after 5 epochs, and the run ends after 1: leave it out, set its begin, or raise',
+        'param_scheduler.0 begins after 5 epochs, but the run ends after 1: remove it, lower its begin, or raise',
     ),
     'channels': (
         IMAGES + "pipeline[0]['color_type'] = 'grayscale'",
-        'images have 1 channels, the first convolution takes 3: set in_channels of the backbone, or color_type',
+        'images have 1 channels, but the first convolution takes 3: set in_channels of the backbone, or color_type',
     ),
     'sizes in a batch': (
         IMAGES + "pipeline[1] = dict(type='ResizeEdge', scale=32)",
-        'images of a batch are 32x32 and 32x48: give all one size by Resize or a crop in its pipeline, or set',
+        'images of a batch differ in size, 32x32 and 32x48: resize or crop them to one size in its pipeline, or set',
     ),
     'sizes in a batch of scenes': (
         SCENES.replace('scenes =', "pipeline.insert(2, dict(type='Resize', scale=(64, 32), keep_ratio=True))\nscenes =")
         + "model['test_cfg'] = dict(size_divisor=None)\nmodel['data_preprocessor'] = dict(size=(64, 64))",
-        'val_dataloader: images of a batch are 32x32 and 32x48',
+        'val_dataloader: images of a batch differ in size, 32x32 and 32x48',
     ),
     'weights and average': (
         SCENES + f"model['decode_head']['loss_decode'] = {CE}, avg_non_ignore=True, class_weight=[1.0, 2.0])",
-        'has class_weight and avg_non_ignore=True, which MMSegmentation cannot combine: leave avg_non_ignore out',
+        'has class_weight and avg_non_ignore=True, which MMSegmentation cannot combine: remove avg_non_ignore',
     ),
     'one output': (
         SCENES + f"model['decode_head'].update(out_channels=1, loss_decode={CE}))",
@@ -151,4 +154,4 @@ def test_what_fits_runs_and_a_matrix_is_written(folder):
         f"{key}_dataloader.dataset.pipeline.1={{'_delete_':True,'type':'ResizeEdge','scale':32}}" for key in ('test',)
     ]
     result = run_forked('test.py', 'fits.py', 'work_dirs/fits/epoch_1.pth', cwd=folder, options=wider)
-    assert_one_line(result, 'test_dataloader: images of a batch are 32x32 and 32x48')
+    assert_one_line(result, 'test_dataloader: images of a batch differ in size, 32x32 and 32x48')

@@ -82,7 +82,7 @@ def test_a_saved_model_is_its_folder(classifier, images):
     assert json.loads((images / 'a.json').read_text()) == json.loads((images / 'b.json').read_text())
     (images / 'saved/model.safetensors').unlink()
     result = run_forked('predict.py', 'saved', 'saved', 'data/a.png', cwd=images)
-    assert_one_line(result, 'saved holds no model.safetensors: give a folder that save_pretrained wrote')
+    assert_one_line(result, 'saved holds no model.safetensors: give a folder that was written by save_pretrained')
 
 
 def test_segments_are_laid_over_images_of_any_size(folder, tmp_path):
@@ -131,7 +131,7 @@ def test_masks_are_indexed_and_keep_a_georeference(folder, tmp_path):
         assert kept == {33550: (10.0, 10.0, 0.0), 33922: (0.0, 0.0, 0.0, 5e5, 5e6, 0.0), 34735: keys}
         assert 42113 not in file.pages[0].tags
     result = run_forked('predict.py', config, checkpoint, 'data', '--masks', 'data', cwd=tmp_path)
-    assert_one_line(result, 'data/a.png would be written over: give another folder than --masks data')
+    assert_one_line(result, 'data/a.png would be overwritten: give another folder than --masks data')
 
 
 def test_masks_of_many_classes_have_16_bits(tmp_path):
@@ -155,12 +155,12 @@ def test_videos_are_classified_and_an_image_is_none(folder, images):
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (['empty'], 'empty holds no file that ends in .jpg'),
-        (['data/*.gif'], 'data/*.gif holds no file that ends in .jpg'),
+        (['empty'], 'empty contains no file that ends in .jpg'),
+        (['data/*.gif'], 'data/*.gif contains no file that ends in .jpg'),
         (['data', '--out', 'r.txt'], '--out r.txt: results are written as .json or .csv'),
-        (['data', '--out', 'none/r.csv'], 'there is no folder none to write r.csv into'),
-        (['data', '--out-dir', 'data'], 'would be written over: give another folder than --out-dir data'),
-        (['data', '--masks', 'masks'], '--masks: the model is no segmentor, which predicts masks'),
+        (['data', '--out', 'none/r.csv'], 'there is no folder none to write r.csv to'),
+        (['data', '--out-dir', 'data'], 'would be overwritten: give another folder than --out-dir data'),
+        (['data', '--masks', 'masks'], '--masks needs a segmentor'),
         (['data', '--out-dir', 'data/a.png'], '--out-dir data/a.png is a file where a folder is needed'),
         (['data', '--top-k', '0'], '--batch-size 8 and --top-k 0 must be at least 1'),
         (['data', '--out-dir', 'locked/drawn'], 'no permission for locked/drawn'),

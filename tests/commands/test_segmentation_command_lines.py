@@ -124,7 +124,7 @@ def test_wrong_labels_are_one_line_before_training(tmp_path):
             f'{split}_dataloader.dataset.data_prefix.seg_map_path=ann',
         ]
     result = run('train.py', config, cwd=tmp_path, options=options)
-    assert_one_line(result, 'ann/a_gtFine_labelTrainIds.png holds the label 19, outside the 19 classes')
+    assert_one_line(result, 'ann/a_gtFine_labelTrainIds.png has the label 19, outside the 19 classes')
     assert 'Iter(train)' not in result.stdout
     assert not list(tmp_path.rglob('*.pth'))
 
@@ -143,4 +143,4 @@ def test_a_wrong_setting_is_one_line(option, message, tmp_path):
 
 def test_predictions_of_a_segmentor_are_no_pickle(checkpoint, tmp_path):
     result = run('test.py', CONFIG, checkpoint, '--out', 'predictions.pkl', cwd=tmp_path, options=FEW)
-    assert_one_line(result, '--out predictions.pkl: predicted maps are written as PNG into a directory')
+    assert_one_line(result, '--out predictions.pkl: predicted maps are written as PNG files to a folder')

@@ -66,7 +66,7 @@ def test_a_config_for_tests_alone(trained, tmp_path):
     result = run('test.py', tmp_path, config, trained)
     assert result.returncode == 0, result.stderr
     assert 'accuracy/top1' in result.stdout
-    assert_one_line(run('train.py', tmp_path, config), 'there is no train_dataloader in it: to train it must be set')
+    assert_one_line(run('train.py', tmp_path, config), 'the config has no train_dataloader: set it to train')
 
 
 def test_test_time_augmentation_below_a_wrapper(trained, tmp_path):
@@ -152,4 +152,4 @@ def test_a_checkpoint_of_other_classes_is_refused(trained, tmp_path):
     assert_one_line(result, f"other.pth was trained with '{classes[1]}' as label 0, test_dataloader.dataset has")
     begun = run('train.py', tmp_path, DIGITS, options=['load_from=other.pth'])
     assert begun.returncode == 0, begun.stderr
-    assert f'{message}: the head begins with the weights of other classes' in begun.stdout
+    assert f'{message}: the head starts with the weights of other classes' in begun.stdout

@@ -84,7 +84,7 @@ def test_what_was_trained_with_other_settings_does_not_count(tmp_path):
     config.write_text(f"_base_ = '{CONFIG}'\noptim_wrapper = dict(optimizer=dict(lr=0.5))\n")
     second = run_forked('sweep.py', 'c.py', *options, cwd=tmp_path)
     assert second.returncode == 0, second.stderr
-    assert 'c, seed 0: work_dirs/sweeps/c/c_seed-0 holds a run of other settings; this run is in' in second.stdout
+    assert 'c, seed 0: work_dirs/sweeps/c/c_seed-0 contains a run with other settings; this run uses' in second.stdout
     after = records(tmp_path / 'work_dirs/sweeps/c')
     assert len(after) == 2
     assert before.items() <= after.items()
@@ -104,7 +104,7 @@ def test_a_damaged_record_is_named_and_written_again(tmp_path):
     path.write_text(text[: len(text) // 2])
     result = run_forked('sweep.py', *options, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert 'training.json is damaged; the run goes on from its last checkpoint' in result.stdout
+    assert 'training.json is damaged; the run resumes from its last checkpoint' in result.stdout
     again, before = json.loads(path.read_text()), json.loads(text)
     assert [again[key] for key in ('weights', 'metrics', 'digest')] == [
         before[key] for key in ('weights', 'metrics', 'digest')
@@ -137,9 +137,9 @@ def test_a_killed_sweep_goes_on(tmp_path):
     ('arguments', 'message'),
     [
         (['model.backbone.num_tokns=1,2'], "VTResNet has no argument 'num_tokns'; did you mean num_tokens"),
-        (['train_cfg.max_epochs'], "'train_cfg.max_epochs' is not of the form key=value,value"),
+        (['train_cfg.max_epochs'], "'train_cfg.max_epochs' must have the form key=value,value"),
         (['--seeds', '3:0'], '--seeds 3:0: give them as 0:3 (0, 1 and 2) or as 0,4'),
-        (['randomness.seed=1,2'], 'randomness.seed is not swept: give seeds by --seeds'),
+        (['randomness.seed=1,2'], 'randomness.seed cannot be swept: use --seeds'),
         (['--jobs', '-1'], '--jobs -1: give 1 or more'),
     ],
 )

@@ -130,7 +130,7 @@ def test_a_full_disk_leaves_the_earlier_export(kind, suffix, classifier, limited
     earlier.parent.mkdir()
     earlier.write_text('whole')
     result = limited('export.py', *classifier, '--formats', kind)
-    assert_one_line(result, f'{earlier.name} could not be written (File too large); what was there before is untouched')
+    assert_one_line(result, f'{earlier.name} could not be written (File too large); the existing file is unchanged')
     assert earlier.read_text() == 'whole'
     assert [path.name for path in earlier.parent.iterdir()] == [earlier.name]
 
@@ -171,7 +171,7 @@ def test_a_full_disk_leaves_the_earlier_predictions(classifier, limited, tmp_pat
     assert len(pickle.loads((tmp_path / 'new.pkl').read_bytes())) == 32
     many = ['test_dataloader.dataset.indices=None']
     result = limited('test.py', *classifier, '--out', 'p.pkl', options=many)
-    assert_one_line(result, 'p.pkl could not be written (File too large); what was there before is untouched')
+    assert_one_line(result, 'p.pkl could not be written (File too large); the existing file is unchanged')
     assert (tmp_path / 'p.pkl').read_text() == 'whole'
 
 

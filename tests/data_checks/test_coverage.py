@@ -35,8 +35,8 @@ def test_class_folders(tmp_path):
     (coverage,) = look_at_coverage(load(CustomDataset, data_root=str(tmp_path / ''), data_prefix='.'))
     assert coverage.used == 3
     found = counts(coverage)
-    assert found.pop('hidden, by a name that begins with a dot') == (1, True)
-    assert found.pop('no image or video, by the suffix .txt') == (1, True)
+    assert found.pop('hidden, since its name starts with a dot') == (1, True)
+    assert found.pop('not an image or video, by the suffix .txt') == (1, True)
     assert found.pop('not in a class folder: move it into one') == (1, False)
     assert [*found.values()] == [(1, False), (1, False)]
     messages = [problem.message for problem in problems_of([coverage])]
@@ -63,11 +63,9 @@ def test_images_and_masks_by_their_suffixes(tmp_path, suffix):
     used = 2 if suffix == '.png' else 1
     assert images.used == masks.used == used
     (reason,) = counts(images).items()
-    assert reason[0].startswith(
-        "its name does not end in img_suffix='.png': rename, or convert, such files to one suff"
-    )
+    assert reason[0].startswith("its name does not end in img_suffix='.png': rename or convert such files to one suff")
     assert reason[1] == (3 - used, False)
-    assert counts(masks) == {'a mask whose image is not there': (4 - used, False)}
+    assert counts(masks) == {'a mask without an image': (4 - used, False)}
 
 
 def test_masks_that_are_left_out_on_purpose(tmp_path):
@@ -87,5 +85,5 @@ def test_masks_that_are_left_out_on_purpose(tmp_path):
     _, masks = look_at_coverage(dataset)
     found = counts(masks)
     assert found.pop('the mask of an image that is not in the list') == (1, True)
-    assert found.pop('beside the mask of the same image') == (1, True)
-    assert found.pop('a mask whose image is not there') == (1, False)
+    assert found.pop('another mask of the same image') == (1, True)
+    assert found.pop('a mask without an image') == (1, False)

@@ -65,7 +65,7 @@ def test_a_label_outside_the_classes(data):
     root, cfg = data
     write(root / 'masks/b.png', np.full((40, 50), 7, np.uint8))
     message = problem(cfg)
-    assert message.startswith(f'train data: {root}/masks/b.png holds the label 7, outside the 4 classes')
+    assert message.startswith(f'train data: {root}/masks/b.png has the label 7, outside the 4 classes')
     assert '(and' not in message
 
 
@@ -74,20 +74,22 @@ def test_an_image_without_its_mask_and_how_many(data):
     (root / 'masks/b.png').unlink()
     (root / 'masks/c.png').unlink()
     message = problem(cfg)
-    assert f'{root}/masks/b.png is not there: it is the mask of {root}/images/b.jpg (and 1 more of 3 files)' in message
+    assert (
+        f'{root}/masks/b.png does not exist: it is the mask of {root}/images/b.jpg (and 1 more of 3 files)' in message
+    )
 
 
 def test_sizes_that_differ(data):
     root, cfg = data
     write(root / 'masks/c.png', np.zeros((40, 49), np.uint8))
-    assert f'{root}/masks/c.png has 40x49 pixels, its image {root}/images/c.jpg has 40x50' in problem(cfg)
+    assert f'{root}/masks/c.png has 40x49 pixels, but its image {root}/images/c.jpg has 40x50' in problem(cfg)
 
 
 @pytest.mark.parametrize(('mode', 'dtype', 'shape'), [('RGB', np.uint8, (40, 50, 3)), ('I;16', np.uint16, (40, 50))])
 def test_a_mask_in_colour_or_of_16_bits(data, mode, dtype, shape):
     root, cfg = data
     write(root / 'masks/a.png', np.zeros(shape, dtype))
-    assert f'{root}/masks/a.png is of mode {mode}: a mask holds one 8-bit class number a pixel' in problem(cfg)
+    assert f'{root}/masks/a.png has mode {mode}, but a mask must have one 8-bit label per pixel' in problem(cfg)
 
 
 @pytest.mark.parametrize('name', ['images/a.jpg', 'masks/a.png'])
@@ -106,7 +108,7 @@ def test_an_empty_split_and_a_missing_folder(data):
     assert problem(cfg).startswith(f'the train split is empty: no images in {root}/empty; put them there')
     dataset.data_prefix.img_path = 'images'
     dataset.indices = []
-    assert problem(cfg).startswith('the train split is empty: look at train_dataloader.dataset in the config')
+    assert problem(cfg).startswith('the train split is empty: correct train_dataloader.dataset in the config')
     del dataset['indices']
     dataset.data_prefix.img_path = 'nowhere'
     assert 'nowhere' in problem(cfg)
@@ -129,7 +131,7 @@ def test_labels_that_test_time_augmentation_loads(data):
     cfg.test_dataloader = dict(dataset=dict(cfg.train_dataloader.dataset, pipeline=[load, views]))
     check_data(cfg, ('test',))
     write(root / 'masks/b.png', np.full((40, 50), 7, np.uint8))
-    with pytest.raises(ValueError, match=r'test data: .*masks/b.png holds the label 7'):
+    with pytest.raises(ValueError, match=r'test data: .*masks/b.png has the label 7'):
         check_data(cfg, ('test',))
 
 

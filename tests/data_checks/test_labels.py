@@ -39,7 +39,7 @@ def messages(problems):
     [
         (('apple', 'banana', 'Cherry'), "rename 'Cherry' to 'cherry'"),
         (('apple', 'banana ', 'cherry'), "rename 'banana ' to 'banana'"),
-        (('banana', 'cherry'), 'make an empty folder '),
+        (('banana', 'cherry'), 'create an empty folder '),
         (('apple', 'banana', 'cherry', 'date'), "has the class folder 'date', which train"),
         (('apple', 'banana', 'kiwi'), "has the class folder 'kiwi', which train"),
     ],
@@ -63,7 +63,7 @@ def test_an_empty_class_folder_keeps_the_labels_and_is_named(load, tmp_path):
     (tmp_path / 'val/apple').mkdir(parents=True)
     val = load('val', 'banana', 'cherry')
     assert not [*compare_classes([train, val])]
-    assert messages(find_gaps(val)) == ["no samples: has no sample of 'apple': its score says nothing"]
+    assert messages(find_gaps(val)) == ["no samples: has no sample of 'apple': its score has no meaning"]
 
 
 def test_a_hidden_folder_is_no_class(load):
@@ -74,7 +74,7 @@ def test_a_hidden_folder_is_no_class(load):
 @pytest.mark.parametrize('classes', [('banana', 'apple'), ('Banana', 'Apple'), ('apple', 'other')])
 def test_classes_of_the_config_in_another_order_than_the_folders(load, classes):
     (found,) = messages(compare_classes([load('train', 'apple', 'banana', classes=classes)]))
-    assert 'order classes as the folders' in found
+    assert 'give classes the order of the folders' in found
 
 
 @pytest.mark.parametrize('classes', [('Apple', 'Banana'), ('tench', 'goldfish')])
@@ -94,13 +94,13 @@ def test_classes_of_an_annotation_file_in_another_order(tmp_path):
     train, val = load('train', ['a', 'b', 'c']), load('val', ['a', 'c', 'b'])
     assert train.counts == {0: 1, 1: 1, 2: 1}
     (found,) = messages(compare_classes([train, val]))
-    assert "calls label 1 'c', train calls it 'b': give both the same order of classes" in found
+    assert "has 'c' as label 1, but train has 'b': give both the same order of classes" in found
 
 
 def test_one_class_alone_is_no_training(load, tmp_path):
     (tmp_path / 'train/b').mkdir(parents=True)
     found = messages(find_gaps(load('train', 'a', number=12)))
-    assert found == ["one class: has samples of one class alone, 'a': nothing is learned"]
+    assert found == ["one class: has samples of only one class, 'a': nothing is learned"]
 
 
 @pytest.mark.parametrize(('number', 'found'), [(9, ["few samples: has fewer than 10 samples of 'a', 'b'"]), (10, [])])
@@ -110,7 +110,7 @@ def test_classes_of_few_samples_are_named(load, number, found):
 
 def test_class_folders_that_are_numbers(load):
     (found,) = messages(find_gaps(load('val', *map(str, range(11)))))
-    assert found.startswith("order: has numbers as class folders, sorted as texts: label 2 is the folder '10'")
+    assert found.startswith("order: has numbers as class folders, sorted as strings: label 2 is the folder '10'")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_class_folders_that_are_numbers(load):
         (('apple', 'banana'), None),
         (('Apple', 'Banana'), None),
         (('Apfel', 'Banane'), None),  # the same classes in another language
-        (('banana', 'apple'), "a.pth was trained with 'apple' as label 0, the data has 'banana' there"),
+        (('banana', 'apple'), "a.pth was trained with 'apple' as label 0, the data has 'banana'"),
         (('apple', 'banana', 'cherry'), "a.pth was trained with 2 classes ('apple', 'banana'), the data has 3"),
     ],
 )

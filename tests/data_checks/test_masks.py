@@ -63,28 +63,36 @@ def halves(*values, dtype=np.uint8):
 @pytest.mark.parametrize(
     ('mask', 'options', 'words'),
     [
-        (halves(0, 255), dict(classes=('a', 'b')), "one class alone, 'a', in 1 mask: write 1 ('b') where they"),
+        (halves(0, 255), dict(classes=('a', 'b')), "only one class, 'a', in 1 mask: replace 255 by 1 ('b')"),
         (halves(0, 1), dict(classes=('a', 'b'), reduce_zero_label=True), "set it to False if 0 is 'a'"),
-        (halves(0, 0), {}, "pixels of one class alone, 'a', in 1 mask: nothing is learned"),
+        (halves(0, 0), {}, "pixels of only one class, 'a', in 1 mask: nothing is learned"),
         (halves(255, 255), {}, 'has no pixel of any class'),
-        (halves(0, 128, 255), {}, "hold 0, 128, 255 for 3 classes: write 1 ('b') where they hold 128, 2 ('c') where"),
-        (halves(0, 100, 200, 255), {}, "write 1 ('b') where they hold 100, 2 ('c') where they hold 200"),
-        (halves(1, 2, 3), {}, "hold 1, 2, 3 for 3 classes: if 1 is 'a', set reduce_zero_label=True"),
-        (halves(0, 1, 2, 3), {}, 'hold 0, 1, 2, 3 for 3 classes: name the class of 0 too, or set reduce_zero_label'),
-        (halves(0, 7, 9, 11, 13), {}, 'hold 0, 7, 9, 11, 13 for 3 classes: write labels from 0 to 2, or name more'),
-        (halves(*range(3, 30)), {}, 'hold 3, 4, 5, 6, 7, 8 and 21 more for 3 classes'),
-        (halves(0, 1, 700, dtype=np.uint16), {}, 'hold the values 0, 1, 700: save them with 8 bits, labels 0 to 2'),
+        (halves(0, 128, 255), {}, "contain 0, 128, 255 for 3 classes: replace 128 by 1 ('b'), 255 by 2 ('c')"),
+        (halves(0, 100, 200, 255), {}, "replace 100 by 1 ('b'), 200 by 2 ('c')"),
+        (halves(1, 2, 3), {}, "contain 1, 2, 3 for 3 classes: if 1 is 'a', set reduce_zero_label=True"),
+        (
+            halves(0, 1, 2, 3),
+            {},
+            'contain 0, 1, 2, 3 for 3 classes: add the class of 0 to classes, or set reduce_zero_label',
+        ),
+        (halves(0, 7, 9, 11, 13), {}, 'contain 0, 7, 9, 11, 13 for 3 classes: use labels from 0 to 2, or add'),
+        (halves(*range(3, 30)), {}, 'contain 3, 4, 5, 6, 7, 8 and 21 more for 3 classes'),
+        (
+            halves(0, 1, 700, dtype=np.uint16),
+            {},
+            'contain the values 0, 1, 700: save them with 8 bits and labels 0 to 2',
+        ),
         (
             np.array([[RED, BLACK] * 4] * 8, np.uint8),
             dict(classes=('a', 'b'), palette=[BLACK, RED]),
-            "hold 2 colours, those of the palette: write 0 for (0, 0, 0) ('a'), 1 for (255, 0, 0) ('b')",
+            "contain 2 colours, those of the palette: replace (0, 0, 0) by 0 ('a'), (255, 0, 0) by 1 ('b')",
         ),
         (
             np.array([[RED, BLACK, (255, 255, 255)] * 4] * 8, np.uint8),
             dict(classes=('a', 'b'), palette=[BLACK, RED]),
             '; (255, 255, 255) is not in the palette',
         ),
-        (np.array([[RED, BLACK] * 4] * 8, np.uint8), {}, 'none of the palette: write a label for each'),
+        (np.array([[RED, BLACK] * 4] * 8, np.uint8), {}, 'none of the palette: replace each by a label'),
         (halves(0, 1, 2), dict(suffix='jpg'), 'is a JPEG, whose compression changes labels: save masks as PNG'),
     ],
 )
@@ -96,13 +104,13 @@ def test_values_that_are_no_labels(data, mask, options, words):
     ('mask', 'options', 'words'),
     [
         (halves(0, 1), {}, "has no pixel of 'c' in 1 mask: it is not learned"),
-        (halves(1, 2), {}, "its labels begin at 1; if 1 is 'a', set reduce_zero_label=True"),
+        (halves(1, 2), {}, "its labels start at 1; if 1 is 'a', set reduce_zero_label=True"),
         (halves(0, 1, 2), dict(reduce_zero_label=True), "has no pixel of 'c' in 1 mask: reduce_zero_label=True"),
-        (halves(0, 1, 2), dict(palette=[BLACK, RED, BLACK]), "has one colour, (0, 0, 0), for 'a' and 'c'"),
+        (halves(0, 1, 2), dict(palette=[BLACK, RED, BLACK]), "has the same colour, (0, 0, 0), for 'a' and 'c'"),
         (
             halves(0, 1, 2),
             dict(exif=3),
-            'is turned by its EXIF orientation when it is read, its mask is not: see that masks',
+            'is rotated by its EXIF orientation when it is read, but its mask is not: check that masks',
         ),
     ],
 )
@@ -128,7 +136,7 @@ def test_whole_masks_pass(data):
 def test_an_image_that_is_turned_without_its_mask(data, tmp_path):
     cfg = data(halves(0, 1, 2), exif=6)
     Image.fromarray(halves(0, 1, 2).T).save(tmp_path / 'masks/0.png')
-    assert 'turned by its EXIF orientation: turn the mask too, or save the image upright' in error(cfg)
+    assert 'rotated by its EXIF orientation: rotate the mask, too, or save the image upright' in error(cfg)
 
 
 def test_the_parts_of_a_split_count_together(data, tmp_path):
@@ -153,7 +161,7 @@ def test_pixels_to_ignore_have_one_number(data, value, masks):
         return data(halves(0, 1, 2, value if masks == 'hold it' else 2), model=model, **given)
 
     assert check_data(make(value), ('train',)) == []
-    assert f'ignore_index is {value}, but model.decode_head.ignore_index=0: give all' in error(make(0)).replace(
+    assert f'ignore_index is {value}, but model.decode_head.ignore_index=0: set all' in error(make(0)).replace(
         ' (by default)', ''
     )
 
@@ -172,16 +180,16 @@ def test_the_metric_ignores_what_the_data_set_ignores(data):
 def test_settings_of_classes_and_colours(data):
     ade = dict(type='ADE20KDataset', reduce_zero_label=False, metainfo=dict(classes=('wall', 'sky')))
     (warning,) = check_data(data(halves(0, 1, 2), **ade), ('train',))
-    assert 'ADE20KDataset takes 2 of its 150 classes: pixels of the other 148 are ignored (255)' in warning
+    assert 'ADE20KDataset uses 2 of its 150 classes: pixels of the other 148 are ignored (255)' in warning
     whole = check_data(data(halves(0, 1, 2), **ade | dict(metainfo={})), ('train',))
-    assert not any('has one colour' in warning for warning in whole)  # two of its own 150 have
+    assert not any('has the same colour' in warning for warning in whole)  # two of its own 150 have
     for metainfo, words in (
-        (dict(classes=('wall', 'heaven')), "classes has 'heaven', which is no class of ADE20KDataset"),
+        (dict(classes=('wall', 'heaven')), "classes has 'heaven', which is not a class of ADE20KDataset"),
         (dict(classes=('wall', 'sky'), palette=[BLACK]), 'palette has 1 colours for 2 classes'),
     ):
         with pytest.raises(UserError, match=words):
             check_data(data(halves(0, 1), **ade | dict(metainfo=metainfo)), ('train',))
-    with pytest.raises(UserError, match="classes is the text 'water': give a list"):
+    with pytest.raises(UserError, match="classes is the string 'water': set a list"):
         check_data(data(halves(0, 0), metainfo=dict(classes=('water'), palette=[RED])), ('train',))
     with pytest.raises(UserError, match='palette has 2 colours for 3 classes'):
         check_data(data(halves(0, 1, 2), palette=[BLACK, RED]), ('train',))
@@ -190,7 +198,9 @@ def test_settings_of_classes_and_colours(data):
 def test_the_zero_label_is_reduced_in_one_place(data):
     cfg = data(halves(0, 1, 2), reduce_zero_label=True)
     cfg.train_dataloader.dataset.pipeline[1].reduce_zero_label = False
-    assert 'has reduce_zero_label=True, its LoadAnnotations has reduce_zero_label=False: set it in' in error(cfg)
+    assert 'has reduce_zero_label=True, but its LoadAnnotations has reduce_zero_label=False: set it only in' in error(
+        cfg
+    )
 
 
 def test_classes_alone_have_rows(data):
@@ -213,7 +223,7 @@ def test_masks_in_rows(data, tmp_path):
     cfg.train_dataloader.dataset = dict(
         type='vt.HuggingFaceSegDataset', data_root=str(tmp_path / 'rows'), classes=['a', 'b'], pipeline=pipeline
     )
-    assert "pixels of one class alone, 'a', in 1 mask: write 1 ('b') where they hold 255" in error(cfg)
+    assert "pixels of only one class, 'a', in 1 mask: replace 255 by 1 ('b')" in error(cfg)
 
 
 def test_masks_in_memory_are_counted():

@@ -34,7 +34,7 @@ def mnist(folder, **test):
 def test_a_test_split_in_memory_that_is_the_training(tmp_path):
     write_mnist(tmp_path)
     warnings = check_data(mnist(tmp_path), ('train', 'val'))
-    assert any('has images of train: 20 of 20 that were looked at' in warning for warning in warnings)
+    assert any('has images of train: 20 of 20 that were compared' in warning for warning in warnings)
     assert any('test_mode=True' in warning for warning in warnings)
     report = read_data(mnist(tmp_path), ('train', 'val'), 1)[0]
     assert report['counts'] == dict(duplicate=20)

@@ -61,7 +61,7 @@ def test_two_dimensions_are_one_channel_and_bands_are_chosen(tmp_path):
     np.save(tmp_path / 'b.npy', pixels)
     assert load(tmp_path / 'a.npy')['img'].shape == (20, 30, 1)
     np.testing.assert_array_equal(load(tmp_path / 'b.npy', bands=[3, 0])['img'], pixels[..., [3, 0]])
-    with pytest.raises(UserError, match=r'b.npy has 5 channels: LoadBands.bands=\[5\] asks for more'):
+    with pytest.raises(UserError, match=r'b.npy has 5 channels, fewer than LoadBands.bands=\[5\] needs'):
         load(tmp_path / 'b.npy', bands=[5])
 
 
@@ -108,7 +108,7 @@ HOSTILE = {
         saved(np.zeros((3, 2, 8, 9, 4), 'u1'), photometric='minisblack', metadata=dict(axes='TZYXS')),
         'axes',
     ),
-    'text.png': (b'\x89PNG\r\n\x1a\n' + b'text' * 9, 'is no image'),
+    'text.png': (b'\x89PNG\r\n\x1a\n' + b'text' * 9, 'is not an image'),
 }
 
 

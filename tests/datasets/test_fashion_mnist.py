@@ -61,7 +61,7 @@ def test_an_edge_is_black(folder):
     assert wide.shape == (32, 32, 3)
     assert np.array_equal(wide[2:-2, 2:-2], narrow)
     assert wide.sum() == narrow.sum()
-    with pytest.raises(UserError, match='edge=-1 must be 0 or more'):
+    with pytest.raises(UserError, match='edge=-1 must be at least 0'):
         FashionMNIST(str(folder), edge=-1)
 
 
@@ -95,7 +95,7 @@ def test_what_is_no_such_file_is_one_line(folder, tmp_path):
         FashionMNIST(str(tmp_path))
     whole = (folder / 't10k-labels-idx1-ubyte.gz').read_bytes()
     (tmp_path / 't10k-images-idx3-ubyte.gz').write_bytes(whole)
-    with pytest.raises(UserError, match='is no file of 10000x28x28 bytes in the format of MNIST'):
+    with pytest.raises(UserError, match='is not a file of 10000x28x28 bytes in the format of MNIST'):
         FashionMNIST(str(tmp_path), 'test')
     (tmp_path / 't10k-images-idx3-ubyte.gz').write_bytes(whole[:2000])
     with pytest.raises(UserError, match=r't10k-images-idx3-ubyte\.gz is damaged'):

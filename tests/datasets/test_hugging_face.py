@@ -145,19 +145,19 @@ def test_masks_are_read_as_files_are(layouts):
 
 SAVED = dict(data_root='{}/saved')
 BAD = {
-    'nothing named': ({}, 'set data_root: a folder or file of a data set'),
+    'nothing named': ({}, 'set a folder or file of a data set'),
     'not here': (dict(data_root='nowhere/at/all'), 'there is no nowhere/at/all, and no data set of'),
     'not in the cache': (dict(data_root='me/other'), 'there is no me/other, and no data set of this name in the cache'),
-    'another file': (dict(data_root=__file__), 'is no file of .arrow or .parquet'),
+    'another file': (dict(data_root=__file__), 'is not a file of type .arrow or .parquet'),
     'empty': (dict(data_root='{}/empty'), "doesn't contain any data files"),
     'damaged': (dict(data_root='{}/damaged.parquet'), 'could not be opened: Parquet file size is 4 bytes'),
     'no split': (dict(SAVED, split='val'), "has no split 'val': there are train, validation"),
     'no split of files': (dict(data_root='{}/parquet', split='val'), 'Unknown split "val". Should be one of'),
-    'no Arrow file of a split': (dict(data_root='{}/arrow', split='test'), "no Arrow file whose name has 'test' in it"),
+    'no Arrow file of a split': (dict(data_root='{}/arrow', split='test'), "no Arrow file with 'test' in its name"),
     'no column': (dict(SAVED, image='img'), "there is no column 'img', there are image, mask, label, shown"),
     'no images': (dict(SAVED, image='label'), 'is of type ClassLabel: encoded images'),
     'no label': (dict(SAVED, label='shown'), 'train/shown/0 is [0, 1], not '),
-    'too few classes': (dict(SAVED, classes=['cat', 'dog']), 'has 3 classes, the config names 2: leave classes out'),
+    'too few classes': (dict(SAVED, classes=['cat', 'dog']), 'has 3 classes, but the config has 2: remove classes'),
 }
 
 
@@ -177,7 +177,7 @@ def test_labels_and_classes_that_are_none_are_one_line(layouts, tmp_path):
         return kind(str(tmp_path / 'own'), **options)
 
     assert build(vt.HuggingFaceDataset, ['b', 'a'], classes=['a', 'b']).get_gt_labels().tolist() == [1, 0]
-    with pytest.raises(UserError, match=r'holds texts \(a, b\): set classes to all of them'):
+    with pytest.raises(UserError, match=r'has strings \(a, b\): set classes to all of them'):
         build(vt.HuggingFaceDataset, ['b', 'a'])
     for labels, options, message in (
         (['b', 'c'], dict(classes=['a', 'b']), "label/1 is 'c', not one of the 2 classes"),
@@ -188,9 +188,9 @@ def test_labels_and_classes_that_are_none_are_one_line(layouts, tmp_path):
             build(vt.HuggingFaceDataset, labels, **options)
     assert 'gt_label' not in build(vt.HuggingFaceDataset, [0, -1], label=None).get_data_info(0)
     options = dict(data_root=f'{layouts}/saved')
-    with pytest.raises(UserError, match='nothing names the classes of its masks'):
+    with pytest.raises(UserError, match='has no class names for its masks'):
         vt.HuggingFaceSegDataset(**options)
-    with pytest.raises(UserError, match='image names no classes: set classes to a list of names'):
+    with pytest.raises(UserError, match='image has no class names: set classes to a list of names'):
         vt.HuggingFaceSegDataset(**options, classes='image')
 
 
@@ -265,9 +265,7 @@ def test_masks_are_checked_before_training(layouts, tmp_path):
     splits.save_to_disk(tmp_path / 'own')
     check_data(read(MASKS, tmp_path, layouts / 'saved'), ('train', 'val'))
     cfg = read(MASKS, tmp_path, tmp_path / 'own')
-    with pytest.raises(
-        UserError, match=r'own/train/mask/1 holds the label 3, outside the 3 classes .* \(and 1 more of '
-    ):
+    with pytest.raises(UserError, match=r'own/train/mask/1 has the label 3, outside the 3 classes .* \(and 1 more of '):
         check_data(cfg, ('train',))
     report = read_data(cfg, ('train', 'val'), threads=2)[0]
     assert report['counts'] == dict(duplicate=2, label=1, mode=1, values=1)
@@ -283,5 +281,5 @@ def test_an_image_that_is_damaged_is_named(tmp_path):
     dataset = SeededDataset(dict(type='vt.HuggingFaceDataset', data_root=str(tmp_path / 'own'), pipeline=LOAD))
     with pytest.raises(UserError, match='own/train/image/1 cannot be loaded: '):
         dataset[1]
-    with pytest.raises(MissingFileError, match='is of a data set that is not open here'):
+    with pytest.raises(MissingFileError, match='is not open in this process'):
         RowsBackend().get('rows://other/train/image/1')

@@ -38,7 +38,7 @@ def test_images_and_masks_of_any_suffix(tmp_path):
     images, masks = look_at_coverage(dataset)
     assert (images.used, masks.used) == (3, 2)
     (reason,) = masks.left_out.values()
-    assert (reason.text, reason.number) == ('a mask whose image is not there', 1)
+    assert (reason.text, reason.number) == ('a mask without an image', 1)
     assert not problems_of([images])
     assert not problems_of(look_at_coverage(load(indices=[1], **options))[:1])
     (tmp_path / 'list').write_text('0\n')
@@ -49,9 +49,9 @@ def test_images_and_masks_of_any_suffix(tmp_path):
 @pytest.mark.parametrize(
     ('names', 'options', 'words'),
     [
-        (['0.png', '0.jpg'], {}, 'have one name: rename one of them'),
-        (['0.png'], dict(ann_file='list'), "names '1', of which"),
-        (['0.png'], dict(img_suffix='.png'), 'leave img_suffix out'),
+        (['0.png', '0.jpg'], {}, 'have the same name: rename one'),
+        (['0.png'], dict(ann_file='list'), "names '1', but"),
+        (['0.png'], dict(img_suffix='.png'), 'remove img_suffix'),
     ],
 )
 def test_images_and_masks_refuse(tmp_path, names, options, words):

@@ -133,7 +133,7 @@ def test_odd_sizes(size):
         (dict(split='val'), "split='val' is neither 'train' nor 'test'"),
         (dict(task='place'), "task='place' is none of motion, digit, speed"),
         (dict(num_frames=7), 'num_frames=7 must be even'),
-        (dict(size=8), 'size=8 16 or more'),
+        (dict(size=8), 'size=8 must be at least 16'),
     ],
 )
 def test_wrong_settings(options, message):

@@ -84,12 +84,12 @@ def test_classes_that_are_numbers_are_ordered_by_value(root):
         ('', 'line 1 must name the columns'),
         ('a.png,cat\nb.png,dog\n', 'line 1 must name the columns: file,labels'),
         ('file,labels\n', 'lists no images'),
-        ('file,labels\na.png,cat\nb.png,Cat\n', "line 3 has the label 'Cat', earlier lines have 'cat'"),
-        ('file,labels\na,cat\n', r'line 2 names .*train/a, which is no file; there is .*train/a.png: write the suffix'),
+        ('file,labels\na.png,cat\nb.png,Cat\n', "line 3 has the label 'Cat', but earlier lines have 'cat'"),
+        ('file,labels\na,cat\n', r'line 2 names .*train/a, which does not exist; add the suffix of .*train/a.png'),
         ('file,labels\na.png,cat\na.png,dog\n', 'line 3 names a.png again, after line 2'),
-        ('file,labels\na.png,cat,dog\n', 'line 2 has 3 columns, the first line 2'),
+        ('file,labels\na.png,cat,dog\n', 'line 2 has 3 columns, but the first line has 2'),
         ('file,labels\n,cat\n', 'line 2 names no image'),
-        ('file,cat\na.png,2\n', "line 2 has '2' in the column cat: 0 or 1 is needed"),
+        ('file,cat\na.png,2\n', "line 2 has '2' in the column cat, but must have 0 or 1"),
         ('file,cat,cat\na.png,1,1\n', 'line 1 must name the columns'),
     ],
 )
@@ -101,9 +101,9 @@ def test_lines_that_do_not_fit(root, text, message):
 @pytest.mark.parametrize(
     ('text', 'message'),
     [
-        ('file,labels\na.png,Cat\n', "line 2 has the label 'Cat', which is none of the classes; is 'cat' meant"),
-        ('file,cat\na.png,1\n', "line 1 has no column 'dog': give the 2 classes of the config one each"),
-        ('file,cat,dog,cow\na.png,1,0,0\n', "line 1 has the column 'cow', which is no class"),
+        ('file,labels\na.png,Cat\n', "line 2 has the label 'Cat', which is not one of the classes; did you mean 'cat'"),
+        ('file,cat\na.png,1\n', "line 1 has no column 'dog': use one column for each of the 2 classes"),
+        ('file,cat,dog,cow\na.png,1,0,0\n', "line 1 has the column 'cow', which is not a class"),
     ],
 )
 def test_classes_of_the_config(root, text, message):
@@ -126,9 +126,9 @@ def test_an_image_in_several_folders_has_their_labels(root):
     assert not report['problems']
     assert [warning['kind'] for warning in report['warnings']] == ['few samples']
     image(root / 'folders/train/dog/a.png', 9)
-    with pytest.raises(UserError, match=r'cat/a.png and .*dog/a.png, which have one name but differ'):
+    with pytest.raises(UserError, match=r'cat/a.png and .*dog/a.png, which have the same name but differ'):
         load(root / 'folders')
-    with pytest.raises(UserError, match="has the folder 'cow', which is none of the classes"):
+    with pytest.raises(UserError, match="has the folder 'cow', which is not one of the classes"):
         load(root / 'folders', metainfo=dict(classes=['cat', 'dog']))
 
 
@@ -136,7 +136,7 @@ def test_a_table_is_checked_before_a_run(root):
     (root / 'train.csv').write_text('file,labels\na.png,cat\nb,cat\n')
     data = dict(type='vt.MultiLabelImages', data_root=str(root), data_prefix='train', ann_file='train.csv')
     cfg = Config(dict(train_dataloader=dict(dataset=data | dict(pipeline=[dict(type='LoadImageFromFile')]))))
-    with pytest.raises(UserError, match=r'train data: .*train.csv, line 3 names .*train/b, which is no file'):
+    with pytest.raises(UserError, match=r'train data: .*train.csv, line 3 names .*train/b, which does not exist'):
         check_data(cfg, ('train',))
 
 
@@ -168,9 +168,9 @@ def test_images_of_several_labels_are_spread_and_named(unnamed):
 
 def test_heads_and_metrics_of_one_label(unnamed):
     check_several_labels(with_head(MultiLabelLinearClsHead(3, 8)), unnamed, [AveragePrecision()])
-    with pytest.raises(UserError, match=r'model.head.type=LinearClsHead one: take MultiLabelLinearClsHead'):
+    with pytest.raises(UserError, match=r'model.head.type=LinearClsHead is for one: use MultiLabelLinearClsHead'):
         check_several_labels(with_head(LinearClsHead(3, 8)), unnamed)
-    with pytest.raises(UserError, match=r'the metric Accuracy is of one: take AveragePrecision'):
+    with pytest.raises(UserError, match=r'the metric Accuracy is for one: use AveragePrecision'):
         check_several_labels(with_head(MultiLabelLinearClsHead(3, 8)), unnamed, [Accuracy()])
     unnamed.data_list = [info | dict(gt_label=info['gt_label'][:1] or [0]) for info in unnamed.data_list]
     metrics: list[BaseMetric] = [Accuracy()]

@@ -287,7 +287,7 @@ def test_nor_has_it_the_data_check(kind, folder, server, tmp_path):
 
 @pytest.mark.parametrize('name', ['ADDRESS/pets', 'hf://datasets/me/pets', 's3://bucket/pets', 'zip://::ADDRESS/a.zip'])
 def test_nor_has_it_a_name(name, server):
-    with pytest.raises(UserError, match='is an address: nothing is fetched; set data_root to what is on this machine'):
+    with pytest.raises(UserError, match='is an address, but nothing is downloaded: set data_root to a local data set'):
         vt.HuggingFaceDataset(name.replace('ADDRESS', server.address))
 
 

@@ -1,16 +1,14 @@
 """Arguments that become settings."""
 
-import argparse
-
 import pytest
 
-from vt.commands.arguments import add_common_arguments
+from vt.commands.arguments import ToolParser
 
 
 @pytest.fixture
 def parser():
-    parser = argparse.ArgumentParser()
-    add_common_arguments(parser)
+    parser = ToolParser('Take settings.', 'python tool.py')
+    parser.add_common_options()
     return parser
 
 

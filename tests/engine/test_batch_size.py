@@ -32,15 +32,15 @@ def test_the_largest_that_fits_is_found_to_a_sixteenth(first, most, limit):
 
 
 def test_nothing_fits():
-    with pytest.raises(UserError, match='not even one image fits'):
+    with pytest.raises(UserError, match='a batch of one image does not fit'):
         largest(lambda size: False, 32, 100)
 
 
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        ([], '--find-batch-size needs a GPU, whose memory is a limit: on a CPU limit it before, ulimit -v KILOBYTES'),
-        (['--resume'], '--find-batch-size is for one process without --resume'),
+        ([], '--find-batch-size needs a memory limit: use a GPU, or on a CPU set one with ulimit -v KILOBYTES'),
+        (['--resume'], '--find-batch-size needs a single process without --resume'),
     ],
 )
 def test_what_has_no_limit_is_one_line(arguments, message, tmp_path):

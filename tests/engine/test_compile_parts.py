@@ -80,7 +80,7 @@ def test_the_backbone_is_compiled_and_the_head_is_not(training, graphs):
 
 
 def test_a_model_without_a_backbone_is_refused():
-    with pytest.raises(UserError, match=r'speed\.compile is for a backbone and a neck, Linear has none: leave it out'):
+    with pytest.raises(UserError, match=r'speed\.compile needs a backbone, and Linear has none: remove speed\.compile'):
         compile_parts(nn.Linear(2, 2))
 
 
@@ -141,4 +141,6 @@ def test_the_whole_step_is_mmengines_key(tmp_path):
     assert result.returncode == 0, result.stderr
     assert 'compile training step (compile)' in result.stdout
     result = run_forked('train.py', CONFIG, '--compile', cwd=tmp_path, options=options)
-    assert_one_line(result, 'compile is for the training step as a whole, speed.compile (--compile) for backbone and')
+    assert_one_line(
+        result, 'compile (the whole training step) and speed.compile (--compile; backbone and neck) exclude each'
+    )

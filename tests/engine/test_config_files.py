@@ -7,7 +7,8 @@ import sys
 import pytest
 from tool_runner import ROOT
 
-from vt.engine.config_files import digest_config, leaves, read_config
+from vt.engine.config_files import read_config
+from vt.engine.config_parts import digest_config, leaves
 
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 
@@ -102,7 +103,8 @@ def test_a_digest_is_of_mixed_precision_and_not_of_the_machine(tmp_path):
 def test_a_digest_is_the_same_in_every_process(tmp_path):
     """Whatever order their sets have, and whatever addresses their objects."""
     here = digest(tmp_path)
-    code = 'from vt.engine.config_files import *; print(digest_config(read_config("c.py", quietly=True)))'
+    code = 'from vt.engine.config_files import read_config; from vt.engine.config_parts import digest_config; '
+    code += 'print(digest_config(read_config("c.py", quietly=True)))'
     for seed in '12':
         env = os.environ | dict(PYTHONHASHSEED=seed, PYTHONPATH=str(ROOT))
         found = subprocess.run([sys.executable, '-c', code], cwd=tmp_path, env=env, capture_output=True, text=True)

@@ -11,7 +11,7 @@ from docs.reports.complexity import count_config
 from vt.engine.counting import count_by_module, count_complexity, neck_inputs
 from vt.engine.launch import build_model
 from vt.models import TokenTransformer
-from vt.models.token_side import lay_out_for_onednn
+from vt.models.token_side import prepare_for_onednn
 from vt.ops.token_products import choose_token_library, token_library
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
@@ -45,7 +45,7 @@ def test_products_by_onednn_are_counted():
     model = TokenTransformer(1024)
     tokens = torch.randn(1, 64, 1024)  # (N, L, C)
     found = count_complexity(model, tokens)
-    lay_out_for_onednn(model)
+    prepare_for_onednn(model)
     choose_token_library('onednn')
     try:
         assert count_complexity(model, tokens) == found

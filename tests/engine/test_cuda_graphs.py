@@ -91,7 +91,7 @@ def test_gradients_and_other_stages_are_the_models_own(graphed):
 def test_shapes_that_vary_are_refused(graphed):
     for width in range(4, 4 + MOST_SHAPES):
         graphed(torch.randn(1, 3, 4, width))
-    with pytest.raises(UserError, match=r'for images of one size, and these came in: 1x3x4x4, .*, 1x3x4x32; resize to'):
+    with pytest.raises(UserError, match=r'needs images of one size, but the test has 1x3x4x4, .*, 1x3x4x32: resize to'):
         graphed(torch.randn(1, 3, 4, 32))
     graphed(torch.randn(1, 3, 4, 4))  # those that are captured still run
 
@@ -127,7 +127,9 @@ def test_copies_are_of_tensors_and_of_nothing_else():
     copied = copy_tensors(value)
     torch.testing.assert_close(copied, value)
     assert copied['a'][0] is not value['a'][0]
-    with pytest.raises(UserError, match=r'speed\.cuda_graphs is for features that are tensors, and here is a str'):
+    with pytest.raises(
+        UserError, match=r'speed\.cuda_graphs needs features that are tensors, but the model returns a str'
+    ):
         copy_tensors([torch.ones(1), 'a'])
 
 
@@ -149,12 +151,12 @@ def test_a_run_without_a_gpu_is_refused(tmp_path):
     (tmp_path / 'a.pth').touch()
     for arguments in (['train.py', CONFIG], ['test.py', CONFIG, 'a.pth']):
         result = run_forked(*arguments, cwd=tmp_path, options=['speed.cuda_graphs=True'])
-        assert_one_line(result, 'speed.cuda_graphs is for GPUs, and PyTorch finds none: leave it out')
+        assert_one_line(result, 'speed.cuda_graphs needs a GPU, and PyTorch finds none: remove speed.cuda_graphs')
 
 
 def test_what_contradicts_it_is_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
-    with pytest.raises(UserError, match=r"set one of them; speed\.compile\.mode='reduce-overhead' does both"):
+    with pytest.raises(UserError, match=r"set one; speed\.compile\.mode='reduce-overhead' does both"):
         require_graphs(compiles=True)
     require_graphs(compiles=False)
 
@@ -185,7 +187,7 @@ def test_a_test_has_the_same_scores(tmp_path):
     result = run_forked('train.py', CONFIG, '--work-dir', 'run', cwd=tmp_path, options=options)
     assert result.returncode == 0, result.stderr
     refused = run_forked('train.py', CONFIG, cwd=tmp_path, options=[*options, 'speed.cuda_graphs=True'])
-    assert_one_line(refused, 'speed.cuda_graphs is for tests: leave it out of training')
+    assert_one_line(refused, 'speed.cuda_graphs is only for tests: remove it for training')
     metrics = {}
     for on in (False, True):
         arguments = [CONFIG, 'run/epoch_1.pth', '--out', f'{on}.json', '--out-item', 'metrics']

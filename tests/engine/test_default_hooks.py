@@ -64,16 +64,16 @@ CHECKPOINT = dict(checkpoint=dict(type='CheckpointHook'))
     [
         (
             dict(default_hooks=dict(chekpoint=dict(type='CheckpointHook'))),
-            'chekpoint is another hook beside .*checkpoint',
+            'chekpoint would add a hook beside .*checkpoint',
         ),
         (
             dict(default_hooks=dict(visualisation=None)),
-            'visualisation is another hook beside default_hooks.visualization',
+            'visualisation would add a hook beside default_hooks.visualization',
         ),
         (dict(default_hooks=dict(own=dict(interval=1))), 'default_hooks.own has no type'),
         (
             dict(default_hooks=CHECKPOINT, custom_hooks=[dict(type='vt.CheckpointHook', interval=5)]),
-            'default_hooks.checkpoint and custom_hooks.0 are both CheckpointHook: give one of them',
+            'default_hooks.checkpoint and custom_hooks.0 are both CheckpointHook: remove one of them',
         ),
         (dict(custom_hooks=[dict(type='EMAHook'), dict(type='EMAHook', momentum=0.1)]), 'are both EMAHook'),
         (dict(custom_hooks=[dict(type='EarlyStoppingHook', monitor='a')] * 2), 'are both EarlyStoppingHook'),

@@ -24,7 +24,7 @@ class Data:
         (PermissionError(13, 'Permission denied', 'out'), 'no permission for out: change its rights'),
         (OSError(28, 'No space left on device', 'a.pth'), 'no space is left to write a.pth: free some'),
         (OSError(28, 'No space left on device'), 'no space is left to write a file of this run'),
-        (OSError(30, 'Read-only file system', 'out'), 'out lies on a file system that is read-only'),
+        (OSError(30, 'Read-only file system', 'out'), 'out is on a read-only file system'),
         (OSError(24, 'Too many open files'), 'too many files are open: raise the limit (ulimit -n'),
         (OSError(98, 'Address already in use'), 'the port is in use: set PORT'),
         (torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 2.00 GiB.'), 'out of memory: lower'),

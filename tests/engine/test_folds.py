@@ -7,7 +7,8 @@ from tool_runner import ROOT
 
 from vt.data_checks.data import check_data
 from vt.engine.checks.config import check_config
-from vt.engine.config_files import digest_config, read_config
+from vt.engine.config_files import read_config
+from vt.engine.config_parts import digest_config
 from vt.errors import UserError
 
 DIGITS = str(ROOT / 'configs/vt_resnet/vt-resnet18-half_digits.py')
@@ -69,7 +70,7 @@ def test_the_config_that_a_run_leaves_has_its_fold_already(tmp_path):
     cfg.dump(tmp_path / 'c.py')
     again = read(str(tmp_path / 'c.py'))
     assert again.train_dataloader == cfg.train_dataloader
-    with pytest.raises(UserError, match=r'fold=1: val_dataloader\.dataset is a fold already, 2 of 5'):
+    with pytest.raises(UserError, match=r'fold=1: val_dataloader\.dataset already is fold 2 of 5'):
         read(str(tmp_path / 'c.py'), fold=1)
 
 
@@ -80,5 +81,5 @@ def test_a_number_of_folds_alone_has_no_effect():
 
 @pytest.mark.parametrize('options', [dict(fold=5), dict(fold=-1), dict(fold='a'), dict(fold=0, num_folds=1)])
 def test_a_fold_that_is_not_there_is_refused(options):
-    with pytest.raises(UserError, match=r'^fold=.* (give one from 0 to num_folds - 1|num_folds of at least 2)$'):
+    with pytest.raises(UserError, match=r'^fold=.* (set a fold from 0 to num_folds - 1|num_folds of at least 2)$'):
         read(**options)

@@ -85,7 +85,7 @@ def test_the_rare_class_of_one_in_fifty_is_found_more_often(config):
     assert lines[None] is None
     assert lines['weighted'] == 'imbalance: model.head.loss.class_weight from 0.51 (common) to 25.5 (rare)'
     assert lines['balanced'] == 'imbalance: repetitions of images in an epoch from 1 (common) to 8 (rare)'
-    assert lines['focal'] == 'imbalance: model.head.loss is FocalLoss in the place of CrossEntropyLoss'
+    assert lines['focal'] == 'imbalance: model.head.loss is FocalLoss instead of CrossEntropyLoss'
     assert found[None][1] < 0.5
     assert found['balanced'][1] > found[None][1] + 0.15
     assert found['weighted'][1] > 0.85
@@ -112,8 +112,11 @@ def test_labels_of_their_own_sigmoids_are_weighed_by_those_that_lack_them(config
 @pytest.mark.parametrize(
     ('head', 'message'),
     [
-        (dict(loss=dict(type='CrossEntropyLoss', class_weight=[1, 50])), 'a second time, model.head.loss has class_w'),
-        (dict(loss=dict(type='SeesawLoss')), "SeesawLoss of model.head.loss has no class_weight; take 'balanced'"),
+        (
+            dict(loss=dict(type='CrossEntropyLoss', class_weight=[1, 50])),
+            'imbalance twice, since model.head.loss has class_w',
+        ),
+        (dict(loss=dict(type='SeesawLoss')), "the loss SeesawLoss has no class_weight; use imbalance='balanced'"),
     ],
 )
 def test_heads_that_cannot_be_weighted(config, head, message):
@@ -124,11 +127,11 @@ def test_heads_that_cannot_be_weighted(config, head, message):
 def test_what_is_balanced_already_and_masks_are_refused(config):
     cfg = config('balanced')
     cfg.train_dataloader.dataset = dict(type='ClassBalancedDataset', oversample_thr=1.0, dataset={})
-    with pytest.raises(UserError, match='a second time'):
+    with pytest.raises(UserError, match='imbalance twice, since train_dataloader has ClassBalancedDataset'):
         enter_imbalance(cfg)
     cfg = config()
     cfg.model = dict(type='EncoderDecoder', decode_head=dict(type='FCNHead'))
-    with pytest.raises(UserError, match=r'of a segmentor set decode_head.loss_decode.class_weight'):
+    with pytest.raises(UserError, match=r'for a segmentor, set decode_head.loss_decode.class_weight'):
         enter_imbalance(cfg)
 
 

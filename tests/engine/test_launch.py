@@ -45,7 +45,7 @@ def build_runners(processes, *norms, cwd):
     results = [process.wait(120) for process in started]
     assert [result.returncode for result in results] == [0] * processes, results[0].stderr
     layers = [[path.read_text() for path in (cwd / norm).glob('layers_*')] for norm in norms]
-    return layers, [line for line in results[0].stdout.splitlines() if 'SyncBN is BN here' in line]
+    return layers, [line for line in results[0].stdout.splitlines() if 'SyncBN is replaced by BN' in line]
 
 
 def test_one_process_says_that_sync_bn_is_bn_and_nothing_of_bn(tmp_path):

@@ -12,7 +12,7 @@ from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 from torch import nn
 
 from vt.engine.checks.config import check_config
-from vt.engine.config_files import digest_config
+from vt.engine.config_parts import digest_config
 from vt.engine.mixed_precision import (
     BFloat16AmpOptimWrapper,
     choose_dtype,
@@ -97,14 +97,14 @@ def test_a_config_that_names_mmengines_wrapper(gpu):
 def test_a_cpu_computes_in_bfloat16_and_says_so():
     cfg = config(dtype='float16', loss_scale='dynamic')
     (note,) = enter_amp(cfg, amp=True)
-    assert note == 'optim_wrapper.dtype=float16 is not used: mixed precision on a CPU is bfloat16'
+    assert note == 'optim_wrapper.dtype=float16 is ignored: mixed precision on a CPU uses bfloat16'
     assert cfg.optim_wrapper.to_dict() == dict(type='vt.BFloat16AmpOptimWrapper', dtype='bfloat16')
     assert enter_amp(config(dtype='bfloat16'), amp=True) == []
 
 
 def test_settings_of_mixed_precision_without_it_are_refused():
     for key, value in dict(dtype='float16', loss_scale='dynamic').items():
-        with pytest.raises(UserError, match=f'optim_wrapper.{key} is a setting of mixed precision: add --amp'):
+        with pytest.raises(UserError, match=f'optim_wrapper.{key} has no effect without mixed precision: add --amp'):
             training_dtype(config(**{key: value}).optim_wrapper)
     assert training_dtype(config().optim_wrapper) is None
 
@@ -128,9 +128,9 @@ def test_parts_without_scaled_logits_are_named():
     init_default_scope('mmpretrain')
     options = dict(type='vt.VTResNet', depth=18, num_tokens=4, token_channels=64)
     unscaled = describe_risk(nn.Sequential(MODELS.build(options)))
-    assert unscaled.startswith('float16 ends at 65504, and attention logits are not scaled in 0.')
+    assert unscaled.startswith('float16 may overflow (above 65504): attention logits are not scaled in 0.')
     assert unscaled.endswith(
-        'and others: if results are not finite, leave --amp out, or train another model, with '
+        'and others. If results are not finite, remove --amp, or train a new model with '
         'scale_logits=True in the configs of these parts'
     )
     parts = {name: dict(scale_logits=True) for name in ('tokenizer', 'later_tokenizer', 'relation', 'projector')}
@@ -146,7 +146,7 @@ def test_a_config_of_an_accelerators_mixed_precision_trains_with_amp(tmp_path):
     assert result.returncode == 0, result.stderr
     assert (tmp_path / 'out/epoch_1.pth').exists()
     assert 'AMP bfloat16 (--amp)' in result.stdout
-    assert 'optim_wrapper.dtype=float16 is not used' in result.stdout
+    assert 'optim_wrapper.dtype=float16 is ignored' in result.stdout
     # The next run takes float32: the log compares it with the checkpoint's.
     options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=1']
     result = run_forked('train.py', CONFIG, '--resume', '--work-dir', 'out', cwd=tmp_path, options=options)
@@ -167,7 +167,7 @@ def test_a_test_names_its_precision(tmp_path):
 def test_the_key_without_amp_is_one_line(tmp_path):
     options = [*SMALL_CLASSIFIER, 'optim_wrapper.dtype=float16']
     result = run_forked('train.py', CONFIG, '--skip-data-check', cwd=tmp_path, options=options)
-    assert_one_line(result, 'optim_wrapper.dtype is a setting of mixed precision: add --amp, or leave it out')
+    assert_one_line(result, 'optim_wrapper.dtype has no effect without mixed precision: add --amp, or remove it')
 
 
 def test_the_forward_pass_is_in_bfloat16_weights_in_float32_and_nothing_is_scaled():

@@ -4,7 +4,7 @@ import pytest
 from mmengine.config import Config
 
 from vt.commands.sweep import read_digests
-from vt.engine.config_files import apply_options
+from vt.engine.config_options import apply_options
 from vt.engine.sweeps import plan
 from vt.errors import UserError
 from vt.registry import MODELS
@@ -43,20 +43,24 @@ def test_an_option_has_its_place(key, value, read):
 @pytest.mark.parametrize(
     ('key', 'value', 'words'),
     [
-        ('pipeline__2__scale', 64, 'list of 2: give a number below, set pipeline.2.type for one more, or set the'),
-        ('pipeline__3__type', 'A', 'pipeline is a list of 2'),
-        ('mean__3', 1, 'mean is a list of 3: give a number below, or set the whole list'),
-        ('pipeline__-1__scale', 64, 'pipeline is a list of 2'),
-        ('pipeline__²', 64, 'pipeline is a list of 2'),
-        ('pipeline__scale', 64, 'pipeline is a list of 2'),
-        ('pipeline__0', 64, 'pipeline.0 is a part, or a list of them: set pipeline.0.type'),
-        ('pipeline', 'Resize', 'pipeline is a part, or a list of them: set pipeline.0.type'),
-        ('model__head__loss', 'CrossEntropyLoss', 'model.head.loss is a part, .*: set model.head.loss.type'),
-        ('log_level', dict(a=1), 'no such place'),
+        (
+            'pipeline__2__scale',
+            64,
+            'list of length 2: use an index of it, set pipeline.2.type to append a part, or set the',
+        ),
+        ('pipeline__3__type', 'A', 'pipeline is a list of length 2'),
+        ('mean__3', 1, 'mean is a list of length 3: use an index of it, or set the whole list'),
+        ('pipeline__-1__scale', 64, 'pipeline is a list of length 2'),
+        ('pipeline__²', 64, 'pipeline is a list of length 2'),
+        ('pipeline__scale', 64, 'pipeline is a list of length 2'),
+        ('pipeline__0', 64, 'pipeline.0 is a part or a list of parts: set pipeline.0.type'),
+        ('pipeline', 'Resize', 'pipeline is a part or a list of parts: set pipeline.0.type'),
+        ('model__head__loss', 'CrossEntropyLoss', 'model.head.loss is a part .*: set model.head.loss.type'),
+        ('log_level', dict(a=1), 'no such key'),
         ('log_level__a', 1, "log_level is 'INFO'"),
         ('new__0__type', 'EMAHook', 'new is None'),
-        ('model____head', 1, 'a name in it is empty'),
-        ('', 1, 'a name in it is empty'),
+        ('model____head', 1, 'a part of the key is empty'),
+        ('', 1, 'a part of the key is empty'),
     ],
 )
 def test_an_option_without_a_place_is_refused(key, value, words):

@@ -32,7 +32,7 @@ WRITTEN_OUT = {
     'adamw_bs1024-300e': ([linear(5, 1e-3), cosine(5, 300, eta_min=1e-5)], 7),
     'adamw_bs32-10e': ([linear(1), cosine(1, 10)], 57),
     'adamw_bs32-15e': ([linear(1), cosine(1, 15)], 45),
-    'adamw_bs256-20e': ([linear(1), cosine(1, 20)], 45),
+    'adamw_bs256-6e': ([linear(1), cosine(1, 6)], 45),
     'adamw_bs32-2560': ([linear(256, by_epoch=False), cosine(256, 2560, by_epoch=False)], 0),
     'adamw_bs32-3e': ([linear(100, by_epoch=False), cosine(100, 768, by_epoch=False)], 256),
     'adamw_bs4096-300e': ([linear(70, 4e-5), cosine(70, 300, eta_min=1.6e-5)], 7),
@@ -105,8 +105,9 @@ def test_at_another_length_it_goes_from_the_recipes_first_rate_over_its_highest_
         pytest.skip('half of it are its hundred iterations of warm-up')
     assert found[0] == pytest.approx(whole[0])
     assert max(found) == pytest.approx(lr)
-    # A cosine has come near its last rate in the last but one of five iterations.
-    assert found[-1] == pytest.approx(whole[-1], abs=lr * (0.2 if len(found) < 10 else 0.06))
+    # The last iteration of three is in the middle of a cosine, that of five near its end.
+    tolerance = 0.5 if len(found) < 5 else 0.2 if len(found) < 10 else 0.06
+    assert found[-1] == pytest.approx(whole[-1], abs=lr * tolerance)
 
 
 class Recorder(Hook):
@@ -181,7 +182,7 @@ def test_a_run_as_short_as_can_be(number, tmp_path):
     assert number == 1 or max(values) == pytest.approx(0.1)
     assert bool(warnings) == (number < 4)
     if number == 3:
-        assert warnings[0].startswith('CosineAnnealingLR begins with the last step of the run, so it never leaves')
+        assert warnings[0].startswith('CosineAnnealingLR begins at the last step of the run, so it keeps')
 
 
 def by_iteration(kind, **options):
@@ -193,23 +194,23 @@ def by_iteration(kind, **options):
     [
         (cosine(0, 5), 'CosineAnnealingLR ends after 5 of 7 epochs'),
         ([linear(1), cosine(1, 5)], 'CosineAnnealingLR ends after 5 of 7 epochs'),
-        ([linear(1), cosine(1, 10)], 'CosineAnnealingLR ends after 10 epochs, and the run after 7'),
+        ([linear(1), cosine(1, 10)], 'CosineAnnealingLR ends after 10 epochs, but the run after 7'),
         (dict(type='CosineAnnealingLR', T_max=5), 'CosineAnnealingLR ends after 5 of 7 epochs'),  # and rises again
-        (dict(type='CosineAnnealingLR', T_max=9), 'CosineAnnealingLR ends after 9 epochs, and the run after 7'),
+        (dict(type='CosineAnnealingLR', T_max=9), 'CosineAnnealingLR ends after 9 epochs, but the run after 7'),
         (by_iteration('PolyLR', end=12), 'PolyLR ends after 6 of 7 epochs'),
-        (by_iteration('PolyLR', end=15), 'PolyLR ends after 7.5 epochs, and the run after 7'),
-        (by_iteration('LinearLR', start_factor=0.1, end=15), 'LinearLR ends after 7.5 epochs, and the run after 7'),
+        (by_iteration('PolyLR', end=15), 'PolyLR ends after 7.5 epochs, but the run after 7'),
+        (by_iteration('LinearLR', start_factor=0.1, end=15), 'LinearLR ends after 7.5 epochs, but the run after 7'),
         (by_iteration('LinearLR', start_factor=1.0, end_factor=0.1, end=8), 'LinearLR ends after 4 of 7 epochs'),
         (dict(type='LinearLR', start_factor=0.1, end=1), 'LinearLR has a single step'),
         (dict(type='ConstantLR', factor=0.1, end=1), 'ConstantLR has a single step'),
-        (dict(type='MultiStepLR', milestones=[3, 8]), 'MultiStepLR ends after 9 epochs, and the run after 7'),
+        (dict(type='MultiStepLR', milestones=[3, 8]), 'MultiStepLR ends after 9 epochs, but the run after 7'),
         (dict(type='ExponentialLR', gamma=0.9, end=5), 'ExponentialLR ends after 5 of 7 epochs'),
-        (dict(type='OneCycleLR', eta_max=0.1, total_steps=9), 'OneCycleLR ends after 9 epochs, and the run after 7'),
+        (dict(type='OneCycleLR', eta_max=0.1, total_steps=9), 'OneCycleLR ends after 9 epochs, but the run after 7'),
         (
             dict(type='CosineRestartLR', periods=[3, 5], restart_weights=[1, 0.5], eta_min=0.0),
-            'CosineRestartLR ends after 8 epochs, and the run after 7',
+            'CosineRestartLR ends after 8 epochs, but the run after 7',
         ),
-        (by_iteration('vt.WarmUpLR', length=15), 'WarmUpLR ends after 7.5 epochs, and the run after 7'),
+        (by_iteration('vt.WarmUpLR', length=15), 'WarmUpLR ends after 7.5 epochs, but the run after 7'),
     ],
 )
 def test_what_does_not_fit_is_a_warning_with_the_last_rate(schedulers, message, tmp_path):
@@ -243,7 +244,7 @@ def test_what_fits_is_none(schedulers, tmp_path):
 
 def test_epochs_in_a_loop_over_iterations_are_a_warning(tmp_path):
     values, (warning,) = train(tmp_path / 'run', [dict(type='MultiStepLR', milestones=[2])], **iterations(4))
-    assert warning.startswith('MultiStepLR counts epochs and the run counts iterations')
+    assert warning.startswith('MultiStepLR counts epochs but the run counts iterations')
     assert set(values) == {0.1}
 
 
@@ -274,5 +275,8 @@ def test_a_scaled_rate_counts_accumulated_batches(counts, lr, tmp_path):
     made.train()
     assert made.optim_wrapper.param_groups[0]['lr'] == pytest.approx(lr)
     log = ''.join(path.read_text() for path in (tmp_path / made.timestamp).glob('*.log'))
-    assert f'Learning rate scaled from 0.1 to {lr:g}: it is for a batch of 8, and a step has {4 * counts} images' in log
+    assert (
+        f'Learning rate scaled from 0.1 to {lr:g}: it is set for a batch size of 8, and a step uses {4 * counts} images'
+        in log
+    )
     assert made.cfg.auto_scale_lr == scaling

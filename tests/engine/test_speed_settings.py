@@ -229,11 +229,11 @@ def test_threads_are_the_cores_of_this_process_unless_the_user_chose(environment
 @pytest.mark.skipif(torch.cuda.is_available(), reason='a GPU needs no C++ compiler')
 def test_compile_without_a_compiler_is_one_line(monkeypatch):
     monkeypatch.setattr(torch, '__file__', '/some where/torch/__init__.py')
-    with pytest.raises(ValueError, match='the space in its own path, /some where/torch: install it elsewhere'):
+    with pytest.raises(ValueError, match='its own path contains a space, /some where/torch: install PyTorch elsewhere'):
         require_compiler()
     monkeypatch.setattr(torch, '__file__', '/somewhere/torch/__init__.py')
     monkeypatch.setenv('CXX', 'no-such-compiler')
-    with pytest.raises(ValueError, match='there is no no-such-compiler: install it'):
+    with pytest.raises(ValueError, match='no-such-compiler is not found: install it'):
         require_compiler()
 
 
@@ -275,6 +275,16 @@ def test_the_precision_of_products_is_a_gpus_setting(deterministic, expected, tm
     found = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(before)
     assert found == expected
+
+
+@pytest.mark.parametrize('chosen', [False, True])
+def test_attention_of_cudnn_is_off_unless_asked_for(chosen, tmp_path):
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    speed = dict(threads=torch.get_num_threads(), keep_memory=False) | (dict(cudnn_attention=True) if chosen else {})
+    VTRunner(model=Line(), work_dir=str(tmp_path), cfg=dict(speed=speed))
+    found = torch.backends.cuda.cudnn_sdp_enabled()
+    torch.backends.cuda.enable_cudnn_sdp(before)
+    assert found == chosen
 
 
 def test_convolutions_are_tried_while_training_alone(tmp_path):

@@ -44,12 +44,12 @@ def test_a_range_is_each_of_its_numbers():
 
 @pytest.mark.parametrize('setting', ['lr', 'lr=', 'lr=1,', '=1,2', 'fold=3:3'])
 def test_what_is_no_setting_is_named(setting):
-    with pytest.raises(UserError, match='is not of the form key=value,value'):
+    with pytest.raises(UserError, match='must have the form key=value,value'):
         labels(setting)
 
 
 def test_a_value_that_comes_twice_is_refused():
-    with pytest.raises(UserError, match='two combinations have one name'):
+    with pytest.raises(UserError, match='two combinations have the same name'):
         labels('lr=1,1')
 
 
@@ -82,7 +82,7 @@ def test_other_settings_are_another_run_beside(run, is_finished):
     if is_finished:
         record(run)
     folder = run.work_dir.parent
-    line = f'c, seed 3: {folder}/c_seed-3 holds a run of other settings; this run is in {folder}/c_seed-3_bbbbbbbb'
+    line = f'c, seed 3: {folder}/c_seed-3 contains a run with other settings; this run uses {folder}/c_seed-3_bbbbbbbb'
     assert settled(replace(run, digest='b' * 32)) == ('c_seed-3_bbbbbbbb', False, line)
     assert settled(run) == ('c_seed-3', is_finished, '')
 
@@ -90,8 +90,8 @@ def test_other_settings_are_another_run_beside(run, is_finished):
 @pytest.mark.parametrize(
     ('content', 'words'),
     [
-        (dict(digest='b' * 32), 'holds a run of other settings'),  # tools/train.py was called by hand
-        (dict(seed=4), 'holds a run of other settings'),
+        (dict(digest='b' * 32), 'contains a run with other settings'),  # tools/train.py was called by hand
+        (dict(seed=4), 'contains a run with other settings'),
     ],
 )
 def test_a_record_of_another_run_does_not_count(run, content, words):
@@ -108,37 +108,37 @@ def test_a_record_without_a_digest_does_not_count(run, text):
     (run.work_dir / 'training.json').write_text(text)
     name, is_finished, said = settled(run)
     assert (name, is_finished) == ('c_seed-3_aaaaaaaa', False)
-    assert 'holds a run without a digest of its settings' in said
+    assert 'contains a run that this sweep did not start' in said
 
 
 def test_a_damaged_record_is_named(run):
     settled(run)
     record(run, '{"digest": "aaa')
     assert settled(run)[:2] == ('c_seed-3', False)
-    assert 'training.json is damaged; the run goes on from its last checkpoint' in settled(run)[2]
+    assert 'training.json is damaged; the run resumes from its last checkpoint' in settled(run)[2]
 
 
 def test_a_folder_beside_that_is_not_its_own_is_one_line(run):
     run.work_dir.mkdir(parents=True)
     run.work_dir.with_name('c_seed-3_aaaaaaaa').mkdir()
-    with pytest.raises(UserError, match=r'c_seed-3_aaaaaaaa holds a run without a digest .*: remove it, or give'):
+    with pytest.raises(UserError, match=r'c_seed-3_aaaaaaaa contains a run that this sweep .*: remove it, or choose'):
         settled(run)
 
 
 def test_a_damaged_mark_of_a_sweep_is_one_line(tmp_path):
     (tmp_path / 'sweep.json').write_text('{"config": "c')
-    with pytest.raises(UserError, match=r'sweep\.json is damaged, or no JSON .*; remove it if'):
+    with pytest.raises(UserError, match=r'sweep\.json is damaged, or not JSON .*; remove it if'):
         enter_sweep(tmp_path, 'c.py')
 
 
 @pytest.mark.parametrize('key', ['randomness.seed', 'work_dir'])
 def test_what_the_sweep_sets_itself_is_not_swept(key):
-    with pytest.raises(UserError, match=f'{key} is not swept: give'):
+    with pytest.raises(UserError, match=f'{key} cannot be swept: use'):
         labels(f'{key}=1')
 
 
 def test_a_folder_has_one_config(tmp_path):
     enter_sweep(tmp_path / 'sweep', 'a.py')
     enter_sweep(tmp_path / 'sweep', 'a.py')
-    with pytest.raises(UserError, match=r'holds a sweep of a\.py: give another --work-dir'):
+    with pytest.raises(UserError, match=r'contains a sweep of a\.py: choose another --work-dir'):
         enter_sweep(tmp_path / 'sweep', 'b.py')

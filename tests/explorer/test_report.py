@@ -163,17 +163,17 @@ def test_what_cannot_be_done_is_one_line(folder, classifier, image, tmp_path):
     with socket.create_server(('127.0.0.1', 0)) as taken:
         port = taken.getsockname()[1]
         result = explore(config, checkpoint, '--port', port)
-        assert_one_line(result, f'port {port} cannot be served (Address already in use): name another one by --port')
+        assert_one_line(result, f'port {port} cannot be served (Address already in use): give another one with --port')
     assert_one_line(explore(config, checkpoint, '--port', '70000'), 'port 70000 cannot be served')
     result = explore('vt-resnet18_digits', checkpoint, '--html', 'r.html')
     assert_one_line(result, f"{checkpoint} is not the model's: ")
     result = explore(config, checkpoint, '--compare', config, 'nowhere.pth', '--html', 'r.html')
     assert_one_line(result, 'there is no checkpoint nowhere.pth')
-    assert_one_line(explore(config, checkpoint, '--html', checkpoint), 'is read, and would be written over')
+    assert_one_line(explore(config, checkpoint, '--html', checkpoint), 'is an input and would be overwritten')
     assert_one_line(explore(config, checkpoint, '--html', 'none/r.html'), 'there is no folder none')
     assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--inputs', 'no.png'), 'there is no image no')
     (tmp_path / 'empty').mkdir()
-    assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--inputs', 'empty'), 'empty holds no file that')
+    assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--inputs', 'empty'), 'empty contains no file that')
     assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--device', 'cuda:x'), "device 'cuda:x' cannot be")
     assert_one_line(explore(config, checkpoint, '--html', 'r.html', '--images', '0'), '--images 0 must be at least 1')
     assert not (tmp_path / 'r.html').exists()
@@ -189,7 +189,7 @@ def test_no_permission_is_one_line(classifier, image, tmp_path):
 
 def test_videos_and_a_missing_gradio_are_named(folder, tmp_path, monkeypatch):
     arguments = [*make(folder, 'mvit-tiny_moving-digits')[:2], '--html', 'r.html']
-    assert_one_line(run_forked('explore.py', *arguments, cwd=tmp_path), 'is a model of videos')
+    assert_one_line(run_forked('explore.py', *arguments, cwd=tmp_path), 'is a video model')
     monkeypatch.setitem(sys.modules, 'gradio', None)
     with pytest.raises(UserError, match=r"the page needs Gradio: pip install 'visual-transformers\[explorer\]'"):
         serve({}, [], 1)

@@ -287,7 +287,7 @@ def test_what_is_wrong_is_said_before_training(options, error, message, teacher_
     assert '\n' not in str(raised.value)
 
 
-@pytest.mark.parametrize(('depths', 'message'), [((18, 34), 'also holds'), ((34, 18), 'lacks')])
+@pytest.mark.parametrize(('depths', 'message'), [((18, 34), 'also has'), ((34, 18), 'lacks')])
 def test_weights_of_another_model_are_an_error(depths, message, tmp_path):
     saved, wanted = resnet(4), resnet(4)
     saved['backbone']['depth'], wanted['backbone']['depth'] = reversed(depths)

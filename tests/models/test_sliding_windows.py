@@ -130,7 +130,7 @@ def test_windows_that_leave_gaps_are_refused(wrong):
 def test_it_is_saved_and_its_scores_are_not_averaged():
     segmentor = dict(type='vt.LargeImageSegmentor', test_cfg=dict(mode='slide', crop_size=(32, 32), stride=(24, 24)))
     check_model(dict(segmentor, **CONFIG), 'mmseg')
-    with pytest.raises(UserError, match='--tta averages scores of whole images'):
+    with pytest.raises(UserError, match='--tta needs scores of whole images'):
         use_tta(Config(dict(model=segmentor)))
 
 

@@ -334,7 +334,7 @@ def test_a_file_of_another_system_is_refused(tmp_path):
     torch.save(build(dict(type='ResNet', depth=18)).state_dict(), tmp_path / 'other.pth')
     backbone = build(read_config('swin-tiny').model.backbone.to_dict())
     backbone.init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'other.pth'))
-    with pytest.raises(UserError, match=r'other\.pth holds none of the 171 tensors of the model'):
+    with pytest.raises(UserError, match=r'other\.pth has none of the 171 tensors of the model'):
         backbone.init_weights()
 
 
@@ -489,7 +489,7 @@ def test_biases_take_the_size_of_another_window(tmp_path):
         maps = [table.detach().T.unflatten(1, (round(len(table) ** 0.5), -1)) for table in (before, after)]
         expected = torch.stack([bicubic(each, 7) for each in maps[0]])
         torch.testing.assert_close(maps[1], expected, atol=1e-6, rtol=1e-5)
-    with pytest.raises(UserError, match='which grid its 10 positions are on is not known, and the model has 4x4'):
+    with pytest.raises(UserError, match='the grid of its 10 positions is unknown, and the model has 4x4'):
         large.stages[0].blocks[0].attention.part.bias.resized(torch.zeros(10, 3), 'table', FileGrids())
 
 

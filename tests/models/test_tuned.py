@@ -156,12 +156,12 @@ def test_a_checkpoint_of_the_earlier_form_loads(tmp_path):
 
 def test_one_that_does_not_say_its_step_is_refused(tmp_path):
     write_divided(tmp_path / 'old.pth', make('backbone')[0].state_dict(), 0.03, settings=False)
-    with pytest.raises(UserError, match=r'old.pth is of an earlier version, .* which number they are divided'):
+    with pytest.raises(UserError, match=r'old.pth was written by an earlier version, .* does not contain this setting'):
         load_checkpoint(tmp_path / 'old.pth')
 
 
 def test_a_run_of_the_earlier_form_is_not_resumed(tmp_path):
     write_divided(tmp_path / 'old.pth', make('backbone')[0].state_dict(), 0.03)
     runner = SimpleNamespace(cfg=read_config(CONFIG), param_schedulers=[], world_size=1)
-    with pytest.raises(UserError, match='its weights load, its optimizer does not fit them; use load_from'):
+    with pytest.raises(UserError, match='its optimizer state does not fit: use load_from, which loads its weights'):
         settle(runner, load_checkpoint(tmp_path / 'old.pth'), 4)

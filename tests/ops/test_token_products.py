@@ -1,8 +1,10 @@
 """Products of tokens and matrices by oneDNN equal the BLAS's, and one of the two is chosen."""
 
+import copy
 import math
 
 import pytest
+import timm
 import torch
 from torch.autograd import gradcheck
 from torch.testing import assert_close
@@ -10,9 +12,15 @@ from torch.testing import assert_close
 from vt.errors import UserError
 from vt.models import VTResNet
 from vt.models.grouped_linear import GroupedLinear
-from vt.models.token_side import lay_out_for_onednn
+from vt.models.token_side import prepare_for_onednn
 from vt.ops import token_products
-from vt.ops.token_products import choose_token_library, multiply, onednns_lead, token_library
+from vt.ops.token_products import (
+    choose_token_library,
+    multiply,
+    onednns_lead,
+    token_library,
+    use_fastest_library,
+)
 
 SIZES = [(16, 256, 256), (16, 512, 1024), (128, 1024, 256), (512, 256, 512), (300, 384, 96), (1024, 1024, 1024)]
 
@@ -90,7 +98,7 @@ def test_few_tokens_with_gradients_are_left_to_the_blas(onednn):
 def test_the_gradient_of_a_matrix_is_not_copied(moved):
     part, x = GroupedLinear(6, 4), torch.randn(3, 6)
     if moved:
-        lay_out_for_onednn(part)
+        prepare_for_onednn(part)
     loss = part(x).sum()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profile:
         loss.backward()
@@ -103,7 +111,7 @@ def test_a_matrix_laid_out_for_onednn_keeps_shape_value_and_state():
     plain, moved = GroupedLinear(6, 4), GroupedLinear(6, 4, pixel_side=True)
     for part in (plain, moved):
         state = {name: value.clone() for name, value in part.state_dict().items()}
-        lay_out_for_onednn(part)
+        prepare_for_onednn(part)
         assert_close(part.state_dict(), state, rtol=0, atol=0)
     assert plain.weight[0].T.is_contiguous()
     assert moved.weight[0].is_contiguous()
@@ -118,7 +126,7 @@ def test_a_backbone_computes_and_learns_the_same_with_either(all_sizes):
     backbone.init_weights()
     twin = VTResNet(18, base_channels=16)
     twin.load_state_dict(backbone.state_dict())
-    lay_out_for_onednn(backbone)
+    prepare_for_onednn(backbone)
     assert calls_of_onednn(lambda: backbone.eval()(images)) > 0
     results = []
     for part, library in ((backbone, 'onednn'), (twin, 'blas')):
@@ -130,6 +138,50 @@ def test_a_backbone_computes_and_learns_the_same_with_either(all_sizes):
         assert all(parameter.grad.stride() == parameter.stride() for parameter in part.parameters())
     for name, gradient in results[1].items():
         assert_close(results[0][name], gradient, rtol=0, atol=1e-4 * float(gradient.abs().max()) + 1e-9, msg=name)
+
+
+@pytest.mark.parametrize('bias', [True, False])
+def test_a_linear_layer_computes_learns_and_is_saved_as_before(bias, all_sizes):
+    layer = torch.nn.Linear(8, 6, bias=bias)
+    plain = copy.deepcopy(layer)
+    prepare_for_onednn(layer)
+    assert isinstance(layer, torch.nn.Linear)
+    assert repr(layer.state_dict()) == repr(plain.state_dict())
+    x = torch.randn(2, 5, 8).transpose(0, 1).requires_grad_()
+    assert calls_of_onednn(lambda: layer(x)) == 1
+    for each in (layer, plain):
+        each.result = torch.autograd.grad(each(x).square().sum(), (x, *each.parameters()), create_graph=True)
+        each.second = torch.autograd.grad(each.result[0].square().sum(), (x, each.weight))
+    assert_close(layer.result, plain.result)
+    assert_close(layer.second, plain.second)
+
+
+def test_a_transformer_computes_and_learns_the_same_with_either(all_sizes):
+    torch.manual_seed(0)
+    model = timm.create_model('vit_tiny_patch16_224', img_size=32, depth=2, num_classes=3)
+    twin, images = copy.deepcopy(model), torch.randn(2, 3, 32, 32)
+    prepare_for_onednn(model)
+    assert calls_of_onednn(lambda: model(images)) == 2 * 4 + 1
+    for part, library in ((model, 'onednn'), (twin, 'blas')):
+        choose_token_library(library)
+        part(images).square().mean().backward()
+    for (name, one), other in zip(model.named_parameters(), twin.parameters()):
+        assert_close(one.grad, other.grad, rtol=0, atol=1e-4 * float(other.grad.abs().max()) + 1e-9, msg=name)
+
+
+def test_a_compiler_sees_plain_products(all_sizes):
+    layer = torch.nn.Linear(8, 6)
+    prepare_for_onednn(layer)
+    exported = torch.export.export(layer, (torch.randn(4, 8),))
+    assert 'mkldnn' not in str(exported.graph)
+    assert 'linear' in str(exported.graph)
+
+
+@pytest.mark.parametrize('before', ['', 'blas', 'onednn'])
+def test_a_library_that_was_chosen_stays(before, monkeypatch, onednn):
+    monkeypatch.setattr(token_products, '_library', before)
+    monkeypatch.setattr(token_products, 'onednns_lead', lambda: 2.0)
+    assert use_fastest_library() == (before or 'onednn')
 
 
 @pytest.mark.parametrize(('lead', 'chosen'), [(2.1, 'onednn'), (1.2, 'blas'), (0.8, 'blas')])

@@ -1,27 +1,38 @@
-"""Tables of finished runs: ``python tools/analysis/report.py COMMAND ...``; ``--help`` names the commands."""
+"""Print tables of finished runs: ``python tools/analysis/report.py COMMAND ...``."""
 
 import argparse
 from pathlib import Path
 
+from vt.commands.arguments import ToolParser, run
+
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description='Tables of finished runs.')
+    tool = 'python tools/analysis/report.py'
+    parser = ToolParser('Print tables of finished runs.', f'{tool} runs work_dirs/*')
     commands = parser.add_subparsers(dest='command', required=True)
-    runs = commands.add_parser('runs', help='lay finished runs side by side')
+
+    def add(name: str, help: str, example: str) -> ToolParser:
+        return commands.add_parser(name, help=help, description=f'{help.capitalize()}.', example=f'{tool} {example}')
+
+    runs = add('runs', 'compare finished runs in a table', 'runs work_dirs/*')
     runs.add_argument('work_dirs', nargs='+', type=Path, help='work directories of trained and benchmarked models')
-    scores = commands.add_parser('scores', help='scores of finished runs, a row for the seeds of each')
+    scores = add(
+        'scores', 'tabulate scores of finished runs, one row per label', 'scores work_dirs/*_seed-* --out scores.json'
+    )
     scores.add_argument('work_dirs', nargs='+', type=Path, help='work directories of trained models, LABEL_seed-SEED')
-    scores.add_argument('--out', type=Path, help='JSON file for their records')
-    sweep = commands.add_parser('sweep', help="lay a sweep's runs side by side, scores against costs")
+    scores.add_argument('--out', type=Path, help='JSON file for the records of the runs')
+    sweep = add(
+        'sweep',
+        'compare the runs of a sweep, and their scores with their costs',
+        'sweep work_dirs/sweeps/vt-resnet18_digits --out report',
+    )
     sweep.add_argument('folder', type=Path, help='folder of tools/sweep.py')
-    sweep.add_argument('--out', type=Path, help='directory for the table (.md, .csv) and the figure')
-    for command in commands.choices.values():
-        command.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    sweep.add_argument('--out', type=Path, help='folder for the table (.md, .csv) and the figure')
+    for command in (runs, scores, sweep):
+        command.add_common_options(config=False, checkpoint=False)
     return parser.parse_args()
 
 
 if __name__ == '__main__':
-    from vt.commands.arguments import run
-
     args = parse_args()
     run(f'reports:report_{args.command}', args)

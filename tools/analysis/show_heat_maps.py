@@ -1,45 +1,46 @@
-"""Draw which pixels contribute to a class: ``python tools/analysis/show_heat_maps.py CONFIG CHECKPOINT [IMAGE]``."""
+"""Draw pixels that contribute to a class: ``python tools/analysis/show_heat_maps.py CONFIG CHECKPOINT [IMAGE ...]``."""
 
 import argparse
 from pathlib import Path
 
+from vt.commands.arguments import ToolParser, run
+
 
 def parse_args() -> argparse.Namespace:
-    from vt.commands.arguments import ConfigOptions, add_trust_argument
-
-    parser = argparse.ArgumentParser(
-        description='Draw which pixels contribute to a class, by Grad-CAM and its kin or attention rollout, on given '
-        'images or a few images or videos of the test set.'
+    parser = ToolParser(
+        'Draw which pixels contribute to a class, by Grad-CAM, related methods or attention rollout.',
+        'python tools/analysis/show_heat_maps.py swin-tiny_16xb64-300e_in1k timm photo.jpg --out heat-maps.png',
     )
-    parser.add_argument('config', help='path of the config')
-    parser.add_argument('checkpoint', help='path of the checkpoint; or timm, torchvision or huggingface: their weights')
+    parser.add_model_arguments('path of the config')
     parser.add_argument(
-        'inputs', nargs='*', type=Path, metavar='IMAGE', help='images, of any size (default: test images)'
+        'inputs',
+        nargs='*',
+        type=Path,
+        metavar='IMAGE',
+        help='images of any size (default: images or videos of the test set)',
     )
-    parser.add_argument(
+    method = parser.add_argument_group('method')
+    method.add_argument(
         '--method',
         nargs='+',
         default=['gradcam'],
         help='gradcam (default), gradcam++, hirescam, layercam, xgradcam, eigencam, eigengradcam, elementwise or '
         'rollout; several are drawn side by side',
     )
-    parser.add_argument('--target', metavar='CLASS', help='name or number (default: the predicted class of each image)')
-    parser.add_argument('--layer', help='name of the layer (default: the last one whose output has places that count)')
-    parser.add_argument(
+    method.add_argument('--target', metavar='CLASS', help='name or number of a class (default: the predicted class)')
+    method.add_argument('--layer', help='name of the layer (default: the last one whose positions affect the output)')
+    figure = parser.add_argument_group('figure')
+    figure.add_argument(
         '--out',
         type=Path,
-        help='file to write; .png, .pdf or .svg (default: heat-maps.png in the work directory of the run, else here)',
+        help='file to write, .png, .pdf or .svg (default: heat-maps.png in the work directory of the config, or here)',
     )
-    parser.add_argument('--images', type=int, default=6, help='number of test images, spread over the classes')
-    parser.add_argument(
-        '--cfg-options', nargs='+', action=ConfigOptions, help='settings that override the config, as key=value'
+    figure.add_argument(
+        '--images', type=int, default=6, help='number of test images, spread over the classes (default: 6)'
     )
-    add_trust_argument(parser)
-    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    parser.add_common_options()
     return parser.parse_args()
 
 
 if __name__ == '__main__':
-    from vt.commands.arguments import run
-
     run('attention:show_heat_maps', parse_args())

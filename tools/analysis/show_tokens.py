@@ -1,46 +1,42 @@
-"""Draw where each visual token looks: ``python tools/analysis/show_tokens.py CONFIG CHECKPOINT [IMAGE ...]``."""
+"""Draw the attention of each visual token: ``python tools/analysis/show_tokens.py CONFIG CHECKPOINT [IMAGE ...]``."""
 
 import argparse
 from pathlib import Path
 
+from vt.commands.arguments import ToolParser, run
+
 
 def parse_args() -> argparse.Namespace:
-    from vt.commands.arguments import ConfigOptions, add_trust_argument
-
-    parser = argparse.ArgumentParser(
-        description='Draw where each visual token looks, or the class token of an MViT, on given images or a few '
-        'images or videos of the test set.'
+    parser = ToolParser(
+        'Draw the attention of each visual token, or of the class token of an MViT.',
+        'python tools/analysis/show_tokens.py configs/vt_resnet/vt-resnet18_digits.py \\\n'
+        '      work_dirs/vt-resnet18_digits/epoch_15.pth --out tokens.png',
     )
-    parser.add_argument('config', help='path of the config')
-    parser.add_argument('checkpoint', help='path of the checkpoint; or timm, torchvision or huggingface: their weights')
+    parser.add_model_arguments('path of the config')
     parser.add_argument(
         'inputs',
         nargs='*',
         type=Path,
         metavar='IMAGE',
-        help='images to look at, of any size (default: test images)',
+        help='images of any size (default: images or videos of the test set)',
     )
     parser.add_argument(
         '--out',
         type=Path,
-        help='file to write; .png, .pdf or .svg (default: tokens.png in the work directory of the config, else here)',
+        help='file to write, .png, .pdf or .svg (default: tokens.png in the work directory of the config, or here)',
     )
-    parser.add_argument('--images', type=int, default=6, help='number of test images, spread over the classes')
+    parser.add_argument(
+        '--images', type=int, default=6, help='number of test images, spread over the classes (default: 6)'
+    )
     parser.add_argument(
         '--module',
         type=int,
         default=0,
-        help='whose: 0 for the first VT module or level, or block of an MViT; -1 the last',
+        help='number of the VT module or level, or of the block of an MViT; -1 is the last (default: 0)',
     )
-    parser.add_argument(
-        '--cfg-options', nargs='+', action=ConfigOptions, help='settings that override the config, as key=value'
-    )
-    add_trust_argument(parser)
-    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    parser.add_common_options()
     return parser.parse_args()
 
 
 if __name__ == '__main__':
-    from vt.commands.arguments import run
-
     run('attention:show_tokens', parse_args())

@@ -1,4 +1,4 @@
-"""How fast training images or videos load, without a model: ``python tools/benchmark/data_loading.py CONFIG ...``."""
+"""Measure how fast training images or videos load: ``python tools/benchmark/data_loading.py CONFIG ...``."""
 
 import argparse
 import re
@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, RandomSampler
 
 from vt.analysis.speed.timing import median_of_rounds
 from vt.analysis.tables import print_table
+from vt.commands.arguments import ToolParser
 from vt.commands.outputs import check_output, write_measured
 from vt.engine.config_files import read_config
 from vt.engine.errors import one_line_errors
@@ -171,27 +172,31 @@ def main(args: argparse.Namespace) -> None:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Time configs' training data alone.")
+    parser = ToolParser(
+        'Measure how fast the training images or videos of configs load, without a model.',
+        'python tools/benchmark/data_loading.py configs/vt_resnet/vt-resnet18_digits.py --workers 0 2',
+    )
     parser.add_argument('configs', nargs='+', help='paths of configs')
     parser.add_argument(
         '--synthetic',
         type=int,
         metavar='N',
-        help="classify N JPEG files of ImageNet's usual size, or videos of Kinetics', made here, in place of the "
-        "config's own",
+        help="read N generated JPEG files of ImageNet's usual size, or videos of Kinetics', instead of own data",
     )
-    parser.add_argument('--workers', type=int, nargs='+', default=[0, 2], help='loading processes (default: 0 2)')
+    parser.add_argument(
+        '--workers', type=int, nargs='+', default=[0, 2], help='numbers of loading processes (default: 0 2)'
+    )
     parser.add_argument(
         '--decoders',
         nargs='+',
         choices=['cv2', 'pillow', 'turbojpeg', 'opencv', 'pyav', 'torchcodec'],
-        help="of mmcv, which read image files, the first three; of videos the others (default: the config's)",
+        help="decoders of images: the first three; of videos: the others (default: the config's)",
     )
-    parser.add_argument('--load-only', action='store_true', help='leave out the transforms behind reading the files')
-    parser.add_argument('--batches', type=int, default=20, help='batches timed in a round (default: 20)')
-    parser.add_argument('--rounds', type=int, default=5, help='rounds, in which all take turns (default: 5)')
-    parser.add_argument('--out', help='write the figures to this JSON file')
-    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    parser.add_argument('--load-only', action='store_true', help='only read files, without transforms')
+    parser.add_argument('--batches', type=int, default=20, help='batches per round (default: 20)')
+    parser.add_argument('--rounds', type=int, default=5, help='number of interleaved rounds (default: 5)')
+    parser.add_argument('--out', help='JSON file for the measurements')
+    parser.add_common_options(config=False, checkpoint=False)
     return parser.parse_args()
 
 

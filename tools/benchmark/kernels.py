@@ -1,4 +1,4 @@
-"""What each Triton kernel takes of a GPU that need not be here: ``python tools/benchmark/kernels.py``.
+"""List registers and shared memory of every Triton kernel: ``python tools/benchmark/kernels.py``.
 
 Letters as in ``vt/ops/triton_kernels.py``.
 """
@@ -17,6 +17,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, CompiledKernel
 
 from vt.analysis.tables import print_table
+from vt.commands.arguments import ToolParser
 from vt.commands.outputs import check_output, write_measured
 from vt.engine.errors import one_line_errors
 from vt.ops import triton_kernels
@@ -107,11 +108,12 @@ def main(args: argparse.Namespace) -> None:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description='Compile every Triton kernel for several GPUs, of which none need be here.'
+    parser = ToolParser(
+        'List registers and shared memory of every Triton kernel on several GPUs, compiled without a GPU.',
+        'python tools/benchmark/kernels.py --out kernels.json',
     )
-    parser.add_argument('--out', help='write the figures to this JSON file')
-    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    parser.add_argument('--out', help='JSON file for the measurements')
+    parser.add_common_options(config=False, checkpoint=False)
     return parser.parse_args()
 
 

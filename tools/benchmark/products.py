@@ -1,4 +1,4 @@
-"""Products of tokens and matrices by each library: ``python tools/benchmark/products.py``."""
+"""Measure products of tokens and matrices with each library: ``python tools/benchmark/products.py``."""
 
 import argparse
 import time
@@ -11,6 +11,7 @@ from torch.nn.functional import conv2d
 
 from vt.analysis.speed.timing import Step, time_interleaved
 from vt.analysis.tables import print_table
+from vt.commands.arguments import ToolParser
 from vt.commands.outputs import check_output, write_measured
 from vt.engine.errors import one_line_errors
 from vt.engine.speed_settings import keep_freed_memory, use_threads
@@ -146,15 +147,16 @@ def main(args: argparse.Namespace) -> None:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description='Time products of tokens, of matrices and of pixels, and which library is chosen.'
+    parser = ToolParser(
+        "Measure products of tokens, matrices and pixels with PyTorch's BLAS and oneDNN, and show which is chosen.",
+        'python tools/benchmark/products.py --largest 1024',
     )
-    parser.add_argument('--seconds', type=float, default=4, help='at most about this long a row (default: 4)')
+    parser.add_argument('--seconds', type=float, default=4, help='time limit per row, about (default: 4)')
     parser.add_argument(
-        '--largest', type=int, default=4096, help='no more rows, channels or pixels a side (default: 4096)'
+        '--largest', type=int, default=4096, help='largest number of rows, channels or pixels per side (default: 4096)'
     )
-    parser.add_argument('--out', help='write the figures to this JSON file')
-    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    parser.add_argument('--out', help='JSON file for the measurements')
+    parser.add_common_options(config=False, checkpoint=False)
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""Time until work begins, in fresh processes: ``python tools/benchmark/startup.py CONFIG [CONFIG ...]``."""
+"""Measure the time until the first iteration: ``python tools/benchmark/startup.py CONFIG [CONFIG ...]``."""
 
 import argparse
 import os
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from vt.analysis.speed.timing import median_of_rounds
 from vt.analysis.tables import print_table
+from vt.commands.arguments import ToolParser
 from vt.commands.outputs import check_output, write_measured
 from vt.engine.config_files import ROOT, require_file
 from vt.engine.errors import one_line_errors
@@ -66,11 +67,14 @@ def main(args: argparse.Namespace) -> None:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description='Time imports, --help, and the way to the first training iteration.')
-    parser.add_argument('configs', nargs='*', help='paths of configs whose data are here; each is started and ended')
-    parser.add_argument('--rounds', type=int, default=5, help='runs of each (default: 5)')
-    parser.add_argument('--out', help='write the figures to this JSON file')
-    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    parser = ToolParser(
+        'Measure the time of imports, of --help and until the first training iteration, in fresh processes.',
+        'python tools/benchmark/startup.py configs/vt_resnet/vt-resnet18_digits.py',
+    )
+    parser.add_argument('configs', nargs='*', help='paths of configs to start; their data must be available')
+    parser.add_argument('--rounds', type=int, default=5, help='number of runs (default: 5)')
+    parser.add_argument('--out', help='JSON file for the measurements')
+    parser.add_common_options(config=False, checkpoint=False)
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""What a Python user calls: models by name, predictions, tokens; :mod:`vt.apis.hub` saves and fetches them."""
+"""The Python API: models by name, predictions, tokens. :mod:`vt.apis.hub` saves models and loads them from the hub."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""How much memory a model may take while it is built from an untrusted config."""
+"""Limit the memory of a model that is built from an untrusted config."""
 
 from typing import Any
 
@@ -7,21 +7,21 @@ from torch.overrides import TorchFunctionMode
 
 from vt.errors import UserError
 
-# Functions that make a tensor of a size that they are given: it is known before memory is touched.
+# Functions that create a tensor of a given size, which is checked before memory is allocated.
 MAKERS = (torch.arange, torch.empty, torch.eye, torch.full, torch.linspace, torch.ones, torch.rand, torch.randn)
 MAKERS += (torch.randperm, torch.randint, torch.tril_indices, torch.triu_indices, torch.zeros)
-EXTRA_BYTES, EXTRA_CALLS = 2**26, 20_000  # of position tables, masks and the like, which are in no file
+EXTRA_BYTES, EXTRA_CALLS = 2**26, 20_000  # for position tables, masks and other tensors that are not in the file
 
 
 class Budget(TorchFunctionMode):
-    """Inside the block tensors take a few times the memory of a file of weights at most, and as many calls as it needs.
+    """Limit memory and calls of PyTorch inside the block to a few times those that a weight file needs.
 
     Args:
-        size: bytes of the file.
-        tensors: how many it holds.
+        size: size of the file in bytes.
+        tensors: number of tensors in the file.
 
     Raises:
-        UserError: more is asked for.
+        UserError: the limit is exceeded.
     """
 
     def __init__(self, size: int, tensors: int) -> None:
@@ -35,7 +35,7 @@ class Budget(TorchFunctionMode):
         if func in MAKERS:
             self._spend(func(*args, **kwargs | dict(device='meta')), keep=False)
         for tensor in args:
-            self._spend(tensor)  # nothing may have touched its memory yet
+            self._spend(tensor)  # it may not have been counted yet
         result = func(*args, **kwargs)
         self._spend(result)
         return result

@@ -1,8 +1,8 @@
-"""Models for other runtimes: PyTorch programs, ONNX, 8 bits, OpenVINO, traces, compiled libraries.
+"""Export of models: PyTorch programs, ONNX, 8-bit ONNX, OpenVINO, TorchScript, compiled libraries.
 
-What is exported takes images as the network does, normalised, and gives what the head gives: logits of classes, ``(N,
-classes)``, of a segmentor at its head's resolution, ``(N, classes, H, W)``. The batch is open; so is the size, where
-the model's code and its libraries' allow it.
+An exported model takes normalised images and returns the output of the head: logits ``(N, classes)``, or ``(N, classes,
+H, W)`` at the resolution of a segmentor's head. The batch size is dynamic; so is the image size, if the code of the
+model and of its libraries supports it.
 """
 
 import contextlib
@@ -29,26 +29,26 @@ SUFFIXES = dict(program='.pt2', onnx='.onnx', int8='.int8.onnx', openvino='.xml'
 
 
 class Network(nn.Module):
-    """A model as a function of normalised images alone; several outputs are a tuple."""
+    """Model as a function of normalised images; several outputs are a tuple."""
 
     def __init__(self, model: BaseModel) -> None:
         super().__init__()
         self.model = model.eval()
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """Images ``(N, 3, H, W)``, or clips ``(N, 3, T, H, W)``, to what the head gives."""
+        """Return the output of the head for images ``(N, 3, H, W)`` or clips ``(N, 3, T, H, W)``."""
         outputs = self.model(images, mode='tensor')
         return tuple(outputs) if isinstance(outputs, (list, tuple)) else outputs
 
 
 @dataclass
 class Program:
-    """A model as PyTorch exports it.
+    """Model exported by PyTorch.
 
     Attributes:
-        program: with an open batch.
-        open_size: whether it takes images of other sizes.
-        reason: what forbids it where it does not.
+        program: the program, with a dynamic batch size.
+        open_size: whether the image size is dynamic, too.
+        reason: why the image size is fixed.
     """
 
     program: ExportedProgram
@@ -57,28 +57,28 @@ class Program:
 
     @cached_property
     def onnx(self) -> bytes:
-        """What an ONNX file of it holds, or a UserError where a package that it needs is not there."""
+        """Content of its ONNX file; a UserError if a required package is missing."""
         with _needing('onnx, onnxscript and onnxruntime', 'export'):
             import onnxruntime  # noqa: F401
             import onnxscript  # noqa: F401 - the exporter needs it
         logging.getLogger('onnxscript').setLevel(logging.WARNING)
         with warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # about names of open sizes
+            warnings.simplefilter('ignore')  # about names of dynamic sizes
             model = torch.onnx.export(self.program, (), dynamo=True, verbose=False).model_proto
         return model.SerializeToString()
 
 
 @torch.no_grad()
 def export_program(network: Network, images: Tensor, others: Sequence[Tensor] = ()) -> Program:
-    """Export by ``torch.export``, with an open batch and, if it holds, an open size.
+    """Export with ``torch.export``, with a dynamic batch size and, if possible, a dynamic image size.
 
-    A library's code may make a size constant; the program then has a guard against other sizes, and is exported with a
-    fixed size instead, since other formats have no guards and would be silently wrong.
+    If the code of a library makes the size constant, the program has a guard against other sizes. It is then exported
+    with a fixed size, because other formats have no guards and would give wrong results without an error.
 
     Args:
-        network: what is exported.
-        images: two or more, of the size that the network sees.
-        others: of other sizes, which it is tried on.
+        network: the network.
+        images: two or more normalised images.
+        others: images of other sizes, to test the program with; none for a fixed size.
     """
     batch = {0: Dim('batch', min=1)}
     reason = ''
@@ -90,7 +90,7 @@ def export_program(network: Network, images: Tensor, others: Sequence[Tensor] = 
             for other in others:
                 run(other)
             return Program(program, open_size=True)
-        except Exception as error:  # whatever a library's code and the guards about it raise
+        except Exception as error:  # of a library's code or a guard, of any type
             reason = ' '.join(str(error).split())[:200]
     return Program(torch.export.export(network, (images,), dynamic_shapes=[batch]), open_size=False, reason=reason)
 
@@ -99,26 +99,25 @@ def export_program(network: Network, images: Tensor, others: Sequence[Tensor] = 
 def encode(
     kind: str, network: Network, program: Program, images: Tensor, calibration: Iterable[Tensor] = ()
 ) -> tuple[dict[str, bytes], Run]:
-    """A model in a format, and read again from it.
+    """Encode a model in a format, and load it again.
 
     Args:
         kind: a key of :data:`SUFFIXES`.
-        network, program, images: as of :func:`export_program`.
-        calibration: inputs of ``'int8'``, ``(1, 3, H, W)``, whose smallest and largest activations are the ends of
-            eight bits.
+        network, program, images: as in :func:`export_program`.
+        calibration: inputs ``(1, 3, H, W)`` for ``'int8'``, whose smallest and largest activations define the range.
 
     Returns:
-        What files of the format hold, by their suffixes, and a function that runs it: images to the outputs.
+        The contents of the files of the format, by suffix, and a function that runs the loaded model on images.
 
     Raises:
-        UserError: a package that it needs is not there.
+        UserError: a required package is missing.
     """
     if kind in ('onnx', 'int8'):
         content = program.onnx if kind == 'onnx' else _quantise(program.onnx, calibration)
         return {SUFFIXES[kind]: content}, run_onnx(content)
     if kind == 'openvino':
         return _encode_openvino(program.onnx)
-    from torch._inductor import aoti_compile_and_package, aoti_load_package  # documented there, and nowhere else
+    from torch._inductor import aoti_compile_and_package, aoti_load_package  # the documented path
 
     file = io.BytesIO()
     with warnings.catch_warnings():
@@ -145,11 +144,11 @@ def _needing(packages: str, extra: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise UserError(f"it needs {packages}: pip install 'visual-transformers[{extra}]'") from error
+        raise UserError(f"the format needs {packages}: pip install 'visual-transformers[{extra}]'") from error
 
 
 def run_onnx(content: bytes) -> Run:
-    """A function that runs an ONNX model by ONNX Runtime, with PyTorch's number of threads."""
+    """Return a function that runs an ONNX model with ONNX Runtime and PyTorch's number of threads."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -160,9 +159,9 @@ def run_onnx(content: bytes) -> Run:
 
 
 def _quantise(content: bytes, inputs: Iterable[Tensor]) -> bytes:
-    """An ONNX model whose layers with weights compute in 8 bits: ONNX Runtime's static quantisation.
+    """Quantise the layers with weights of an ONNX model to 8 bits, with ONNX Runtime's static quantisation.
 
-    Products of activations alone, as in attention, softmax and normalisations stay as they are.
+    Products of activations, as in attention, softmax and normalisations are not quantised.
     """
     from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
@@ -190,7 +189,10 @@ def _quantise(content: bytes, inputs: Iterable[Tensor]) -> bytes:
 
 
 def _encode_openvino(content: bytes) -> tuple[dict[str, bytes], Run]:
-    """OpenVINO's two files of an ONNX model, run in float32, which it leaves on processors with bfloat16."""
+    """Return OpenVINO's two files of an ONNX model, and a function that runs it in float32.
+
+    By default OpenVINO computes in bfloat16 on processors that support it.
+    """
     with _needing('openvino', 'openvino'):
         import openvino
     with tempfile.TemporaryDirectory() as folder:
@@ -203,24 +205,24 @@ def _encode_openvino(content: bytes) -> tuple[dict[str, bytes], Run]:
 
 
 def as_arrays(outputs: Tensor | Sequence[Tensor]) -> list[np.ndarray]:
-    """What a network gives, as arrays."""
+    """Return the outputs of a network as arrays."""
     return [output.numpy() for output in ([outputs] if isinstance(outputs, Tensor) else outputs)]
 
 
 def largest_difference(run: Run, network: Network, images: Tensor) -> float:
-    """Of what an exported model gives for images from what the model itself does, over the largest of its values."""
+    """Return the largest difference of an exported model's outputs, relative to the largest output of the model."""
     with torch.no_grad():
         expected = as_arrays(network(images))
     found = run(images)
     if [one.shape for one in found] != [other.shape for other in expected]:
         return float('inf')
     differences = [np.abs(one - other).max() / np.abs(other).max() for one, other in zip(found, expected)]
-    return float(np.max(differences)) if np.isfinite(differences).all() else float('inf')  # NaN is no small difference
+    return float(np.max(differences)) if np.isfinite(differences).all() else float('inf')  # NaN, too
 
 
 @contextlib.contextmanager
 def answered_by(model: BaseModel, run: Run) -> Iterator[None]:
-    """Within it a model predicts with the outputs of an exported one in the place of its network's."""
+    """Make a model predict with the outputs of an exported model inside the block."""
     head = getattr(model, 'decode_head', None) or model.head
 
     def answer(images: Tensor, *args) -> Tensor | tuple[Tensor, ...]:

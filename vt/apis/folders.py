@@ -1,7 +1,7 @@
-"""A model as a folder: its weights as safetensors and what it is as JSON, of which nothing is run when it is read.
+"""Models saved in folders: weights as safetensors, the config as JSON. Reading a folder runs no code.
 
-``config.json`` holds the model as known parts with plain arguments, how inputs are made (``vt/apis/schema.py`` and
-``saved_inputs.py`` say what may stand there), and the names of the classes; ``model.safetensors`` every tensor.
+``config.json`` contains the model (registered parts with plain arguments), the preprocessing of inputs and the class
+names; ``vt/apis/schema.py`` and ``saved_inputs.py`` define its schema. ``model.safetensors`` contains every tensor.
 """
 
 import json
@@ -34,29 +34,29 @@ from .schema import SCOPES, check_model, describe_model
 CONFIG, WEIGHTS = 'config.json', 'model.safetensors'
 FORMAT = 2
 KEYS = ('scope', 'model', 'inputs', 'classes', 'palette')
-TUPLE = 'tuple'  # JSON has none, and the libraries tell them from lists
-MAX_BYTES = 8_000_000  # of config.json; ImageNet-21k's names and colours take three
-ADVICE = 'give a folder that save_pretrained wrote'
+TUPLE = 'tuple'  # JSON has no tuples, and the libraries distinguish them from lists
+MAX_BYTES = 8_000_000  # of config.json; ImageNet-21k's names and colours take three million
+ADVICE = 'give a folder that was written by save_pretrained'
 
 
 def save_folder(model: BaseModel, folder: Path, cfg: Config | None = None) -> None:
-    """Write a model to a folder; each file is written whole or not at all.
+    """Write a model to a folder; each file is written atomically.
 
-    What serves training alone is left out: data sets, starting weights, augmentations, teachers.
+    Settings of training are not saved: data sets, initial weights, augmentations, teachers.
 
     Args:
-        model: a classifier or segmentor; a wrapper of one for distribution will do.
-        folder: made if it is not there.
-        cfg: its config; None for ``model.cfg``, which :func:`vt.apis.get_model` leaves with it.
+        model: a classifier or segmentor, or a distributed wrapper of one.
+        folder: the folder, which is created if it does not exist.
+        cfg: config of the model; None for ``model.cfg``, which :func:`vt.apis.get_model` sets.
 
     Raises:
-        UserError: the config is not there, is that of another library's scope, or holds what a folder can't hold.
-        FileError: a file can't be written.
+        UserError: no config, a config of another library's scope, or one with values that a folder cannot contain.
+        FileError: a file cannot be written.
     """
     model = unwrap(model)
     cfg = getattr(model, 'cfg', None) if cfg is None else cfg
     if cfg is None:
-        raise UserError(f'{type(model).__name__} has no config with it: give cfg, or build it by vt.apis.get_model')
+        raise UserError(f'{type(model).__name__} has no attribute cfg: give cfg, or build it with vt.apis.get_model')
     meta = getattr(model, 'dataset_meta', {})
     meta = {key: [*meta[key]] for key in ('classes', 'palette') if meta.get(key)}
     versions = dict(vt=vt.__version__, torch=torch.__version__, mmengine=mmengine.__version__)
@@ -68,7 +68,7 @@ def save_folder(model: BaseModel, folder: Path, cfg: Config | None = None) -> No
 
 
 def describe(cfg: Config) -> dict[str, Any]:
-    """What of a config it takes to build the model and to predict: its ``scope``, ``model`` and ``inputs``."""
+    """Return the parts of a config that are needed to build the model and predict: ``scope``, ``model``, ``inputs``."""
     scope = cfg.get('default_scope') or 'mmpretrain'
     if scope not in SCOPES:
         raise UserError(f'default_scope={scope!r}: only models of {" and ".join(SCOPES)} are saved with their config')
@@ -95,10 +95,10 @@ def _from_json(value: Any) -> Any:
 
 
 def read_folder(folder: str | PathLike) -> Config:
-    """The config of a saved model, with ``dataset_meta``: checked before anything is made of it, nothing is run.
+    """Return the config of a saved model, with ``dataset_meta``. It is checked before use, and runs no code.
 
     Raises:
-        UserError: a file is missing, none of ours, damaged, or holds what :mod:`vt.apis.schema` does not allow.
+        UserError: a file is missing, damaged, of another kind, or contains values that :mod:`vt.apis.schema` forbids.
     """
     path = require(folder, CONFIG)
     require(folder, WEIGHTS)
@@ -110,7 +110,7 @@ def read_folder(folder: str | PathLike) -> Config:
         raise UserError(f'{path} is nested too deeply to be a model: {ADVICE}') from error
     scope, inputs = content['scope'], content['inputs']
     meta = {key: content[key] for key in ('classes', 'palette') if key in content}
-    dataset = dict(type='BaseDataset' if scope == 'mmpretrain' else 'BaseSegDataset')  # none: it holds no sample
+    dataset = dict(type='BaseDataset' if scope == 'mmpretrain' else 'BaseSegDataset')  # without samples
     dataset['pipeline'] = make_pipeline(inputs, scope)
     shape = dict(input_shape=inputs['shape']) if 'shape' in inputs else {}
     loader = dict(test_dataloader=dict(dataset=dataset))
@@ -121,10 +121,10 @@ def read_folder(folder: str | PathLike) -> Config:
 
 def _check(content: Any, path: Path) -> None:
     if content.get('library') != DISTRIBUTION:
-        raise UserError(f'{path} is the config of something else than a model of {DISTRIBUTION}: {ADVICE}')
+        raise UserError(f'{path} is not the config of a model of {DISTRIBUTION}: {ADVICE}')
     if content.get('format') != FORMAT:
-        reason = f'has format {printable(repr(content.get("format")), 40)}, this VT reads {FORMAT}'
-        raise UserError(f'{path} {reason}: save it again by this VT, from its training config and these weights')
+        reason = f'has format {printable(repr(content.get("format")), 40)}, this version of VT reads {FORMAT}'
+        raise UserError(f'{path} {reason}: save the model again from its training config and these weights')
     unknown = [key for key in content if key not in ('library', 'format', 'versions', *KEYS)]
     missing = [key for key in KEYS[:3] if key not in content]
     if unknown or missing:
@@ -142,12 +142,12 @@ def _check(content: Any, path: Path) -> None:
 
 @contextmanager
 def building(cfg: Config) -> Iterator[None]:
-    """Inside the block a model is built: no checkpoint that a part names runs code, and a saved one keeps its bounds.
+    """Build a model safely inside the block: checkpoints are read weights-only.
 
-    A saved model may take the memory that its weights need, and what is wrong with its arguments is one line.
+    A saved model may use only the memory that its weights need, and errors in its arguments are one line.
 
     Raises:
-        UserError: a saved model asks for more, or can't be built.
+        UserError: a saved model needs more memory, or cannot be built.
     """
     with in_scope(cfg), weights_only():
         if 'saved_in' not in cfg:
@@ -161,13 +161,13 @@ def building(cfg: Config) -> Iterator[None]:
                 yield
         except UserError as error:
             raise UserError(f'{cfg.saved_in}: {error}') from error
-        except Exception as error:  # an argument of a wrong kind leads anywhere
+        except Exception as error:  # an argument of a wrong type can raise any error
             reason = printable(f'{type(error).__name__}: {error}', 200)
             raise UserError(f'{cfg.saved_in} holds a model that cannot be built ({reason}): {ADVICE}') from error
 
 
 def require(folder: str | PathLike, name: str) -> Path:
-    """The path of a file in a folder; a MissingFileError where it is not there."""
+    """Return the path of a file in a folder; a MissingFileError if it does not exist."""
     path = Path(folder, name)
     if not path.is_file():
         raise MissingFileError(f'{folder} holds no {name}: {ADVICE}')

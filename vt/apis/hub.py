@@ -1,6 +1,6 @@
-"""Models as Hugging Face's hub has them: ``save_pretrained``, ``from_pretrained``, ``push_to_hub`` by its own mixin.
+"""Models on Hugging Face's hub: ``save_pretrained``, ``from_pretrained`` and ``push_to_hub`` of its mixin.
 
-It needs the extra ``[hub]``; a saved folder is read without it, by :func:`vt.apis.get_model`.
+This module needs the extra ``[hub]``. :func:`vt.apis.get_model` loads saved folders without it.
 """
 
 from os import PathLike
@@ -28,8 +28,8 @@ CARD = """---
 ---
 
 A model of [Visual Transformers for OpenMMLab](https://arxiv.org/abs/2006.03677), of the distribution
-`visual-transformers`. `config.json` holds known parts with plain arguments, and the weights are safetensors: nothing of
-them is run.
+`visual-transformers`. `config.json` contains registered parts with plain arguments, and the weights are safetensors:
+loading them runs no code.
 
 ```python
 from vt import apis
@@ -48,18 +48,19 @@ class HubModel(
     model_card_template=CARD,
     tags=['openmmlab'],
 ):
-    """A model with the hub's methods; none is added to the libraries' classes.
+    """Model with the methods of the hub.
 
-    ``save_pretrained(folder)`` writes ``config.json``, ``model.safetensors`` and a card, ``README.md``, if there is
-    none; ``push_to_hub('user/name')`` uploads them in one commit; ``HubModel.from_pretrained('user/name')``, or with a
-    folder, reads them again. All take the options of :class:`huggingface_hub.ModelHubMixin`.
+    ``save_pretrained(folder)`` writes ``config.json``, ``model.safetensors`` and, if there is none, a model card,
+    ``README.md``. ``push_to_hub('user/name')`` uploads them in one commit. ``HubModel.from_pretrained`` loads a model
+    from ``'user/name'`` or a folder. All take the options of :class:`huggingface_hub.ModelHubMixin`.
 
     Args:
         model: a classifier or segmentor.
-        cfg: its config; None for ``model.cfg``, which :func:`vt.apis.get_model` leaves with it.
+        cfg: config of the model; None for ``model.cfg``, which :func:`vt.apis.get_model` sets.
 
     Attributes:
-        model: it predicts what the model that was saved predicts, bit for bit where its weights lie in memory alike.
+        model: the model. A loaded model gives the same predictions as the saved one, bit by bit with the same memory
+            format.
     """
 
     def __init__(self, model: BaseModel, cfg: Config | None = None) -> None:
@@ -67,10 +68,14 @@ class HubModel(
         self.cfg = getattr(model, 'cfg', None) if cfg is None else cfg
 
     def save_pretrained(self, save_directory: str | PathLike, **options: Any) -> str | None:
-        """Write the model to a folder; options as the mixin's.
+        """Write the model to a folder.
+
+        Args:
+            save_directory: the folder.
+            **options: those of the mixin.
 
         Raises:
-            UserError: the model has no config, or one that is no data; the folder can't be written to.
+            UserError: the model has no config, or one that cannot be saved; the folder cannot be written.
         """
         try:
             return super().save_pretrained(save_directory, **options)
@@ -85,34 +90,34 @@ class HubModel(
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | PathLike, **options: Any) -> 'HubModel':
-        """Read a model from a folder, or else fetch it from the hub; it is in evaluation mode.
+        """Load a model from a folder or from the hub, in evaluation mode.
 
         Args:
             pretrained_model_name_or_path: the folder, or ``'user/name'``.
-            **options: ``device``; of a model of the hub also ``revision``, ``token``, ``cache_dir``, ``force_download``
-                and ``local_files_only``, as of :func:`huggingface_hub.hf_hub_download`.
+            **options: ``device``; for a model of the hub also ``revision``, ``token``, ``cache_dir``,
+                ``force_download`` and ``local_files_only``, as in :func:`huggingface_hub.hf_hub_download`.
 
         Raises:
-            UserError: a file is missing or can't be fetched; the config is none of ours, or names what is not
-                registered; the weights don't fit.
+            UserError: a file is missing or cannot be downloaded; the config is of another kind, or names parts that
+                are not registered; the weights do not fit.
         """
         device = options.pop('device', None)
         folder = Path(pretrained_model_name_or_path)
         return cls(get_model(folder if folder.is_dir() else _fetch(folder.as_posix(), **options), device=device))
 
     def generate_model_card(self, *args: Any, **options: Any) -> ModelCard:
-        """The card, with the model's task."""
+        """Return the model card, with the task of the model."""
         card = super().generate_model_card(*args, **options)
         card.data.pipeline_tag = 'image-segmentation' if is_segmentation(self.cfg) else 'image-classification'
         return card
 
 
 def _fetch(name: str, revision: str | None = None, **options: Any) -> Path:
-    """The folder of a model of the hub, in the hub's cache; both files are of one commit."""
+    """Download a model to the cache of the hub, both files of one commit, and return their folder."""
     try:
         folder = Path(hf_hub_download(name, WEIGHTS, revision=revision, **options)).parent
         hf_hub_download(name, CONFIG, revision=folder.name, **options)
     except (OSError, HFValidationError) as error:
         reason = printable(' '.join(str(error).split()), 200)
-        raise FileError(f'there is no folder {name}, and it was not fetched from the hub: {reason}') from error
+        raise FileError(f'{name} is no folder, and could not be downloaded from the hub: {reason}') from error
     return folder

@@ -1,7 +1,7 @@
-"""Predictions on images and videos: MMPretrain's inferencer for models of VT.
+"""Inferencers of images and videos, built on MMPretrain's.
 
-It takes a model's name, config or network and a checkpoint that must fit, and images of any size. Where a model learned
-from images in memory, such as the embedded digits, an image takes their size.
+They take the name of a model, a config or a network, a checkpoint that must fit, and images of any size. For models of
+data sets in memory, such as the embedded digits, images are resized to the size of the data set.
 """
 
 from os import PathLike
@@ -30,18 +30,18 @@ READABLE = 256  # pixels of the shorter side
 
 
 class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
-    """MMPretrain's inferencer of images: ``inferencer(image)`` gives the class, its name and all scores.
+    """MMPretrain's inferencer of images: ``inferencer(image)`` returns the class, its name and all scores.
 
-    Where images have several labels, ``inferencer.thresholds`` says from which score on a label is predicted.
+    For several labels per image, ``inferencer.thresholds`` is the score from which a label is predicted.
 
     Args:
-        model: a model's name, the path of a config, a config, or a network made by :func:`vt.apis.get_model`.
-        pretrained: path or address of its checkpoint; True for published weights, None for arbitrary ones.
-        device: where to compute; None for the CPU, or where the network is.
-        classes: names, by default those of the checkpoint or of the data set.
+        model: name of a model, path of a config, config, or network of :func:`vt.apis.get_model`.
+        pretrained: path or address of the checkpoint; True for published weights, None for uninitialised ones.
+        device: device of the model; None for the CPU, or the device of a given network.
+        classes: class names; by default those of the checkpoint or of the data set.
 
     Raises:
-        UserError: no such model; a checkpoint of another one, or none.
+        UserError: an unknown model, or a checkpoint that is missing or does not fit.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
         self.visualizer = None
         self.classes = classes or self.model.dataset_meta.get('classes')
         self.has_several = isinstance(getattr(self.model, 'head', None), MultiLabelClsHead)
-        self.thresholds: float | torch.Tensor | None = None  # of scores, one or one a class; None for the head's own
+        self.thresholds: float | torch.Tensor | None = None  # one, or one per class; None for the head's own
 
     def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
-        """Predictions of a batch; of several labels an image those with a score of at least ``thresholds``."""
+        """Return the predictions of a batch; of several labels those with a score of at least ``thresholds``."""
         predictions = super().forward(inputs, **options)
         if self.has_several and self.thresholds is not None:
             for each in predictions:
@@ -69,7 +69,7 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
         return predictions
 
     def postprocess(self, preds: list, visualization: list, return_datasamples: bool = False) -> list:
-        """MMPretrain's results; of several labels ``pred_label``, ``pred_score`` and ``pred_class`` are lists."""
+        """Return MMPretrain's results; with several labels ``pred_label``, ``pred_score``, ``pred_class`` are lists."""
         results = super().postprocess(preds, visualization, return_datasamples)
         for result, each in zip(results, preds) if self.has_several and not return_datasamples else ():
             labels = each.pred_label.tolist()
@@ -78,7 +78,7 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
         return results
 
     def describe(self, prediction: BaseDataElement) -> dict[str, Any]:
-        """All classes with their scores as ``predictions``, highest first; of several, whether ``predicted``."""
+        """Return ``predictions``: all classes with their scores, highest first; with several labels ``predicted``."""
         scores, labels = prediction.pred_score.sort(descending=True)
         found = zip(labels.tolist(), scores.tolist())
         names = self.classes or [*map(str, range(len(labels)))]
@@ -89,31 +89,31 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
         return dict(predictions=entries)
 
     def draw(self, pixels: np.ndarray, prediction: BaseDataElement) -> np.ndarray:
-        """An image, RGB, with its class and score written on it; a small one is enlarged, a large one made smaller."""
+        """Return an RGB image with its class and score; small images are enlarged, large ones reduced."""
         visualizer = UniversalVisualizer()
         pixels = mmcv.imresize(pixels, drawn_size(pixels.shape[:2])[::-1])
         resize = READABLE if min(pixels.shape[:2]) < READABLE else None
-        # Matplotlib sets what stands between two dollar signs as a formula.
+        # Matplotlib renders text between two dollar signs as a formula.
         names = self.classes and [name.replace('$', r'\$') for name in self.classes]
         visualizer.visualize_cls(pixels, prediction, classes=names, draw_gt=False, resize=resize)
         return visualizer.get_image()
 
 
 class VideoInferencer(ClassificationInferencer):
-    """:class:`ClassificationInferencer` of video files; of each the test pipeline's clips and crops, averaged."""
+    """:class:`ClassificationInferencer` of video files, averaged over the clips and crops of the test pipeline."""
 
     make_samples = Videos
 
     def pixels(self, video: ImageSource) -> np.ndarray:
-        """The frames of a video's first clip as the model is given them, side by side, RGB."""
+        """Return the frames of a video's first clip, as the model receives them, side by side, RGB."""
         strip = as_strip(self.pipeline(video)['inputs'])
         strip = strip.flip(0) if reads_bgr(self.config) else strip
         return np.ascontiguousarray(strip.permute(1, 2, 0).numpy())
 
     def visualize(self, ori_inputs: list, preds: list, show: bool = False, **options: Any) -> None:
-        """Raise a NotImplementedError where drawings are asked for: ``draw(pixels(video), prediction)`` makes them."""
+        """Raise a NotImplementedError if figures are requested: use ``draw(pixels(video), prediction)``."""
         if show or options.get('show_dir'):
-            raise NotImplementedError('of videos use draw(pixels(video), prediction)')
+            raise NotImplementedError('for videos use draw(pixels(video), prediction)')
 
 
 def inferencer_of(
@@ -121,7 +121,7 @@ def inferencer_of(
     pretrained: str | PathLike | bool | None = True,
     device: str | torch.device | None = None,
 ) -> 'ClassificationInferencer | SegmentationInferencer':
-    """The inferencer that a model needs; arguments as of :class:`ClassificationInferencer`."""
+    """Return the inferencer for a model; arguments as in :class:`ClassificationInferencer`."""
     model = resolve_model(model, pretrained, device)
     if is_segmentation(model.cfg):
         from .segmentation import SegmentationInferencer  # it imports MMSegmentation

@@ -1,6 +1,6 @@
-"""Weights of a model as timm's or torchvision's own model of the same network holds them, names and order.
+"""Convert weights to the names and order of the same network in timm or torchvision.
 
-No table is inverted: a number for each value of the library's model is loaded into ours, and shows where it belongs.
+The mapping is found by loading consecutive numbers, one for each value of the library's model, into ours.
 """
 
 import json
@@ -29,22 +29,22 @@ TOLERANCE = 1e-4  # of the largest logit, in float64
 
 
 def publish_as(library: str, name: str, config: Source, checkpoint: str | PathLike, out: Path) -> Path:
-    """Write a classifier's weights for another library, compared with its own model by their logits.
+    """Write a classifier's weights for another library, after a comparison of the logits of both models.
 
     Args:
-        library: ``'timm'`` or ``'torchvision'`` for a file that its model of this name loads, strictly, or
-            ``'huggingface'`` for a folder in timm's form for the hub, which ``timm.create_model('local-dir:FOLDER',
-            pretrained=True)`` reads, and ``'hf-hub:OWNER/NAME'`` once it is uploaded.
-        name: of the library's model, such as ``'swin_tiny_patch4_window7_224'``, of timm for the hub.
-        config: of our model, or its name.
-        checkpoint: of it.
-        out: path of the file, a safetensors file; or of the folder.
+        library: ``'timm'`` or ``'torchvision'`` for a file that its model of this name loads strictly, or
+            ``'huggingface'`` for a folder in timm's format, loaded by ``timm.create_model('local-dir:FOLDER',
+            pretrained=True)``, or ``'hf-hub:OWNER/NAME'`` after an upload.
+        name: name of the model in the library, such as ``'swin_tiny_patch4_window7_224'``; timm's name for the hub.
+        config: config or name of our model.
+        checkpoint: checkpoint of our model.
+        out: path of the safetensors file, or of the folder.
 
     Returns:
-        The path, with digits of the content in a file's name.
+        The path; a hash of the content is added to the name of a file.
 
     Raises:
-        UserError: the library is not installed, or has no such model, or it is another network than ours.
+        UserError: the library is not installed, has no such model, or its network differs from ours.
     """
     if library != 'huggingface' and out.suffix != SUFFIX:
         raise UserError(f'{out}: the name of a published checkpoint ends with {SUFFIX}')
@@ -64,10 +64,10 @@ def publish_as(library: str, name: str, config: Source, checkpoint: str | PathLi
 
 
 def translate(model: BaseModel, theirs: nn.Module, name: str) -> dict[str, Tensor]:
-    """The state dict of a library's model with the weights of ours.
+    """Return the state dict of a library's model with the weights of ours.
 
     Raises:
-        UserError: a tensor of ours has no place in theirs, or one of theirs none in ours.
+        UserError: a tensor of one model has no counterpart in the other.
     """
     state, numbers, first = theirs.state_dict(), {}, 0
     for key, tensor in state.items():
@@ -83,7 +83,7 @@ def translate(model: BaseModel, theirs: nn.Module, name: str) -> dict[str, Tenso
         sizes = [f'{key} {tuple(own[key].shape)}, theirs {tuple(places[key].shape)}' for key in sorted(differing)]
         first_wrong = printable([*lacking, *sizes][0], 200)
         more = f' and {len(lacking) + len(differing) - 1} more'
-        raise UserError(f'{name} is another network than this model: {first_wrong}{more}; name the one of its sizes')
+        raise UserError(f'{name} is another network than this model: {first_wrong}{more}; give a model of equal sizes')
     values = torch.zeros(first, dtype=torch.float64)
     filled = torch.zeros(first, dtype=torch.bool)
     for key in own.keys() & places.keys():
@@ -93,13 +93,13 @@ def translate(model: BaseModel, theirs: nn.Module, name: str) -> dict[str, Tenso
     for key, number in numbers.items():
         place = number.flatten().long()
         if not filled[place].all():
-            raise UserError(f'{name} is another network than this model, which has nothing of {printable(key, 120)}')
+            raise UserError(f'{name} is another network than this model, which has no {printable(key, 120)}')
         result[key] = values[place].view(number.shape).to(state[key].dtype)
     return result
 
 
 def _build(library: str, name: str, model: BaseModel) -> nn.Module:
-    """A library's model of the classes, channels and size of ours."""
+    """Build the library's model with our numbers of classes and channels and our image size."""
     package = 'torchvision' if library == 'torchvision' else 'timm'
     try:
         module = import_module(package if package == 'timm' else 'torchvision.models')
@@ -115,11 +115,11 @@ def _build(library: str, name: str, model: BaseModel) -> nn.Module:
             return module.create_model(name, pretrained=False, in_chans=channels, **classes, **sizes).eval()
     except Exception as error:  # of a library, of any type
         reason = printable(' '.join(str(error).split()), 160)
-        raise UserError(f'{package} makes no {printable(name, 80)} of this model: {reason}') from error
+        raise UserError(f'{package} cannot build {printable(name, 80)} like this model: {reason}') from error
 
 
 def timm_size(timm: Any, name: str, size: tuple[int, int]) -> dict[str, Any]:
-    """The option that gives a timm model another size than its own, where it needs one."""
+    """Return the option of a timm model for another image size than its own, if it needs one."""
     cfg = timm.get_pretrained_cfg(name)
     own = tuple(cfg.input_size[-2:]) if cfg else size
     return {} if own == size or not (cfg and cfg.fixed_input_size) else dict(img_size=size)
@@ -132,11 +132,11 @@ def _compare(model: BaseModel, theirs: nn.Module, name: str) -> None:
     ours = torch.stack(ours).mean(dim=0) if isinstance(ours, (list, tuple)) else ours  # of a distilled one
     difference = (ours - other).abs().max() / ours.abs().max().clamp(min=1e-12)
     if ours.shape != other.shape or not difference <= TOLERANCE:
-        raise UserError(f'{name} computes something else with these weights: its logits differ by {difference:.1e}')
+        raise UserError(f'{name} gives other logits with these weights: they differ by {difference:.1e}')
 
 
 def _describe(name: str, model: BaseModel, theirs: nn.Module) -> dict[str, Any]:
-    """What timm reads beside the weights: the model, and how its images are prepared."""
+    """Return timm's config: the model and the preprocessing of its images."""
     shape, preprocessor = input_shape(model.cfg), preprocessor_of(model.cfg)
     given = {key: preprocessor.get(key) or [none] * shape[0] for key, none in (('mean', 0), ('std', 255))}
     scaled = {key: [value / 255 for value in values] for key, values in given.items()}

@@ -1,4 +1,4 @@
-"""Models by the names of their configs."""
+"""Models by name: the name of a model is the name of its config."""
 
 import difflib
 import functools
@@ -21,10 +21,13 @@ from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import load_part, load_weights
 from vt.engine.checks.classes import compare_with_checkpoint, heads
 from vt.engine.checks.config import check_config
-from vt.engine.config_files import DISTRIBUTION, ROOT, apply_options, read_config, require_file
+from vt.engine.config_files import DISTRIBUTION, ROOT, read_config, require_file
+from vt.engine.config_options import apply_options
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.errors import UserError
 from vt.inference.test_set import build_test_set
+from vt.models.token_side import prepare_for_onednn
+from vt.ops.token_products import use_fastest_library
 from vt.untrusted_text import check_class_names
 
 from .folders import WEIGHTS, building, read_folder, require
@@ -36,36 +39,34 @@ Source = str | PathLike | Config
 
 @functools.cache
 def _configs() -> dict[str, Path]:
-    """Every config that trains a model, by its name."""
+    """Return the paths of all configs that train a model, by name."""
     paths = (ROOT / 'configs').rglob('*.py')
     return {path.stem: path for path in sorted(paths) if '_base_' not in path.parts}
 
 
 def list_models(pattern: str | None = None, ablations: bool = False) -> list[str]:
-    """Names of models, in order.
+    """Return the sorted names of models.
 
     Args:
-        pattern: how a name begins, with wildcards, such as ``'vt-resnet*in1k'``; None for all.
-        ablations: whether to name those too that stand in a folder ``ablations``.
+        pattern: start of the names, with wildcards, such as ``'vt-resnet*in1k'``; None for all.
+        ablations: whether to include configs in folders ``ablations``.
     """
     names = [name for name, path in _configs().items() if ablations or 'ablations' not in path.relative_to(ROOT).parts]
     return sorted(name for name in names if pattern is None or fnmatchcase(name.lower(), f'{pattern.lower()}*'))
 
 
 def find_config(name: str) -> Path:
-    """The path of a model's config, by the name that :func:`list_models` gives, in capitals or not.
+    """Return the path of a model's config by name, in upper or lower case.
 
     Raises:
-        UserError: there is no such model; the line names those of the most similar names.
+        UserError: there is no such model; the message lists similar names.
     """
     by_name = {known.lower(): path for known, path in _configs().items()}
     if name.lower() in by_name:
         return by_name[name.lower()]
     near = difflib.get_close_matches(name.lower(), by_name, n=3, cutoff=0.5)
-    advice = f'did you mean {" or ".join(by_name[other].stem for other in near)}?' if near else 'none is like it'
-    raise UserError(
-        f'there is no model {name!r}: {advice} vt.apis.list_models(ablations=True) names all {len(by_name)}'
-    )
+    advice = f'did you mean {" or ".join(by_name[other].stem for other in near)}? ' if near else ''
+    raise UserError(f'there is no model {name!r}: {advice}vt.apis.list_models(ablations=True) lists all {len(by_name)}')
 
 
 def get_model(
@@ -74,25 +75,28 @@ def get_model(
     device: str | torch.device | None = None,
     **overrides: Any,
 ) -> BaseModel:
-    """Build a model, for evaluation, with ``model.cfg`` and the data set's classes in ``model.dataset_meta``.
+    """Build a model in evaluation mode, with ``model.cfg``, and the class names in ``model.dataset_meta``.
 
-    Without a checkpoint its weights are arbitrary: ``model.init_weights()`` draws them as the config says, and fetches
-    those that it names. Where ``overrides`` name some, ``init_cfg=dict(type='Pretrained', ...)``, that is done here. A
-    folder that ``save_pretrained`` wrote has its own.
+    Without a checkpoint the weights are uninitialised: ``model.init_weights()`` initialises them as in the config, and
+    downloads weights that the config names. If ``overrides`` contain ``init_cfg=dict(type='Pretrained', ...)``, this
+    function does so. Folders of ``save_pretrained`` contain their weights.
 
     Args:
-        name_or_config: a model's name, the path of a config (``.py``) or of a saved model's folder, or a config.
-        pretrained: ``'timm'``, ``'torchvision'`` or ``'huggingface'`` for the weights that the library publishes of
-            this model, fetched by its own functions, with its preparation of images, adapted to a backbone of other
-            ``in_channels``; or path or address of a checkpoint, which is read weights-only and must fit, or a saved
-            model's folder; False for arbitrary ones.
-            With ``head=dict(num_classes=...)`` among ``overrides`` the file's may be another number: the head is new.
-        device: where to put the model; None leaves it on the CPU.
-        **overrides: options of the model that win over the config's, such as ``head=dict(num_classes=10)``.
+        name_or_config: name of a model, path of a config (``.py``) or of a saved model's folder, or a config.
+        pretrained: ``'timm'``, ``'torchvision'`` or ``'huggingface'`` for the library's published weights of this
+            model, downloaded by the library, with its preprocessing, adapted to other ``in_channels`` of the backbone;
+            or path or address of a checkpoint, which is read weights-only and must fit; or a saved model's folder;
+            False for uninitialised weights. With ``head=dict(num_classes=...)`` in ``overrides`` the checkpoint may
+            have another number of classes: the head is then initialised randomly.
+        device: device of the model; None for the CPU.
+        **overrides: options of the model that replace those of the config, such as ``head=dict(num_classes=10)``.
+
+    Returns:
+        The model.
 
     Raises:
-        UserError: no such model or option; a checkpoint of another model, or none; no weights are published; weights
-            in ``overrides`` beside ``pretrained``, which has them all; a device that is not there.
+        UserError: an unknown model or option; a checkpoint that is missing or does not fit; no published weights;
+            weights both in ``overrides`` and ``pretrained``; a device that does not exist.
     """
     device = require_device(device)
     cfg = resolve_config(name_or_config)
@@ -101,8 +105,8 @@ def get_model(
     checkpoint = resolve_weights(name_or_config, pretrained)
     begins = named_weights(overrides)
     if begins and checkpoint:
-        raise UserError(f'init_cfg names {begins[0]}, and pretrained {checkpoint}, which has every tensor: give one')
-    with weights_only():  # before building takes time
+        raise UserError(f'both init_cfg ({begins[0]}) and pretrained ({checkpoint}) give all weights: give one of them')
+    with weights_only():  # before the model is built, which takes longer
         loaded = {} if checkpoint is None else load_checkpoint(checkpoint, map_location='cpu')
     prepared = prepare_as_published(cfg, checkpoint)
     with building(cfg):
@@ -124,23 +128,30 @@ def get_model(
 def init_model(
     config: Source, checkpoint: str | PathLike | None = None, device: str | torch.device | None = None
 ) -> BaseModel:
-    """:func:`get_model` by the arguments of MMSegmentation's function of this name."""
+    """Call :func:`get_model` with the arguments of MMSegmentation's function of this name."""
     return get_model(config, checkpoint, device)
 
 
 def resolve_model(
     model: Source | BaseModel, pretrained: str | PathLike | bool | None, device: str | torch.device | None
 ) -> BaseModel:
-    """A network as it is given, for evaluation, or the one that :func:`get_model` builds."""
+    """Return a given network in evaluation mode, or build it with :func:`get_model`.
+
+    Linear layers use the faster library on a CPU, see :mod:`vt.ops.token_products`.
+    """
     if not isinstance(model, nn.Module):
-        return get_model(model, pretrained, device)
-    return (model if device is None else model.to(require_device(device))).eval()
+        model = get_model(model, pretrained, device)
+    elif device is not None:
+        model = model.to(require_device(device))
+    if use_fastest_library() == 'onednn':
+        prepare_for_onednn(model)
+    return model.eval()
 
 
 def resolve_config(name_or_config: Source, options: dict[str, Any] | None = None, quietly: bool = True) -> Config:
-    """The config of a model's name, a config's path or a saved model's folder; of a config that is given a copy.
+    """Return the config for a name, a path, a saved model's folder, or a copy of a config.
 
-    ``options`` and ``quietly`` are as of :func:`vt.engine.config_files.read_config`.
+    ``options`` and ``quietly`` are as in :func:`vt.engine.config_files.read_config`.
     """
     if not isinstance(name_or_config, Config) and not is_folder(name_or_config):
         name = str(name_or_config)
@@ -152,16 +163,16 @@ def resolve_config(name_or_config: Source, options: dict[str, Any] | None = None
 
 
 def is_folder(name_or_config: Source) -> bool:
-    """Whether it is a folder, and no model's name; ``./`` before one that is both says so."""
+    """Return whether it is a folder. Of names that are also a model's, ``./NAME`` means the folder."""
     if isinstance(name_or_config, Config) or not Path(name_or_config).is_dir():
         return False
     return str(name_or_config).lower() not in map(str.lower, _configs())
 
 
 def resolve_weights(name_or_config: Source, pretrained: str | PathLike | bool | None) -> str | None:
-    """The checkpoint that ``pretrained`` stands for; None for none. A UserError if there are no such weights."""
+    """Return the path or address of ``pretrained``, None for no weights; a UserError if there are no such weights."""
     if pretrained == '':
-        raise UserError('the name of the checkpoint is empty: give its path, or None for arbitrary weights')
+        raise UserError('the name of the checkpoint is empty: give its path, or None for uninitialised weights')
     if pretrained in (None, True) and is_folder(name_or_config):
         return str(require(name_or_config, WEIGHTS))
     if pretrained in LIBRARIES:
@@ -172,12 +183,12 @@ def resolve_weights(name_or_config: Source, pretrained: str | PathLike | bool | 
     name = Path(name_or_config).stem if isinstance(name_or_config, (str, PathLike)) else 'a config'
     weights = _published().get(name.lower())
     if weights is None:
-        raise UserError(f'no weights of {name} are published: train it, and give pretrained the path of its checkpoint')
+        raise UserError(f'there are no published weights of {name}: train it, and give the path of its checkpoint')
     return weights
 
 
 def require_weights(name_or_config: Source, checkpoint: str | PathLike | None) -> str | None:
-    """:func:`resolve_weights` for a command line, where a path must be that of a file."""
+    """Call :func:`resolve_weights` for a command-line tool, and require that a file exists."""
     found = resolve_weights(name_or_config, checkpoint)
     if found is not None:
         require_file(found, 'checkpoint')
@@ -186,26 +197,26 @@ def require_weights(name_or_config: Source, checkpoint: str | PathLike | None) -
 
 @functools.cache
 def _published() -> dict[str, str]:
-    """Addresses of weights by the models' names, as the metafiles have them."""
+    """Return the addresses of weights in the metafiles, by name of the model."""
     metafiles = [mmengine.load(ROOT / path) for path in mmengine.load(INDEX)['Import']]
     models = [model for metafile in metafiles for model in metafile['Models']]
     return {model['Name'].lower(): model['Weights'] for model in models if model.get('Weights')}
 
 
 def _dataset_meta(model: BaseModel, cfg: Config, checkpoint: str | None, loaded: dict) -> dict[str, Any]:
-    """Names and colours of a model's classes: of its test set, whose files needn't be here, or of its weights."""
+    """Return class names and colours, of the test set, whose files are not needed, or of the checkpoint."""
     has_test_set = cfg.get('test_dataloader') and 'saved_in' not in cfg
     meta = dict(build_test_set(cfg, lazy_init=True).metainfo) if has_test_set else {}
     number = next((own for _, own in heads(model)), None)
     if number not in (None, len(meta.get('classes') or ())):
-        meta = {}  # the names are of the data set, the head has other classes
+        meta = {}  # the head has other classes than the data set
     own = (loaded.get('meta') or {}).get('dataset_meta') or {}
     if meta.get('classes') and own.get('classes'):
         difference = compare_with_checkpoint(
             meta['classes'], own['classes'], str(checkpoint), 'test_dataloader.dataset'
         )
         if difference:
-            raise UserError(f'{difference}: correct classes of the config, or give its own checkpoint')
+            raise UserError(f'{difference}: correct the classes of the config, or give another checkpoint')
     for source, brought in ((cfg.get('saved_in'), cfg.get('dataset_meta') or {}), (checkpoint, own)):
         if brought.get('classes'):
             check_class_names(brought['classes'], f'dataset_meta.classes of {source}', number)
@@ -213,13 +224,13 @@ def _dataset_meta(model: BaseModel, cfg: Config, checkpoint: str | None, loaded:
     return {key: meta[key] for key in ('classes', 'palette') if meta.get(key)}
 
 
-@functools.cache  # MMPretrain refuses to know a name twice
+@functools.cache  # MMPretrain refuses to register a name twice
 def register_models() -> None:
-    """Have MMPretrain's and mmengine's own functions take our models' names; importing VT changes nothing in them.
+    """Register the names of VT's models in MMPretrain and mmengine. Importing VT does not.
 
-    These are MMPretrain's ``get_model``, ``list_models``, ``inference_model`` and inferencers, and of mmengine
-    ``_base_ = 'vt::...'``, ``hub.get_config`` and ``BaseInferencer.list_models('vt')``. MMSegmentation's inferencer
-    knows the names of its own package alone: give it ``str(vt.apis.find_config(name))``.
+    The names then work in MMPretrain's ``get_model``, ``list_models``, ``inference_model`` and inferencers, and in
+    mmengine's ``_base_ = 'vt::...'``, ``hub.get_config`` and ``BaseInferencer.list_models('vt')``. MMSegmentation's
+    inferencer supports only names of its own package: give it ``str(vt.apis.find_config(name))``.
     """
     with importing():
         from mmpretrain.apis import ModelHub

@@ -1,6 +1,6 @@
 """Predict with an exported ONNX model: ``python predict.py MODEL.onnx IMAGES_OR_FOLDERS [--masks FOLDER]``.
 
-It needs onnxruntime, numpy, opencv-python-headless and pillow, and prints a line of JSON for each image.
+It needs onnxruntime, numpy, opencv-python-headless and pillow, and prints one line of JSON per image.
 """
 
 import argparse
@@ -15,14 +15,14 @@ FLAGS = dict(nearest=0, bilinear=1, bicubic=2, area=3, lanczos=4)  # cv2.INTER_N
 
 
 def resize(image, size, interpolation='bilinear', backend='cv2'):
-    """An image at another ``(width, height)``."""
+    """Resize an image to ``(width, height)``."""
     if backend == 'pillow':
         return np.asarray(Image.fromarray(image).resize(size, Image.Resampling[interpolation.upper()]))
     return cv2.resize(image, size, interpolation=FLAGS[interpolation])
 
 
 def find_size(width, height, scale, edge=None, keep_ratio=False):
-    """``(width, height)`` that a step of the test pipeline resizes an image to."""
+    """Return the ``(width, height)`` to which a step of the test pipeline resizes an image."""
     if edge:
         by_width = dict(short=width < height, long=width > height).get(edge, edge == 'width')
         return (scale, int(scale * height / width)) if by_width else (int(scale * width / height), scale)
@@ -32,7 +32,7 @@ def find_size(width, height, scale, edge=None, keep_ratio=False):
 
 
 def prepare(file, about):
-    """An image file as the network takes it, ``(1, 3, H, W)``; its own height and width, and those before padding."""
+    """Return the network's input ``(1, 3, H, W)`` for an image file, the size of the file, and that before padding."""
     by_pillow = about['read'].get('imdecode_backend') == 'pillow'
     image = np.asarray(ImageOps.exif_transpose(Image.open(file)).convert('RGB')) if by_pillow else cv2.imread(str(file))
     if image is None:
@@ -56,7 +56,7 @@ def prepare(file, about):
 
 
 def predict(run, about, file):
-    """Scores of the classes, ``(classes,)``, or the class of each pixel, ``(height, width)``."""
+    """Return the scores of the classes, ``(classes,)``, or the class of each pixel, ``(height, width)``."""
     x, own_size, size = prepare(file, about)
     (output,) = run(x)[0]
     if about['task'] == 'segmentation':
@@ -69,10 +69,10 @@ def predict(run, about, file):
 if __name__ == '__main__':
     import onnxruntime
 
-    parser = argparse.ArgumentParser()
-    parser.add_argument('model', type=Path)
-    parser.add_argument('images', type=Path, nargs='+')
-    parser.add_argument('--masks', type=Path, help='folder for PNGs of class numbers, of a segmentation model')
+    parser = argparse.ArgumentParser(description='Predict with an exported ONNX model.')
+    parser.add_argument('model', type=Path, help='path of the .onnx file, beside its .json')
+    parser.add_argument('images', type=Path, nargs='+', help='images, or folders of images')
+    parser.add_argument('--masks', type=Path, help='folder for PNGs of class numbers of a segmentation model')
     args = parser.parse_args()
     about = args.model.with_name(args.model.name.removesuffix('.onnx').removesuffix('.int8') + '.json')
     about, session = json.loads(about.read_text()), onnxruntime.InferenceSession(args.model)

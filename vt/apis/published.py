@@ -1,4 +1,4 @@
-"""Which published classifier a config is, by library, and a config whose images are prepared as its library says."""
+"""Published weights of configs, by library, and the preprocessing of images that they need."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,10 +12,10 @@ from mmengine.logging import print_log
 
 from vt.checkpoints.public import Preparation, find_preparation
 from vt.engine.checks.channels import image_channels, preprocessor_of
-from vt.engine.config_files import leaves
+from vt.engine.config_parts import leaves
 from vt.errors import UserError
 
-# Names of configs, of timm's models and of torchvision's weights; Hugging Face's are timm's on its hub.
+# Names of configs, of timm's models and of torchvision's weights. Weights of the hub are timm's.
 PUBLISHED: dict[str, tuple[str | None, str | None]] = {
     'cait-s24_16xb64-300e_in1k': ('cait_s24_224.fb_dist_in1k', None),
     'deit-small_16xb64-300e_in1k': ('deit_small_patch16_224.fb_in1k', None),
@@ -37,18 +37,18 @@ PUBLISHED: dict[str, tuple[str | None, str | None]] = {
     'mvitv2-small-16x4_k400': (None, 'MViT_V2_S_Weights.KINETICS400_V1'),
 }
 LIBRARIES = ('timm', 'torchvision', 'huggingface')
-NEAR = 0.5  # of 255: rounded means are the same
+NEAR = 0.5  # of 255: means that differ by rounding are equal
 
 
 def find_published(config: str | PathLike | Config, library: str) -> str:
-    """The address of the weights that a library publishes of a config's model, such as ``timm://resnet50.a1_in1k``.
+    """Return the address of a library's published weights for a config, such as ``timm://resnet50.a1_in1k``.
 
     Args:
-        config: its name or path, or a config that was read of one.
+        config: name or path of a config, or a config.
         library: one of :data:`LIBRARIES`.
 
     Raises:
-        UserError: the library has none of it, or none that is known here.
+        UserError: no published weights are known.
     """
     name = Path((config.filename or '') if isinstance(config, Config) else config).stem.lower()
     timm, torchvision = PUBLISHED.get(name, (None, None))
@@ -57,13 +57,13 @@ def find_published(config: str | PathLike | Config, library: str) -> str:
         others = [*(('timm', 'huggingface') if timm else ()), *(('torchvision',) if torchvision else ())]
         known = ', '.join(each for each, row in PUBLISHED.items() if row[library == 'torchvision'])
         have = 'has' if len(others) == 1 else 'have'
-        advice = f'{" and ".join(others)} {have} them' if others else f'it has those of {known}'
-        raise UserError(f'no weights of {name or "this config"} are known of {library}: {advice}')
+        advice = f'{" and ".join(others)} {have} them' if others else f'it has weights of {known}'
+        raise UserError(f'{library} has no known weights of {name or "this config"}: {advice}')
     return dict(timm='timm://', torchvision='torchvision://', huggingface='hf://timm/')[library] + found
 
 
 def prepare_as_published(cfg: Config, address: str | None) -> Preparation | None:
-    """Enter, in place, how the images of published weights are prepared into a config; one line of the log says how.
+    """Set the preprocessing of published weights in a config, in place, and log it.
 
     Args:
         cfg: of a classifier; mean and deviation of its preprocessor and the middle of its test pipeline are replaced.
@@ -95,7 +95,7 @@ def prepare_as_published(cfg: Config, address: str | None) -> Preparation | None
 
 
 def named_weights(options: Any) -> list[str]:
-    """Files that ``init_cfg=dict(type='Pretrained', ...)`` names anywhere in options of a model."""
+    """Return the files in every ``init_cfg=dict(type='Pretrained', ...)`` of a model's options."""
     if isinstance(options, dict) and options.get('type') == 'Pretrained':
         return [str(options.get('checkpoint'))]
     inner = options.values() if isinstance(options, dict) else options if isinstance(options, (list, tuple)) else ()
@@ -103,17 +103,17 @@ def named_weights(options: Any) -> list[str]:
 
 
 def compare_preparation(cfg: Config) -> list[str]:
-    """Lines for the log: published weights that a run begins with, and that learned otherwise than it will use them.
+    """Return warnings about published initial weights that were trained with other settings than those of the run.
 
-    Their images had another mean or deviation, or their bottlenecks strides elsewhere, which their names do not say.
+    These are the mean and standard deviation of images, and the position of the stride in ResNet's bottlenecks.
     """
     own, backbone, lines = preprocessor_of(cfg), cfg.model.get('backbone') or {}, []
     addresses = dict.fromkeys([str(cfg.get('load_from') or ''), *named_weights(cfg.model)])
     if backbone.get('style') == 'caffe' and backbone.get('depth', 0) >= 50:
         others = [address for address in addresses if address.startswith(('torchvision://', 'timm://'))]
-        lines += [f"{address} is of style='pytorch', and the backbone of style='caffe'" for address in others]
+        lines += [f"{address} has style='pytorch', the backbone has style='caffe'" for address in others]
     for address in addresses if image_channels(cfg) == 3 else ():
-        with suppress(UserError):  # it is raised where the weights are loaded
+        with suppress(UserError):  # it is raised when the weights are loaded
             found = find_preparation(address)
             if found is None:
                 continue
@@ -122,8 +122,8 @@ def compare_preparation(cfg: Config) -> list[str]:
                 values = given * 3 if len(given) == 1 else given
                 if len(values) != 3 or any(abs(one - other) > NEAR for one, other in zip(values, published)):
                     numbers = ', '.join(f'{value:.6g}' for value in published)
-                    learned = f'{address} learned with {name}=[{numbers}], data_preprocessor has {given}'
-                    lines.append(f'{learned}: give it the same')
+                    trained = f'{address} was trained with {name}=[{numbers}], data_preprocessor has {given}'
+                    lines.append(f'{trained}: use the same')
     return lines
 
 
@@ -145,12 +145,12 @@ def _at_own_size(found: Preparation, backbone: dict[str, Any]) -> Preparation:
 
 
 def _pipeline(steps: Sequence[dict[str, Any]], found: Preparation) -> list[dict[str, Any]]:
-    """A test pipeline that reads and packs as before, and between them resizes and crops as published."""
+    """Return a test pipeline that resizes and crops like the published one, and reads and packs as before."""
     kinds = [step['type'].rpartition('.')[2] for step in steps]
     load = [step for step, kind in zip(steps, kinds) if kind.startswith('Load')]
     is_video = kinds[-1] == 'PackClips'  # torchvision resizes images by Pillow, frames as OpenCV does
     resize = dict(type='ResizeEdge', scale=found.resize, edge='short', interpolation=found.interpolation)
-    is_bands = 'LoadBands' in kinds  # of which Pillow takes no more than three, of eight bits
+    is_bands = 'LoadBands' in kinds  # Pillow supports at most three channels of 8 bits
     resize |= {} if is_video or is_bands else dict(backend='pillow')
     middle = [resize, dict(type='CenterCrop', crop_size=found.crop)]
     return [*load, *([dict(type='vt.SameForAllFrames', transforms=middle)] if is_video else middle), steps[-1]]

@@ -1,6 +1,6 @@
-"""How images and videos become inputs of a saved model: its test pipeline as few settings, and made of them again.
+"""Preprocessing of a saved model: convert its test pipeline to a few settings and back.
 
-A folder names no transforms: VT knows the steps of a test pipeline, their order, and what each of them takes.
+A folder contains no transforms, only settings for known steps in a fixed order.
 """
 
 import math
@@ -18,17 +18,17 @@ from .schema import LARGEST_SIDE, RESIZINGS
 
 
 def is_side(value: Any) -> bool:
-    """Whether it is a whole number from 1 to the largest side of an image."""
+    """Return whether it is an integer from 1 to the largest side of an image."""
     return type(value) is int and 1 <= value <= LARGEST_SIDE
 
 
 def is_pair(value: Any) -> bool:
-    """Whether it is one side or two."""
+    """Return whether it is one side or two."""
     return is_side(value) or (isinstance(value, (list, tuple)) and len(value) == 2 and all(map(is_side, value)))
 
 
 def are_bands(value: Any) -> bool:
-    """Whether it is None or a list of numbers of channels."""
+    """Return whether it is None or a list of channel indices."""
     is_list = isinstance(value, (list, tuple)) and len(value) > 0
     return value is None or (is_list and all(type(each) is int and 0 <= each < LARGEST_SIDE for each in value))
 
@@ -36,7 +36,7 @@ def are_bands(value: Any) -> bool:
 SWITCH = (False, True)
 BACKENDS = ('cv2', 'pillow')
 RESIZE = dict(interpolation=RESIZINGS, backend=BACKENDS)
-# The steps of a test pipeline in their order: the setting, the type of its transform, and what its arguments may be.
+# The steps of a test pipeline in order: name of the setting, type of the transform, allowed values of its arguments.
 STEPS = dict(
     read=('LoadImageFromFile', dict(imdecode_backend=BACKENDS, color_type=('color', 'grayscale'), to_float32=SWITCH)),
     bands=('vt.LoadBands', dict(bands=are_bands, channels_first=SWITCH)),
@@ -55,14 +55,14 @@ STEPS = dict(
     crops=('vt.ThreeCrops', dict(crop_size=is_side)),
 )
 PACKS = ('PackInputs', 'PackSegInputs', 'vt.PackClips', 'PackClips')
-MACHINE = ('decoder', 'backend_args', 'file_client_args')  # how files are reached here
+MACHINE = ('decoder', 'backend_args', 'file_client_args')  # settings of this machine
 LABELS = ('LoadAnnotations',)
 OF_FRAMES = ('resize_edge', 'resize', 'crop', 'efficientnet_crop')
 MOST_PIXELS = 2**26  # of the frames of an input
 
 
 def describe_inputs(cfg: Config) -> dict[str, Any]:
-    """The settings of a config's test pipeline, and ``shape`` where the test set is made in memory; or a UserError."""
+    """Return the settings of a config's test pipeline, and ``shape`` for a test set in memory; or raise a UserError."""
     names = {kind.rpartition('.')[2]: name for name, (kind, _) in STEPS.items()}
     settings = {}
     for step in _flat(pipeline_of(cfg)):
@@ -70,9 +70,9 @@ def describe_inputs(cfg: Config) -> dict[str, Any]:
         if kind in names and names[kind] not in settings:
             settings[names[kind]] = {key: value for key, value in step.items() if key not in ('type', *MACHINE)}
         elif kind not in {pack.rpartition('.')[2] for pack in PACKS} and kind not in LABELS:
-            raise UserError(f'the test pipeline has the step {step["type"]}, which a saved model cannot hold')
+            raise UserError(f'the test pipeline has the step {step["type"]}, which saved models do not support')
     if [*settings] != [name for name in STEPS if name in settings]:
-        raise UserError(f'the test pipeline has its steps in another order than {", ".join(STEPS)}: they are not saved')
+        raise UserError(f'steps of the test pipeline are not in the order {", ".join(STEPS)}: they cannot be saved')
     if not settings.keys() & {'read', 'bands', 'clips'}:
         settings['shape'] = [*input_shape(cfg)]
     check_inputs(settings)
@@ -80,7 +80,7 @@ def describe_inputs(cfg: Config) -> dict[str, Any]:
 
 
 def _flat(pipeline: Iterable[dict]) -> list[dict]:
-    """The steps; those that are the same for all frames of a clip stand among them."""
+    """Return the steps as one list, including those within ``vt.SameForAllFrames``."""
     steps = []
     for step in pipeline:
         of_frames = str(step['type']).endswith('SameForAllFrames')
@@ -89,28 +89,28 @@ def _flat(pipeline: Iterable[dict]) -> list[dict]:
 
 
 def check_inputs(settings: Any) -> None:
-    """Raise a UserError for a step or an argument that is not known, or a value that it does not take."""
+    """Raise a UserError for an unknown step or argument, or a value that is not allowed."""
     if not isinstance(settings, dict):
-        raise UserError('inputs is no dict of settings')
+        raise UserError('inputs is not a dict of settings')
     for name, given in settings.items():
         if name == 'shape':
             if not (isinstance(given, (list, tuple)) and len(given) in (3, 4) and all(map(is_side, given))):
-                raise UserError(f'inputs.shape={printable(repr(given), 80)} is no shape of an input')
+                raise UserError(f'inputs.shape={printable(repr(given), 80)} is not a shape of an input')
         elif name not in STEPS or not isinstance(given, dict):
             there = ', '.join([*STEPS, 'shape'])
-            raise UserError(f'inputs.{printable(name, 80)} is no setting of a saved model: there are {there}')
+            raise UserError(f'inputs.{printable(name, 80)} is unknown: the settings of a saved model are {there}')
         else:
             for key, value in given.items():
                 known = STEPS[name][1].get(key, ())
                 allowed = known(value) if callable(known) else (type(value), value) in ((type(x), x) for x in known)
                 if not allowed:
-                    raise UserError(f'inputs.{name}.{printable(key, 80)}={printable(repr(value), 80)} is not known')
+                    raise UserError(f'inputs.{name}.{printable(key, 80)}={printable(repr(value), 80)} is not allowed')
     if _pixels(settings) > MOST_PIXELS:
-        raise UserError(f'inputs says that an input has {_pixels(settings):,} pixels: {MOST_PIXELS:,} is the largest')
+        raise UserError(f'inputs define {_pixels(settings):,} pixels per input: at most {MOST_PIXELS:,} are allowed')
 
 
 def _pixels(settings: dict[str, Any]) -> int:
-    """The most that an input has, of all frames of a video."""
+    """Return the largest number of pixels of an input, over all frames of a video."""
     clips = settings.get('clips', {})
     frames = clips.get('clip_length', 1) * clips.get('num_clips', 1) * (3 if 'crops' in settings else 1)
     steps = [settings[name] for name in ('crops', *reversed(OF_FRAMES)) if name in settings]
@@ -119,7 +119,7 @@ def _pixels(settings: dict[str, Any]) -> int:
 
 
 def make_pipeline(settings: dict[str, Any], scope: str) -> list[dict]:
-    """The test pipeline of checked settings, as a config has it."""
+    """Return the test pipeline of checked settings, in the form of a config."""
     steps = {
         name: dict(type=kind, **_as_tuples(settings[name])) for name, (kind, _) in STEPS.items() if name in settings
     }
@@ -133,5 +133,5 @@ def make_pipeline(settings: dict[str, Any], scope: str) -> list[dict]:
 
 
 def _as_tuples(given: dict[str, Any]) -> dict[str, Any]:
-    """MMPretrain and mmcv tell a size from a list by its type."""
+    """Convert lists to tuples, because MMPretrain and mmcv expect sizes as tuples."""
     return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}

@@ -1,7 +1,7 @@
-"""What the folder of a saved model may hold: known parts with plain arguments, and how an input becomes an image.
+"""Schema of the config of a saved model: registered parts with plain arguments.
 
-A folder is untrusted. So a type is the name of a part that is registered by now, an argument is one of
-the part's own, and a value is a number, a list, a part, or a text that no library evaluates, imports or opens.
+A folder is untrusted. A type must be the name of a registered part, an argument one of this part's own, and a value a
+number, a list, a part, or a string that no library evaluates, imports or opens.
 """
 
 import inspect
@@ -18,7 +18,7 @@ from vt.untrusted_text import printable
 
 SCOPES = ('mmpretrain', 'mmseg')
 LIBRARIES = ('mmcv', 'mmengine', 'mmpretrain', 'mmseg', 'torch')
-# Modules of the libraries whose parts make a classifier or a segmentor; parts elsewhere are none of a saved model.
+# Modules of the libraries with parts of classifiers and segmentors; parts of other modules are refused.
 MODULES = (
     *('vt.models.', 'vt.video.views', 'torch.nn.modules.', 'mmcv.cnn.bricks.', 'mmengine.model.base_model.'),
     'mmengine.utils.dl_utils.parrots_wrapper',  # SyncBN
@@ -27,10 +27,10 @@ MODULES = (
     *(f'mmseg.models.{room}' for room in ('backbones.', 'necks.', 'decode_heads.', 'losses.', 'segmentors.')),
     'mmseg.models.data_preprocessor',
 )
-# What a saved model leaves out: starting weights and augmentations serve training alone.
+# Not saved, because only training needs it: initial weights and augmentations.
 TRAINING = ('init_cfg', 'layer_inits', 'pretrained', 'train_cfg', 'batch_augments', 'sampler')
-TAUGHT = ('vt.DistilledClassifier', 'vt.TokenLabelClassifier')  # they predict as an ImageClassifier
-# Texts that the libraries' parts take, by argument; their architectures are in tables of the classes.
+TAUGHT = ('vt.DistilledClassifier', 'vt.TokenLabelClassifier')  # saved as an ImageClassifier, with equal predictions
+# Strings that parts of the libraries take, by argument. Names of architectures are in tables of the classes.
 RESIZINGS = ('nearest', 'bilinear', 'bicubic', 'area', 'lanczos')
 TEXTS = dict(
     add_extra_convs=('on_input', 'on_lateral', 'on_output'),
@@ -52,14 +52,14 @@ TEXTS = dict(
     style=('pytorch', 'caffe'),
 )
 TEXTS['mode'] += ('gaussian', 'embedded_gaussian', 'dot_product', 'concatenation')
-BESIDE = ('type', '_scope_')  # what builders take out before they call a type
-WORD = re.compile(r'(?!_)[\w+.-]{1,64}')  # a name: no path, no address, no expression, none of mmengine's own keys
-LARGEST, LARGEST_SIDE = 2**17, 4096  # of numbers; of sides of images, to which predicting may pad or cut
-MOST_STEPS = 8  # of a window that slides over its own side
+BESIDE = ('type', '_scope_')  # removed by builders before they call a type
+WORD = re.compile(r'(?!_)[\w+.-]{1,64}')  # a name: no path, address, expression, or key of mmengine
+LARGEST, LARGEST_SIDE = 2**17, 4096  # largest number; largest side of an image after padding or cropping
+MOST_STEPS = 8  # of a sliding window over its own side
 
 
 def describe_model(model: dict, scope: str) -> dict:
-    """A model's config as a folder holds it, without what training alone needs; checked by :func:`check_model`."""
+    """Return a model's config for a folder, without settings of training, checked by :func:`check_model`."""
     described = _without_training(model, scope)
     check_model(described, scope)
     return described
@@ -79,18 +79,18 @@ def _without_training(value: Any, scope: str) -> Any:
 
 
 def check_model(model: Any, scope: str) -> None:
-    """Raise a UserError, which names the key, for what a folder can't hold, before anything of it is built."""
+    """Raise a UserError with the key of a value that a folder may not contain, before anything is built."""
     if not isinstance(model, dict) or 'type' not in model:
-        raise UserError('model is no part: it needs a type')
+        raise UserError('model has no type')
     _check_part(model, 'model', scope)
     windows = model.get('test_cfg')
     sides, steps = (_pair(isinstance(windows, dict) and windows.get(key)) for key in ('crop_size', 'stride'))
     if any(not 0 < side <= MOST_STEPS * step for side, step in zip(sides, steps)):
-        raise UserError(f'model.test_cfg has windows that slide by less than 1/{MOST_STEPS} of their side')
+        raise UserError(f'model.test_cfg has a stride of less than 1/{MOST_STEPS} of the crop_size')
 
 
 def _pair(value: Any) -> tuple[float, ...]:
-    """Two numbers; 1 and 1 for what is none, which a segmentor refuses itself."""
+    """Return two numbers; 1 and 1 for anything else, which the segmentor refuses."""
     is_pair = isinstance(value, (list, tuple)) and len(value) == 2 and all(type(side) in (int, float) for side in value)
     return tuple(value) if is_pair else (1, 1)
 
@@ -102,7 +102,7 @@ def _check_part(part: dict, where: str, scope: str) -> None:
     kind = find_part(part['type'], scope)
     if kind is None:
         shown = printable(repr(part['type']), 80)
-        raise UserError(f'{where}.type={shown} is no known part: import its package first, if it is yours')
+        raise UserError(f'{where}.type={shown} is not registered: if the part is yours, import its package first')
     takes_any = not _is_library(kind) and accepted_arguments(kind)[1]
     known = {*BESIDE, 'requires_grad', *(name for owner in _owners(kind) for name in _own_arguments(owner))}
     known -= {*TRAINING}
@@ -120,18 +120,18 @@ def _check_value(value: Any, where: str, owner: tuple[type, str], scope: str) ->
     elif isinstance(value, dict):
         for key, item in value.items():
             if not (isinstance(key, str) and WORD.fullmatch(key)) or key in TRAINING:
-                raise UserError(f'{where} has the key {printable(repr(key), 80)}, which no part of a saved model has')
+                raise UserError(f'{where} has the key {printable(repr(key), 80)}, which is not allowed: leave it out')
             _check_value(item, f'{where}.{key}', (owner[0], key), scope)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
             _check_value(item, f'{where}.{index}', owner, scope)
     elif isinstance(value, str) and not _may_say(value, *owner):
-        known = ', '.join(map(repr, _texts(*owner))) or 'no text'
-        raise UserError(f'{where}={printable(repr(value), 80)} is not what a saved model may name here: {known}')
+        known = ', '.join(map(repr, _texts(*owner))) or 'no string'
+        raise UserError(f'{where}={printable(repr(value), 80)} is not allowed in a saved model: it takes {known}')
     elif isinstance(value, (int, float)) and not -_largest(where) <= value <= _largest(where):
-        raise UserError(f'{where}={printable(value, 80)} is no size of a model: {_largest(where):,} is the largest')
+        raise UserError(f'{where}={printable(value, 80)} is too large: at most {_largest(where):,} is allowed')
     elif not (value is None or isinstance(value, (bool, int, float, str))):
-        raise UserError(f'{where} is {printable(repr(value), 80)}, which is no data: name it by text and numbers')
+        raise UserError(f'{where} is {printable(repr(value), 80)}: only strings and numbers can be saved')
 
 
 def _largest(where: str) -> int:
@@ -141,7 +141,7 @@ def _largest(where: str) -> int:
 
 
 def _texts(kind: type, argument: str) -> list[str]:
-    """The texts that a part of a library takes for an argument."""
+    """Return the strings that a part of a library takes for an argument."""
     if argument != 'arch':
         return list(TEXTS.get(argument, ()))
     tables = (getattr(kind, name) for name in dir(kind) if name.startswith('arch'))
@@ -149,7 +149,7 @@ def _texts(kind: type, argument: str) -> list[str]:
 
 
 def _may_say(text: str, kind: type, argument: str) -> bool:
-    """Whether an argument takes a text; those that VT, or the user, wrote take names, which nothing evaluates."""
+    """Return whether an argument takes a string. Parts of VT and of users take any name, which they do not evaluate."""
     owners = (owner for owner in _owners(kind) if argument in _own_arguments(owner))
     is_own = not _is_library(next(owners, kind))
     return text.lower() in map(str.lower, _texts(kind, argument)) or bool(is_own and WORD.fullmatch(text))
@@ -169,7 +169,7 @@ def _own_arguments(owner: Any) -> tuple[str, ...]:
 
 
 def find_part(name: Any, scope: str) -> Any:
-    """The part of a model that a registered name means; None for what is none. Nothing is imported by the name."""
+    """Return the registered part of a name, or None. Names are never used for imports."""
     if not isinstance(name, str):
         return None
     prefix, _, rest = name.rpartition('.')

@@ -1,4 +1,4 @@
-"""Maps of labels of images: MMSegmentation's inferencer for models of VT."""
+"""Inferencer of segmentors, built on MMSegmentation's."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -27,11 +27,11 @@ SEGMENTS = dict(type='SegLocalVisualizer', alpha=0.6)
 
 
 class SegmentationInferencer(SampleInferencer, MMSegInferencer):
-    """MMSegmentation's inferencer: ``inferencer(image)['predictions']`` is a map of labels of the image's size.
+    """MMSegmentation's inferencer: ``inferencer(image)['predictions']`` is the label map, of the size of the image.
 
     Args:
-        model, pretrained, device, classes: as of :class:`ClassificationInferencer`.
-        show_progress: a bar for each call.
+        model, pretrained, device, classes: as in :class:`ClassificationInferencer`.
+        show_progress: whether to show a progress bar.
     """
 
     def __init__(
@@ -54,19 +54,19 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
         self.classes = meta['classes']
 
     def _init_model(self, cfg: Config, weights: str | None, device: str) -> BaseModel:
-        return self.model  # it is there
+        return self.model  # built already
 
     def _init_pipeline(self, cfg: Config) -> Callable[[Any], dict]:
         return self.make_samples(cfg)
 
     def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
-        """Predictions of a batch; a UserError if the scores of an image would take many gigabytes."""
+        """Return the predictions of a batch; raise a UserError if scores of an image would take many gigabytes."""
         for sample in [] if isinstance(self.model, LargeImageSegmentor) else inputs['data_samples']:
             check_scores(sample.ori_shape, len(self.classes), sample.get('img_path') or 'the image')
         return super().forward(inputs, **options)
 
     def describe(self, prediction: BaseDataElement) -> dict[str, Any]:
-        """The sides of an image, and the share of each class that it shows as ``predictions``, largest first."""
+        """Return height and width, and ``predictions``: the share of each class in the image, largest first."""
         labels = prediction.pred_sem_seg.data
         counts = torch.bincount(labels.flatten().int(), minlength=len(self.classes)) / labels.numel()
         shares, order = counts.sort(descending=True, stable=True)
@@ -78,7 +78,7 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
         return dict(height=labels.shape[-2], width=labels.shape[-1], predictions=found)
 
     def draw(self, pixels: np.ndarray, prediction: BaseDataElement) -> np.ndarray:
-        """An image, RGB, with its segments laid over it, and their names; a large one is made smaller."""
+        """Return an RGB image with its segments and their names drawn over it; large images are reduced."""
         visualizer: SegLocalVisualizer = self.visualizer
         meta = self.model.dataset_meta
         visualizer.set_dataset_meta(meta['classes'], meta['palette'])
@@ -91,7 +91,7 @@ class SegmentationInferencer(SampleInferencer, MMSegInferencer):
 
 
 def distinct_colours(number: int) -> list[list[int]]:
-    """So many colours, RGB, the same every time: hues a golden angle apart."""
+    """Return this number of RGB colours, always the same: hues at golden angles."""
     hues = [round(index * 137.508 / 2) % 180 for index in range(number)]
     hsv = np.array([[[hue, 200, 230] for hue in hues]], np.uint8)
     return mmcv.hsv2bgr(hsv)[0][:, ::-1].tolist()

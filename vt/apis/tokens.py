@@ -1,4 +1,4 @@
-"""The tokens of a model, by name."""
+"""Tokens and attention of a model, by the names of its parts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,13 +19,12 @@ from vt.models import record_attention
 
 @dataclass
 class Tokens:
-    """What the parts of a model that attend made of a batch, by their names in ``model.named_modules()``.
+    """Outputs and attention of a model's parts for a batch, by their names in ``model.named_modules()``.
 
     Attributes:
-        tokens: ``(N, L, C_T)``, of tokenizers, relations, and blocks of a transformer.
-        maps: ``(N, C, H, W)``, of projectors.
-        attention: where each part looked: of tokenizers and projectors ``(N, heads, L, H, W)``, of relations ``(N,
-            heads, L, L)``.
+        tokens: ``(N, L, C_T)``, outputs of tokenizers, relations, and blocks of a transformer.
+        maps: ``(N, C, H, W)``, outputs of projectors.
+        attention: ``(N, heads, L, H, W)`` of tokenizers and projectors, ``(N, heads, L, L)`` of relations.
     """
 
     tokens: dict[str, Tensor]
@@ -35,19 +34,21 @@ class Tokens:
 
 @torch.no_grad()
 def extract_tokens(model: BaseModel, images: Tensor | Sequence[str | PathLike | np.ndarray]) -> Tokens:
-    """Run a model once and keep what its parts made.
+    """Run a model once, in evaluation mode, and return the tokens, maps and attention of its parts.
 
     Args:
-        model: as :func:`vt.apis.get_model` makes it; it computes in evaluation mode, and keeps its own.
-        images: as the network takes them, normalised, ``(N, 3, H, W)`` (of a video model ``(N, 3, T, H, W)``); or
-            image files, or ``(height, width, 3)`` uint8 in OpenCV's order of channels, which go through the test
-            pipeline.
+        model: a model of :func:`vt.apis.get_model`.
+        images: normalised images ``(N, 3, H, W)``, or ``(N, 3, T, H, W)`` for a video model; or a list of image files
+            or arrays ``(height, width, 3)`` of uint8 in OpenCV's channel order, which go through the test pipeline.
+
+    Returns:
+        The tokens, maps and attention.
 
     Raises:
-        UserError: an image can't be read, or the model does not take it; no part of the model attends.
+        UserError: an image cannot be read or has a wrong shape; no part of the model has attention.
     """
     if not isinstance(model, BaseModel):
-        raise UserError(f'model is a {type(model).__name__}: give a model that vt.apis.get_model makes')
+        raise UserError(f'model is a {type(model).__name__}: give a model of vt.apis.get_model')
     images = _as_batch(model, images)
     training = model.training
     model.eval()
@@ -61,7 +62,7 @@ def extract_tokens(model: BaseModel, images: Tensor | Sequence[str | PathLike | 
     finally:
         model.train(training)
     if not records:
-        raise UserError('no part of the model attends: it has no tokens')
+        raise UserError('no part of the model has attention: there are no tokens')
     return Tokens(
         tokens={name: record.output for name, record in records.items() if record.output.ndim == 3},
         maps={name: record.output for name, record in records.items() if record.output.ndim == 4},
@@ -70,9 +71,9 @@ def extract_tokens(model: BaseModel, images: Tensor | Sequence[str | PathLike | 
 
 
 def _as_batch(model: BaseModel, images: Any) -> Tensor:
-    """Images as the network takes them; a UserError if they are none."""
+    """Return images as the network takes them; raise a UserError for anything else."""
     if isinstance(images, (str, PathLike)) or (isinstance(images, np.ndarray) and images.ndim < 4):
-        raise UserError('images is a single one: give a list of images')
+        raise UserError('images is a single image: give a list of images')
     if not isinstance(images, (Tensor, Iterable)):
         raise UserError(f'images is a {type(images).__name__}: give a tensor, or a list of files or arrays')
     if not isinstance(images, Tensor):
@@ -83,7 +84,7 @@ def _as_batch(model: BaseModel, images: Any) -> Tensor:
     dtype = next(model.parameters()).dtype
     if images.ndim not in (4, 5) or not images.numel() or images.dtype != dtype:
         found = f'{tuple(images.shape)}, {images.dtype}'
-        raise UserError(f'images is {found}: (N, C, H, W) or (N, C, T, H, W) of {dtype} is needed, normalised')
+        raise UserError(f'images is {found}: give normalised images (N, C, H, W) or (N, C, T, H, W) of {dtype}')
     if not images.isfinite().all():
-        raise UserError('images holds NaN or infinite numbers')
+        raise UserError('images contains NaN or infinite numbers')
     return images

@@ -1,1 +1,1 @@
-"""Checkpoints: written whole or not at all, and read without running code from them."""
+"""Checkpoints: atomic writing, reading without running code, and loading of public weights."""

@@ -1,4 +1,4 @@
-"""Weights of images of three channels in a model of another number of them."""
+"""Adapt weights for images of three channels to a model with another number of input channels."""
 
 from collections.abc import Sequence
 
@@ -8,25 +8,25 @@ from torch import Tensor, nn
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-PUBLIC = 3  # channels of the images that public weights were trained with
+PUBLIC = 3  # input channels of public weights
 Channels = Sequence[int | None]
 
 
 def adapt_channels(weight: Tensor, number: int, channels: Channels | None = None) -> Tensor:
-    """The weight of a convolution for another number of input channels.
+    """Adapt the weight of a convolution to another number of input channels.
 
-    A channel takes the weights of one of the file's, or of their mean, and all are scaled by the old number of channels
-    over the new one. So an image of equal channels gives the same map where the file's channels are taken equally
-    often.
+    Each new channel gets the weights of one old channel or their mean, multiplied by old / new number of channels. An
+    image whose channels are equal gives the same output if all old channels are used equally often.
 
     Args:
-        weight: ``(out, old, ...)``.
-        number: of the new input channels.
-        channels: for each new channel the file's, from 0, or None for the mean of all. By default one channel takes the
-            mean, which is then the sum, and more of them 0, 1, 2, 0, 1, ..., as in timm's ``adapt_input_conv``.
+        weight: weight ``(out, old, ...)``.
+        number: number of new input channels.
+        channels: for each new channel the index of an old one, or None for the mean of all. By default a single channel
+            gets the mean (after scaling, the sum), and several channels 0, 1, 2, 0, 1, ..., as in timm's
+            ``adapt_input_conv``.
 
     Returns:
-        ``(out, number, ...)``, of the same type.
+        Weight ``(out, number, ...)`` of the same dtype.
     """
     old = weight.shape[1]
     channels = channels or ([None] if number == 1 else [index % old for index in range(number)])
@@ -38,23 +38,23 @@ def adapt_channels(weight: Tensor, number: int, channels: Channels | None = None
 def adapt_stem(
     model: nn.Module, state: dict[str, Tensor], channels: Channels | None, name: str, exempt: tuple[str, ...] = ()
 ) -> list[str]:
-    """Adapt, in place, the convolutions that take the image where the file's took another number of channels.
+    """Adapt, in place, the convolutions whose input is the image to the number of channels of the model.
 
-    These are told by their shapes: they differ in the input channels alone, and the file's took three, or what
-    ``channels`` is for.
+    They are recognised by shape: file and model differ only in the number of input channels, and the file has three, or
+    with ``channels`` as many as its first convolution.
 
     Args:
         model: a backbone, or a model with one.
-        state: the file's tensors under the model's names.
-        channels: as in :func:`adapt_channels`.
-        name: of the file, for errors.
+        state: tensors of the file under the model's names.
+        channels: see :func:`adapt_channels`.
+        name: name of the file, for messages.
         exempt: prefixes of names that are not changed.
 
     Returns:
-        What the log says: nothing, or one text.
+        A list with a line for the log; empty if nothing was adapted.
 
     Raises:
-        UserError: ``channels`` are none, or are not for this model, or have no effect.
+        UserError: ``channels`` is invalid, does not fit the model or the file, or has no effect.
     """
     check_channels(channels)
     exempt, adapted, old = tuple(filter(None, exempt)), [], PUBLIC
@@ -66,7 +66,7 @@ def adapt_stem(
         if part.groups != 1 or len(own) != len(theirs) or own[:1] + own[2:] != theirs[:1] + theirs[2:]:
             continue
         if channels is not None and not adapted:
-            old = theirs[1]  # the first convolution takes the image
+            old = theirs[1]  # the input of the first convolution is the image
         fits = own[1] != old if channels is None else own[1] == len(channels)
         if theirs[1] != old or not fits:
             continue
@@ -74,22 +74,22 @@ def adapt_stem(
     if channels is not None and not adapted:
         raise UserError(f'{name}: channels has {len(channels)} entries, but no convolution of the image takes as many')
     if channels is not None and max((index or 0 for index in channels), default=0) >= old:
-        raise UserError(f'{name}: channels={[*channels]}, but the file has {old}: 0 to {old - 1}, or None')
+        raise UserError(f'{name}: channels={[*channels]}, but the file has {old}: use 0 to {old - 1}, or None')
     if not adapted:
         return []
     new = model.get_parameter(adapted[0]).shape[1]
     for key in adapted:
         state[key] = adapt_channels(state[key], new, channels)
-    how = f'as channels={[*channels]} says' if channels is not None else 'summed' if new == 1 else 'repeated and scaled'
+    how = f'by channels={[*channels]}' if channels is not None else 'summed' if new == 1 else 'repeated and scaled'
     more = f' and {len(adapted) - 1} more' if len(adapted) > 1 else ''
     return [f'channels: {printable(adapted[0], 120)}{more} from {old} to {new}, {how}']
 
 
 def check_channels(channels: Channels | None) -> None:
-    """Raise a UserError where they are no list of numbers of channels and None."""
+    """Raise ``UserError`` unless ``channels`` is None, or a list of indices of channels and None."""
     if channels is None:
         return
     good = isinstance(channels, (list, tuple)) and len(channels) > 0
     if not good or not all(index is None or (type(index) is int and index >= 0) for index in channels):
-        words = "for each channel of the model one of the file's, 0, 1 or 2, or None for their mean"
+        words = 'for each channel of the model the index of one of the file (0, 1 or 2), or None for their mean'
         raise UserError(f'channels={channels!r} must be a list: {words}')

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and what JSON files hold, which may be damaged all the same."""
+"""Write files atomically, and read JSON files with checks."""
 
 import contextlib
 import json
@@ -15,15 +15,15 @@ POINTER = 'last_checkpoint'
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[Path]:
-    """Give a path to write to, beside ``path``; at the end of the block that file reaches the disk and takes the name.
+    """Replace a file atomically: provide a temporary path, which is synced and renamed to ``path`` after the block.
 
-    At every moment either the old file or the new one is there, whole. A process that is killed meanwhile leaves
-    ``.<name>.part``; the next write to the same path replaces it. The folder is made if it is not there.
+    A process that is killed within the block leaves ``.<name>.part``, which the next write replaces. The folder is
+    created if needed.
 
     Raises:
-        FileError: it could not be written. What was there before is untouched.
+        FileError: the file could not be written; an existing file is unchanged.
     """
-    path = Path(os.path.realpath(path))  # a link stays one
+    path = Path(os.path.realpath(path))  # keeps symbolic links
     part = path.with_name(f'.{path.name}.part')
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -31,18 +31,18 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
         _sync(part)
         part.replace(path)
     except OSError as error:
-        before = '; what was there before is untouched' if path.exists() else ''
+        before = '; the existing file is unchanged' if path.exists() else ''
         advice = 'free space there, correct its permissions, or choose another folder (--work-dir, --out)'
         raise FileError(f'{path} could not be written ({error.strerror or error}){before}: {advice}') from error
     finally:
-        with contextlib.suppress(OSError):  # it has taken the name, or its folder is not there
+        with contextlib.suppress(OSError):  # renamed, or the folder does not exist
             part.unlink()
-    with contextlib.suppress(OSError):  # not every file system can
+    with contextlib.suppress(OSError):  # some file systems cannot sync a folder
         _sync(path.parent)
 
 
 def write_atomically(path: str | os.PathLike, data: bytes | memoryview | str) -> None:
-    """Write a file by :func:`replacing`; text as UTF-8. What is no file, such as ``/dev/stdout``, is written to."""
+    """Write a file by :func:`replacing`, text as UTF-8; devices such as ``/dev/stdout`` are written directly."""
     path = Path(path)
     data = data.encode() if isinstance(data, str) else data
     if path.exists() and not path.is_file():
@@ -55,25 +55,25 @@ def write_atomically(path: str | os.PathLike, data: bytes | memoryview | str) ->
 def read_json(
     path: Path, hint: str, kind: type | tuple[type, ...] = dict, keys: Sequence[str] = (), most: int | None = None
 ) -> Any:
-    """What a JSON file holds.
+    """Read a JSON file.
 
     Args:
-        path: of the file.
-        hint: how to make it; it ends the errors.
-        kind: what it must hold.
-        keys: of a dict, those that must be there.
-        most: bytes that it may have.
+        path: path of the file.
+        hint: how to make the file; the end of error messages.
+        kind: required type of the content.
+        keys: required keys of a dict.
+        most: maximum size in bytes.
 
     Raises:
-        MissingFileError: it is not there.
-        FileError: it can't be opened.
-        UserError: it is damaged, too large, or holds something else.
+        MissingFileError: the file does not exist.
+        FileError: it cannot be opened.
+        UserError: it is damaged, too large, or has other content.
     """
     if not path.is_file():
         raise MissingFileError(f'there is no {path}; {hint}')
     size = path.stat().st_size
     if most is not None and size > most:
-        raise UserError(f'{path} has {size:,} bytes, more than the {most:,} that are read; {hint}')
+        raise UserError(f'{path} has {size:,} bytes, more than the limit of {most:,}; {hint}')
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:
@@ -81,10 +81,12 @@ def read_json(
     except RecursionError as error:
         raise UserError(f'{path} is nested too deeply; {hint}') from error
     except ValueError as error:
-        what = f'is damaged, or no JSON ({printable(error, 80)})' if size else 'is empty'
+        what = f'is damaged, or not JSON ({printable(error, 80)})' if size else 'is empty'
         raise UserError(f'{path} {what}; {hint}') from error
     if not isinstance(content, kind):
-        raise UserError(f'{path} holds a {type(content).__name__}, not what it should; {hint}')
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        needed = ' or '.join(part.__name__ for part in kinds)
+        raise UserError(f'{path} contains a {type(content).__name__}, but must contain a {needed}; {hint}')
     if missing := [key for key in keys if key not in content]:
         raise UserError(f'{path} lacks {", ".join(missing)}; {hint}')
     return content

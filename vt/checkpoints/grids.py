@@ -1,4 +1,4 @@
-"""Of which grid the positions in a file are: read, given, or refused; many counts fit several grids."""
+"""Find the grid of the positions in a file: given by the user, from the config in the file, or inferred if square."""
 
 import math
 import re
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from vt.errors import UserError
 
 Size = tuple[int, ...]
-# ``image_size`` in the text of a config; a number of more digits is none.
+# ``image_size`` in the text of a config; numbers of at most five digits.
 IMAGE_SIZE = re.compile(r'\bimage_size=\s*(\d{1,5}\b|[\[(][\d\s,]{1,200}[\])])')
 
 
 def read_image_size(text: str) -> Size | None:
-    """Height and width, or frames, height and width, that a config's text gives; None where it gives none or several.
+    """Return (height, width) or (frames, height, width) from the text of a config, without running it.
 
-    Nothing of the text is run.
+    None if the text has no image size, or several.
     """
     found = {tuple(int(side[:5]) for side in re.findall(r'\d+', size)) for size in IMAGE_SIZE.findall(text)}
     size = found.pop() if len(found) == 1 else ()
@@ -24,14 +24,14 @@ def read_image_size(text: str) -> Size | None:
 
 @dataclass
 class FileGrids:
-    """What is known of the grids of a file's positions.
+    """Grids of the positions in a file, and how to find them.
 
     Args:
-        given: the grid, height and width or frames, height and width, as the caller gives it: of the first positions in
-            the model; others, of coarser stages, are in proportion.
-        image_size: of the images that the file was trained with, by its own config.
-        own_image_size: of the model's.
-        is_same_model: the file is said to be of this very model: as many positions as it has are on its grid.
+        given: grid of the first positions of the model as given by the user, (height, width) or (frames, height,
+            width); the grids of later, coarser stages are scaled in proportion.
+        image_size: size of the images that the file was trained with, from its config.
+        own_image_size: size of the images of the model.
+        is_same_model: the file is of the same model: equal numbers of positions are on equal grids.
     """
 
     given: Size | None = None
@@ -47,22 +47,22 @@ class FileGrids:
                 raise UserError('grid must be (height, width) or (frames, height, width), numbers of positions')
 
     def find(self, own: Size, number: int, count: Callable[[Size], int] = math.prod) -> Size:
-        """The grid of ``number`` positions in a file.
+        """Return the grid of ``number`` positions in a file.
 
         Args:
-            own: the model's grid.
-            number: how many the file has.
-            count: how many positions a grid has; of a table of offsets how many offsets a window has.
+            own: grid of the model.
+            number: number of positions in the file.
+            count: number of positions of a grid; for tables of offsets, number of offsets of a window.
 
         Raises:
-            UserError: neither the caller nor the file's config says which grid it is, and it needn't be a square one;
-                the one that the caller gives has another number.
+            UserError: the grid is neither given nor in the file's config, and cannot be inferred; or the given grid has
+                another number of positions.
         """
         self._first = self._first or own
         if self.given and self._fits(_scale(own, self.given, self._first), number, count):
             return _scale(own, self.given, self._first)
         if self.given and count is math.prod:
-            raise UserError(f'grid={self.given} has no {number} positions, which the file has')
+            raise UserError(f'grid={self.given} does not have {number} positions, as the file does: correct grid')
         if not self.given and self._fits(_scale(own, self.image_size, self.own_image_size), number, count):
             return _scale(own, self.image_size, self.own_image_size)
         if self.is_same_model and count(own) == number:
@@ -72,8 +72,8 @@ class FileGrids:
             return side, side
         grid = ', '.join(['frames', 'height', 'width'][-len(own) :])
         raise UserError(
-            f'which grid its {number} positions are on is not known, and the model has {size_text(own)}: give it, '
-            f'grid=({grid}), beside checkpoint in init_cfg or, for load_from, in default_hooks.weights_match'
+            f'the grid of its {number} positions is unknown, and the model has {size_text(own)}: set grid=({grid}) '
+            'beside checkpoint in init_cfg or, for load_from, in default_hooks.weights_match'
         )
 
     @staticmethod
@@ -82,7 +82,7 @@ class FileGrids:
 
 
 def _scale(own: Size, theirs: Size | None, ours: Size | None) -> Size:
-    """The model's grid in the proportion of two sizes; nothing where there is none."""
+    """Scale the model's grid by the ratio of two sizes; return an empty grid if a size is missing."""
     if not theirs or not ours or min(len(theirs), len(ours)) < len(own):
         return ()
     sides = zip(own, theirs[-len(own) :], ours[-len(own) :])
@@ -90,5 +90,5 @@ def _scale(own: Size, theirs: Size | None, ours: Size | None) -> Size:
 
 
 def size_text(size: Size) -> str:
-    """A grid as ``14x7``."""
+    """Return a grid as text such as ``14x7``."""
     return 'x'.join(map(str, size))

@@ -1,4 +1,4 @@
-"""Work weights-only: while a block lasts, every library's ways to a checkpoint run no code from it."""
+"""Make all libraries read checkpoints weights-only within a block, so that no code of a checkpoint runs."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ from .reading import FLAG, is_trusted, load_checkpoint
 from .weights import load_init_cfg
 
 FORCE, FORCE_NOT = 'TORCH_FORCE_WEIGHTS_ONLY_LOAD', 'TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD'
-# mmengine's loaders with what they are for: ours is registered in their stead, and then they are again.
+# mmengine's loaders and their prefixes; within a block they are replaced by ours.
 LOADERS = {
     mmengine_checkpoint.load_from_local: [''],
     mmengine_checkpoint.load_from_http: ['http://', 'https://'],
@@ -30,18 +30,19 @@ LOADERS = {
 
 @contextmanager
 def weights_only(unless: bool = False) -> Iterator[None]:
-    """Inside the block every checkpoint is read weights-only, whichever library reads it and how, also in workers.
+    """Read every checkpoint weights-only within the block, by any library and also in worker processes.
 
-    mmengine's loaders and its ``init_cfg=dict(type='Pretrained')`` are ours; every other ``torch.load`` is
-    weights-only by PyTorch's own switch. It holds for the whole process and is undone at the end. Blocks may be nested.
+    mmengine's loaders and its ``init_cfg=dict(type='Pretrained')`` are replaced; for other calls of ``torch.load``
+    PyTorch's environment variable is set. This applies to the whole process until the end of the block. Blocks may be
+    nested.
 
     Args:
-        unless: let checkpoints run what they ask for, and say so on standard error. It holds for inner blocks too.
+        unless: allow code in checkpoints, also in inner blocks, and print a warning on standard error.
     """
     if unless:
-        print(f'warning: {FLAG}: code in checkpoints runs; use it for files that you trust alone', file=sys.stderr)
+        print(f'warning: {FLAG}: code in checkpoints runs; use it only for files that you trust', file=sys.stderr)
     token = is_trusted.set(unless or is_trusted.get())
-    switches = {name: os.environ.pop(name, None) for name in (FORCE, FORCE_NOT)}  # PyTorch refuses to have both
+    switches = {name: os.environ.pop(name, None) for name in (FORCE, FORCE_NOT)}  # PyTorch does not accept both
     if not is_trusted.get():
         os.environ[FORCE] = '1'
     initializer = WEIGHT_INITIALIZERS.get('Pretrained')
@@ -49,14 +50,14 @@ def weights_only(unless: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
-        _install(initializer)  # ours inside another block
+        _install(initializer)  # in a nested block, that of the outer block
         os.environ.pop(FORCE, None)
         os.environ.update({name: value for name, value in switches.items() if value is not None})
         is_trusted.reset(token)
 
 
 class PretrainedInit(PlainPretrainedInit):
-    """``init_cfg=dict(type='Pretrained', ...)`` of any library's part, with the options of :func:`load_init_cfg`."""
+    """``init_cfg=dict(type='Pretrained', ...)`` for parts of all libraries, with options of :func:`load_init_cfg`."""
 
     def __init__(self, checkpoint: str, prefix: str | None = None, map_location: str = 'cpu', **options: Any) -> None:
         super().__init__(checkpoint, prefix, map_location)
@@ -68,7 +69,7 @@ class PretrainedInit(PlainPretrainedInit):
 
 
 def _install(initializer: type) -> None:
-    """Enter an initializer of weights, and the loaders that go with it."""
+    """Register an initializer of weights and its loaders."""
     for loader, schemes in LOADERS.items():
         own = load_checkpoint if initializer is PretrainedInit else loader
         CheckpointLoader.register_scheme(schemes, own, force=True)

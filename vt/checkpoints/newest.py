@@ -1,4 +1,4 @@
-"""The newest checkpoint of a work directory that training can go on from."""
+"""Find the newest checkpoint of a work directory that training can resume from."""
 
 import os
 import re
@@ -11,12 +11,12 @@ from .files import POINTER
 from .reading import CheckpointError
 from .sharded import read_rest
 
-NAMES_OF_STATES = ('epoch_*.pth', 'iter_*.pth', 'interrupted*.pth')  # best_*.pth lack the optimizer
-MAX_POINTER = 4096  # characters of last_checkpoint, as of a path
+NAMES_OF_STATES = ('epoch_*.pth', 'iter_*.pth', 'interrupted*.pth')  # best_*.pth have no optimizer state
+MAX_POINTER = 4096  # characters of last_checkpoint, the maximum of a path
 
 
 def find_damage(path: str | Path) -> str | None:
-    """Why a checkpoint can't be used, in a few words; None if it is whole, though its reading may be refused."""
+    """Return in a few words why a checkpoint is damaged; None if it is complete, even if reading it is refused."""
     try:
         read_rest(path, map_location='meta')
     except CheckpointError as error:
@@ -27,30 +27,31 @@ def find_damage(path: str | Path) -> str | None:
 
 
 def read_run(path: str | Path) -> str | None:
-    """The id of the run that wrote a checkpoint; None of earlier versions' and of what can't be read."""
+    """Return the id of the run that wrote a checkpoint; None for earlier versions and unreadable files."""
     state = _read_state(path)
     return None if isinstance(state, str) else state[1]
 
 
 def run_in(infos: dict | None) -> str | None:
-    """The id of a run in the ``runtime_info`` of mmengine's message hub, if there is one that can be an id."""
+    """Return the id of the run in ``runtime_info`` of mmengine's message hub; None without a valid one."""
     run = infos.get('run') if isinstance(infos, dict) else None
     return run if isinstance(run, str) and re.fullmatch(r'[\w-]{1,64}', run) else None
 
 
 def find_newest_checkpoint(folder: str | Path, run: str | None = None) -> tuple[Path | None, list[tuple[Path, str]]]:
-    """The newest checkpoint of a work directory that is whole and that training can go on from.
+    """Find the newest complete checkpoint of a work directory that training can resume from.
 
-    It is the one that ``last_checkpoint`` names, or else, of ``epoch_*.pth``, ``iter_*.pth`` and ``interrupted*.pth``
-    beside it, the whole one of the highest iteration. A folder may have been moved: names are looked for in it first.
+    It is the one that ``last_checkpoint`` names if it is complete, else the one with the highest iteration among
+    ``epoch_*.pth``, ``iter_*.pth`` and ``interrupted*.pth``. Files are looked for in ``folder`` first, since it may
+    have been moved.
 
     Args:
         folder: the work directory.
-        run: the id of the run that must have written it; None for any.
+        run: id of the run that must have written it; None for any run.
 
     Returns:
-        Its path, None if there is none, and the damaged ones passed over, each with what is wrong with it; where all
-        whole ones are of other runs, so are the damaged ones, and none is returned.
+        Path of the checkpoint or None, and the damaged checkpoints, each with the problem. If all complete ones are of
+        other runs, the damaged ones are assumed to be so, too, and are not returned.
     """
     folder = Path(folder)
     named = _named_checkpoint(folder)
@@ -72,24 +73,24 @@ def _is_of(state: tuple[int, str | None] | str | None, run: str | None) -> bool:
 
 
 def _named_checkpoint(folder: Path) -> Path | None:
-    """The file that ``last_checkpoint`` names, whether it is there or not."""
+    """Return the file that ``last_checkpoint`` names; it need not exist."""
     pointer = folder / POINTER
     if not pointer.is_file():
         return None
     with pointer.open(errors='replace') as file:
         name = file.read(MAX_POINTER + 1).strip()
-    if not name or len(name) > MAX_POINTER or any(map(is_control, name)):  # as after a loss of power
+    if not name or len(name) > MAX_POINTER or any(map(is_control, name)):  # damaged, for example by a power failure
         return None
     beside = folder / Path(name).name
     return Path(name) if not os.path.exists(beside) and os.path.exists(name) else beside
 
 
 def _read_state(path: str | Path) -> tuple[int, str | None] | str:
-    """Iteration and run of a checkpoint, or why training can't go on from it; no weights are read."""
+    """Return iteration and run of a checkpoint, or why training cannot resume from it, without reading weights."""
     try:
         loaded = read_rest(path, map_location='meta')
     except UserError as error:
         return getattr(error, 'reason', str(error))
     meta, infos = loaded.get('meta'), loaded.get('message_hub', {}).get('runtime_info')
     iteration = meta.get('iter') if isinstance(meta, dict) else None
-    return (iteration, run_in(infos)) if isinstance(iteration, int) else 'it holds weights alone'
+    return (iteration, run_in(infos)) if isinstance(iteration, int) else 'it contains only weights'

@@ -1,4 +1,4 @@
-"""Names and forms that tensors of this project's checkpoints had in earlier versions, and have now."""
+"""Convert tensors of checkpoints of earlier versions of VT to their present names and values."""
 
 import json
 import re
@@ -8,13 +8,13 @@ from torch import Tensor, nn
 
 from vt.errors import UserError
 
-# A pattern and what replaces it, tried in order on every name.
+# Patterns and replacements, applied in order to every name.
 OLD_NAMES = (
     (r'(\.feed_forward\.part)\.enter', r'\1.fc1'),
     (r'(\.feed_forward\.part)\.leave', r'\1.fc2'),
     (r'(^|\.)(stages\.\d+)\.conditional\.', r'\1\2.peg.'),
 )
-# What was kept divided by the argument ``step`` of a backbone or neck of Visual Transformer modules.
+# Matrices that were stored divided by the argument ``step`` of a backbone or neck with Visual Transformer modules.
 DIVIDED = re.compile(
     r'(backbone|neck)\..*?\b(tokenizers?|relation|projectors?)\.(\d+\.)?'
     r'((value|query|key|to_filters|feed_forward\d?|update)\.)?weight'
@@ -23,7 +23,7 @@ STEP = re.compile(r'\bstep=[\d.e-]+,?\s*')  # in the text of a config
 
 
 def to_new_names(state: dict[str, Any], prefix: str = '') -> None:
-    """Rename the entries of a state dict, in place, whose name begins with ``prefix``."""
+    """Rename the entries of a state dict whose name starts with ``prefix``, in place."""
     for name in [name for name in state if name.startswith(prefix)]:
         renamed = name
         for pattern, replacement in OLD_NAMES:
@@ -33,7 +33,7 @@ def to_new_names(state: dict[str, Any], prefix: str = '') -> None:
 
 
 def load_old_names(module: nn.Module) -> None:
-    """Have ``module.load_state_dict`` take the old names, too."""
+    """Make ``module.load_state_dict`` accept the old names, too."""
     module.register_load_state_dict_pre_hook(_rename)
 
 
@@ -42,30 +42,30 @@ def _rename(module: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -
 
 
 def undivide(checkpoint: dict, name: str) -> None:
-    """Multiply the matrices of a checkpoint, in place, that an earlier version kept divided by ``step``.
+    """Multiply the matrices that an earlier version stored divided by ``step``, in place.
 
-    By what they are divided is in the settings of its run. ``meta['divided_by']`` then holds it for each part.
+    The divisor is in the settings of the run. It is stored for each part in ``meta['divided_by']``.
 
     Args:
-        checkpoint: with its texts.
-        name: of its file, for errors.
+        checkpoint: a checkpoint with the text of its config.
+        name: name of the file, for messages.
 
     Raises:
-        UserError: it has such matrices, and no settings that say by what they are divided.
+        UserError: the checkpoint has such matrices, but its settings do not contain the divisor.
     """
     meta = checkpoint.get('meta')
     if not isinstance(meta, dict) or not isinstance(meta.get('cfg'), str) or not STEP.search(meta['cfg']):
         return
     states = [state for key in ('state_dict', 'ema_state_dict') if isinstance(state := checkpoint.get(key), dict)]
     divided = [(state, key, found) for state in states for key in state if (found := DIVIDED.search(str(key)))]
-    if not divided:  # of another project, whose config has a ``step`` of its own
+    if not divided:  # another project with an argument ``step``
         return
     settings = _settings(meta)
     steps = {part: settings.pop(f'model.{part}.step', 1.0) for part in ('backbone', 'neck')}
     if set(steps.values()) == {1.0} or any(key.startswith('model.') and key.endswith('.step') for key in settings):
         raise UserError(
-            f'{name} is of an earlier version, which kept matrices divided by the setting step, and does not say by '
-            'which number they are divided: give the file that its training wrote, or train again'
+            f'{name} was written by an earlier version, which stored matrices divided by the setting step, but does '
+            'not contain this setting: give the file that the training wrote, or train again'
         )
     for state, key, found in divided:
         if isinstance(state[key], Tensor):
@@ -74,7 +74,7 @@ def undivide(checkpoint: dict, name: str) -> None:
 
 
 def _settings(meta: dict) -> dict[str, Any]:
-    """The settings of a run by their dotted keys, as its checkpoints hold them; none of one that has none."""
+    """Return the settings of a run in a checkpoint by their dotted keys; empty if it has none."""
     try:
         settings = json.loads(meta.get('settings', '{}'))
     except (TypeError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What of a model has to be in a file of weights, and what of the file in the model."""
+"""Rules about which tensors a file of weights may lack, and which it may have in addition."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,19 +8,24 @@ from torch import Tensor, nn
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-# Buffers that are computed, which versions of a library have or have not.
+# Computed buffers, which only some versions of a library store.
 COMPUTED = re.compile(
     r'(num_batches_tracked|relative_position_index|relative_coords_table|attn_mask|relative_id|point_coord)$'
 )
-# Without them a model would compute something else.
+# Positions, which must not be ignored.
 POSITIONS = re.compile(r'(^|\.)(absolute_pos|pos_(embed|encoding|block)|position_embedding|rel(ative)?_pos)')
 STATISTICS = ('running_mean', 'running_var')
 
 
 class PartRules:
-    """What of a model has to be in a file, and what of a file in the model.
+    """Rules about which tensors of a model may be missing in a file, and which tensors of a file may be ignored.
 
-    ``new_by_design`` of a part of the model names parts of it that no public file has.
+    Parts that a module lists in ``new_by_design`` may be missing.
+
+    Args:
+        model: a backbone or another part, or a whole model.
+        own: state dict of the model.
+        may_differ: prefixes of names that may be missing, ignored or have another shape.
     """
 
     def __init__(self, model: nn.Module, own: dict[str, Tensor], may_differ: str | Sequence[str]) -> None:
@@ -34,7 +39,7 @@ class PartRules:
             for name, module in model.named_modules()
             for part in getattr(module, 'new_by_design', ())
         ]
-        self.new += [  # normalisations of outputs
+        self.new += [  # output normalisation
             f'{self.base}{name}.'
             for name, child in backbone.named_children()
             if re.search(r'norm|^ln\d', name) and all(parameter.dim() == 1 for parameter in child.parameters())
@@ -48,11 +53,11 @@ class PartRules:
         self.last_stage = max(numbers, default=None)
 
     def is_free(self, key: str) -> bool:
-        """Whether a tensor may have another shape: it is of a head, or the caller says so."""
+        """Return whether a tensor may have another shape: it is in a head or in ``may_differ``."""
         return key.startswith(self.exempt) or any(key.startswith(part) for part in self.others if 'head' in part)
 
     def may_be_missing(self, key: str, loaded: Iterable[str]) -> bool:
-        """Whether the file needn't have it, where ``loaded`` are the names that it has."""
+        """Return whether the file may lack a tensor; ``loaded`` are the names that it has."""
         whole = [*self.new, *self.others]
         return (
             self.is_free(key)
@@ -61,7 +66,7 @@ class PartRules:
         )
 
     def may_be_left(self, key: str, loaded: Iterable[str]) -> bool:
-        """Whether the model needn't have it."""
+        """Return whether a tensor of the file may be ignored; ``loaded`` are the names that the model has."""
         if self.is_free(key) or key in self.computed or COMPUTED.search(key) or key.startswith(tuple(self.empty)):
             return True
         if any(key.startswith(part) and not _any_below(part, loaded) for part in [*self.new, *self.others]):
@@ -70,7 +75,7 @@ class PartRules:
             return not key.startswith(tuple(self.others))
         stage = re.match(rf'{self.base}stages\.(\d+)\.(downsample\.)?', key)
         if stage and self.last_stage is not None and int(stage[1]) >= self.last_stage + (not stage[2]):
-            return True  # of a later stage, or on the way to it
+            return True  # a later stage, or the downsampling before it
         is_other = '.'.join(key.split('.')[: 1 + bool(self.base)]) not in self.first  # such as a classifier
         return is_other and not POSITIONS.search(key)
 
@@ -78,13 +83,17 @@ class PartRules:
 def require_parts(
     rules: PartRules, loaded: set[str], missing: Sequence[str], left: Sequence[str], name: str, remedy: str
 ) -> None:
-    """Raise a UserError that names what is missing or left over, and has no right to be."""
+    """Check the missing and the ignored tensors of a file by the rules.
+
+    Raises:
+        UserError: a tensor is missing or ignored that must not be, or nothing was loaded; ``remedy`` ends the message.
+    """
     if not loaded:
         first = f"its first is {printable(min(left, default=None), 120)}, the model's {min(rules.own, default=None)}"
-        raise UserError(f'{name} holds none of the {len(rules.own)} tensors of the model: {first}; {remedy}')
+        raise UserError(f'{name} has none of the {len(rules.own)} tensors of the model: {first}; {remedy}')
     for difference, names in (
         ('lacks', [key for key in missing if not rules.may_be_missing(key, loaded)]),
-        ('also holds', [key for key in left if not rules.may_be_left(key, loaded)]),
+        ('also has', [key for key in left if not rules.may_be_left(key, loaded)]),
     ):
         if names:
             some = printable(', '.join(names[:3]), 300)

@@ -1,8 +1,8 @@
-"""What a pickle asks for, and how much memory and time it takes, found before anything of it is built.
+"""Scan a pickle before it is loaded: which functions it calls, and how much memory and time it needs.
 
-A pickle is a program. A few bytes of it may ask for all memory, double the work with every step, or claim a tensor that
-is larger than the file. Its instructions are followed once without effect, as PyTorch's weights-only reader will follow
-them afterwards. A call is compared with what weights need, and gives a :class:`Node`, which knows an object's size.
+A pickle is a program. A few bytes may allocate all memory, double the work with every step, or describe a tensor that
+is larger than the file. The scan follows the instructions as PyTorch's weights-only reader would, without building
+anything. A call is compared with what weights need, and gives a :class:`Node` with the size of the object.
 """
 
 import math
@@ -16,12 +16,12 @@ from vt.untrusted_text import printable
 
 from .plain import NAMES
 
-MAX_STEPS = 2_000_000  # and one more for each 256 bytes; a tensor takes some 80, each about a microsecond
+MAX_STEPS = 2_000_000  # plus one per 256 bytes; a tensor needs about 80 steps of about a microsecond each
 MAX_DEPTH = 100
-MAX_SHARING, MAX_TEXT = 32, 4  # how many times as large as the file tensors and texts may be: layers share weights
-SLACK = 16 << 20  # bytes that tensors and texts of a file of any size may take
-LONG = 64  # longer texts are counted in bytes
-# Steps of a container, a name, a call, and a key that is neither text nor small number; parts that a call reads in one.
+MAX_SHARING, MAX_TEXT = 32, 4  # maximum size of tensors and strings relative to the file; layers may share weights
+SLACK = 16 << 20  # bytes that tensors and strings may always take
+LONG = 64  # the bytes of longer strings are counted
+# Steps of a container, a name, a call, and a key that is neither a string nor a small number; arguments per step.
 HELD, NAMED, CALL, ODD_KEY, PARTS = 2, 100, 8, 300, 16
 
 KINDS = dict(Double=8, Float=4, Half=2, BFloat16=2, Long=8, Int=4, Short=2, Char=1, Byte=1, Bool=1)
@@ -31,43 +31,43 @@ STORAGES['torch.storage.UntypedStorage'] = 1
 DTYPES = {str(dtype): dtype.itemsize for dtype in vars(torch).values() if isinstance(dtype, torch.dtype)}
 TENSORS = {f'torch._utils._rebuild_tensor{version}' for version in ('', '_v2', '_v3')}
 PARAMETER, ENCODE = 'torch._utils._rebuild_parameter', '_codecs.encode'
-TYPED = 'torch._tensor._rebuild_from_type_v2'  # of a function, a class, the function's arguments, and attributes
+TYPED = 'torch._tensor._rebuild_from_type_v2'  # arguments: function, class, arguments of the function, attributes
 DICTS = {'collections.OrderedDict', 'collections.Counter', 'builtins.set'}
 OBJECTS = {'torch.Size', 'torch.device', *NAMES}
 NEEDED = {*TENSORS, PARAMETER, TYPED, ENCODE, *DICTS, *OBJECTS, *STORAGES, *DTYPES, 'torch.Tensor'}
 
 CONSTANTS = dict(NONE=None, NEWTRUE=True, NEWFALSE=False)
 ATOMS = {*CONSTANTS, 'BININT', 'BININT1', 'BININT2', 'LONG1', 'BINFLOAT', 'BINUNICODE', 'SHORT_BINSTRING'}
-# How many objects of the stack become a container, or fill the one below them; None for those above the mark.
+# Number of objects on the stack that become a container, or are added to one; None for all above the mark.
 MAKES = dict(EMPTY_LIST=0, EMPTY_DICT=0, EMPTY_TUPLE=0, TUPLE1=1, TUPLE2=2, TUPLE3=3, TUPLE=None)
 FILLS = dict(APPEND=1, APPENDS=None, SETITEM=2, SETITEMS=None)
 
 
 class RefusedError(UserError):
-    """A file asks for more than it may.
+    """A file needs too much memory or time, or asks for more than weights need.
 
     Attributes:
-        asks_more: it is whole, and names functions or classes that no weights need.
+        asks_more: the file is complete, and names functions or classes that weights do not need.
     """
 
     asks_more = False
 
 
 class Name(str):
-    """A function or a class that a pickle names."""
+    """Name of a function or class in a pickle."""
 
     __slots__ = ()
 
 
 class Node:
-    """An object that a pickle makes.
+    """Object that a pickle makes.
 
     Attributes:
-        kind: list, tuple, dict, text, tensor, storage, bytes, or object for all else.
-        parts: what it holds; of a storage, its bytes and those of an element.
-        depth: how deep the parts lie in each other.
-        size, text: objects and bytes of long texts when it is written out, as often as they are met.
-        is_part: whether another one holds it.
+        kind: list, tuple, dict, text, tensor, storage, bytes, or object for everything else.
+        parts: its items; for a storage, its bytes and those of an element.
+        depth: depth of nesting.
+        size, text: number of objects and bytes of long strings in it, counted each time they occur.
+        is_part: whether it is an item of another object.
     """
 
     __slots__ = ('depth', 'is_part', 'kind', 'parts', 'size', 'text')
@@ -77,7 +77,7 @@ class Node:
         self.count(parts)
 
     def count(self, parts: list | tuple) -> None:
-        """Add the sizes of new parts."""
+        """Add the sizes of new items."""
         for part in parts:
             if type(part) is Node:
                 part.is_part, self.depth = True, max(self.depth, part.depth + 1)
@@ -85,9 +85,9 @@ class Node:
             else:
                 self.size += 1
         if self.depth > MAX_DEPTH:
-            raise RefusedError(f'its objects lie more than {MAX_DEPTH} deep in each other')
-        if self.is_part:  # perhaps of itself
-            raise RefusedError('it fills an object that another one holds')
+            raise RefusedError(f'its objects are nested more than {MAX_DEPTH} deep')
+        if self.is_part:  # possibly of itself
+            raise RefusedError('it changes an object that is already part of another one')
 
 
 def kind_of(value: Any) -> str | None:
@@ -95,11 +95,11 @@ def kind_of(value: Any) -> str | None:
 
 
 class Scan:
-    """Follows the pickles of one file, one a call.
+    """Scanner of the pickles of one file, one per call.
 
     Args:
         size: bytes of the file.
-        records: bytes of the storages by name, as an archive has them; None where they follow the pickles.
+        records: bytes of each storage by name in an archive; None if storages follow the pickles.
     """
 
     def __init__(self, size: int, records: dict[str, int] | None = None) -> None:
@@ -107,11 +107,11 @@ class Scan:
         self.steps = self.text = self.claimed = 0
 
     def __call__(self, stream: bytes | BinaryIO) -> None:
-        """Follow one pickle, and stop behind it.
+        """Scan one pickle, and stop after it.
 
         Raises:
-            RefusedError: it asks for what no weights need, or unfolds to too much.
-            UserError: it is damaged; other errors may mean that too.
+            RefusedError: it asks for more than weights need, or needs too much memory or time.
+            UserError: it is damaged; other errors may mean the same.
         """
         self.stack, self.marks, self.memo, asked = [], [], {}, set()
         for opcode, argument, _ in pickletools.genops(stream):
@@ -143,14 +143,14 @@ class Scan:
         if self.steps > (most := MAX_STEPS + self.size // 256):
             raise RefusedError(f'it has {self.size:,} bytes and takes more than {most:,} steps to read')
         if self.text > (most := MAX_TEXT * self.size + SLACK):
-            raise RefusedError(f'it has {self.size:,} bytes, and its texts unfold to more than {most:,}')
+            raise RefusedError(f'it has {self.size:,} bytes, and its strings expand to more than {most:,}')
 
     def follow(self, instruction: str) -> None:
-        """Do what an instruction does to the objects of the stack."""
+        """Apply an instruction to the stack."""
         if instruction in MAKES:
             self.spend(HELD)
             made = Node(instruction.removeprefix('EMPTY_').rstrip('123').lower(), self.take(MAKES[instruction]))
-            self.stack.append(made)  # ``take`` may have put another stack in its place
+            self.stack.append(made)  # ``take`` may have replaced the stack
         elif instruction in FILLS:
             self.fill(self.take(FILLS[instruction]), 'list' if instruction.startswith('APPEND') else 'dict')
         elif instruction == 'MARK':
@@ -171,7 +171,7 @@ class Scan:
             parts, self.stack = self.stack, self.marks.pop()
             return parts
         if count > len(self.stack):
-            raise UserError('it takes what is not there')
+            raise UserError('it uses objects that do not exist')
         parts = self.stack[-count:] if count else ()
         del self.stack[len(self.stack) - count :]
         return parts
@@ -179,9 +179,9 @@ class Scan:
     def fill(self, parts: list, kind: str) -> None:
         target = self.stack[-1]
         if kind_of(target) != kind:
-            raise UserError(f'it fills what is no {kind}')
+            raise UserError(f'it adds items to something that is not a {kind}')
         for key in parts[::2] if kind == 'dict' else ():
-            # Tuples and long numbers can be chosen so that a dict compares each with all others.
+            # Tuples and large numbers can be chosen so that all have the same hash.
             if kind_of(key) not in (None, 'text') or (type(key) is int and abs(key) >> 60):
                 self.spend(ODD_KEY * getattr(key, 'size', 1))
         target.parts = target.parts or []
@@ -189,17 +189,17 @@ class Scan:
         target.count(parts)
 
     def build(self, target: Any, state: Any) -> None:
-        """Give an object its state; that of a dict of weights are the versions of modules."""
+        """Set the state of an object; the state of a dict of weights contains the versions of modules."""
         is_versions = kind_of(target) == kind_of(state) == 'dict' and state.parts[::2] == ['_metadata']
         if kind_of(target) != 'object' and not is_versions:
-            raise RefusedError('it changes an object as no weights need it')
+            raise RefusedError('it changes an object in a way that weights do not need')
         self.spend(CALL, getattr(state, 'text', 0))
         target.count([state])
         self.stack.append(target)
 
     def call(self, function: Any, arguments: Any) -> Node:
         if type(function) is not Name or kind_of(arguments) != 'tuple':
-            raise UserError('it calls what is no function')
+            raise UserError('it calls something that is not a function')
         self.spend(CALL + arguments.size // PARTS, arguments.text)
         name, parts = str(function), arguments.parts
         hooks = parts[5:6] if name in TENSORS else parts[2:]
@@ -216,32 +216,32 @@ class Scan:
             self.spend(ODD_KEY * (arguments.size - 1))
             return Node('dict', [*parts[0].parts] if parts else ())
         if name in NEEDED and name not in OBJECTS:
-            raise RefusedError(f'it calls {name} as no weights need it')
+            raise RefusedError(f'it calls {name} in a way that weights do not need')
         return Node('object', parts)
 
     def storage(self, described: Any) -> Node:
-        """A storage, if it is as long as the archive has it."""
+        """Return a storage after comparing its size with that in the archive."""
         match getattr(described, 'parts', ()):
             case ['storage', Name() as name, str(key), _, int(count), *view] if name in STORAGES and not any(view):
                 held = count * STORAGES[name]
             case _:
-                raise RefusedError('it refers to more than storages')
+                raise RefusedError('it refers to objects that are not storages')
         known = self.records.get(key) if self.is_archive else self.records.setdefault(key, held)
         if known != held or held < 0 or not key.isascii():
-            raise UserError(f'it says that storage {printable(key, 40)} has {held:,} bytes')
+            raise UserError(f'it gives storage {printable(key, 40)} a wrong size, {held:,} bytes')
         self.spend(CALL)
         return Node('storage', (held, STORAGES[name]))
 
     def tensor(self, storage: Node, offset: int, size: Node, stride: Node, *more: Any) -> Node:
-        """A tensor, if it lies within its storage; ``more`` is a gradient's need, hooks, and perhaps a data type."""
+        """Return a tensor after checking that it fits its storage; ``more``: requires_grad, hooks, optional dtype."""
         (held, itemsize), numbers = storage.parts, [offset, *size.parts, *stride.parts]
         if storage.kind != 'storage' or len(numbers) > MAX_DEPTH or {*map(type, numbers)} != {int} or min(numbers) < 0:
-            raise UserError('a tensor of it has an impossible size')
+            raise UserError('one of its tensors has an invalid size')
         itemsize = DTYPES[more[2]] if len(more) > 2 and type(more[2]) is Name else itemsize
         steps = sum((count - 1) * step for count, step in zip(size.parts, stride.parts, strict=True))
         needed, claimed = (offset + steps + 1) * itemsize, math.prod(size.parts) * itemsize
         if claimed and needed > held:
-            raise UserError(f'a tensor of it needs {needed:,} bytes, and its storage has {held:,}')
+            raise UserError(f'one of its tensors needs {needed:,} bytes, but its storage has {held:,}')
         self.claimed += claimed
         if self.claimed > MAX_SHARING * self.size + SLACK:
             raise RefusedError(f'it has {self.size:,} bytes and its tensors would take {self.claimed:,} bytes')
@@ -249,6 +249,6 @@ class Scan:
 
 
 def _is_sharded(make: Any, kind: Any, arguments: Any, state: Any) -> bool:
-    """Whether a tensor that brings attributes is one as FSDP writes it, with switches alone."""
+    """Return whether a tensor with attributes is one that FSDP writes, whose attributes are all booleans."""
     is_tensor = type(make) is Name and make in TENSORS and type(kind) is Name and kind == 'torch.Tensor'
     return is_tensor and kind_of(state) == 'dict' and all(type(value) is bool for value in state.parts[1::2])

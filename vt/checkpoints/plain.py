@@ -1,9 +1,9 @@
-"""Checkpoints as tensors, numbers, text and containers alone: so they are written, and so others' files are read.
+"""Convert checkpoints to tensors, numbers, strings and containers, when writing them and when reading those of others.
 
-A pickle names functions and classes and has them called. PyTorch's weights-only reader calls none but its own and those
-it is given. It is given one class of ours under the names in mmengine's files, which holds what a file hands over and
-calls nothing; numbers are taken from it afterwards. numpy's own constructors would let a file choose the fields of a
-data type, and so have numpy follow pointers that the file made up; ``getattr`` would let it reach any function.
+A pickle names functions and classes to call. PyTorch's weights-only reader calls only its own and those that it is
+given. We give it one class, :class:`Foreign`, under all names that mmengine's files contain; it stores the arguments
+and calls nothing, and numbers are extracted from it afterwards. numpy's own constructors are not safe: a file could
+choose the fields of a dtype, and make numpy follow invented pointers. ``getattr`` would give it any function.
 """
 
 import re
@@ -20,14 +20,14 @@ NAMES = (
     *('mmengine.logging.history_buffer.HistoryBuffer', 'mmengine.config.config.ConfigDict'),
     'mmengine.optim.scheduler.param_scheduler.OneCycleParamScheduler',
 )
-NUMBERS = re.compile(r'[<>|](b1|[iu][1248]|f[248]|c8|c16)')  # data types whose bytes are numbers, whatever they are
+NUMBERS = re.compile(r'[<>|](b1|[iu][1248]|f[248]|c8|c16)')  # dtypes for which any bytes are valid numbers
 KEPT = (type(None), bool, int, float, complex, str, bytes, bytearray, torch.dtype, torch.device, torch.Size)
-HISTORY = ('log_history', 'count_history', 'max_length')  # of mmengine's HistoryBuffer
+HISTORY = ('log_history', 'count_history', 'max_length')  # attributes of mmengine's HistoryBuffer
 DROPPED = object()
 
 
 class Foreign:
-    """An object that a file describes: it holds the arguments of the call and the state, and does nothing."""
+    """Placeholder for an object in a file; it stores the arguments of its constructor and its state."""
 
     __slots__ = ('arguments', 'state')
 
@@ -41,10 +41,13 @@ class Foreign:
 
 
 def make_plain(checkpoint: dict) -> set[str]:
-    """Replace, in place, all that is neither number, text nor tensor, and return the keys of what was dropped.
+    """Convert a checkpoint to tensors, numbers, strings and containers, in place.
 
-    Histories become their numbers, numpy's arrays tensors, subclasses of containers these. Functions are dropped
-    without a word: what a scheduler computes by is made anew with it.
+    Histories are converted to their numbers, numpy arrays to tensors, and subclasses of containers to their base.
+
+    Returns:
+        Dotted keys of the values that were dropped. Functions are dropped without being listed: schedulers contain
+        some, and create them again.
     """
     convert = Conversion()
     plain = convert(checkpoint)
@@ -54,7 +57,7 @@ def make_plain(checkpoint: dict) -> set[str]:
 
 
 def restore_histories(checkpoint: dict) -> None:
-    """Make mmengine's histories again from their numbers, in place; those of the meta device have none."""
+    """Restore mmengine's histories from their numbers, in place, except on the meta device."""
     scalars = checkpoint.get('message_hub', {}).get('log_scalars', {})
     for name, value in scalars.items():
         if isinstance(value, dict) and tuple(value) == HISTORY and not value['log_history'].is_meta:
@@ -63,10 +66,10 @@ def restore_histories(checkpoint: dict) -> None:
 
 
 class Conversion:
-    """Copy a checkpoint into plain containers, without what is no number or text; what is met twice is one object.
+    """Copy values to plain containers; an object that occurs twice is copied once.
 
     Attributes:
-        dropped: keys of what was left out, but for functions and for what a file describes.
+        dropped: keys of values that were left out, except functions and placeholders.
     """
 
     def __init__(self) -> None:
@@ -76,7 +79,7 @@ class Conversion:
     def __call__(self, value: Any, keys: tuple = ()) -> Any:
         if isinstance(value, torch.Tensor) or type(value) in KEPT:
             return value
-        if id(value) not in self._done:  # the first of the two keeps its id from being given again
+        if id(value) not in self._done:  # a reference to the value is stored, so that its id stays unique
             self._done[id(value)] = value, self._convert(value, keys)
         return self._done[id(value)][1]
 
@@ -96,7 +99,7 @@ class Conversion:
                 items = [self(item, (*keys, index)) for index, item in enumerate(value)]
                 kind = next((kind for kind in (tuple, set) if isinstance(value, kind)), list)
                 return kind(None if item is DROPPED else item for item in items)
-            case int() | float() | str() | bytes():  # an enumeration's member, a text of some class
+            case int() | float() | str() | bytes():  # subclasses, such as members of an enumeration
                 return next(kind(value) for kind in (int, float, str, bytes) if isinstance(value, kind))
         if value is not DROPPED and not callable(value):
             self.dropped.add(keys)
@@ -114,7 +117,7 @@ class Conversion:
 
 
 def _taken_from(value: Foreign) -> Any:
-    """The numbers that a file describes, as numpy, mmengine and Python do; all else is left out."""
+    """Return the numbers that a placeholder describes, as numpy, mmengine and Python do; drop everything else."""
     match value.arguments, value.state:
         case (Foreign() as kind, bytes(data)), None if number := _number(kind):
             return np.frombuffer(data, number)[0]
@@ -125,13 +128,13 @@ def _taken_from(value: Foreign) -> Any:
             return dict(zip(HISTORY, (log, count, max_length)))
         case (dict(items),), None:  # a config
             return items
-        case (), None:  # of bytes
+        case (), None:  # empty bytes
             return b''
     return DROPPED
 
 
 def _number(kind: Foreign) -> str | None:
-    """numpy's name of a data type that a file describes."""
+    """Return numpy's name of the dtype that a placeholder describes; None if it is not a number."""
     match kind.arguments, kind.state:
         case (str(code), *_), (_, str(order), *_) if NUMBERS.fullmatch(order + code):
             return order + code

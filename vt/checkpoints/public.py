@@ -1,6 +1,6 @@
-"""Published weights by address: ``timm://``, ``hf://``, ``torchvision://``, and how their images are prepared.
+"""Load published weights by address (``timm://``, ``hf://``, ``torchvision://``), and find their image preprocessing.
 
-Files are fetched by the libraries' own functions, into their own caches, and only where an address asks for it.
+Files are downloaded by the libraries' functions to their caches, and only if an address asks for it.
 """
 
 import json
@@ -21,14 +21,14 @@ EXTRAS = dict(timm='timm', hf='hub')  # of setup.py
 
 @dataclass(frozen=True)
 class Preparation:
-    """How a published classifier's images, or a video's frames, are prepared.
+    """Preprocessing of images or video frames for a published classifier.
 
     Attributes:
-        resize: pixels of the shorter side.
-        crop: pixels of a side of the square in the centre.
+        resize: size of the shorter side in pixels.
+        crop: side of the square centre crop in pixels.
         interpolation: ``'bilinear'`` or ``'bicubic'``.
-        mean, std: of each channel, RGB, for pixels from 0 to 255.
-        classes: names, where the library brings them.
+        mean, std: mean and standard deviation of each channel (RGB), for pixels from 0 to 255.
+        classes: class names, if the library provides them.
     """
 
     resize: int
@@ -45,20 +45,20 @@ class Preparation:
 
 
 def read_timm(name: str) -> dict[str, torch.Tensor]:
-    """The tensors of a model that timm has weights of, ``'swin_tiny_patch4_window7_224.ms_in1k'``, fetched by timm.
+    """Return the state dict of a pretrained model of timm, such as ``'swin_tiny_patch4_window7_224.ms_in1k'``.
 
     Raises:
         UserError: timm is not installed, or has no weights of this name.
-        FileError: they can't be fetched.
+        FileError: they cannot be downloaded.
     """
-    with _fetching(f'timm://{name}'), torch.random.fork_rng(devices=[]):  # it draws weights before it loads them
+    with _fetching(f'timm://{name}'), torch.random.fork_rng(devices=[]):  # timm initialises weights before loading
         import timm
 
         return timm.create_model(name, pretrained=True).state_dict()
 
 
 def locate_hub(name: str, file: str = 'model.safetensors') -> Path:
-    """A file of a repository of Hugging Face's hub, ``'owner/name'``, fetched by huggingface_hub; errors as above."""
+    """Return the path of a file in a repository of the Hugging Face hub, ``'owner/name'``; errors as above."""
     with _fetching(f'hf://{name}'):
         from huggingface_hub import hf_hub_download
 
@@ -66,13 +66,14 @@ def locate_hub(name: str, file: str = 'model.safetensors') -> Path:
 
 
 def find_preparation(address: str) -> Preparation | None:
-    """What the library says about the images of a published file; None where it says nothing, or of another file.
+    """Return the preprocessing that a library specifies for published weights; None for other files.
 
     Args:
-        address: ``timm://NAME``, ``hf://OWNER/NAME`` of timm's format, or ``torchvision://ResNet50_Weights.NAME``.
+        address: ``timm://NAME``, ``hf://OWNER/NAME`` in timm's format, or ``torchvision://ResNet50_Weights.NAME``.
 
     Raises:
-        UserError: as :func:`read_timm`; or the images are cropped in another way than in the centre.
+        UserError: see :func:`read_timm`; or the specification is incomplete, or does not crop the centre.
+        FileError: the specification cannot be downloaded.
     """
     scheme, separator, name = address.partition('://')
     if scheme == 'torchvision' and '_Weights.' in name:
@@ -93,16 +94,19 @@ def find_preparation(address: str) -> Preparation | None:
             said = getattr(timm.get_pretrained_cfg(name), 'to_dict', dict)()
     missing = [key for key in ('input_size', 'crop_pct', 'interpolation', 'mean', 'std') if not said.get(key)]
     if missing:
-        raise UserError(f'{address} does not say {missing[0]} of its images: give the path of its file')
+        raise UserError(f'{address} does not specify {missing[0]} of its images: give the path of its file')
     if (crop := said.get('crop_mode') or 'center') != 'center':
-        raise UserError(f'{address} takes images by crop_mode={printable(repr(crop), 40)}: only the centre is known')
+        raise UserError(
+            f"{address} has crop_mode={printable(repr(crop), 40)}, but only 'center' is supported: give the path of "
+            'its file'
+        )
     side = said['input_size'][-1]
     mean, std = (tuple(255 * value for value in said[key]) for key in ('mean', 'std'))
     return Preparation(math.floor(side / said['crop_pct']), side, said['interpolation'], mean, std)
 
 
 def torchvision_weights(name: str) -> Any:
-    """torchvision's entry of weights, ``'ResNet50_Weights.IMAGENET1K_V2'``; a UserError if there is none."""
+    """Return torchvision's entry for weights such as ``'ResNet50_Weights.IMAGENET1K_V2'``; UserError without one."""
     import torchvision
 
     try:
@@ -113,7 +117,7 @@ def torchvision_weights(name: str) -> Any:
 
 @contextmanager
 def _fetching(address: str) -> Iterator[None]:
-    """What goes wrong inside the block, in one line."""
+    """Convert errors of the block to one-line errors."""
     extra = EXTRAS[address.partition('://')[0]]
     try:
         yield
@@ -121,7 +125,7 @@ def _fetching(address: str) -> Iterator[None]:
         raise UserError(f"{address} needs a package: pip install 'visual-transformers[{extra}]'") from error
     except UserError:
         raise
-    except (OSError, ValueError, RuntimeError) as error:  # no connection, no such name, of hub and timm
+    except (OSError, ValueError, RuntimeError) as error:  # of timm and the hub: no connection, unknown name
         reason = printable(' '.join(str(error).split()), 160)
-        advice = 'correct the name, connect to the internet once, or give the path of a file of it'
-        raise FileError(f'{address} was not fetched ({reason}): {advice}') from error
+        advice = 'correct the name, connect to the internet once, or give the path of a local file'
+        raise FileError(f'{address} was not downloaded ({reason}): {advice}') from error

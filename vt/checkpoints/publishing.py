@@ -1,4 +1,4 @@
-"""Publish a checkpoint: weights alone, as safetensors, with what they are in the file's header."""
+"""Publish a checkpoint: only its weights, as safetensors, with a description in the header."""
 
 import json
 import math
@@ -21,15 +21,15 @@ from .reading import SUFFIX, content_digits, load_checkpoint
 from .sharded import read_sharded
 from .weights import state_of
 
-OF_THE_RUN = re.compile(r'^(work_dir|load_from|resume) = .*\n', re.MULTILINE)  # say nothing about the model
+OF_THE_RUN = re.compile(r'^(work_dir|load_from|resume) = .*\n', re.MULTILINE)  # settings unrelated to the model
 MAX_METRICS = 1 << 20  # bytes
 
 
 def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Path | None = None) -> Path:
-    """Write the weights of a checkpoint to a safetensors file, which can hold no code, and return its path.
+    """Write the weights of a checkpoint to a safetensors file, which cannot contain code.
 
-    Averaged weights (EMA) are taken where training kept them. The header names VT's and the libraries' versions, the
-    config's text, the data set's classes, the epoch and iteration, and the metrics.
+    Averaged weights (EMA) are used if the checkpoint has them. The header contains the versions of VT and of libraries,
+    the text of the config, the classes of the data set, epoch and iteration, and metrics.
 
     Args:
         checkpoint: of mmengine, or in shards.
@@ -38,7 +38,7 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
         metrics: JSON file that ``tools/test.py --out FILE --out-item metrics`` wrote of this checkpoint; None for none.
 
     Raises:
-        UserError: a file can't be read or written, or is of another kind.
+        UserError: a file cannot be read or written, or has other content.
     """
     if out.suffix != SUFFIX:
         raise UserError(f'{out}: the name of a published checkpoint ends with {SUFFIX}')
@@ -50,22 +50,24 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
 
 
 def as_safetensors(state: dict[str, Tensor], texts: dict[str, str]) -> bytes:
-    """Tensors by name, and texts for the header, as the content of a file; the same ones give the same bytes."""
-    # Tensors that share memory are not of this format: each takes its own.
+    """Return the content of a safetensors file with tensors, and strings in the header; equal inputs give equal bytes.
+
+    Tensors that share memory, which the format does not support, are copied.
+    """
     tensors = {name: tensor.detach().contiguous().clone() for name, tensor in state.items()}
     return _sort_header(save(tensors, texts))
 
 
 def _sort_header(content: bytes) -> bytes:
-    """A file whose header is in order, so that the same content has the same digits."""
+    """Sort the header of a file, so that equal content gives equal digits."""
     size = int.from_bytes(content[:8], 'little')
     header = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True, separators=(',', ':')).encode()
-    header += b' ' * (-len(header) % 8)  # tensors begin at a multiple of eight
+    header += b' ' * (-len(header) % 8)  # tensors start at a multiple of eight
     return len(header).to_bytes(8, 'little') + header + content[8 + size :]
 
 
 def _describe(checkpoint: dict, config: str | None, metrics: Path | None) -> dict[str, str]:
-    """The header's strings; what is not known is left out."""
+    """Return the strings of the header; unknown ones are left out."""
     meta = checkpoint.get('meta') or {}
     dataset = meta.get('dataset_meta') or {}
     for name, kind in dict(epoch=int, iter=int, cfg=str).items():
@@ -91,23 +93,23 @@ def _read_metrics(path: Path) -> dict[str, Any]:
 
 
 def _holds_numbers(value: Any) -> bool:
-    """Whether it is a number, None for one that is not finite, or a list of such, as of a confusion matrix."""
+    """Return whether a value is a number, None (not finite), or a nested list of these, such as a confusion matrix."""
     if isinstance(value, list):
         return all(map(_holds_numbers, value))
     return value is None or (type(value) in (int, float) and math.isfinite(value))
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """The header's strings of a published file, whose content is compared with the digits in its name."""
+    """Return the strings in the header of a published file, after comparing its content with the digits in its name."""
     if path.is_file() and path.suffix != SUFFIX:
-        raise UserError(f'{path} is no {SUFFIX} file: only these say what they are')
+        raise UserError(f'{path} is not a {SUFFIX} file: only these have a description')
     load_checkpoint(path, map_location='cpu')
     with safe_open(path, 'pt') as file:
         return file.metadata() or {}
 
 
 def show(path: Path) -> None:
-    """Print a published checkpoint's metadata, the config last; nothing of it is run."""
+    """Print the metadata of a published checkpoint, the config last, without running any of it."""
     metadata = read_metadata(path)
     for name in sorted(metadata, key=lambda name: (name == 'config', name)):
         text = f'{name}:{chr(10) if chr(10) in metadata[name] else " "}{metadata[name]}'

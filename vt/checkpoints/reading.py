@@ -1,4 +1,4 @@
-"""Reading a checkpoint, wherever it is and whatever it holds, so that no code of it runs."""
+"""Read checkpoints from files and addresses without running code from them."""
 
 import contextlib
 import hashlib
@@ -29,13 +29,13 @@ from .plain import NAMES, Conversion, Foreign, restore_histories
 from .public import locate_hub, read_timm, torchvision_weights
 
 FLAG = '--trust-checkpoint'
-ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # how files of torch.save begin, now and before PyTorch 1.6
+ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # first bytes of files of torch.save, now and before PyTorch 1.6
 SUFFIX = '.safetensors'
 REST = 'run.pth'  # of a checkpoint in shards, what is not sharded
 NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')  # of a file that tools/publish.py wrote
 # Where a file keeps weights, averages too.
 STATES = ('state_dict', 'model', 'model_state', 'ema_state_dict', 'state_dict_ema', 'model_ema')
-is_trusted: ContextVar[bool] = ContextVar('is_trusted', default=False)  # whether checkpoints may run what they ask for
+is_trusted: ContextVar[bool] = ContextVar('is_trusted', default=False)  # whether checkpoints may run code
 ZOOS = {
     **dict.fromkeys(('torchvision', 'modelzoo'), mmengine_checkpoint.get_torchvision_models),
     **dict.fromkeys(('open-mmlab', 'openmmlab'), mmengine_checkpoint.get_external_models),
@@ -44,32 +44,37 @@ ZOOS = {
 
 
 class CheckpointError(UserError):
-    """A file is damaged, or is no checkpoint, or asks for more than weights."""
+    """A file is damaged, is not a checkpoint, or asks for more than weights need.
 
-    reason = ''  # without the file's name
-    asks_more = False  # it is whole, and names functions or classes that no weights need
+    Attributes:
+        reason: message without the name of the file.
+        asks_more: the file is complete, and names functions or classes that weights do not need.
+    """
+
+    reason = ''
+    asks_more = False
 
 
 def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = False) -> dict:
-    """Read a checkpoint of ``torch.save`` or of safetensors: weights-only, unless :data:`is_trusted`.
+    """Read a checkpoint of ``torch.save`` or of safetensors, weights-only unless :data:`is_trusted` is set.
 
-    What it returns is plain, but for mmengine's histories, see :func:`vt.checkpoints.plain.make_plain`. The size of
-    images that its config names is ``meta['image_size']``.
+    The result contains only tensors, numbers, strings, containers and mmengine's histories, see
+    :func:`vt.checkpoints.plain.make_plain`. The image size in its config is stored in ``meta['image_size']``.
 
     Args:
-        name: a path; an address, ``https://...``, whose file stays in PyTorch's cache; published weights,
+        name: a path; a URL ``https://...``, whose file is kept in PyTorch's cache; published weights
             ``timm://NAME``, ``hf://OWNER/NAME`` or ``torchvision://ResNet50_Weights.IMAGENET1K_V2``; or a name in one
-            of the model zoos of mmengine, ``torchvision://resnet50``, ``open-mmlab://...`` or ``mmcls://...``.
-        map_location: as ``torch.load`` takes it.
-        texts: keep the texts of configs, which mmengine's ``resume`` and inferencers would run as Python.
+            of mmengine's model zoos, ``torchvision://resnet50``, ``open-mmlab://...`` or ``mmcls://...``.
+        map_location: see ``torch.load``.
+        texts: keep the text of configs, which mmengine's ``resume`` and inferencers would run as Python.
 
     Raises:
-        FileError: it is not there, or can't be opened or fetched.
-        UserError: there is no such name; its weights are NaN, infinite or complex; as CheckpointError, the file is
-            damaged or asks for more than weights.
+        FileError: the file does not exist, or cannot be opened or downloaded.
+        UserError: the name does not exist, or weights are NaN, infinite or complex; CheckpointError if the file is
+            damaged or asks for more than weights need.
     """
     if not str(name):
-        raise UserError('the name of a checkpoint is empty: give a path, or leave the setting out')
+        raise UserError('the name of a checkpoint is empty: give a path, or remove the setting')
     if str(name).startswith('timm://'):
         loaded = dict(state_dict=read_timm(str(name).removeprefix('timm://')))
         _require_finite(loaded, name)
@@ -88,18 +93,18 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
         restore_histories(loaded)
     except OSError as error:
         raise FileError(f'{path} could not be read ({error.strerror or error})') from error
-    except Exception as error:  # damage leads anywhere
+    except Exception as error:  # a damaged file may raise any error
         raise _explained(path, error) from error
     if not is_trusted.get():
         described = loaded
         for key in ('meta', 'dataset_meta'):
             described = {} if described.get(key) is None else described[key]
             if not isinstance(described, dict):
-                raise UserError(f'{key} of {path} is {printable(repr(described), 80)}, where a dict is needed')
+                raise UserError(f'{key} of {path} is {printable(repr(described), 80)}, but must be a dict')
         check_dataset_meta(described, 'dataset_meta.', f' of {path}')
     _require_finite(loaded, path)
     undivide(loaded, str(path))
-    if str(name).startswith('mmcls://'):  # of a whole classifier; who names it wants its backbone
+    if str(name).startswith('mmcls://'):  # a whole classifier, of which the backbone is used
         state = loaded.get('state_dict', loaded)
         return dict(state_dict={key[9:]: state[key] for key in state if key.startswith('backbone.')})
     if isinstance(meta := loaded.get('meta'), dict):
@@ -115,13 +120,13 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
 
 
 def _require_finite(loaded: dict, path: str | Path) -> None:
-    """Raise a UserError that names weights which are NaN, infinite or complex."""
+    """Raise ``UserError`` if weights are NaN, infinite or complex."""
     states = [loaded[key] for key in STATES if isinstance(loaded.get(key), dict)] or [loaded]
     for key, tensor in [item for state in states for item in state.items()]:
         reason = _why_unusable(tensor, str(key)) if isinstance(tensor, torch.Tensor) and not tensor.is_meta else None
         if reason:
-            advice = 'give an earlier checkpoint, or train it again'
-            raise UserError(f'{path} holds weights that no model can use: {printable(key, 120)} is {reason}; {advice}')
+            advice = 'give an earlier checkpoint, or train again'
+            raise UserError(f'{path} has weights that cannot be used: {printable(key, 120)} is {reason}; {advice}')
 
 
 def _why_unusable(tensor: torch.Tensor, name: str) -> str | None:
@@ -129,14 +134,14 @@ def _why_unusable(tensor: torch.Tensor, name: str) -> str | None:
         return 'complex'
     if not tensor.is_floating_point():
         return None
-    values = tensor if tensor.element_size() > 2 else tensor.float()  # which are few bits to some functions of PyTorch
+    values = tensor if tensor.element_size() > 2 else tensor.float()  # some functions do not support float8
     if bool(values.isfinite().all()):
         return None
-    return 'NaN' if bool(values.isnan().any()) else None if 'mask' in name else 'infinite'  # masks are so on purpose
+    return 'NaN' if bool(values.isnan().any()) else None if 'mask' in name else 'infinite'  # masks may be infinite
 
 
 def _locate(name: str) -> Path:
-    """The file that a name stands for, fetched if need be."""
+    """Return the file of a name, downloaded if needed."""
     scheme, separator, model = name.partition('://')
     if not separator:
         return Path(name).expanduser()
@@ -147,12 +152,12 @@ def _locate(name: str) -> Path:
     if scheme == 'torchvision' and '_Weights.' in model:
         return _fetch(torchvision_weights(model).url)
     if scheme not in ZOOS:
-        raise UserError(f'{name} is not loaded: from there no file is read weights-only; fetch it, and give its path')
+        raise UserError(f'{name} is not loaded, because {scheme}:// is not supported: download it and give its path')
     names = ZOOS[scheme]()
     model = mmengine_checkpoint.get_deprecated_model_names().get(model, model)
     if model not in names:
         raise UserError(f'there is no {model} among the {len(names)} models of {scheme}://')
-    return _locate(names[model])  # a user's own list may name files
+    return _locate(names[model])  # a user's list may name files
 
 
 def _fetch(address: str) -> Path:
@@ -162,20 +167,20 @@ def _fetch(address: str) -> Path:
             path.parent.mkdir(parents=True, exist_ok=True)
             torch.hub.download_url_to_file(address, str(path), progress=os.isatty(0))
     except (OSError, ValueError) as error:
-        raise FileError(f'{address} could not be fetched ({error}): fetch it yourself and give its path') from error
+        raise FileError(f'{address} could not be downloaded ({error}): download it and give its path') from error
     return path
 
 
 def content_digits(content: bytes) -> str:
-    """What a published file's name ends with: the first eight digits of its SHA-256."""
+    """Return the first eight digits of the SHA-256 of a file, which end the name of a published file."""
     return hashlib.sha256(content).hexdigest()[:8]
 
 
 def _read_safetensors(path: Path, map_location: Any) -> dict:
-    """Weights, as ``state_dict``; below ``meta`` the data set's classes if ``tools/publish.py`` wrote the file."""
+    """Read a safetensors file: ``state_dict``, and ``meta`` with config and classes of a published file."""
     named = NAMED_DIGITS.search(path.name)
     if named and named[1] != (digits := content_digits(path.read_bytes())):
-        raise UserError(f'its content has the digits {digits}, its name others: it was changed')
+        raise UserError(f'its content has the digits {digits}, not those in its name: it was changed')
     check_header(path)
     device = map_location if isinstance(map_location, (str, torch.device)) else 'cpu'
     with safe_open(path, 'pt') as file:
@@ -184,7 +189,7 @@ def _read_safetensors(path: Path, map_location: Any) -> dict:
     try:
         classes = json.loads(metadata['classes']) if 'vt' in metadata and 'classes' in metadata else None
     except (ValueError, RecursionError) as error:
-        raise UserError(f'the names of classes in its header are no JSON ({error})') from error
+        raise UserError(f'the class names in its header are not JSON ({error})') from error
     meta = dict(cfg=metadata['config']) if 'vt' in metadata and 'config' in metadata else {}
     return dict(state_dict=state, meta=meta if classes is None else meta | dict(dataset_meta=dict(classes=classes)))
 
@@ -195,23 +200,23 @@ def _read(path: Path, map_location: Any) -> dict:
     if begin == ARCHIVE:
         check_archive(path, is_trusted.get())
     elif not begin.startswith(PICKLE) and not is_trusted.get():
-        raise UserError('it begins as none' if begin else 'it is empty')
+        raise UserError('its first bytes are not those of a checkpoint' if begin else 'it is empty')
     elif not is_trusted.get():
         check_pickles(path)
     if is_trusted.get():
         loaded = torch.load(path, map_location=map_location, weights_only=False)
     else:
         with _names_alone(), warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # about protocols and kinds of archives
+            warnings.simplefilter('ignore')  # about pickle protocols and archive formats
             loaded = Conversion()(torch.load(path, map_location=map_location, weights_only=True))
     if not isinstance(loaded, dict):
-        raise UserError(f'it holds a {type(loaded).__name__}, where a dict of weights is needed')
+        raise UserError(f'it contains a {type(loaded).__name__}, but must contain a dict of weights')
     return loaded
 
 
 @contextlib.contextmanager
 def _names_alone() -> Iterator[None]:
-    """Let weights-only reading know our names alone; libraries may have added others to PyTorch's list."""
+    """Allow only our names in weights-only reading; libraries may have added others to PyTorch's list."""
     before = serialization.get_safe_globals()
     serialization.clear_safe_globals()
     try:
@@ -222,13 +227,13 @@ def _names_alone() -> Iterator[None]:
 
 
 def _explained(path: Path, error: Exception) -> CheckpointError:
-    """What the reader's error means."""
+    """Convert an error of a reader to a message for the user."""
     if isinstance(error, RefusedError):
         reason = printable(error, 400)
         explained = CheckpointError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, add {FLAG}')
         explained.asks_more = error.asks_more
     else:
         reason = printable(error if type(error) is UserError else f'{type(error).__name__}: {error}', 160)
-        explained = CheckpointError(f'{path} is damaged or no checkpoint: {reason}')
+        explained = CheckpointError(f'{path} is damaged or not a checkpoint: {reason}')
     explained.reason = reason
     return explained

@@ -1,7 +1,7 @@
-"""Weights into a model: all that belongs together, or a refusal that names what differs; mmengine only warns.
+"""Load weights into a model, and refuse them if tensors are missing, unexpected or differ; mmengine only warns.
 
-All load here: ``init_cfg=dict(type='Pretrained', ...)``, ``load_from``, ``--resume``, tests, predictions, exports and
-teachers.
+All loading uses this module: ``init_cfg=dict(type='Pretrained', ...)``, ``load_from``, ``--resume``, tests,
+predictions, exports and teachers.
 """
 
 import logging
@@ -30,10 +30,10 @@ from .old_names import to_new_names
 from .part_rules import COMPUTED, POSITIONS, PartRules, require_parts
 from .reading import load_checkpoint
 
-# Where a file keeps the tensors, the first that it has by default: averages of timm and of DeiT's authors; then
-# mmengine, whose first set is the average, and timm; the authors of DeiT and Swin; those of SlowFast.
+# Keys of state dicts; by default the first that a file has: averaged weights of timm and of DeiT's authors; mmengine
+# (averaged, if there is an average) and timm; the authors of DeiT and Swin; SlowFast.
 STATES = ('state_dict_ema', 'model_ema', 'state_dict', 'model', 'model_state')
-SECOND_STATES = ('ema_state_dict', 'ema')  # where it may keep another: mmengine
+SECOND_STATES = ('ema_state_dict', 'ema')  # keys of a second state dict, of mmengine
 
 
 def load_weights(
@@ -47,23 +47,26 @@ def load_weights(
     resizes: bool = True,
     adapts: bool = False,
 ) -> str:
-    """Load every tensor of a model; there may be no missing or unexpected keys.
+    """Load all tensors of a model, without missing or unexpected keys.
 
-    ``module.`` of a data-parallel model is taken off. Counters of batches may be missing, as they are in old files.
-    Positions of another grid are resized, if ``resizes``, and convolutions of the image adapted to another number of
-    channels than three, if ``adapts``.
+    The prefix ``module.`` of a data-parallel model is removed. BN's counters of batches may be missing, as in old
+    files.
 
     Args:
-        model: built, with any weights; a wrapper of one will do.
-        checkpoint: path or address of a checkpoint of mmengine or of a plain state dict; or what was read from one.
-        owner, remedy, name: whose weights they are, what to do, and the file's name, for errors.
-        weights, grid: as in :func:`load_part`.
+        model: the model; may be wrapped.
+        checkpoint: path or address of a checkpoint of mmengine or of a state dict, or its content.
+        owner: whose weights they must be, for messages.
+        remedy: what to do if they do not fit, for messages.
+        name: name of the file, for messages, if its content is given.
+        weights, grid: see :func:`load_part`.
+        resizes: resize positions of another grid.
+        adapts: adapt convolutions of the image to another number of channels than three.
 
     Returns:
-        The line for the log: what was loaded and resized.
+        A line for the log: what was loaded and resized.
 
     Raises:
-        UserError: names or shapes differ; or the file can't be read, is damaged, or asks for more than weights.
+        UserError: names or shapes differ, or the file cannot be read, is damaged, or asks for more than weights need.
     """
     if not isinstance(checkpoint, dict):
         name = str(checkpoint)
@@ -74,12 +77,12 @@ def load_weights(
     grids = FileGrids(grid, *_image_sizes(model, checkpoint), is_same_model=True)
     resized = _resize_positions(model, state, grids, name) if resizes else {}
     adapted = adapt_stem(model, state, None, name) if adapts else []
-    computed = tuple(PartRules(model, own, ()).empty)  # such as fixed positions
+    computed = tuple(PartRules(model, own, ()).empty)  # parts without state, such as fixed positions
     with _unchanged_if_refused(model):
         missing, unexpected = _enter(model, state, f"{name} is not {owner}'s", remedy)
         missing = [key for key in missing if not key.endswith('num_batches_tracked')]
         unexpected = [key for key in unexpected if not (COMPUTED.search(key) or key.startswith(computed))] + outside
-        for difference, names in (('lacks', missing), ('also holds', unexpected)):
+        for difference, names in (('lacks', missing), ('also has', unexpected)):
             if names:
                 reason = f'of {len(own)} tensors it {difference} {printable(min(names), 120)} and {len(names) - 1} more'
                 raise UserError(f"{name} is not {owner}'s: {reason}; {remedy}")
@@ -101,31 +104,31 @@ def load_part(
     name: str = 'the checkpoint',
     channels: Channels | None = None,
 ) -> set[str]:
-    """Load a backbone, or begin a new task with a model's weights; one line of the log says what was done.
+    """Load a backbone, or a whole model for a new task; one line of the log says what was loaded.
 
-    A backbone is loaded whole. New by design are VT modules, and normalisations of outputs, of which the file has
-    nothing; left out are a file's classifier and its later stages, where the model has none. Of a whole model, heads
-    are loaded where their shapes fit, and any other part as a whole or, where the file has none, not at all. Positions
-    of another grid are resized, and convolutions of the image are adapted to another number of channels than three.
+    All tensors of a backbone must be in the file, except VT modules and normalisations of outputs that it lacks as a
+    whole. The file may have a classifier and later stages in addition. In a whole model, heads are loaded if their
+    shapes fit, and each other part completely or, if the file lacks it, not at all. Positions of another grid are
+    resized, and convolutions of the image are adapted to another number of channels than three.
 
     Args:
-        model: a backbone or another part, or a whole model, built.
-        checkpoint: path or address of the file; or what was read from it.
+        model: a backbone or another part, or a whole model.
+        checkpoint: path or address of the file, or its content.
         prefix: prefix of the part's names in the file; None to find it.
         map_location: device to load to.
-        weights: which set of tensors in the file, such as ``'state_dict_ema'``; None for the first.
-        grid: of the file's positions, height and width or frames, height and width; None to read it from the file's
-            config, or to take a square one where the model's is square.
-        may_differ: beginnings of names that may be missing, be left out or have another shape.
-        name: of the file, for messages, where its content is given.
-        channels: for each channel of the model's images the file's that it takes, as in
+        weights: key of the state dict in the file, such as ``'state_dict_ema'``; by default the first one.
+        grid: grid of the file's positions, (height, width) or (frames, height, width); by default that of the config in
+            the file, or a square if the model's is square.
+        may_differ: prefixes of names that may be missing, ignored or have another shape.
+        name: name of the file, for messages, if its content is given.
+        channels: for each input channel of the model the channel of the file, see
             :func:`vt.checkpoints.channels.adapt_channels`.
 
     Returns:
-        The names of what was loaded.
+        Names of the loaded tensors.
 
     Raises:
-        UserError: a tensor is missing, left over or of another shape; the grid of the positions is not known.
+        UserError: a tensor is missing, unexpected or has another shape, or the grid of positions is unknown.
     """
     if not isinstance(checkpoint, dict):
         name = str(checkpoint)
@@ -137,7 +140,8 @@ def load_part(
         prefix = _with_dot(prefix)
     if not any(key.startswith(prefix or '') for key in held):
         raise UserError(
-            f'{name} holds nothing below prefix={prefix!r}: its first tensor is {printable(min(held), 120)}'
+            f'{name} has no tensors with prefix={prefix!r}: correct prefix, its first tensor is '
+            f'{printable(min(held), 120)}'
         )
     source, state, outside = to_own_names(model, held, prefix)
     rules = PartRules(model, own, may_differ)
@@ -149,11 +153,11 @@ def load_part(
             left.append(key)
             del state[key]
         elif own[key].shape != state[key].shape:
-            resized[key] = (tuple(state[key].shape), tuple(own[key].shape))  # by the part itself, or refused
-    remedy = 'give a file of the same model, the prefix of its names, or name what differs in may_differ'
+            resized[key] = (tuple(state[key].shape), tuple(own[key].shape))  # the part resizes it itself, or refuses it
+    remedy = 'give a file of the same model, set the prefix of its names, or list what differs in may_differ'
     with _unchanged_if_refused(model):
         missing, unexpected = _enter(model, state, f'{name} does not fit', remedy)
-        counters = {key for key in own if key.endswith('num_batches_tracked')}  # PyTorch begins what a file lacks
+        counters = {key for key in own if key.endswith('num_batches_tracked')}  # missing ones start at 0
         loaded, left = own.keys() - missing - (counters - state.keys()), [*left, *unexpected]
         require_parts(rules, loaded, sorted(missing), sorted(left), name, remedy)
     left = [f'{prefix or ""}{key}' for key in left] + outside
@@ -163,27 +167,28 @@ def load_part(
 
 
 def load_init_cfg(part: nn.Module, init_cfg: dict) -> set[str]:
-    """:func:`load_part` with the options of ``init_cfg=dict(type='Pretrained', ...)``.
+    """Call :func:`load_part` with the options of ``init_cfg=dict(type='Pretrained', ...)``.
 
     Raises:
-        UserError: as there; an option that it does not take, or no checkpoint.
+        UserError: see :func:`load_part`; or an option is unknown, or the checkpoint is missing.
     """
     options = {key: value for key, value in init_cfg.items() if key != 'type'}
     known = ('checkpoint', 'prefix', 'map_location', 'weights', 'grid', 'may_differ', 'channels')
     if wrong := sorted(options.keys() - {*known}):
         raise UserError(f"init_cfg of type 'Pretrained' has no option {wrong[0]!r}: it takes {', '.join(known)}")
     if 'checkpoint' not in options:
-        raise UserError("init_cfg of type 'Pretrained' names no checkpoint: give its path or address")
+        raise UserError("init_cfg of type 'Pretrained' has no checkpoint: set its path or address")
     return load_part(part, **options)
 
 
 def check_own_loading(model: nn.Module) -> None:
-    """Check the parts that read their ``init_cfg`` themselves, and only warn: what of the file is in them now.
+    """Check the parts of libraries that load their ``init_cfg`` themselves.
 
-    A child of which the file has nothing is new, with a warning (PIDNet's third branch); else it is loaded whole.
+    Each child must be loaded completely or not at all. A child without any tensor in the file, such as PIDNet's third
+    branch, gives a warning.
 
     Raises:
-        UserError: a part of a child, or nothing, came of the file.
+        UserError: a child was loaded partly, or nothing was loaded.
     """
     for part in unwrap(model).modules():
         if not _loads_itself(part):
@@ -199,14 +204,14 @@ def check_own_loading(model: nn.Module) -> None:
         what = type(part).__name__
         rules = PartRules(part, own, init_cfg.get('may_differ', ()))
         missing, left = sorted(own.keys() - loaded - {*new}), sorted(state.keys() - own.keys())
-        require_parts(rules, loaded, missing, left, name, f'{what} loads it itself: give a file under its names')
+        require_parts(rules, loaded, missing, left, name, f'{what} loads it itself: give a file with its names')
         warn = logging.WARNING if any(not rules.may_be_missing(key, loaded) for key in new) else logging.INFO
         line = describe(name, len(loaded), {}, own.keys() - loaded, left, [f'loaded by {what} itself'])
         print_log(line, logger='current', level=warn)
 
 
 def _loads_itself(part: nn.Module) -> bool:
-    """Whether a library's part names a file in ``init_cfg``, and has an ``init_weights`` of its own."""
+    """Return whether a part of a library has a file in ``init_cfg`` and its own ``init_weights``."""
     init_cfg, own = getattr(part, 'init_cfg', None), getattr(type(part), 'init_weights', None)
     names_file = isinstance(init_cfg, dict) and init_cfg.get('type') == 'Pretrained'
     return names_file and own is not BaseModule.init_weights and not type(part).__module__.startswith('vt.')
@@ -221,7 +226,7 @@ def _is_entered(key: str, own: Tensor, given: Tensor) -> bool:
 
 @contextmanager
 def _unchanged_if_refused(model: nn.Module) -> Iterator[None]:
-    """Inside the block an error leaves the model's tensors as they were."""
+    """Restore the model's tensors if the block raises a ``UserError``."""
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     try:
         yield
@@ -232,14 +237,14 @@ def _unchanged_if_refused(model: nn.Module) -> Iterator[None]:
 
 
 def _enter(model: nn.Module, state: dict[str, Tensor], complaint: str, remedy: str) -> tuple[list[str], list[str]]:
-    """Load a state dict; the names that it lacks and those that it has too many."""
+    """Load a state dict; return missing and unexpected names."""
     own = model.state_dict()
     try:
         missing, unexpected = model.load_state_dict(state, strict=False)
     except RuntimeError as error:
         shapes = [(key, tuple(state[key].shape), tuple(own[key].shape)) for key in own if key in state]
         differing = [f'{key} is {theirs}, the model needs {ours}' for key, theirs, ours in shapes if theirs != ours]
-        is_shape = differing and type(error) is RuntimeError  # else a part's own resizing failed
+        is_shape = differing and type(error) is RuntimeError  # other errors are of a part that resizes tensors
         reason = f'{differing[0]}, and {len(differing) - 1} more differ' if is_shape else printable(error, 300)
         raise UserError(f'{complaint}: {reason}; {remedy}') from error
     return missing, unexpected
@@ -248,7 +253,7 @@ def _enter(model: nn.Module, state: dict[str, Tensor], complaint: str, remedy: s
 def _resize_positions(
     model: nn.Module, state: dict[str, Tensor], grids: FileGrids, name: str, exempt: tuple[str, ...] = ()
 ) -> dict[str, tuple[Size, Size]]:
-    """Resize positions in a state dict, in place, for the model's grids; from which and to which, by their names."""
+    """Resize positions in a state dict to the model's grids, in place; return old and new grid by name."""
     resized, exempt = {}, tuple(filter(None, exempt))
     for part_name, part in model.named_modules():
         for own_name, own in part.named_parameters() if hasattr(part, 'resized') else ():
@@ -265,7 +270,7 @@ def _resize_positions(
 
 
 def _image_sizes(model: nn.Module, checkpoint: dict) -> tuple[Size | None, Size | None]:
-    """The size of images by the file's config, and by the model's."""
+    """Return the image size in the file's config, and that of the model."""
     own: Any = next((part.image_size for part in model.modules() if hasattr(part, 'image_size')), None)
     return (checkpoint.get('meta') or {}).get('image_size'), own
 
@@ -282,7 +287,7 @@ def describe(
     left: Iterable[str],
     notes: Iterable[str] = (),
 ) -> str:
-    """The line of the log about a file: what was loaded, resized, new in the model and left out of the file."""
+    """Return a log line about a file: tensors loaded, resized, new in the model, and in the file but not used."""
     sizes: dict[tuple[Size, Size], list[str]] = {}
     for key, change in resized.items():
         sizes.setdefault(change, []).append(key)
@@ -300,7 +305,7 @@ def describe(
 
 
 def _count(names: Iterable[str]) -> str:
-    """How many tensors there are, and below which names."""
+    """Return the number of tensors and their prefixes."""
     names = sorted(names)
     parts = [name.split('.') for name in names]
     prefixes = dict.fromkeys('.'.join([*part[: 1 + (part[0] == 'backbone')], '*']) for part in parts)
@@ -308,23 +313,29 @@ def _count(names: Iterable[str]) -> str:
 
 
 def which_weights(checkpoint: dict, weights: str | None) -> list[str]:
-    """Which set of tensors of a file is used, where it holds several or the caller chose one."""
+    """Return a note about which state dict of a file is used, if it has several or ``weights`` is set."""
     first = weights or next((key for key in STATES if isinstance(checkpoint.get(key), dict)), None)
     others = [key for key in (*STATES, *SECOND_STATES) if key != first and isinstance(checkpoint.get(key), dict)]
     if first is None or not (others or weights):
         return []
     average = ', averages' if first == 'state_dict' and 'ema_state_dict' in others else ''
-    return [f'weights: {first}{average}' + (f' (weights={others[0]!r} takes the others)' if others else '')]
+    return [f'weights: {first}{average}' + (f' (for the others, set weights={others[0]!r})' if others else '')]
 
 
 def state_of(checkpoint: dict, name: str = 'the checkpoint', weights: str | None = None) -> dict[str, Tensor]:
-    """The tensors by name, without ``module.`` of a data-parallel model; a UserError, naming the file, if none is.
+    """Return the state dict of a checkpoint, without the prefix ``module.`` of a data-parallel model.
 
-    ``weights`` is the key of the set of tensors; None for the first of :data:`STATES` that the file has.
+    Args:
+        checkpoint: content of the file.
+        name: name of the file, for messages.
+        weights: key of the state dict; by default the first of :data:`STATES` that the file has.
+
+    Raises:
+        UserError: there is no such key, or it has no tensors.
     """
     if weights is not None and not isinstance(checkpoint.get(weights), dict):
         kept = [str(key) for key, value in checkpoint.items() if isinstance(value, dict)]
-        raise UserError(f'{name} holds no weights={weights!r}, but {printable(", ".join(kept), 200)}')
+        raise UserError(f'{name} has no weights={weights!r}: set one of {printable(", ".join(kept), 200)}')
     first = (weights,) if weights else STATES
     state = next((checkpoint[key] for key in first if isinstance(checkpoint.get(key), dict)), checkpoint)
     items = state.items() if isinstance(state, dict) else ()
@@ -332,14 +343,14 @@ def state_of(checkpoint: dict, name: str = 'the checkpoint', weights: str | None
     if weights == 'ema_state_dict':
         tensors = [(key, value) for key, value in tensors if key != 'steps']  # mmengine's counter
     if not tensors:
-        raise UserError(f'{name} holds no weights by name: give a checkpoint, or a state dict')
+        raise UserError(f'{name} has no weights by name: give a checkpoint or a state dict')
     named = OrderedDict(tensors)
     named._metadata = getattr(state, '_metadata', OrderedDict())  # versions of modules
     return named
 
 
 def unwrap(model: nn.Module) -> nn.Module:
-    """The model itself, below wrappers for distribution or test-time augmentation."""
+    """Return the model inside wrappers for distribution and test-time augmentation."""
     while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
         model = model.get_submodule('module')
     return model
@@ -347,14 +358,17 @@ def unwrap(model: nn.Module) -> nn.Module:
 
 @HOOKS.register_module()
 class WeightsMatchHook(Hook):
-    """Load a checkpoint into the model of a run, or stop where it is not the model's; the log says what was done.
+    """Load a checkpoint into the model of a run; the log says what was loaded.
 
-    To go on with training, and to test, there may be no missing or unexpected keys; to begin another task, what
-    :func:`load_part` asks for.
+    To resume or test, all tensors must fit (:func:`load_weights`). With ``load_from`` in a training, the rules of
+    :func:`load_part` apply.
 
     Args:
-        whole: ask for every tensor whatever the checkpoint is for.
-        weights, grid, may_differ, channels: as in :func:`load_part`, for ``load_from``.
+        whole: require all tensors with ``load_from``, too.
+        weights, grid, may_differ, channels: options of :func:`load_part` for ``load_from``.
+
+    Raises:
+        UserError: the checkpoint does not fit, or has no state to resume from.
     """
 
     priority = 'VERY_HIGH'
@@ -377,17 +391,17 @@ class WeightsMatchHook(Hook):
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         name, resumes = str(runner.cfg.get('load_from') or 'the checkpoint'), runner.cfg.get('resume')
         if resumes and not {'meta', 'message_hub', 'optimizer'} <= checkpoint.keys():
-            advice = 'begin from its weights by load_from, not --resume'
-            raise UserError(f'{name} holds no state of a training run: {advice}')
-        if resumes:  # mmengine loads it again, averages and the optimizer's state too: nothing may be resized
+            advice = 'start from its weights with load_from instead of --resume'
+            raise UserError(f'{name} has no state of a training run: {advice}')
+        if resumes:  # mmengine loads it again with averages and optimizer state, so nothing may be resized
             load_weights(runner.model, checkpoint, name=name, resizes=False)
             return
         if self.whole:
             line = load_weights(runner.model, checkpoint, name=name, weights=self.weights, grid=self.grid)
             runner.logger.info(line)
         else:
-            apart = hasattr(unwrap(runner.model), 'backbone')  # else what is a head is not known
+            apart = hasattr(unwrap(runner.model), 'backbone')  # otherwise the heads are unknown
             may_differ = self.may_differ or (() if apart else ('',))
             load_part(runner.model, checkpoint, None, 'cpu', self.weights, self.grid, may_differ, name, self.channels)
         checkpoint['state_dict'] = unwrap(runner.model).state_dict()  # mmengine and other hooks load it again
-        checkpoint.pop('ema_state_dict', None)  # averages begin with what is loaded
+        checkpoint.pop('ema_state_dict', None)  # averages start from the loaded weights

@@ -1,1 +1,1 @@
-"""What the command lines in ``tools/`` do, once their arguments are read."""
+"""The commands behind the command-line tools in ``tools/``."""

@@ -1,4 +1,4 @@
-"""What the command lines in ``tools/`` share: arguments, and how they enter a config."""
+"""Parser of the command-line tools, the options that they share, and how options change a config."""
 
 import argparse
 import ast
@@ -16,18 +16,25 @@ from vt._libraries import importing
 from vt.engine.config_files import read_config
 from vt.engine.errors import one_line_errors
 
+CHECKPOINT = 'path of a checkpoint; or timm, torchvision or huggingface, for their published weights'
 BRACKETS = {'[': ']', '(': ')', '{': '}'}
 
 
 def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -> None:
-    """Call a function of a package, ``'module:function'``, with the arguments of its command line.
+    """Import and call a command with the arguments of its tool.
 
-    It is imported here, for ``--help`` needs no PyTorch. Every checkpoint is read weights-only unless the arguments
-    trust it. A user error is one line that begins with the config's path or the function's name.
+    The import is done here, because ``--help`` should not import PyTorch. Checkpoints are read weights-only unless the
+    arguments trust them. User errors are reported in one line that begins with the path of the config or the name of
+    the command.
+
+    Args:
+        command: ``'module:function'`` in the package.
+        args: arguments of the tool.
+        package: prefix of the module.
     """
-    # Forked processes, such as a loader's, ask whether there is a GPU: NVML tells without starting CUDA.
+    # Forked processes, such as those of a data loader, ask for a GPU: NVML answers without starting CUDA.
     os.environ.setdefault('PYTORCH_NVML_BASED_CUDA_CHECK', '1')
-    with one_line_errors(getattr(args, 'config', command.split(':')[1]), args.traceback):
+    with one_line_errors(getattr(args, 'config', None) or command.split(':')[1], args.traceback):
         with importing():
             from vt.checkpoints.loading import weights_only
 
@@ -37,9 +44,9 @@ def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -
 
 
 class ConfigOptions(DictAction):
-    """mmengine's ``KEY=VALUE`` action, but a single value, such as a path, keeps its spaces.
+    """mmengine's ``KEY=VALUE`` action that keeps spaces in single values such as paths.
 
-    What begins with a bracket may be Python, ``[{'type': 'A'}]``; a list needs no quotes, ``[a,b]`` or ``a,b``.
+    Values that begin with a bracket may be Python, ``[{'type': 'A'}]``; lists need no quotes, ``[a,b]`` or ``a,b``.
     """
 
     def __call__(
@@ -65,7 +72,7 @@ class ConfigOptions(DictAction):
         if not (is_dict or ',' in text or text.startswith(('[', '('))):
             return parse_value(text.strip('\'"'))
         is_closed = all(text.count(begin) == text.count(end) for begin, end in BRACKETS.items())
-        has_spaces = re.search(r'[^\s,[({]\s+[^\s,\])}]', text)  # which mmengine would take out
+        has_spaces = re.search(r'[^\s,[({]\s+[^\s,\])}]', text)  # mmengine would remove them
         try:
             if is_dict or has_spaces or not is_closed:
                 raise ValueError
@@ -78,7 +85,7 @@ class ConfigOptions(DictAction):
 
 
 def parse_value(text: str) -> int | float | bool | str | None:
-    """A number, ``true``, ``false``, ``None``, or the text itself."""
+    """Return a number, True, False, None, or the text itself."""
     for kind in (int, float):
         with contextlib.suppress(ValueError):
             return kind(text)
@@ -86,53 +93,76 @@ def parse_value(text: str) -> int | float | bool | str | None:
 
 
 def parse_options(settings: Sequence[str]) -> dict[str, Any]:
-    """``key=value`` settings as ``--cfg-options`` reads them."""
+    """Parse ``key=value`` settings like ``--cfg-options``."""
     parser = argparse.ArgumentParser()
     parser.add_argument('--cfg-options', nargs='+', action=ConfigOptions, default={})
     return parser.parse_args(['--cfg-options', *settings] if settings else []).cfg_options
 
 
-def add_trust_argument(parser: argparse.ArgumentParser) -> None:
-    """The flag of every tool that loads a checkpoint."""
-    parser.add_argument(
-        '--trust-checkpoint',
-        action='store_true',
-        help='run code that a checkpoint asks for, rather than read weights alone; for files that you trust',
-    )
+class ToolParser(argparse.ArgumentParser):
+    """Parser of a tool: one sentence above the options, an example below them.
 
+    Args:
+        description: what the tool does.
+        example: a command to run in the root of the repository.
+    """
 
-def add_common_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of both ``tools/train.py`` and ``tools/test.py``, named as MMPretrain names them."""
-    parser.add_argument('--work-dir', help='where logs, checkpoints and results go (default: work_dirs/<config name>)')
-    parser.add_argument('--amp', action='store_true', help='mixed precision: bfloat16, or float16 on GPUs without it')
-    parser.add_argument(
-        '--compile', action='store_true', help='compile backbone and neck: slow at first, pays in long runs'
-    )
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=ConfigOptions,
-        help='settings that override the config, as key=value; a list as key="[a,b]" or key=a,b',
-    )
-    parser.add_argument(
-        '--launcher',
-        choices=['auto', 'none', 'pytorch', 'slurm', 'mpi'],
-        default='auto',
-        help='who starts several processes; by default the environment of the process tells',
-    )
-    add_trust_argument(parser)
-    parser.add_argument('--local-rank', '--local_rank', type=int, default=0, help='set by launchers')
-    parser.add_argument('--traceback', action='store_true', help='show the whole traceback of an error')
+    def __init__(self, description: str, example: str, **options: Any) -> None:
+        options |= dict(description=description, epilog=f'example:\n  {example}')
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    def add_model_arguments(self, config: str = 'path of the config, or name of a model') -> None:
+        """Add CONFIG, with its help text, and CHECKPOINT."""
+        self.add_argument('config', help=config)
+        self.add_argument('checkpoint', help=CHECKPOINT)
+
+    def add_common_options(self, config: bool = True, checkpoint: bool = True) -> None:
+        """Add ``--traceback``, ``--cfg-options`` if the tool reads a config, ``--trust-checkpoint`` if a checkpoint."""
+        group = self.add_argument_group('common options')
+        if config:
+            group.add_argument(
+                '--cfg-options',
+                nargs='+',
+                action=ConfigOptions,
+                metavar='KEY=VALUE',
+                help='settings that override the config; a list as key="[a,b]" or key=a,b',
+            )
+        if checkpoint:
+            group.add_argument(
+                '--trust-checkpoint',
+                action='store_true',
+                help='load a checkpoint that can run code, instead of weights only; for files that you trust',
+            )
+        group.add_argument('--traceback', action='store_true', help='show the traceback of a user error')
+
+    def add_run_options(self) -> None:
+        """Add the options of both ``tools/train.py`` and ``tools/test.py``, named as in MMPretrain."""
+        group = self.add_argument_group('the run')
+        group.add_argument(
+            '--work-dir', help='folder for logs, checkpoints and results (default: work_dirs/<config name>)'
+        )
+        group.add_argument('--amp', action='store_true', help='mixed precision: bfloat16, or float16 on older GPUs')
+        group.add_argument(
+            '--compile', action='store_true', help='compile backbone and neck: starts slowly, runs faster'
+        )
+        group.add_argument(
+            '--launcher',
+            choices=['auto', 'none', 'pytorch', 'slurm', 'mpi'],
+            default='auto',
+            help='what starts several processes (default: auto, from the environment variables)',
+        )
+        group.add_argument('--local-rank', '--local_rank', type=int, default=0, help='set by launchers')
+        self.add_common_options()
 
 
 def load_config(args: argparse.Namespace) -> Config:
-    """Read a config, enter ``--cfg-options`` and the common arguments, check it, and meet the other processes."""
-    from vt.engine.checks.config import check_config  # it imports PyTorch, and --help needs none
+    """Read a config, apply ``--cfg-options`` and the run options, check it, and join the other processes."""
+    from vt.engine.checks.config import check_config  # it imports PyTorch, which --help should not
     from vt.engine.processes.distributed import join_processes
 
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = read_config(args.config, args.cfg_options)
-    if args.compile and not (cfg.get('speed') or {}).get('compile'):  # else it has its options
+    if args.compile and not (cfg.get('speed') or {}).get('compile'):  # keep options of compile
         cfg.merge_from_dict({'speed.compile': True})
     cfg.launcher = args.launcher
     if args.work_dir is not None:

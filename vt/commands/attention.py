@@ -1,4 +1,4 @@
-"""Where attention goes, and which pixels count, as ``attention.py``, ``show_tokens.py``, ``show_heat_maps.py`` ask."""
+"""Commands of ``attention.py``, ``show_tokens.py`` and ``show_heat_maps.py``: attention in numbers and figures."""
 
 import argparse
 from collections.abc import Sequence
@@ -35,20 +35,20 @@ from .outputs import check_figure, check_output, write_measured
 
 MMPRETRAIN = 'mmpretrain::'
 HEAT = 'Which pixels contribute to the class'
-SEED = 0  # of weights that no checkpoint sets
+SEED = 0  # of random weights, without a checkpoint
 
 
 def report_tokens(args: argparse.Namespace) -> None:
-    """Entropy, gain on the foreground and reach of a trained model's visual tokens; write them on request."""
+    """Print entropy, gain on the foreground and reach of a model's visual tokens; write them to ``--out``."""
     model, dataset, indices, source = prepare(args)
     rows = measure_tokenizers(model, dataset, indices, args.background)
     print_tokenizers(rows, Path(args.config).stem, len(indices))
-    del source['images']  # each row has its own
+    del source['images']  # each row has its number
     write_measured(args.out, **source, background=args.background, tokenizers=rows)
 
 
 def show_tokens(args: argparse.Namespace) -> None:
-    """Draw where the tokens of one tokenizer look, on given images or a few test images; of MViT the class token."""
+    """Draw the attention of the tokens of one tokenizer, or of MViT's class token, on given images or test images."""
     model, out, samples, titles = prepare_images(args, 'tokens.png')
     pools, part, is_bgr = has_pooling_attention(model), name_part(model, args.module), reads_bgr(model.cfg)
     look_at, draw = (look_over_time, draw_over_time) if pools else (look, draw_attention)
@@ -57,7 +57,7 @@ def show_tokens(args: argparse.Namespace) -> None:
 
 
 def show_heat_maps(args: argparse.Namespace) -> None:
-    """Draw which pixels contribute to a class, by one method or several, on given images or a few test images."""
+    """Draw which pixels contribute to a class, by one or several methods, on given images or test images."""
     for method in args.method:
         check_method(method)
     model, out, samples, titles = prepare_images(args, 'heat-maps.png')
@@ -70,7 +70,7 @@ def show_heat_maps(args: argparse.Namespace) -> None:
     images = [look[0][0] for look in looks]
     if images[0].ndim == 4:
         if len(mappers) > 1:
-            raise UserError(f'--method {" ".join(args.method)}: of videos one at a time')
+            raise UserError(f'--method {" ".join(args.method)}: give one method for videos')
         write(draw_over_time(images, [look[0][1] for look in looks], titles, HEAT), out)
     else:
         maps = [torch.stack([heat for _, heat, _ in look])[None] for look in looks]
@@ -80,28 +80,29 @@ def show_heat_maps(args: argparse.Namespace) -> None:
 
 
 def name_of(target: int, names: Sequence[str]) -> str:
-    """What a class is called, or its number."""
+    """Return the name of a class, or its number if it has none."""
     return names[target] if target < len(names) else str(target)
 
 
 def find_class(target: str | None, names: Sequence[str]) -> int | None:
-    """The number of a class that is named, or numbered; None for None."""
+    """Return the number of a class that is given by name or number; None for None."""
     if target is None or target in names:
         return None if target is None else [*names].index(target)
     if not target.isdecimal():
-        raise UserError(f'--target {target} is no class: give a number, or one of {", ".join(names[:10]) or "none"}')
+        known = f', or a name: {", ".join(names[:10])}' if names else ''
+        raise UserError(f'--target {target} is no class: give a number{known}')
     return int(target)
 
 
 def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path, list[dict], list[str]]:
-    """The model, the figure's file, samples of the images that are asked for, and their titles."""
+    """Return the model, the path of the figure, samples of the requested images, and their titles."""
     cfg = read(args)
     work_dir = Path(cfg.get('work_dir') or Path('work_dirs', Path(args.config).stem))
     out = args.out or (work_dir if work_dir.is_dir() else Path()) / name
     check_figure(out, args.config, args.checkpoint, *args.inputs)
     model = build(cfg, args.checkpoint)
-    cfg = model.cfg  # images as the weights need them
-    dataset = build_test_set(cfg, **dict(lazy_init=True) if args.inputs else {})  # its files needn't be here
+    cfg = model.cfg  # with the preprocessing of the weights
+    dataset = build_test_set(cfg, **dict(lazy_init=True) if args.inputs else {})  # its files are not needed
     samples = [*map(Images(cfg), args.inputs)] if args.inputs else []
     samples = samples or [dataset[index] for index in spread_over_classes(dataset, args.images)]
     titles = [describe_image(model, None if is_segmentation(cfg) else dataset, sample) for sample in samples]
@@ -109,7 +110,7 @@ def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path
 
 
 def prepare(args: argparse.Namespace) -> tuple[nn.Module, Dataset, list[int], dict]:
-    """The model, the test set, indices of its images, and what the JSON says of them, once both outputs are checked."""
+    """Check both outputs; return the model, the test set, indices of images, and the origin for the JSON file."""
     check_figure(getattr(args, 'plot', None), args.config, args.checkpoint)
     check_output(args.out, args.config, args.checkpoint)
     cfg = read(args)
@@ -120,13 +121,13 @@ def prepare(args: argparse.Namespace) -> tuple[nn.Module, Dataset, list[int], di
 
 
 def write(figure: Figure, out: str | Path, dpi: int = 100) -> None:
-    """Write a figure, and say so."""
+    """Write a figure, and print its path."""
     save_figure(figure, out, dpi)
     print(f'written to {out}')
 
 
 def build(cfg: Config, checkpoint: str | None) -> nn.Module:
-    """The model of a config for evaluation, on the GPU where there is one; without a checkpoint always the same one."""
+    """Build a model on the GPU, if there is one; without a checkpoint with reproducible random weights."""
     torch.manual_seed(SEED)
     model = get_model(cfg, checkpoint)
     if not checkpoint:
@@ -135,7 +136,7 @@ def build(cfg: Config, checkpoint: str | None) -> nn.Module:
 
 
 def read(args: argparse.Namespace) -> Config:
-    """The config, which may be one of MMPretrain's own."""
+    """Read the config, which may be one of MMPretrain."""
     path = args.config
     if path.startswith(MMPRETRAIN):
         path = str(Path(mmpretrain.__file__).parent / '.mim/configs' / path.removeprefix(MMPRETRAIN))

@@ -1,4 +1,4 @@
-"""How long things take and what they need, as ``tools/benchmark.py`` asks."""
+"""Command of ``tools/benchmark.py``: time and memory of models."""
 
 import argparse
 import os
@@ -20,16 +20,16 @@ from vt.ops.token_products import choose_token_library
 
 from .outputs import check_figure, check_output, write_json
 
-# What changes the time of a CPU.
+# Environment variables that influence the speed of a CPU.
 ENVIRONMENT = ('OMP_NUM_THREADS', 'GLIBC_TUNABLES', 'LD_PRELOAD', 'THP_MEM_ALLOC_ENABLE', 'ONEDNN_MAX_CPU_ISA')
 ENVIRONMENT += ('ONEDNN_DEFAULT_FPMATH_MODE',)
 
 
 def benchmark(args: argparse.Namespace) -> None:
-    """Measure all models in turn, in every setting; print medians and the ratios to the first model.
+    """Measure all models interleaved, in every setting; print medians and ratios to the first model.
 
     Raises:
-        UserError: at the end, when all else is done: a model did not take a size.
+        UserError: at the end, if a model does not support a size.
     """
     check_output(args.out, *args.configs)
     check_figure(args.plot, *args.configs)
@@ -61,10 +61,10 @@ def benchmark(args: argparse.Namespace) -> None:
 
 
 def _read_settings(args: argparse.Namespace) -> list[Setting]:
-    """Every combination of what the arguments list.
+    """Return every combination of the values of the arguments.
 
     Raises:
-        UserError: a size that is none, a device that isn't there, or TensorFloat-32 on a CPU.
+        UserError: a wrong size, a device that does not exist, or TensorFloat-32 on a CPU.
     """
     devices = args.devices or ['cuda' if torch.cuda.is_available() else 'cpu']
     for device in devices:

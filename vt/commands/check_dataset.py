@@ -1,4 +1,4 @@
-"""Read all data of a config once, as ``tools/check_dataset.py`` asks."""
+"""Command of ``tools/check_dataset.py``: read all data of a config once."""
 
 import argparse
 import sys
@@ -26,9 +26,9 @@ from .data_page import write_page
 from .outputs import check_output, write_json
 
 LEVELS = ('problems', 'warnings')
-UNEVEN = 3  # times the samples, or pixels, of the rarest class, from which on imbalance is told
+UNEVEN = 3  # ratio of samples, or pixels, of the largest and the smallest class from which imbalance is reported
 SHOWN = 50  # problems on the console, or rows of the table; --out has all
-# The checks, and the kinds of problems that each finds.
+# The checks, and the kinds of problems of each.
 CHECKS = {
     'files': ('missing', 'unreadable', 'mode', 'size', 'empty', 'not read'),
     'annotations': ('annotation',),
@@ -42,12 +42,12 @@ CHECKS = {
 
 
 def check_dataset(args: argparse.Namespace) -> None:
-    """Print, and write on request, what is wrong with the data and what they are; exit with 1 if anything is wrong.
+    """Print a description of the data and their problems, and write them to ``--out``; exit with 1 on problems.
 
-    ``--out`` is a file, of JSON, or without a suffix a folder, of the same as ``data.json`` and a page, ``index.html``.
+    ``--out`` is a JSON file or, without a suffix, a folder for ``data.json`` and a page, ``index.html``.
 
     Raises:
-        UserError: the config is wrong, or not there.
+        UserError: the config is wrong or does not exist.
     """
     folder = Path(args.out) if args.out and (Path(args.out).is_dir() or not Path(args.out).suffix) else None
     if folder is not None and folder.exists() and not folder.is_dir():
@@ -74,7 +74,7 @@ def check_dataset(args: argparse.Namespace) -> None:
 
 
 def print_report(report: dict) -> None:
-    """Print data sets, the first problems and how many there are of each kind."""
+    """Print the data sets, the first problems, and the number of each kind."""
     console = Console(highlight=False, markup=False, soft_wrap=True)
     problems = report['problems']
     for data_set in report['data_sets']:
@@ -95,7 +95,7 @@ def print_report(report: dict) -> None:
 
 
 def print_channels(report: dict, cfg: Config) -> None:
-    """Print mean and deviation of the training images, in the order and form of the config's ``data_preprocessor``."""
+    """Print mean and standard deviation of the training images, in the form of the config's ``data_preprocessor``."""
     found = next((each['channels'] for each in report['data_sets'] if each['split'] == 'train'), None)
     if found:
         is_turned = len(found['mean']) == 3 and any(preprocessor_of(cfg).get(turn) for turn in TURNS)
@@ -106,7 +106,7 @@ def print_channels(report: dict, cfg: Config) -> None:
 
 
 def print_imbalance(sources: Sequence[Source], cfg: Config) -> None:
-    """Print the lines of a config that weigh the classes of the training data, where they differ ``UNEVEN`` times."""
+    """Print config lines that weight the training classes, if their sizes differ by a factor of ``UNEVEN``."""
     own = [source.labels for source in sources if source.split == 'train' and source.labels and source.labels.names]
     counts = sum((labels.counts for labels in own), Counter())
     found = [counts[label] for label in range(len(own[0].names)) if counts[label]] if own else []
@@ -121,7 +121,7 @@ def print_imbalance(sources: Sequence[Source], cfg: Config) -> None:
 
 
 def verdicts(report: dict) -> list[tuple[str, str, str]]:
-    """Of each check its name, what it found, and ``'bad'``, ``'unsure'`` for warnings alone, or ``''``."""
+    """Return the name of each check, its result, and ``'bad'``, ``'unsure'`` for only warnings, or ``''``."""
     found = []
     for check, kinds in CHECKS.items():
         bad, unsure = ([each['kind'] for each in report[name] if each['kind'] in kinds] for name in LEVELS)
@@ -131,7 +131,7 @@ def verdicts(report: dict) -> list[tuple[str, str, str]]:
 
 
 def describe_data_set(data_set: dict) -> str:
-    """A line of all that is known of a data set."""
+    """Return one line that describes a data set."""
     facts, small, videos = [f'{data_set["samples"]:,} samples'], data_set['smallest'], data_set['videos']
     if not data_set['files']:
         facts.append('made in memory: no files to read')

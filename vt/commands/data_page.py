@@ -1,4 +1,4 @@
-"""The page of ``tools/check_dataset.py --out FOLDER``: what the data are and look like, in one file of bounded size."""
+"""The page of ``tools/check_dataset.py --out FOLDER``: description and samples of the data in one file."""
 
 import base64
 import warnings
@@ -20,13 +20,13 @@ from vt.untrusted_text import printable
 from vt.video.decoders import open_video
 
 SIDE = 144  # of a thumbnail, in pixels
-CLASSES, EACH = 24, 4  # of a split that are shown, and samples of each
+CLASSES, EACH = 24, 4  # classes per split that are shown, and samples of each
 ROWS, LINES, BARS = 500, 200, 60  # classes in the table, problems, and classes in the histogram
 MAX_NAME = 80
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
-Thumbnail = tuple[str, str]  # a file's name, and the image as an address
+Thumbnail = tuple[str, str]  # name of a file, and the image as a data URL
 
 
 def write_page(
@@ -41,13 +41,13 @@ def write_page(
     """Write the page.
 
     Args:
-        path: of the file.
-        config: its path.
-        report: of :func:`vt.data_checks.data_report.read_data`.
+        path: path of the page.
+        config: path of the config.
+        report: result of :func:`vt.data_checks.data_report.read_data`.
         sources: the data sets and their samples.
-        verdicts: of each check its name, what it found, and ``'bad'``, ``'unsure'`` or ``''``.
-        data_sets: a line a data set.
-        bgr: whether images in memory have OpenCV's order of channels.
+        verdicts: result of :func:`vt.commands.check_dataset.verdicts`.
+        data_sets: one line per data set.
+        bgr: whether images in memory have OpenCV's channel order.
     """
     rows, lists = report['classes'], {}
     for name in ('problems', 'warnings'):
@@ -70,7 +70,7 @@ def write_page(
 
 
 def _draw_histogram(rows: list[dict[str, str]]) -> str:
-    """Bars of the first classes, a colour a split; counts on a logarithmic scale where they differ much."""
+    """Draw bars for the first classes, one colour per split, on a logarithmic scale if counts differ much."""
     splits, shown = [name for name in rows[0] if name not in ('label', 'name')], rows[:BARS]
     counts = np.array([[int(row[split].replace(',', '')) for row in shown] for split in splits])
     figure = Figure(figsize=(max(4, 1.5 + 0.3 * len(shown) * len(splits)), 3.6), layout='constrained')
@@ -88,7 +88,7 @@ def _draw_histogram(rows: list[dict[str, str]]) -> str:
 
 
 def _groups(source: Source, bgr: bool) -> Iterator[tuple[str, list[Thumbnail]]]:
-    """Of each class that is shown its title and some samples; of data without labels one group."""
+    """Yield the title and some samples of each shown class; one group for data without labels."""
     names, samples = source.dataset.metainfo.get('classes'), source.samples
     labels = {label for sample in samples for label in _labels(sample)}
     for label in [*range(min(CLASSES, len(names)))] if names else sorted(labels)[:CLASSES]:
@@ -114,7 +114,7 @@ def _thumbnails(source: Source, indices: Iterator[int], bgr: bool) -> list[Thumb
 
 
 def _draw(source: Source, info: dict[str, Any], bgr: bool) -> str:
-    """A sample as a small image: a video's first frame, an image under the colours of its mask."""
+    """Draw a sample as a thumbnail: the first frame of a video; an image with the colours of its mask."""
     reader = source.reader
     if reader.load_clips:
         image, bgr = open_video(info['img_path'], reader.load_clips.decoder).read([0])[0], True
@@ -142,14 +142,14 @@ def _load(step: Load, info: dict[str, Any]) -> dict[str, Any]:
 
 
 def figure_address(figure: Figure) -> str:
-    """A figure as an address."""
+    """Return a figure as a data URL."""
     with warnings.catch_warnings():
-        warnings.simplefilter('ignore', UserWarning)  # a letter that the font has not is a box
+        warnings.simplefilter('ignore', UserWarning)  # about characters that are missing in the font
         return _address(render_figure(figure, dpi=90), 'png')
 
 
 def image_address(image: np.ndarray) -> str:
-    """An image, RGB ``(height, width, 3)`` uint8, as an address."""
+    """Return an RGB image ``(height, width, 3)`` of uint8 as a data URL."""
     return _address(cv2.imencode('.jpg', image[..., ::-1])[1].tobytes(), 'jpeg')
 
 

@@ -1,4 +1,4 @@
-"""The report of ``tools/test.py --report FOLDER``: scores class by class and images, as a page in one file and JSON."""
+"""The report of ``tools/test.py --report FOLDER``: scores of each class and images, as a page and as JSON."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,28 +37,28 @@ from .outputs import write_json
 from .report_comparison import compare_reports, digest_labels
 
 FILES = ('report.html', 'report.json')
-SIDE = 160  # of an image of the page, in pixels
-IMAGES, PAIRS = 24, 20  # on the page: images of a kind, pairs of classes
+SIDE = 160  # of an image on the page, in pixels
+IMAGES, PAIRS = 24, 20  # images of each kind and pairs of classes on the page
 
 
 def check_report_folder(folder: str) -> None:
-    """Refuse a folder that is a file or holds anything but an earlier report, in a UserError."""
+    """Raise a UserError if a folder is a file, or contains anything except an earlier report."""
     path = Path(folder)
     if path.exists() and not path.is_dir():
         raise UserError(f'--report {folder} is a file: give the name of a folder')
     if path.is_dir() and (others := sorted({file.name for file in path.iterdir()} - {*FILES})):
-        raise UserError(f'--report {folder} holds other files, such as {others[0]}: give a new folder')
+        raise UserError(f'--report {folder} contains other files, such as {others[0]}: give a new folder')
 
 
 def add_collector(runner: Runner) -> PredictionCollector:
-    """Add to a runner's test what collects its predictions.
+    """Add a collector of predictions to a runner's test.
 
     Raises:
         UserError: the images have no labels, or are not tested in the order of the data set.
     """
     dataset, evaluator = runner.test_dataloader.dataset, runner.test_evaluator
     if getattr(runner.test_dataloader.sampler, 'shuffle', False):
-        raise UserError('--report finds images by their order: set test_dataloader.sampler.shuffle=False')
+        raise UserError('--report needs images in order: set test_dataloader.sampler.shuffle=False')
     if is_segmentation(runner.cfg):
         ignored = [metric.ignore_index for metric in evaluator.metrics if hasattr(metric, 'ignore_index')]
         ignore_index = ignored[0] if ignored else getattr(without_wrappers(dataset), 'ignore_index', 255)
@@ -85,13 +85,13 @@ def write_report(
     """Write ``report.html`` and ``report.json``.
 
     Args:
-        folder: to write into.
-        runner: which has tested.
-        collector: of :func:`add_collector`.
-        metrics: of the evaluator, numbers alone.
-        config, checkpoint: their paths.
-        other: an earlier report to compare with, of :func:`read_earlier`.
-        mapper: of heat maps beside the images.
+        folder: folder to write to.
+        runner: runner after the test.
+        collector: result of :func:`add_collector`.
+        metrics: numbers of the evaluator.
+        config, checkpoint: paths of the config and the checkpoint.
+        other: earlier report to compare with, of :func:`read_earlier`.
+        mapper: computes heat maps of the images.
     """
     results, dataset = collector.collected, runner.test_dataloader.dataset
     maps = isinstance(collector, MapCollector)
@@ -150,7 +150,7 @@ def _count_clips(dataset: Dataset) -> int:
 
 
 def _classification(results: list[dict], names: list[str], several: bool) -> tuple[dict, dict[str, list[dict]]]:
-    """Metrics, and the images of the highest loss and of the smallest lead of the first class."""
+    """Return metrics, and the images with the highest loss and with the smallest lead of the best class."""
     labels, scores = stack_predictions(results, several)
     if several:
         found, certainty = evaluate_several_labels(labels, scores, names), np.where(labels, scores, 1 - scores)
@@ -176,7 +176,7 @@ def _classification(results: list[dict], names: list[str], several: bool) -> tup
 
 
 def _segmentation(results: list[dict], names: list[str]) -> tuple[dict, dict[str, list[dict]]]:
-    """Metrics, and the images of the lowest mean IoU over the classes that they show."""
+    """Return metrics, and the images with the lowest mean IoU of their classes."""
     number, means, labels = len(names), [], []
     for result in results:
         label, predicted = np.divmod(result['pairs'], number)
@@ -192,7 +192,7 @@ def _segmentation(results: list[dict], names: list[str]) -> tuple[dict, dict[str
 
 
 class _Images:
-    """Captions and addresses of images; those of a segmentor beside their labels and their prediction."""
+    """Captions and data URLs of images; for a segmentor with labels and prediction beside the image."""
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ class _Images:
         if self.mapper:
             try:
                 panels.append(self._heat(sample, *image.shape[:2]))
-            except UserError as error:  # of this model at all: the scores are worth more than these
+            except UserError as error:  # the model has no heat maps; the report is written without them
                 print(f'no heat maps: {error}')
                 self.mapper = None
         name = Path(about['file']).name if about['file'] else f'image {about["index"]}'
@@ -239,7 +239,7 @@ class _Images:
         return caption, image_address(image)
 
     def _heat(self, sample: dict, height: int, width: int) -> np.ndarray:
-        """The image under its heat map; of a video the frame in the middle."""
+        """Return the image with its heat map; the middle frame of a video."""
         seen, heat, _ = self.mapper.look(sample, self.is_bgr)
         if seen.ndim == 4:
             seen, heat = seen[len(seen) // 2], heat[len(heat) // 2]
@@ -247,7 +247,7 @@ class _Images:
 
 
 def _most_confused(matrix: np.ndarray, names: list[str]) -> list[dict[str, str]]:
-    """The pairs of classes of the largest shares off the diagonal."""
+    """Return the pairs of classes with the largest shares off the diagonal."""
     shares = shares_of(matrix)
     np.fill_diagonal(shares, 0)
     order = np.argsort(-shares, axis=None, kind='stable')[:PAIRS]

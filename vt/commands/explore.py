@@ -1,4 +1,4 @@
-"""A page, or a report, of what models make of images, as ``tools/explore.py`` asks."""
+"""Command of ``tools/explore.py``: a page or report of predictions and tokens."""
 
 import argparse
 import os
@@ -23,10 +23,10 @@ from .predict import IMAGES, find_files
 
 
 def explore(args: argparse.Namespace) -> None:
-    """Serve a page on this machine until it is interrupted, or write the same as a report.
+    """Serve a page on this machine until it is interrupted, or write a report.
 
     Raises:
-        UserError: something is not there, can't be read or written; the port is in use.
+        UserError: a file does not exist, cannot be read or written; the port is in use.
     """
     chosen = [(args.config, args.checkpoint), *([args.compare] if args.compare else [])]
     check_output(args.html, *(path for pair in chosen for path in pair), *args.inputs)
@@ -41,7 +41,7 @@ def explore(args: argparse.Namespace) -> None:
         cfg = resolve_config(config, args.cfg_options, quietly=False)
         inferencer = inferencer_of(cfg, require_weights(config, checkpoint), device)
         if isinstance(inferencer, VideoInferencer):
-            raise UserError(f'{config} is a model of videos, whose frames tools/analysis/show_tokens.py draws')
+            raise UserError(f'{config} is a video model: use tools/analysis/show_tokens.py')
         name = Path(config).stem
         models[name if name not in models else f'{name} ({Path(checkpoint).name})'] = inferencer
     first = next(iter(models.values()))
@@ -53,7 +53,7 @@ def explore(args: argparse.Namespace) -> None:
 
 
 def _from_test_set(cfg: Config, number: int) -> list[ShownImage]:
-    """Images of the test set where they are here."""
+    """Return images of the test set, or none if its files do not exist."""
     try:
         return pick_from_test_set(cfg, number)
     except Exception as error:
@@ -65,24 +65,24 @@ def _from_test_set(cfg: Config, number: int) -> list[ShownImage]:
 
 
 def check_port(port: int) -> None:
-    """Refuse a port that can't be served, before any work is done.
+    """Check that a port can be served.
 
     Raises:
-        UserError: it is no port, or taken, or not for this user.
+        UserError: not a port, in use, or not permitted.
     """
     try:
         with socket.create_server(('127.0.0.1', port)):
             pass
     except (OSError, OverflowError) as error:
         reason = os.strerror(error.errno) if isinstance(error, OSError) else 'ports are 1 to 65535'
-        raise UserError(f'port {port} cannot be served ({reason}): name another one by --port') from error
+        raise UserError(f'port {port} cannot be served ({reason}): give another one with --port') from error
 
 
 def serve(models: Models, images: list[ShownImage], port: int) -> None:
-    """Serve the page; what it was given and has made goes when it ends, or, if it is killed, when the next one begins.
+    """Serve the page. Its files are deleted when it ends or, after a kill, when the next one starts.
 
     Raises:
-        UserError: Gradio is not installed; the port is in use.
+        UserError: Gradio is not installed, or the port is in use.
     """
     with ending_in_order(), upload_folder() as folder:
         os.environ['GRADIO_TEMP_DIR'] = str(folder)

@@ -1,4 +1,4 @@
-"""Export a model for other runtimes, as ``tools/export.py`` asks."""
+"""Command of ``tools/export.py``: export a model for other runtimes."""
 
 import argparse
 import tempfile
@@ -27,7 +27,7 @@ from vt.apis.exporting import Network, Run, answered_by, encode, export_program,
 from vt.apis.model_zoo import get_model, require_weights, resolve_config
 from vt.apis.saved_inputs import describe_inputs as describe_steps
 from vt.checkpoints.files import write_atomically
-from vt.engine.config_files import leaves
+from vt.engine.config_parts import leaves
 from vt.engine.errors import describe, in_one_line
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.run_record import describe_device
@@ -39,16 +39,16 @@ from vt.inference.test_set import build_test_set, in_scope, spread_evenly
 from .outputs import check_output, write_json, write_measured
 
 BATCHES = (1, 2, 5)
-LARGER = (32, 64)  # pixels that the other size has more in height and width
-STRIDE = 32  # sides of images divide by it in every model
-CALIBRATION = 128  # images that int8's ranges are taken from
+LARGER = (32, 64)  # pixels added to height and width for the second size
+STRIDE = 32  # multiple of image sides that every model supports
+CALIBRATION = 128  # images to calibrate int8
 
 
 def export(args: argparse.Namespace) -> None:
-    """Run each format on real inputs, compare it with the model, and write it if it is the same; time them on request.
+    """Compare each format with the model on real inputs, write those that agree, and measure their speed on request.
 
     Raises:
-        UserError: a format differs by more than the tolerance, or 8 bits lose too much; it is not written.
+        UserError: outputs of a format differ by more than the tolerance, or int8 loses too much; it is not written.
     """
     check_output(args.out, args.config, args.checkpoint)
     if 'aot' in args.formats:
@@ -60,7 +60,7 @@ def export(args: argparse.Namespace) -> None:
     others = [] if args.fixed_size else resized(images)
     program = export_program(network, images[:2], others[:1])
     if program.reason:
-        print(f'the size is fixed, {describe_size(images)}, for this forbids another one: {program.reason}')
+        print(f'the image size is fixed, {describe_size(images)}, because of: {program.reason}')
     cases = [images[:batch] for batch in BATCHES] + (others if program.open_size else [])
     runs, contents, rows = {}, {}, []
     for kind in args.formats:
@@ -89,20 +89,20 @@ def export(args: argparse.Namespace) -> None:
         enter_times(rows, runs, network, images[: args.benchmark_batch])
     print_table([describe_row(row) for row in rows], title=f'{name}, compared with the model itself')
     if 'int8' in runs and args.accuracy is None:
-        print('int8 is approximate, and its score is not known: add --accuracy')
+        print('int8 is approximate: add --accuracy to measure its score')
     sizes = dict(size=describe_size(images[:1]), open_size=program.open_size, reason=program.reason)
     write_measured(args.out, config=args.config, **sizes, batch=args.benchmark_batch, **own, results=rows)
     if refused:
-        raise UserError(f'{"; ".join(refused.values())}; nothing of it is written')
+        raise UserError(f'{"; ".join(refused.values())}; it is not written')
 
 
 def why_refused(row: dict[str, Any], args: argparse.Namespace) -> str | None:
-    """Why a format is not written, if so: its outputs differ, or, of 8 bits, its score."""
+    """Return why a format is not written: its outputs or, for int8, its score differ too much; else None."""
     kind, difference = row['format'], f'{row["difference"]:.2g} at {row["at"]}'
     if kind != 'int8' and row['difference'] > args.tolerance:
         return f'{kind} differs by {difference}, more than --tolerance {args.tolerance} of the largest output'
     if not np.isfinite(row['difference']):
-        return f'{kind} gives no numbers at {row["at"]}'
+        return f'{kind} gives NaN or infinite outputs at {row["at"]}'
     lost = row.get('model_score', 0) - row.get('score', 0)
     if kind == 'int8' and lost > args.largest_loss:
         return f'{kind} loses {lost:.2f} of {row["metric"]}, more than --largest-loss {args.largest_loss}'
@@ -110,14 +110,14 @@ def why_refused(row: dict[str, Any], args: argparse.Namespace) -> str | None:
 
 
 def read_calibration(model: Any, files: list[Path]) -> Iterator[Tensor]:
-    """Normalised inputs, one by one: files, or training images as the test pipeline prepares them."""
+    """Yield normalised inputs from files, or from training images with the test pipeline."""
     if files:
         samples = map(reader_of(model)(model.cfg), files)
     else:
         with in_scope(model.cfg):
             parts = leaves((model.cfg.get('train_dataloader') or {}).get('dataset'))
             if not parts or 'saved_in' in model.cfg:
-                raise UserError('int8 needs images, and the config has no training set: name some by --calibrate')
+                raise UserError('int8 needs images, and the config has no training set: give images with --calibrate')
             datasets = [DATASETS.build(dict(part, pipeline=pipeline_of(model.cfg))) for part in parts]
         number = -(-CALIBRATION // len(datasets))
         samples = (dataset[index] for dataset in datasets for index in spread_evenly(dataset, number))
@@ -129,12 +129,15 @@ def read_calibration(model: Any, files: list[Path]) -> Iterator[Tensor]:
 def enter_scores(
     rows: list[dict], model: Any, runs: dict[str, Run], number: int, shape: torch.Size | None
 ) -> dict[str, Any]:
-    """Enter each format's score on the test set, or on so many of its images; ``score`` and ``metric`` of the model.
+    """Add the score of each format on the test set, or on ``number`` of its images, to the rows.
 
-    The model's own pipeline, head and metrics make it; an exported network answers in the place of the model's.
+    Pipeline, head and metrics are those of the model; the exported network replaces the model's network.
+
+    Returns:
+        ``metric``, ``score`` and the number of images of the model.
 
     Raises:
-        UserError: an image has another shape than ``shape``, which is fixed.
+        UserError: an image has another shape than the fixed ``shape``.
     """
     cfg, dataset = model.cfg, build_test_set(model.cfg)
     part = torch.utils.data.Subset(dataset, spread_evenly(dataset, number or len(dataset)))
@@ -147,7 +150,7 @@ def enter_scores(
         for batch in track(loader, 'Testing'):
             found = model.data_preprocessor(batch, False)['inputs'].shape[-len(shape or ()) :]
             if shape and found != shape:
-                raise UserError(f'--accuracy: the size is fixed, {list(shape)}, and test images have {list(found)}')
+                raise UserError(f'--accuracy: the size is fixed, {list(shape)}, but test images have {list(found)}')
             for name, run in contexts.items():
                 with answered_by(model, run) if run else nullcontext():
                     evaluators[name].process(data_samples=model.test_step(batch), data_batch=batch)
@@ -161,21 +164,24 @@ def enter_scores(
 
 
 def reader_of(model: Any) -> type:
-    """How a model's inputs are read."""
+    """Return the class that reads a model's inputs."""
     return Videos if getattr(model.backbone, 'num_frames', None) else Images
 
 
 def one_view(inputs: Tensor) -> Tensor:
-    """Of a video the first view."""
+    """Return the first view of a video; other inputs unchanged."""
     return inputs.flatten(0, 1)[:1] if inputs.ndim == 6 else inputs
 
 
 def read_inputs(model: Any, files: list[Path]) -> Tensor:
-    """Five or more normalised inputs of one size, ``(N, 3, H, W)`` or ``(N, 3, T, H, W)``: files, or of the test set.
+    """Return five or more normalised inputs of one size, from files or the test set.
+
+    Returns:
+        Inputs ``(N, 3, H, W)`` or ``(N, 3, T, H, W)``.
 
     Raises:
-        UserError: a file can't be read.
-        OSError: no files are given, and the test set is not here.
+        UserError: a file cannot be read.
+        OSError: no files are given, and the test set does not exist.
     """
     if files:
         samples = [*map(reader_of(model)(model.cfg), files)]
@@ -188,7 +194,7 @@ def read_inputs(model: Any, files: list[Path]) -> Tensor:
 
 
 def resized(images: Tensor) -> list[Tensor]:
-    """Two of the images at a size that is higher, and wider by more; none of clips."""
+    """Return two of the images at a larger size of another ratio; none for clips."""
     if images.ndim != 4:
         return []
     size = [-(-side // STRIDE) * STRIDE + more for side, more in zip(images.shape[2:], LARGER)]
@@ -196,12 +202,12 @@ def resized(images: Tensor) -> list[Tensor]:
 
 
 def describe_size(images: Tensor) -> str:
-    """Such as ``2 x 224x224``."""
+    """Return batch and size as text, such as ``2 x 224x224``."""
     return f'{len(images)} x {"x".join(map(str, images.shape[2:]))}'
 
 
 def describe_inputs(model: Any, images: Tensor, open_size: bool) -> dict[str, Any]:
-    """What a user of an exported file must know: how images become inputs, and what the outputs are of."""
+    """Describe the inputs and classes of an exported file."""
     preprocessor = model.data_preprocessor
     settings = model.cfg.model.get('data_preprocessor') or model.cfg.get('data_preprocessor') or {}
     turned = settings.get('to_rgb') or settings.get('bgr_to_rgb')
@@ -219,34 +225,34 @@ def describe_inputs(model: Any, images: Tensor, open_size: bool) -> dict[str, An
 
 
 def write_script(model: Any, about: dict[str, Any], run: Run, images: Tensor, folder: Path) -> dict[str, Any]:
-    """Write ``predict.py``, which needs no PyTorch, where it predicts as the model does, or say why it does not.
+    """Write ``predict.py``, which needs no PyTorch, if its predictions equal the model's; else print why not.
 
     Returns:
-        What it reads besides, of the ``.json``: the steps from a file to the network's input, and from its output on.
+        What the script reads from the ``.json`` file: preprocessing and postprocessing.
     """
     try:
         if images.ndim != 4:
-            raise UserError('it reads no videos')
+            raise UserError('the script does not support videos')
         more = describe_preparation(model)
         for scale, same_sides in ((1.3, True), (2.1, False)):
             check_script(model, about | more, run, images.shape[2:], scale, same_sides)
-    except Exception as error:  # a library's, of any type, where a step is not as the script has it
-        print(f'no predict.py is written: {describe(error) or in_one_line(error)}')
+    except Exception as error:  # of a library, of any type, if a step differs from the script's
+        print(f'predict.py is not written: {describe(error) or in_one_line(error)}')
         return {}
     write_atomically(folder / 'predict.py', Path(predict_exported.__file__).read_text())
     return more
 
 
 def describe_preparation(model: Any) -> dict[str, Any]:
-    """The steps of the test pipeline, in order, padding, and what becomes of the outputs; or a UserError."""
+    """Return the steps of the test pipeline, padding and postprocessing; or raise a UserError."""
     preprocessor, steps = model.data_preprocessor, describe_steps(model.cfg)
     read = steps.pop('read', {})
-    if 'shape' in steps:  # as vt.inference.inputs.Images reads a file where test images are in memory
+    if 'shape' in steps:  # as vt.inference.inputs.Images for test sets in memory
         steps = dict(shape=dict(scale=steps.pop('shape')[:0:-1], interpolation='area')) | steps
     unknown = {*steps} - {'shape', 'resize_edge', 'resize', 'crop'}
     is_segmentor = 'decode_head' in model.cfg.model
     if unknown or (is_segmentor and model.test_cfg.mode != 'whole'):
-        raise UserError(f'it has no {", ".join(unknown) or "sliding windows"}')
+        raise UserError(f'the script does not support {", ".join(unknown) or "sliding windows"}')
     padding = (preprocessor.test_cfg or {}) if is_segmentor else dict(size_divisor=preprocessor.pad_size_divisor)
     return dict(
         task='segmentation' if is_segmentor else 'classification',
@@ -260,7 +266,7 @@ def describe_preparation(model: Any) -> dict[str, Any]:
 
 @torch.no_grad()
 def check_script(model: Any, about: dict[str, Any], run: Run, size: torch.Size, scale: float, same_sides: bool) -> None:
-    """Compare inputs and predictions of an image of random waves with the model's, or raise a UserError."""
+    """Compare the script's inputs and predictions for a random smooth image with the model's; raise a UserError."""
     height, width = (round(scale * side) for side in size)
     pixels = np.random.default_rng(0).integers(0, 256, (6, 7, 3), np.uint8)
     pixels = cv2.resize(pixels, (width if same_sides else 2 * width, height), interpolation=cv2.INTER_CUBIC)
@@ -271,9 +277,9 @@ def check_script(model: Any, about: dict[str, Any], run: Run, size: torch.Size, 
         expected = model.data_preprocessor(batch, False)['inputs'].numpy()
         found = predict_exported.prepare(file, about)[0]
         if found.shape != expected.shape or np.abs(found - expected).max() > 1e-4 * np.abs(expected).max():
-            raise UserError('it prepares images in another way than the test pipeline')
+            raise UserError('inputs of the script differ from those of the test pipeline')
         if expected.shape[2:] != size and not about['open_size']:
-            return  # which no exported file takes
+            return  # the exported files do not take this size
         (sample,) = model.test_step(batch)
         result = predict_exported.predict(lambda x: run(torch.from_numpy(x)), about, file)
     if about['task'] == 'segmentation':
@@ -281,13 +287,13 @@ def check_script(model: Any, about: dict[str, Any], run: Run, size: torch.Size, 
     else:
         is_same = np.allclose(result, sample.pred_score.numpy(), atol=1e-3)
     if not is_same:
-        raise UserError('its predictions differ from the model')
+        raise UserError('predictions of the script differ from those of the model')
 
 
 def enter_times(rows: list[dict], runs: dict, network: Network, images: Tensor) -> None:
-    """Time the model itself and what was exported, in turn, and enter the medians in seconds.
+    """Measure the model and the exported files interleaved, and add the median seconds to the rows.
 
-    ``cpu_seconds`` are those of all threads of this process: of one thread, its time on a machine without other work.
+    ``cpu_seconds`` is the CPU time of all threads of this process.
     """
 
     @torch.no_grad()
@@ -314,7 +320,7 @@ def enter_times(rows: list[dict], runs: dict, network: Network, images: Tensor) 
 
 
 def describe_row(row: dict[str, Any]) -> dict[str, str]:
-    """A format as a row of a table."""
+    """Return a format as a row of the table."""
     cells = dict(format=row['format'], file=row['file'])
     cells['largest difference'], cells['at'] = f'{row["difference"]:.1e}', row['at']
     if 'score' in row:

@@ -1,4 +1,4 @@
-"""Label maps of a teacher as a file, as ``tools/analysis/label_maps.py`` asks."""
+"""Command of ``tools/analysis/label_maps.py``: write the label maps of a teacher."""
 
 import argparse
 import io
@@ -18,12 +18,12 @@ from .outputs import check_output
 
 
 def write_label_maps(args: argparse.Namespace) -> None:
-    """Probabilities ``(images, K, h, w)`` of the training images, in half precision, by their numbers in the data set.
+    """Write the teacher's probabilities ``(images, K, h, w)`` for the training images, in half precision.
 
-    The images are as the test pipeline shows them; who learns from the file must show them so, too.
+    Images go through the test pipeline. Training from the file must use the same pipeline.
 
     Raises:
-        UserError: the config has no such classifier, teacher or test pipeline; its data set has no pipeline.
+        UserError: the config has no classifier with a teacher, or no test pipeline; or its data set has no pipeline.
     """
     check_output(args.out, args.config)
     if args.batch_size < 1:
@@ -34,7 +34,7 @@ def write_label_maps(args: argparse.Namespace) -> None:
     if not isinstance(model, TokenLabelClassifier) or not model.teacher_cfg:
         raise UserError('the config has no vt.TokenLabelClassifier with a teacher, whose label maps could be written')
     if not cfg.get('test_dataloader'):
-        raise UserError('the config has no test_dataloader, whose pipeline shows the images to the teacher')
+        raise UserError('the config has no test_dataloader, whose pipeline is needed to prepare the images')
     model.to('cuda' if torch.cuda.is_available() else 'cpu')
     pipeline = cfg.test_dataloader.dataset.pipeline
     dataset = DATASETS.build(cfg.train_dataloader.dataset | dict(pipeline=pipeline))

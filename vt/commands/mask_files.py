@@ -1,4 +1,4 @@
-"""Predicted masks as files: PNG with the classes' colours, and TIFF where the image is one with a georeference."""
+"""Files of predicted masks: PNG with the colours of the classes, or GeoTIFF for a GeoTIFF."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -13,24 +13,24 @@ from vt.engine.output_paths import distinct_paths
 from vt.errors import UserError
 from vt.image_bounds import TIFF
 
-COLOURS = 256  # of a palette; masks of more classes have 16 bits and no colours
-# Scale, tie points, transformation, keys of the coordinate system with their numbers and texts, polynomials.
+COLOURS = 256  # in a palette; masks of more classes have 16 bits and no palette
+# Scale, tie points, transformation, keys, numbers and strings of the coordinate system, polynomials.
 GEOREFERENCE = (33550, 33922, 34264, 34735, 34736, 34737, 50844)
 
 
 def mask_paths(files: dict[str, Path]) -> dict[str, Path]:
-    """A distinct path ``NAME.png`` for the mask of each file ``NAME.*``; ``files`` holds those of its figures."""
+    """Return a distinct path ``NAME.png`` for the mask of each file ``NAME.*``, given the paths of its figures."""
     names = {file: path.name.removesuffix('.png').removesuffix(Path(file).suffix) for file, path in files.items()}
     return distinct_paths({file: path.with_name(names[file] or path.name) for file, path in files.items()})
 
 
 def encode_mask(labels: np.ndarray, palette: Sequence[Sequence[int]], image: str) -> tuple[str, bytes]:
-    """The suffix and the content of a mask.
+    """Return the suffix and the content of a mask.
 
     Args:
-        labels: ``(H, W)``, integers from 0.
-        palette: the colours, RGB, 0 to 255, one a class.
-        image: path of the image, whose georeference the mask keeps.
+        labels: labels ``(H, W)``, integers from 0.
+        palette: RGB colours of the classes, 0 to 255.
+        image: path of the image, whose georeference is kept.
     """
     few, content = len(palette) <= COLOURS, BytesIO()
     colours = np.zeros((COLOURS, 3), np.uint8)
@@ -52,12 +52,12 @@ def encode_mask(labels: np.ndarray, palette: Sequence[Sequence[int]], image: str
 
 
 def read_georeference(image: str) -> list[tuple[Any, ...]]:
-    """The tags of a GeoTIFF that say where its pixels lie, as tifffile writes them; none of another file."""
+    """Return the georeference tags of a GeoTIFF, in tifffile's form; none for other files."""
     with open(image, 'rb') as file:
         if not file.read(4).startswith(TIFF):
             return []
     if find_spec('tifffile') is None:
-        raise UserError("--masks of TIFF keep their georeference by tifffile: pip install 'visual-transformers[bands]'")
+        raise UserError("--masks of TIFF files need tifffile: pip install 'visual-transformers[bands]'")
     import tifffile
 
     with tifffile.TiffFile(image) as file:

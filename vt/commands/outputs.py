@@ -1,4 +1,4 @@
-"""What a command line writes, and where."""
+"""Output files of the command-line tools."""
 
 import math
 import os
@@ -14,28 +14,32 @@ from vt.errors import MissingFileError, UserError
 
 
 def check_output(out: str | Path | None, *inputs: str | Path | None) -> None:
-    """Refuse a file to write, before any work is done, that can't be written or is one of those that are read.
+    """Check an output path before any work is done.
+
+    Args:
+        out: path of the file to write; None for none.
+        *inputs: paths of files that are read.
 
     Raises:
-        MissingFileError: its folder is not there.
-        UserError: it is one of the inputs, by this or another path, or a folder.
+        MissingFileError: the folder does not exist.
+        UserError: the path is one of the inputs, or a folder.
     """
     if out is None:
         return
     out = Path(out)
     if not out.parent.is_dir():
-        raise MissingFileError(f'there is no folder {out.parent} to write {out.name} into')
+        raise MissingFileError(f'there is no folder {out.parent} to write {out.name} to: create it')
     if out.is_dir():
         raise UserError(f'{out} is a folder: give the name of a file to write')
     if out.exists() and any(path and os.path.exists(path) and out.samefile(path) for path in inputs):
-        raise UserError(f'{out} is read, and would be written over: give another file to write')
+        raise UserError(f'{out} is an input and would be overwritten: give another file to write')
 
 
 def check_figure(out: str | Path | None, *inputs: str | Path | None) -> None:
-    """As :func:`check_output`, of a figure.
+    """Check the path of a figure, as :func:`check_output`.
 
     Raises:
-        UserError: its name does not end in what figures can be written as.
+        UserError: as there, or the suffix is not a format of figures.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -46,12 +50,12 @@ def check_figure(out: str | Path | None, *inputs: str | Path | None) -> None:
 
 
 def write_json(record: Any, out: str | Path, indent: int = 2) -> None:
-    """Write a record as JSON, whatever the file's name ends in; see :func:`as_plain`."""
+    """Write a record as JSON, with any suffix of the file; see :func:`as_plain`."""
     write_atomically(Path(out), mmengine.dump(as_plain(record), file_format='json', indent=indent))
 
 
 def as_plain(value: Any) -> Any:
-    """A record that JSON knows: tensors and arrays as lists; None for NaN and infinity, for which it has no number."""
+    """Convert a record for JSON: tensors and arrays to lists, NaN and infinity to None."""
     if isinstance(value, dict):
         return {key: as_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -62,7 +66,7 @@ def as_plain(value: Any) -> Any:
 
 
 def write_measured(out: str | Path | None, device: torch.device | str = 'cpu', **measured: Any) -> None:
-    """Write what was measured as JSON, with the command, the device and the versions that it is from, if asked to."""
+    """Write measurements to a JSON file, if given, with the command, the device and versions."""
     if out:
         write_json(describe_origin(device) | measured, out)
         print(f'written to {out}')

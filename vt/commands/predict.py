@@ -1,4 +1,4 @@
-"""Predictions on files of a user's own, as ``tools/predict.py`` asks."""
+"""Command of ``tools/predict.py``: predictions on a user's files."""
 
 import argparse
 import glob
@@ -41,14 +41,14 @@ from .result_file import ResultFile
 
 IMAGES = ('.jpg', '.jpeg', '.png', '.bmp', '.ppm', '.tif', '.tiff', '.webp')
 TERMINAL = 64  # columns of an image in the terminal
-NAMED = 20  # files in the line at the end
+NAMED = 20  # files listed in the final error
 
 
 def predict(args: argparse.Namespace) -> None:
-    """Predict, print a table, and write results and figures on request.
+    """Predict, print a table, and write results, figures and masks on request.
 
     Raises:
-        UserError: at the end, when all else is done: a file could not be read. Before: there are no files.
+        UserError: wrong arguments, no files; or, at the end, files that could not be read.
     """
     check_output(args.out, args.config, args.checkpoint)
     if args.out and args.out.suffix not in ('.json', '.csv'):
@@ -62,7 +62,7 @@ def predict(args: argparse.Namespace) -> None:
     inferencer: Any = inferencer_of(cfg, checkpoint, device)
     if args.threshold is not None:
         if not getattr(inferencer, 'has_several', False):
-            raise UserError('--threshold is for several labels an image; this model gives one class: leave it out')
+            raise UserError('--threshold is for several labels per image; this model has one label: leave it out')
         inferencer.thresholds = read_thresholds(args.threshold, inferencer.classes)
     is_video = isinstance(inferencer, VideoInferencer)
     files = find_files(args.inputs, VIDEOS if is_video else (*IMAGES, *inferencer.pipeline.suffixes))
@@ -70,7 +70,7 @@ def predict(args: argparse.Namespace) -> None:
     check_paths(files, files, args.out_dir, '--out-dir')
     masks = mask_paths(files)
     if args.masks and not is_segmentation(cfg):
-        raise UserError('--masks: the model is no segmentor, which predicts masks')
+        raise UserError('--masks needs a segmentor, and the model is none: leave it out')
     for suffix in ('.png', '.tif'):
         check_paths(files, {file: path.with_suffix(suffix) for file, path in masks.items()}, args.masks, '--masks')
     skipped: dict[str, Exception] = {}
@@ -108,10 +108,10 @@ def predict(args: argparse.Namespace) -> None:
 
 
 def read_thresholds(given: str, classes: Sequence[str] | None) -> float | Tensor:
-    """A number from 0 to 1, or of the ``report.json`` of a test each class's threshold of the highest F1.
+    """Return a number from 0 to 1, or the threshold with the highest F1 of each class in a ``report.json``.
 
     Raises:
-        UserError: it is neither, or a report of other classes.
+        UserError: neither a number nor a report, or a report of other classes.
     """
     with suppress(ValueError):
         if 0 <= (number := float(given)) <= 1:
@@ -130,15 +130,14 @@ def read_thresholds(given: str, classes: Sequence[str] | None) -> float | Tensor
 
 
 def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path]:
-    """Files that are named, that lie in a folder or below it, or that match a pattern; each with its figure's path.
+    """Return files given by name, folder or pattern, each once, with the paths of their figures.
 
-    That of one in a folder is its path below the folder, of any other its name; of equal ones the whole path. Each
-    file comes once, whichever way it is given.
+    The path of a figure is the path within the folder, or the name of a file; the absolute path if these are equal.
 
     Raises:
-        UserError: a folder or a pattern gives no file of these extensions.
+        UserError: a folder or a pattern has no file with these extensions.
     """
-    files: dict[str, tuple[str, Path]] = {}  # by their whole paths
+    files: dict[str, tuple[str, Path]] = {}  # by absolute path
     for given in inputs:
         if os.path.isdir(given):
             found = {str(path): path.relative_to(given) for path in sorted(Path(given).rglob('*')) if path.is_file()}
@@ -149,7 +148,7 @@ def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path
             continue
         found = {path: own for path, own in found.items() if own.suffix.lower() in extensions}
         if not found:
-            raise UserError(f'{given} holds no file that ends in {", ".join(extensions)}')
+            raise UserError(f'{given} contains no file that ends in {", ".join(extensions)}')
         for path, own in found.items():
             files.setdefault(os.path.abspath(path), (path, own))
     times = Counter(own for _, own in files.values())
@@ -158,7 +157,7 @@ def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path
 
 
 def check_paths(files: Iterable[str], written: dict[str, Path], folder: Path | None, option: str) -> None:
-    """Refuse a folder of an option that is none, and to write over a file that is read."""
+    """Raise a UserError if the folder of an option is a file, or if an input would be overwritten."""
     if folder is None:
         return
     if folder.exists() and not folder.is_dir():
@@ -166,13 +165,13 @@ def check_paths(files: Iterable[str], written: dict[str, Path], folder: Path | N
     read = {Path(file).resolve() for file in files}
     for file, path in written.items():
         if (folder / path).resolve() in read:
-            raise UserError(f'{file} would be written over: give another folder than {option} {folder}')
+            raise UserError(f'{file} would be overwritten: give another folder than {option} {folder}')
 
 
 def track_predictions(
     inferencer: Any, files: list[str], batch_size: int, skipped: dict[str, Exception]
 ) -> Iterator[tuple[str, BaseDataElement]]:
-    """Each file with its prediction; those that can't be read or predicted go to ``skipped`` with the reason."""
+    """Yield each file with its prediction; add those that cannot be read or predicted to ``skipped``."""
     console = Console(stderr=True)
     read: deque[str] = deque()
 
@@ -193,10 +192,10 @@ def track_predictions(
 def predict_batch(
     inferencer: Any, files: list[str], samples: list[dict], skipped: dict[str, Exception]
 ) -> Iterator[tuple[str, BaseDataElement]]:
-    """As :func:`track_predictions`; a batch that can't be predicted is predicted file by file."""
+    """Yield predictions as :func:`track_predictions`; if a batch fails, predict file by file."""
     try:
         predictions = [prediction.cpu() for prediction in inferencer.forward(pseudo_collate(samples))]
-    except Exception as error:  # of any type: the files that follow may be better
+    except Exception as error:  # of any type: other files may be predicted
         if len(files) == 1:
             skip(files[0], error, skipped)
         else:
@@ -207,7 +206,7 @@ def predict_batch(
 
 
 def draw(inferencer: Any, file: str, prediction: BaseDataElement, skipped: dict[str, Exception]) -> np.ndarray | None:
-    """A file with its prediction, RGB; None, and the file in ``skipped``, where it can't be drawn."""
+    """Return an RGB figure of a prediction; or None, and add the file to ``skipped``, if it cannot be drawn."""
     try:
         return inferencer.draw(inferencer.pixels(file), prediction)
     except Exception as error:  # such as a side too long for Matplotlib
@@ -215,25 +214,25 @@ def draw(inferencer: Any, file: str, prediction: BaseDataElement, skipped: dict[
 
 
 def skip(file: str, error: Exception, skipped: dict[str, Exception]) -> None:
-    """Note that a file is left out, and say why."""
+    """Add a file to ``skipped`` and print the reason."""
     skipped[file] = error
     reason = describe(error) or in_one_line(error)
     print(printable(f'skipped: {reason if file in reason else f"{file}: {reason}"}'), file=sys.stderr)
 
 
 def report_skipped(skipped: dict[str, Exception], number: int) -> None:
-    """Raise a UserError that names the files that were skipped; what befell every file is raised as it was."""
+    """Raise a UserError that lists skipped files; if all failed with unexpected errors, raise the first one."""
     unforeseen = [error for error in skipped.values() if not isinstance(error, UserError)]
     if unforeseen and len(skipped) == number:
         raise unforeseen[0]
     if skipped:
         names, more = list(skipped)[:NAMED], len(skipped) - NAMED
-        named = ', '.join(names) + (f', and {more} more, named above' if more > 0 else '')
+        named = ', '.join(names) + (f', and {more} more, listed above' if more > 0 else '')
         raise UserError(f'{len(skipped)} of {number} files could not be read and were skipped: {named}')
 
 
 def show_in_terminal(image: np.ndarray) -> None:
-    """Print an image, RGB: a character for two pixels, one above the other."""
+    """Print an RGB image; each character shows two pixels, one above the other."""
     width = min(TERMINAL, image.shape[1])
     height = max(2, round(image.shape[0] * width / image.shape[1]) // 2 * 2)
     pixels = mmcv.imresize(image, (width, height), interpolation='area').tolist()

@@ -1,4 +1,4 @@
-"""Linear probe and nearest neighbours on a frozen model's features, as ``tools/probe.py`` asks."""
+"""Command of ``tools/probe.py``: linear probe and nearest neighbours on a frozen model's features."""
 
 import argparse
 import hashlib
@@ -15,7 +15,7 @@ from vt.analysis.probing import Split, score_linear, score_neighbours
 from vt.analysis.tables import print_table
 from vt.apis.model_zoo import get_model, require_weights, resolve_config
 from vt.checkpoints.files import write_atomically
-from vt.engine.config_files import as_data
+from vt.engine.config_parts import as_data
 from vt.engine.run_record import describe_origin, digest_weights
 from vt.errors import UserError
 from vt.inference.features import HEAD, blocks_of, build_plain_training_set, extract_features
@@ -27,7 +27,7 @@ SPLITS = dict(train=build_plain_training_set, test=build_test_set)
 
 
 def probe(args: argparse.Namespace) -> None:
-    """Score features of the test images by those of the training images; print a table and write ``probe.json``."""
+    """Train on features of the training images, score those of the test images; write a table and ``probe.json``."""
     if args.neighbours < 1 or args.c <= 0 or args.batch_size < 1:
         raise UserError('--neighbours and --batch-size must be at least 1, --c more than 0')
     cfg = resolve_config(args.config, args.cfg_options, quietly=False)
@@ -71,10 +71,9 @@ def probe(args: argparse.Namespace) -> None:
 def read_features(
     model: BaseModel, layers: list[str], batch_size: int, folder: Path
 ) -> tuple[dict[str, dict[str, Split]], bool]:
-    """Features and labels of each split and layer, and whether they are from the cache in a folder.
+    """Return features and labels of each split and layer, and whether they are from the cache in a folder.
 
-    A file of the cache is of these weights, data sets and layers. Files of a data set that changed under their names
-    are not noticed.
+    The cache depends on the weights, the settings of the data sets and the layers, not on the contents of the images.
     """
     cfg = model.cfg
     asked = [

@@ -1,4 +1,4 @@
-"""A test beside an earlier report of the same images, as ``tools/test.py --report FOLDER --compare FOLDER`` asks."""
+"""Comparison with an earlier report of the same images: ``tools/test.py --report FOLDER --compare FOLDER``."""
 
 from hashlib import blake2b
 from pathlib import Path
@@ -10,42 +10,42 @@ from vt.analysis.evaluation import compare_paired
 from vt.checkpoints.files import read_json
 from vt.errors import UserError
 
-HINT = 'name the folder of an earlier --report of the same test set'
+HINT = 'give the folder of an earlier --report of the same test set'
 KEYS = ('checkpoint', 'images', 'classes', 'per_class', 'image_scores', 'labels_digest')
 
 
 def read_earlier(folder: str, images: int) -> dict[str, Any]:
-    """An earlier report of so many images; a UserError if there is none."""
+    """Read an earlier report of this number of images; raise a UserError if there is none."""
     path = Path(folder, 'report.json')
     found = read_json(path, HINT, keys=KEYS)
     if found['images'] != images:
-        raise UserError(f'{path} is of {found["images"]} images, this test has {images}; {HINT}')
+        raise UserError(f'{path} has {found["images"]} images, this test has {images}; {HINT}')
     return found
 
 
 def digest_labels(labels: list[np.ndarray]) -> str:
-    """A digest of the labels of all images."""
+    """Return a digest of the labels of all images."""
     content = b''.join(f'{each.tolist()};'.encode() for each in labels)
     return blake2b(content, digest_size=16).hexdigest()
 
 
 def compare_reports(record: dict[str, Any], other: dict[str, Any], key: str, labels: np.ndarray | None) -> dict:
-    """Differences to an earlier report.
+    """Compare a report with an earlier one.
 
     Args:
         record: this report, with the ``KEYS``.
-        other: the earlier one.
-        key: the score of classes to compare.
-        labels: of images with one label each, ``(N,)``: classes are tested one by one.
+        other: the earlier report.
+        key: name of the score of classes.
+        labels: labels ``(N,)`` of images with one label each, to test each class; else None.
 
     Returns:
-        ``checkpoint`` of the earlier one; ``better``, ``worse`` and ``p`` of :func:`compare_paired`; and ``per_class``.
+        ``checkpoint`` of the earlier report; ``better``, ``worse`` and ``p`` of :func:`compare_paired`; ``per_class``.
 
     Raises:
-        UserError: the earlier report is of other images or classes, or damaged.
+        UserError: the earlier report has other images or classes, or is damaged.
     """
     if any(record[name] != other[name] for name in ('labels_digest', 'classes')):
-        raise UserError(f'--compare: the report of {other["checkpoint"]} is of other images or classes; {HINT}')
+        raise UserError(f'--compare: the report of {other["checkpoint"]} has other images or classes; {HINT}')
     try:
         ours, theirs = (np.array(each['image_scores'], float) for each in (record, other))
         before = np.array([row[key] for row in other['per_class']], float)

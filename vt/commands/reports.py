@@ -1,4 +1,4 @@
-"""Tables of finished runs, as ``tools/analysis/report.py`` asks."""
+"""Commands of ``tools/analysis/report.py``: tables of finished runs."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from .outputs import write_json
 
 
 def report_runs(args: argparse.Namespace) -> None:
-    """Finished runs side by side."""
+    """Print a table of finished runs."""
     rows, unread = read_each(describe_run, args.work_dirs)
     if rows:
         print_table(rows, title='Finished runs')
@@ -23,7 +23,7 @@ def report_runs(args: argparse.Namespace) -> None:
 
 
 def report_scores(args: argparse.Namespace) -> None:
-    """Scores of finished runs, a row for the seeds of each; write their records on request."""
+    """Print scores of finished runs, one row per label; write their records to ``--out``."""
     records, unread = _read_labelled(score_tables.label_run, args.work_dirs)
     print_table(score_tables.describe(records), title='Scores', notes=[score_tables.describe_origin(records)])
     if args.out:
@@ -34,7 +34,7 @@ def report_scores(args: argparse.Namespace) -> None:
 
 
 def report_sweep(args: argparse.Namespace) -> None:
-    """A sweep's finished runs side by side; write tables and a plot of scores against costs on request."""
+    """Print a table of a sweep's finished runs; write tables and a plot of scores over costs to ``--out``."""
     records, unread = _read_labelled(sweep_report.read_run, sweep_report.finished(args.folder))
     left = sweep_report.unfinished(args.folder)
     rows = sweep_report.tabulate(records)
@@ -50,7 +50,7 @@ def report_sweep(args: argparse.Namespace) -> None:
 
 
 def _read_labelled(read: Callable[[Path], list[dict]], work_dirs: Sequence[Path]) -> tuple[list[dict], list[str]]:
-    """Records of runs, labelled by their folders, and lines of those that can't be read; an error where none can."""
+    """Return records of runs, labelled by folder, and errors of unreadable ones; raise them if none is readable."""
     found, unread = read_each(read, work_dirs)
     if not found:
         _name(unread)
@@ -58,6 +58,6 @@ def _read_labelled(read: Callable[[Path], list[dict]], work_dirs: Sequence[Path]
 
 
 def _name(unread: Sequence[str]) -> None:
-    """What could not be read, once all else is reported."""
+    """Raise the errors of unreadable runs as one UserError."""
     if unread:
         raise UserError('; '.join(unread))

@@ -1,4 +1,4 @@
-"""The file of results of ``tools/predict.py``, which grows with every input."""
+"""Result file of ``tools/predict.py``, written incrementally."""
 
 import contextlib
 import csv
@@ -15,17 +15,17 @@ from vt.untrusted_text import printable
 
 
 class ResultFile:
-    """Write each result when it comes, into ``<out>.part``, which takes the name ``out`` when all is done.
+    """Context manager that writes each result to ``<out>.part`` at once, and renames this file to ``out`` at the end.
 
-    What ends the process in the middle, a kill too, leaves the results before it there: as CSV whole; as JSON a list
-    that lacks its last bracket. Without any result nothing is written.
+    If the process is interrupted or killed, the file keeps the results so far: a complete CSV, or a JSON list without
+    its last bracket. Without results no file is written.
 
     Args:
-        out: ends in ``.json`` or ``.csv``.
+        out: path that ends in ``.json`` or ``.csv``.
     """
 
     def __init__(self, out: Path) -> None:
-        self.out = Path(os.path.realpath(out))  # a link stays one
+        self.out = Path(os.path.realpath(out))  # symbolic links are kept
         self.part = self.out.with_name(f'{self.out.name}.part')
         self.file = None
 
@@ -33,10 +33,13 @@ class ResultFile:
         return self
 
     def add(self, result: dict[str, Any]) -> None:
-        """Write a result, with its ``file`` and its ``predictions``.
+        """Write a result.
+
+        Args:
+            result: a dict with ``file`` and ``predictions``.
 
         Raises:
-            FileError: there is no space, or no permission.
+            FileError: the file cannot be written.
         """
         with self._naming_part():
             is_first, self.file = self.file is None, self.file or self.part.open('w', encoding='utf-8', newline='')

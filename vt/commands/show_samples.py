@@ -1,4 +1,4 @@
-"""What data look like, as ``tools/analysis/show_samples.py`` asks."""
+"""Command of ``tools/analysis/show_samples.py``: figures of test images."""
 
 import argparse
 
@@ -13,7 +13,7 @@ from .outputs import check_figure
 
 
 def show_samples(args: argparse.Namespace) -> None:
-    """A row of test images for each config, as a model is given them, each with its class."""
+    """Draw one row of test images per config, as a model receives them, with their classes."""
     check_figure(args.out, *args.configs)
     size = len(args.configs), args.images
     figure = Figure(figsize=(1.2 * size[1], 1.4 * size[0]), layout='constrained')

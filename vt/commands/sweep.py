@@ -1,4 +1,4 @@
-"""Sweeps as ``tools/sweep.py`` asks."""
+"""Command of ``tools/sweep.py``: sweeps over settings and seeds."""
 
 import argparse
 import os
@@ -12,7 +12,8 @@ from rich.console import Console
 
 from vt.engine.checks.config import check_config
 from vt.engine.checks.fit import check_fit
-from vt.engine.config_files import digest_config, read_config
+from vt.engine.config_files import read_config
+from vt.engine.config_parts import digest_config
 from vt.engine.sweeps import SweepRun, enter_sweep, plan, settle, train_as_array, train_here
 from vt.errors import UserError
 
@@ -23,8 +24,7 @@ def sweep(args: argparse.Namespace) -> None:
     """Train a config with every combination of settings and seeds; finished runs are skipped.
 
     Raises:
-        UserError: a key or a value that the config doesn't take, before anything is trained; or, at the end, runs that
-            failed.
+        UserError: a wrong key or value, before training starts; or, at the end, failed runs.
     """
     if args.jobs is not None and args.jobs < 1:
         raise UserError(f'--jobs {args.jobs}: give 1 or more')
@@ -39,10 +39,10 @@ def sweep(args: argparse.Namespace) -> None:
 
 
 def read_digests(runs: Sequence[SweepRun]) -> dict[tuple, str]:
-    """Digests of the runs' settings by config and settings.
+    """Return digests of the runs' settings, by config and settings.
 
     Raises:
-        UserError: a key or a value that a config doesn't take.
+        UserError: a wrong key or value.
     """
     digests = {(run.config, run.settings): '' for run in runs}
     for config, settings in digests:
@@ -57,10 +57,10 @@ def read_digests(runs: Sequence[SweepRun]) -> dict[tuple, str]:
 def train_all(
     runs: Sequence[SweepRun], digests: dict[tuple, str], folder: Path, args: argparse.Namespace
 ) -> list[SweepRun]:
-    """Train what is not finished of some runs; returns them with their folders.
+    """Train the unfinished runs; return all runs with their folders.
 
     Raises:
-        UserError: runs that failed, at the end.
+        UserError: failed runs, at the end.
     """
     runs = [settle(replace(run, digest=digests[run.config, run.settings]), print) for run in runs]
     waiting = [run for run in runs if not run.is_finished]
@@ -75,7 +75,7 @@ def train_all(
         gpus = torch.cuda.device_count()
         most = args.jobs or gpus or joblib.cpu_count(only_physical_cores=True)
         if most > 1:
-            os.environ.setdefault('OMP_NUM_THREADS', '1')  # threads of several runs would wait for each other
+            os.environ.setdefault('OMP_NUM_THREADS', '1')  # threads of parallel runs would slow each other down
         failures = train_here(waiting, most, gpus, tell)
     elif waiting:
         parameters = dict(slurm_partition=args.partition, mem_gb=args.memory, cpus_per_task=args.cpus)
@@ -88,7 +88,7 @@ def train_all(
 
 
 def _read_seeds(text: str) -> list[int]:
-    """``'0:3'`` is 0, 1, 2; ``'0,4'`` is 0 and 4."""
+    """Parse seeds: ``'0:3'`` is 0, 1, 2; ``'0,4'`` is 0 and 4."""
     first, colon, last = text.partition(':')
     try:
         seeds = list(range(int(first), int(last))) if colon else [int(seed) for seed in text.split(',')]

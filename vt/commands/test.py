@@ -1,4 +1,4 @@
-"""Test a checkpoint, as ``tools/test.py`` asks."""
+"""Command of ``tools/test.py``: test a checkpoint."""
 
 import argparse
 import os
@@ -23,7 +23,8 @@ from vt.data_checks.data import check_data
 from vt.engine.checks.channels import check_image_channels
 from vt.engine.checks.classes import has_labels
 from vt.engine.checks.fit import is_number
-from vt.engine.config_files import leaves, require_file
+from vt.engine.config_files import require_file
+from vt.engine.config_parts import leaves
 from vt.engine.errors import files_of
 from vt.engine.launch import build_runner, is_segmentation
 from vt.errors import UserError
@@ -38,7 +39,7 @@ METRICS = ('.json', '.yaml', '.yml', *PICKLE)
 
 
 def test(args: argparse.Namespace) -> None:
-    """Evaluate; on request write predictions or metrics, and measure the model."""
+    """Evaluate; on request write predictions, metrics or a report, and measure the cost of the model."""
     cfg = testing_config(args)
     notes = check_data(cfg, ('test',))
     runner = build_runner(cfg, amp=args.amp)
@@ -48,7 +49,7 @@ def test(args: argparse.Namespace) -> None:
     collector = add_collector(runner) if args.report else None
     other = read_earlier(args.compare, len(dataset)) if args.compare else None
     if collector and is_main_process():
-        Path(args.report).mkdir(parents=True, exist_ok=True)  # what can't be written is known before the test
+        Path(args.report).mkdir(parents=True, exist_ok=True)  # errors appear before the test
     if not maps and not has_labels(dataset):
         if not (args.out or args.show_dir) or args.out_item == 'metrics':
             raise UserError('the test images have no labels: ask for predictions, --out FILE.pkl or --show-dir FOLDER')
@@ -61,7 +62,7 @@ def test(args: argparse.Namespace) -> None:
     metrics = runner.test()
     if not is_main_process():
         return
-    if predictions and maps:  # they take their names, each whole; MMSegmentation wrote them beside the folder
+    if predictions and maps:  # MMSegmentation wrote them to a temporary folder
         for file in sorted(_unfinished(args.out).iterdir()):
             with replacing(Path(args.out, file.name)) as part:
                 file.replace(part)
@@ -102,18 +103,18 @@ def testing_config(args: argparse.Namespace) -> Config:
     if args.out_item == 'metrics' and not args.out.endswith(METRICS):
         raise UserError(f'--out {args.out}: metrics are written as {", ".join(METRICS)}')
     if args.tta and args.show_dir:
-        raise UserError('--show-dir draws one view of an image, --tta tests several: leave one of them out')
+        raise UserError('--show-dir draws one view per image, --tta tests several: leave one of them out')
     if args.compare and not args.report:
         raise UserError(f'--compare {args.compare} needs --report FOLDER')
     if args.heat_maps and (args.tta or not args.report):
-        raise UserError('--heat-maps are of the images of --report FOLDER, and of one view of each, without --tta')
+        raise UserError('--heat-maps needs --report FOLDER, and does not support --tta')
     if args.heat_maps:
         check_method(args.heat_maps)
     if args.report:
         check_report_folder(args.report)
     cfg = load_config(args)
     if not cfg.get('test_dataloader'):
-        raise UserError('there is no test_dataloader in it: to test it must be set')
+        raise UserError('the config has no test_dataloader: set it to test')
     if args.checkpoint in LIBRARIES:
         args.checkpoint = find_published(args.config, args.checkpoint)
     require_file(args.checkpoint, 'checkpoint')
@@ -133,15 +134,15 @@ def testing_config(args: argparse.Namespace) -> Config:
 
 
 def direct_predictions(cfg: Config, out: str) -> None:
-    """Predictions go to a pickle file, those of a segmentor to a directory of PNG files, as in OpenMMLab's tools."""
+    """Set the output of predictions: a pickle file; for a segmentor a folder of PNG files, as in OpenMMLab's tools."""
     if not is_segmentation(cfg):
         if not out.endswith(PICKLE):
             raise UserError(f'--out {out}: predictions are written as .pkl; metrics take --out-item metrics')
     elif Path(out).suffix:
-        raise UserError(f'--out {out}: predicted maps are written as PNG into a directory; give its name')
+        raise UserError(f'--out {out}: predicted maps are written as PNG files to a folder: give its name')
     else:
         if is_main_process():
-            shutil.rmtree(_unfinished(out), ignore_errors=True)  # what a killed test left
+            shutil.rmtree(_unfinished(out), ignore_errors=True)  # files of a killed test
         cfg.test_evaluator.output_dir = str(_unfinished(out))
 
 
@@ -150,10 +151,11 @@ def _unfinished(out: str) -> Path:
 
 
 def check_maps(dataset: Dataset, out: str) -> None:
-    """Refuse predicted maps that would be one file, since MMSegmentation names them by the images' names alone.
+    """Check that predicted maps, which MMSegmentation names after the images, have distinct names.
 
     Raises:
-        UserError: two images, in two folders or of two suffixes, have one name; a map would take the place of a file.
+        UserError: two images in different folders or with different suffixes have the same name; a map would overwrite
+            an input.
     """
     if not hasattr(dataset, 'get_data_info'):
         return
@@ -164,18 +166,18 @@ def check_maps(dataset: Dataset, out: str) -> None:
         path = Path(out, f'{Path(image).stem}.png')
         if owners.setdefault(path.name.casefold(), image) != image:
             other = owners[path.name.casefold()]
-            raise UserError(f'the maps of {other} and {image} would both be {path}: rename one, or take --show-dir')
+            raise UserError(f'the maps of {other} and {image} would both be {path}: rename one, or use --show-dir')
         if os.path.realpath(path) in read:
-            raise UserError(f'{path} is read, and would be written over: give another folder for the maps')
+            raise UserError(f'{path} is an input and would be overwritten: give another folder for the maps')
 
 
 def use_tta(cfg: Config) -> None:
-    """Wrap the model for test-time augmentation: the config's own, or the average over a sample and its mirror."""
+    """Wrap the model for test-time augmentation: that of the config, or the average over an image and its flip."""
     if cfg.model.type == 'vt.LargeImageSegmentor':
-        raise UserError('--tta averages scores of whole images, vt.LargeImageSegmentor keeps none: leave --tta out')
+        raise UserError('--tta needs scores of whole images, vt.LargeImageSegmentor has none: leave --tta out')
     for dataset in leaves((cfg.get('train_dataloader') or {}).get('dataset')):
         if any('swap_seg_labels' in step for step in dataset.get('pipeline', [])) and 'tta_model' not in cfg:
-            raise UserError('--tta mirrors images, but left and right are classes of this data set: leave --tta out')
+            raise UserError('--tta flips images, but left and right are classes of this data set: leave --tta out')
     flips = [dict(type='RandomFlip', prob=prob, direction='horizontal') for prob in (0.0, 1.0)]
     of_frames = [dict(type='vt.SameForAllFrames', transforms=[flip]) for flip in flips]
     for dataset in leaves(cfg.test_dataloader.dataset):

@@ -1,4 +1,4 @@
-"""Train a model from a config, as ``tools/train.py`` asks."""
+"""Command of ``tools/train.py``: train a model from a config."""
 
 import argparse
 from tempfile import TemporaryDirectory
@@ -11,7 +11,7 @@ from vt.apis.published import compare_preparation
 from vt.data_checks.data import check_data
 from vt.engine.batch_size import BatchSizeHook
 from vt.engine.checks.fit import check_fit
-from vt.engine.config_files import digest_config
+from vt.engine.config_parts import digest_config
 from vt.engine.imbalance import enter_imbalance
 from vt.engine.interruption.resume import ResumeHook, enter_resume
 from vt.engine.interruption.run_identity import Run
@@ -25,7 +25,7 @@ from .outputs import write_json
 
 
 def train(args: argparse.Namespace) -> None:
-    """Train, and write how it was done and how it ended to ``training.json`` in the work directory."""
+    """Train, and write settings, scores and times to ``training.json`` in the work directory."""
     cfg = training_config(args)
     if args.find_batch_size:
         find_batch_size(cfg, args)
@@ -33,11 +33,11 @@ def train(args: argparse.Namespace) -> None:
     digest = digest_config(cfg, choose_dtype(cfg) if args.amp else None)
     if args.new_schedule:
         if not (args.resume or cfg.get('resume')):
-            raise UserError('--new-schedule is for a run that goes on from a checkpoint: add --resume')
+            raise UserError('--new-schedule is for a resumed run: add --resume')
         cfg.new_schedule = True
     with Run(cfg.work_dir) as run:
         notes = enter_resume(cfg, args.resume, run)
-        if not (args.skip_data_check or cfg.get('resume')):  # a run that goes on was checked when it began
+        if not (args.skip_data_check or cfg.get('resume')):  # a resumed run was checked before
             notes += check_data(cfg, ('train', 'val'))
         notes += [] if cfg.get('resume') else compare_preparation(cfg)
         if args.skip_data_check:
@@ -48,21 +48,21 @@ def train(args: argparse.Namespace) -> None:
         if line:
             runner.logger.info(line)
         if args.new_schedule and not any(isinstance(hook, ResumeHook) for hook in runner.hooks):
-            raise UserError('--new-schedule needs vt.ResumeHook, which the config turns off (default_hooks.resume)')
+            raise UserError('--new-schedule needs vt.ResumeHook, which the config disables (default_hooks.resume)')
         for note in notes:
             runner.logger.warning(note)
         runner.train()
         if is_main_process():
             record = record_training(runner, args.config, args.cfg_options or {})
             run.before_file(runner, run.work_dir)
-            record['digest'] = None if record['kept_settings'] else digest  # of settings that were all used
+            record['digest'] = None if record['kept_settings'] else digest  # only if all settings were used
             write_json(record, run.work_dir / 'training.json')
 
 
 def find_batch_size(cfg: Config, args: argparse.Namespace) -> None:
-    """Print a table of sizes that were tried, and the largest; nothing is written."""
+    """Print a table of the tested batch sizes, and the largest; write no files."""
     if args.resume or get_world_size() > 1:
-        raise UserError('--find-batch-size is for one process without --resume: a batch is that of one process')
+        raise UserError('--find-batch-size needs a single process without --resume: batch sizes are per process')
     hook = BatchSizeHook()
     with TemporaryDirectory() as folder:
         cfg.merge_from_dict(dict(work_dir=folder, log_level='WARNING', default_hooks=dict(rehearsal=None)))
@@ -79,12 +79,12 @@ def find_batch_size(cfg: Config, args: argparse.Namespace) -> None:
 
 
 def training_config(args: argparse.Namespace) -> Config:
-    """The config with the arguments of ``tools/train.py`` entered."""
+    """Return the config with the arguments of ``tools/train.py`` applied."""
     cfg = load_config(args)
     check_fit(cfg)
     for name in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
         if not cfg.get(name):
-            raise UserError(f'there is no {name} in it: to train it must be set')
+            raise UserError(f'the config has no {name}: set it to train')
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.auto_scale_lr:

@@ -1,1 +1,1 @@
-"""What the data of a config hold, and what is wrong with them: before a run, and all of it on request."""
+"""Checks of the data of a config: quick ones before a run, and complete ones in ``tools/check_dataset.py``."""

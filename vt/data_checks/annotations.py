@@ -1,4 +1,4 @@
-"""Lines of an annotation file that don't parse, by their numbers."""
+"""Find lines of annotation files that cannot be parsed."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -10,15 +10,19 @@ from vt.video.lists import check_lines, read_kinetics
 
 from .samples import Problem
 
-# Modules that read a sample a line.
+# Modules whose data sets read one sample per line.
 LINES = ('mmpretrain.datasets.custom', 'mmseg.datasets.basesegdataset', 'vt.video.dataset')
 
 
 def find_annotation_problems(dataset: BaseDataset, num_classes: int | None) -> list[Problem]:
-    """What is wrong with a data set's annotation file; an empty list for a data set without one.
+    """Return the problems of a data set's annotation file; empty for a data set without one.
 
-    MMPretrain's lines are an image's path, a space and its label, below ``num_classes`` if that is known;
-    MMSegmentation's are names without a suffix. Windows' line ends, names with spaces and absolute paths are fine.
+    A line of MMPretrain is the path of an image, a space and a label; one of MMSegmentation is a name without suffix.
+    Windows line ends, names with spaces and absolute paths are accepted.
+
+    Args:
+        dataset: the data set.
+        num_classes: number of classes; labels must be below it. None if it is unknown.
     """
     path = Path(str(dataset.ann_file or ''))
     if not dataset.ann_file or '://' in str(dataset.ann_file) or path.is_dir():
@@ -43,4 +47,4 @@ def _check_json(path: Path) -> Iterator[tuple[int | None, str]]:
     except json.JSONDecodeError as error:
         yield error.lineno, f'{error.msg} (column {error.colno})'
     except UnicodeDecodeError:
-        yield None, 'is not a text in UTF-8'
+        yield None, 'is not text in UTF-8'

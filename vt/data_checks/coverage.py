@@ -1,4 +1,4 @@
-"""Which files of a data set's folders are samples, and why the others are not."""
+"""Find out which files in the folders of a data set are used, and why others are not."""
 
 import os
 import re
@@ -15,39 +15,41 @@ from vt.video.dataset import EXTENSIONS
 from .labels import infos_of
 from .samples import Problem
 
-MOST_FILES = 200_000  # of a folder that are looked at
-READABLE = {*Image.registered_extensions(), *EXTENSIONS}  # suffixes, in lower case
-SUFFIXES = dict(img_path='img_suffix', seg_map_path='seg_map_suffix')  # of folders, in MMSegmentation
+MOST_FILES = 200_000  # files of a folder that are checked
+READABLE = {*Image.registered_extensions(), *EXTENSIONS}  # suffixes in lower case
+SUFFIXES = dict(img_path='img_suffix', seg_map_path='seg_map_suffix')  # MMSegmentation's argument for each folder
 
 
 @dataclass
 class Reason:
-    """Why files are left out."""
+    """Reason why files are not used."""
 
-    text: str  # says it, after "1 file: "
+    text: str  # continues "1 file: "
     first: str  # one of the files
-    number: int = 0  # of files
-    silent: bool = False  # whether this is expected, as of a list of labels beside the images
+    number: int = 0  # number of files
+    silent: bool = False  # whether this is expected, as for a list of labels beside the images
 
 
 @dataclass
 class Coverage:
-    """What of a folder is used."""
+    """Use of a folder."""
 
     folder: str
-    used: int = 0  # files that are samples, or masks of samples
-    left_out: dict[str, Reason] = field(default_factory=dict)  # why others are not, by the text
+    used: int = 0  # number of files that are samples, or masks of samples
+    left_out: dict[str, Reason] = field(default_factory=dict)  # why other files are not used, by the texts
 
 
 def look_at_coverage(dataset: BaseDataset) -> list[Coverage]:
-    """What a data set whose annotations are loaded uses of its folders of images, videos and masks.
+    """Return the use of the folders of images, videos and masks of a data set whose annotations are loaded.
 
-    Folders on another machine, and those of a data set that lists no files, are not looked at.
+    Remote folders, and those of data sets without files, are skipped.
     """
     prefix = dataset.data_prefix if isinstance(dataset.data_prefix, dict) else dict(img_path=dataset.data_prefix)
+    if not any(folder and '://' not in str(folder) for folder in prefix.values()):
+        return []
     infos, found = infos_of(dataset), []
     used = {key: {os.path.normpath(info[key]) for info in infos if isinstance(info.get(key), str)} for key in SUFFIXES}
-    used['img_path'].update(map(os.path.normpath, getattr(dataset, 'copies', ())))  # of one image in several folders
+    used['img_path'].update(map(os.path.normpath, getattr(dataset, 'copies', ())))  # copies in several class folders
     images = str(prefix.get('img_path') or '')
     bases = {_base(path, images, dataset, 'img_path') for path in used['img_path'] if used['seg_map_path']}
     for key, paths in used.items():
@@ -59,7 +61,7 @@ def look_at_coverage(dataset: BaseDataset) -> list[Coverage]:
             own = os.path.normpath(path)
             if own in paths:
                 coverage.used += 1
-            elif not any(own in others for others in used.values()):  # images and masks in one folder
+            elif not any(own in others for others in used.values()):  # images and masks may be in one folder
                 text, silent = _why_not(key, path, folder, images, bases, dataset)
                 reason = coverage.left_out.setdefault(text, Reason(text, path, silent=silent))
                 reason.number += 1
@@ -68,43 +70,43 @@ def look_at_coverage(dataset: BaseDataset) -> list[Coverage]:
 
 
 def problems_of(coverages: Iterable[Coverage]) -> list[Problem]:
-    """A problem a reason that is not silent."""
+    """Return a problem for each reason that is not silent."""
     problems = []
     for coverage in coverages:
         for reason in coverage.left_out.values():
             if not reason.silent:
                 noun = 'file is' if reason.number == 1 else 'files are'
-                message = f'{reason.number:,} {noun} left out, such as {reason.first}: {reason.text}'
+                message = f'{reason.number:,} {noun} not used, such as {reason.first}: {reason.text}'
                 problems.append(Problem('left out', coverage.folder, message))
     return problems
 
 
 def _files_below(folder: str) -> Iterator[str]:
-    """Every file, of folders in alphabetical order; no link to a folder is followed."""
+    """Yield all files below a folder in alphabetical order, without following links to folders."""
     for parent, folders, files in os.walk(folder):
         folders.sort()
         yield from (os.path.join(parent, file) for file in sorted(files))
 
 
 def _base(path: str, folder: str, dataset: BaseDataset, key: str) -> str:
-    """A path below a folder without the data set's suffix, or its own where the data set takes any."""
+    """Return a path relative to a folder without the data set's suffix, or any suffix if the data set has none."""
     name, suffix = os.path.relpath(path, folder), getattr(dataset, SUFFIXES[key], '')
     return name.removesuffix(suffix) if suffix else os.path.splitext(name)[0]
 
 
 def _why_not(key: str, path: str, folder: str, images: str, bases: set[str], dataset: BaseDataset) -> tuple[str, bool]:
-    """Why a file is no sample, and whether that is expected; ``bases`` are the names of images that are samples."""
+    """Return why a file is not used, and whether that is expected; ``bases`` are the names of images that are used."""
     name, suffix = os.path.relpath(path, folder), Path(path).suffix.lower()
     if any(part.startswith('.') for part in Path(name).parts):
-        return 'hidden, by a name that begins with a dot', True
+        return 'hidden, since its name starts with a dot', True
     if suffix not in READABLE:
-        return f'no image or video, by the suffix {Path(path).suffix or "(none)"}', True
+        return f'not an image or video, by the suffix {Path(path).suffix or "(none)"}', True
     is_mask, wanted = key == 'seg_map_path', getattr(dataset, SUFFIXES[key], '')
-    if not name.endswith(wanted):  # MMSegmentation compares upper and lower case
-        # Beside a mask there may be others of the same image, as in Cityscapes: their names begin as the image's does.
+    if not name.endswith(wanted):  # MMSegmentation's suffixes are case-sensitive
+        # An image may have several masks, as in Cityscapes, whose names start with that of the image.
         if is_mask and any(name[: mark.start()] in bases for mark in re.finditer('[._-]', name)):
-            return 'beside the mask of the same image', True
-        advice = "rename, or convert, such files to one suffix, or take type='vt.ImagesAndMasks', which reads any"
+            return 'another mask of the same image', True
+        advice = "rename or convert such files to one suffix, or use type='vt.ImagesAndMasks', which reads any suffix"
         return f'its name does not end in {SUFFIXES[key]}={wanted!r}: {advice}', False
     extensions = getattr(dataset, 'extensions', None)
     if is_mask:
@@ -113,7 +115,7 @@ def _why_not(key: str, path: str, folder: str, images: str, bases: set[str], dat
         suffixes = [dataset.img_suffix] if dataset.img_suffix else [*wide, *map(str.upper, wide)]
         if any(os.path.exists(image + suffix) for suffix in suffixes):
             return 'the mask of an image that is not in the list', True
-        return 'a mask whose image is not there', False
+        return 'a mask without an image', False
     if dataset.ann_file or extensions is None:
         return 'not in the list ann_file', True
     if suffix not in extensions:

@@ -1,9 +1,11 @@
-"""Read a data set before a run, so that a wrong file is named before hours are spent on the rest."""
+"""Check the data sets of a config before a run, and collect what ``tools/check_dataset.py`` reports."""
 
+import math
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,10 @@ from rich.progress import track
 
 from vt.datasets.bands import LoadBands
 from vt.datasets.rows import RowsDataset
+from vt.datasets.shards import ShardSamples
 from vt.engine.checks.channels import image_channels
 from vt.engine.checks.config import accepted_arguments
-from vt.engine.config_files import leaves, steps_in
+from vt.engine.config_parts import leaves, steps_in
 from vt.errors import UserError
 from vt.untrusted_text import check_class_names
 
@@ -28,50 +31,51 @@ from .coverage import Coverage, look_at_coverage, problems_of
 from .labels import SplitLabels, find_label_problems, infos_of, labels_of
 from .mask_settings import check_palette, find_ignored, find_setting_problems
 from .masks import explain_values, masks_of
-from .overlap import find_shared
+from .overlap import find_shared, may_share
 from .samples import Problem, Sample, SampleReader
 
-MOST_SAMPLES = 256  # of a split that are read before a run
-# Kinds that end no run, and those of single samples and lines.
+MOST_SAMPLES = 256  # samples of a split that are read before a run
+# Kinds of problems that only warn, and kinds that concern single samples or lines.
 WARNINGS = ('left out', 'no samples', 'few samples', 'order', 'duplicate', 'subset', 'palette', 'turned')
 OF_SAMPLES = ('missing', 'unreadable', 'mode', 'size', 'label', 'annotation')
 
 
 @dataclass
 class Source:
-    """A data set of a config, without wrappers, and what was seen of it."""
+    """A data set of a config, without wrappers, and the results of its checks."""
 
     split: str  # 'train', 'val' or 'test'
     name: str  # its type
     settings: dict  # its config
-    dataset: BaseDataset | None = None  # None for a type that is none of OpenMMLab's and lists no files
+    dataset: BaseDataset | None = None  # None for a type that is not OpenMMLab's
     reader: SampleReader | None = None
-    samples: list[Sample] = field(default_factory=list)  # those that were read
-    labels: SplitLabels | None = None  # None where the annotations are not loaded
+    samples: list[Sample] = field(default_factory=list)  # samples that were read
+    labels: SplitLabels | None = None  # None if the annotations are not loaded
     coverage: list[Coverage] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
     @property
     def has_files(self) -> bool:
-        """Whether there is something to read; a data set can be made in memory."""
+        """Whether samples are read from files; data sets may be in memory."""
         return any((self.reader.load_image, self.reader.load_mask, self.reader.load_clips))
 
     @property
     def folder(self) -> str:
-        """Of its images or videos, as far as it says; ``''`` where it doesn't."""
+        """Folder of images or videos; ``''`` if the data set names none."""
         return str(self.dataset.data_prefix.get('img_path') or '')
 
     def look(self, cfg: Config, threads: int, most: int | None = None) -> None:
-        """Load the annotations, read samples and note all problems that are the data set's own.
+        """Load the annotations, read samples and collect the problems of this data set.
 
         Args:
-            cfg: the config that it stands in.
-            threads: that read.
-            most: samples, spread evenly, that are read if they have masks or bands or are videos; None reads all.
+            cfg: config of the data set.
+            threads: number of threads that read.
+            most: read at most this number of samples, spread evenly, and only samples with masks or bands and videos;
+                None reads all.
 
         Raises:
             UserError: there are no samples.
-            OSError: a folder is not there, or can't be read.
+            OSError: a folder does not exist or cannot be read.
         """
         self.problems += find_annotation_problems(self.dataset, self.reader.num_classes)
         if self.problems:
@@ -87,6 +91,8 @@ class Source:
                 silent = most is not None or not self.has_files
                 self.samples += track(seen, f'Reading {self.split}', len(indices), disable=silent)
         self.problems += [problem for sample in self.samples for problem in sample.problems]
+        if isinstance(infos, ShardSamples) and max(infos.count_labels(), default=0) < (reader.num_classes or math.inf):
+            infos = ()  # of a million samples most know their labels at once
         self.problems += [problem for info in infos for problem in reader.find_labels_outside(info)]
         masks = masks_of(dataset, reader.num_classes, self.samples)
         self.labels = labels_of(self.split, dataset, masks)
@@ -106,9 +112,9 @@ class Source:
                 )
         self.dataset.full_init()
         if not len(self.dataset):
-            raise UserError(f'the {self.split} split is empty: look at {self.split}_dataloader.dataset in the config')
+            raise UserError(f'the {self.split} split is empty: correct {self.split}_dataloader.dataset in the config')
         classes = self.dataset.metainfo.get('classes')
-        if classes is not None:  # folders, files and features name them only now
+        if classes is not None:  # class names of folders, files and features are known only now
             self.reader = replace(self.reader, num_classes=len(classes))
             try:
                 check_class_names(classes, f'the list of classes of {self.name}')
@@ -118,23 +124,27 @@ class Source:
 
 
 def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
-    """Check what can be checked in seconds: annotation files and folders, some images with their masks, some videos.
+    """Check splits of a config in seconds: annotation files, folders, some images with their masks and some videos.
 
-    Of each split, ``'train'``, ``'val'`` or ``'test'``, at most ``MOST_SAMPLES`` are read, spread evenly;
-    ``tools/check_dataset.py`` reads everything. Problems of the kinds in ``WARNINGS`` are returned as lines.
+    At most ``MOST_SAMPLES`` samples of a split are read, spread evenly; ``tools/check_dataset.py`` reads all.
+
+    Returns:
+        A line for each problem of a kind in ``WARNINGS``.
 
     Raises:
-        UserError: any other problem; the line names the first file and counts the others.
-        OSError: a folder is missing, or can't be read.
+        UserError: there is another problem; the message names the first file and counts the others.
+        OSError: a folder does not exist or cannot be read.
     """
     sources = [source for source in find_sources(cfg, splits) if source.dataset is not None]
     for source in sources:
         source.look(cfg, joblib.cpu_count(), MOST_SAMPLES)
         _raise_first(source)
-    training = [info for source in sources if source.split == 'train' for info in infos_of(source.dataset)]
+    training = [infos_of(source.dataset) for source in sources if source.split == 'train']
     for source in sources:
         if source.split != 'train':
-            source.problems += find_shared(training, infos_of(source.dataset), source.split, source.labels.source)
+            infos = infos_of(source.dataset)
+            of_train = [*chain(*(own for own in training if may_share(own, infos)))]
+            source.problems += find_shared(of_train, infos, source.split, source.labels.source)
     found = [(source.split, problem) for source in sources for problem in source.problems]
     found += find_label_problems([source.labels for source in sources])
     for split, problem in found:
@@ -144,7 +154,7 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
 
 
 def _raise_first(source: Source) -> None:
-    """Raise a UserError that says the first problem, how many more samples have one, and what would fit the masks."""
+    """Raise ``UserError`` with the first problem, the number of other samples with one, and advice about masks."""
     first, *more = [problem for problem in source.problems if problem.kind not in WARNINGS] or [None]
     if first is None:
         return
@@ -158,7 +168,7 @@ def _raise_first(source: Source) -> None:
 
 
 def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> Iterator[Source]:
-    """The data sets of a config below wrappers such as ``RepeatDataset``, each once; ``whole`` is of the reader."""
+    """Yield the data sets of splits inside wrappers such as ``RepeatDataset``, each once; ``whole``: of the reader."""
     seen = []
     model = cfg.get('model', {})
     head = model.get('head') or model.get('decode_head')
@@ -167,7 +177,7 @@ def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> I
         for split in splits:
             data = (cfg.get(f'{split}_dataloader') or {}).get('dataset') or {}
             if 'train' in splits and str(data.get('type')).endswith('KFoldDataset') and data.get('test_mode'):
-                continue  # a fold of the training data, which are looked at as a whole
+                continue  # a fold of the training data, which are checked as a whole
             for dataset_cfg in leaves(data or None):
                 if dataset_cfg not in seen:
                     seen.append(dataset_cfg)
@@ -187,7 +197,7 @@ def _make_source(
     root = cfg.get('data_root')
     is_folder = not cfg.get('download') and not issubclass(built_by, RowsDataset)
     if root and '://' not in root and is_folder:
-        os.scandir(root).close()  # some data sets only assert it
+        os.scandir(root).close()  # some data sets only use an assertion
     light = dict(lazy_init=True, serialize_data=False, pipeline=[])
     check_palette(split, cfg, built_by)
     dataset = registry.build(cfg | {name: value for name, value in light.items() if takes_any or name in names})
@@ -200,7 +210,7 @@ def _make_source(
 
 
 def _build_step(pipeline: Any, name: str) -> BaseTransform | None:
-    """The first step of a pipeline with a type's name; it may stand inside other steps."""
+    """Build the first step of a pipeline with a name, also one inside other steps; None without it."""
     named = (step for step in steps_in(pipeline) if str(step.get('type')).split('.')[-1] == name)
     step = next(named, None)
     return None if step is None else TRANSFORMS.build(step)

@@ -1,4 +1,4 @@
-"""All data of a config, read once: what they are, and what is wrong with them."""
+"""Read all data of a config once, and describe them and their problems."""
 
 from collections import Counter
 from dataclasses import asdict
@@ -16,25 +16,27 @@ from .samples import Problem, Sample
 
 
 def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> tuple[dict, list[Source]]:
-    """Read every file of the splits in parallel; also give the data sets with what was seen of them.
+    """Read all files of the splits in parallel.
 
     Returns:
-        ``data_sets``: for each its split, type, number of samples, sizes, modes, classes and folders, with the files
-        of each that are used, and those that are left out by their reasons; ``classes``: a row each, with its number
-        of samples or pixels in each split; ``problems`` and ``warnings``: a dict for each, with its split, kind, file,
-        line and message; ``counts``: how many problems there are of each kind.
+        A report, and the data sets with the results of their checks. The keys of the report are
+
+        - ``data_sets``: split, type, number of samples, sizes, modes, classes, and folders with used and unused files;
+        - ``classes``: a row per class with the number of samples or pixels in each split;
+        - ``problems`` and ``warnings``: split, kind, file, line and message of each;
+        - ``counts``: number of problems of each kind.
     """
     sources: list[Source] = []
     for source in find_sources(cfg, splits, whole=True):
         if source.dataset is None:
-            message = "is none of OpenMMLab's data sets, so nothing of it was read"
+            message = "is not one of OpenMMLab's data sets and was not read"
             source.problems.append(Problem('not read', source.name, message))
         else:
             try:
                 source.look(cfg, threads)
             except (OSError, UserError) as error:
                 where = source.folder or str(source.dataset.data_root)
-                source.problems.append(Problem('empty', where, f'gives no samples: {error}'))
+                source.problems.append(Problem('empty', where, f'has no samples: {error}'))
         for other in sources:
             if source.split != other.split and 'train' in (source.split, other.split):
                 source.problems += find_duplicates(source.samples, other.samples, other.split)
@@ -70,7 +72,7 @@ def _describe(source: Source) -> dict[str, Any]:
 
 
 def _describe_channels(samples: list[Sample]) -> dict[str, list[float]] | None:
-    """Mean and standard deviation of each channel over the pixels of all images, as they are loaded."""
+    """Return mean and standard deviation of each channel over the pixels of all images, as loaded."""
     seen = [(np.prod(sample.size or ()), sample.moments) for sample in samples if sample.moments is not None]
     if not seen or len({moments.shape for _, moments in seen}) > 1:
         return None
@@ -82,7 +84,7 @@ def _describe_channels(samples: list[Sample]) -> dict[str, list[float]] | None:
 
 
 def _describe_videos(samples: list[Sample], span: int) -> dict[str, Any]:
-    """The fewest and the most frames of a video, frames a second and their videos, and videos shorter than a clip."""
+    """Return the lowest and highest number of frames, frame rates, and the number of videos shorter than a clip."""
     lengths = [sample.num_frames for sample in samples if sample.num_frames]
     return dict(
         fewest_frames=min(lengths, default=None),

@@ -1,6 +1,6 @@
-"""What the pixels of masks say: labels beside the classes, colours, and classes without a pixel, with what would fit.
+"""Check the pixels of masks: labels outside the classes, colours, and classes without pixels, with advice.
 
-A mapping is proposed and never applied: only who made the masks knows what a value means.
+A mapping of values to labels is only proposed, since its meaning cannot be known.
 """
 
 from collections import Counter
@@ -20,20 +20,20 @@ SHOWN = 6  # values, colours or names in a message
 
 @dataclass
 class Masks:
-    """What the masks of a data set, or of several of one split, hold."""
+    """Masks of a data set, or of several data sets of one split."""
 
-    source: str  # their folder
-    names: Sequence[str]  # of the classes, by label
-    palette: Sequence[Colour]  # of the classes
-    ignore_index: int  # the label of pixels that don't count
-    reduce_zero_label: bool  # whether 0 is ignored, and 1 is taken off all other values
-    is_subset: bool  # whether the data set maps the labels of some classes of its own
-    total: int  # samples of the data set
-    samples: list[Sample]  # whose masks were read
+    source: str  # folder of the masks
+    names: Sequence[str]  # class names by label
+    palette: Sequence[Colour]  # colours by label
+    ignore_index: int  # label of pixels to ignore
+    reduce_zero_label: bool  # whether 0 is ignored and other values are reduced by 1
+    is_subset: bool  # whether the data set uses some of the classes of its type
+    total: int  # number of samples of the data set
+    samples: list[Sample]  # samples whose masks were read
 
     @cached_property
     def pixels(self) -> Counter[int]:
-        """Of each label, as the pipeline loads it."""
+        """Number of pixels of each label, as the pipeline loads it."""
         pixels: Counter[int] = Counter()
         for counts in (sample.counts for sample in self.samples if sample.counts is not None):
             pixels.update({int(label): int(counts[label]) for label in counts.nonzero()[0]})
@@ -41,38 +41,32 @@ class Masks:
 
     @property
     def labels(self) -> list[int]:
-        """Those that are in them and not ignored."""
+        """Labels in the masks, without ``ignore_index``."""
         return sorted(self.pixels.keys() - {self.ignore_index})
 
     @property
     def values(self) -> list[int]:
-        """Labels, and what is ignored, as the files hold them."""
+        """Values in the files."""
         return sorted({label + self.reduce_zero_label for label in self.labels} | (self.pixels.keys() - {*self.labels}))
 
     @cached_property
     def colours(self) -> set[Colour]:
-        """Of masks in colour."""
+        """Colours of masks that are colour images."""
         return {colour for sample in self.samples for colour in sample.colours if isinstance(colour, tuple)}
 
     @property
     def where(self) -> str:
-        """The masks that were read, as a message names them."""
+        """Number of masks that were read, for messages."""
         read = len(self.samples)
         return f'{read:,}{"" if read == self.total else f" of {self.total:,}"} mask' + 's' * (self.total != 1)
 
     def name(self, label: int) -> str:
-        """A class, as a message names it."""
+        """Return the name of a class, for messages."""
         return repr(printable(self.names[label], 60)) if label < len(self.names) else str(label)
 
 
 def masks_of(dataset: BaseDataset, number: int | None, samples: Iterable[Sample]) -> Masks | None:
-    """What the masks of samples hold; None where there are none.
-
-    Args:
-        dataset: of the samples.
-        number: of classes, where the data set names none.
-        samples: of it, as they were read.
-    """
+    """Collect the masks of samples, None without any; ``number`` of classes if the data set has no class names."""
     meta, prefix = dataset.metainfo, dataset.data_prefix if isinstance(dataset.data_prefix, dict) else {}
     read = [sample for sample in samples if sample.counts is not None or sample.colours]
     masks = Masks(
@@ -89,36 +83,36 @@ def masks_of(dataset: BaseDataset, number: int | None, samples: Iterable[Sample]
 
 
 def merge_masks(parts: Sequence[Masks]) -> Masks:
-    """What the masks of several data sets of one split hold, with the settings of the first."""
+    """Merge the masks of several data sets of one split, with the settings of the first."""
     samples = [sample for part in parts for sample in part.samples]
     return replace(parts[0], total=sum(part.total for part in parts), samples=samples)
 
 
 def explain_values(masks: Masks) -> str | None:
-    """Values that are no labels, all of them, and what would fit; None where there are none. A predicate of masks."""
+    """Describe values in masks that are not labels, with advice; None without any. The subject is "masks"."""
     if masks.colours:
         return _explain_colours(masks)
     number, labels = len(masks.names), masks.labels
     wide = sorted({value for sample in masks.samples for value in sample.colours})
     if wide:
-        return f'hold the values {_shown(wide)}: save them with 8 bits, labels 0 to {number - 1}'
+        return f'contain the values {_shown(wide)}: save them with 8 bits and labels 0 to {number - 1}'
     if not number or max(labels, default=0) < number:
         return None
-    found = f'hold {_shown(masks.values)} for {number} classes'
+    found = f'contain {_shown(masks.values)} for {number} classes'
     if masks.is_subset:
-        return f'{found}: correct them, or classes'
+        return f'{found}: correct the masks or classes'
     if labels[0] == 1 and labels[-1] == number and not masks.reduce_zero_label:
         return f'{found}: if 1 is {masks.name(0)}, set reduce_zero_label=True'
     if labels == [*range(number + 1)] and not masks.reduce_zero_label:
-        return f'{found}: name the class of 0 too, or set reduce_zero_label=True to ignore it'
-    return f'{found}: {_mapping(masks) or f"write labels from 0 to {number - 1}, or name more classes"}'
+        return f'{found}: add the class of 0 to classes, or set reduce_zero_label=True to ignore it'
+    return f'{found}: {_mapping(masks) or f"use labels from 0 to {number - 1}, or add classes"}'
 
 
 def find_mask_gaps(split: str, masks: Masks) -> Iterator[Problem]:
-    """Classes without a pixel, colours of other classes, and images that are turned without their masks.
+    """Yield problems about classes without pixels, colours of other classes, and images rotated without their masks.
 
-    Only one class with pixels in the training masks is an error (kind ``'one class'``) where all of them were read, or
-    some pixels are ignored; the others are warnings.
+    A single class in the training masks is an error (kind ``'one class'``) if all masks were read, or if some pixels
+    are ignored; the others are warnings.
     """
     number = len(masks.names)
     present = {label for label in masks.labels if label < number}
@@ -126,43 +120,41 @@ def find_mask_gaps(split: str, masks: Masks) -> Iterator[Problem]:
     if masks.pixels and absent and number > 1:
         advice, is_whole = _explain_gap(masks, present), len(masks.samples) == masks.total
         if split == 'train' and len(present) < 2 and (is_whole or masks.pixels[masks.ignore_index]):
-            found = f'pixels of one class alone, {masks.name(min(present))}' if present else 'no pixel of any class'
+            found = f'pixels of only one class, {masks.name(min(present))}' if present else 'no pixel of any class'
             message = f'has {found}, in {masks.where}: {advice or "nothing is learned"}'
             yield Problem('one class', masks.source, message)
         else:
-            effect = advice or ('it is not learned' if split == 'train' else 'its score says nothing')
+            effect = advice or ('it is not learned' if split == 'train' else 'its score has no meaning')
             yield Problem('no samples', masks.source, f'has no pixel of {_shown(absent)} in {masks.where}: {effect}')
     if (moved := _drawn_elsewhere(masks)) is not None:
         yield Problem('palette', masks.source, moved)
     turned = [sample.path for sample in masks.samples if sample.turned]
     if turned:
-        others = f' (as are {len(turned) - 1:,} more)' if len(turned) > 1 else ''
-        message = f'is turned by its EXIF orientation when it is read, its mask is not{others}'
-        yield Problem('turned', turned[0], f'{message}: see that masks lie over the upright images')
+        others = f' (and {len(turned) - 1:,} more)' if len(turned) > 1 else ''
+        message = f'is rotated by its EXIF orientation when it is read, but its mask is not{others}'
+        yield Problem('turned', turned[0], f'{message}: check that masks fit the upright images')
 
 
 def _explain_gap(masks: Masks, present: set[int]) -> str | None:
-    """What may have left a class without a pixel."""
+    """Return a possible reason why a class has no pixels."""
     number, ignored = len(masks.names), masks.pixels[masks.ignore_index]
     if masks.is_subset or max(masks.labels, default=0) >= number:
         return None
     if masks.reduce_zero_label and ignored and number - 1 not in present:
-        effect = 'reduce_zero_label=True ignores 0 and takes 1 off every other value'
+        effect = 'reduce_zero_label=True ignores 0 and reduces all other values by 1'
         return f'{effect}; set it to False if 0 is {masks.name(0)}'
     if not masks.reduce_zero_label and number > 2 and present == {*range(1, number)}:
-        return f'its labels begin at 1; if 1 is {masks.name(0)}, set reduce_zero_label=True'
+        return f'its labels start at 1; if 1 is {masks.name(0)}, set reduce_zero_label=True'
     return _mapping(masks) if ignored else None
 
 
 def _mapping(masks: Masks) -> str | None:
-    """As many values as classes, in their order: which label to write for each; 255 may be a class, or ignored."""
+    """Propose a label for each value if there are as many values as classes; 255 may be a class or ignored."""
     number = len(masks.names)
     for values in () if masks.reduce_zero_label else (masks.labels, masks.values):
         if len(values) == number and values != [*range(number)]:
             moved = [(label, value) for label, value in enumerate(values) if label != value]
-            return (
-                f'write {_shown([f"{label} ({masks.name(label)}) where they hold {value}" for label, value in moved])}'
-            )
+            return f'replace {_shown([f"{value} by {label} ({masks.name(label)})" for label, value in moved])}'
     return None
 
 
@@ -171,16 +163,16 @@ def _explain_colours(masks: Masks) -> str:
     known = sorted((by_colour[colour], colour) for colour in masks.colours if colour in by_colour)
     others = sorted(colour for colour in masks.colours if colour not in by_colour)
     number = f'more than {MOST_COLOURS}' if len(masks.colours) > MOST_COLOURS else len(masks.colours)
-    found = f'hold {number} colours'
+    found = f'contain {number} colours'
     if not known:
-        return f'{found}, {_shown(others)}, none of the palette: write a label for each'
-    steps = [f'{label} for {colour} ({masks.name(label)})' for label, colour in known]
+        return f'{found}, {_shown(others)}, none of the palette: replace each by a label'
+    steps = [f'{colour} by {label} ({masks.name(label)})' for label, colour in known]
     rest = f'; {_shown(others)} {"is" if len(others) == 1 else "are"} not in the palette' if others else ''
-    return f'{found}, {"those" if not others else "some"} of the palette: write {_shown(steps)}{rest}'
+    return f'{found}, {"those" if not others else "some"} of the palette: replace {_shown(steps)}{rest}'
 
 
 def _drawn_elsewhere(masks: Masks) -> str | None:
-    """Labels that the files draw in the colours of other classes of the palette."""
+    """Describe a label whose colour in the files is that of another class of the palette; None without any."""
     drawn = {pair for sample in masks.samples for pair in sample.drawn}
     colours = dict(drawn)
     if masks.is_subset or len(colours) < 2 or len(drawn) > len(colours) or not {*colours.values()} <= {*masks.palette}:
@@ -189,7 +181,7 @@ def _drawn_elsewhere(masks: Masks) -> str | None:
         if label < len(masks.palette) and masks.palette[label] != colour:
             own = masks.palette.index(colour)
             message = f'has masks that draw the label {label}, {masks.name(label)}, in the colour of'
-            return f'{message} {masks.name(own)}, {colour}: see that labels and palette have one order'
+            return f'{message} {masks.name(own)}, {colour}: check that labels and palette have the same order'
     return None
 
 

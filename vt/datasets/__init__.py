@@ -1,7 +1,7 @@
-"""Embedded data sets: real digits, and tasks of relations drawn by their published procedures; nothing to download.
+"""Data sets that need no download (handwritten digits, generated tasks of relations), and readers for your own data.
 
-Fashion-MNIST from its files; and those of one's own: images with masks, and what Hugging Face's library ``datasets``
-reads.
+The readers load images with masks, images with several labels, tar shards, Fashion-MNIST, and data sets of Hugging
+Face's library ``datasets``.
 """
 
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ __all__ = [
     'MultiLabelImages',
     'Pathfinder',
     'RelationalDigitScenes',
+    'ShardedDataset',
     'SortOfCLEVR',
     'TwinDigits',
 ]
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from .multi_label import MultiLabelImages
     from .pathfinder import Pathfinder
     from .same_different import PSVRT, SVRT
+    from .shards import ShardedDataset
     from .sort_of_clevr import SortOfCLEVR
     from .twin_digits import TwinDigits
 else:

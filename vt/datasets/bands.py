@@ -1,4 +1,4 @@
-"""Images of any number of channels and of more than eight bits: NumPy's ``.npy``, TIFF of several bands, 16-bit PNG."""
+"""Load images with any number of channels and bits: NumPy's ``.npy``, TIFF with several bands, 16-bit PNG."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -14,25 +14,25 @@ from vt.image_bounds import NUMPY, TIFF, check_bands, check_image_size
 from vt.registry import TRANSFORMS
 from vt.untrusted_text import printable
 
-MAX_PIECE = 4_000_000  # compressed bytes that Python's own decoders unfold, without bounds, where imagecodecs is not
+MAX_PIECE = 4_000_000  # maximum compressed bytes without imagecodecs: Python's own decoders have no limit on the result
 
 
 @TRANSFORMS.register_module()
 class LoadBands(LoadImageFromFile):
-    """Load an image of any number of channels, float32 in the file's own units and order: ``.npy``, TIFF, PNG.
+    """Load an image with any number of channels as float32, in the units and channel order of the file.
 
-    It stands in the place of ``LoadImageFromFile``. TIFF needs the extra ``[bands]``; its first image is read, whatever
-    the place of its bands: in each pixel, one behind the other, or on a page each. Other files are what OpenCV reads
-    unchanged, with red, green and blue in this order; they are not turned by EXIF.
+    Use it instead of ``LoadImageFromFile``. It reads ``.npy``, TIFF and PNG. TIFF needs the extra ``[bands]``; the
+    first image of the file is read, with bands in pixels, in planes or on pages. Other files are read by OpenCV without
+    changes, in the order red, green, blue, and not rotated by EXIF.
 
     Args:
-        bands: which channels of the file are taken, from 0, in this order; all by default.
-        channels_first: whether an array of a ``.npy`` is (channels, height, width) rather than (height, width,
-            channels).
-        backend_args: of mmengine's file backend.
+        bands: channels of the file to use, from 0, in this order; all by default.
+        channels_first: whether arrays in ``.npy`` are (channels, height, width) instead of (height, width, channels).
+        backend_args: arguments of mmengine's file backend.
 
     Raises:
-        UserError: a file is none of these, is damaged or too large, has no such band, or values that are no numbers.
+        UserError: a file has another format, is damaged or too large, has no such channel, or has values that are NaN
+            or infinite.
     """
 
     def __init__(
@@ -41,21 +41,23 @@ class LoadBands(LoadImageFromFile):
         super().__init__(to_float32=True, color_type='unchanged', backend_args=backend_args)
         good = bands is None or (isinstance(bands, (list, tuple)) and bands and all(type(b) is int for b in bands))
         if not good or min(bands or (0,)) < 0:
-            raise UserError(f'LoadBands: bands={bands!r} must be numbers of channels from 0, or None for all')
+            raise UserError(f'LoadBands: bands={bands!r} must be indices of channels from 0, or None for all')
         self.bands, self.channels_first = bands, channels_first
 
     def transform(self, results: dict) -> dict:
-        """Enter ``img`` (height, width, channels), ``img_shape`` and ``ori_shape``."""
+        """Add ``img`` (height, width, channels), ``img_shape`` and ``ori_shape`` to the results."""
         image = np.ascontiguousarray(self.read(results['img_path']), np.float32)
         return results | dict(img=image, img_shape=image.shape[:2], ori_shape=image.shape[:2])
 
     def read(self, path: str) -> np.ndarray:
-        """The bands of a file, (height, width, channels), of its own type of numbers; errors as above."""
+        """Read the channels of a file as (height, width, channels), in its own dtype; errors as above."""
         image = read_bands(fileio.get(path, backend_args=self.backend_args), path, self.channels_first)
         if self.bands is not None and max(self.bands) >= image.shape[2]:
-            raise UserError(f'{path} has {image.shape[2]} channels: LoadBands.bands={self.bands} asks for more')
+            raise UserError(
+                f'{path} has {image.shape[2]} channels, fewer than LoadBands.bands={self.bands} needs: correct bands'
+            )
         if image.dtype.kind == 'f' and (wrong := image.size - np.count_nonzero(np.isfinite(image))):
-            raise UserError(f'{path} has {wrong:,} values that are NaN or infinite: put numbers in their place')
+            raise UserError(f'{path} has {wrong:,} values that are NaN or infinite: replace them by numbers')
         return image if self.bands is None else image[..., list(self.bands)]
 
     def __repr__(self) -> str:
@@ -63,12 +65,12 @@ class LoadBands(LoadImageFromFile):
 
 
 def read_bands(content: bytes, name: str, channels_first: bool = False) -> np.ndarray:
-    """An image file's numbers, (height, width, channels), measured before they are decoded; errors as above.
+    """Decode an image as (height, width, channels) after checking its size; errors as of :class:`LoadBands`.
 
     Args:
-        content: of the file.
-        name: of the file, for errors.
-        channels_first: as of :class:`LoadBands`.
+        content: content of the file.
+        name: name of the file, for messages.
+        channels_first: see :class:`LoadBands`.
     """
     check_bands(BytesIO(content), name)
     try:
@@ -86,17 +88,17 @@ def read_bands(content: bytes, name: str, channels_first: bool = False) -> np.nd
     except Exception as error:  # a decoder's, of any type
         raise UserError(f'{name} cannot be read: {printable(error, 200)}') from error
     if image is None:
-        raise UserError(f'{name} is no image that can be read')
+        raise UserError(f'{name} is not an image that can be read')
     if image.ndim not in (2, 3) or not image.size or image.dtype.kind not in 'buif':
-        raise UserError(f'{name} holds {image.shape} of {image.dtype}: (height, width, channels) of numbers is needed')
+        raise UserError(f'{name} has {image.shape} of {image.dtype}: (height, width, channels) of numbers is needed')
     return image if image.ndim == 3 else image[..., None]
 
 
 def as_rgb(image: np.ndarray) -> np.ndarray:
-    """An image of any number of channels to look at: (height, width, 3) uint8.
+    """Convert an image with any number of channels to (height, width, 3), uint8, for display.
 
-    One of three channels of eight bits stays as it is. Of others these three, or the mean of all channels, are spread
-    from black to white between the 2nd and the 98th percentile.
+    Images with three 8-bit channels are not changed. Otherwise the three channels, or the mean of all channels, are
+    scaled from the 2nd percentile (black) to the 98th (white).
     """
     if image.shape[2] == 3 and image.dtype == np.uint8:
         return image
@@ -107,16 +109,16 @@ def as_rgb(image: np.ndarray) -> np.ndarray:
 
 
 def _read_tiff(content: bytes, name: str) -> np.ndarray:
-    """The first image of a TIFF, its channels last."""
+    """Read the first image of a TIFF as (height, width) or (height, width, channels)."""
     if find_spec('tifffile') is None:
-        raise UserError("TIFF of several bands needs tifffile: pip install 'visual-transformers[bands]'")
+        raise UserError("TIFF needs tifffile: pip install 'visual-transformers[bands]'")
     import tifffile
 
     with tifffile.TiffFile(BytesIO(content)) as file:
         series = file.series[0]
         pieces = max(max(page.databytecounts, default=0) for page in series.pages if page is not None)
         if file.pages[0].compression != 1 and pieces > MAX_PIECE and find_spec('imagecodecs') is None:
-            raise UserError(f'{name} is compressed in pieces of {pieces:,} bytes: pip install imagecodecs to read it')
+            raise UserError(f'{name} is compressed in segments of {pieces:,} bytes: pip install imagecodecs to read it')
         sides = [axis for axis, size in zip(series.axes, series.shape) if size > 1 or axis in 'YX']
         if not {'Y', 'X'} <= {*sides} or len(sides) > 3:
             raise UserError(f'{name} has the axes {series.axes} of {series.shape}: rows, columns and bands are needed')

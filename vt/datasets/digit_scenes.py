@@ -1,6 +1,6 @@
-"""Scenes composed of handwritten digits, for segmentation with nothing downloaded.
+"""Scenes composed of handwritten digits, for segmentation without a download.
 
-Sizes are in pixels, colours in 0 to 1, in OpenCV's channel order.
+Sizes are in pixels, colours from 0 to 1 in OpenCV's channel order.
 """
 
 import cv2
@@ -12,28 +12,28 @@ from vt.registry import DATASETS
 from .digits import load_handwriting
 from .generated import Seeded, to_bytes
 
-SIZE = 128  # of a scene, both ways
-DIGIT_SIZES = (40, 56)  # of a digit's cell
+SIZE = 128  # height and width of a scene
+DIGIT_SIZES = (40, 56)  # range of the side of a digit's cell
 NUM_DIGITS = (3, 4)
-FAR = SIZE / 2  # between the centres of like digits that make a pair
-NOISE = np.float32(0.02)  # standard deviation, each pixel on its own
-LAYOUTS = 64  # drawn at a time, until one fits
+FAR = SIZE / 2  # minimum distance between the centres of a pair
+NOISE = np.float32(0.02)  # standard deviation of independent noise per pixel
+LAYOUTS = 64  # layouts drawn at a time until one fits
 Cell = tuple[int, int, int]  # left, top, size
 
 
 @DATASETS.register_module()
 class DigitScenes(Seeded, BaseSegDataset):
-    """Three or four real handwritten digits at random positions, scales and contrasts on a textured canvas of 128x128.
+    """Scenes of three or four handwritten digits at random positions, scales and contrasts on a 128x128 texture.
 
-    A scene is made when it is asked for, from ``seed``, the split and its index alone, so it is the same in every
-    epoch, process and run. Train and test scenes are written by disjoint handwriting (the partition of
-    :class:`vt.Digits`). A digit's segment is the convex hull of its ink; its class is the digit, all else background.
+    A scene is generated on access from ``seed``, the split and its index, so it is the same in every epoch, process and
+    run. Train and test scenes use different handwriting (the partition of :class:`vt.Digits`). The segment of a digit
+    is the convex hull of its ink; its class is the digit, everything else is background.
 
-    Samples hold ``img`` (128, 128, 3) uint8 and ``gt_seg_map`` (128, 128) uint8, so a pipeline needs no loading.
+    Samples contain ``img`` (128, 128, 3) uint8 and ``gt_seg_map`` (128, 128) uint8, so a pipeline needs no loading.
 
     Args:
         split: ``'train'`` or ``'test'``.
-        num_scenes: length of the data set.
+        num_scenes: number of scenes.
         seed: seed of the scenes.
         **kwargs: other options of :class:`mmseg.datasets.BaseSegDataset`, such as ``pipeline`` and ``indices``.
 
@@ -56,14 +56,14 @@ class DigitScenes(Seeded, BaseSegDataset):
         super().__init__(test_mode=split == 'test', **kwargs)
 
     def load_data_list(self) -> list[dict]:
-        """One dict a scene; ``img_path`` only names it."""
+        """Return one dict per scene; ``img_path`` is only a name."""
         return [
             dict(scene=scene, img_path=f'{self.split}_{scene:06d}.png', reduce_zero_label=False)
             for scene in range(self.num_scenes)
         ]
 
     def get_data_info(self, idx: int) -> dict:
-        """The scene of an index, image and labels."""
+        """Return image and labels of the scene of an index."""
         info = super().get_data_info(idx)
         image, labels = self.compose(self.stream(info['scene']))
         info.update(img=image, img_shape=image.shape[:2], ori_shape=image.shape[:2])
@@ -71,7 +71,7 @@ class DigitScenes(Seeded, BaseSegDataset):
         return info
 
     def compose(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Image ``(128, 128, 3)`` and labels ``(128, 128)``, both uint8."""
+        """Draw a scene: image ``(128, 128, 3)`` and labels ``(128, 128)``, both uint8."""
         written, classes, cells = self.choose_digits(rng)
         colour = rng.uniform(0.3, 0.7, 3).astype(np.float32)
         image = _texture(rng, colour)
@@ -87,20 +87,20 @@ class DigitScenes(Seeded, BaseSegDataset):
         return to_bytes(image), labels
 
     def choose_digits(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, list[Cell]]:
-        """Indices of the handwriting, classes and cells of a scene's digits."""
+        """Choose the digits of a scene: indices of the handwriting, classes and cells."""
         written = rng.integers(len(self.ink), size=rng.integers(*NUM_DIGITS, endpoint=True))
         return written, self.digits[written] + 1, place_cells(rng, len(written))
 
 
 @DATASETS.register_module()
 class RelationalDigitScenes(DigitScenes):
-    """Digit scenes in which a digit's class is not its own: ``paired`` where its like stands far away, else ``single``.
+    """Digit scenes with two classes: ``paired`` digits, which occur twice in the scene, and ``single`` ones.
 
-    A scene holds no, one or two pairs of the same digit in different handwriting, whose centres are at least half the
-    scene apart; all other digits of a scene differ. So a segment is told by comparing distant positions; its own
-    position gives a hint, since a digit in the middle of the scene has no room for a like far away.
+    A scene has up to two pairs of the same digit in different handwriting, whose centres are at least half the scene
+    apart; all other digits differ. Classification needs a comparison of distant positions. The position of a digit
+    alone is informative, too: digits in the middle of a scene are rarely paired, for lack of space.
 
-    Args, raises: as in :class:`DigitScenes`.
+    Arguments and errors are those of :class:`DigitScenes`.
     """
 
     METAINFO = dict(classes=('background', 'single', 'paired'), palette=[[0, 0, 0], [0, 130, 200], [245, 130, 48]])
@@ -119,7 +119,7 @@ class RelationalDigitScenes(DigitScenes):
 
 
 def place_cells(rng: np.random.Generator, number: int, num_far_pairs: int = 0) -> list[Cell]:
-    """Cells that don't overlap; the first ones, two by two, lie at least ``FAR`` apart."""
+    """Draw cells that do not overlap; the first ``num_far_pairs`` pairs are at least ``FAR`` apart."""
     while True:
         sizes = rng.integers(*DIGIT_SIZES, size=(LAYOUTS, number), endpoint=True)
         corners = rng.integers(0, SIZE - sizes, size=(2, LAYOUTS, number), endpoint=True)  # lefts and tops
@@ -135,7 +135,7 @@ def place_cells(rng: np.random.Generator, number: int, num_far_pairs: int = 0) -
 
 
 def _texture(rng: np.random.Generator, colour: np.ndarray) -> np.ndarray:
-    """A canvas around ``colour`` with smooth spots of two random sizes, ``(128, 128, 3)``."""
+    """Draw a canvas ``(128, 128, 3)`` of a colour with smooth spots of two random sizes."""
     canvas = np.tile(colour, (SIZE, SIZE, 1))
     for height, width in rng.integers(4, 32, size=(2, 2), endpoint=True):
         spots = rng.standard_normal((height, width, 3), np.float32) * np.float32(rng.uniform(0.02, 0.07))

@@ -1,4 +1,4 @@
-"""Handwritten digits that come with scikit-learn."""
+"""Handwritten digits of scikit-learn."""
 
 from collections.abc import Sequence
 
@@ -8,24 +8,24 @@ from mmpretrain.datasets import BaseDataset
 from vt.errors import UserError
 from vt.registry import DATASETS
 
-MAX_INK = 16  # scikit-learn's images hold 0 to 16
-PER_HAND = 138  # images that a person wrote, about
+MAX_INK = 16  # maximum value in scikit-learn's images
+PER_HAND = 138  # approximate number of images per writer
 
 
 def load_handwriting(split: str, split_seed: int = 0, other_hands: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Images ``(n, 8, 8)`` uint8 in 0 to 255 and labels ``(n,)`` of one split, in a fixed order.
+    """Load images ``(n, 8, 8)``, uint8 from 0 to 255, and labels ``(n,)`` of one split, in a fixed order.
 
     Args:
         split: ``'train'`` or ``'test'``.
-        split_seed: seed of the partition, of which the test holds a fifth of each class.
-        other_hands: have train and test written by different people instead. The file is the test half of the UCI
-            digits: 13 people, one after the other, of about 138 images each. The last two people's are the test; as
-            many images as one wrote are left out before them, since nobody's first is marked.
+        split_seed: seed of the partition; a fifth of each class is test data.
+        other_hands: use different writers for train and test instead. The file is the test half of the UCI digits: 13
+            writers in order, with about 138 images each. The last two are the test split. About one writer's images
+            before them are left out, since the borders between writers are not marked.
 
     Raises:
         UserError: ``split`` has another value.
     """
-    from sklearn.datasets import load_digits  # only those who use the digits pay for these imports
+    from sklearn.datasets import load_digits  # slow imports
     from sklearn.model_selection import train_test_split
 
     if split not in ('train', 'test'):
@@ -41,7 +41,7 @@ def load_handwriting(split: str, split_seed: int = 0, other_hands: bool = False)
 
 
 def load_ink(split: str, **options) -> list[np.ndarray]:
-    """Of each digit its images ``(n, 8, 8)`` in 0 to 1; arguments and errors as of :func:`load_handwriting`."""
+    """Return the images ``(n, 8, 8)`` of each digit, from 0 to 1; arguments as in :func:`load_handwriting`."""
     images, labels = load_handwriting(split, **options)
     ink = images.astype(np.float32) / 255
     return [ink[labels == digit] for digit in range(10)]
@@ -49,19 +49,19 @@ def load_ink(split: str, **options) -> list[np.ndarray]:
 
 @DATASETS.register_module()
 class Digits(BaseDataset):
-    """The 1,797 real 8x8 handwritten digits of scikit-learn's ``load_digits`` (UCI optical recognition of digits).
+    """The 1,797 handwritten 8x8 digits of scikit-learn's ``load_digits`` (UCI optical recognition of digits).
 
-    A fifth of each class, drawn with a fixed seed, is held out for the test: 1,437 images train, 360 test. Samples are
-    in memory: ``img`` (8, 8, 3) uint8 in 0 to 255 and ``gt_label``, so that a pipeline begins with a ``Resize``.
+    A fifth of each class, chosen with a fixed seed, is test data: 1,437 training and 360 test images. Samples are in
+    memory: ``img`` (8, 8, 3) uint8 from 0 to 255 and ``gt_label``, so a pipeline starts with ``Resize``.
 
     Args:
         split: ``'train'`` or ``'test'``.
         split_seed: seed of the partition.
-        digits: those that are kept; all by default. Classes and labels stay those of all.
+        digits: digits to keep; all by default. Classes and labels do not change.
         **kwargs: other options of :class:`mmpretrain.datasets.BaseDataset`, such as ``pipeline`` and ``indices``.
 
     Raises:
-        UserError: ``split`` has another value, or ``digits`` names none or others than 0 to 9.
+        UserError: ``split`` has another value, or ``digits`` is empty or has others than 0 to 9.
     """
 
     METAINFO = dict(classes=tuple('0123456789'))
@@ -75,7 +75,7 @@ class Digits(BaseDataset):
         super().__init__(ann_file='', test_mode=split == 'test', **kwargs)
 
     def load_data_list(self) -> list[dict]:
-        """One dict an image, in a fixed order."""
+        """Return one dict per image, in a fixed order."""
         images, labels = load_handwriting(self.split, self.split_seed)
         images = np.repeat(images[..., None], 3, axis=-1)  # n, 8, 8, 3
         samples = [dict(img=image, gt_label=int(label)) for image, label in zip(images, labels)]

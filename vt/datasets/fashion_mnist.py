@@ -1,4 +1,4 @@
-"""Fashion-MNIST: 70,000 images of clothes, from the four files that are published."""
+"""Fashion-MNIST, read from its four published files."""
 
 import gzip
 import math
@@ -13,9 +13,9 @@ from mmpretrain.datasets import FashionMNIST as Published
 from vt.errors import MissingFileError, UserError
 from vt.registry import DATASETS
 
-FOLDERS = 'data/fashion-mnist', '/usr/share/datasets/fashion-mnist'  # the second is of Debian's dataset-fashion-mnist
-HELD_OUT = 5000  # training images at the end of the file, for choosing
-# Of each split the file that it is in, the images of that file, and which of them.
+FOLDERS = 'data/fashion-mnist', '/usr/share/datasets/fashion-mnist'  # the second: Debian's dataset-fashion-mnist
+HELD_OUT = 5000  # number of training images at the end of the file for choosing settings
+# File of each split, number of images in the file, and the part to use.
 SPLITS = {
     'train': ('train', 60_000, slice(None)),
     'test': ('t10k', 10_000, slice(None)),
@@ -28,25 +28,25 @@ SPLITS = {
 class FashionMNIST(BaseDataset):
     """Fashion-MNIST (Xiao et al., 2017): 60,000 training and 10,000 test images of ten kinds of clothes, 28x28, grey.
 
-    MMPretrain's class of this name reads unpacked files alone, and the training images for ``split='test'`` unless
-    ``test_mode=True`` is set too. This one reads what a mirror or Debian's package ``dataset-fashion-mnist`` has,
-    packed or not, and fetches nothing. Samples are in memory: ``img`` (28, 28, 3) uint8, three equal channels, and
+    It reads the published files or those of Debian's package ``dataset-fashion-mnist``, compressed or not, and
+    downloads nothing. MMPretrain's class of this name reads only uncompressed files, and needs ``test_mode=True`` in
+    addition to ``split='test'``. Samples are in memory: ``img`` (28, 28, 3) uint8 with three equal channels, and
     ``gt_label``.
 
     Args:
-        data_root: folder of the four files, ``train-images-idx3-ubyte.gz`` and so on, or the same without ``.gz``. By
-            default ``data/fashion-mnist`` where that is a folder, else Debian's.
-        split: ``'train'``; ``'test'``; or of the training images ``'held-out'``, the last 5,000, by which settings are
-            chosen, and ``'fit'``, the others.
-        edge: black pixels that each side gets; 2 makes images of 32x32.
+        data_root: folder of the four files ``train-images-idx3-ubyte.gz`` etc., or the same without ``.gz``. By default
+            ``data/fashion-mnist`` if that is a folder, else Debian's.
+        split: ``'train'`` or ``'test'``; ``'held-out'`` (the last 5,000 training images, for choosing settings) or
+            ``'fit'`` (the other training images).
+        edge: width of a black border in pixels; 2 gives images of 32x32.
         **kwargs: other options of :class:`mmpretrain.datasets.BaseDataset`, such as ``pipeline`` and ``indices``.
 
     Attributes:
-        image_size: height and width, known without the files.
+        image_size: height and width, available without the files.
 
     Raises:
-        UserError: ``split`` has another value; ``edge`` is negative; a file holds something else.
-        MissingFileError: there is no such folder or file.
+        UserError: ``split`` has another value, ``edge`` is negative, or a file has other content.
+        MissingFileError: the folder or a file does not exist.
     """
 
     METAINFO = Published.METAINFO
@@ -55,12 +55,12 @@ class FashionMNIST(BaseDataset):
         if split not in SPLITS:
             raise UserError(f'FashionMNIST: split={split!r} is none of {", ".join(SPLITS)}')
         if edge < 0:
-            raise UserError(f'FashionMNIST: edge={edge} must be 0 or more')
+            raise UserError(f'FashionMNIST: edge={edge} must be at least 0')
         self.split, self.edge, self.image_size = split, edge, (28 + 2 * edge, 28 + 2 * edge)
         super().__init__(ann_file='', data_root=data_root or '', test_mode=split in ('test', 'held-out'), **kwargs)
 
     def load_data_list(self) -> list[dict]:
-        """One dict an image, in the order of the files."""
+        """Return one dict per image, in the order of the files."""
         name, number, chosen = SPLITS[self.split]
         folder = find_folder(self.data_root)
         images = read_array(folder / f'{name}-images-idx3-ubyte', (number, 28, 28))[chosen]
@@ -74,7 +74,7 @@ class FashionMNIST(BaseDataset):
 
 
 def find_folder(data_root: str) -> Path:
-    """The folder of the files: the one that is named, or one of ``FOLDERS``; a MissingFileError if there is none."""
+    """Return the folder of the files: ``data_root``, or the first of ``FOLDERS``; MissingFileError without any."""
     folder = next((path for path in map(Path, [data_root] if data_root else FOLDERS) if path.is_dir()), None)
     if folder is None:
         remedy = 'correct data_root' if data_root else 'apt-get install dataset-fashion-mnist, or set data_root'
@@ -83,7 +83,12 @@ def find_folder(data_root: str) -> Path:
 
 
 def read_array(path: Path, shape: tuple[int, ...]) -> np.ndarray:
-    """The uint8 array of a file in the format of MNIST, ``path`` or ``path.gz``, which must have this shape."""
+    """Read a uint8 array of a given shape from a file in the format of MNIST, ``path`` or ``path.gz``.
+
+    Raises:
+        UserError: the file is damaged or has another shape.
+        MissingFileError: the file does not exist.
+    """
     packed = path.with_name(f'{path.name}.gz')
     if not (path.is_file() or packed.is_file()):
         raise MissingFileError(f'there is no {packed} and no {path.name}: put it there, or correct data_root')
@@ -91,9 +96,9 @@ def read_array(path: Path, shape: tuple[int, ...]) -> np.ndarray:
     try:
         content = found.read_bytes() if found is path else gzip.decompress(found.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f'{found} is damaged ({error}): fetch it again') from error
+        raise UserError(f'{found} is damaged ({error}): download it again') from error
     header = struct.pack(f'>I{len(shape)}I', 0x0800 + len(shape), *shape)
     if not content.startswith(header) or len(content) != len(header) + math.prod(shape):
         sizes = 'x'.join(map(str, shape))
-        raise UserError(f'{found} is no file of {sizes} bytes in the format of MNIST: fetch it again')
+        raise UserError(f'{found} is not a file of {sizes} bytes in the format of MNIST: download it again')
     return np.frombuffer(content, np.uint8, offset=len(header)).reshape(shape)

@@ -1,6 +1,6 @@
-"""What the generated data sets share: images that are made when they are asked for, from their number alone.
+"""Base classes of generated data sets, whose images are drawn on access from the seed, the split and their index.
 
-Sizes are in pixels, colours in 0 to 1.
+Sizes are in pixels, colours from 0 to 1.
 """
 
 from collections.abc import Sequence
@@ -13,18 +13,18 @@ from mmpretrain.datasets import BaseDataset
 from vt.errors import UserError
 
 SPLITS = dict(train=0, test=1, val=2)
-Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels; the last two are one past the object
+Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels; right and bottom are exclusive
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """An image and what stands in it.
+    """An image and its objects.
 
     Attributes:
-        image: ``(height, width)`` or ``(height, width, 3)`` in 0 to 1.
+        image: image ``(height, width)`` or ``(height, width, 3)``, from 0 to 1.
         label: its class.
-        related: the objects that have to be compared.
-        others: the other objects.
+        related: boxes of the objects that must be compared.
+        others: boxes of the other objects.
     """
 
     image: np.ndarray
@@ -34,42 +34,42 @@ class Drawn:
 
 
 def square(left: float, top: float, side: float) -> Box:
-    """The box of a square object."""
+    """Return the box of a square object."""
     return int(left), int(top), int(left) + int(side), int(top) + int(side)
 
 
 def to_bytes(image: np.ndarray) -> np.ndarray:
-    """An image in 0 to 1 as uint8."""
+    """Convert an image from 0 to 1 to uint8."""
     return (image.clip(0, 1) * 255).round().astype(np.uint8)
 
 
 class Seeded:
-    """A data set whose samples are made from ``seed``, ``split`` and their index: alike in every epoch and process."""
+    """Mixin of data sets whose samples depend only on ``seed``, ``split`` and their index."""
 
     split: str
     seed: int
 
     def stream(self, index: int, *purpose: int) -> np.random.Generator:
-        """The random numbers of a sample; those of another purpose are independent of them."""
+        """Return the random generator of a sample; other purposes give independent generators."""
         return np.random.default_rng((self.seed, SPLITS[self.split], index, *purpose))
 
     def extra_repr(self) -> list[str]:
-        """The split and the seed."""
+        """Return lines with split and seed."""
         return [f'Split: \t{self.split}, seed {self.seed}']
 
 
 class GeneratedImages(Seeded, BaseDataset):
-    """Images of a published procedure, each made from ``seed``, the split and its index alone.
+    """Base of data sets that draw images by a published procedure from ``seed``, the split and the index.
 
-    The splits share an image only by chance, which a subclass of few images rules out. Samples hold ``img`` (height,
-    width, 3) uint8, ``gt_label``, and ``related`` and ``others``, boxes of the objects ``(left, top, right, bottom)``
-    in pixels; a pipeline needs no loading. Where the procedure begins with the class, classes take turns and are
-    equally frequent. An image is kept once it is made, a byte a pixel and colour.
+    Samples contain ``img`` (height, width, 3) uint8, ``gt_label``, and ``related`` and ``others``: boxes of objects
+    ``(left, top, right, bottom)`` in pixels; a pipeline needs no loading. Classes alternate and are equally frequent,
+    unless the procedure determines the class. Images are cached. Splits share an image only by chance; data sets with
+    few different images exclude that.
 
     Args:
-        classes: names of the classes.
-        split: ``'train'``, ``'val'``, by which a recipe is chosen, or ``'test'``.
-        num_images: length of the data set.
+        classes: class names.
+        split: ``'train'``, ``'val'`` (for choosing a recipe) or ``'test'``.
+        num_images: number of images.
         seed: seed of the images.
         **kwargs: other options of :class:`mmpretrain.datasets.BaseDataset`, such as ``pipeline`` and ``indices``.
 
@@ -88,19 +88,19 @@ class GeneratedImages(Seeded, BaseDataset):
         super().__init__(ann_file='', metainfo=dict(classes=tuple(classes)), test_mode=split != 'train', **kwargs)
 
     def draw(self, rng: np.random.Generator, label: int) -> Drawn:
-        """An image of a class; a subclass says how."""
+        """Draw an image of a class; implemented by subclasses."""
         raise NotImplementedError
 
     def label_of(self, index: int) -> int:
-        """The class of an image."""
+        """Return the class of an image."""
         return index % self.num_classes
 
     def load_data_list(self) -> list[dict]:
-        """One dict an image, with its label."""
+        """Return one dict per image with its label."""
         return [dict(index=index, gt_label=self.label_of(index)) for index in range(self.num_images)]
 
     def get_data_info(self, idx: int) -> dict[str, Any]:
-        """The image of an index, its label and the boxes of its objects."""
+        """Return image, label and boxes of an index."""
         info = super().get_data_info(idx)
         index = info['index']
         if index not in self.made:

@@ -1,4 +1,4 @@
-"""Images with labels of any data set of Hugging Face's library ``datasets``."""
+"""Classification data sets of Hugging Face's library ``datasets``."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 @DATASETS.register_module()
 class HuggingFaceDataset(RowsDataset, BaseDataset):
-    """Images and labels of what ``datasets`` reads on this machine: Arrow, Parquet, ImageFolder, saved, cached.
+    """Images and labels of a local data set that ``datasets`` reads: Arrow, Parquet, ImageFolder, saved, cached.
 
-    Rows are mapped from their files and an image is read when its sample is, so memory and what goes to a worker don't
-    grow with the images. Samples hold ``img_path``, an address or a file's path, which ``LoadImageFromFile`` loads,
-    and ``gt_label``: pipelines are those of image files. Nothing is fetched. It needs the extra ``[datasets]``.
+    Rows are memory-mapped and images are read on access, so memory does not grow with the number of images. Samples
+    contain ``img_path``, an address or a path that ``LoadImageFromFile`` loads, and ``gt_label``: pipelines for image
+    files work. Nothing is downloaded. It needs the extra ``[datasets]``.
 
     Args:
-        data_root, split, name: what is opened, see :func:`vt.datasets.rows.open_rows`.
-        image: column of the images: ``datasets.Image``, or the bytes or paths of files.
-        label: column of the labels: ``ClassLabel``, whose names are the classes, or whole numbers; or texts, with
-            ``classes``. None for images without labels.
-        classes: names of the classes in the order of their numbers, or the path of a file with a name a line.
+        data_root, split, name: data set, see :func:`vt.datasets.rows.open_rows`.
+        image: column of the images: ``datasets.Image``, or bytes or paths of files.
+        label: column of the labels: ``ClassLabel``, whose names are the classes, whole numbers, or strings together
+            with ``classes``. None for images without labels.
+        classes: class names in the order of labels, or the path of a file with one name per line.
         **kwargs: other options of :class:`mmpretrain.datasets.BaseDataset`, such as ``pipeline`` and ``indices``.
 
     Raises:
-        MissingFileError: the data set is not here.
-        UserError: it can't be read, has no such split or column, or has labels that are none.
+        MissingFileError: the data set is not on this machine.
+        UserError: it cannot be read, has no such split or column, or has invalid labels.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class HuggingFaceDataset(RowsDataset, BaseDataset):
         super().__init__(ann_file='', data_prefix=prefix, classes=classes, **kwargs)
 
     def load_data_list(self) -> list[dict]:
-        """One dict a row, in their order."""
+        """Return one dict per row, in their order."""
         rows = self.open()
         self.images = self.column(rows, self.image)
         infos: list[dict] = [dict(img_path=path) for path in self.images.paths()]
@@ -69,12 +69,12 @@ class HuggingFaceDataset(RowsDataset, BaseDataset):
         if getattr(feature, 'dtype', None) in ('string', 'large_string'):
             if not self.names:
                 some = ', '.join(sorted({str(label) for label in labels})[:10])
-                raise UserError(f'{where} holds texts ({some}): set classes to all of them, in order of their numbers')
+                raise UserError(f'{where} has strings ({some}): set classes to all of them, in the order of labels')
             numbers = {name: number for number, name in enumerate(self.names)}
             labels = [numbers.get(label, label) for label in labels]
         number = len(self.names) if self.names else None
         for row, label in enumerate(labels):
             if type(label) is not int or label < 0 or (number is not None and label >= number):
                 known = 'a whole number from 0' if number is None else f'one of the {number} classes'
-                raise UserError(f'{where}/{row} is {label!r}, not {known}: correct it, or set label=None to have none')
+                raise UserError(f'{where}/{row} is {label!r}, not {known}: correct it, or set label=None for no labels')
         return labels

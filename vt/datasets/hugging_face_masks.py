@@ -1,4 +1,4 @@
-"""Images with masks of any data set of Hugging Face's library ``datasets``."""
+"""Segmentation data sets of Hugging Face's library ``datasets``."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,22 +16,24 @@ if TYPE_CHECKING:
 
 @DATASETS.register_module()
 class HuggingFaceSegDataset(RowsDataset, BaseSegDataset):
-    """Images and masks of a data set on this machine that ``datasets`` reads; see :class:`vt.HuggingFaceDataset`.
+    """Images and masks of a local data set that ``datasets`` reads, see :class:`vt.HuggingFaceDataset`.
 
-    Samples hold ``img_path`` and ``seg_map_path``, which ``LoadImageFromFile`` and ``LoadAnnotations`` load. A mask is
-    an image that loses nothing, such as a PNG, with the number of a class, 8 bits, in each pixel.
+    Samples contain ``img_path`` and ``seg_map_path``, which ``LoadImageFromFile`` and ``LoadAnnotations`` load. A mask
+    is a losslessly compressed image, such as a PNG, with one 8-bit label per pixel.
 
     Args:
-        data_root, split, name: what is opened, see :func:`vt.datasets.rows.open_rows`.
-        image, mask: columns of the images; without masks ``mask=None``.
-        classes: names of the classes in the order of their numbers; or the name of a column of ``ClassLabel``, or of
-            lists of them, whose names they are.
-        **kwargs: other options of :class:`mmseg.datasets.BaseSegDataset`, such as ``pipeline``, ``reduce_zero_label``
-            and ``metainfo``.
+        data_root, split, name: data set, see :func:`vt.datasets.rows.open_rows`.
+        image, mask: columns of images and masks; ``mask=None`` without masks.
+        classes: class names in the order of labels; or the name of a column of ``ClassLabel``, or of lists of it, which
+            has the class names.
+        metainfo: classes and palette, see :class:`mmseg.datasets.BaseSegDataset`.
+        lazy_init: do not open the data set yet.
+        **kwargs: other options of :class:`mmseg.datasets.BaseSegDataset`, such as ``pipeline`` and
+            ``reduce_zero_label``.
 
     Raises:
-        MissingFileError: the data set is not here.
-        UserError: it can't be read, has no such split or column, or nothing names its classes.
+        MissingFileError: the data set is not on this machine.
+        UserError: it cannot be read, has no such split or column, or has no class names.
     """
 
     def __init__(
@@ -58,12 +60,12 @@ class HuggingFaceSegDataset(RowsDataset, BaseSegDataset):
         super().__init__(data_prefix=prefix, metainfo=metainfo, lazy_init=lazy_init, **kwargs)
 
     def load_data_list(self) -> list[dict]:
-        """One dict a row, in their order."""
+        """Return one dict per row, in their order."""
         rows = self.open()
         if isinstance(self.classes, str):
             self.enter_names(self._names(rows))
         if self.mask is not None and not self.metainfo.get('classes'):
-            raise UserError(f'{self.address}: nothing names the classes of its masks: set classes to their names')
+            raise UserError(f'{self.address} has no class names for its masks: set classes')
         self.images = self.column(rows, self.image)
         common = dict(label_map=self.label_map, reduce_zero_label=self.reduce_zero_label)
         infos = [dict(img_path=path, seg_fields=[], **common) for path in self.images.paths()]
@@ -74,11 +76,11 @@ class HuggingFaceSegDataset(RowsDataset, BaseSegDataset):
         return infos
 
     def _names(self, rows: 'Dataset') -> list[str]:
-        """The names of the classes of a column's labels."""
+        """Return the class names of a column."""
         require_column(rows, self.classes, self.address)
         feature = rows.features[self.classes]
         names = getattr(getattr(feature, 'feature', feature), 'names', None)
         if not names:
             where = f'{self.address}/{self.classes}'
-            raise UserError(f'{where} names no classes: set classes to a list of names, or to a column of ClassLabel')
+            raise UserError(f'{where} has no class names: set classes to a list of names, or to a column of ClassLabel')
         return names

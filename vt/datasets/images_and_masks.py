@@ -1,4 +1,4 @@
-"""Images of any kind with masks of the same names."""
+"""Segmentation data sets of image and mask files with the same names."""
 
 import os
 from collections.abc import Sequence
@@ -9,41 +9,41 @@ from mmseg.datasets import BaseSegDataset
 from vt.errors import UserError
 from vt.registry import DATASETS
 
-# What OpenCV and Pillow, which read images and masks, both know.
+# Formats that both OpenCV and Pillow read.
 EXTENSIONS = ('.bmp', '.jpeg', '.jpg', '.pbm', '.pgm', '.png', '.ppm', '.tif', '.tiff', '.webp')
 
 
 @DATASETS.register_module()
 class ImagesAndMasks(BaseSegDataset):
-    """Images with a mask each, ``images/a.JPG`` and ``masks/a.png``: found by their names without the suffix.
+    """Images with masks that are matched by names without suffix, such as ``images/a.JPG`` and ``masks/a.png``.
 
-    Images may lie in folders below ``data_prefix.img_path``, masks then lie in the same ones below ``seg_map_path``;
-    without the latter there are none. Hidden files are left out.
+    Images may be in subfolders of ``data_prefix.img_path``; their masks are in the same subfolders of ``seg_map_path``.
+    Without ``seg_map_path`` there are no masks. Hidden files are ignored.
 
     Args:
-        extensions: suffixes of images and masks; upper and lower case are the same.
-        **kwargs: options of :class:`mmseg.datasets.BaseSegDataset` but the two suffixes. ``ann_file`` holds a name
-            without a suffix a line.
+        extensions: suffixes of images and masks; case is ignored.
+        **kwargs: options of :class:`mmseg.datasets.BaseSegDataset` except the two suffixes. ``ann_file`` has one name
+            without suffix per line.
 
     Raises:
-        UserError: two images, or two masks, have one name; a name of ``ann_file`` has no image; a suffix is given.
+        UserError: two images or two masks have the same name, a name in ``ann_file`` has no image, or a suffix is set.
     """
 
     def __init__(self, extensions: Sequence[str] = EXTENSIONS, **kwargs) -> None:
         for name in {'img_suffix', 'seg_map_suffix'} & kwargs.keys():
-            raise UserError(f'ImagesAndMasks takes any suffix: leave {name} out, or set extensions')
+            raise UserError(f'ImagesAndMasks accepts all suffixes: remove {name}, or set extensions')
         self.extensions = tuple(suffix.lower() for suffix in extensions)
         super().__init__(img_suffix='', seg_map_suffix='', **kwargs)
 
     def load_data_list(self) -> list[dict]:
-        """One dict an image, in alphabetical order; of one without a mask ``seg_map_path`` is no file."""
+        """Return one dict per image, in alphabetical order; ``seg_map_path`` of a missing mask does not exist."""
         images, folder = self._files('img_path'), self.data_prefix.get('seg_map_path')
         masks = self._files('seg_map_path') if folder else {}
         names = [line.strip() for line in list_from_file(self.ann_file)] if self.ann_file else [*images]
         infos = []
         for name in names:
             if name not in images:
-                raise UserError(f'{self.ann_file} names {name!r}, of which {self.data_prefix["img_path"]} has no image')
+                raise UserError(f'{self.ann_file} names {name!r}, but {self.data_prefix["img_path"]} has no such image')
             info = dict(img_path=images[name], label_map=self.label_map, seg_fields=[])
             infos.append(info | dict(reduce_zero_label=self.reduce_zero_label))
             if folder:
@@ -51,7 +51,7 @@ class ImagesAndMasks(BaseSegDataset):
         return infos
 
     def _files(self, key: str) -> dict[str, str]:
-        """Paths of the files below a folder, by their names without the suffix."""
+        """Return the paths of the files below a folder, by their names without suffix."""
         folder, found = self.data_prefix[key], {}
         for parent, folders, files in os.walk(folder):
             folders[:] = sorted(name for name in folders if not name.startswith('.'))
@@ -61,5 +61,5 @@ class ImagesAndMasks(BaseSegDataset):
                     path = stem + suffix
                     other = found.setdefault(os.path.relpath(stem, folder), path)
                     if other != path:
-                        raise UserError(f'{other} and {path} have one name: rename one of them, or set extensions')
+                        raise UserError(f'{other} and {path} have the same name: rename one, or set extensions')
         return found

@@ -1,7 +1,6 @@
-"""What a folder of a data set may name: files in it, and nothing on another machine.
+"""Check that the folder of a data set refers only to files inside it.
 
-``datasets`` follows every address that a folder's card or state names, also while it is offline, so these are read
-before it does.
+``datasets`` opens every address in the card or state of a folder, even in offline mode, so these are checked first.
 """
 
 from collections.abc import Iterator
@@ -17,22 +16,22 @@ if TYPE_CHECKING:
     from datasets import DatasetBuilder
 
 CARDS = ('README.md', '.huggingface.yaml')
-MAX_TEXTS = 1_000_000  # of a card; a line of YAML may stand for many
-SPLITS, STATE = 'dataset_dict.json', 'state.json'  # of what ``save_to_disk`` writes
-READERS = ('arrow', 'csv', 'imagefolder', 'json', 'parquet', 'webdataset')  # of ``datasets``; they open files alone
+MAX_TEXTS = 1_000_000  # values in a card; a line of YAML may expand to many
+SPLITS, STATE = 'dataset_dict.json', 'state.json'  # files that ``save_to_disk`` writes
+READERS = ('arrow', 'csv', 'imagefolder', 'json', 'parquet', 'webdataset')  # modules of ``datasets`` that open files
 
 
 def check_folder(folder: Path) -> None:
-    """Raise a UserError if the card of a folder names what is not in it, or if it holds a script."""
+    """Raise ``UserError`` if the card of a folder refers to files outside it, or if the folder has a script."""
     if (folder / f'{folder.resolve().name}.py').is_file():
-        raise UserError(f'{folder} holds a script, {folder.resolve().name}.py, which is not run: remove it')
+        raise UserError(f'{folder} has a script, {folder.resolve().name}.py, which is not run: remove it')
     for card in CARDS:
         for config in _read_card(folder / card):
             _check(_texts([config.get('data_files') or [], config.get('data_dir') or []]), folder / card)
 
 
 def check_saved(folder: Path) -> None:
-    """Raise a UserError if the state that ``save_to_disk`` writes names what is not in the folder."""
+    """Raise ``UserError`` if the files that ``save_to_disk`` wrote refer to files outside the folder."""
     splits = [*_texts(_read_saved(folder / SPLITS).get('splits', []))]
     _check(splits, folder / SPLITS)
     for state in (folder / split / STATE for split in ('.', *splits)):
@@ -40,16 +39,16 @@ def check_saved(folder: Path) -> None:
 
 
 def check_builder(builder: 'DatasetBuilder', folder: Path) -> None:
-    """Raise a UserError if the files that the library has found lie elsewhere, or hold neither images nor rows."""
+    """Raise ``UserError`` if files that the library found are outside the folder, or if its format is not supported."""
     reader = type(builder).__module__.rpartition('.')[2]
     if reader not in READERS:
-        raise UserError(f'{folder} is of the kind {reader} of datasets: of {", ".join(READERS)} it can be read')
+        raise UserError(f'{folder} has the format {reader} of datasets: use one of {", ".join(READERS)}')
     inside = folder.resolve()
     _check((file for file in _texts(builder.config.data_files or []) if not Path(file).is_relative_to(inside)), folder)
 
 
 def is_address(text: str) -> bool:
-    """Whether a text names something that is no file's path, for ``datasets`` or mmengine."""
+    """Return whether a string is not a path of a file for ``datasets`` or mmengine."""
     return '://' in text or '::' in text or bool(urlparse(text).scheme)
 
 
@@ -57,13 +56,13 @@ def _check(texts: Iterator[str] | list[str], where: Path) -> None:
     for text in texts:
         named = f'{where} names {printable(text, 100)}, '
         if is_address(text):
-            raise UserError(f'{named}an address, and nothing is fetched: put the files into the folder')
+            raise UserError(f'{named}an address, but nothing is downloaded: put the files into the folder')
         if Path(text).is_absolute() or text.startswith('~') or '..' in Path(text).parts:
             raise UserError(f'{named}which is outside of the folder: put the files into it')
 
 
 def _read_card(path: Path) -> list[dict]:
-    """The configurations of a data set that a card describes."""
+    """Return the configurations of a data set in a card."""
     import yaml
     from huggingface_hub import DatasetCard
 
@@ -75,10 +74,10 @@ def _read_card(path: Path) -> list[dict]:
         raise UserError(f'{path} cannot be read: {printable(error, 200)}') from error
     for number, _ in enumerate(_texts(card)):
         if number == MAX_TEXTS:
-            raise UserError(f'{path} unfolds into more than {MAX_TEXTS:,} texts: remove it')
+            raise UserError(f'{path} expands to more than {MAX_TEXTS:,} values: remove it')
     configs = card.get('configs') if isinstance(card, dict) else None
     if not (configs is None or (isinstance(configs, list) and all(isinstance(config, dict) for config in configs))):
-        raise UserError(f'{path}: configs are no list of configurations: correct it')
+        raise UserError(f'{path}: configs is not a list of configurations: correct it')
     return configs or []
 
 
@@ -87,7 +86,7 @@ def _read_saved(path: Path) -> dict:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text, number and so on in a structure of lists and dicts, as a text."""
+    """Yield all values in nested lists and dicts as strings."""
     waiting = [value]
     while waiting:
         value = waiting.pop()

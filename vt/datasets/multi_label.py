@@ -1,4 +1,4 @@
-"""Images with any number of labels each, by a table or by folders of classes."""
+"""Images with any number of labels each, given by a table or by class folders."""
 
 import csv
 import filecmp
@@ -15,49 +15,49 @@ from vt.registry import DATASETS
 
 from .images_and_masks import EXTENSIONS
 
-NAMES = ('labels', 'label', 'classes', 'tags')  # of a column of names
+NAMES = ('labels', 'label', 'classes', 'tags')  # headers of a column of class names
 VALUES = {'0': False, '0.0': False, 'false': False, '': False, '1': True, '1.0': True, 'true': True}
 
 
 @dataclass
 class LabelTable:
-    """What a table says: ``labels`` of each of ``files``, and ``problems``, lines (None for all) with texts."""
+    """Content of a table."""
 
-    files: list[str] = field(default_factory=list)
-    labels: list[list[str]] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)  # paths of the images
+    labels: list[list[str]] = field(default_factory=list)  # class names of each image
     classes: list[str] = field(default_factory=list)
-    problems: list[tuple[int | None, str]] = field(default_factory=list)
+    problems: list[tuple[int | None, str]] = field(default_factory=list)  # line (None for the whole file), message
 
 
 @DATASETS.register_module()
 class MultiLabelImages(MultiLabelDataset):
-    """Images with any number of labels, also none. Lists in OpenMMLab's JSON are MMPretrain's ``MultiLabelDataset``.
+    """Images with any number of labels, including none. For lists in OpenMMLab's JSON use ``MultiLabelDataset``.
 
-    With ``ann_file`` a table, see :func:`read_label_table`, of images below ``data_prefix``. Without it
-    ``data_prefix`` holds a folder a class: an image that is in several of them, as copies or links of one name, has all
-    their labels, and one beside the folders has none.
+    Labels are given by a table of images below ``data_prefix``, see :func:`read_label_table`, or by class folders in
+    ``data_prefix``: an image in several folders, as copies or links with the same name, has all their labels, and one
+    outside the folders has none.
 
     Args:
-        ann_file: the table, ``''`` for folders.
-        extensions: of images in folders; upper and lower case are the same.
+        ann_file: path of the table; ``''`` for class folders.
+        extensions: suffixes of images in class folders; case is ignored.
         **kwargs: other options of :class:`mmpretrain.datasets.BaseDataset`. Without ``metainfo=dict(classes=...)`` the
-            classes are those of the table or the folders, in alphabetical order; numbers by their value.
+            classes are those of the table or folders, in alphabetical or numerical order.
 
     Raises:
-        UserError: a line of the table is wrong; two images of one name differ; a folder is none of the classes.
+        UserError: a line of the table is invalid, images with the same name differ, or a folder is not a class.
     """
 
     def __init__(self, ann_file: str = '', extensions: Sequence[str] = EXTENSIONS, **kwargs) -> None:
         self.extensions = tuple(suffix.lower() for suffix in extensions)
-        self.copies: list[str] = []  # of images in folders, beside those that are loaded
+        self.copies: list[str] = []  # further copies of images in class folders
         super().__init__(ann_file, **kwargs)
 
     def read_table(self) -> LabelTable:
-        """The table of ``ann_file``."""
+        """Read the table ``ann_file``."""
         return read_label_table(Path(self.ann_file), self.metainfo.get('classes'), self.img_prefix)
 
     def load_data_list(self) -> list[dict]:
-        """One dict an image, with its labels."""
+        """Return one dict per image with its labels."""
         table = self.read_table() if self.ann_file else self._read_folders()
         for line, message in table.problems:
             raise UserError(f'{self.ann_file or self.img_prefix}{f", line {line}" if line else ""} {message}')
@@ -74,7 +74,7 @@ class MultiLabelImages(MultiLabelDataset):
         known = self.metainfo.get('classes') or folders
         for name in [*folders, '']:
             if name and name not in known:
-                return LabelTable(problems=[(None, f'has the folder {name!r}, which is none of the classes')])
+                return LabelTable(problems=[(None, f'has the folder {name!r}, which is not one of the classes')])
             paths = (root / name).rglob('*') if name else root.iterdir()
             for path in sorted(path for path in paths if path.is_file() and path.suffix.lower() in self.extensions):
                 first, labels = found.setdefault(str(path.relative_to(root / name)), (path, []))
@@ -82,28 +82,31 @@ class MultiLabelImages(MultiLabelDataset):
                 if first != path:
                     self.copies.append(str(path))
                     if not filecmp.cmp(first, path):
-                        words = f'has {first} and {path}, which have one name but differ: an image of several labels'
-                        return LabelTable(problems=[(None, f'{words} is the same in each folder; rename one of them')])
+                        words = f'has {first} and {path}, which have the same name but differ'
+                        return LabelTable(problems=[(None, f'{words}: rename one, or copy one to the other')])
         files = [str(path.relative_to(root)) for path, _ in found.values()]
         return LabelTable(files, [labels for _, labels in found.values()], _in_order(folders))
 
 
 def read_label_table(path: Path, classes: Sequence[str] | None = None, folder: str = '') -> LabelTable:
-    """Read a CSV file whose first line names the columns, separated by commas, semicolons or tabs.
+    """Read a CSV file with a header, separated by commas, semicolons or tabs.
 
-    The first column holds the images' paths below ``folder``. A second one of the name ``labels`` holds names of
-    classes, separated by ``;``, ``|`` or ``,``; else each further column is a class, with 1 or 0.
+    The first column contains paths of images relative to ``folder``. The second column is named ``labels`` and contains
+    class names separated by ``;``, ``|`` or ``,``; or each further column is a class and contains 1 or 0.
 
     Args:
-        path: of the table.
-        classes: that labels must be of; None takes those of the table.
-        folder: of the images, which must be there; not looked at on another machine.
+        path: path of the table.
+        classes: allowed class names; by default those in the table.
+        folder: folder of the images, which must exist; a remote folder is not checked.
+
+    Returns:
+        Content of the table, with its problems.
     """
     table = LabelTable()
     try:
         lines = path.read_text(encoding='utf-8-sig').splitlines()
     except UnicodeDecodeError:
-        return LabelTable(problems=[(None, 'is not a text in UTF-8')])
+        return LabelTable(problems=[(None, 'is not text in UTF-8')])
     rows = csv.reader(lines, delimiter=max(',;\t', key=lines[0].count) if lines else ',')
     try:
         header = [name.strip() for name in next(rows, [])]
@@ -113,8 +116,8 @@ def read_label_table(path: Path, classes: Sequence[str] | None = None, folder: s
         of_names = len(header) == 2 and header[1].lower() in NAMES
         if not of_names and classes is not None and {*classes} != {*header[1:]}:
             odd = min({*classes} ^ {*header[1:]})
-            words = f'has no column {odd!r}' if odd in classes else f'has the column {odd!r}, which is no class'
-            return LabelTable(problems=[(1, f'{words}: give the {len(classes)} classes of the config one each')])
+            words = f'has no column {odd!r}' if odd in classes else f'has the column {odd!r}, which is not a class'
+            return LabelTable(problems=[(1, f'{words}: use one column for each of the {len(classes)} classes')])
         seen: dict[str, int] = {}
         alike = {name.casefold(): name for name in classes or ()}
         for row in rows:
@@ -126,7 +129,7 @@ def read_label_table(path: Path, classes: Sequence[str] | None = None, folder: s
                 table.files.append(row[0].strip())
                 table.labels.append(labels)
     except csv.Error as error:
-        table.problems.append((rows.line_num, f'is no line of a table: {error}'))
+        table.problems.append((rows.line_num, f'cannot be parsed as CSV: {error}'))
     if not table.files and not table.problems:
         table.problems.append((None, 'lists no images'))
     table.classes = _in_order({label for labels in table.labels for label in labels} if of_names else header[1:])
@@ -148,30 +151,30 @@ def _check_row(
     classes: Sequence[str] | None,
     folder: str,
 ) -> Iterator[str]:
-    """What is wrong with a line; ``alike`` has the names so far by what they are in lower case."""
+    """Yield the problems of a line; ``alike`` contains the class names so far, by their lower case."""
     file = row[0].strip()
     if len(row) != len(header):
-        yield f'has {len(row)} columns, the first line {len(header)}'
+        yield f'has {len(row)} columns, but the first line has {len(header)}'
     elif not file:
         yield 'names no image'
     elif row[0] in seen:
         yield f'names {file} again, after line {seen[row[0]]}'
     elif '://' not in folder and not os.path.isfile(path := os.path.join(folder, file)):
         near = next((path + suffix for suffix in EXTENSIONS if os.path.isfile(path + suffix)), None)
-        yield f'names {path}, which is no file' + (f'; there is {near}: write the suffix, too' if near else '')
+        yield f'names {path}, which does not exist' + (f'; add the suffix of {near}' if near else '')
     elif len(header) != 2 or header[1].lower() not in NAMES:
         for name, value in zip(header[1:], row[1:]):
             if value.strip().lower() not in VALUES:
-                yield f'has {value[:40]!r} in the column {name}: 0 or 1 is needed'
+                yield f'has {value[:40]!r} in the column {name}, but must have 0 or 1'
     else:
         for label in labels:
             known = alike.get(label.casefold(), '')
             if not known and classes is None:
                 alike[label.casefold()] = label
             elif known != label and label not in (classes or ()):
-                words = f'earlier lines have {known!r}: write one class in one way'
+                words = f'but earlier lines have {known!r}: use the same spelling'
                 if classes is not None:
-                    words = 'which is none of the classes' + (f'; is {known!r} meant?' if known else '')
+                    words = 'which is not one of the classes' + (f'; did you mean {known!r}?' if known else '')
                 yield f'has the label {label[:80]!r}, {words}'
 
 

@@ -1,6 +1,6 @@
-"""Pathfinder: do two discs end the same dashed path?
+"""Pathfinder: are two discs at the ends of the same dashed path?
 
-Sizes are in pixels, angles in radians, colours in 0 to 1.
+Sizes are in pixels, angles in radians, colours from 0 to 1.
 """
 
 from collections.abc import Sequence
@@ -13,36 +13,37 @@ from vt.registry import DATASETS
 
 from .generated import Drawn, GeneratedImages, square
 
-SIZE = 64  # of an image, both ways
+SIZE = 64  # height and width of an image
 DASH = 4.0  # length of a dash
-STEP = 6.0  # from the middle of a dash to the next one's
-TURN = 0.5  # of a dash against the one before, at most
-CLEAR = 4.0  # between the points of dashes of different paths, at least
-SEED_DISTANCE = 20  # between an end of the first long path and the start of the second, at most
+STEP = 6.0  # distance between the middles of consecutive dashes
+TURN = 0.5  # maximum angle between consecutive dashes
+CLEAR = 4.0  # minimum distance between points of different paths
+SEED_DISTANCE = 20  # maximum distance between an end of the first long path and the start of the second
 DISC = 2  # radius
 NOTHING = np.empty((0, 2))
 Path = list[tuple[np.ndarray, float]]  # middle and angle of each dash
 Ends = tuple[np.ndarray, np.ndarray]  # middles
-LENGTHS = dict(short=4, long=7)  # dashes of the two long paths
+LENGTHS = dict(short=4, long=7)  # number of dashes of the two long paths
 NUM_DISTRACTORS = 8
-TRIES = 30  # for a path, before starting again
-TURNS = 8  # drawn at a time for a dash, of which the first that fits is taken
-POINTS = np.linspace(-0.5, 0.5, 5)[:, None] * DASH  # of a dash, at which distances are measured
+TRIES = 30  # attempts for a path before starting again
+TURNS = 8  # angles drawn at a time for a dash, of which the first that fits is used
+POINTS = np.linspace(-0.5, 0.5, 5)[:, None] * DASH  # points of a dash at which distances are measured
 
 
 @DATASETS.register_module()
 class Pathfinder(GeneratedImages):
-    """Two long dashed paths among shorter ones, and two discs: at both ends of one path, or at an end of each?
+    """Images of two long dashed paths among shorter ones, and two discs: at the ends of one path, or of both paths?
 
-    Linsley et al., Learning long-range spatial dependencies with horizontal gated recurrent units, NeurIPS 2018, in
-    64x64 pixels instead of 150x150 (dashes as much shorter). A path grows from a random point, each dash turned a
-    little against the one before; none comes near another. Distractors have a third as many dashes. The second long
-    path begins near an end of the first, and as far from its other end: one disc is on that, the other one on either of
-    the two. So both classes hold the same, the distance of the discs too, and only tracing a path tells them apart.
+    Linsley et al., Learning long-range spatial dependencies with horizontal gated recurrent units, NeurIPS 2018, at
+    64x64 pixels instead of 150x150, with dashes scaled accordingly. A path starts at a random point, and each dash is
+    rotated a little against the one before; paths keep a minimum distance. Distractors have a third as many dashes. The
+    second long path starts near one end of the first, at equal distance from its other end. One disc is on this other
+    end, the second disc on the near end (one path) or on the start of the second path (two paths). Both classes have
+    the same content and the same distances between discs, so only tracing a path separates them.
 
     Args:
         length: ``'short'``, paths of 4 dashes, or ``'long'``, 7.
-        split, num_images, seed, others: as in :class:`vt.datasets.generated.GeneratedImages`.
+        split, num_images, seed, **kwargs: see :class:`vt.datasets.generated.GeneratedImages`.
 
     Raises:
         UserError: ``length`` or ``split`` has another value.
@@ -55,7 +56,7 @@ class Pathfinder(GeneratedImages):
         super().__init__(('two paths', 'one path'), **kwargs)
 
     def draw(self, rng: np.random.Generator, label: int) -> Drawn:
-        """Paths, and discs at the ends that ``label`` says."""
+        """Draw paths, and discs at the ends for the class ``label``."""
         paths, ends = self.grow(rng)
         image = np.zeros((SIZE, SIZE), np.uint8)
         for path in paths:
@@ -68,7 +69,7 @@ class Pathfinder(GeneratedImages):
         return Drawn(image / 255, label, [square(*corner, 2 * DISC + 1) for corner in corners])
 
     def grow(self, rng: np.random.Generator) -> tuple[list[Path], Sequence[Ends]]:
-        """The two long paths and the distractors, and where the discs of either class are."""
+        """Return the two long paths and the distractors, and the positions of the discs of each class."""
         grown = None
         while grown is None:
             grown = self._grow_two(rng)
@@ -76,7 +77,7 @@ class Pathfinder(GeneratedImages):
         return paths + self._grow_distractors(rng, taken), ends
 
     def _grow_two(self, rng: np.random.Generator) -> tuple[list[Path], np.ndarray, Sequence[Ends]] | None:
-        """The two long paths, their points, and the discs of each class; None where they don't fit."""
+        """Return the two long paths, their points, and the discs of each class; None if they do not fit."""
         first = _grow(rng, rng.uniform(DASH, SIZE - DASH, 2), self.length, NOTHING)
         if first is None:
             return None
@@ -91,7 +92,7 @@ class Pathfinder(GeneratedImages):
         return None
 
     def _grow_distractors(self, rng: np.random.Generator, taken: np.ndarray) -> list[Path]:
-        """As many as fit."""
+        """Return up to ``NUM_DISTRACTORS`` distractors, as many as fit."""
         paths = []
         for _ in range(TRIES):
             grown = _grow(rng, rng.uniform(DASH, SIZE - DASH, 2), max(1, self.length // 3), taken)
@@ -106,7 +107,7 @@ class Pathfinder(GeneratedImages):
 def _grow(
     rng: np.random.Generator, start: np.ndarray, length: int, taken: np.ndarray
 ) -> tuple[Path, np.ndarray] | None:
-    """A path clear of the points ``taken``, and its own points ``(n, 2)``; None where its dashes don't fit."""
+    """Return a path away from the points ``taken``, and its own points ``(n, 2)``; None if its dashes do not fit."""
     path, points = [(start, rng.uniform(0, 2 * np.pi))], []
     points.append(start + POINTS * _direction(path[0][1]))
     if not _fit(points[0][None], taken)[0]:
@@ -117,7 +118,7 @@ def _grow(
         directions = _direction(angles)  # TURNS, 2
         middles = middle + STEP / 2 * (_direction(angle) + directions)
         dashes = middles[:, None] + POINTS * directions[:, None]  # TURNS, points of a dash, 2
-        fitting = _fit(dashes, np.vstack([taken, *points[:-1]]))  # the dash before may be near
+        fitting = _fit(dashes, np.vstack([taken, *points[:-1]]))  # the preceding dash may be near
         if not fitting.any():
             return None
         chosen = fitting.argmax()
@@ -127,7 +128,7 @@ def _grow(
 
 
 def _fit(dashes: np.ndarray, taken: np.ndarray) -> np.ndarray:
-    """Which of the dashes ``(n, points, 2)`` lie in the image and clear of the points ``(m, 2)``."""
+    """Return which of the dashes ``(n, points, 2)`` are inside the image and away from the points ``(m, 2)``."""
     middles = dashes[:, len(POINTS) // 2]
     inside = ((middles >= DASH) & (middles <= SIZE - DASH)).all(axis=1)
     squares = ((dashes[:, :, None] - taken) ** 2).sum(axis=-1)  # n, points, m

@@ -1,7 +1,8 @@
-"""Data sets on this machine that Hugging Face's library ``datasets`` opens: offline, memory-mapped.
+"""Open local data sets with Hugging Face's library ``datasets``, offline and memory-mapped.
 
-An image that a row holds is named ``rows://<data set>/<split>/<column>/<row>``. mmengine reads that like a path, so the
-libraries' pipelines load it by their own steps; one that a row only names is that file.
+The image of a row has the address ``rows://<data set>/<split>/<column>/<row>``, which mmengine reads like a path, so
+the usual steps of pipelines load it. If a row contains only the path of an image, that file is read. A sample in a
+shard has the address ``rows://<folder>/<shard>.tar#<row>/<member>``.
 """
 
 import os
@@ -26,38 +27,57 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 PREFIX = 'rows'
-OPENING = Lock()  # of data sets, which changes a setting of the libraries for a while
-FILES = {'.arrow': None, '.parquet': 'parquet'}  # a file's suffix, and who reads it
+OPENING = Lock()  # opening a data set temporarily changes a setting of the libraries
+IN_SHARD = re.compile(r'(.+?)/[^/]+\.tar#(\d+)/')
+FILES = {'.arrow': None, '.parquet': 'parquet'}  # suffixes, and the reader for each
 
 
 class RowsBackend(BaseStorageBackend):
-    """What mmengine reads ``rows://`` by; a process knows the columns that it opened, or was handed.
+    """mmengine's file backend for ``rows://``.
 
     Attributes:
-        columns: by their addresses; of two data sets of one address the one opened last.
+        columns: columns by their addresses that this process has opened or received; the last one per address.
     """
 
-    columns: ClassVar[dict[str, 'Column']] = {}
+    columns: ClassVar[dict[str, Any]] = {}
 
     def get(self, filepath: str) -> bytes:
-        """The encoded image of an address."""
-        address, _, row = str(filepath).rpartition('/')
+        """Return the encoded image of an address."""
+        in_shard = IN_SHARD.match(str(filepath))
+        address, row = in_shard.groups() if in_shard else str(filepath).rsplit('/', 1)
         if address not in self.columns:
-            raise MissingFileError(f'{filepath} is of a data set that is not open here: build it first')
+            raise MissingFileError(f'the data set of {filepath} is not open in this process: build it first')
         return self.columns[address].read(int(row))
 
     def get_text(self, filepath: str, encoding: str = 'utf-8') -> str:
-        """An image is no text, but mmengine asks every backend for it."""
+        """Return the content as text; mmengine requires this method."""
         return self.get(filepath).decode(encoding)
 
 
-class Column:
-    """A column of images; to a worker process goes where the files are mapped from, not what they hold.
+class Rows:
+    """Samples that mmengine finds by their ``address``, in this process and in any that receives them."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.enter()
+
+    def enter(self) -> None:
+        """Make mmengine find them by their address in this process."""
+        RowsBackend.columns[self.address] = self
+        register_backend(PREFIX, RowsBackend, prefixes=PREFIX, force=True)
+
+
+class Column(Rows):
+    """Column of images. When it is sent to a worker process, only the locations of its files are copied.
 
     Args:
-        rows, name: the data set, and the column's name; a UserError if it holds no encoded images.
-        address: of its images, without the row.
-        folder: which paths in it are relative to.
+        rows: the data set.
+        name: name of the column.
+        address: address of its images, without the row.
+        folder: folder to which paths in the column are relative.
+
+    Raises:
+        UserError: the column does not exist or does not contain encoded images.
     """
 
     def __init__(self, rows: 'Dataset', name: str, address: str, folder: Path) -> None:
@@ -73,17 +93,8 @@ class Column:
         self.name, self.address, self.folder = name, address, folder
         self.enter()
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.enter()
-
-    def enter(self) -> None:
-        """Have mmengine find it by its address, in this process."""
-        RowsBackend.columns[self.address] = self
-        register_backend(PREFIX, RowsBackend, prefixes=PREFIX, force=True)
-
     def paths(self) -> list[str]:
-        """Of each row the image's address, or the path of the file that it names; a UserError if that is no file."""
+        """Return the address or the path of the image of each row; UserError for a remote one."""
         from pyarrow import compute, types
 
         column = self.rows.with_format('arrow')[:].column(self.name)
@@ -96,16 +107,16 @@ class Column:
             address = f'{self.address}/{row}'
             if file is not None and '://' in file:
                 named = f'{address} names {printable(file, 100)}'
-                raise UserError(f'{named}, which is no file: nothing is fetched or unpacked here; do it before')
+                raise UserError(f'{named}, but nothing is downloaded or unpacked: do that first')
             paths.append(address if file is None else os.path.join(self.folder, file))
         return paths
 
     def read(self, row: int) -> bytes:
-        """The encoded image of a row; a UserError if it has none, or one that is too large."""
+        """Return the encoded image of a row; UserError if it has none or a too large one."""
         value = self.rows[row][self.name]
         content = value['bytes'] if isinstance(value, dict) else value
         if not content:
-            raise UserError(f'{self.address}/{row} holds no image')
+            raise UserError(f'{self.address}/{row} has no image')
         check_image_size(BytesIO(content), f'{self.address}/{row}')
         return content
 
@@ -120,78 +131,79 @@ def _is_image(feature: Any) -> bool:
 
 
 def require_column(rows: 'Dataset', name: str, where: str) -> None:
-    """Raise a UserError that names the columns unless the data set has one of this name."""
+    """Raise ``UserError`` if a data set has no column of this name."""
     if name not in rows.column_names:
         raise UserError(f'{where}: there is no column {name!r}, there are {", ".join(rows.column_names)}')
 
 
 class RowsDataset:
-    """What both kinds share: where the rows are, and the names of classes that they bring.
+    """Mixin of data sets of rows: their location and class names.
 
     Attributes:
-        names: the classes, as the features name them; None where they don't, or before the data set is opened.
+        names: class names of the config or the features; None without any, or before the data set is opened.
+        found_names: class names of the features.
     """
 
     names: list[str] | None = None
-    found_names: tuple[str, ...] | None = None  # by the features alone
+    found_names: tuple[str, ...] | None = None
 
     def locate(self, data_root: str, split: str, name: str | None) -> None:
-        """Remember where the rows are; nothing is opened."""
+        """Store the location of the rows without opening them."""
         self.source = data_root or '', split, name
         self.address = '/'.join(part for part in (f'{PREFIX}://{data_root}', name, split) if part)
 
     def open(self) -> 'Dataset':
-        """Open the rows; raises as :func:`vt.datasets.rows.open_rows`."""
+        """Open the rows; errors as of :func:`vt.datasets.rows.open_rows`."""
         return open_rows(*self.source)
 
     def column(self, rows: 'Dataset', name: str) -> Column:
-        """A column of images."""
+        """Return a column of images."""
         path = Path(self.source[0]).expanduser()
         return Column(rows, name, f'{self.address}/{name}', path if path.is_dir() else path.parent)
 
     def enter_names(self, names: list[str] | None) -> None:
-        """Keep the classes that the features name; a UserError if the config names another number of them."""
+        """Store the class names of the features; UserError if the config has another number of classes."""
         given = super().metainfo.get('classes')
         if given and names and len(given) != len(names):
-            numbers = f'has {len(names)} classes, the config names {len(given)}'
-            raise UserError(f'{self.address} {numbers}: leave classes out, or name as many')
+            numbers = f'has {len(names)} classes, but the config has {len(given)}'
+            raise UserError(f'{self.address} {numbers}: remove classes, or set as many')
         self.found_names = tuple(names) if names else None
         names = given or names
         self.names = [*names] if names else None
 
     @property
     def metainfo(self) -> dict[str, Any]:
-        """The data set's description; classes are the config's, or else the features'."""
+        """Description of the data set; classes are those of the config, or else those of the features."""
         return super().metainfo | (dict(classes=tuple(self.names)) if self.names else {})
 
     def extra_repr(self) -> list[str]:
-        """Where the rows are."""
+        """Return a line with the location of the rows."""
         return [f'Rows: \t{self.address}']
 
 
 def open_rows(data_root: str, split: str, name: str | None = None) -> 'Dataset':
-    """Open a data set that is on this machine; nothing is fetched, whatever its files name.
+    """Open a data set on this machine; nothing is downloaded, whatever its files refer to.
 
     Args:
-        data_root: what ``save_to_disk`` wrote; a file, or a folder of files, of Arrow, which are mapped where they are;
-            a file of Parquet; any folder that ``datasets.load_dataset`` reads, of Parquet or images, say, of which it
-            keeps a copy in its cache (of images their paths); or the name of a data set in that cache.
-        split: of it, such as ``'train'``; where ``load_dataset`` reads it, also a part, ``'train[:80%]'``.
-        name: of the configuration, where there are several.
+        data_root: folder that ``save_to_disk`` wrote; file or folder of Arrow, which is memory-mapped; Parquet file;
+            any folder that ``datasets.load_dataset`` reads, such as one of Parquet files or images, of which it keeps a
+            copy in its cache (only paths of images); or the name of a data set in that cache.
+        split: split such as ``'train'``; with ``load_dataset`` also a part of it, ``'train[:80%]'``.
+        name: name of the configuration, if there are several.
 
     Raises:
-        MissingFileError: it is not here.
-        UserError: ``datasets`` is not installed; there is no such split; it can't be read.
+        MissingFileError: the data set is not on this machine.
+        UserError: ``datasets`` is not installed, the split does not exist, or the data set cannot be read.
     """
     if not data_root:
-        raise UserError('set data_root: a folder or file of a data set, or the name of one in the cache of datasets')
+        raise UserError('data_root is empty: set a folder or file of a data set, or the name of one in the cache')
     try:
         import datasets.exceptions
     except ImportError as error:
         raise UserError("this data set needs datasets: pip install 'visual-transformers[datasets]'") from error
     path = Path(data_root).expanduser()
     if not path.exists() and is_address(data_root):
-        raise UserError(f'{data_root} is an address: nothing is fetched; set data_root to what is on this machine')
+        raise UserError(f'{data_root} is an address, but nothing is downloaded: set data_root to a local data set')
     with _offline(datasets):
         try:
             return _open(datasets, path.absolute() if path.exists() else data_root, split, name)
@@ -200,7 +212,7 @@ def open_rows(data_root: str, split: str, name: str | None = None) -> 'Dataset':
         except (OSError, ValueError, KeyError, RecursionError, datasets.exceptions.DatasetsError) as error:
             if not path.exists() and isinstance(error, (ConnectionError, FileNotFoundError)):
                 absent = f'there is no {data_root}, and no data set of this name in the cache'
-                raise MissingFileError(f'{absent}: correct data_root, or fetch it before') from error
+                raise MissingFileError(f'{absent}: correct data_root, or download it first') from error
             reason = ' '.join(str(error.__cause__ or error).split())
             raise UserError(f'{data_root}, split {split!r}, could not be opened: {reason}') from error
 
@@ -210,7 +222,7 @@ def _open(datasets: ModuleType, path: Path | str, split: str, name: str | None) 
         return datasets.load_dataset(path, name, split=split)
     if path.is_file():
         if path.suffix not in FILES:
-            raise UserError(f'{path} is no file of {" or ".join(FILES)}: correct data_root')
+            raise UserError(f'{path} is not a file of type {" or ".join(FILES)}: correct data_root')
         if FILES[path.suffix] is None:
             return datasets.Dataset.from_file(str(path))
         return datasets.load_dataset(FILES[path.suffix], data_files=str(path), split='train')
@@ -227,7 +239,7 @@ def _open(datasets: ModuleType, path: Path | str, split: str, name: str | None) 
         named = [file for file in files if re.search(rf'(^|[^a-z]){re.escape(split)}([^a-z]|$)', file.stem)]
         if not named:
             there = ', '.join(file.name for file in files[:5])
-            raise UserError(f'{path} has no Arrow file whose name has {split!r} in it: there are {there}')
+            raise UserError(f'{path} has no Arrow file with {split!r} in its name: there are {there}')
         return datasets.concatenate_datasets([datasets.Dataset.from_file(str(file)) for file in named])
     check_folder(path)
     builder = datasets.load_dataset_builder(str(path), name)
@@ -238,7 +250,7 @@ def _open(datasets: ModuleType, path: Path | str, split: str, name: str | None) 
 
 @contextmanager
 def _offline(datasets: ModuleType) -> Iterator[None]:
-    """While it lasts neither ``datasets`` nor its client of the hub asks any server, as with ``HF_HUB_OFFLINE=1``."""
+    """Set ``datasets`` and its client of the hub to offline mode within the block, as with ``HF_HUB_OFFLINE=1``."""
     from huggingface_hub import constants
 
     modules = (datasets.config, constants)

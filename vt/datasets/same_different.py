@@ -1,6 +1,6 @@
-"""Are two things the same? Problems 1 and 7 of the synthetic visual reasoning test, and its parametric form.
+"""Same-different tasks: problems 1 and 7 of the synthetic visual reasoning test (SVRT), and its parametric form.
 
-Sizes are in pixels, colours in 0 to 1.
+Sizes are in pixels, colours from 0 to 1.
 """
 
 from collections.abc import Sequence
@@ -14,33 +14,33 @@ from vt.registry import DATASETS
 
 from .generated import Drawn, GeneratedImages, square
 
-SIZE = 64  # of a problem's image, both ways; half of the published one
-RADII = {1: 13.125, 7: 10.5}  # of a shape, by problem: half of the published generator's, 26.25 and 21 in 128 pixels
-HOLES = {1: 1.25, 7: 1.0}  # inner radius of the ring that holds a shape's outline; half of 2.5 and 2
-GAP = 2  # an outline's points lie closer than this
-MARGIN = 1  # that is kept free around each shape
-JUMP = 0.2  # of an edge's middle, in the edge's length
+SIZE = 64  # height and width of SVRT images; half of the published size
+RADII = {1: 13.125, 7: 10.5}  # outer radius of shapes by problem; half of the published 26.25 and 21 at 128 pixels
+HOLES = {1: 1.25, 7: 1.0}  # inner radius of the ring that contains an outline; half of the published 2.5 and 2
+GAP = 2  # maximum distance between consecutive points of an outline
+MARGIN = 1  # free pixels around each shape
+JUMP = 0.2  # maximum displacement of the middle of an edge, relative to its length
 NUM_SHAPES = {1: 2, 7: 6}
-SHARES = ('train', 'train', 'val', 'test')  # of the images of PSVRT, which their digests share out
-TRIES = 100  # for a position, until the shapes before get new ones
+SHARES = ('train', 'train', 'val', 'test')  # splits of PSVRT images by their digests
+TRIES = 100  # attempts for a position before all shapes are placed again
 
 
 @DATASETS.register_module()
 class SVRT(GeneratedImages):
-    """Problems 1 and 7 of the synthetic visual reasoning test, black outlines on white, at half of its size.
+    """Problems 1 and 7 of the synthetic visual reasoning test: black outlines on white, at half the published size.
 
     Fleuret et al., Comparing machines and humans on a visual categorization test, PNAS 2011. Shapes are random closed
-    outlines; the same shape is the same outline elsewhere, neither turned nor scaled.
+    outlines; equal shapes are translated copies, without rotation or scaling.
 
     - Problem 1: two shapes, different or the same.
-    - Problem 7: six shapes, three pairs of the same or two triples.
+    - Problem 7: six shapes, three pairs or two triples of equal shapes.
 
-    As in the published generator an outline begins with a point in each quadrant of a ring; the middle of each edge
-    jumps, and the halves' middles in turn, until the points are neighbours; what leaves the ring is drawn again.
+    As in the published generator, an outline starts with one point in each quadrant of a ring. The middle of each edge
+    is displaced at random, recursively, until the points are neighbours; points outside the ring are drawn again.
 
     Args:
         problem: 1 or 7.
-        split, num_images, seed, others: as in :class:`vt.datasets.generated.GeneratedImages`.
+        split, num_images, seed, **kwargs: see :class:`vt.datasets.generated.GeneratedImages`.
 
     Raises:
         UserError: ``problem`` or ``split`` has another value.
@@ -56,9 +56,9 @@ class SVRT(GeneratedImages):
         super().__init__(self.CLASSES[problem], **kwargs)
 
     def draw(self, rng: np.random.Generator, label: int) -> Drawn:
-        """Shapes that are ``label`` of the problem, at positions where none touches another."""
+        """Draw the shapes of a class at positions where none touches another."""
         number = NUM_SHAPES[self.problem]
-        alike = (2 if label else 1) if self.problem == 1 else (3 if label else 2)  # in a row are the same
+        alike = (2 if label else 1) if self.problem == 1 else (3 if label else 2)  # number of equal shapes
         while True:
             outlines = [draw_outline(rng, *self.ring) for _ in range(number // alike)]
             placed = place_outlines(rng, [outlines[index // alike] for index in range(number)])
@@ -70,7 +70,7 @@ class SVRT(GeneratedImages):
 
 
 def draw_outline(rng: np.random.Generator, inner: float, radius: float) -> np.ndarray:
-    """Points ``(n, 2)`` of a closed outline around the origin, each nearer than ``GAP`` to the next one, turned."""
+    """Draw points ``(n, 2)`` of a closed outline around the origin, at most ``GAP`` apart, with a random rotation."""
     while True:
         corners = np.array([_corner(rng, radius, inner) * signs for signs in ((1, 1), (-1, 1), (-1, -1), (1, -1))])
         points = corners
@@ -85,7 +85,7 @@ def draw_outline(rng: np.random.Generator, inner: float, radius: float) -> np.nd
 
 
 def _split_edges(rng: np.random.Generator, points: np.ndarray, wide: np.ndarray, radius: float) -> np.ndarray:
-    """The points with a middle behind each whose edge is ``wide``; the middle jumps, but not out of the ring."""
+    """Insert a displaced middle after each point whose edge is ``wide``; it stays inside the outer radius."""
     starts = points[wide]
     steps = np.roll(points, -1, axis=0)[wide] - starts
     reach = JUMP * np.hypot(*steps.T)[:, None]
@@ -97,14 +97,18 @@ def _split_edges(rng: np.random.Generator, points: np.ndarray, wide: np.ndarray,
 
 
 def place_outlines(rng: np.random.Generator, outlines: Sequence[np.ndarray]) -> list[np.ndarray] | None:
-    """The outlines' pixels ``(n, 2)`` at random positions, apart from each other and the border; None if none fit."""
+    """Place outlines at random positions apart from each other and the border.
+
+    Returns:
+        Pixels ``(n, 2)`` of each outline; None if they do not fit.
+    """
     taken = np.ones((SIZE, SIZE), np.uint8)
     taken[MARGIN : SIZE - MARGIN, MARGIN : SIZE - MARGIN] = 0
     placed = []
     for outline in outlines:
         low, high = np.floor(outline.min(axis=0)).astype(int), np.floor(outline.max(axis=0)).astype(int)
         for _ in range(TRIES):
-            shift = rng.integers(MARGIN - low, SIZE - MARGIN - high)  # whole pixels: the same shape is the same pixels
+            shift = rng.integers(MARGIN - low, SIZE - MARGIN - high)  # whole pixels, so that equal shapes stay equal
             points = np.floor(outline + shift).astype(np.int32)
             own = np.zeros((SIZE, SIZE), np.uint8)
             cv2.polylines(own, [points], isClosed=True, color=1)
@@ -118,7 +122,7 @@ def place_outlines(rng: np.random.Generator, outlines: Sequence[np.ndarray]) -> 
 
 
 def _corner(rng: np.random.Generator, radius: float, inner: float) -> np.ndarray:
-    """A point of the ring's first quadrant."""
+    """Draw a point in the first quadrant of the ring."""
     while True:
         point = rng.uniform(0, radius, 2)
         if inner <= np.hypot(*point) <= radius:
@@ -126,48 +130,47 @@ def _corner(rng: np.random.Generator, radius: float, inner: float) -> np.ndarray
 
 
 def _in_disc(rng: np.random.Generator, number: int) -> np.ndarray:
-    """Points ``(number, 2)``, evenly distributed in the unit disc."""
+    """Draw points ``(number, 2)`` uniformly in the unit disc."""
     angle, distance = rng.uniform(0, 2 * np.pi, number), np.sqrt(rng.uniform(0, 1, number))
     return np.stack([distance * np.cos(angle), distance * np.sin(angle)], axis=1)
 
 
 @DATASETS.register_module()
 class PSVRT(GeneratedImages):
-    """Two patterns of random black and white squares on grey: the same, or not?
+    """Images of two or more patterns of random black and white pixels on grey: are two of them the same?
 
-    The parametric form of the test, Kim, Ricci and Serre, Not-So-CLEVR: learning same-different relations strains
-    feedforward neural networks, Interface Focus 2018: how large items and images are, and how many items there are,
-    sets how hard it is. An item is ``item_size`` x ``item_size`` bits, a pixel each. They are the same where at least
-    two items are equal, bit by bit; all are different otherwise. So few images there are of the smallest settings that
-    two splits would share some: a digest gives each image one split.
+    The parametric form of the test: Kim, Ricci and Serre, Not-So-CLEVR: learning same-different relations strains
+    feedforward neural networks, Interface Focus 2018. The sizes of items and images and the number of items determine
+    the difficulty. An item is ``item_size`` x ``item_size`` random bits. In the class ``same`` two items are equal, in
+    ``different`` none are. Small settings have so few different images that splits would share some, so the digest of
+    an image determines its split.
 
     Args:
-        item_size: side of an item.
-        image_size: side of the image.
-        num_items: how many items there are.
-        split, num_images, seed, others: as in :class:`vt.datasets.generated.GeneratedImages`.
+        item_size: side of an item in pixels.
+        image_size: side of the image in pixels.
+        num_items: number of items.
+        split, num_images, seed, **kwargs: see :class:`vt.datasets.generated.GeneratedImages`.
 
     Raises:
-        UserError: items that are too many or too large for the image, or too many to differ; ``split`` has another
-            value.
+        UserError: items are too many or too large for the image, or too many to differ, or ``split`` has another value.
     """
 
     def __init__(self, item_size: int = 4, image_size: int = 32, num_items: int = 2, **kwargs) -> None:
         if num_items < 2 or item_size < 2:
-            raise UserError(f'PSVRT: num_items={num_items} and item_size={item_size} are at least 2')
-        # Each item keeps the others' corners out of a square around its own; some must be left for the last one.
+            raise UserError(f'PSVRT: num_items={num_items} and item_size={item_size} must be at least 2')
+        # Each item excludes the corners of others from a square around it; some positions must remain for the last one.
         if image_size < item_size or (num_items - 1) * (2 * item_size + 1) ** 2 >= (image_size - item_size + 1) ** 2:
             raise UserError(
                 f'PSVRT: num_items={num_items} of item_size={item_size} need a larger image than '
                 f'image_size={image_size}'
             )
-        if num_items**2 > 2**item_size**2:  # few draws would be all different
+        if num_items**2 > 2**item_size**2:  # random items would rarely all differ
             raise UserError(f'PSVRT: num_items={num_items} are too many to differ in item_size={item_size}')
         self.item_size, self.image_size, self.num_items = item_size, image_size, num_items
         super().__init__(('different', 'same'), **kwargs)
 
     def draw(self, rng: np.random.Generator, label: int) -> Drawn:
-        """Items that are ``label``, at positions where none touches another, in an image of this split."""
+        """Draw items of a class at positions where none touches another, as an image of this split."""
         while True:
             drawn = self._draw_of_any_split(rng, label)
             if SHARES[blake2b(drawn.image.tobytes()).digest()[0] % len(SHARES)] == self.split:
@@ -187,7 +190,7 @@ class PSVRT(GeneratedImages):
         return Drawn(image, label, boxes[:2], boxes[2:])
 
     def _draw_items(self, rng: np.random.Generator, label: int) -> list[np.ndarray]:
-        """The items, all different but, where they are the same, the first two."""
+        """Draw items that all differ, except that the first two are equal in the class ``same``."""
         while True:
             items = list(rng.integers(2, size=(self.num_items, self.item_size, self.item_size)))
             if label:

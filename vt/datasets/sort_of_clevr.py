@@ -1,6 +1,6 @@
-"""Sort-of-CLEVR: questions on six coloured shapes, about one of them or about how it relates to the others.
+"""Sort-of-CLEVR: questions about six coloured shapes, relational and non-relational.
 
-Sizes are in pixels, colours in 0 to 1.
+Sizes are in pixels, colours from 0 to 1.
 """
 
 import cv2
@@ -11,9 +11,9 @@ from vt.registry import DATASETS
 
 from .generated import Drawn, GeneratedImages, square
 
-SIZE = 64  # of an image, both ways
-STRIP = 8  # its upper rows, which hold the question
-HALF = 4  # half of a shape's side, or its radius
+SIZE = 64  # height and width of an image
+STRIP = 8  # upper rows, which show the question
+HALF = 4  # half of the side of a square, or radius of a circle
 COLOURS = ((1, 0, 0), (0, 0.8, 0), (0, 0, 1), (1, 0.6, 0), (0.4, 0.4, 0.4), (1, 1, 0))
 SHAPES = ('square', 'circle')
 ANSWERS = ('no', 'yes', *SHAPES, *'123456')
@@ -26,20 +26,21 @@ QUESTIONS = {
 
 @DATASETS.register_module()
 class SortOfCLEVR(GeneratedImages):
-    """What is asked of one of six shapes, which its colour names?
+    """Images of six coloured shapes with a question about one of them; the class is the answer.
 
     Santoro et al., A simple neural network module for relational reasoning, NIPS 2017, section 4.3: six objects of six
     colours, each a square or a circle, at random positions where none touches another. *Non-relational* questions are
-    about one object: is it a square or a circle; is it on the left; is it in the upper half? *Relational* ones compare
-    it with the others: the shape of the closest one, of the furthest one; how many have its shape, itself counted in?
+    about one object: is it a square or a circle, is it on the left, is it in the upper half? *Relational* questions
+    compare it with the others: the shape of the closest one, the shape of the furthest one, the number of objects of
+    its shape including itself.
 
-    A classifier has no other input than the image, so the question stands in it: a strip above the scene has the
-    object's colour and a white square at the left, in the middle or at the right for the first, second or third
-    question. Everything else is the published procedure.
+    The question is part of the image, the only input of a classifier: a strip above the scene has the colour of the
+    object, and a white square at the left, centre or right for the first, second or third question. Everything else
+    follows the published procedure.
 
     Args:
         kind: ``'relational'`` or ``'non-relational'``.
-        split, num_images, seed, others: as in :class:`vt.datasets.generated.GeneratedImages`.
+        split, num_images, seed, **kwargs: see :class:`vt.datasets.generated.GeneratedImages`.
 
     Raises:
         UserError: ``kind`` or ``split`` has another value.
@@ -52,11 +53,11 @@ class SortOfCLEVR(GeneratedImages):
         super().__init__(ANSWERS, **kwargs)
 
     def label_of(self, index: int) -> int:
-        """The class of an image: the answer, which follows from the scene."""
+        """Return the class of an image, the answer to its question."""
         return self._scene(self.stream(index))[4]
 
     def draw(self, rng: np.random.Generator, label: int) -> Drawn:
-        """The scene of a stream of random numbers, whose answer is ``label``, and the question above it."""
+        """Draw the scene of a random generator, whose answer is ``label``, and its question."""
         centres, shapes, asked, question, answer, compared = self._scene(rng)
         image = np.full((SIZE, SIZE, 3), 1.0, np.float32)
         for centre, shape, colour in zip(centres.tolist(), shapes, COLOURS):
@@ -78,11 +79,11 @@ class SortOfCLEVR(GeneratedImages):
         )
 
     def _scene(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, int, int, int, list[int]]:
-        """A scene's objects and question.
+        """Draw the objects and the question of a scene.
 
         Returns:
-            Centres ``(6, 2)`` (from the left, from the top), shapes, the object asked for, the question, the answer,
-            and the objects that the answer compares with the one asked for.
+            Centres ``(6, 2)`` as (x, y), shapes, index of the object in question, question, answer, and indices of the
+            objects that are compared with it.
         """
         asked, question = int(rng.integers(len(COLOURS))), int(rng.integers(3))
         shapes = rng.integers(2, size=len(COLOURS))

@@ -1,4 +1,4 @@
-"""Four handwritten digits of which two are alike: classification that has to compare positions."""
+"""Images of four handwritten digits, of which two are the same: classification by comparing positions."""
 
 import cv2
 import numpy as np
@@ -8,22 +8,22 @@ from vt.registry import DATASETS
 from .digits import load_ink
 from .generated import Drawn, GeneratedImages, square
 
-SIZE = 32  # of an image, both ways; each quarter holds one digit
-DIGIT_SIZES = (11, 15)  # of a digit's cell
-NOISE = 0.05  # standard deviation, each pixel on its own
+SIZE = 32  # height and width of an image; each quarter contains one digit
+DIGIT_SIZES = (11, 15)  # range of the side of a digit's cell
+NOISE = 0.05  # standard deviation of independent noise per pixel
 
 
 @DATASETS.register_module()
 class TwinDigits(GeneratedImages):
-    """Which digit stands there twice? One in each quarter of a 32x32 image; two are alike, the others differ.
+    """32x32 images with a handwritten digit in each quarter; the class is the digit that occurs twice.
 
-    The two are different images of handwriting, so their pixels don't match: all four have to be read, and far
-    positions compared. Position, size and contrast are random. Train and test have no handwriting in common (the
-    partition of :class:`vt.Digits`).
+    The two are different images of the digit, so their pixels do not match: a model must recognise all four and compare
+    distant positions. Position, size and contrast are random. Train and test use different images (the partition of
+    :class:`vt.Digits`).
 
     Args:
         split: ``'train'`` or ``'test'``.
-        num_images, seed, others: as in :class:`vt.datasets.generated.GeneratedImages`.
+        *args, **kwargs: see :class:`vt.datasets.generated.GeneratedImages`.
 
     Raises:
         UserError: ``split`` has another value.
@@ -34,15 +34,15 @@ class TwinDigits(GeneratedImages):
         self.ink_by_digit = load_ink(split)
 
     def label_of(self, index: int) -> int:
-        """The class of an image: the digit that is drawn first stands there twice."""
+        """Return the class of an image: the first digit, which occurs twice."""
         return int(self._digits(self.stream(index))[0])
 
     def draw(self, rng: np.random.Generator, label: int) -> Drawn:
-        """The pair and two other digits of a stream of random numbers, in shuffled quarters."""
+        """Draw the pair and two other digits of a random generator in shuffled quarters."""
         return self.compose(rng, self._digits(rng))
 
     def compose(self, rng: np.random.Generator, digits: np.ndarray) -> Drawn:
-        """An image of three ``digits``, the first of them twice."""
+        """Draw an image of three ``digits``, the first of them twice."""
         pair = rng.choice(len(self.ink_by_digit[digits[0]]), size=2, replace=False)
         others = [rng.integers(len(self.ink_by_digit[digit])) for digit in digits[1:]]
         image = rng.uniform(0.1, 0.4) + NOISE * rng.standard_normal((SIZE, SIZE), np.float32)
@@ -57,5 +57,5 @@ class TwinDigits(GeneratedImages):
 
     @staticmethod
     def _digits(rng: np.random.Generator) -> np.ndarray:
-        """The three digits of an image."""
+        """Return the three digits of an image."""
         return rng.choice(10, size=3, replace=False)

@@ -1,1 +1,1 @@
-"""What mmengine's runners lack for VT: checks before a run, settings for speed, CPU launch, one-line errors."""
+"""Extensions of mmengine's runner: checks before a run, settings for speed, launch on CPUs, one-line errors."""

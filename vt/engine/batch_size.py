@@ -1,4 +1,4 @@
-"""The largest batch that training has the memory for, found by training steps."""
+"""Find the largest batch size for training that fits in memory."""
 
 import gc
 import resource
@@ -13,27 +13,32 @@ from vt.errors import UserError
 
 from .checks.rehearsal import rehearsed_batch
 
-PRECISION = 1 / 16  # of the result
-OF_A_CPU = ("can't allocate memory", 'bad_alloc', 'could not create')  # in errors of PyTorch and oneDNN
+PRECISION = 1 / 16  # relative precision of the result
+OF_A_CPU = ("can't allocate memory", 'bad_alloc', 'could not create')  # out-of-memory errors of PyTorch and oneDNN
 
 
 class BatchSizeHook(Hook):
-    """Before a run, find the largest batch whose training steps succeed, then end the run.
+    """Find the largest batch size before a run by taking training steps, then end the run.
 
-    Each size takes as many steps as an update of the weights does, and one at least after the first, which makes the
-    optimizer's state. ``trials`` has a row for each size, ``largest`` is the result.
+    Each size is tried for as many steps as one update of the weights takes, and for at least two, since the first step
+    creates the optimizer's state.
+
+    Attributes:
+        trials: one row per size: batch size, memory, images per second or the problem.
+        largest: the result.
 
     Raises:
-        UserError: no size fits; nothing limits the memory.
+        UserError: no size fits, or memory has no limit.
     """
 
     priority = 'LOWEST'
 
     def before_train(self, runner: Runner) -> None:
-        """Try sizes, from that of the config up to the number of training images."""
+        """Try sizes from the config's batch size up to the number of training images."""
         if not torch.cuda.is_available() and resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
-            advice = 'on a CPU limit it before, ulimit -v KILOBYTES'
-            raise UserError(f'--find-batch-size needs a GPU, whose memory is a limit: {advice}')
+            raise UserError(
+                '--find-batch-size needs a memory limit: use a GPU, or on a CPU set one with ulimit -v KILOBYTES'
+            )
         self.trials: list[dict[str, str]] = []
         loader = runner.train_dataloader
         self.largest = largest(lambda size: self._fits(runner, size), loader.batch_size or 1, len(loader.dataset))
@@ -53,7 +58,7 @@ class BatchSizeHook(Hook):
                 raise
             problem = 'out of memory'
         runner.optim_wrapper.zero_grad()
-        gc.collect()  # what an error's frames have held
+        gc.collect()  # frees tensors that the frames of an error referred to
         peak = torch.cuda.max_memory_allocated() if on_gpu else 0
         row = {'batch': str(size), 'memory (GiB)': f'{peak / 2**30:.1f}' if on_gpu and not problem else ''}
         self.trials.append(row | {'images/s': problem or f'{size / seconds:.4g}'})
@@ -61,7 +66,7 @@ class BatchSizeHook(Hook):
 
 
 def _train(runner: Runner, size: int) -> float:
-    """Train on a batch of a size; the seconds of the last step."""
+    """Take training steps with a batch size; return the seconds of the last step."""
     steps = max(2, (runner.cfg.optim_wrapper or {}).get('accumulative_counts', 1))
     runner.model.train()
     for _ in range(steps):
@@ -74,17 +79,22 @@ def _train(runner: Runner, size: int) -> float:
 
 
 def largest(fits: Callable[[int], bool], first: int, most: int) -> int:
-    """The largest size up to ``most`` that fits, to a sixteenth of it: doubling from ``first``, then halving the gap.
+    """Return the largest size that fits, within 1/16: double from ``first``, then bisect.
+
+    Args:
+        fits: whether a size fits.
+        first: size to start from.
+        most: largest size to try.
 
     Raises:
-        UserError: not even one fits.
+        UserError: a batch of one does not fit.
     """
-    low, high, size = 0, most + 1, min(first, most)  # what fits, and what does not
+    low, high, size = 0, most + 1, min(first, most)  # low fits, high does not
     while True:
         low, high = (size, high) if fits(size) else (low, size)
         if high - low <= max(1, low * PRECISION):
             break
         size = 2 * low if 0 < 2 * low < high else (low + high) // 2
     if not low:
-        raise UserError('not even one image fits: take a smaller model or image size, --amp, or with_cp=True')
+        raise UserError('a batch of one image does not fit: use a smaller model or image size, --amp or with_cp=True')
     return low

@@ -1,8 +1,7 @@
-"""Multiply-adds and parameters, with matrix products and attention counted.
+"""Count FLOPs and parameters of a model, including matrix products and attention.
 
-Counters get two things wrong for transformers: they skip fused attention and kernels of one's own, and some count an
-addition and a multiplication as two. Here attention runs as plain matrix products while it is counted, and a
-multiply-add is one FLOP, as in the paper's tables.
+A multiply-add is one FLOP, as in the paper's tables. Attention runs as plain matrix products while it is counted,
+because counters skip fused attention and custom kernels.
 """
 
 from dataclasses import dataclass
@@ -19,11 +18,11 @@ from vt.ops.token_products import choose_token_library, token_library
 
 @dataclass
 class Complexity:
-    """The cost of one forward pass.
+    """Cost of one forward pass.
 
     Attributes:
         flops: multiply-adds of convolutions, linear layers, matrix products and attention.
-        parameters: number of parameters, trained or not.
+        parameters: number of parameters, trainable or not.
     """
 
     flops: int
@@ -32,7 +31,7 @@ class Complexity:
 
 @torch.no_grad()
 def _count(model: nn.Module, *inputs, **options) -> FlopCounterMode:
-    """Run the model once, in evaluation mode, without fused kernels, which counters can't see into."""
+    """Run the model once in evaluation mode, without fused kernels, which counters skip."""
     training, fastpath, library = model.training, torch.backends.mha.get_fastpath_enabled(), token_library()
     torch.backends.mha.set_fastpath_enabled(False)
     choose_token_library('blas')
@@ -50,14 +49,17 @@ def _count(model: nn.Module, *inputs, **options) -> FlopCounterMode:
 def count_complexity(model: nn.Module, *inputs, **options) -> Complexity:
     """Count the FLOPs of ``model(*inputs, **options)`` and the parameters of ``model``.
 
-    The model runs once, in evaluation mode, and is left in the mode it was in.
+    The model runs once in evaluation mode; its mode is restored.
     """
     parameters = sum(parameter.numel() for parameter in model.parameters())
     return Complexity(_count(model, *inputs, **options).get_total_flops() // 2, parameters)
 
 
 def count_by_module(model: nn.Module, *inputs, **options) -> dict[str, int]:
-    """FLOPs of each module inside ``model``, by its name in ``model.named_modules()``; arguments as above."""
+    """Count the FLOPs of each module inside ``model``, by its name in ``model.named_modules()``.
+
+    Arguments are those of :func:`count_complexity`.
+    """
     root = f'{type(model).__name__}.'
     counts = _count(model, *inputs, **options).get_flop_counts()
     return {
@@ -68,9 +70,9 @@ def count_by_module(model: nn.Module, *inputs, **options) -> dict[str, int]:
 
 
 def one_input(dataset: Dataset) -> Tensor:
-    """What a model is given of a data set's first sample: an image ``(C, H, W)``, or one clip ``(C, T, H, W)``.
+    """Return the model's input for the first sample of a data set: an image ``(C, H, W)`` or a clip ``(C, T, H, W)``.
 
-    Test-time augmentation gives a list of views, a video several clips in one tensor: it is the first of them.
+    Of several views (test-time augmentation) or several clips of a video it is the first.
     """
     inputs = dataset[0]['inputs']
     inputs = inputs[0] if isinstance(inputs, list) else inputs
@@ -78,13 +80,13 @@ def one_input(dataset: Dataset) -> Tensor:
 
 
 def has_neck(model: nn.Module) -> bool:
-    """Whether a model has a neck worth measuring: one with parameters."""
+    """Return whether a model has a neck with parameters."""
     neck = getattr(model, 'neck', None)
     return neck is not None and any(True for _ in neck.parameters())
 
 
 @torch.no_grad()
 def neck_inputs(model: nn.Module, images: Tensor) -> tuple[Tensor, ...]:
-    """The maps that the backbone gives to the neck for ``images``, in evaluation mode."""
+    """Return the feature maps that the backbone passes to the neck for ``images``; sets evaluation mode."""
     model.eval()
     return tuple(model.backbone(images))

@@ -1,7 +1,7 @@
-"""CUDA graphs of inference: what a model launches for images of one shape, captured once, and replayed at once.
+"""CUDA graphs for inference: the kernels for images of one shape are captured once and replayed in one call.
 
-Python launches a hundred kernels one by one, which at small batches takes longer than the GPU computes. A graph
-launches all of them in one call, on the same memory each time.
+At small batch sizes, launching kernels from Python takes longer than the computation on the GPU. A graph launches all
+of them at once, on the same memory each time.
 """
 
 from collections.abc import Callable
@@ -15,20 +15,21 @@ from torch import Tensor
 from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
 
-MOST_SHAPES = 4  # of the images of a test; its last batch has one of its own
+MOST_SHAPES = 4  # input shapes in a test; the last batch may have its own
 WARM_UP = 3  # calls before the capture, in which libraries choose their kernels
 
 Replay = Callable[[], None]
 
 
 def capture(call: Callable[[], Any]) -> tuple[Replay, Any]:
-    """Capture all that a call launches on the current GPU; with gradients unless its caller turned them off.
+    """Capture the kernels that a call launches on the current GPU, with gradients unless they are disabled.
 
     Args:
-        call: reads tensors that stay where they are, and launches the same whatever they hold.
+        call: function that reads tensors at fixed addresses and launches the same kernels for any values.
 
     Returns:
-        A function that computes on what these tensors hold then, and the results of the call, which it fills anew.
+        A function that repeats the computation on the current values of these tensors, and the results of the call,
+        which each repetition overwrites.
     """
     stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
     stream.wait_stream(torch.cuda.current_stream())
@@ -36,21 +37,21 @@ def capture(call: Callable[[], Any]) -> tuple[Replay, Any]:
         for _ in range(WARM_UP):
             call()
     torch.cuda.current_stream().wait_stream(stream)
-    # Other threads, such as the one that pins a loader's memory, may go on meanwhile.
+    # 'thread_local' lets other threads, such as the one that pins a loader's memory, use CUDA during the capture.
     with torch.cuda.graph(graph, capture_error_mode='thread_local'):
         results = call()
     return graph.replay, results
 
 
 class GraphedFeatures:
-    """A model's ``extract_feat``, backbone and neck together, captured once for each shape of images and then replayed.
+    """``extract_feat`` of a model (backbone and neck), captured once for each input shape and then replayed.
 
-    Python inside of it, such as forward hooks, runs while it is captured and not again. With gradients, and where
-    another stage than usual is asked for, the model's own method is called.
+    Python code inside it, such as forward hooks, runs only during the capture. With gradients, or with arguments
+    besides the images, the model's own method is called.
 
     Args:
-        extract: the model's own method, from images ``(N, C, H, W)`` to tensors in tuples, lists and dicts.
-        capture: as the function of that name.
+        extract: the model's method, from images ``(N, C, H, W)`` to tensors in tuples, lists and dicts.
+        capture: function like :func:`capture`.
     """
 
     def __init__(self, extract: Callable[..., Any], capture: Callable = capture) -> None:
@@ -59,10 +60,10 @@ class GraphedFeatures:
         self.captured: dict[tuple, tuple[Tensor, Replay, Any]] = {}
 
     def __call__(self, inputs: Tensor, *args, **kwargs) -> Any:
-        """Features of images, in memory of their own.
+        """Return a copy of the features of images.
 
         Raises:
-            UserError: the images have one shape more than ``MOST_SHAPES``, or the features are no tensors.
+            UserError: there are more than ``MOST_SHAPES`` input shapes, or a feature is not a tensor.
         """
         if args or kwargs or torch.is_grad_enabled():
             return self.extract(inputs, *args, **kwargs)
@@ -71,11 +72,11 @@ class GraphedFeatures:
             if len(self.captured) == MOST_SHAPES:
                 shapes = ', '.join('x'.join(map(str, shape)) for shape, *_ in [*self.captured, key])
                 raise UserError(
-                    f'speed.cuda_graphs is for images of one size, and these came in: {shapes}; resize to one size in '
-                    'the pipeline of test_dataloader (keep_ratio=False), or leave speed.cuda_graphs out'
+                    f'speed.cuda_graphs needs images of one size, but the test has {shapes}: resize to one size in '
+                    'the pipeline of test_dataloader (keep_ratio=False), or remove speed.cuda_graphs'
                 )
             images = inputs.clone()
-            # Weights that autocast keeps in half precision from one layer to the next would be gone at the next replay.
+            # Weights in autocast's cache would be freed before the next replay.
             with torch.autocast(device, enabled=torch.is_autocast_enabled(device), cache_enabled=False):
                 self.captured[key] = images, *self.capture(lambda: self.extract(images))
         images, replay, features = self.captured[key]
@@ -85,17 +86,17 @@ class GraphedFeatures:
 
 
 def describe_inputs(inputs: Tensor) -> tuple[tuple[int, ...], tuple[int, ...], torch.dtype, torch.dtype | None]:
-    """What a graph is for: shape, strides and dtype of images; the precision of autocast, None where it is off."""
+    """Return the key of a graph: shape, strides and dtype of images, and the dtype of autocast (None if off)."""
     device = inputs.device.type
     precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
     return tuple(inputs.shape), inputs.stride(), inputs.dtype, precision
 
 
 def copy_tensors(value: Any) -> Any:
-    """A copy of tensors in tuples, lists and dicts.
+    """Copy tensors in tuples, lists and dicts.
 
     Raises:
-        UserError: there is something else among them.
+        UserError: a value is not a tensor.
     """
     match value:
         case Tensor():
@@ -104,14 +105,17 @@ def copy_tensors(value: Any) -> Any:
             return type(value)(map(copy_tensors, value))
         case dict():
             return {key: copy_tensors(item) for key, item in value.items()}
-    raise UserError(f'speed.cuda_graphs is for features that are tensors, and here is a {type(value).__name__}')
+    raise UserError(
+        f'speed.cuda_graphs needs features that are tensors, but the model returns a {type(value).__name__}: '
+        'remove speed.cuda_graphs'
+    )
 
 
 class CudaGraphsHook(Hook):
-    """Replay backbone and neck as CUDA graphs while a model is tested; afterwards it is as it was."""
+    """Replay backbone and neck as CUDA graphs during a test; the model is restored afterwards."""
 
-    priority = 'LOWEST'  # what is captured is what other hooks have made of the model
-    model: Any = None  # it may be a copy for the test
+    priority = 'LOWEST'  # capture the model as other hooks have changed it
+    model: Any = None  # may be a copy for the test
 
     def before_test_epoch(self, runner: Runner) -> None:
         self.model = unwrap(runner.model)
@@ -123,10 +127,11 @@ class CudaGraphsHook(Hook):
 
 
 def require_graphs(compiles: bool) -> None:
-    """Raise ``UserError`` where nothing can be captured: without a GPU, or where ``torch.compile`` does it."""
+    """Raise ``UserError`` if graphs cannot be captured: without a GPU, or together with ``speed.compile``."""
     if not torch.cuda.is_available():
-        raise UserError('speed.cuda_graphs is for GPUs, and PyTorch finds none: leave it out')
+        raise UserError('speed.cuda_graphs needs a GPU, and PyTorch finds none: remove speed.cuda_graphs')
     if compiles:
         raise UserError(
-            "speed.cuda_graphs and speed.compile: set one of them; speed.compile.mode='reduce-overhead' does both"
+            "speed.cuda_graphs and speed.compile exclude each other: set one; speed.compile.mode='reduce-overhead' "
+            'does both'
         )

@@ -1,4 +1,4 @@
-"""What every run gets so that it survives, whatever its config inherits."""
+"""Hooks that every run gets, and classes of mmengine that VT replaces."""
 
 import difflib
 from itertools import combinations
@@ -29,12 +29,12 @@ DEFAULT_HOOKS = dict(
     sync_buffers=dict(type='vt.SyncBuffersHook'),
     rehearsal=dict(type='vt.RehearsalHook'),
 )
-# Names of the hooks that mmengine registers itself, for which alone it knows None.
+# Names of mmengine's default hooks; mmengine accepts None only for these.
 OF_MMENGINE = ('runtime_info', 'timer', 'sampler_seed', 'logger', 'param_scheduler', 'checkpoint')
 NAMES = (*OF_MMENGINE, *DEFAULT_HOOKS, 'num_classes', 'visualization')
-# Of these a second one undoes, repeats or overwrites what the first one does.
+# Hooks that may be registered only once: a second one would repeat or overwrite the work of the first.
 ONCE = (CheckpointHook, EMAHook, IterTimerHook, LoggerHook, ParamSchedulerHook, RuntimeInfoHook)
-# Classes of mmengine, and ours that replace them.
+# Classes of mmengine and their replacements.
 REPLACEMENTS = {
     CheckpointHook: 'vt.CheckpointHook',
     EarlyStoppingHook: 'vt.EarlyStoppingHook',
@@ -44,9 +44,9 @@ REPLACEMENTS = {
 
 
 def enter_defaults(cfg: Config) -> None:
-    """Enter the hooks above, and our replacements of parts of mmengine, however the config names them.
+    """Add the default hooks to a config in place, and replace classes of mmengine by those of VT.
 
-    A config turns a hook off with ``default_hooks=dict(NAME=None)``, and keeps what it names itself.
+    Hooks that the config sets itself are kept; ``default_hooks=dict(NAME=None)`` turns one off.
     """
     scope = cfg.get('default_scope')
     hooks = cfg.setdefault('default_hooks', ConfigDict())
@@ -63,15 +63,15 @@ def enter_defaults(cfg: Config) -> None:
 
 
 def check_hooks(cfg: Config) -> None:
-    """No hook is misnamed or there twice.
+    """Check that no hook has a misspelt name, lacks a type or is registered twice.
 
     Raises:
-        UserError: a name in ``default_hooks`` that looks like a known one, and so stands beside it; one hook twice.
+        UserError: a name in ``default_hooks`` is similar to a known one, a hook has no type, or a hook occurs twice.
     """
     named = cfg.get('default_hooks') or {}
     for name in {*named} - {*NAMES}:
         if near := difflib.get_close_matches(name, NAMES, n=1, cutoff=0.8):
-            raise UserError(f'default_hooks.{name} is another hook beside default_hooks.{near[0]}: give it that name')
+            raise UserError(f'default_hooks.{name} would add a hook beside default_hooks.{near[0]}: rename it to that')
     hooks = {f'default_hooks.{name}': hook for name, hook in named.items()}
     hooks |= {f'custom_hooks.{index}': hook for index, hook in enumerate(cfg.get('custom_hooks') or ())}
     hooks = {place: hook for place, hook in hooks.items() if isinstance(hook, dict)}
@@ -83,11 +83,11 @@ def check_hooks(cfg: Config) -> None:
     for (one, kind), (other, second) in combinations(classes, 2):
         is_once = any(issubclass(kind, base) and issubclass(second, base) for base in ONCE)
         if is_once or (kind is second and hooks[one] == hooks[other]):
-            raise UserError(f'{one} and {other} are both {second.__name__}: give one of them')
+            raise UserError(f'{one} and {other} are both {second.__name__}: remove one of them')
 
 
 def _enter_loop(loop: dict, scope: str | None) -> None:
-    """As mmengine, which goes by ``by_epoch`` where no type is given; a type may stand beside an inherited length."""
+    """Complete a training loop as mmengine does: ``by_epoch`` implies the type; an inherited length is removed."""
     if loop.get('by_epoch'):
         loop.setdefault('type', 'EpochBasedTrainLoop')
     if loop.get('type'):
@@ -101,14 +101,14 @@ def _enter_loop(loop: dict, scope: str | None) -> None:
 
 
 def _replace(part: Any, registry: Registry, scope: str | None, key: str = 'type') -> None:
-    """Name our class in a part of a config, if it names the one of mmengine that it replaces, by itself or as text."""
+    """Replace the type of a part of a config, a name or a class, if it is a class that VT replaces."""
     named = _find(part.get(key), registry, scope) if isinstance(part, (dict, Config)) else None
     if isinstance(named, type) and named in REPLACEMENTS:
         part[key] = REPLACEMENTS[named]
 
 
 def _find(named: Any, registry: Registry, scope: str | None) -> Any:
-    """The class of a type, which is itself or its name."""
+    """Return the class of a type that is given as a class or by its name."""
     if not isinstance(named, str):
         return named
     with registry.switch_scope_and_registry(scope) as found:

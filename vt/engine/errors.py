@@ -1,4 +1,4 @@
-"""User errors are reported in one line, unexpected ones show their traceback. Both end with exit code 1."""
+"""Report user errors in one line and unexpected errors with their traceback; both end with exit code 1."""
 
 import errno
 import logging
@@ -12,35 +12,35 @@ from typing import Any
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-# What the system says of a file, and what to do about it.
+# Errors of the operating system about a file, and what to do about them.
 SYSTEM = {
     errno.ENOENT: 'there is no {}: put it there, or correct its path (data_root for a data set)',
     errno.EACCES: 'no permission for {}: change its rights, or name another path',
     errno.EPERM: 'no permission for {}: change its rights, or name another path',
-    errno.EROFS: '{} lies on a file system that is read-only: name another path (--work-dir for what a run writes)',
-    errno.ENOSPC: 'no space is left to write {}: free some, or name another path (--work-dir for what a run writes)',
-    errno.EDQUOT: 'the quota leaves no space to write {}: free some, or name another path',
-    errno.EFBIG: 'no space is left to write {}, by the limit on the size of files (ulimit -f)',
-    errno.EEXIST: '{} is a file where a folder is needed: remove it, or name another folder',
-    errno.ENOTDIR: 'on the way to {} is a file where a folder is needed: correct the path',
+    errno.EROFS: '{} is on a read-only file system: choose another path (--work-dir for the files of a run)',
+    errno.ENOSPC: 'no space is left to write {}: free some, or choose another path (--work-dir for the files of a run)',
+    errno.EDQUOT: 'the disk quota is used up, {} cannot be written: free some space, or choose another path',
+    errno.EFBIG: '{} exceeds the limit on file sizes: raise it (ulimit -f)',
+    errno.EEXIST: '{} is a file where a folder is needed: remove it, or choose another folder',
+    errno.ENOTDIR: 'in the path {} is a file where a folder is needed: correct the path',
     errno.EISDIR: '{} is a folder where a file is needed: correct the path',
     errno.EMFILE: 'too many files are open: raise the limit (ulimit -n 65536), or lower num_workers',
     errno.EADDRINUSE: 'the port is in use: set PORT (MASTER_PORT without tools/dist_*.sh) to a free one',
 }
 OUT_OF_MEMORY = (
-    'out of memory: lower batch_size of the dataloader (and raise optim_wrapper.accumulative_counts to match), or the '
-    'size of the images or of the model; or try --amp, or with_cp=True for the backbone'
+    'out of memory: lower batch_size of the dataloader (and raise optim_wrapper.accumulative_counts to match), use '
+    'smaller images or a smaller model, --amp, or with_cp=True for the backbone'
 )
-FILES = ('img_path', 'seg_map_path')  # of a sample
+FILES = ('img_path', 'seg_map_path')  # keys of a sample
 
 
 class SampleError(UserError):
-    """A sample of a data set can't be loaded; its message names the file."""
+    """A sample of a data set cannot be loaded; the message names its file."""
 
 
 @contextmanager
 def naming_sample(dataset: Any, index: int) -> Iterator[None]:
-    """Name the files of a sample in whatever error loading it raises, as a :class:`SampleError`."""
+    """Convert any error of loading a sample to a :class:`SampleError` that names the files of the sample."""
     try:
         yield
     except SampleError:
@@ -51,23 +51,23 @@ def naming_sample(dataset: Any, index: int) -> Iterator[None]:
 
 
 def files_of(dataset: Any, index: int) -> list[str]:
-    """The files of a sample, as far as its data set says."""
-    with suppress(Exception):  # the annotation itself is broken, or there is none
+    """Return the files of a sample that its data set names."""
+    with suppress(Exception):  # the annotation is missing or broken
         info = dataset.get_data_info(index)
         return [str(info[key]) for key in FILES if info.get(key)]
     return []
 
 
 def in_one_line(error: BaseException) -> str:
-    """An error's type and text; the type of an error that is meant for people says nothing."""
+    """Return type and text of an error in one line; the type is left out of errors written for users."""
     text = ' '.join(str(error).split())
     return text if isinstance(error, (UserError, OSError)) and text else f'{type(error).__name__}: {text}'
 
 
 def describe(error: BaseException) -> str | None:
-    """The line for a user error; None for an unexpected one."""
+    """Return the message of a user error in one line; None for an unexpected error."""
     if isinstance(error, UserError):
-        # One of a worker process comes with that process's traceback, which ends with the line.
+        # An error of a worker process contains its traceback, which ends with the message.
         return in_one_line(error).rpartition(f'{type(error).__module__}.{type(error).__qualname__}: ')[2]
     if isinstance(error, OSError) and error.errno in SYSTEM and len(error.args) > 1:
         return SYSTEM[error.errno].format(error.filename or 'a file of this run')
@@ -79,11 +79,14 @@ def describe(error: BaseException) -> str | None:
 
 @contextmanager
 def one_line_errors(where: str, traceback: bool = False) -> Iterator[None]:
-    """Print a user error as one line on standard error, any other one with its traceback; exit with 1.
+    """Print user errors as one line on standard error and other errors with their traceback; exit with code 1.
 
-    The line begins with what the user was working with (``where``), usually the config's path. The traceback goes into
-    the log of the run too, if it has begun one. With several processes each names its rank, and leaves without waiting
-    for the others. ``traceback`` asks for that of every error.
+    The traceback is also written to the log of the run, if there is one. With several processes, each names its rank
+    and exits without waiting for the others. Ctrl-C exits with code 130.
+
+    Args:
+        where: start of the line, usually the path of the config.
+        traceback: print the traceback of user errors, too.
     """
     try:
         yield
@@ -93,7 +96,7 @@ def one_line_errors(where: str, traceback: bool = False) -> Iterator[None]:
     except BrokenPipeError as error:
         if error.filename is not None:
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads; Python would complain at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would report the closed pipe at exit
         sys.exit(1)
     except Exception as error:
         if _was_interrupted(error):
@@ -102,22 +105,22 @@ def one_line_errors(where: str, traceback: bool = False) -> Iterator[None]:
 
 
 def traceback_of(error: BaseException) -> str:
-    """A traceback whose lines a terminal shows and doesn't obey, whatever names of files the error repeats."""
+    """Return a traceback without control characters, which file names in an error could contain."""
     return '\n'.join(map(printable, ''.join(tracebacks.format_exception(error)).split('\n')))
 
 
 def _was_interrupted(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is what a library turned into an error of its own, as mmengine does while it formats a config."""
+    """Return whether an error stems from Ctrl-C; mmengine converts it when interrupted while formatting a config."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
 
 
 def _leave(where: str, error: Exception, traceback: bool) -> None:
-    """Report an error where someone will look for it, and end the process."""
+    """Report an error on standard error, in the log and to torchrun, and end the process."""
     line, log = describe(error), _log(error)
     if _has_peers() and follows_another(error):
-        line = 'stopped because another process failed: its own line says why'
+        line = 'stopped because another process failed: see the error of that process'
     elif os.environ.get('TORCHELASTIC_ERROR_FILE'):  # torchrun reads it for its report
         from torch.distributed.elastic.multiprocessing.errors import get_error_handler
 
@@ -129,7 +132,7 @@ def _leave(where: str, error: Exception, traceback: bool) -> None:
         hint = f'the whole traceback: {log}' if log else '--traceback shows where'
         print(printable(f'error: {rank}{where}: {line} ({hint})'), file=sys.stderr)
     if _has_peers():
-        # An end in good order would wait for processes that wait for this one.
+        # A normal exit would wait for processes that wait for this one.
         logging.shutdown()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -138,10 +141,10 @@ def _leave(where: str, error: Exception, traceback: bool) -> None:
 
 
 def follows_another(error: Exception) -> bool:
-    """Whether this process fails because another one had failed before; each that fails asks this once.
+    """Return whether this process fails because another one failed first. Call it once in each process that fails.
 
-    The first to ask writes its rank down where the processes met. If that place is gone, so is the main process, which
-    was before this one. What breaks with a connection is a ``RuntimeError``; any other error is this process's own.
+    The first caller writes its rank to the store of the process group. If the store is gone, the main process failed
+    first. Only a ``RuntimeError`` can be caused by a lost connection; other errors are this process's own.
     """
     from torch import distributed
 
@@ -154,13 +157,13 @@ def follows_another(error: Exception) -> bool:
 
 
 def _has_peers() -> bool:
-    """Whether this process has met others."""
+    """Return whether this process belongs to a group of several."""
     distributed = sys.modules.get('torch.distributed')
     return distributed is not None and distributed.is_initialized() and distributed.get_world_size() > 1
 
 
 def _log(error: Exception) -> str | None:
-    """Write the traceback to the log that the run has begun, not to the console; return the file's name."""
+    """Write the traceback to the log file of the run, if there is one; return its path."""
     from mmengine.logging import MMLogger
 
     handlers = MMLogger.get_current_instance().handlers

@@ -1,4 +1,4 @@
-"""Batch normalisations folded into the convolutions before them while a model is tested."""
+"""Fold batch normalisation into the preceding convolution during tests."""
 
 import copy
 from collections.abc import Callable
@@ -10,21 +10,21 @@ from mmengine.registry import MODELS
 from mmengine.runner import Runner
 from torch import nn
 
-# Backbones of which each normalisation stands behind the convolution whose output it takes.
+# Backbones in which each normalisation is defined directly after the convolution whose output it normalises.
 BACKBONES = ('ResNet', 'ResNetV1c', 'ResNetV1d', 'VTResNet', 'VTResNetAnywhere')
 
 
 class FoldNormsHook(Hook):
-    """Test a copy of the model without these normalisations; the runner has its own model back afterwards.
+    """Test a copy of the model whose batch normalisations are folded; the runner's model is restored afterwards.
 
-    In evaluation a normalisation is a factor and a summand for each channel, which a convolution has already.
-    Predictions change by rounding alone. A model that is wrapped for several processes stays as it is.
+    In evaluation, normalisation is a scale and a shift per channel, which the convolution can apply. Predictions change
+    only by rounding. A model that is wrapped for several processes is not changed.
 
     Args:
-        finish: called with each copy, to compile it for example.
+        finish: function that is called with the copy, for example to compile it.
     """
 
-    priority = 'LOWEST'  # a copy of what other hooks have put into the model, such as averages of its weights
+    priority = 'LOWEST'  # copy the weights that other hooks have set, such as averages
     model: nn.Module | None = None
 
     def __init__(self, finish: Callable[[nn.Module], None] = lambda model: None) -> None:
@@ -42,12 +42,12 @@ class FoldNormsHook(Hook):
 
 
 def fold_norms(model: nn.Module) -> nn.Module:
-    """Fold, in place, where the order of parts is known: in ResNets, and in mmcv's convolution with a normalisation."""
+    """Fold normalisations in place in ResNets and in mmcv's ``ConvModule``, where the order of layers is known."""
     scopes = (MODELS, *MODELS.children.values())
     backbones = {scope.module_dict.get(name) for scope in scopes for name in BACKBONES}
     for part in list(model.modules()):
         is_in_order = type(part) is ConvModule and part.order.index('norm') == part.order.index('conv') + 1
-        # Other kinds of convolution may do more with their weight, such as standardize it.
+        # Subclasses of Conv2d may transform their weight, such as standardise it.
         are_plain = all(type(layer) is nn.Conv2d for layer in part.modules() if isinstance(layer, nn.Conv2d))
         if (type(part) in backbones or is_in_order) and are_plain:
             fuse_conv_bn(part)

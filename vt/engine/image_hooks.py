@@ -1,4 +1,4 @@
-"""Figures of what a model predicts for its test images."""
+"""Write figures of the predictions for test images."""
 
 import os
 from collections.abc import Sequence
@@ -20,22 +20,24 @@ from vt.datasets.bands import as_rgb
 from vt.errors import UserError
 from vt.registry import HOOKS
 
+from .checks.channels import preprocessor_of
+from .config_parts import model_of
 from .output_paths import distinct_paths
 
 
 @HOOKS.register_module()
 class FigureHook(Hook):
-    """Write each test image of a classifier with its class, where it is known, and its prediction.
+    """Write each test image of a classifier with its label, if there is one, and its prediction.
 
-    Each figure keeps its image's path below the folder of the data set, so that equal names in two folders are two
-    figures, which MMPretrain's hook doesn't do; and its colours, whatever order of channels they were read in. Of a
-    video it is the frames of its first clip, side by side.
+    A figure has the path of its image relative to the folder of the data set, so that images of the same name in
+    different folders do not overwrite each other. Colours are correct for RGB and BGR inputs. A video is drawn as the
+    frames of its first clip, side by side.
 
     Args:
-        enable: draw; ``tools/test.py --show-dir`` turns it on.
-        out_dir: directory of the figures; each has its image's folder and name, as PNG.
-        interval: draw one in so many batches.
-        **options: of the visualizer's method that draws.
+        enable: draw figures; ``tools/test.py --show-dir`` turns it on.
+        out_dir: folder of the figures, which are PNG files.
+        interval: number of batches from one drawn batch to the next.
+        **options: options of the visualizer's drawing method.
     """
 
     def __init__(self, enable: bool = False, out_dir: str | None = 'figures', interval: int = 1, **options) -> None:
@@ -45,7 +47,7 @@ class FigureHook(Hook):
         self.options = options
 
     def before_test(self, runner: Runner) -> None:
-        """Give each image of the test set the path of its figure, in all processes the same."""
+        """Choose the path of each figure, the same in all processes."""
         self.paths = output_paths_of(runner.test_dataloader.dataset) if self.enable else {}
 
     def after_test_iter(
@@ -59,52 +61,52 @@ class FigureHook(Hook):
             number = f'{batch_idx * loader.batch_size + index}.png'
             out_file = self.out_dir / self.paths.get(image_path, number)
             if out_file.exists() and Path(image_path).exists() and out_file.samefile(image_path):
-                raise UserError(f'{image_path} would be written over: give another folder for the figures')
+                raise UserError(f'a figure would overwrite the image {image_path}: choose another folder for figures')
             pixels = visible(as_strip(image), is_bgr)
             with replacing(out_file) as part:
-                drawn = part.with_name(f'{part.name}.png')  # libraries choose the format by the name
+                drawn = part.with_name(f'{part.name}.png')  # libraries choose the format by the suffix
                 self.draw(np.ascontiguousarray(pixels), sample, str(drawn))
                 drawn.replace(part)
 
     def draw(self, image: np.ndarray, sample: BaseDataElement, out_file: str) -> None:
-        """Write one figure of an image as the model was given it, RGB, ``(height, width, 3)`` uint8."""
+        """Write one figure of an input of the model, RGB, ``(height, width, 3)``, uint8."""
         Visualizer.get_current_instance().visualize_cls(image, sample, out_file=out_file, **self.options)
 
 
 @HOOKS.register_module()
 class OverlayHook(FigureHook):
-    """Write each test image with its labels (left, where there are any) and its prediction (right) laid over it.
+    """Write each test image of a segmentor overlaid with its labels (left, if there are any) and prediction (right).
 
-    MMSegmentation's hook reads every image from its file again; this one draws on the image that the model was given,
-    so that data sets made in memory have figures too.
+    The figure shows the input of the model, so data sets in memory have figures, too; MMSegmentation's hook reads the
+    image from its file again.
 
     Args:
         enable, out_dir, interval: see :class:`FigureHook`.
-        **options: ``with_labels=False`` leaves out the names of the classes on their segments.
+        **options: ``with_labels=False`` omits the names of the classes.
     """
 
     def draw(self, image: np.ndarray, sample: BaseDataElement, out_file: str) -> None:
-        """Write one figure; the image is enlarged to the prediction."""
+        """Write one figure; the image is resized to the size of the prediction."""
         image = cv2.resize(image, sample.pred_sem_seg.shape[::-1])
         Visualizer.get_current_instance().add_datasample('prediction', image, sample, out_file=out_file, **self.options)
 
 
 def as_strip(image: Tensor) -> Tensor:
-    """An image as it is; of a clip ``(C, T, H, W)``, or the first of several, its frames side by side."""
+    """Place the frames of a clip ``(C, T, H, W)``, or of the first of several, side by side; images are unchanged."""
     clip = image[0] if image.ndim == 5 else image
     return torch.cat(clip.unbind(1), dim=-1) if clip.ndim == 4 else clip
 
 
 def visible(image: Tensor, is_bgr: bool) -> np.ndarray:
-    """An image ``(C, height, width)`` as the network is given it, as RGB ``(height, width, 3)`` uint8."""
+    """Convert an input of the network ``(C, height, width)`` to RGB ``(height, width, 3)``, uint8."""
     is_colour = image.shape[0] == 3 and image.dtype == torch.uint8
     return as_rgb((image.flip(0) if is_bgr and is_colour else image).permute(1, 2, 0).cpu().numpy())
 
 
 def output_paths_of(dataset: Any) -> dict[str, Path]:
-    """Where below a folder of figures each image's figure belongs: as the image lies below its data set's folder.
+    """Return the path of each image's figure, relative to the folder of figures.
 
-    The whole path is kept where the image is not below the folder that the data set names. See
+    It is the path of the image relative to the folder of its data set, or the whole path if the image is elsewhere. See
     :func:`vt.engine.output_paths.distinct_paths`.
     """
     if not hasattr(dataset, 'get_data_info'):
@@ -117,12 +119,9 @@ def output_paths_of(dataset: Any) -> dict[str, Path]:
 
 
 def reads_bgr(cfg: Config) -> bool:
-    """Whether a config's test images have OpenCV's order of channels, as all that are read from files have.
+    """Return whether the test images of a config are BGR, OpenCV's order of channels.
 
-    Images in memory have it in segmentation, and where the preprocessor turns it.
+    Images from files are BGR. Images in memory are BGR in segmentation, and if the preprocessor converts them to RGB.
     """
-    model = cfg.get('model') or {}
-    model = model.get('module') or model  # below test-time augmentation
-    preprocessor = model.get('data_preprocessor') or cfg.get('data_preprocessor') or {}
     from_files = any(step in str(cfg.get('test_dataloader')) for step in ('LoadImageFromFile', 'LoadClips'))
-    return from_files or 'decode_head' in model or bool(preprocessor.get('to_rgb'))
+    return from_files or 'decode_head' in model_of(cfg) or bool(preprocessor_of(cfg).get('to_rgb'))

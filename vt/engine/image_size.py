@@ -1,4 +1,4 @@
-"""One setting for the size of images, ``image_size=96``, which a config's pipelines and its model follow."""
+"""Set the size of images in all pipelines and the model of a config by one setting, ``image_size=96``."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,31 +8,33 @@ from mmengine.config import Config
 from vt.errors import UserError
 
 from .checks.config import accepted_arguments, find_types
-from .config_files import leaves, steps_in
+from .config_parts import leaves, model_of, steps_in
 
-SIDES = ('scale', 'scales', 'size', 'crop_size')  # of a step of a pipeline, in pixels
+SIDES = ('scale', 'scales', 'size', 'crop_size')  # arguments of a step of a pipeline, in pixels
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 
 
 def enter_image_size(cfg: Config) -> None:
-    """Enter a config's ``image_size``, the side of the images that the model sees in training.
+    """Apply ``image_size`` of a config in place: the side in pixels of the images that the model gets in training.
 
-    Every size in the pipelines, of padding and of sliding windows keeps its ratio to the last one of the training
-    pipeline: 224 out of 256 become 112 out of 128. Backbones that have an argument ``image_size``, or MMPretrain's
-    ``img_size``, get it.
+    All sizes in pipelines, of padding and of sliding windows are scaled by the same factor, so that the last size in
+    the training pipeline becomes ``image_size``: with 112, a crop of 224 from 256 becomes a crop of 112 from 128.
+    Backbones with an argument ``image_size``, or MMPretrain's ``img_size``, get it as well.
+
 
     Raises:
-        UserError: it is no number of pixels; no step sets a size; training images are no squares.
+        UserError: ``image_size`` is not a whole number of pixels, no step sets a size, or training images are not
+            square.
     """
-    side, model = cfg.image_size, (cfg.get('model') or {}).get('module') or cfg.get('model') or {}
+    side, model = cfg.image_size, model_of(cfg)
     if type(side) is not int or side < 1:
-        raise UserError(f'image_size={side}: give one number of pixels')
+        raise UserError(f'image_size={side}: set a whole number of pixels')
     steps = [step for name in LOADERS for step in _steps(cfg.get(name))]
     settings = [*steps, model.get('test_cfg')]
     for preprocessor in (cfg.get('data_preprocessor') or {}, model.get('data_preprocessor') or {}):
         settings += [preprocessor, preprocessor.get('test_cfg')]
     ratio = side / _side_of([*_steps(cfg.get('train_dataloader'))] or steps, side)
-    for part in {id(part): part for part in settings if part}.values():  # val and test may be one
+    for part in {id(part): part for part in settings if part}.values():  # val and test may share one
         for key in part.keys() & {*SIDES, 'stride'}:
             part[key] = _scaled(part[key], ratio)
     backbone, path = model.get('backbone'), 'model.backbone'
@@ -43,14 +45,16 @@ def enter_image_size(cfg: Config) -> None:
 
 
 def _side_of(steps: list[dict], side: int) -> int:
-    """The side of the images that a pipeline makes."""
+    """Return the side of the images that a pipeline makes, in pixels."""
     before = next((step[key] for step in reversed(steps) for key in SIDES if _is_size(step.get(key))), None)
     if before is None:
         raise UserError(f'image_size={side}: no step of the pipeline resizes or crops images; add Resize or RandomCrop')
     if isinstance(before, int):
         return before
     if len({*before}) > 1:
-        raise UserError(f'image_size={side}: training images have {before}; set the sizes of the pipelines instead')
+        raise UserError(
+            f'image_size={side}: training images are {before}, not square; set sizes in the pipelines instead'
+        )
     return before[0]
 
 
@@ -60,7 +64,7 @@ def _steps(loader: Any) -> Iterator[dict]:
 
 
 def _is_size(value: Any) -> bool:
-    """Whether it is a side in pixels, or two; shares and factors are no whole numbers."""
+    """Return whether a value is one or two sides in pixels, not a ratio or a factor."""
     sides = value if isinstance(value, (list, tuple)) else [value]
     return bool(sides) and all(type(each) is int and each > 1 for each in sides)
 

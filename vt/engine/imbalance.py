@@ -1,4 +1,4 @@
-"""Classes of very different numbers of samples: what ``imbalance`` of a config changes of a training, by its counts."""
+"""Correct for imbalanced classes: the config key ``imbalance`` sets loss weights or repeats images of rare classes."""
 
 import math
 from collections import Counter
@@ -13,43 +13,45 @@ from vt.errors import UserError
 
 from .checks.classes import labels_in
 from .checks.config import accepted_arguments, find_types
-from .checks.fit import model_of
+from .config_parts import model_of
 from .launch import is_segmentation
 
 WEIGHTS = ('class_weight', 'pos_weight')
 
 
 def enter_imbalance(cfg: Config) -> str | None:
-    """Enter what ``imbalance`` of a config asks for, by the labels of its training data, in the place of this key.
+    """Apply ``imbalance`` of a training's config in place, by the labels of its training data, and remove the key.
 
-    ``'weighted'`` gives the loss of the head weights of the classes, :func:`class_weights`, or where each class has a
-    sigmoid of its own :func:`positive_weights`; ``'focal'`` is MMPretrain's ``FocalLoss`` (Lin et al., 2017) in its
-    place; ``'balanced'`` repeats images of rare classes by MMEngine's ``ClassBalancedDataset``, so that the square
-    roots of the counts remain (Gupta et al., "LVIS", 2019).
+    - ``'weighted'`` sets weights in the loss of the head: :func:`class_weights`, or :func:`positive_weights` if each
+      class has its own sigmoid.
+    - ``'focal'`` replaces the loss by MMPretrain's ``FocalLoss`` (Lin et al., 2017).
+    - ``'balanced'`` repeats images of rare classes with MMEngine's ``ClassBalancedDataset``, so that the counts become
+      proportional to their square roots (Gupta et al., "LVIS", 2019).
+
 
     Returns:
-        What was entered, as a line for the log; None without ``imbalance``.
+        A line for the log that says what was set; None without ``imbalance``.
 
     Raises:
-        UserError: the model is no classifier, its loss takes no weights, or the config corrects imbalance already.
+        UserError: the model is not a classifier, its loss takes no weights, or the config corrects imbalance already.
     """
     method = cfg.pop('imbalance', None)
     if method is None:
         return None
     head, data = model_of(cfg).get('head'), cfg.train_dataloader.dataset
     if is_segmentation(cfg) or not isinstance(head, dict):
-        advice = 'of a segmentor set decode_head.loss_decode.class_weight, which tools/check_dataset.py proposes'
-        raise UserError(f'imbalance={method!r} counts the labels of images, for a classifier: {advice}')
+        advice = 'for a segmentor, set decode_head.loss_decode.class_weight, which tools/check_dataset.py proposes'
+        raise UserError(f'imbalance={method!r} is only for classifiers: {advice}')
     scope = cfg.get('default_scope') or 'mmpretrain'
-    several = issubclass(_class_of(head, scope, 'model.head'), MultiLabelClsHead)  # a sigmoid a class
+    several = issubclass(_class_of(head, scope, 'model.head'), MultiLabelClsHead)  # one sigmoid per class
     loss = head.get('loss') or dict(type='CrossEntropyLoss', **(dict(use_sigmoid=True) if several else {}))
     twice = next((f'model.head.loss has {name}' for name in WEIGHTS if loss.get(name) is not None), None)
-    twice = twice or ('train_dataloader has one' if data['type'] == 'ClassBalancedDataset' else None)
+    twice = twice or ('train_dataloader has ClassBalancedDataset' if data['type'] == 'ClassBalancedDataset' else None)
     if twice:
-        raise UserError(f'imbalance={method!r} would correct a second time, {twice}: leave out one of the two')
+        raise UserError(f'imbalance={method!r} would correct imbalance twice, since {twice}: remove one of the two')
     if method == 'focal':
         head['loss'] = dict(type='FocalLoss', loss_weight=loss.get('loss_weight', 1.0))
-        return f'imbalance: model.head.loss is FocalLoss in the place of {loss["type"]}'
+        return f'imbalance: model.head.loss is FocalLoss instead of {loss["type"]}'
     with DATASETS.switch_scope_and_registry(scope) as registry:
         dataset = registry.build(data)
     counts = count_labels(dataset)
@@ -64,7 +66,7 @@ def enter_imbalance(cfg: Config) -> str | None:
     else:
         name = WEIGHTS[several]
         if name not in accepted_arguments(_class_of(loss, scope, 'model.head.loss'))[0]:
-            raise UserError(f"imbalance='weighted': {loss['type']} of model.head.loss has no {name}; take 'balanced'")
+            raise UserError(f"imbalance='weighted': the loss {loss['type']} has no {name}; use imbalance='balanced'")
         values = positive_weights(counts, number, len(dataset)) if several else class_weights(counts, number)
         head['loss'], what = loss | {name: values}, f'model.head.loss.{name}'
     names = dict(enumerate(dataset.metainfo.get('classes') or ()))
@@ -78,16 +80,16 @@ def _class_of(part: dict, scope: str, path: str) -> type:
 
 
 def count_labels(dataset: Dataset) -> Counter[int]:
-    """Images of each label, below any wrappers."""
+    """Count the images of each label."""
     return Counter(label for index in range(len(dataset)) for label in {*labels_in(dataset.get_data_info(index))})
 
 
 def class_weights(counts: Counter[int], number: int) -> list[float]:
-    """Weights of a softmax loss, ``images / (classes * images of the class)``: 1 in the mean over the images.
+    """Return class weights for a softmax loss, ``images / (classes * images of the class)``, with mean 1 over images.
 
     Args:
-        counts: images of each label; a class without any has the weight 1.
-        number: of classes.
+        counts: number of images of each label; a class without images gets the weight 1.
+        number: number of classes.
     """
     present = [label for label in range(number) if counts[label]]
     total = sum(counts[label] for label in present)
@@ -95,9 +97,12 @@ def class_weights(counts: Counter[int], number: int) -> list[float]:
 
 
 def positive_weights(counts: Counter[int], number: int, images: int) -> list[float]:
-    """Weights of the images that have a label, where each class has a sigmoid: how many have it not for one that has.
+    """Return weights of positive images for one sigmoid per class: number of negative over number of positive images.
 
-    Arguments as of :func:`class_weights`, and how many ``images`` there are.
+    Args:
+        counts: number of images of each label; a class without positive or negative images gets the weight 1.
+        number: number of classes.
+        images: number of images.
     """
     return _rounded(
         (images - counts[label]) / counts[label] if 0 < counts[label] < images else 1.0 for label in range(number)
@@ -105,9 +110,9 @@ def positive_weights(counts: Counter[int], number: int, images: int) -> list[flo
 
 
 def pixel_weights(counts: Counter[int], number: int) -> list[float]:
-    """Weights of classes of pixels, ``1 / log(1.02 + share)``, 1 in the mean over the pixels.
+    """Return class weights for a segmentation loss, ``1 / log(1.02 + share)``, scaled to mean 1 over pixels.
 
-    The logarithm bounds the weights of very rare classes (Paszke et al., "ENet", 2016). Arguments as of
+    The logarithm bounds the weights of very rare classes (Paszke et al., "ENet", 2016). Arguments as in
     :func:`class_weights`.
     """
     total = sum(counts[label] for label in range(number))

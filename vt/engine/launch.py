@@ -1,4 +1,4 @@
-"""Build a runner from a config, on GPUs or on a CPU."""
+"""Build the runner and the model of a config, on GPUs or on a CPU."""
 
 import logging
 import os
@@ -16,20 +16,24 @@ from torch import nn
 
 from vt.errors import UserError
 
+from .config_parts import model_of
 from .default_hooks import enter_defaults
 from .mixed_precision import enter_amp
 from .runner import VTRunner
 
 
 def build_runner(cfg: Config, amp: bool = False) -> Runner:
-    """The runner that a config names, by default mmengine's with our settings for speed, for one process or many.
+    """Build the runner of a config, :class:`vt.VTRunner` unless ``runner_type`` names another one.
 
-    Several processes have met before, see :func:`vt.engine.processes.distributed.join_processes`. Where SyncBN has
-    nothing to synchronise BN takes its place, and one line of the log says so.
+    With several processes, call :func:`vt.engine.processes.distributed.join_processes` first. In one process SyncBN is
+    replaced by BN, and the log says so.
 
     Args:
-        cfg: a config; what every run gets is entered.
-        amp: mixed precision, see :func:`vt.engine.mixed_precision.choose_dtype`.
+        cfg: config; default hooks and settings are added in place.
+        amp: train in mixed precision, see :func:`vt.engine.mixed_precision.choose_dtype`.
+
+    Raises:
+        UserError: ``EMAHook`` is used with FSDP.
     """
     notes = enter_amp(cfg, amp)
     own_runner = cfg.get('runner_type')
@@ -40,19 +44,19 @@ def build_runner(cfg: Config, amp: bool = False) -> Runner:
         raise UserError('optim_wrapper.optimizer: ZeroRedundancyOptimizer is replaced by the key fsdp')
     enter_defaults(cfg)
     if cfg.get('randomness', {}).get('deterministic'):
-        os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')  # without it PyTorch refuses cuBLAS's products
+        os.environ.setdefault('CUBLAS_WORKSPACE_CONFIG', ':4096:8')  # PyTorch requires it for deterministic cuBLAS
     runner = RUNNERS.build(cfg) if own_runner else VTRunner.from_cfg(cfg)
     if not isinstance(runner, VTRunner):
-        runner.logger.info(f'Speed: no setting is made, since the config names its own runner, {own_runner}')
+        runner.logger.info(f'Speed: no settings are applied, because the config sets runner_type={own_runner}')
     for note in notes:
         runner.logger.warning(note)
     if asks_sync_bn and get_world_size() == 1:
-        runner.logger.info('SyncBN is BN here: there is one process, so its batch is the whole batch.')
+        runner.logger.info('SyncBN is replaced by BN, because there is one process.')
     return runner
 
 
 def build_model(cfg: Config) -> nn.Module:
-    """The model of a config without a runner, for one process; its weights are arbitrary."""
+    """Build the model of a config without a runner, for one process; its weights are not initialised."""
     init_default_scope(cfg.get('default_scope', 'mmpretrain'))
     if 'data_preprocessor' in cfg:
         cfg.model.setdefault('data_preprocessor', cfg.data_preprocessor)  # as mmengine's runner does
@@ -60,25 +64,29 @@ def build_model(cfg: Config) -> nn.Module:
 
 
 def require_device(device: str | torch.device | None) -> torch.device:
-    """A device that computes on this machine, the CPU for None; a UserError if it does not."""
+    """Return a device after checking that it works on this machine; None is the CPU.
+
+    Raises:
+        UserError: the device cannot be used.
+    """
     try:
         found = torch.device('cpu' if device is None else device)
         torch.zeros(1, device=found).item()
     except (RuntimeError, AssertionError, ImportError) as error:
-        message = f"device '{device}' cannot be used: it is no device that PyTorch finds on this machine; give cpu"
+        message = f"device '{device}' cannot be used: PyTorch does not find it on this machine; use cpu"
         raise UserError(message) from error
     return found
 
 
 def draw_weights(model: nn.Module) -> None:
-    """Draw a model's weights as its config says, without MMEngine's line for each tensor."""
+    """Initialise a model's weights as its config says, without MMEngine's log line for each tensor."""
     with quiet(logging.WARNING):
         model.init_weights()
 
 
 @contextmanager
 def quiet(level: int) -> Iterator[None]:
-    """Log nothing below a level, one of :mod:`logging`'s."""
+    """Suppress log messages below a level of :mod:`logging`."""
     logger = MMLogger.get_current_instance()
     before = logger.level
     logger.setLevel(level)
@@ -89,5 +97,5 @@ def quiet(level: int) -> Iterator[None]:
 
 
 def is_segmentation(cfg: Config) -> bool:
-    """Whether predictions are maps of labels."""
-    return 'decode_head' in cfg.model.get('module', cfg.model)  # test-time augmentation wraps the model
+    """Return whether the model of a config predicts segmentation maps."""
+    return 'decode_head' in model_of(cfg)

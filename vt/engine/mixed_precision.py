@@ -1,4 +1,4 @@
-"""Mixed precision: which one ``--amp`` means, the optimizer's wrapper for it, and which parts float16 is a risk for."""
+"""Mixed precision: the dtype of ``--amp``, the optimizer wrapper for it, and parts that may overflow in float16."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,10 +18,10 @@ from vt.registry import OPTIM_WRAPPERS
 
 
 def choose_dtype(cfg: Config) -> str:
-    """The precision of ``--amp``, ``'bfloat16'`` or ``'float16'``, in training, validation and tests.
+    """Return the dtype of ``--amp`` in training, validation and tests, ``'bfloat16'`` or ``'float16'``.
 
-    It is ``optim_wrapper.dtype`` of the config; where that is not set, bfloat16 if the GPU has instructions for it,
-    else float16. On a CPU it is always bfloat16.
+    It is ``optim_wrapper.dtype`` of the config if set, else bfloat16 if the GPU supports it natively, else float16. On
+    a CPU it is always bfloat16.
     """
     if not torch.cuda.is_available():
         return 'bfloat16'
@@ -32,11 +32,18 @@ def choose_dtype(cfg: Config) -> str:
 
 
 def enter_amp(cfg: Config, amp: bool) -> list[str]:
-    """Enter mixed precision in a config, and make it what autocast computes in on a GPU.
+    """Set mixed precision in a config, and the dtype of autocast on a GPU.
 
-    ``optim_wrapper`` gets its type and dtype, and in float16 mmengine's dynamic loss scale; bfloat16 has none.
-    Validation and tests with ``fp16=True`` then have it too. Unless ``amp`` is asked for, a config that names
-    mmengine's ``AmpOptimWrapper`` and no ``dtype`` keeps mmengine's way, float16 on a GPU. Returns lines for the log.
+    ``optim_wrapper`` gets its type and dtype, and with float16 mmengine's dynamic loss scale; bfloat16 needs none.
+    Validation and tests with ``fp16=True`` use the same dtype. Without ``amp``, a config with mmengine's
+    ``AmpOptimWrapper`` and no ``dtype`` is not changed: it uses float16 on a GPU.
+
+    Args:
+        cfg: config, changed in place.
+        amp: whether ``--amp`` is set.
+
+    Returns:
+        Lines for the log.
     """
     wrapper = cfg.get('optim_wrapper') or {}
     named = wrapper.get('dtype')
@@ -53,39 +60,39 @@ def enter_amp(cfg: Config, amp: bool) -> list[str]:
     if torch.cuda.is_available():
         torch.set_autocast_dtype('cuda', getattr(torch, dtype))
     is_other = named is not None and str(named).removeprefix('torch.') != dtype
-    return [f'optim_wrapper.dtype={named} is not used: mixed precision on a CPU is {dtype}'] if is_other else []
+    return [f'optim_wrapper.dtype={named} is ignored: mixed precision on a CPU uses {dtype}'] if is_other else []
 
 
 def trains_with_amp(wrapper: dict) -> bool:
-    """Whether the config of an optimizer's wrapper names one for mixed precision."""
+    """Return whether the config of an optimizer wrapper uses mixed precision."""
     return 'Amp' in str(wrapper.get('type'))
 
 
 def training_dtype(wrapper: dict) -> str | None:
-    """The mixed precision that the config of an optimizer's wrapper trains in; None for float32.
+    """Return the dtype of mixed precision in the config of an optimizer wrapper; None for float32.
 
     Raises:
-        UserError: it has settings of mixed precision, and names a wrapper without.
+        UserError: the config sets options of mixed precision, but its wrapper does not use it.
     """
     if trains_with_amp(wrapper):
         usual = 'bfloat16' if 'vt.' in str(wrapper['type']) else evaluation_dtype()
         return str(wrapper.get('dtype') or usual).removeprefix('torch.')
     for key in ('dtype', 'loss_scale'):
         if wrapper.get(key) is not None:
-            raise UserError(f'optim_wrapper.{key} is a setting of mixed precision: add --amp, or leave it out')
+            raise UserError(f'optim_wrapper.{key} has no effect without mixed precision: add --amp, or remove it')
     return None
 
 
 def evaluation_dtype() -> str:
-    """What mmengine's loops compute in where ``fp16=True``."""
+    """Return the dtype of mmengine's validation and test loops with ``fp16=True``."""
     device = 'cuda' if torch.cuda.is_available() else 'cpu'
     return str(torch.get_autocast_dtype(device)).removeprefix('torch.')
 
 
 def describe_risk(model: nn.Module) -> str | None:
-    """A line about the parts of a model whose attention logits are not scaled, for a run in float16; None without any.
+    """Return a warning for a run in float16 about parts with unscaled attention logits; None if there are none.
 
-    The paper's equations divide logits by nothing; they grow with the square of the tokens' scale.
+    The paper's equations do not scale logits, which grow with the square of the scale of the tokens.
     """
     parts = (AttentionTokenizer, TokenTransformer, Projector)
     names = [name for name, part in model.named_modules() if isinstance(part, parts) and part.scale == 1]
@@ -93,18 +100,21 @@ def describe_risk(model: nn.Module) -> str | None:
         return None
     shown = f'{", ".join(names[:3])}{" and others" if len(names) > 3 else ""}'
     return (
-        f'float16 ends at 65504, and attention logits are not scaled in {shown}: if results are not finite, leave '
-        '--amp out, or train another model, with scale_logits=True in the configs of these parts'
+        f'float16 may overflow (above 65504): attention logits are not scaled in {shown}. If results are not finite, '
+        'remove --amp, or train a new model with scale_logits=True in the configs of these parts'
     )
 
 
 @OPTIM_WRAPPERS.register_module(name=['BFloat16AmpOptimWrapper', 'CPUAmpOptimWrapper'])  # the second is its old name
 class BFloat16AmpOptimWrapper(OptimWrapper):
-    """An optimizer wrapper whose forward pass runs in bfloat16, on a GPU or on a CPU.
+    """Optimizer wrapper that runs the forward pass in bfloat16, on a GPU or a CPU.
 
-    bfloat16 has float32's range, so there is no loss scaler. mmengine's ``AmpOptimWrapper`` needs an accelerator and
-    has a scaler in every precision, by which each step waits for the GPU. This one takes its arguments, so that one
-    config serves both, and uses neither ``loss_scale`` nor ``dtype`` nor ``use_fsdp``.
+    bfloat16 has the range of float32, so no loss scaler is needed. mmengine's ``AmpOptimWrapper`` needs an accelerator,
+    and its scaler makes each step wait for the GPU.
+
+    Args:
+        loss_scale, dtype, use_fsdp: ignored; accepted so that configs of ``AmpOptimWrapper`` work.
+        **kwargs: arguments of mmengine's ``OptimWrapper``.
     """
 
     def __init__(self, loss_scale: Any = None, dtype: Any = None, use_fsdp: bool = False, **kwargs) -> None:

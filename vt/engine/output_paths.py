@@ -1,4 +1,4 @@
-"""Paths below a folder for the outputs of many inputs: each has its own, and none lies outside of the folder."""
+"""Choose distinct output paths for many inputs, all inside one folder."""
 
 import os
 from collections.abc import Mapping
@@ -7,19 +7,22 @@ from unicodedata import normalize
 
 from vt.untrusted_text import printable
 
-MAX_NAME, MAX_PATH = 200, 1000  # bytes of a name, and of a path below the folder; file systems take 255, and 4096
+MAX_NAME, MAX_PATH = 200, 1000  # bytes of a name and of a relative path; file systems allow 255 and 4096
 
 
 def distinct_paths(wished: Mapping[str, Path], suffix: str = '.png') -> dict[str, Path]:
-    """A path below a folder for the output of each input.
+    """Return a relative path for the output of each input.
 
-    It is as wished, and ends in ``suffix``, where that is safe: without steps upwards, control characters and names
-    that are too long. Of those that would be one file, or on some file systems (``A.png`` and ``a.png``), the first
-    one has it, and the others end in ``-2``, ``-3`` and so on.
+    Parent directories (``..``) and control characters are removed, and long names are shortened. Paths that would be
+    the same file, also on file systems that ignore case, get ``-2``, ``-3`` and so on from the second one.
+
+    Args:
+        wished: preferred relative path of each input.
+        suffix: suffix of all outputs.
     """
     safe = {file: _inside(path) for file, path in wished.items()}
     safe = {file: path.with_name(f'{path.name.removesuffix(suffix)}{suffix}') for file, path in safe.items()}
-    taken = {_key(folder) for path in safe.values() for folder in path.parents}  # a folder's name is no file's
+    taken = {_key(folder) for path in safe.values() for folder in path.parents}  # a file cannot have a folder's name
     paths: dict[str, Path] = {}
     next_number: dict[str, int] = {}
     for file, path in safe.items():
@@ -41,5 +44,5 @@ def _inside(path: Path) -> Path:
 
 
 def _key(path: Path) -> str:
-    """Equal for paths that some file systems hold to be one."""
+    """Return a key that is equal for paths that are the same file on some file system."""
     return normalize('NFC', normalize('NFC', str(path)).casefold())

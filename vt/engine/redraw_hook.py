@@ -1,4 +1,4 @@
-"""New random features while a model trains."""
+"""Redraw random features during training."""
 
 import torch
 from mmengine.hooks import Hook
@@ -9,10 +9,10 @@ from vt.registry import HOOKS
 
 @HOOKS.register_module()
 class RedrawHook(Hook):
-    """Draw the features of each part that has ``redraw(generator)`` anew, the same ones in every process.
+    """Call ``redraw(generator)`` of all parts that have it, with the same random numbers in every process.
 
     Args:
-        interval: training steps from one drawing to the next (Performer, section 4.2: redrawing helps training).
+        interval: training iterations between calls (Performer, section 4.2: redrawing helps training).
     """
 
     def __init__(self, interval: int) -> None:

@@ -1,4 +1,4 @@
-"""What a run or a measurement leaves behind, as data: enough to repeat it and to lay it beside others."""
+"""Records of runs and measurements as data: settings, versions and results, enough to repeat and compare them."""
 
 import hashlib
 import platform
@@ -22,22 +22,33 @@ from vt.errors import UserError
 from .counting import count_complexity, one_input
 from .launch import build_model
 
-# Distributions whose versions decide a result; the onedl-* ones continue OpenMMLab's under the same import names.
+# Distributions whose versions affect results; onedl-* are forks of OpenMMLab's packages with the same import names.
 PACKAGES = ('torch', 'torchvision', 'numpy', 'mmengine', 'mmcv', 'mmpretrain', 'mmsegmentation')
 
 
 def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Describe a finished run of a config: its origin, ``date`` (UTC), ``options``, ``seed``, ``length``, ``seconds``.
+    """Return the record of a finished training.
 
-    ``options`` were set in the config beside the seed. ``kept_settings`` are those that a checkpoint brought in place
-    of the config's, ``options`` among them. ``run`` is the run's id. ``length`` is such as ``'10 epochs'``; its
-    ``iterations`` had ``batch_size`` images of each process. They took ``seconds``, of which they waited
-    ``data_seconds`` for data, those before an interruption too (None where no timer hook measures it). ``weights`` is a
-    digest of the final weights, the same for runs that repeat each other to the last bit (None where they are sharded).
-    Where a run was validated there are also ``metrics`` of the last validation (not of the best one), ``tables`` of it
-    (what is no single number, such as a confusion matrix), ``image_shape`` (channels, height, width) of its first
-    image, and ``flops`` (multiply-adds; None where the model takes no whole image) and ``parameters`` at
-    that size.
+    Args:
+        runner: the runner after training.
+        config: name or path of the config.
+        options: options that were set in the config.
+
+    Returns:
+        A dict with the origin (see :func:`describe_origin`), ``config``, ``seed``, ``date`` (UTC), ``run`` (id) and
+
+        - ``options``: the options without the seed.
+        - ``kept_settings``: settings that a resumed checkpoint kept in place of the config's.
+        - ``length``: such as ``'10 epochs'``; ``iterations``; ``batch_size`` of each process.
+        - ``seconds`` of all iterations and ``data_seconds`` of waiting for data, including the time before an
+          interruption; None without a timer hook.
+        - ``weights``: digest of the final weights, equal for bit-identical runs; None if they are sharded.
+
+        With validation also
+
+        - ``metrics`` of the last (not the best) validation, and ``tables``: results that are not single numbers.
+        - ``image_shape`` (channels, height, width) of the first validation image, ``parameters``, and ``flops``
+          (multiply-adds) at that size; None if the model takes no whole image.
     """
     origin = describe_origin(next(runner.model.parameters()).device)
     kept = runner.message_hub.runtime_info.get('kept_settings', {})
@@ -62,7 +73,7 @@ def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dic
 
 
 def digest_weights(model: nn.Module) -> str:
-    """A digest of every weight and buffer of a model, to the last bit."""
+    """Return a digest of all parameters and buffers of a model; equal only if all bits are equal."""
     digest = hashlib.blake2b(digest_size=16)
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode())
@@ -78,15 +89,15 @@ def _total(runner: Runner, name: str) -> float | None:
 
 
 def describe_origin(device: torch.device | str = 'cpu') -> dict[str, Any]:
-    """Where numbers come from: ``command`` of this process, name of the ``device``, ``versions`` of the libraries."""
+    """Return the origin of a measurement: ``command`` of this process, name of the ``device``, library ``versions``."""
     command = shlex.join(['python', *sys.argv])
     return dict(command=command, device=describe_device(torch.device(device)), versions=_versions())
 
 
 def describe_device(device: torch.device) -> str:
-    """The device's name: a GPU's, or the processor's with the number of threads in use.
+    """Return the name of a device: a GPU's name, or the processor's with its family, model and number of threads.
 
-    Virtual machines shorten a processor's name; its family and model tell the generation.
+    Family and model identify the generation where a virtual machine shortens the name.
     """
     if device.type == 'cuda':
         return torch.cuda.get_device_name(device)
@@ -120,7 +131,7 @@ def _record_validation(runner: Runner) -> dict[str, Any]:
     size = dict(image_shape=list(image.shape), parameters=sum(part.numel() for part in model.parameters()))
     try:
         flops = count_complexity(model, torch.zeros(1, *image.shape).to(parameter), mode='tensor').flops
-    except (RuntimeError, AssertionError, UserError) as error:  # it sees windows of an image, or padded ones
-        runner.logger.warning(f'FLOPs are not counted, the model takes no image of {tuple(image.shape)}: {error}')
+    except (RuntimeError, AssertionError, UserError) as error:  # the model takes windows, or padded images
+        runner.logger.warning(f'FLOPs are not counted: the model takes no image of shape {tuple(image.shape)}: {error}')
         flops = None
     return dict(metrics=metrics, tables=tables, flops=flops, **size)

@@ -1,4 +1,4 @@
-"""mmengine's runner, with settings for speed, samples that are functions of the seed, and safe, whole checkpoints."""
+"""mmengine's runners with settings for speed, reproducible samples, and safe reading and writing of checkpoints."""
 
 from dataclasses import replace
 from functools import partial
@@ -24,7 +24,7 @@ from vt.engine.interruption.sharded_saving import ShardedSaver, checkpoint_of
 from vt.engine.processes.distributed import TIMEOUT
 from vt.engine.processes.sharding import ShardSettings, shard_run
 from vt.errors import UserError
-from vt.models.token_side import compile_token_side, lay_out_for_onednn
+from vt.models.token_side import compile_token_side, prepare_for_onednn
 from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
@@ -44,9 +44,8 @@ class VTRunner(Runner):
     other tools of OpenMMLab do with ``runner_type = 'vt.VTRunner'``. The key ``fsdp`` shards the model in training, see
     :class:`vt.engine.processes.sharding.ShardSettings`.
 
-    Samples are drawn by seed and position, see :mod:`vt.engine.interruption.seeds`. Every checkpoint that a part of the
-    run reads is read weights-only. Those that it writes hold tensors, numbers and text alone, and are whole or not
-    there.
+    Samples depend only on the seed and their position, see :mod:`vt.engine.interruption.seeds`. All checkpoints are
+    read weights-only. Written checkpoints contain only tensors, numbers and text, and are never partial.
     """
 
     saver: ShardedSaver | None = None
@@ -57,12 +56,12 @@ class VTRunner(Runner):
         super().__init__(*args, **dict(kwargs, auto_scale_lr=self.scaling, optim_wrapper=optim_wrapper))
 
     def call_hook(self, fn_name: str, **kwargs) -> None:
-        """Call all hooks; what they have entered in a checkpoint becomes numbers last."""
+        """Call all hooks, then reduce a checkpoint to tensors, numbers and text, whatever hooks added to it."""
         checkpoint = kwargs['checkpoint'] if fn_name == 'before_save_checkpoint' else None
         super().call_hook(fn_name, **kwargs)
         dropped = make_plain(checkpoint) if checkpoint else set()
         if dropped - self._dropped:
-            self.logger.warning(f'Not saved, since it is neither numbers nor text: {", ".join(sorted(dropped))}')
+            self.logger.warning(f'Not saved, because they are neither numbers nor text: {", ".join(sorted(dropped))}')
             self._dropped = frozenset(dropped)
 
     def build_dataloader(self, dataloader: DataLoader | dict, seed: int | None = None, *args, **kwargs) -> DataLoader:
@@ -70,7 +69,7 @@ class VTRunner(Runner):
         return super().build_dataloader(loader, seed, *args, **kwargs)
 
     def setup_env(self, env_cfg: dict) -> None:
-        """Set up the process before mmengine does, which sets threads too; nothing is built yet."""
+        """Set up allocator, threads and precision of the process before mmengine sets threads and builds anything."""
         self.speed = SpeedSettings(**self.cfg.get('speed', {}))
         self.sharding = None if self.cfg.get('fsdp') is None else ShardSettings(**self.cfg.fsdp)
         if self.sharding and (self.speed.compile or self.cfg.get('compile')):
@@ -79,8 +78,8 @@ class VTRunner(Runner):
             self.speed = replace(self.speed, channels_last=False, token_products='blas')
         if self.speed.compile and self.cfg.get('compile'):
             raise UserError(
-                'compile is for the training step as a whole, speed.compile (--compile) for backbone and neck: set one '
-                'of them; speed.compile takes the same options, speed=dict(compile=dict(mode=...))'
+                'compile (the whole training step) and speed.compile (--compile; backbone and neck) exclude each '
+                'other: set one of them; both take the same options, speed=dict(compile=dict(mode=...))'
             )
         if self.speed.cuda_graphs:
             require_graphs(compiles=bool(self.speed.compile))
@@ -92,22 +91,23 @@ class VTRunner(Runner):
         self.token_library = choose_token_library('blas' if deterministic else self.speed.token_products)
         if torch.cuda.is_available():
             torch.set_float32_matmul_precision('highest' if deterministic else self.speed.matmul_precision)
+        torch.backends.cuda.enable_cudnn_sdp(self.speed.cudnn_attention)
         super().setup_env(env_cfg)
 
     def build_logger(self, *args, **kwargs) -> MMLogger:
-        """Each of several processes writes a log of its own, ``*_rank<N>.log``; the main one alone prints too."""
+        """Build a logger; each process writes its own file ``*_rank<N>.log``, and only the main process prints."""
         return super().build_logger(*args, distributed=True, **kwargs)
 
     def build_model(self, model: nn.Module | dict) -> nn.Module:
-        """The model, in channels_last, and set to be compiled, before it is wrapped for DDP."""
-        with weights_only():  # it may have some of its own to read, such as a teacher's
+        """Build the model and apply settings for speed before it is wrapped for DDP."""
+        with weights_only():  # parts may load weights, such as a teacher's
             model = super().build_model(model)
         if self.speed.channels_last:
             to_channels_last(model)
         if self.speed.non_blocking:
             copy_without_waiting(model)
         if self.token_library == 'onednn':
-            lay_out_for_onednn(model)
+            prepare_for_onednn(model)
         if self.speed.compile_tokens:
             compile_token_side(model)
         self._compile(model)
@@ -174,15 +174,22 @@ class VTRunner(Runner):
         return self.speed.cudnn_benchmark and torch.cuda.is_available() and not always and not self.deterministic
 
     def build_train_loop(self, loop: BaseLoop | dict) -> BaseLoop:
-        """The loop; a ``UserError`` where its epochs have no batch."""
+        """Build the training loop.
+
+        Raises:
+            UserError: an epoch has no batch.
+        """
         loop = super().build_train_loop(loop)
         if isinstance(loop, EpochBasedTrainLoop) and len(loop.dataloader) == 0:
-            raise UserError('an epoch has no batch: train_dataloader.dataset holds fewer samples than batch_size')
+            raise UserError(
+                'an epoch has no batch: train_dataloader.dataset has fewer samples than batch_size; lower '
+                'train_dataloader.batch_size'
+            )
         return loop
 
     def train(self) -> nn.Module:
         if self.speed.cuda_graphs:
-            raise UserError('speed.cuda_graphs is for tests: leave it out of training')
+            raise UserError('speed.cuda_graphs is only for tests: remove it for training')
         wrapper = self.optim_wrapper if isinstance(self.optim_wrapper, dict) else self.cfg.get('optim_wrapper') or {}
         self._log_speed(training_dtype(wrapper), self._tries_convolutions(), bool(self.cfg.get('compile')))
         with weights_only():
@@ -205,7 +212,7 @@ class VTRunner(Runner):
             return super().test()
 
     def _register_once(self, hook: Hook) -> None:
-        if not any(isinstance(other, type(hook)) for other in self.hooks):  # of a test before
+        if not any(isinstance(other, type(hook)) for other in self.hooks):  # left from an earlier test
             self.register_hook(hook)
 
     def _log_speed(self, amp: str | None, trying: bool = False, whole_step: bool = False) -> None:
@@ -213,6 +220,7 @@ class VTRunner(Runner):
         cudnn = torch.cuda.is_available() and (trying or torch.backends.cudnn.benchmark)
         gpu = (
             f'matmul_precision {torch.get_float32_matmul_precision()}',
+            f'cudnn_attention {_on(self.speed.cudnn_attention)}',
             f'non_blocking {_on(self.speed.non_blocking)}',
             f'cuda_graphs {_on(self.speed.cuda_graphs)} (in tests)',
         )
@@ -234,10 +242,10 @@ class VTRunner(Runner):
             self.logger.warning(risk)
 
     def resume(self, filename: str, *args, **kwargs) -> None:
-        """Resume; averages of gradients take the layout of their weights.
+        """Resume, and give the optimizer's state the memory layout of its weights.
 
-        A checkpoint keeps the layout of the run that wrote it, and PyTorch's fused optimizers mix up numbers of tensors
-        that differ in it.
+        A checkpoint keeps the layout of the run that wrote it. PyTorch's fused optimizers give wrong results if the
+        layouts of a weight and its state differ.
         """
         with weights_only():
             super().resume(filename, *args, **kwargs)
@@ -246,7 +254,7 @@ class VTRunner(Runner):
 
 
 def match_layouts(optimizer: torch.optim.Optimizer) -> None:
-    """Give every tensor of an optimizer's state that has its parameter's shape the same strides."""
+    """Give all tensors of an optimizer's state with the shape of their parameter the strides of the parameter."""
     for parameter, state in optimizer.state.items():
         for name, value in state.items():
             if isinstance(value, torch.Tensor) and value.shape == parameter.shape:
@@ -255,7 +263,7 @@ def match_layouts(optimizer: torch.optim.Optimizer) -> None:
 
 @HOOKS.register_module()
 class CudnnBenchmarkHook(Hook):
-    """cuDNN tries its convolutions once for each size of images: on while training, off while sizes vary."""
+    """Use cuDNN's benchmark mode in training, but not in validation, where image sizes vary."""
 
     def before_train(self, runner: Runner) -> None:
         torch.backends.cudnn.benchmark = True

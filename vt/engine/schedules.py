@@ -1,7 +1,7 @@
-"""Learning rates over a run: schedules that follow its length, and a warning of one that ends before it or after it.
+"""Learning rate schedules that adapt to the length of a run, and warnings about schedules that do not fit it.
 
-mmengine enters the run's length as ``end`` where a config leaves it out. The schedules here read it: what they are told
-in epochs or iterations stays as it is while the run is long enough for it, or is scaled to the run.
+mmengine sets ``end`` of a schedule to the length of the run if the config does not set it. The schedules here use it to
+limit or scale their lengths to the run.
 """
 
 import copy
@@ -18,7 +18,7 @@ from vt.registry import HOOKS, PARAM_SCHEDULERS
 
 
 class InEpochs:
-    """A schedule whose own lengths become iterations too where ``convert_to_iter_based`` asks for it."""
+    """Mixin that also converts the lengths of a schedule to iterations with ``convert_to_iter_based``."""
 
     @classmethod
     def build_iter_from_epoch(cls, *args, epoch_length: int, **kwargs) -> Any:
@@ -28,12 +28,12 @@ class InEpochs:
 
 @PARAM_SCHEDULERS.register_module()
 class WarmUpLR(InEpochs, optim.LinearLR):
-    """A linear warm-up: the first step has ``start_factor`` of the learning rate, step ``length`` has all of it.
+    """Linear warm-up from ``start_factor`` times the learning rate at the first step to all of it at step ``length``.
 
     Args:
-        optimizer: whose learning rate it is.
-        length: epochs or iterations; one of a single step leaves its first factor after it, and one that is longer than
-            the run takes the whole run.
+        optimizer: optimizer whose learning rate is scheduled.
+        length: length of the warm-up in epochs or iterations, at most that of the run. A warm-up of length 1 has its
+            first factor for one step.
         end: length of the run.
     """
 
@@ -44,13 +44,14 @@ class WarmUpLR(InEpochs, optim.LinearLR):
 
 @PARAM_SCHEDULERS.register_module()
 class CosineAnnealingLR(InEpochs, optim.CosineAnnealingLR):
-    """mmengine's, also in a run that ends before ``begin``, where it changes nothing.
+    """mmengine's cosine schedule with a cool-down; it changes nothing in a run that ends before ``begin``.
 
     Args:
-        optimizer: whose learning rate it is.
+        optimizer: optimizer whose learning rate is scheduled.
         end: length of the run.
-        begin: of the cosine.
-        cool_down: epochs or iterations at the end of the run that keep the last rate; none where the run is too short.
+        begin: first epoch or iteration of the cosine.
+        cool_down: number of epochs or iterations at the end of the run that keep the last rate; 0 if the run is too
+            short for it.
     """
 
     def __init__(self, optimizer: Any, end: int, begin: int = 0, cool_down: int = 0, **kwargs) -> None:
@@ -60,7 +61,7 @@ class CosineAnnealingLR(InEpochs, optim.CosineAnnealingLR):
 
 @PARAM_SCHEDULERS.register_module()
 class MultiStepLR(InEpochs, optim.MultiStepLR):
-    """mmengine's, with milestones of a run of ``of`` epochs or iterations: in another run they are scaled to it."""
+    """mmengine's step schedule, with ``milestones`` for a run of length ``of``, scaled to the length of the run."""
 
     def __init__(self, optimizer: Any, milestones: Sequence[int], of: int, end: int, **kwargs) -> None:
         scaled = [max(1, round(milestone * end / of)) for milestone in milestones]
@@ -69,22 +70,22 @@ class MultiStepLR(InEpochs, optim.MultiStepLR):
 
 @PARAM_SCHEDULERS.register_module()
 class ExponentialLR(InEpochs, optim.ExponentialLR):
-    """mmengine's, with a factor of a run of ``of`` epochs: in another run the learning rate falls as far in all."""
+    """mmengine's exponential schedule with ``gamma`` for a run of ``of`` epochs; any run has the same total decay."""
 
     def __init__(self, optimizer: Any, gamma: float, of: int, end: int, begin: int = 0, **kwargs) -> None:
-        # Without an end of its own: it is saved, and a run that is resumed into more epochs goes on falling.
+        # end is not passed on: it would be saved, and the decay would stop in a run that is resumed for more epochs.
         super().__init__(optimizer, gamma=gamma ** (of / end), begin=min(begin, end - 1), **kwargs)
 
 
 @HOOKS.register_module()
 class ScheduleHook(Hook):
-    """Say how the learning rate was scaled, and warn before the first iteration of a schedule that misfits the run.
+    """Log how the learning rate was scaled, and warn before training if a schedule does not fit the run.
 
-    It looks at the schedules that will be used, after a checkpoint has been resumed.
+    The check uses the schedules of the run after a checkpoint has been resumed.
     """
 
     def before_run(self, runner: Runner) -> None:
-        if (getattr(runner, 'scaling', None) or {}).get('enable'):  # a config's own runner leaves it to mmengine
+        if (getattr(runner, 'scaling', None) or {}).get('enable'):  # other runners have no attribute scaling
             runner.logger.info(describe_scaling(runner))
 
     def before_train(self, runner: Runner) -> None:
@@ -99,9 +100,9 @@ class ScheduleHook(Hook):
 
 
 def find_misfits(schedulers: Sequence[Any], runner: Runner) -> Iterator[str]:
-    """What does not fit: a schedule that ends before the run, or after it, or that has no step to change anything.
+    """Yield a message for each schedule that ends before or after the run, or that has no effect.
 
-    A rate that stays where a warm-up or steps have led it is no misfit, and nor is one that falls without an end.
+    A rate that stays constant after a warm-up or after steps is accepted, and so is a decay without end.
     """
     length, total = epoch_length(runner), runner.max_iters
     unit, scale = ('epochs', length) if length else ('iterations', 1)
@@ -109,15 +110,15 @@ def find_misfits(schedulers: Sequence[Any], runner: Runner) -> Iterator[str]:
     for scheduler in schedulers:
         name, steps = type(scheduler).__name__, length if scheduler.by_epoch else 1
         if not steps:
-            yield f'{name} counts epochs and the run counts iterations, so it does nothing: set by_epoch=False'
+            yield f'{name} counts epochs but the run counts iterations, so it has no effect: set by_epoch=False'
             continue
         end = _end(scheduler, total // steps) * steps
         if end > total:
-            yield f'{name} ends after {end / scale:g} {unit}, and the run after {total / scale:g}'
+            yield f'{name} ends after {end / scale:g} {unit}, but the run after {total / scale:g}'
         elif scheduler.end - scheduler.begin == 1 and isinstance(scheduler, CONTINUOUS):
             is_late = (scheduler.begin + 1) * steps == total
-            what = 'begins with the last step of the run' if is_late else 'has a single step'
-            yield f'{name} {what}, so it never leaves its first value'
+            what = 'begins at the last step of the run' if is_late else 'has a single step'
+            yield f'{name} {what}, so it keeps its first value'
         else:
             ends.append((end, _leads_to_a_constant(scheduler), name))
     end, is_constant, name = max(ends, default=(total, True, ''))
@@ -134,7 +135,7 @@ CONTINUOUS = (
 
 
 def _end(scheduler: Any, total: int) -> int:
-    """The step after the last one of which it changes the rate; ``total`` of one that changes it without an end."""
+    """Return the step after the last change of the rate, or ``total`` for a schedule without end."""
     if scheduler.end < total:
         return scheduler.end
     match scheduler:
@@ -154,7 +155,7 @@ def _end(scheduler: Any, total: int) -> int:
 
 
 def _leads_to_a_constant(scheduler: Any) -> bool:
-    """Whether it is meant to leave a rate for the rest of the run: a warm-up, steps."""
+    """Return whether a schedule is meant to keep its last rate for the rest of the run, as a warm-up is."""
     if isinstance(scheduler, optim.LinearParamScheduler):
         return scheduler.end_factor >= scheduler.start_factor
     if getattr(scheduler, 'cool_down', 0):
@@ -163,9 +164,9 @@ def _leads_to_a_constant(scheduler: Any) -> bool:
 
 
 def last_rate(schedulers: Sequence[Any], runner: Runner) -> float:
-    """The learning rate of a run's last iteration, by taking all steps of copies of its schedulers.
+    """Return the learning rate of a run's last iteration, by stepping copies of its schedulers.
 
-    With rates of single parameters it is the one that these are multiples of.
+    If groups of parameters have factors of their own, it is the rate without a factor.
     """
     copies = [copy.copy(scheduler) for scheduler in schedulers]
     for scheduler in copies:
@@ -175,9 +176,12 @@ def last_rate(schedulers: Sequence[Any], runner: Runner) -> float:
 
 
 def rates_after(schedulers: Sequence[Any], group: dict, *ways: tuple[int, int, int]) -> list[float]:
-    """The learning rate after each of some ways, as :func:`advance` takes them, of copies that leave all as it is.
+    """Return the learning rate after each of some ranges of iterations, by stepping copies of schedulers.
 
-    ``group`` is one of parameters, with its learning rate before the ways; a way is begin, end and epoch length.
+    Args:
+        schedulers: schedulers of the learning rate; they are not changed.
+        group: parameter group with its learning rate before the first range; it is not changed.
+        *ways: ranges as (begin, end, epoch length), taken one after the other, see :func:`advance`.
     """
     optimizer = SimpleNamespace(param_groups=[dict(group)], step=None, defaults=group)
     copies = [copy.copy(scheduler) for scheduler in schedulers]
@@ -191,10 +195,13 @@ def rates_after(schedulers: Sequence[Any], group: dict, *ways: tuple[int, int, i
 
 
 def advance(schedulers: Sequence[Any], begin: int, end: int, length: int) -> None:
-    """Step schedulers from one iteration to another as mmengine's hook does; epochs have ``length`` iterations."""
+    """Step schedulers from iteration ``begin`` to ``end`` as mmengine's hook does.
+
+    ``length`` is the number of iterations of an epoch, 0 in a loop over iterations.
+    """
     ordered = sorted(schedulers, key=lambda scheduler: scheduler.by_epoch)
     with warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # that the optimizer has not stepped
+        warnings.simplefilter('ignore')  # PyTorch warns that the optimizer has not stepped
         for iteration in range(begin + 1, end + 1):
             for scheduler in ordered:
                 if not scheduler.by_epoch or (length and iteration % length == 0):
@@ -202,14 +209,15 @@ def advance(schedulers: Sequence[Any], begin: int, end: int, length: int) -> Non
 
 
 def epoch_length(runner: Runner) -> int:
-    """Iterations of an epoch; 0 in a loop over iterations."""
+    """Return the number of iterations of an epoch; 0 in a loop over iterations."""
     return len(runner.train_dataloader) if isinstance(runner.train_loop, EpochBasedTrainLoop) else 0
 
 
 def count_accumulation(auto_scale_lr: dict | None, optim_wrapper: Any) -> dict | None:
-    """``auto_scale_lr`` for mmengine, which divides the batch of one iteration by ``base_batch_size``.
+    """Adapt ``auto_scale_lr`` to gradient accumulation, which mmengine ignores.
 
-    A step of the optimizer has as many of these batches as ``accumulative_counts`` says.
+    mmengine divides the batch size of one iteration by ``base_batch_size``; with accumulation, a step of the optimizer
+    uses ``accumulative_counts`` such batches.
     """
     accumulated = optim_wrapper.get('accumulative_counts', 1) if isinstance(optim_wrapper, dict) else 1
     if not auto_scale_lr or not auto_scale_lr.get('base_batch_size') or accumulated == 1:
@@ -218,13 +226,13 @@ def count_accumulation(auto_scale_lr: dict | None, optim_wrapper: Any) -> dict |
 
 
 def describe_scaling(runner: Runner) -> str:
-    """From what to what ``auto_scale_lr`` scaled the learning rate, and why."""
+    """Return a log line about how ``auto_scale_lr`` scaled the learning rate, and why."""
     wrapper, base = runner.cfg.optim_wrapper, runner.cfg.auto_scale_lr['base_batch_size']
     batch, accumulated = runner.train_dataloader.batch_size, wrapper.get('accumulative_counts', 1)
     images = runner.world_size * batch * accumulated
     lr = (wrapper.get('optimizer') or {}).get('lr')
     change = f'by {images / base:g}' if lr is None else f'from {lr:g} to {lr * images / base:g}'
     return (
-        f'Learning rate scaled {change}: it is for a batch of {base}, and a step has {images} images '
+        f'Learning rate scaled {change}: it is set for a batch size of {base}, and a step uses {images} images '
         f'({runner.world_size} processes x {batch} images x {accumulated} accumulated batches)'
     )

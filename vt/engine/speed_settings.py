@@ -1,4 +1,4 @@
-"""What a run sets for its speed by itself, and the config key ``speed``, which turns each off."""
+"""Settings for speed: the config key ``speed`` and the functions that apply it."""
 
 import ctypes
 import os
@@ -23,37 +23,40 @@ from vt.errors import UserError
 # Parameters of glibc's mallopt, from malloc.h.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4
 SMALL = 2**16  # bytes
-HOOKED: WeakSet[nn.Module] = WeakSet()  # parts that have their hook for channels_last
+HOOKED: WeakSet[nn.Module] = WeakSet()  # modules that have the hook for channels_last
 OTHER_ALLOCATORS = ('jemalloc', 'tcmalloc', 'mimalloc')
 
 
 @dataclass(frozen=True)
 class SpeedSettings:
-    """Settings for speed; a config names only those that differ: ``speed = dict(channels_last=False)``.
+    """Settings for speed. A config sets only those that differ: ``speed = dict(channels_last=False)``.
 
     Attributes:
         channels_last: keep weights and images in channels_last, see :func:`to_channels_last`.
         keep_memory: let glibc keep freed memory on a CPU, see :func:`keep_freed_memory`.
-        threads: threads of PyTorch's operators on the CPU; ``'auto'`` see :func:`use_threads`.
-        token_products: who multiplies tokens and matrices on a CPU, ``'blas'``, ``'onednn'`` or ``'auto'``, see
-            :func:`vt.ops.token_products.choose_token_library`. With mmengine's ``randomness.deterministic`` the BLAS.
-        fold_norms: test a copy of the model whose batch normalisations are part of its convolutions, see
-            :class:`vt.engine.folding.FoldNormsHook`. Scores change by rounding alone. The model itself is tested with
-            ``randomness.deterministic`` and in half precision.
-        cudnn_benchmark: let cuDNN try its convolutions while training, whose images have one size. mmengine's
-            ``env_cfg.cudnn_benchmark=True`` does it while testing too.
-        matmul_precision: of float32 matrix products on a GPU, as :func:`torch.set_float32_matmul_precision` takes it:
-            ``'high'`` is TF32, in which cuDNN convolves anyway. With ``randomness.deterministic`` ``'highest'``.
-        non_blocking: copy batches to a GPU without waiting for it, see :func:`copy_without_waiting`.
-        compile_tokens: compile the relations of visual tokens alone, see
-            :func:`vt.models.token_side.compile_token_side`; what it gains on a GPU is not measured yet.
-        compile_pixels: where pixels meet a few tokens, take loops of the compiler, see :mod:`vt.ops.compiled`; on a
-            CPU, with a C++ compiler.
-        compile: compile backbone and neck, in training and in tests, see :func:`compile_parts`; a dict has options of
-            ``torch.compile``. mmengine's own key ``compile`` compiles the training step as a whole.
-        cuda_graphs: in tests on a GPU, replay backbone and neck as CUDA graphs, see
-            :class:`vt.engine.cuda_graphs.GraphedFeatures`; for test images of one size. What it gains is not measured
-            yet.
+        threads: number of threads of PyTorch's operators on a CPU, or ``'auto'``, see :func:`use_threads`.
+        token_products: library of linear layers and token-side matrices on a CPU, ``'blas'``, ``'onednn'`` or
+            ``'auto'``, see :func:`vt.ops.token_products.choose_token_library`. ``randomness.deterministic`` implies
+            ``'blas'``.
+        fold_norms: test a copy of the model with batch normalisation folded into convolutions, see
+            :class:`vt.engine.folding.FoldNormsHook`. Scores change only by rounding. Not used in half precision or with
+            ``randomness.deterministic``.
+        cudnn_benchmark: use cuDNN's benchmark mode in training, where images have one size. mmengine's
+            ``env_cfg.cudnn_benchmark=True`` uses it in tests, too.
+        matmul_precision: precision of float32 matrix products on a GPU, see
+            :func:`torch.set_float32_matmul_precision`; ``'high'`` is TF32, cuDNN's default for convolutions.
+            ``randomness.deterministic`` implies ``'highest'``.
+        cudnn_attention: allow cuDNN's attention on a GPU. Its gradients can be not finite (pytorch/pytorch#196678), as
+            those of CSWin-T were on an H100 with PyTorch 2.11 in bfloat16.
+        non_blocking: copy batches to a GPU asynchronously, see :func:`copy_without_waiting`.
+        compile_tokens: compile only the relations of visual tokens, see
+            :func:`vt.models.token_side.compile_token_side`. Its speed on a GPU has not been measured.
+        compile_pixels: compile the operations between pixels and few tokens, see :mod:`vt.ops.compiled`; on a CPU
+            with a C++ compiler.
+        compile: compile backbone and neck in training and tests, see :func:`compile_parts`; a dict contains options of
+            ``torch.compile``. mmengine's key ``compile`` compiles the whole training step instead.
+        cuda_graphs: replay backbone and neck as CUDA graphs in tests on a GPU, see
+            :class:`vt.engine.cuda_graphs.GraphedFeatures`; for images of one size. Its speed has not been measured.
     """
 
     channels_last: bool = True
@@ -63,6 +66,7 @@ class SpeedSettings:
     fold_norms: bool = True
     cudnn_benchmark: bool = True
     matmul_precision: str = 'high'
+    cudnn_attention: bool = False
     non_blocking: bool = True
     compile_tokens: bool = False
     compile_pixels: bool = False
@@ -70,7 +74,7 @@ class SpeedSettings:
     cuda_graphs: bool = False
 
     def set_process(self) -> str:
-        """Set allocator and threads of this process, and describe them."""
+        """Set allocator and threads of this process; return a description for the log."""
         keeps = self.keep_memory and not torch.cuda.is_available() and keep_freed_memory()
         if self.threads != 'auto':
             torch.set_num_threads(self.threads)
@@ -79,66 +83,65 @@ class SpeedSettings:
 
 
 def require_compiler() -> None:
-    """``torch.compile`` writes C++ for a CPU: a ``UserError`` where nothing can compile it."""
+    """Raise ``UserError`` if ``torch.compile`` cannot work on a CPU, where it needs a C++ compiler."""
     compiler = os.environ.get('CXX', 'g++')
     if torch.cuda.is_available():
         return
     if ' ' in torch.__file__:
         raise UserError(
-            f"compile: PyTorch's call of the compiler breaks at the space in its own path, "
-            f'{Path(torch.__file__).parent}: install it elsewhere, or leave --compile out'
+            f'compile: PyTorch cannot call the compiler because its own path contains a space, '
+            f'{Path(torch.__file__).parent}: install PyTorch elsewhere, or remove --compile'
         )
     if shutil.which(compiler) is None:
         raise UserError(
-            f'compile needs a C++ compiler on a CPU, and there is no {compiler}: install it, name another one in the '
-            'environment variable CXX, or leave --compile out'
+            f'compile needs a C++ compiler on a CPU, and {compiler} is not found: install it, set the environment '
+            'variable CXX to another one, or remove --compile'
         )
 
 
 def compile_parts(model: nn.Module, options: dict[str, Any] | None = None) -> None:
-    """Compile a model's backbone and neck in place, each at its next call; names and weights stay as they are.
+    """Compile a model's backbone and neck in place, each at its next call; names and weights do not change.
 
-    The rest of a step, such as the loss, the optimizer and what is written to the log, breaks graphs and stays eager.
-    A neck without parameters, such as an average over pixels, does too. A copy of the model is not compiled.
+    The rest of a step stays eager, because the loss, the optimizer and logging break graphs, and so does a neck without
+    parameters. A copy of the model is not compiled.
 
     Args:
-        model: may be wrapped.
-        options: of :func:`torch.compile`.
+        model: the model; may be wrapped.
+        options: options of :func:`torch.compile`.
 
     Raises:
         UserError: the model has no backbone.
     """
     model = unwrap(model)
     if not isinstance(getattr(model, 'backbone', None), nn.Module):
-        raise UserError(f'speed.compile is for a backbone and a neck, {type(model).__name__} has none: leave it out')
+        raise UserError(f'speed.compile needs a backbone, and {type(model).__name__} has none: remove speed.compile')
     for part in (model.backbone, getattr(model, 'neck', None)):
         if part is not None and any(True for _ in part.parameters()):
             part.compile(**options or {})
 
 
 def to_channels_last(model: nn.Module) -> None:
-    """Keep a model's weights, and the images that its data preprocessor gives it, in channels_last.
+    """Convert a model's weights, and the images from its data preprocessor, to channels_last in place.
 
-    Convolutions then read and write ``(N, H, W, C)`` in memory, and no layer in between changes that, up to the scores
-    of a segmentation head: these leave in PyTorch's default layout, before they are enlarged for the loss. Only 4-D
-    tensors have such a layout. A second call changes nothing. The first one comes before a model is wrapped for DDP,
-    whose buckets take the weights' strides.
+    Convolutions then read and write ``(N, H, W, C)`` in memory. The scores of a segmentation head are converted back to
+    the default layout before they are resized for the loss. Only 4-D tensors are converted. Call it before the model is
+    wrapped for DDP, whose buckets have the strides of the weights. A second call has no effect.
     """
     for tensor in (*model.parameters(), *model.buffers()):
         tensor.data = _tensor_to_channels_last(tensor.data)
     for part in model.modules():
         if isinstance(part, BaseDataPreprocessor):
             _hook_once(part, _images_to_channels_last)
-        scores = getattr(part, 'conv_seg', None)  # of a segmentation head
+        scores = getattr(part, 'conv_seg', None)  # last layer of a segmentation head
         if isinstance(scores, nn.Module):
             _hook_once(scores, _scores_to_contiguous)
 
 
 def copy_without_waiting(model: nn.Module) -> None:
-    """Let a model's data preprocessor start to copy a batch to a GPU, and go on.
+    """Make a model's data preprocessor copy batches to a GPU asynchronously.
 
-    The loader must have put the images in pinned memory, ``pin_memory=True``. It is mmengine's own option
-    ``non_blocking``, which most preprocessors don't hand on. On a CPU it changes nothing.
+    The loader must have ``pin_memory=True``. It does the same as mmengine's option ``non_blocking``, which most
+    preprocessors do not pass on. On a CPU it has no effect.
     """
     for part in model.modules():
         if isinstance(part, BaseDataPreprocessor):
@@ -146,9 +149,9 @@ def copy_without_waiting(model: nn.Module) -> None:
 
 
 def _cast_data(preprocessor: BaseDataPreprocessor, data: Any) -> Any:
-    """As the preprocessor's class does it, which calls this for what a container holds."""
+    """Copy data to the device of the preprocessor; its own method handles containers and calls this for their items."""
     if isinstance(data, (torch.Tensor, BaseDataElement)):
-        # The other way, to a CPU, a copy that nobody waits for holds anything.
+        # An asynchronous copy to a CPU could be read before it is complete.
         return data.to(preprocessor.device, non_blocking=preprocessor.device.type == 'cuda')
     return type(preprocessor).cast_data(preprocessor, data)
 
@@ -162,8 +165,8 @@ def _hook_once(part: nn.Module, hook: Callable) -> None:
 def _tensor_to_channels_last(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.dim() != 4:
         return tensor
-    # contiguous() leaves a 1x1 convolution's weights as they are, whose strides then differ from their gradients', and
-    # DDP copies what it could share.
+    # contiguous() does not change the strides of 1x1 convolutions; they would differ from those of the gradients, and
+    # DDP would copy instead of sharing memory.
     result = torch.empty_like(tensor, memory_format=torch.channels_last)
     return tensor if tensor.stride() == result.stride() else result.copy_(tensor)
 
@@ -175,15 +178,15 @@ def _images_to_channels_last(preprocessor: nn.Module, args: tuple, output: dict)
 
 
 def _scores_to_contiguous(layer: nn.Module, args: tuple, scores: torch.Tensor) -> torch.Tensor:
-    """A softmax over classes wants each map in one piece; enlarged scores would be 16 times as much to copy."""
+    """Convert scores to the layout that is fast for softmax over classes, before resizing makes them larger."""
     return scores.contiguous()
 
 
 def use_threads() -> int:
-    """Let PyTorch use the cores that this process may use, where the user has not set ``OMP_NUM_THREADS``; how many.
+    """Set PyTorch's threads to the available cores, unless ``OMP_NUM_THREADS`` is set; return the number of threads.
 
-    Cores are physical ones, no more than the process is bound to and than its container's quota gives, shared by the
-    processes that torchrun started on this machine.
+    Only physical cores within the affinity of the process and the quota of its container count. They are divided
+    between the processes that torchrun started on this machine.
     """
     if 'OMP_NUM_THREADS' not in os.environ:
         processes = int(os.environ.get('LOCAL_WORLD_SIZE', 1))
@@ -192,26 +195,26 @@ def use_threads() -> int:
 
 
 def keep_freed_memory() -> bool:
-    """Let glibc keep freed memory for the next step.
+    """Make glibc keep freed memory for the next step.
 
-    By default it gives large blocks back to the system as soon as they are freed. A step then asks for the same memory
-    again, and the system fills every page of it with zeros: up to half of the time of a step on a CPU.
+    By default glibc returns large blocks to the system when they are freed. The next step allocates the same memory
+    again, and the system fills it with zeros, which takes up to half of the time of a step on a CPU.
 
     Returns:
-        Whether it is so now. False without glibc, and where the user's environment chose an allocator or its settings,
-        which stand: ``GLIBC_TUNABLES``, ``MALLOC_*``, or another allocator in ``LD_PRELOAD``.
+        Whether the setting was applied. False without glibc, or if the environment configures an allocator
+        (``GLIBC_TUNABLES``, ``MALLOC_*``, or another allocator in ``LD_PRELOAD``), which is respected.
     """
     chosen = any(name == 'GLIBC_TUNABLES' or name.startswith('MALLOC_') for name in os.environ)
     replaced = any(name in os.environ.get('LD_PRELOAD', '') for name in OTHER_ALLOCATORS)
     if chosen or replaced or platform.libc_ver()[0] != 'glibc':
         return False
     libc = ctypes.CDLL(None)
-    # Large blocks on the heap as all others, and the heap never shrinks.
+    # Allocate large blocks on the heap, too, and never shrink the heap.
     return bool(libc.mallopt(M_MMAP_MAX, 0) and libc.mallopt(M_TRIM_THRESHOLD, -1))
 
 
 def give_back_freed_memory() -> None:
-    """Let glibc give freed memory back to the system at once, so that a process's memory is what it uses."""
+    """Make glibc return freed memory to the system at once, so that the size of a process is what it uses."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, 'mallopt'):
         libc.mallopt(M_MMAP_THRESHOLD, SMALL)

@@ -1,8 +1,8 @@
-"""Sweeps: a config trained with every combination of some settings and seeds, on one machine or on a cluster.
+"""Sweeps: train a config with all combinations of settings and seeds, on one machine or on a cluster.
 
-Every run calls ``tools/train.py``; on a cluster it is a job of submitit. A finished run is skipped, one that
-was stopped goes on from its last checkpoint, and one that fails leaves the others alone. A run is known by the digest
-of all of its settings: where its folder holds one of others, it is trained in a folder beside.
+Each run calls ``tools/train.py``; on a cluster it is a submitit job. Finished runs are skipped, interrupted runs resume
+from their last checkpoint, and a run that fails does not stop the others. A run is identified by the digest of its
+settings: if its folder contains a run of other settings, it gets another folder.
 """
 
 import fcntl
@@ -32,41 +32,42 @@ except ImportError as error:
     raise UserError("sweeps need submitit: pip install 'submitit>=1.5,<2'") from error
 
 TRAIN = ROOT / 'tools/train.py'
-MARK, RECORD = 'sweep_run.json', 'training.json'  # of a run that begins, and of one that has ended
-NOT_SWEPT = {'randomness.seed': 'give seeds by --seeds', 'work_dir': 'give it by --work-dir'}
+MARK, RECORD = 'sweep_run.json', 'training.json'  # written at the start and at the end of a run
+NOT_SWEPT = {'randomness.seed': 'use --seeds', 'work_dir': 'use --work-dir'}
 
 
 @dataclass(frozen=True)
 class SweepRun:
-    """One training: ``settings`` as ``key=value``, its ``label`` and seed, and where it leaves its results.
+    """One training of a sweep."""
 
-    ``digest`` is that of its whole config, see :func:`vt.engine.config_files.digest_config`.
-    """
-
-    config: str
-    settings: tuple[str, ...]
-    label: str
+    config: str  # path
+    settings: tuple[str, ...]  # as key=value
+    label: str  # name of the combination of settings
     seed: int
-    work_dir: Path
-    digest: str = ''
+    work_dir: Path  # folder of the results
+    digest: str = ''  # of the whole config, see vt.engine.config_parts.digest_config
 
     @property
     def is_finished(self) -> bool:
-        """Whether its record is there, and is of these settings."""
+        """Whether the folder has the record of a finished run with these settings."""
         return _read_identity(self.work_dir / RECORD) == (self.digest, self.seed)
 
 
 def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Path) -> list[SweepRun]:
-    """The runs of every combination, ``folder/LABEL_seed-SEED``; those of a seed together, so that a stop leaves rows.
+    """Return the runs of all combinations of settings and seeds, with work directories ``folder/LABEL_seed-SEED``.
 
-    ``settings`` are of the form ``key=value,value``; a comma inside of brackets is a value's own.
+    Args:
+        config: path of the config.
+        settings: settings as ``key=value,value``; commas inside brackets belong to a value.
+        seeds: seeds; all combinations of one seed come before the next seed.
+        folder: folder of the sweep.
 
     Raises:
-        UserError: a setting is not of that form, or the sweep sets it itself; two combinations have one label.
+        UserError: a setting has another form or cannot be swept, or two combinations have the same label.
     """
     choices = dict(map(_split, settings))
     for key in choices.keys() & NOT_SWEPT.keys():
-        raise UserError(f'{key} is not swept: {NOT_SWEPT[key]}')
+        raise UserError(f'{key} cannot be swept: {NOT_SWEPT[key]}')
     names = _shorten([key for key, values in choices.items() if len(values) > 1])
     runs = []
     for seed, chosen in itertools.product(seeds, itertools.product(*choices.values())):
@@ -76,32 +77,37 @@ def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Pat
         pairs = tuple(f'{key}={value}' for key, value in values.items())
         runs.append(SweepRun(config, pairs, label, seed, folder / f'{label}_seed-{seed}'))
     if len({run.work_dir for run in runs}) < len(runs):
-        raise UserError('two combinations have one name: give each value and each seed once')
+        raise UserError('two combinations have the same name: give each value and each seed once')
     return runs
 
 
 def settle(run: SweepRun, tell: Callable[[str], None]) -> SweepRun:
-    """Give a run a folder that is its own: the planned one, or, where that holds a run of other settings, one beside.
+    """Reserve a folder for a run: the planned one, or another one if that contains a run of other settings.
 
-    ``tell`` is called with a line where it is another folder, or a record is damaged.
+    Args:
+        run: the run as planned.
+        tell: function that is called with a message if the folder changes or a record is damaged.
+
+    Returns:
+        The run with its folder.
 
     Raises:
-        UserError: the folder beside is not its own either.
+        UserError: the other folder contains a run of other settings as well.
     """
     name = f'{run.label}, seed {run.seed}'
     settled, other = run, _claim(run)
     if other:
         settled = replace(run, work_dir=run.work_dir.with_name(f'{run.work_dir.name}_{run.digest[:8]}'))
         if why := _claim(settled):
-            raise UserError(f'{settled.work_dir} {why}: remove it, or give another --work-dir')
-        tell(f'{name}: {run.work_dir} {other}; this run is in {settled.work_dir}')
+            raise UserError(f'{settled.work_dir} {why}: remove it, or choose another --work-dir')
+        tell(f'{name}: {run.work_dir} {other}; this run uses {settled.work_dir}')
     if (record := settled.work_dir / RECORD).exists() and not settled.is_finished:
-        tell(f'{name}: {record} is damaged; the run goes on from its last checkpoint')
+        tell(f'{name}: {record} is damaged; the run resumes from its last checkpoint')
     return settled
 
 
 def _claim(run: SweepRun) -> str | None:
-    """Mark the folder of a run as its own; or why it is not: it is there, and of others."""
+    """Create and mark the folder of a run; return why it cannot be used, or None."""
     try:
         run.work_dir.mkdir(parents=True)
         write_atomically(run.work_dir / MARK, json.dumps(dict(digest=run.digest, seed=run.seed)))
@@ -109,12 +115,12 @@ def _claim(run: SweepRun) -> str | None:
     except FileExistsError:
         found = {_read_identity(run.work_dir / name) for name in (MARK, RECORD)} - {None}
     if not found:
-        return 'holds a run without a digest of its settings, of an earlier version or by hand'
-    return None if found == {(run.digest, run.seed)} else 'holds a run of other settings'
+        return 'contains a run that this sweep did not start, or that an earlier version did'
+    return None if found == {(run.digest, run.seed)} else 'contains a run with other settings'
 
 
 def _read_identity(path: Path) -> tuple[str, int] | None:
-    """Digest and seed in a mark or a record; None where it is not there, damaged, or of an earlier version."""
+    """Read digest and seed from a mark or a record; None if it is missing, damaged or of an earlier version."""
     with suppress(UserError):
         content = read_json(path, '', keys=['digest', 'seed'])
         return str(content['digest']), int(content['seed'])
@@ -127,12 +133,12 @@ def _split(setting: str) -> tuple[str, list[str]]:
     if span := re.fullmatch(r'(\d+):(\d+)', text):
         values = [*map(str, range(int(span[1]), int(span[2])))]
     if not (key and sign and values and all(values)):
-        raise UserError(f'{setting!r} is not of the form key=value,value, or key=0:5 for 0 to 4')
+        raise UserError(f'{setting!r} must have the form key=value,value, or key=0:5 for 0 to 4')
     return key, values
 
 
 def _shorten(keys: Sequence[str]) -> dict[str, str]:
-    """Of each dotted key as many of its last parts as tell it from the others."""
+    """Shorten dotted keys to as many of their last parts as distinguish them."""
     names = {}
     for key in keys:
         parts = key.split('.')
@@ -142,16 +148,16 @@ def _shorten(keys: Sequence[str]) -> dict[str, str]:
 
 
 class Training:
-    """What a job does; where a cluster takes a machine back, submitit queues what ``checkpoint`` gives it."""
+    """Function of a job. If the cluster preempts the job, submitit queues the result of ``checkpoint``."""
 
     def __call__(self, run: SweepRun, device: int | None = None) -> str | None:
-        """Train, on one GPU of this machine where ``device`` names it; None, or the last line of one that failed."""
+        """Train a run, on the GPU ``device`` if given; return None, or the last line of output if it fails."""
         environment = dict(os.environ) if device is None else os.environ | dict(CUDA_VISIBLE_DEVICES=str(device))
         command = [sys.executable, str(TRAIN), run.config, '--work-dir', str(run.work_dir), '--resume']
         command += ['--launcher', 'none', '--cfg-options', f'randomness.seed={run.seed}', *run.settings]
         output = run.work_dir / 'output.txt'
         with (run.work_dir / 'sweep.lock').open('w') as lock, output.open('a') as log:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # which the training inherits: it outlives a sweep that is killed
+            fcntl.flock(lock, fcntl.LOCK_EX)  # inherited by the training, which may outlive a killed sweep
             if run.is_finished:
                 return None
             result = subprocess.run(
@@ -161,19 +167,25 @@ class Training:
         if result.returncode:
             return lines[-1] if lines else f'exit code {result.returncode}'
         if not run.is_finished:
-            return 'other settings were trained than planned: the config has changed meanwhile; call the sweep again'
+            return 'the config has changed since the sweep was planned: run the sweep again'
         return None
 
     def checkpoint(self, *args) -> submitit.helpers.DelayedSubmission:
-        """The same job once more, which resumes."""
+        """Return the same job, which will resume."""
         return submitit.helpers.DelayedSubmission(self, *args)
 
 
 def train_here(runs: Sequence[SweepRun], most: int, gpus: int, tell: Callable) -> list[str]:
-    """Train on this machine, ``most`` runs at a time, each on a GPU of its own where there are ``gpus``.
+    """Train runs on this machine.
 
-    When a run has ended ``tell`` is called with it and None, or how it failed. Returns labels and seeds of those that
-    failed, with why.
+    Args:
+        runs: the runs.
+        most: number of runs at a time.
+        gpus: number of GPUs to distribute the runs over; 0 for the CPU.
+        tell: function that is called at the end of each run with the run and None, or the reason why it failed.
+
+    Returns:
+        Label, seed and reason of each run that failed.
     """
     free = deque(range(most))
 
@@ -193,9 +205,17 @@ def train_here(runs: Sequence[SweepRun], most: int, gpus: int, tell: Callable) -
 
 
 def train_as_array(runs: Sequence[SweepRun], folder: Path, cluster: str, tell: Callable, **settings) -> list[str]:
-    """Train as one array of jobs of submitit's ``'slurm'``, or of ``'debug'``, this process; as :func:`train_here`.
+    """Train runs as an array of submitit jobs.
 
-    ``folder`` is that of the jobs' files, ``settings`` those of submitit's executor.
+    Args:
+        runs: the runs.
+        folder: folder for the files of the jobs.
+        cluster: ``'slurm'``, or ``'debug'`` for this process.
+        tell: see :func:`train_here`.
+        **settings: parameters of submitit's executor.
+
+    Returns:
+        Label, seed and reason of each run that failed.
     """
     executor = submitit.AutoExecutor(folder, cluster=cluster)
     executor.update_parameters(**settings)
@@ -203,7 +223,7 @@ def train_as_array(runs: Sequence[SweepRun], folder: Path, cluster: str, tell: C
 
 
 def _end(run: SweepRun, job: Future | submitit.Job, tell: Callable) -> list[str]:
-    """Wait for a job; nothing, or how it failed."""
+    """Wait for a job; return a list with its failure, empty if it succeeded."""
     error = job.exception()
     reason = job.result() if error is None else f'its job failed ({printable(in_one_line(error), 300)})'
     tell(run, reason)
@@ -211,15 +231,15 @@ def _end(run: SweepRun, job: Future | submitit.Job, tell: Callable) -> list[str]
 
 
 def enter_sweep(folder: Path, config: str) -> None:
-    """Mark a folder as a sweep of a config.
+    """Create a folder for sweeps of a config.
 
     Raises:
-        UserError: it is one of another config.
+        UserError: the folder contains a sweep of another config.
     """
     folder.mkdir(parents=True, exist_ok=True)
     mark = folder / 'sweep.json'
-    advice = 'remove it if the runs are of this config, or give another --work-dir'
+    advice = 'remove it if the runs are of this config, or choose another --work-dir'
     before = read_json(mark, advice, keys=['config'])['config'] if mark.is_file() else config
     if before != config:
-        raise UserError(f'{folder} holds a sweep of {before}: give another --work-dir')
+        raise UserError(f'{folder} contains a sweep of {before}: choose another --work-dir')
     write_atomically(mark, json.dumps(dict(config=config)))

@@ -1,7 +1,6 @@
-"""Images and videos of a user's own on their way into a model: through the pipeline of its test set.
+"""Preprocessing of a user's images and videos, with the pipeline of a model's test set.
 
-Where the test set's own images are no files but in memory, an image takes the size that the network sees of them, and
-their order of channels.
+If the test set is in memory, without files, images are converted to its size and order of channels.
 """
 
 import math
@@ -24,7 +23,7 @@ from torch.nn.functional import pad
 
 from vt.datasets.bands import LoadBands, as_rgb
 from vt.engine.checks.channels import check_image_channels, image_channels
-from vt.engine.config_files import leaves
+from vt.engine.config_parts import leaves
 from vt.engine.counting import one_input
 from vt.engine.errors import describe, in_one_line
 from vt.engine.image_hooks import reads_bgr, visible
@@ -36,20 +35,20 @@ from .test_set import build_test_set, in_scope
 
 ImageSource = str | os.PathLike | np.ndarray
 LOADING = (LoadImageFromFile, LoadClips)
-PHOTO, CIFAR = (375, 500), (32, 32)  # height and width of an empty image
+PHOTO, CIFAR = (375, 500), (32, 32)  # height and width of an example image
 
 
 class Samples:
-    """Make samples without labels of files of a user's own; a subclass says how.
+    """Base class that makes samples without labels from a user's files.
 
     Args:
-        cfg: of the model. Its test set's files needn't be here.
+        cfg: config of the model. The files of its test set are not needed.
 
     Raises:
-        UserError: the config has no test set, or one without a pipeline of its own.
+        UserError: the config has no test set, or one without a pipeline.
     """
 
-    suffixes: tuple[str, ...] = ()  # of files that it reads beside the usual ones
+    suffixes: tuple[str, ...] = ()  # additional suffixes of supported files
 
     def __init__(self, cfg: Config) -> None:
         check_image_channels(cfg)
@@ -57,13 +56,15 @@ class Samples:
         self.num_bands = image_channels(cfg) if any(isinstance(step, LoadBands) for step in self.steps) else None
 
     def __call__(self, file: ImageSource) -> dict:
-        """A sample of a file, or of an image ``(height, width, 3)`` uint8 in OpenCV's order of channels.
+        """Return the sample of a file or of an image.
 
-        Where the config has ``vt.LoadBands`` it is ``(height, width, channels)``, of any type of numbers.
+        Args:
+            file: path, or image ``(height, width, 3)`` of uint8 in OpenCV's channel order. With ``vt.LoadBands`` in
+                the config it is ``(height, width, channels)`` of any numeric type.
 
         Raises:
-            MissingFileError: there is no such file.
-            UserError: it is another kind of file, or one that is damaged; the error names it.
+            MissingFileError: the file does not exist.
+            UserError: the file is damaged or of another kind.
         """
         if not isinstance(file, (str, os.PathLike, np.ndarray)):
             raise UserError(
@@ -77,22 +78,22 @@ class Samples:
             or (kinds == 'u' and file.dtype != np.uint8)
         ):
             what = 'numbers' if self.num_bands else 'uint8'
-            raise UserError(f'an image is {file.shape}, {file.dtype}: (height, width, {number}) of {what} is needed')
+            raise UserError(f'an image is {file.shape}, {file.dtype}: give (height, width, {number}) of {what}')
         try:
             return self.make(file)
-        except Exception as error:  # a decoder's or a transform's, of any type
+        except Exception as error:  # of a decoder or a transform, of any type
             name = 'the image' if isinstance(file, np.ndarray) else str(file)
             if isinstance(error, UserError) and name in str(error):
                 raise
             raise UserError(f'{name} cannot be read: {describe(error) or in_one_line(error)}') from error
 
     def make(self, file: ImageSource) -> dict:
-        """A sample; errors of any type."""
+        """Return a sample; may raise any error."""
         raise NotImplementedError
 
 
 class Images(Samples):
-    """Samples of images of any size; arguments and errors as of :class:`Samples`."""
+    """Samples of images of any size; arguments and errors as in :class:`Samples`."""
 
     def __init__(self, cfg: Config) -> None:
         super().__init__(cfg)
@@ -128,9 +129,9 @@ class Images(Samples):
 
 
 class Videos(Samples):
-    """Samples of video files; arguments and errors as of :class:`Samples`.
+    """Samples of video files; arguments and errors as in :class:`Samples`.
 
-    Where the test set is made in memory a clip is that many frames, spread evenly over the video.
+    If the test set is in memory, a clip has as many frames as there, spread evenly over the video.
     """
 
     def __init__(self, cfg: Config) -> None:
@@ -154,24 +155,24 @@ class Videos(Samples):
 
 
 class SampleInferencer:
-    """What the inferencers share: samples of inputs, in batches, and an input as it is drawn upon."""
+    """Base class of the inferencers: batches of samples, and inputs as RGB images."""
 
     make_samples: Callable[[Config], Samples] = Images
 
     def preprocess(self, inputs: Iterable[ImageSource], batch_size: int = 1) -> Iterator[dict]:
-        """Batches for the model.
+        """Yield batches for the model.
 
         Args:
-            inputs: files, or images ``(height, width, 3)`` uint8 in OpenCV's order of channels.
-            batch_size: of each; smaller where images of another size follow, and at the end.
+            inputs: files, or images ``(height, width, 3)`` of uint8 in OpenCV's channel order.
+            batch_size: largest number of images per batch; a batch has images of one size.
 
         Raises:
-            UserError: an input can't be read; the line names it.
+            UserError: an input cannot be read.
         """
         yield from map(pseudo_collate, in_batches(map(self.pipeline, inputs), batch_size))
 
     def pixels(self, source: ImageSource) -> np.ndarray:
-        """An input ``(height, width, 3)`` uint8, RGB, of its own size."""
+        """Return an input as an RGB image ``(height, width, 3)`` of uint8, at its own size."""
         if self.pipeline.num_bands:
             return as_rgb(source if isinstance(source, np.ndarray) else self.pipeline.load.read(str(source)))
         image = source if isinstance(source, np.ndarray) else read_image(source)
@@ -179,17 +180,17 @@ class SampleInferencer:
 
 
 def in_batches(samples: Iterable[dict], batch_size: int) -> Iterator[list[dict]]:
-    """Lists of up to ``batch_size`` samples of one size, in their order; fewer where they are large."""
+    """Yield lists of at most ``batch_size`` samples of one size, in order; fewer samples if they are large."""
     for shape, alike in groupby(samples, lambda sample: sample['inputs'].shape):
         while batch := [*islice(alike, min(batch_size, max(1, MAX_PIXELS // math.prod(shape))))]:
             yield batch
 
 
 def read_image(path: str | Path) -> np.ndarray:
-    """An image file, ``(height, width, 3)`` uint8, in OpenCV's order of channels.
+    """Read an image file as ``(height, width, 3)`` of uint8 in OpenCV's channel order.
 
     Raises:
-        UserError: it is not there, no image, damaged, or too large.
+        UserError: the file does not exist, is not an image, damaged, or too large.
     """
     _require_there(path)
     image = None
@@ -209,11 +210,14 @@ def _require_there(path: str | Path) -> None:
 
 
 def input_shape(cfg: Config) -> tuple[int, ...]:
-    """``(C, H, W)`` of an image, or ``(3, T, H, W)`` of one clip, that the test pipeline makes; or a UserError.
+    """Return the shape of the test pipeline's inputs: ``(C, H, W)`` of images, ``(3, T, H, W)`` of one clip.
 
-    A segmentor takes any size: it is that of its training.
+    For a segmentor, which takes any size, it is the size of its training.
+
+    Raises:
+        UserError: the config has no test pipeline.
     """
-    if 'input_shape' in cfg:  # a saved model says it
+    if 'input_shape' in cfg:  # of a saved model
         return tuple(cfg.input_shape)
     preprocessor = cfg.model.get('data_preprocessor') or {}
     if preprocessor.get('size'):
@@ -224,7 +228,7 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
     dataset = None if loader else build_test_set(cfg, lazy_init=True)
     size = PHOTO if loader else CIFAR if isinstance(dataset, CIFAR10) else getattr(dataset, 'image_size', None)
     if size is None:
-        dataset.full_init()  # it is made in memory
+        dataset.full_init()  # the data set is in memory
         return tuple(one_input(dataset).shape)
     size = (size, size) if isinstance(size, int) else size
     image = np.zeros((*size, 3), np.uint8)
@@ -238,22 +242,22 @@ def input_shape(cfg: Config) -> tuple[int, ...]:
 
 
 def pipeline_steps(cfg: Config) -> list[BaseTransform]:
-    """The steps of a config's test pipeline, but for those that load labels, or a UserError."""
+    """Return the steps of a config's test pipeline without those that load labels; or raise a UserError."""
     with in_scope(cfg):
         steps = [TRANSFORMS.build(step) for step in pipeline_of(cfg)]
     return [step for step in steps if not isinstance(step, LoadAnnotations)]
 
 
 def pipeline_of(cfg: Config) -> list[dict]:
-    """A config's test pipeline as it says it, or a UserError."""
+    """Return the test pipeline in a config, or raise a UserError."""
     dataset = next(iter(leaves((cfg.get('test_dataloader') or {}).get('dataset'))), {})
     if not dataset.get('pipeline'):
-        raise UserError('the config has no test_dataloader with a pipeline to put images through')
+        raise UserError('the config has no test_dataloader with a pipeline: set test_dataloader.dataset.pipeline')
     return dataset['pipeline']
 
 
 def seen_by(model: nn.Module, sample: dict, is_bgr: bool) -> tuple[Tensor, Tensor]:
-    """A sample's padded image, RGB in 0 to 1, ``(3, height, width)``, and what the network gets, ``(1, 3, ...)``."""
+    """Return a sample's padded RGB image ``(3, height, width)`` in 0 to 1, and the network's input ``(1, 3, ...)``."""
     batch = pseudo_collate([sample])
     image = torch.from_numpy(np.ascontiguousarray(visible(batch['inputs'][0], is_bgr))).permute(2, 0, 1).float() / 255
     inputs = model.data_preprocessor(batch, False)['inputs']

@@ -1,4 +1,4 @@
-"""The test set of a config, and what of it a model is shown."""
+"""The test set of a config: building, choosing samples, class names."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,32 +17,32 @@ from torch.utils.data import Dataset
 from vt.engine.checks.classes import labels_in
 from vt.errors import UserError
 
-IGNORED_LABEL = 255  # pixels that nobody labelled
+IGNORED_LABEL = 255  # of unlabelled pixels
 
 
 def in_scope(cfg: Config) -> AbstractContextManager:
-    """A context in which types without a prefix are those of a config's library."""
+    """Return a context in which types without a prefix belong to a config's library."""
     return DefaultScope.overwrite_default_scope(cfg.get('default_scope') or 'mmpretrain')
 
 
 def build_test_set(cfg: Config, **options) -> Dataset:
-    """The test set of a config, or a UserError; of the options ``lazy_init=True`` leaves its files alone."""
+    """Build the test set of a config, or raise a UserError; with ``lazy_init=True`` its files are not read."""
     if not cfg.get('test_dataloader'):
-        raise UserError('the config has no test_dataloader, whose images and pipeline are needed')
+        raise UserError('the config has no test_dataloader, which is needed for its images and pipeline')
     if 'saved_in' in cfg:
-        raise UserError('a saved model brings no test set: give images, or the config that it was trained by')
+        raise UserError('a saved model has no test set: give images, or the config of its training')
     with in_scope(cfg):
         return DATASETS.build(dict(cfg.test_dataloader.dataset, **options))
 
 
 def spread_evenly(dataset: Dataset, number: int) -> list[int]:
-    """Indices of so many samples, spread evenly over a data set; a UserError if the number is less than 1."""
+    """Return the indices of this number of samples, spread evenly; raise a UserError if it is less than 1."""
     _require_images(number)
     return np.linspace(0, len(dataset) - 1, min(number, len(dataset))).round().astype(int).tolist()
 
 
 def spread_over_classes(dataset: Dataset, number: int) -> list[int]:
-    """Indices of the first image of each class in turn, then of the second ones, and so on; errors as above."""
+    """Return the indices of the first images of all classes, then of the second, and so on; errors as above."""
     _require_images(number)
     if not hasattr(dataset, 'get_gt_labels'):  # segmentation
         return list(range(min(number, len(dataset))))
@@ -60,10 +60,10 @@ def _require_images(number: int) -> None:
 
 
 def preprocessed(model: nn.Module, dataset: Dataset, indices: Iterable[int]) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """Images as the network sees them, one by one, since they may differ in size.
+    """Yield preprocessed images, one by one, since their sizes may differ.
 
     Yields:
-        The image, ``(1, 3, height, width)``, and where there are any its labels at this size, ``(1, height, width)``.
+        The image ``(1, 3, height, width)``, and its label map at this size, ``(1, height, width)``, if there is one.
     """
     for index in indices:
         batch = pseudo_collate([dataset[index]])
@@ -75,7 +75,7 @@ def preprocessed(model: nn.Module, dataset: Dataset, indices: Iterable[int]) -> 
 
 
 def _fit_labels(labels: Tensor, image_size: Sequence[int], padded_size: Sequence[int]) -> Tensor:
-    """Labels ``(1, height, width)`` of the original image for the resized one, padded at the right and the bottom."""
+    """Resize labels ``(1, height, width)`` to the size of the image, and pad them at the right and the bottom."""
     labels = interpolate(labels[None].float(), tuple(image_size), mode='nearest-exact')[0].long()
     right, bottom = padded_size[1] - image_size[1], padded_size[0] - image_size[0]
     return pad(labels, (0, right, 0, bottom), value=IGNORED_LABEL)
@@ -83,7 +83,7 @@ def _fit_labels(labels: Tensor, image_size: Sequence[int], padded_size: Sequence
 
 @torch.no_grad()
 def describe_image(model: nn.Module, dataset: Dataset | None, sample: dict) -> str:
-    """What a sample is, and which of a data set's classes it is seen as; without a data set the former alone."""
+    """Return the label or file name of a sample and its prediction; without a data set only the file name."""
     annotation = sample['data_samples']
     if dataset is None:
         return Path(annotation.img_path).name
@@ -93,7 +93,7 @@ def describe_image(model: nn.Module, dataset: Dataset | None, sample: dict) -> s
 
 
 def name_class(dataset: Dataset, label: int | Tensor) -> str:
-    """What a data set calls a class, or several; the number of one that it has no name for."""
+    """Return the name of one or several classes in a data set, or the number of a class without a name."""
     if dataset.metainfo.get('classes') is None:
         dataset.full_init()  # the classes of a folder of images are read from it
     names = dataset.metainfo.get('classes')

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
+
+from vt.ops.token_products import multiply
 
 from .grouped_linear import GroupedLinear
 
@@ -34,12 +36,23 @@ def compile_token_side(model: nn.Module, **options: Any) -> None:
             part.compile(**options)
 
 
-def lay_out_for_onednn(model: nn.Module) -> None:
-    """Store token-side matrices in the memory layout that oneDNN reads fastest: output channels outermost.
+class TokenLinear(nn.Linear):
+    """A linear layer whose product is computed by :func:`vt.ops.token_products.multiply`."""
 
-    Pixel-side matrices, whose transpose is applied, keep their layout. Names, shapes and values do not change. Call it
-    before wrapping the model in DDP, whose buckets take over the strides of the weights.
+    def forward(self, x: Tensor) -> Tensor:
+        """``(..., in_features)`` to ``(..., out_features)``."""
+        return multiply(x, self.weight, self.bias)
+
+
+def prepare_for_onednn(model: nn.Module) -> None:
+    """Let the chosen library of token products compute the linear layers, and lay out token-side matrices for oneDNN.
+
+    Linear layers become :class:`TokenLinear` in place. Token-side matrices are stored with output channels outermost,
+    which oneDNN reads fastest; pixel-side matrices, whose transpose is applied, keep their layout. Names, shapes and
+    values do not change. Call it before wrapping the model in DDP, whose buckets take over the strides of the weights.
     """
     for part in model.modules():
-        if isinstance(part, GroupedLinear) and not part.pixel_side:
+        if type(part) is nn.Linear:
+            part.__class__ = TokenLinear
+        elif isinstance(part, GroupedLinear) and not part.pixel_side:
             part.weight.data = part.weight.data.mT.contiguous().mT

@@ -1,5 +1,7 @@
 """Products of tokens and matrices on a CPU, by PyTorch's BLAS or by oneDNN, whichever is faster on the processor.
 
+The matrices are those of VT's token side and of the linear layers of every model.
+
 PyTorch computes float32 products by a BLAS, mostly Intel's MKL, which reaches about half of the peak speed on AMD
 processors with AVX-512. oneDNN, which PyTorch uses for convolutions, reaches the peak there; ``linear`` uses it for a
 tensor in oneDNN's layout. This needs a copy of the tokens and, depending on its layout, of the matrix. On Intel
@@ -23,12 +25,12 @@ TRIAL_ROUNDS = 5
 LEAD = 1.5  # smallest speed-up at which oneDNN is chosen, well above the noise of the measurement
 LEAST_MULTIPLY_ADDS = 2**23  # for smaller products, oneDNN does not make up for the copy
 LEAST_ROWS = 128  # the same for tokens of products with gradients, which copy a matrix
-_library = 'blas'
+_library = ''  # none chosen yet: the BLAS
 
 
 def token_library() -> str:
     """Return the library that computes :func:`multiply` in this process, ``'blas'`` or ``'onednn'``."""
-    return _library
+    return _library or 'blas'
 
 
 def choose_token_library(name: str = 'auto') -> str:
@@ -54,6 +56,11 @@ def choose_token_library(name: str = 'auto') -> str:
     return name
 
 
+def use_fastest_library() -> str:
+    """Choose the faster library, unless one was chosen in this process before; return the chosen one."""
+    return _library or choose_token_library()
+
+
 def onednns_lead(size: tuple[int, int, int] = TRIAL) -> float:
     """Measure the speed-up of oneDNN over the BLAS in a product of M, K, N.
 
@@ -76,14 +83,14 @@ def onednns_lead(size: tuple[int, int, int] = TRIAL) -> float:
     return blas / onednn
 
 
-def multiply(x: Tensor, weight: Tensor) -> Tensor:
-    """Return ``x weight^T`` for tokens ``(..., K)`` and a matrix ``(N, K)``, ``(..., N)``.
+def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return ``x weight^T + bias`` for tokens ``(..., K)``, a matrix ``(N, K)`` and a bias ``(N,)``, ``(..., N)``.
 
     oneDNN is only used for contiguous matrices.
     """
-    if _library == 'blas' or not _suits_onednn(x, weight):
-        return x @ weight.T
-    return _Product.apply(x.flatten(0, -2), weight).unflatten(0, x.shape[:-1])
+    if _library != 'onednn' or not _suits_onednn(x, weight):
+        return linear(x, weight, bias)
+    return _Product.apply(x.flatten(0, -2), weight, bias).unflatten(0, x.shape[:-1])
 
 
 def _suits_onednn(x: Tensor, weight: Tensor) -> bool:
@@ -98,32 +105,28 @@ def _suits_onednn(x: Tensor, weight: Tensor) -> bool:
 
 
 class _Product(torch.autograd.Function):
-    """Tokens ``(M, K)`` and a matrix ``(N, K)`` to ``(M, N)``."""
+    """Tokens ``(M, K)``, a matrix ``(N, K)`` and a bias ``(N,)`` or None to ``(M, N)``."""
 
     @staticmethod
-    def forward(x: Tensor, weight: Tensor) -> Tensor:
-        return _by_onednn(x, weight)
+    def forward(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        return _by_onednn(x, weight, bias)
 
     @staticmethod
-    def setup_context(ctx, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
+    def setup_context(ctx, inputs: tuple[Tensor, Tensor, Tensor | None], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[:2])
 
     @staticmethod
-    def backward(ctx, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def backward(ctx, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         # Gradients of gradients use PyTorch's product.
-        product = _by_blas if torch.is_grad_enabled() else _by_onednn
+        product = linear if torch.is_grad_enabled() else _by_onednn
         x_grad = product(grad, weight.T) if ctx.needs_input_grad[0] else None  # M, K
         weight_grad = product(grad.T, x.T) if ctx.needs_input_grad[1] else None  # N, K
-        return x_grad, weight_grad
+        return x_grad, weight_grad, grad.sum(dim=0) if ctx.needs_input_grad[2] else None
 
 
-def _by_blas(x: Tensor, weight: Tensor) -> Tensor:
-    return x @ weight.T
-
-
-def _by_onednn(x: Tensor, weight: Tensor) -> Tensor:
-    return linear(x.contiguous().to_mkldnn(), weight.contiguous()).to_dense()
+def _by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    return linear(x.contiguous().to_mkldnn(), weight.contiguous(), bias).to_dense()
 
 
 def _seconds(step: Callable[[], Tensor]) -> float:

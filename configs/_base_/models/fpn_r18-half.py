@@ -1,4 +1,4 @@
-# ResNet-18 of half the width with FPN, from scratch, for small images on a CPU.
+# ResNet-18 at half width with FPN, from scratch, for small images on a CPU.
 _base_ = 'fpn_r50.py'
 
 norm_cfg = dict(type='BN', requires_grad=True)

@@ -1,4 +1,4 @@
-# ResNet-18 of half the width for images of 32x32: only the stem downsamples, so the map of stage 4 has 8x8 pixels.
+# ResNet-18 at half width for images of 32x32: only the stem downsamples, so the map of stage 4 has 8x8 pixels.
 _base_ = 'resnet18.py'
 
 model = dict(

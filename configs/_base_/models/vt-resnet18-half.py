@@ -1,4 +1,4 @@
-# VT-ResNet-18 of half the width for images of 32x32: 16 tokens of 512 channels on a map of 8x8 pixels.
+# VT-ResNet-18 at half width for images of 32x32: 16 tokens of 512 channels on a map of 8x8 pixels.
 _base_ = 'resnet18-half.py'
 
 model = dict(

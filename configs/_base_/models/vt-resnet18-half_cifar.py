@@ -1,4 +1,4 @@
-# VT-ResNet-18 for images of 32x32 of half the width, including the tokens.
+# VT-ResNet-18 at half width for images of 32x32, including the tokens.
 _base_ = 'vt-resnet18_cifar.py'
 
 model = dict(

@@ -3,10 +3,12 @@ _base_ = 'fashion-mnist.py'
 
 model = dict(
     type='ImageClassifier',
-    backbone=dict(image_size=32, drop_path_rate=0.1),
+    backbone=dict(image_size=32),
     head=dict(
         type='LinearClsHead',
         num_classes=10,
+        in_channels=384,
+        init_cfg=dict(type='TruncNormal', layer='Linear', std=0.02),
         loss=dict(type='CrossEntropyLoss', loss_weight=1.0),
         topk=(1,),
     ),

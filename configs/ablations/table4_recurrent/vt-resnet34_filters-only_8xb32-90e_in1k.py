@@ -1,5 +1,6 @@
-# Table 4 of the paper, VT-R34: learned filters in the later modules too.
+# Table 4 of the paper, VT-R34: learned filters in all modules.
 # Paper: top-1 74.5. Not trained here yet.
+# bash tools/dist_train.sh configs/ablations/table4_recurrent/vt-resnet34_filters-only_8xb32-90e_in1k.py 8
 _base_ = '../../vt_resnet/vt-resnet34_8xb32-90e_in1k.py'
 
 model = dict(backbone=dict(later_tokenizer=dict(type='vt.FilterTokenizer')))

@@ -1,5 +1,6 @@
-# Table 7 of the paper, VT-R34: tokens are not written back to the map.
+# Table 7 of the paper, VT-R34: no projector: tokens are not added to the map.
 # Paper: top-1 74.1. Not trained here yet.
+# bash tools/dist_train.sh configs/ablations/table7_projector/vt-resnet34_no-projector_8xb32-90e_in1k.py 8
 _base_ = '../../vt_resnet/vt-resnet34_8xb32-90e_in1k.py'
 
 model = dict(backbone=dict(projector=None))

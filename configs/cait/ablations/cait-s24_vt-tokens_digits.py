@@ -1,4 +1,4 @@
-# CaiT-S24 with 16 of VT's tokens, which see each other, in the place of class attention, on the embedded digits.
+# CaiT-S24 with 16 tokens of VT, which attend to each other, instead of class attention, on the embedded digits.
 # Top-1 not measured yet.
 # python tools/train.py configs/cait/ablations/cait-s24_vt-tokens_digits.py
 _base_ = '../cait-s24_digits.py'

@@ -1,4 +1,4 @@
-# The same with LayerScale, at CaiT's start for 36 blocks.
+# A ViT of 36 narrow blocks with LayerScale, initialised as in CaiT for 36 blocks, on the embedded digits.
 # Top-1 96.67, 97.50, 96.94 % (seeds 0, 1, 2), 2.0 min: AMD EPYC, 1 thread, torch 2.14.1.
 # python tools/train.py configs/cait/ablations/vit-deep_layer-scale_digits.py
 _base_ = 'vit-deep_digits.py'

@@ -1,4 +1,5 @@
-# A small DeiT with two class tokens, both taught by the labels (DeiT, section 4: they become the same).
+# A small DeiT with two class tokens, both trained with the labels (DeiT, section 4: they become equal), on the embedded
+# digits.
 # Top-1 96.94, 96.67, 97.22 % (seeds 0, 1, 2), 0.6 min: AMD EPYC, 1 thread, torch 2.14.1.
 # python tools/train.py configs/deit/ablations/deit-mini_two-tokens_digits.py
 _base_ = 'deit-mini_digits.py'

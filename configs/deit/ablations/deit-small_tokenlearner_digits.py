@@ -1,4 +1,4 @@
-# DeiT-S with eight tokens of TokenLearner behind block 6, on the embedded digits.
+# DeiT-S with eight tokens of TokenLearner after block 6, on the embedded digits.
 # Top-1 not measured yet.
 # python tools/train.py configs/deit/ablations/deit-small_tokenlearner_digits.py
 _base_ = '../deit-small_digits.py'

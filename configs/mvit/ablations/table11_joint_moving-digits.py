@@ -1,4 +1,5 @@
-# Table 11: a position for each place of each frame.
+# Table 11: joint positions in space and time.
+# python tools/train.py configs/mvit/ablations/table11_joint_moving-digits.py
 _base_ = '../mvit-tiny_moving-digits.py'
 
 model = dict(backbone=dict(position=dict(type='vt.AbsolutePosition')))

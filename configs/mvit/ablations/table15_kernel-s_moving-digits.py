@@ -1,4 +1,5 @@
-# Table 15: maxima of windows as long as their stride.
+# Table 15: max pooling with kernels of the stride s.
+# python tools/train.py configs/mvit/ablations/table15_kernel-s_moving-digits.py
 _base_ = '../mvit-tiny_moving-digits.py'
 
 model = dict(backbone=dict(pooling='max', kernel='s'))

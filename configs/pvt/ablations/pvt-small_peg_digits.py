@@ -1,4 +1,4 @@
-# PVT-S with CPVT's positions, a convolution behind the first block of each stage, on the embedded digits.
+# PVT-S with CPVT's positions, a convolution after the first block of each stage, on the embedded digits.
 # Top-1 not measured yet.
 # python tools/train.py configs/pvt/ablations/pvt-small_peg_digits.py
 _base_ = '../pvt-small_digits.py'

@@ -1,4 +1,4 @@
-# Swin-T with LePE, a depthwise convolution of the values, in the place of relative biases, on the embedded digits.
+# Swin-T with LePE, a depthwise convolution of the values, instead of relative biases, on the embedded digits.
 # Top-1 not measured yet.
 # python tools/train.py configs/swin/ablations/swin-tiny_lepe_digits.py
 _base_ = '../swin-tiny_digits.py'

@@ -1,4 +1,4 @@
-# ViT-S whose last six blocks work on eight tokens of TokenLearner, which TokenFuser writes back; the embedded digits.
+# ViT-S whose last six blocks process eight tokens of TokenLearner, which TokenFuser adds back, on the embedded digits.
 # Top-1 not measured yet.
 # python tools/train.py configs/tokenlearner/ablations/vit-tokenlearner_fuser_digits.py
 _base_ = '../vit-tokenlearner_digits.py'

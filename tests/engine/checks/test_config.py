@@ -121,14 +121,14 @@ def test_configs_of_the_libraries_are_accepted(package, scope):
             {'model.data_preprocessor.sise': (3, 3)},
             "model.data_preprocessor: SegDataPreProcessor has no argument 'sise'",
         ),
-        (DIGITS, {'default_scope': 'mmcls'}, "model: 'mmcls' is no package with registries"),
-        (DIGITS, {'default_scope': 'os'}, "model: 'os' is no package with registries"),
-        (DIGITS, {'default_scope': True}, 'model: True is no package with registries'),
-        (DIGITS, {'default_scope': ['a']}, 'is no package with registries'),
+        (DIGITS, {'default_scope': 'mmcls'}, "model: 'mmcls' is not a package with registries"),
+        (DIGITS, {'default_scope': 'os'}, "model: 'os' is not a package with registries"),
+        (DIGITS, {'default_scope': True}, 'model: True is not a package with registries'),
+        (DIGITS, {'default_scope': ['a']}, 'is not a package with registries'),
         (DIGITS, {'speed.chanels_last': True}, "speed: it has no argument 'chanels_last'; did you mean channels_last"),
         (DIGITS, {'speed.channels_last': 'no'}, "speed.channels_last='no' must be of type bool"),
         (DIGITS, {'speed.threads': 0}, "speed.threads=0 must be a number of threads, or 'auto'"),
-        (DIGITS, {'lod_from': 'a.pth'}, "nothing reads the setting 'lod_from'; did you mean load_from"),
+        (DIGITS, {'lod_from': 'a.pth'}, "there is no setting 'lod_from'; did you mean load_from"),
     ],
 )
 def test_a_mistake_is_named_by_its_path(config, changes, message):
@@ -148,7 +148,7 @@ def test_a_preprocessor_beside_the_models_own(tmp_path):
     """MMSegmentation's bases give it to the model, MMPretrain's leave it to the runner."""
     own = 'data_preprocessor = dict(mean=[52.6, 52.6, 52.6])\n'
     for base, text, message in (
-        ('base.py', own, 'data_preprocessor is set, but model took'),
+        ('base.py', own, 'setting data_preprocessor has no effect, because model of a base'),
         (SCENES, 'model = dict(data_preprocessor=dict(mean=[52.6, 52.6, 52.6]))\n', None),
         (DIGITS, own, None),
     ):
@@ -161,7 +161,7 @@ def test_a_preprocessor_beside_the_models_own(tmp_path):
         if message:
             with pytest.raises(UserError, match=message):
                 check_config(cfg)
-            with pytest.raises(UserError, match=r'data_preprocessor\.mean: model took the value'):
+            with pytest.raises(UserError, match=r'data_preprocessor\.mean has no effect, because model of the config'):
                 check_config(read_config(str(tmp_path / 'base.py')), ['data_preprocessor.mean'])
         else:
             check_config(cfg)
@@ -171,7 +171,7 @@ def test_a_preprocessor_beside_the_models_own(tmp_path):
     ('loss', 'message'),
     [
         (dict(use_sigmoid=True, pos_weight=[1, 2]), r'model.head.loss.pos_weight has 2 numbers, .*num_classes=10'),
-        (dict(pos_weight=[1] * 10), r'pos_weight is of sigmoids, and has no effect on a softmax: set class_weight'),
+        (dict(pos_weight=[1] * 10), r'pos_weight has no effect on a softmax: set class_weight'),
         (dict(use_sigmoid=True, pos_weight=[1] * 10), None),
         (dict(type='LabelSmoothLoss', mode='multi_label', label_smooth_val=0.1, pos_weight=[1] * 10), None),
     ],

@@ -72,8 +72,8 @@ def test_parameters_that_lose_a_rule_are_named(model):
     assert rows[-1] == dict(key='backbone', parameters=str(number - 2), lr_mult='0.1', decay_mult='1')
     norms = 2 * sum(isinstance(part, nn.LayerNorm) for part in model.modules())
     assert len(warnings) == 3
-    assert f'custom_keys.backbone takes {norms} parameters from norm_decay_mult=0' in warnings[0]
-    assert all('with lr_mult=1: set lr_mult there, too' in warning for warning in warnings[1:])
+    assert f'custom_keys.backbone overrides norm_decay_mult=0 for {norms} parameters' in warnings[0]
+    assert all('with lr_mult=1; set lr_mult there, too' in warning for warning in warnings[1:])
 
 
 def test_settings_that_a_constructor_does_not_read(model):
@@ -95,4 +95,6 @@ def test_the_rate_of_a_head_takes_nothing_away(model):
 def test_a_key_whose_parameters_all_follow_longer_keys(model):
     rates = dict(head=dict(lr_mult=2.0)) | {'head.weight': dict(lr_mult=3.0), 'head.bias': dict(lr_mult=4.0)}
     _, (warning,) = check_parameter_rules(model, wrapper(rates))
-    assert warning.endswith('custom_keys.head has no effect: all it matches follows head.weight, head.bias; remove it')
+    assert warning.endswith(
+        'custom_keys.head has no effect, because all its parameters match head.weight, head.bias: remove it'
+    )

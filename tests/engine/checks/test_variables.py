@@ -51,7 +51,9 @@ def test_what_has_none_is_refused(tmp_path, child, readers):
     with pytest.raises(UserError) as caught:
         check(tmp_path, child)
     name = child.split()[0]
-    assert f'child.py: {name} is set, but {readers} took the value that it has in a base: set' in str(caught.value)
+    assert f'child.py: setting {name} has no effect, because {readers} of a base already used it: set' in str(
+        caught.value
+    )
 
 
 def test_a_grandchild_may_use_what_its_base_has_set(tmp_path):
@@ -63,7 +65,7 @@ def test_a_grandchild_may_use_what_its_base_has_set(tmp_path):
 
 def test_options(tmp_path):
     check(tmp_path, '', ['train_dataloader.batch_size', 'other', 'model.depth'])
-    with pytest.raises(UserError, match='size: train_dataloader took the value'):
+    with pytest.raises(UserError, match='size has no effect, because train_dataloader of the config'):
         check(tmp_path, '', ['train_pipeline.0.size'])
 
 
@@ -76,7 +78,7 @@ def test_a_base_of_an_installed_library(tmp_path):
     base = "_base_ = 'mmseg::fastscnn/fast_scnn_8xb4-160k_cityscapes-512x1024.py'\n"
     path = tmp_path / 'child.py'
     path.write_text(f'{base}train_pipeline = []\n')
-    with pytest.raises(UserError, match='train_pipeline is set, but train_dataloader took the value'):
+    with pytest.raises(UserError, match='setting train_pipeline has no effect, because train_dataloader'):
         check_variables(path, READABLE)
     path.write_text(f'{base}train_pipeline = []\ntrain_dataloader = dict(dataset=dict(pipeline=train_pipeline))\n')
     check_variables(path, READABLE)

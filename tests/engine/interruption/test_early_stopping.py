@@ -56,7 +56,7 @@ def test_a_run_that_it_has_ended_does_not_go_on(tmp_path):
     options = ['custom_hooks.1.stopping_threshold=-1']
     assert 'Stopping threshold reached' in train(tmp_path / 'run', options=options)
     output = train(tmp_path / 'run', '--resume', options=options)
-    assert 'accuracy/top1 has ended the run before: raise patience or stopping_threshold to go on' in output
+    assert 'the run was stopped early by accuracy/top1: raise patience or stopping_threshold to continue' in output
     assert 'Epoch(train)' not in output
     assert 'Epoch(train) [2]' in train(tmp_path / 'run', '--resume')
 

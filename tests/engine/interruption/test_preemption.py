@@ -56,7 +56,7 @@ def test_saves_and_goes_on(config, name, moment, options, tmp_path):
         other = tmp_path / 'larger batches'
         result = run_forked('train.py', config, *ARGUMENTS, '--resume', cwd=other, options=options)
         assert result.returncode == 0, result.stderr
-        assert 'Epochs have 10 iterations now and had 25: epoch 2 starts again' in result.stdout
+        assert 'Epochs have 10 iterations now, and had 25 in the checkpoint: epoch 2 starts again' in result.stdout
         assert final_checkpoint(other / 'run')['meta']['iter'] == 20
 
 

@@ -43,9 +43,9 @@ def test_a_damaged_checkpoint_is_named_and_the_newest_whole_one_taken(asked, cop
     (copied / 'run/epoch_3.pth').write_bytes(b'')
     result = train(copied, *asked, options=['default_hooks.checkpoint.max_keep_ckpts=-1'])
     assert result.returncode == 0, result.stderr
-    (line,) = (line for line in result.stdout.splitlines() if 'run/epoch_4.pth is damaged: it is cut off' in line)
+    (line,) = (line for line in result.stdout.splitlines() if 'run/epoch_4.pth is damaged: it is truncated' in line)
     assert 'WARNING' in line
-    assert 'Going on from run/epoch_2.pth instead' in line
+    assert 'Resuming from run/epoch_2.pth instead' in line
     assert 'Epoch(train) [2]' not in result.stdout
     assert_same_end(copied / 'run', finished / 'run')
 
@@ -54,7 +54,7 @@ def test_where_all_are_damaged_the_run_does_not_begin_anew(copied):
     for path in (copied / 'run').glob('*.pth'):
         path.write_bytes(b'no checkpoint')
     before = sorted((copied / 'run').glob('*.pth'))
-    assert_one_line(train(copied, '--resume'), 'run holds no whole checkpoint: leave --resume out to start again')
+    assert_one_line(train(copied, '--resume'), 'run has no complete checkpoint: remove --resume to start again')
     assert sorted((copied / 'run').glob('*.pth')) == before
 
 
@@ -91,7 +91,7 @@ def test_a_restart_goes_on_by_itself_but_not_from_an_earlier_run(copied, finishe
 
 def test_a_checkpoint_without_its_optimizer_is_refused(finished):
     result = train(finished, '--resume', 'run/best_accuracy_top1_epoch_2.pth')
-    assert_one_line(result, 'best_accuracy_top1_epoch_2.pth holds no state of a training run: begin from its weights')
+    assert_one_line(result, 'best_accuracy_top1_epoch_2.pth has no state of a training run: start from its weights')
 
 
 def test_batches_of_a_batch_sampler_go_on_too(tmp_path):

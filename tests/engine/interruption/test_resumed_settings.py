@@ -66,8 +66,8 @@ def test_what_the_checkpoint_brings_is_said_and_recorded(copied, finished):
     assert rows['optim_wrapper.clip_grad.max_norm'] == ('1', '1.5', '1.5')
     assert rows[NEXT][0] == rows[NEXT][2] != rows[NEXT][1]
     assert set(rows) == {LR, DECAY, 'randomness.seed', 'optim_wrapper.clip_grad.max_norm', NEXT, LAST}
-    assert result.stdout.count('checkpoint has') == 1
-    assert '--new-schedule takes learning rate, decay and schedule of the config' in result.stdout
+    assert result.stdout.count('The checkpoint and the config differ') == 1
+    assert '--new-schedule uses learning rate, decay and schedule of the config' in result.stdout
     assert 'Epoch(train) [1]' not in result.stdout
     record = json.loads((copied / 'run/training.json').read_text())
     assert (record['options'][LR], record['options'][DECAY]) == (had[LR], had[DECAY])
@@ -113,7 +113,7 @@ def test_a_longer_training(copied):
     [
         (['param_scheduler=None'], [], 'other schedulers than param_scheduler'),
         (['optim_wrapper.optimizer.type=Adadelta'], ['--new-schedule'], 'another optimizer, with '),
-        (['optim_wrapper.paramwise_cfg.norm_decay_mult=0.0'], [], 'groups of weights, not '),
+        (['optim_wrapper.paramwise_cfg.norm_decay_mult=0.0'], [], 'parameter groups, not '),
     ],
 )
 def test_what_does_not_fit_is_refused(options, arguments, message, copied):

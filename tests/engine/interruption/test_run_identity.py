@@ -99,12 +99,12 @@ def test_a_run_killed_before_its_first_checkpoint_begins_anew(moment, is_old, us
     result = train(used, '--resume', options=OTHER)
     assert result.returncode == 0, result.stderr
     (line,) = (line for line in result.stdout.splitlines() if 'There is nothing to resume in run' in line)
-    assert 'of its newest run; an earlier one goes on with --resume run/epoch_2.pth' in line
+    assert 'of its newest run (for an earlier run, use --resume run/epoch_2.pth)' in line
     assert 'training starts from the beginning' in line
     assert_same_end(used / 'run', other / 'run')
     (earlier,) = (used / 'run').glob('earlier_run_*')
     assert files(earlier) == before
-    assert f'run held files of an earlier run: they are now in {earlier.relative_to(used)}' in result.stdout
+    assert f'Files of an earlier run in run were moved to {earlier.relative_to(used)}' in result.stdout
 
 
 def test_a_new_run_never_mixes_with_the_earlier_one(used, other):

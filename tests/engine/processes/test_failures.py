@@ -66,8 +66,8 @@ def test_a_port_in_use_is_one_line(tmp_path):
         port = taken.getsockname()[1]
         env = dict(RANK='0', WORLD_SIZE='2', MASTER_ADDR='127.0.0.1', MASTER_PORT=str(port))
         (result,) = run_processes(1, 'train.py', CONFIG, '--work-dir', 'out', cwd=tmp_path, env=env)
-    assert_one_line(result, f'could not meet the other processes at 127.0.0.1:{port} (')
-    assert 'is the port free' in result.stderr
+    assert_one_line(result, f'could not connect to the other processes at 127.0.0.1:{port} (')
+    assert 'check that the port is free' in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_main_process_that_does_not_answer_is_named(tmp_path):
     options = ['env_cfg.dist_cfg.timeout=1']
     env = dict(RANK='1', WORLD_SIZE='2', MASTER_ADDR='127.0.0.1', MASTER_PORT=str(free_port()))
     (result,) = run_processes(1, 'train.py', CONFIG, '--work-dir', 'out', cwd=tmp_path, env=env, options=options)
-    assert_one_line(result, f'could not meet the other processes at 127.0.0.1:{env["MASTER_PORT"]} (')
+    assert_one_line(result, f'could not connect to the other processes at 127.0.0.1:{env["MASTER_PORT"]} (')
 
 
 def test_what_breaks_with_a_connection_follows_the_first_failure():

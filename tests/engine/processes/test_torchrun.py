@@ -126,5 +126,8 @@ def test_a_port_in_use_is_one_line(tmp_path):
         port = taken.getsockname()[1]
         code, stderr = finish(start(write_run(tmp_path), 2, cwd=tmp_path, PORT=str(port)))
     assert code == 1
-    assert re.fullmatch(rf'torchrun: could not meet \(.*{port}.*\); is PORT free, .*', stderr.splitlines()[-1])
+    assert re.fullmatch(
+        rf'torchrun: could not connect to the other machines \(.*{port}.*\): check that PORT is free, .*',
+        stderr.splitlines()[-1],
+    )
     assert 'Traceback' not in stderr

@@ -15,7 +15,7 @@ from vt.engine.config_files import read_config
 from vt.engine.launch import build_model
 from vt.engine.speed_settings import to_channels_last
 from vt.errors import UserError
-from vt.models.token_side import lay_out_for_onednn
+from vt.models.token_side import prepare_for_onednn
 from vt.registry import MODELS
 
 from .measurement import Setting
@@ -72,8 +72,8 @@ class Subject:
         model.to(setting.device)
         if setting.memory_format == 'channels_last':
             to_channels_last(model)
-        if setting.token_products == 'onednn':
-            lay_out_for_onednn(model)
+        if setting.token_products == 'onednn' and not self.is_peer:
+            prepare_for_onednn(model)
         return model
 
     def with_tokens(self, counts: list[int]) -> list['Subject']:

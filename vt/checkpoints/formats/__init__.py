@@ -1,1 +1,1 @@
-"""The names in public files of weights: a table for each format and family, and how one is recognised."""
+"""Names of tensors in public files of weights: a table per format and family, and how formats are recognised."""

@@ -1,4 +1,4 @@
-"""Networks with convolutions: ResNet and its D form, HRFormer, ViTAE."""
+"""Formats of networks with convolutions: ResNet and ResNet-D, HRFormer, ViTAE."""
 
 import torch
 
@@ -10,7 +10,7 @@ BOTTLENECK: Rules = (
     (r'\.downsample\.0\.', '.shortcut.conv.'),
     (r'\.downsample\.1\.', '.shortcut.bn.'),
 )
-# Each step on the way to a coarser branch is a depthwise and a plain convolution.
+# Each step to a coarser branch is a depthwise and a pointwise convolution.
 UNITS = ('0.conv', '0.bn', '1.conv', '1.bn')
 HALVINGS = [
     (f'{step}\\.{index}', f'{2 * step + index // 2}.{UNITS[index][2:]}') for step in range(3) for index in range(4)
@@ -40,7 +40,7 @@ HRFORMER: Rules = (
     *BOTTLENECK,
     *BLOCK,
 )
-CELLS = [('0', '0.conv'), ('1', '0.bn'), ('3', '1.conv'), ('4', '1.bn'), ('6', '2.conv')]  # of ViTAE
+CELLS = [('0', '0.conv'), ('1', '0.bn'), ('3', '1.conv'), ('4', '1.bn'), ('6', '2.conv')]  # ViTAE
 REDUCTIONS = [('0', '0.conv'), ('2', '1.conv'), ('3', '1.bn'), ('5', '2.conv')]
 VITAE: Rules = (
     *each(r'^layers\.(\d)\.RC\.PCM\.#\.', r'stages.\1.embed.local.#.', REDUCTIONS),
@@ -55,18 +55,18 @@ VITAE: Rules = (
     (r'^layers\.(\d)\.NC\.', r'stages.\1.blocks.'),
     *BLOCK,
 )
-DEEP: Rules = (  # MMPretrain's stem has modules of a convolution and its normalisation
+DEEP: Rules = (  # MMPretrain's deep stem consists of ConvModules
     *each(r'^conv1\.#\.', 'stem.#.', [(0, UNITS[0]), (1, UNITS[1]), (3, UNITS[2]), (4, UNITS[3])]),
     (r'^conv1\.6\.', 'stem.2.conv.'),
     (r'^bn1\.', 'stem.2.bn.'),
     (r'^fc\.', 'head.fc.'),
 )
-# With a stride of 1 it has no pooling in front of a shortcut.
+# With stride 1 the shortcut has no pooling.
 NO_POOLING = each(r'^layer1\.0\.downsample\.#\.', 'layer1.0.downsample.#.', [(1, 0), (2, 1)])
 
 
 def _keys_first(state: State, own: State) -> None:
-    """ViTAE's reduction cells hold keys before queries."""
+    """Reorder keys, queries and values of ViTAE's reduction cells to queries, keys and values."""
     for name in [name for name in state if '.attend.kqv.' in name]:
         key, query, value = state.pop(name).chunk(3)
         state[name.replace('.kqv.', '.qkv.')] = torch.cat([query, key, value])
@@ -77,7 +77,7 @@ FORMATS = (
     Format('timm ResNet-C', r'^conv1\.0\.weight', DEEP),
     Format('timm ResNet-D', r'^conv1\.0\.weight', (*NO_POOLING, *DEEP)),
     Format(
-        'timm ResNet-C or D',  # into MMSegmentation's
+        'timm ResNet-C or D',  # for MMSegmentation's ResNetV1c and ResNetV1d
         r'^conv1\.0\.weight',
         ((r'^conv1\.(?=\d\.)', 'stem.'), (r'^bn1\.', 'stem.7.'), (r'^fc\.', 'head.fc.')),
     ),

@@ -1,4 +1,4 @@
-"""Multiscale vision transformers, of images and videos, of both versions."""
+"""Formats of multiscale vision transformers: MViT and MViTv2, for images and videos."""
 
 from .table import BLOCK, Format, Rules, State
 
@@ -30,7 +30,7 @@ MVIT: Rules = (
 
 
 def _split_positions(state: State, own: State) -> None:
-    """Positions of an image and its class token are one tensor in SlowFast."""
+    """Split the positions of images and class token, which are one tensor in SlowFast."""
     name, space, classes = (f'stages.0.position.{kind}' for kind in ('vectors', 'space', 'classes'))
     if name in state and space in own and state[name].shape[1] > 1 and 'stages.0.position.time' not in own:
         vectors = state.pop(name)

@@ -1,4 +1,4 @@
-"""Transformers of one grid: ViT, DeiT, CaiT, T2T-ViT, CeiT, LocalViT, DeepViT, LV-ViT, ViT_C, PS-ViT, TNT."""
+"""Formats of single-scale transformers: ViT, DeiT, CaiT, T2T-ViT, CeiT, LocalViT, DeepViT, LV-ViT, PS-ViT, TNT ..."""
 
 import torch
 
@@ -28,7 +28,7 @@ T2T: Rules = (
     (r'(transformers\.\d)\.(?:mlp\.fc1|ffn\.layers\.0\.0)', r'\1.feed_forward.0'),
     (r'(transformers\.\d)\.(?:mlp\.fc2|ffn\.layers\.1)', r'\1.feed_forward.2'),
 )
-TNT: Rules = (  # into MMPretrain's names, whose backbone it is
+TNT: Rules = (  # to the names of MMPretrain's backbone
     (r'^blocks\.', 'layers.'),
     (r'\.(attn|mlp)_in\.', r'.inner_block.\1.'),
     (r'\.norm_in\.', '.inner_block.norm_attn.'),
@@ -49,7 +49,7 @@ TNT: Rules = (  # into MMPretrain's names, whose backbone it is
 
 
 def _stack_offsets(state: State, own: State) -> None:
-    """PS-ViT's layers that move its points are one tensor here."""
+    """Stack PS-ViT's layers of offsets, which are one tensor here."""
     for name, kind in (('moves', 'weight'), ('shifts', 'bias')):
         layers = sorted(key for key in state if key.startswith('offsets.') and key.endswith(kind))
         if layers:

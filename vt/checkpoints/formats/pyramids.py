@@ -1,4 +1,4 @@
-"""Transformers that read a coarser grid: PVT, PVT v2, P2T, ResT, both Twins."""
+"""Formats of transformers with spatially reduced keys and values: PVT, PVT v2, P2T, ResT, Twins-PCPVT, Twins-SVT."""
 
 import re
 
@@ -26,7 +26,7 @@ MM_TWINS: Rules = ((r'^stages\.', 'blocks.'), (r'^norm_after_stage3\.', 'norm.')
 
 
 def _share_convolutions(state: State, own: State) -> None:
-    """P2T's convolutions of a stage stand in each of its blocks here, which share them."""
+    """Copy P2T's convolutions of a stage to each of its blocks, which share them here."""
     shared = [name for name in state if '.shared.' in name]
     for name in own:
         key = re.sub(r'\.blocks\.\d+\.attention\.part\.reduce\.convolutions\.', '.shared.', name)

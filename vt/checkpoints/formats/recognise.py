@@ -1,4 +1,4 @@
-"""Which format a file of weights is in, told by its names, and its tensors under the names of the model."""
+"""Recognise the format of a file of weights by its names, and rename its tensors for a model."""
 
 import re
 from collections import OrderedDict
@@ -18,41 +18,41 @@ FORMATS = (
     *(plain.FORMATS + windows.FORMATS + pyramids.FORMATS),
     *(multiscale.FORMATS + convolutional.FORMATS),
 )
-# Wrappers and containers, whose names stand before a network's.
+# Prefixes of wrappers and containers.
 WRAPPERS = ('module', 'model', 'backbone', 'encoder', 'encoder_q', '_orig_mod', 'net')
-# What ours has in one tensor and files have apart, in the order in which they are joined.
+# Tensors that are one in our models and separate in files, in the order in which they are joined.
 APART = (
     (r'qkv(?=\.)', ('query', 'key', 'value')),
     (r'qkv(?=\.)', ('query', 'key_value')),
     (r'key_value(?=\.)', ('key', 'value')),
     (r'in_proj(?=_)', ('query_key', 'value')),
 )
-TOGETHER = re.compile(r'\.(query|key|value)[._](weight|bias)$')  # apart in ours, together in files
+TOGETHER = re.compile(r'\.(query|key|value)[._](weight|bias)$')  # separate in our models, one tensor in files
 
 
 def to_own_names(model: nn.Module, state: State, prefix: str | None = None) -> tuple[str, State, list[str]]:
     """Rename the tensors of a file for a model.
 
-    Of all formats whose mark a name of the file has, and of all wrappers' prefixes, the pair counts under which the
-    file has the most of the model's tensors.
+    All formats whose mark occurs in the file are tried with all prefixes of wrappers. The pair that gives the most
+    tensors of the model is used.
 
     Args:
         model: a backbone, or a whole model with a ``backbone``.
-        state: the file's tensors by name.
-        prefix: of the names that count; None to find it.
+        state: tensors of the file by name.
+        prefix: prefix of the names to use; None to find it.
 
     Returns:
-        The name of the format, the tensors, and the names of the file that do not begin with the prefix.
+        Name of the format, renamed tensors, and names in the file without the prefix.
 
     Raises:
-        UserError: two tensors of the file are the same one of the model and differ.
+        UserError: two tensors of the file get the same name and differ.
     """
     own = model.state_dict()
     others = tuple(f'{child}.' for child, _ in model.named_children()) if hasattr(model, 'backbone') else None
     best, most = (OWN, prefix or '', {name: _place(name, others) for name in state}), -1
     for wrapper in [prefix] if prefix is not None else _prefixes(state):
         below = {name: name.removeprefix(wrapper) for name in state if name.startswith(wrapper)}
-        if wrapper.endswith('backbone.') and others:  # heads stand beside it
+        if wrapper.endswith('backbone.') and others:  # heads are outside the backbone
             outer = wrapper.removesuffix('backbone.')
             below |= {name: name.removeprefix(outer) for name in state if not name.startswith(wrapper)}
         text = '\n'.join(below.values())
@@ -70,16 +70,16 @@ def to_own_names(model: nn.Module, state: State, prefix: str | None = None) -> t
             _join(renamed, name)
     for name in own.keys() & renamed.keys():
         if own[name].shape != renamed[name].shape and _sides(own[name]) == _sides(renamed[name]):
-            renamed[name] = renamed[name].reshape(own[name].shape)  # a matrix where we have a 1x1 convolution
+            renamed[name] = renamed[name].reshape(own[name].shape)  # a linear layer and a 1x1 convolution
     for name in {whole for name in own if (whole := _whole(name)) and whole not in own and whole in renamed}:
-        del renamed[name]  # each third is in its place
+        del renamed[name]  # it has been split
     versions = getattr(state, '_metadata', {}) if table is OWN else {}
     renamed._metadata = OrderedDict((_place(key.removeprefix(wrapper), others), versions[key]) for key in versions)
     return table.name, renamed, [name for name in state if name not in names]
 
 
 def _prefixes(state: State) -> list[str]:
-    """What stands before the names of a file, of wrappers; the shortest first."""
+    """Return the prefixes of wrappers in the names of a file, the shortest first."""
     found = {''}
     for name in state:
         parts = name.split('.')
@@ -91,12 +91,12 @@ def _prefixes(state: State) -> list[str]:
 
 
 def _place(name: str, others: tuple[str, ...] | None) -> str:
-    """A name in the whole model, of which all but the named parts is in the backbone."""
+    """Return a name in the whole model: names that do not start with one of the other parts are in the backbone."""
     return name if others is None or name.startswith(others) else f'backbone.{name}'
 
 
 def _rename(names: dict[str, str], table: Format, own: Iterable[str]) -> dict[str, str]:
-    """The names of a file by a table."""
+    """Rename the names of a file by a table."""
     rules = [(re.compile(pattern), replacement) for pattern, replacement in table.rules]
     blocks = {}
     if table.numbered_through:
@@ -114,21 +114,23 @@ def _rename(names: dict[str, str], table: Format, own: Iterable[str]) -> dict[st
 
 
 def _enter(state: State, names: dict[str, str]) -> OrderedDict:
-    """The tensors under their new names."""
+    """Return the tensors under their new names."""
     renamed: OrderedDict[str, Tensor] = OrderedDict()
     for name, new in names.items():
         if new in renamed and not torch.equal(renamed[new], state[name]):
-            raise UserError(f'{printable(name, 120)} and another tensor are both {printable(new, 120)}, and differ')
+            raise UserError(
+                f'{printable(name, 120)} and another tensor are both {printable(new, 120)} of the model, but differ'
+            )
         renamed[new] = state[name]
     return renamed
 
 
 def _adapt(state: State, table: Format, own: State, base: str) -> None:
-    """Bring what is in another order, or in another number of tensors, into the model's form, in place."""
+    """Convert tensors whose order or number differs from the model's, in place."""
     for name in list(state) if table.neighbours else ():
         if re.match(table.neighbours, name.removeprefix(base)):
             state[name] = _neighbours_in_order(state[name])
-    for name in [name for name in state if name.endswith('class_tokens')]:  # a distilled DeiT has two
+    for name in [name for name in state if name.endswith('class_tokens')]:  # the class and distillation token of DeiT
         distilled = name.replace('class_tokens', 'distillation_token')
         if distilled in state and name in own and own[name].shape[1] == 2:
             state[name] = torch.cat([state[name], state.pop(distilled)], dim=1)
@@ -140,7 +142,7 @@ def _adapt(state: State, table: Format, own: State, base: str) -> None:
 
 
 def _join(state: State, name: str) -> None:
-    """A tensor of ours, of those that a file has in its place; or a third of the one that it has."""
+    """Make a tensor of the model by joining several tensors of the file, or by taking a third of one."""
     for pattern, kinds in APART:
         parts = [re.sub(pattern, kind, name) for kind in kinds]
         if parts[0] != name and all(part in state for part in parts):
@@ -152,7 +154,7 @@ def _join(state: State, name: str) -> None:
 
 
 def _whole(name: str) -> str:
-    """The name of queries, keys and values together, of a tensor of one of them."""
+    """Return the name of the joint tensor of queries, keys and values, given the name of one; else an empty string."""
     renamed = TOGETHER.sub(r'.qkv.\2', name)
     return renamed if renamed != name else ''
 
@@ -162,6 +164,6 @@ def _sides(tensor: Tensor) -> list[int]:
 
 
 def _neighbours_in_order(tensor: Tensor) -> Tensor:
-    """Channels of 2x2 neighbours as patch merging takes them."""
+    """Reorder the channels of 2x2 neighbours to the order of patch merging."""
     neighbours = tensor.unflatten(-1, (4, -1))[..., [0, 2, 1, 3], :]
     return neighbours.transpose(-2, -1).flatten(-2)

@@ -1,4 +1,4 @@
-"""What a table of names is, and the rules that many of them share."""
+"""Tables of names, and rules that many formats share."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,16 +11,17 @@ State = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Format:
-    """How the tensors of a file become ours, but for queries, keys and values apart, which every format may have.
+    """Conversion of the tensors of a file to ours. Separate queries, keys and values are handled for all formats.
 
     Attributes:
-        name: for the log: whose names they are, and the family.
+        name: origin and family of the names, for the log.
         mark: pattern of a name that every such file has.
-        rules: a pattern and what stands for it, tried in order on every name.
-        numbered_through: ``blocks`` are counted from the first stage to the last.
-        neighbours: pattern of our names whose last axis holds the channels of 2x2 neighbours, which this format keeps
-            neighbour by neighbour, down before right; ours are channel by channel, right before down.
-        change: what a name alone does not say, in place: takes the tensors under our names, and the model's own.
+        rules: patterns and replacements, applied in order to every name.
+        numbered_through: whether ``blocks`` are numbered across stages.
+        neighbours: pattern of our names whose last axis contains the channels of 2x2 neighbours. This format orders
+            them by neighbour, down before right; ours are ordered by channel, right before down.
+        change: function for further changes in place; its arguments are the tensors under our names and those of the
+            model.
     """
 
     name: str
@@ -32,13 +33,13 @@ class Format:
 
 
 def each(pattern: str, replacement: str, pairs: Iterable[tuple[object, object]]) -> Rules:
-    """A rule for each pair: what ``#`` is in the pattern and in the replacement."""
+    """Return a rule for each pair of values that replace ``#`` in the pattern and in the replacement."""
     return tuple((pattern.replace('#', str(theirs)), replacement.replace('#', str(ours))) for theirs, ours in pairs)
 
 
-FROM_ONE = [(stage + 1, stage) for stage in range(4)]  # authors' stages begin at 1, ours at 0
+FROM_ONE = [(stage + 1, stage) for stage in range(4)]  # authors' stages start at 1, ours at 0
 
-# Blocks: timm's names, which most authors share; MMPretrain's; transformers'.
+# Names in blocks: timm and most authors; MMPretrain; transformers.
 BLOCK: Rules = (
     (r'\.norm1\.', '.attention.norm.'),
     (r'\.norm2\.', '.feed_forward.norm.'),

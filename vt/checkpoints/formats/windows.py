@@ -1,4 +1,4 @@
-"""Transformers of windows: Swin, Swin v2, CSWin, ELSA, MSG, Shuffle Transformer."""
+"""Formats of transformers with window attention: Swin, Swin v2, CSWin, ELSA, MSG, Shuffle Transformer."""
 
 import re
 
@@ -8,7 +8,7 @@ from .table import BLOCK, HF_BLOCK, MM_BLOCK, Format, Rules, State, each
 
 MERGING = r'stages\.[1-3]\.embed\.(norm|reduction)\.'
 MERGING_V2 = r'stages\.[1-3]\.embed\.reduction\.'
-TO_NEXT = [(stage, stage + 1) for stage in range(3)]  # the way to a stage stands in the stage before
+TO_NEXT = [(stage, stage + 1) for stage in range(3)]  # downsampling belongs to the stage before
 
 SWIN: Rules = (
     (r'^patch_embed\.proj(ection)?\.', 'stages.0.embed.projection.'),
@@ -52,7 +52,7 @@ HUGGING_FACE: Rules = (
 
 
 def _split_messenger_bias(state: State, own: State) -> None:
-    """MSG's messengers stand row by row; the bias to a messenger is the first of two numbers, from it the second."""
+    """Split MSG's bias into that to (first) and from (second) a messenger, and reshape its messengers."""
     for name in [name for name in state if name.endswith('.messenger_bias')]:
         both = state.pop(name)
         for index, part in enumerate(('to_messenger', 'from_messenger')):
@@ -63,7 +63,7 @@ def _split_messenger_bias(state: State, own: State) -> None:
 
 
 def _windows_of_elsa(state: State, own: State) -> None:
-    """ELSA's windows have values before queries and keys, and tables of the opposite offsets, the heads first."""
+    """Reorder ELSA's values, queries and keys, and its bias tables (heads first, opposite offsets)."""
     for name in [name for name in state if name.endswith('.bias.heads_first')]:
         state[name.replace('heads_first', 'table')] = state.pop(name).T.flip(0)
         for kind in ('weight', 'bias'):
@@ -72,7 +72,7 @@ def _windows_of_elsa(state: State, own: State) -> None:
 
 
 def _split_branches(state: State, own: State) -> None:
-    """CSWin's horizontal and vertical stripes take half of the channels of queries, keys and values each."""
+    """Split CSWin's queries, keys and values between horizontal and vertical stripes, half of the channels each."""
     for name in own:
         branch = re.fullmatch(r'(.*)\.branches\.(\d)\.qkv\.(weight|bias)', name)
         whole = f'{branch[1]}.qkv.{branch[3]}' if branch else ''
@@ -84,7 +84,7 @@ def _split_branches(state: State, own: State) -> None:
 
 
 def _shuffle_blocks() -> Rules:
-    """Its layers are pairs of blocks."""
+    """Return rules for the layers of the Shuffle Transformer, which are pairs of blocks."""
     pairs = [(f'{pair}\\.{half}', 2 * pair + half) for pair in range(12) for half in range(2)]
     return each(r'(stages\.\d)\.layers\.#\.', r'\1.blocks.#.', pairs)
 

@@ -1,1 +1,1 @@
-"""Checks before a run and while it goes on: settings, data, classes, losses."""
+"""Checks before and during a run: settings, classes, losses."""

@@ -1,13 +1,13 @@
-"""Whether the images, the pipelines, the normalisation and the backbone of a config have one number of channels."""
+"""Check that images, pipelines, normalisation and backbone of a config have the same number of channels."""
 
 from collections.abc import Iterator
 
 from mmengine.config import Config
 
-from vt.engine.config_files import leaves, steps_in
+from vt.engine.config_parts import leaves, model_of, steps_in
 from vt.errors import UserError
 
-# Steps that take three channels, or values of eight bits.
+# Steps that need three channels or 8-bit values.
 COLOUR_STEPS = (
     *('AutoAugment', 'RandAugment', 'ColorJitter', 'Lighting', 'RandomGrayscale', 'RandomErasing', 'GaussianBlur'),
     *('AutoContrast', 'Invert', 'Equalize', 'Solarize', 'SolarizeAdd', 'Posterize', 'Brightness', 'Contrast'),
@@ -18,11 +18,11 @@ TURNS = ('to_rgb', 'bgr_to_rgb', 'rgb_to_bgr')
 
 
 def check_image_channels(cfg: Config) -> None:
-    """Compare ``in_channels`` of the backbone with the mean and deviation, and pipelines with ``vt.LoadBands``.
+    """Compare ``in_channels`` of the backbone with ``mean`` and ``std``, and check pipelines with ``vt.LoadBands``.
 
     Raises:
-        UserError: they differ; a step of a pipeline takes colours of eight bits alone; an order of channels is turned
-            that there is not.
+        UserError: numbers of channels differ, a step of a pipeline needs 8-bit RGB images, or the preprocessor swaps
+            channels of images that are not RGB.
     """
     number = image_channels(cfg)
     if number is None:
@@ -31,11 +31,11 @@ def check_image_channels(cfg: Config) -> None:
     numbers = {name: len(preprocessor.get(name) or ()) for name in ('mean', 'std')}
     for name, count in numbers.items():
         if count not in (0, 1, number):
-            found = f'the backbone has in_channels={number}, data_preprocessor.{name} has {count} numbers'
-            raise UserError(f'{found}: give one a channel; tools/check_dataset.py prints them')
+            found = f'the backbone has in_channels={number}, but data_preprocessor.{name} has {count} numbers'
+            raise UserError(f'{found}: set one number per channel; tools/check_dataset.py prints them')
     if str(preprocessor.get('type')).endswith('SegDataPreProcessor') and max(numbers.values()) not in (0, 1, 3):
-        advice = "take type='vt.SegBandsPreProcessor'"
-        raise UserError(f'data_preprocessor: SegDataPreProcessor takes one channel or three, not {number}: {advice}')
+        advice = "set type='vt.SegBandsPreProcessor'"
+        raise UserError(f'data_preprocessor: SegDataPreProcessor takes 1 or 3 channels, not {number}: {advice}')
     turn = next((name for name in TURNS if preprocessor.get(name)), None)
     if turn and number != 3:
         raise UserError(f'data_preprocessor.{turn}=True has no effect on {number} channels: set it to False')
@@ -46,51 +46,43 @@ def check_image_channels(cfg: Config) -> None:
         if turn:
             raise UserError(f"vt.LoadBands keeps a file's order of channels: set data_preprocessor.{turn}=False")
         if load.get('bands') and len(load['bands']) != number:
+            count = len(load['bands'])
             raise UserError(
-                f'{path}: LoadBands takes {len(load["bands"])} bands, the backbone has in_channels={number}'
+                f'{path}: LoadBands reads {count} bands, but the backbone has in_channels={number}: set one of them to '
+                'the other'
             )
         for step in pipeline:
             _check_step(step, path, number)
 
 
 def image_channels(cfg: Config) -> int | None:
-    """How many channels a config's backbone takes; None where it is not known."""
-    model = cfg.get('model') or {}
-    backbone = (model.get('module') or model).get('backbone')
-    while isinstance(backbone, dict) and isinstance(backbone.get('backbone'), dict):  # vt.VTBackbone has one
+    """Return the number of input channels of a config's backbone; None if it is unknown."""
+    backbone = model_of(cfg).get('backbone')
+    while isinstance(backbone, dict) and isinstance(backbone.get('backbone'), dict):  # as in vt.VTBackbone
         backbone = backbone['backbone']
     return backbone.get('in_channels', 3) if isinstance(backbone, dict) else None
 
 
-def reads_bands(cfg: Config, loaders: tuple[str, ...] = ('test_dataloader',)) -> bool:
-    """Whether images are loaded by ``vt.LoadBands``."""
-    return any(_kind(step) == 'LoadBands' for _, pipeline in _pipelines(cfg, loaders) for step in pipeline)
-
-
 def preprocessor_of(cfg: Config) -> dict:
-    """The settings of a config's normalisation."""
-    model = cfg.get('model') or {}
-    return (model.get('module') or model).get('data_preprocessor') or cfg.get('data_preprocessor') or {}
+    """Return the config of the data preprocessor, which normalises images."""
+    return model_of(cfg).get('data_preprocessor') or cfg.get('data_preprocessor') or {}
 
 
 def _check_step(step: dict, path: str, number: int) -> None:
     reason = None
     if _kind(step) in COLOUR_STEPS:
-        reason = 'takes colours of eight bits alone'
+        reason = f'needs 8-bit RGB images, but those of vt.LoadBands have {number} channels of any type: remove it'
     elif step.get('backend') == 'pillow':
-        reason = "has backend='pillow', which takes eight bits alone: leave it out"
+        reason = "has backend='pillow', which needs 8-bit images: remove backend"
     elif step.get('interpolation') == 'area' and number > 4:
-        reason = f"has interpolation='area', which takes four channels at most, not {number}: take 'bilinear'"
+        reason = f"has interpolation='area', which takes at most 4 channels, not {number}: use 'bilinear'"
     if reason:
-        more = '' if ':' in reason else f'; images of vt.LoadBands have {number} of any type: leave it out'
-        raise UserError(f'{path}: {step["type"]} {reason}{more}')
+        raise UserError(f'{path}: {step["type"]} {reason}')
 
 
-def _pipelines(
-    cfg: Config, loaders: tuple[str, ...] = ('train_dataloader', 'val_dataloader', 'test_dataloader')
-) -> Iterator[tuple[str, list[dict]]]:
-    """Paths of the pipelines of a config, and their steps, those that stand inside others too."""
-    for name in loaders:
+def _pipelines(cfg: Config) -> Iterator[tuple[str, list[dict]]]:
+    """Yield path and steps of each pipeline of a config, including nested steps."""
+    for name in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
         for dataset in leaves((cfg.get(name) or {}).get('dataset')):
             yield f'{name}.dataset.pipeline', [*steps_in(dataset.get('pipeline'))]
 

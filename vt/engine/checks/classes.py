@@ -1,4 +1,4 @@
-"""Head and data must agree on the number of classes."""
+"""Check that the heads of a model and its data sets agree on the classes."""
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -17,19 +17,19 @@ from vt.untrusted_text import printable
 
 from .fit import HEADS, check_mixup
 
-SHOWN = 3  # names in a message
+SHOWN = 3  # class names in a message
 
 
 @HOOKS.register_module()
 class NumClassesHook(Hook):
-    """Stop before the first iteration where a head and a data set, or Mixup, disagree on the number of classes.
+    """Stop before the first iteration if a head, a data set and Mixup disagree on the number of classes.
 
-    Without it a label out of range ends in an index error deep in the loss, and a head with too many classes trains
-    unnoticed. A checkpoint whose labels have other names than the data's is refused in tests; a training that begins
-    from it warns.
+    Without this check a label out of range raises an index error in the loss, and a head with too many classes trains
+    without notice. If a checkpoint has other class names than the data, a test is refused, and a training that starts
+    from it logs a warning.
     """
 
-    trained: tuple[str, ...] | None = None  # classes of the checkpoint that was loaded
+    trained: tuple[str, ...] | None = None  # classes of the loaded checkpoint
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         meta = checkpoint.get('meta') or {}
@@ -42,7 +42,7 @@ class NumClassesHook(Hook):
             self.before_val(runner)
         check_mixup(runner.cfg)
         if difference := self._compare(runner, runner.train_dataloader.dataset):
-            runner.logger.warning(f'{difference}: the head begins with the weights of other classes')
+            runner.logger.warning(f'{difference}: the head starts with the weights of other classes')
 
     def before_val(self, runner: Runner) -> None:
         check_num_classes(runner.model, runner.val_dataloader.dataset)
@@ -51,7 +51,8 @@ class NumClassesHook(Hook):
     def before_test(self, runner: Runner) -> None:
         if difference := self._compare(runner, runner.test_dataloader.dataset):
             raise UserError(
-                f'{difference}: its scores would be of other classes; give the data the names and the order'
+                f'{difference}: scores would compare different classes; give the data the names and order of the '
+                'checkpoint'
             )
         check_num_classes(runner.model, runner.test_dataloader.dataset)
         check_several_labels(runner.model, runner.test_dataloader.dataset, runner.test_loop.evaluator.metrics)
@@ -65,10 +66,10 @@ class NumClassesHook(Hook):
 
 
 def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
-    """Compare the heads' ``num_classes`` with the classes, or else the labels, of a data set, if it has any.
+    """Compare ``num_classes`` of the heads with the classes of a data set, or with its labels if it names no classes.
 
     Raises:
-        UserError: they differ.
+        UserError: the numbers differ, or a label is out of range.
     """
     dataset, classes = without_wrappers(dataset), _classes_of(dataset)
     reads_labels = classes is None and hasattr(dataset, 'get_gt_labels') and len(dataset) and has_labels(dataset)
@@ -83,7 +84,11 @@ def check_num_classes(model: nn.Module, dataset: Dataset) -> None:
 
 
 def check_several_labels(model: nn.Module, dataset: Dataset, metrics: Sequence[BaseMetric] = ()) -> None:
-    """Refuse a head, or metrics, of one label an image where an image has several or none, in a UserError."""
+    """Check that the head and the metrics support several labels per image, if the data set has them.
+
+    Raises:
+        UserError: an image has several labels or none, but the head or a metric is for one label per image.
+    """
     dataset = without_wrappers(dataset)
     if not (hasattr(dataset, 'get_data_info') and len(dataset)):
         return
@@ -97,11 +102,12 @@ def check_several_labels(model: nn.Module, dataset: Dataset, metrics: Sequence[B
     name, head = type(dataset).__name__, getattr(unwrap(model), 'head', None)
     if isinstance(head, ClsHead):
         kind = type(head).__name__
-        raise UserError(f'{name} has several labels an image, model.head.type={kind} one: take MultiLabelLinearClsHead')
+        words = f'{name} has several labels per image, but model.head.type={kind} is for one'
+        raise UserError(f'{words}: use MultiLabelLinearClsHead')
     for metric in metrics:
         if isinstance(metric, (Accuracy, ConfusionMatrix, SingleLabelMetric)):
-            kind = f'{name} has several labels an image, the metric {type(metric).__name__} is of one'
-            raise UserError(f'{kind}: take AveragePrecision or MultiLabelMetric')
+            words = f'{name} has several labels per image, but the metric {type(metric).__name__} is for one'
+            raise UserError(f'{words}: use AveragePrecision or MultiLabelMetric')
 
 
 def _classes_of(dataset: Dataset) -> Sequence[str] | None:
@@ -109,15 +115,15 @@ def _classes_of(dataset: Dataset) -> Sequence[str] | None:
 
 
 def compare_with_checkpoint(classes: Sequence[str], trained: Sequence[str], name: str, where: str) -> str | None:
-    """Which label a checkpoint knows by another name, as a line; None where the names agree.
+    """Describe the first difference between the class names of the data and of a checkpoint; None if they agree.
 
-    Names of which none is in both lists, as in two languages, are taken for the same classes.
+    Lists without a common name, such as lists in two languages, are assumed to be the same classes.
 
     Args:
-        classes: of the data.
-        trained: those that the checkpoint was trained with.
-        name: of the checkpoint.
-        where: the data are, or the setting is.
+        classes: class names of the data.
+        trained: class names that the checkpoint was trained with.
+        name: name of the checkpoint, for the message.
+        where: name of the data or of the setting, for the message.
     """
     classes, trained = [*map(str, classes)], [*map(str, trained)]
     label = first_difference(classes, trained)
@@ -125,13 +131,13 @@ def compare_with_checkpoint(classes: Sequence[str], trained: Sequence[str], name
         return None
     if len(classes) != len(trained):
         return f'{name} was trained with {len(trained)} classes ({list_names(trained)}), {where} has {len(classes)}'
-    return f'{name} was trained with {trained[label]!r} as label {label}, {where} has {classes[label]!r} there'
+    return f'{name} was trained with {trained[label]!r} as label {label}, {where} has {classes[label]!r}'
 
 
 def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> int | None:
-    """The first label that two lists name differently, or that one of them lacks; None where they agree.
+    """Return the first index at which two lists of class names differ; None if they agree.
 
-    Upper and lower case are the same. Lists without a common name are taken for the same classes.
+    Case is ignored. Lists without a common name are assumed to be the same classes.
     """
     ours, theirs = ([name.casefold() for name in names] for names in (ours, theirs))
     differing = (label for label, (a, b) in enumerate(zip_longest(ours, theirs)) if a != b)
@@ -139,13 +145,13 @@ def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> int | None:
 
 
 def list_names(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
+    """Return the first names as text, and how many more there are."""
     shown = ', '.join(repr(printable(name, 60)) for name in names[:SHOWN])
     return shown if len(names) <= SHOWN else f'{shown} and {len(names) - SHOWN} more'
 
 
 def heads(model: nn.Module) -> Iterator[tuple[str, int]]:
-    """Path in the config and number of classes of each head."""
+    """Yield the path in the config and the number of classes of each head of a model."""
     for name in HEADS:
         head = getattr(model, name, None)
         for index, part in enumerate(head if isinstance(head, nn.ModuleList) else [head]):
@@ -154,20 +160,20 @@ def heads(model: nn.Module) -> Iterator[tuple[str, int]]:
 
 
 def without_wrappers(dataset: Dataset) -> Dataset:
-    """The data set below wrappers such as ``RepeatDataset``, whose names tell nothing."""
+    """Return the data set inside wrappers such as ``RepeatDataset``."""
     while hasattr(dataset, 'dataset'):
         dataset = dataset.dataset
     return dataset
 
 
 def has_labels(dataset: Dataset) -> bool:
-    """Whether the images of a classification data set have labels."""
+    """Return whether the images of a classification data set have labels."""
     dataset = without_wrappers(dataset)
     return not hasattr(dataset, 'get_data_info') or 'gt_label' in dataset.get_data_info(0)
 
 
 def labels_in(info: dict) -> list[int]:
-    """The labels of a sample, given what the data set says about it: one, several or none."""
+    """Return the labels of a sample (one, several or none), given its information in the data set."""
     label = info.get('gt_label')
     if isinstance(label, (int, np.integer, list, tuple, set, np.ndarray)):
         return [int(value) for value in np.atleast_1d([*label] if isinstance(label, set) else label)]

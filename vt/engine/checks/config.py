@@ -1,6 +1,6 @@
-"""One walk over a config before anything is built from it: types exist, arguments are known, values make sense.
+"""Check a config before anything is built from it: types exist, arguments are known, values are valid.
 
-What is refused is named by its path.
+Errors name the path of the setting.
 """
 
 import difflib
@@ -22,7 +22,7 @@ from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, LogProcesso
 from torch.utils.data import DataLoader
 
 from vt._libraries import importing
-from vt.engine.config_files import leaves
+from vt.engine.config_parts import leaves
 from vt.engine.default_hooks import check_hooks
 from vt.engine.processes.sharding import ShardSettings
 from vt.engine.speed_settings import SpeedSettings
@@ -31,14 +31,14 @@ from vt.errors import UserError
 from .values import unfit_for
 from .variables import check_variables
 
-# Keys of a config that are read beside mmengine's runner's own.
+# Keys of a config that are read, besides the arguments of mmengine's runner.
 OTHER_KEYS = (
     *('activation_checkpointing', 'compile', 'custom_imports', 'data_root', 'efficient_conv_bn_eval'),
     *('find_unused_parameters', 'fold', 'fsdp', 'image_size', 'model_wrapper_cfg', 'num_folds', 'runner_type', 'speed'),
     *('imbalance', 'sync_bn'),
     *('tta_model', 'tta_pipeline'),
 )
-# What a dict without a type becomes: the class, or the function, that takes its keys.
+# The class or function that takes the keys of a dict without a type.
 USUAL = {
     '*_dataloader': DataLoader,
     'auto_scale_lr': lambda enable, base_batch_size: None,
@@ -51,22 +51,22 @@ USUAL = {
     'test_cfg': TestLoop,
     'val_cfg': ValLoop,
 }
-# Keys that builders take out before they call a type.
+# Keys that builders remove before they call a type.
 BESIDE = {
     '*_dataloader': ('dataset', 'disable_subprocess_warning', 'num_batch_per_epoch', 'worker_init_fn'),
     '*_hooks.*': ('priority',),
     '*.policies.*': ('magnitude_key',),
     '*norm_cfg': ('requires_grad',),
-    'optim_wrapper': ('constructor', 'dtype', 'loss_scale', 'optimizer', 'paramwise_cfg'),  # two are for --amp
+    'optim_wrapper': ('constructor', 'dtype', 'loss_scale', 'optimizer', 'paramwise_cfg'),  # dtype, loss_scale: --amp
     'param_scheduler*': ('convert_to_iter_based',),
     'train_cfg': ('by_epoch', 'max_epochs', 'max_iters'),
 }
-# Arguments whose dicts name parts of another library, or of a model, by ``type``.
+# Arguments in which ``type`` does not name a registered class.
 FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 'targets', 'vt.LoRAModel': 'targets'}
 NO_PARTS = ('runner', 'runner constructor', 'inferencer')  # registries of what stands in no config
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 SIMPLE = (bool, int, float, str, type(None))
-# Arguments of VT's parts in earlier versions, and what to set now.
+# Arguments of VT's parts in earlier versions, and what to set instead.
 OLD_ARGUMENTS = {
     'step': 'for tokenizer, relation and projector each set optim_wrapper.paramwise_cfg.custom_keys.PART.lr_mult=step '
     'and decay_mult=1/step, for SGD their squares, as configs/_base_/recipes/tuned_adamw.py and tuned_sgd.py do'
@@ -74,26 +74,26 @@ OLD_ARGUMENTS = {
 
 
 def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
-    """Check every part that a run may build.
+    """Check all parts of a config that a run may build.
 
     Args:
-        cfg: a config.
-        options: keys of ``--cfg-options``, which are in it. The first key of one is refused where nothing reads it and
-            it looks like one that is read; a config's own variables can have any name.
+        cfg: the config, with options applied.
+        options: keys of ``--cfg-options``. One whose first part is not read but similar to a setting is an error; other
+            names are allowed, since configs have variables of their own.
 
     Raises:
-        UserError: a type that is not there, an argument that it does not take, a value of a wrong kind; the line begins
-            with the path.
+        UserError: a type does not exist, an argument is unknown, or a value is invalid; the message starts with the
+            path of the setting.
     """
     if 'model' not in cfg:
-        raise UserError('there is no model in it: set model=dict(type=...)')
+        raise UserError('the config has no model: set model=dict(type=...)')
     options = list(options)
     readable = [*accepted_arguments(Runner)[0], *OTHER_KEYS]
     if cfg.filename:
         check_variables(cfg.filename, {*readable} - {*_ingredients(cfg)}, options)
     for first in {option.partition('.')[0] for option in options} - {*readable}:
         if difflib.get_close_matches(first, readable):
-            raise UserError(f"--cfg-options: nothing reads the setting '{first}'; {_near(first, readable)}")
+            raise UserError(f"--cfg-options: there is no setting '{first}'; {_near(first, readable)}")
     scope = cfg.get('default_scope') or 'mmpretrain'
     for key, part in cfg.to_dict().items():
         if key in readable and key not in ('custom_imports', 'tta_pipeline'):
@@ -104,7 +104,7 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
 
 
 def _ingredients(cfg: Config) -> Iterator[str]:
-    """Settings that a run reads in no other place than those that a base has made of them."""
+    """Yield top-level settings that the run does not read itself, because other settings already contain them."""
     loaders = [value for key, value in cfg.items() if key.endswith('_dataloader') and isinstance(value, dict)]
     datasets = [dataset for loader in loaders for dataset in leaves(loader.get('dataset'))]
     if all(dataset.get('data_root') != cfg.get('data_root') for dataset in datasets):
@@ -114,7 +114,7 @@ def _ingredients(cfg: Config) -> Iterator[str]:
 
 
 def _check(part: Any, path: str, scope: str, usual: Any = None) -> None:
-    """Check what stands at a path, and all below; ``scope`` names types, ``usual`` is that of a dict without one."""
+    """Check a value at a path and all values inside; ``usual`` is the type of a dict without ``type``."""
     for words in unfit_for(path, part):
         raise UserError(f'{path}={_shortened(part)} must be {words}')
     if isinstance(part, dict):
@@ -125,7 +125,7 @@ def _check(part: Any, path: str, scope: str, usual: Any = None) -> None:
 
 
 def _check_arguments(part: dict, path: str, scope: str, usual: Any) -> None:
-    """A dict's type exists and takes its other keys; of several types of one name, one of them does."""
+    """Check that the type of a dict exists and takes its keys; if several types share the name, one must."""
     candidates = list(_classes(part, path, scope, usual))
     defaults = _default_types(candidates[0]) if candidates else {}
     for key, value in part.items():
@@ -145,7 +145,7 @@ def _check_arguments(part: dict, path: str, scope: str, usual: Any) -> None:
 
 
 def _classes(part: dict, path: str, scope: str, usual: Any) -> Iterator[Any]:
-    """The classes and functions that a dict may mean."""
+    """Yield the classes and functions that a dict may be passed to."""
     kind = part.get('type', usual)
     if kind is None and 'type' not in part:
         yield from (built for pattern, built in USUAL.items() if fnmatch(path, pattern))
@@ -160,9 +160,18 @@ def _classes(part: dict, path: str, scope: str, usual: Any) -> Iterator[Any]:
 
 
 def find_types(name: str, scope: str, path: str) -> list[Any]:
-    """What the registries of a scope know by a name."""
+    """Return what the registries of a scope contain under a name.
+
+    Args:
+        name: name of a type, with or without its scope.
+        scope: package of the registries, such as ``'mmpretrain'``.
+        path: path in the config, for messages.
+
+    Raises:
+        UserError: the scope has no registries, or they do not contain the name.
+    """
     if not (isinstance(scope, str) and _has_registries(scope)):
-        words = "is no package with registries, as 'mmpretrain' and 'mmseg' are: correct default_scope"
+        words = "is not a package with registries, such as 'mmpretrain' or 'mmseg': correct default_scope"
         raise UserError(f'{path}: {_shortened(scope)} {words}')
     with importing():
         found = dict.fromkeys(built for registry in registries(scope) if (built := registry.get(name)) is not None)
@@ -173,7 +182,7 @@ def find_types(name: str, scope: str, path: str) -> list[Any]:
             known.update(registry.module_dict, parent.module_dict)
             for other in parent.children.values():
                 known.update(f'{other.scope}.{part}' for part in other.module_dict if other.scope != scope)
-        near = _near(name, known, 'is its package in custom_imports, and its prefix there?')
+        near = _near(name, known, 'add its package to custom_imports, or the prefix of its scope to the name')
         raise UserError(f"{path}: there is no type '{name}'; {near}")
     return [*found]
 
@@ -185,7 +194,7 @@ def _unknown(built: Any, part: dict, beside: list[str]) -> list[str]:
 
 @functools.cache
 def _default_types(built: Any) -> dict[str, str]:
-    """The types of a class's arguments whose defaults are configs of parts."""
+    """Return the types of arguments whose default values are configs of parts."""
     with suppress(TypeError, ValueError):  # a builtin without a signature
         parameters = inspect.signature(built.__init__ if inspect.isclass(built) else built).parameters
         parts = {name: parameter.default for name, parameter in parameters.items()}
@@ -199,7 +208,7 @@ def _shortened(value: Any) -> str:
 
 
 def _check_values(built: Any, part: dict, path: str) -> None:
-    """A part of VT whose argument is annotated as a number, a text or a switch takes nothing else."""
+    """Check arguments of VT's classes that are annotated as numbers, strings or booleans."""
     if not (inspect.isclass(built) and built.__module__.startswith('vt.')):
         return
     for name, kind in typing.get_type_hints(built.__init__).items():
@@ -214,14 +223,14 @@ def _check_values(built: Any, part: dict, path: str) -> None:
 
 @functools.cache
 def _has_registries(scope: str) -> bool:
-    with importing(), suppress(ImportError, ValueError):  # it is no package
+    with importing(), suppress(ImportError, ValueError):  # not a package
         return scope.isidentifier() and find_spec(f'{scope}.registry') is not None
     return False
 
 
 @functools.cache
 def registries(scope: str) -> list[Registry]:
-    """A scope's own registries, and mmengine's where it has none of that name."""
+    """Return the registries of a scope, and those of mmengine that the scope does not define."""
     with importing():
         own = root if scope == 'mmengine' else import_module(f'{scope}.registry')
     every = {part.name: part for module in (root, own) for part in vars(module).values() if isinstance(part, Registry)}
@@ -229,7 +238,7 @@ def registries(scope: str) -> list[Registry]:
 
 
 def _near(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
-    """What a misspelt name may have meant; if nothing is like it, all that are known, or another line."""
+    """Suggest known names that are similar to a misspelt one; without any, return ``otherwise`` or all known names."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     if near:
         return f'did you mean {" or ".join(near)}?'
@@ -238,10 +247,10 @@ def _near(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
 
 @functools.cache
 def accepted_arguments(part: Any) -> tuple[list[str], bool]:
-    """The arguments that a class or function takes by name, and whether it takes any others too.
+    """Return the named arguments of a class or function, and whether it accepts arguments of any other name.
 
-    A class that hands ``**kwargs`` on takes those of its base; one with ``*args`` too, that is no mixin, hands them
-    elsewhere.
+    A class with ``**kwargs`` also has the arguments of its base; one with ``*args``, too, unless it is a mixin, accepts
+    any.
     """
     names: dict[str, None] = {}
     for owner in inspect.getmro(part) if inspect.isclass(part) else (part,):

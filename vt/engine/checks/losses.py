@@ -1,4 +1,4 @@
-"""A loss that is not finite: warn, keep the checkpoints from before, and stop when it stays so."""
+"""Handle losses that are not finite: warn, write no checkpoint, and stop the run if it continues."""
 
 import math
 from pathlib import Path
@@ -16,26 +16,29 @@ from vt.engine.processes.distributed import Agreement, any_process
 from vt.errors import UserError
 from vt.registry import HOOKS
 
-NAMED_FILES = 8  # of a batch, in the line that stops a run; its log names all
-RUNNING_STATISTICS = ('running_mean', 'running_var')  # other buffers may hold infinities on purpose, as masks do
+NAMED_FILES = 8  # files of a batch that the error names; the log names all
+RUNNING_STATISTICS = ('running_mean', 'running_var')  # other buffers, such as masks, may contain infinities on purpose
 
 
 class NotFiniteError(UserError, FloatingPointError):
-    """A loss that has been NaN or infinite for too long."""
+    """The loss has been NaN or infinite for several iterations."""
 
 
 @HOOKS.register_module()
 class FiniteLossHook(Hook):
-    """Stop a run whose loss is NaN or infinite for several iterations in a row; until then warn.
+    """Warn if the loss is NaN or infinite, and stop the run after several such iterations in a row.
 
-    The loss is the number that mmengine has read for its log, so a GPU does not wait for this hook. With several
-    processes a loss counts that is not finite in any of them: each tells the others at every iteration and reads at the
-    next one what it was told, so all stop at the same iteration. Checkpoints ask :func:`why_not_save`.
+    The hook uses the loss that mmengine has read for its log, so a GPU does not wait for it. With several processes it
+    reacts if the loss of any of them is not finite: each sends its state at every iteration and reads those of the
+    others at the next one, so all stop at the same iteration. Checkpoints use :func:`why_not_save`.
 
     Args:
-        patience: so many in a row stop the run. A dynamic loss scale, which starts too high on purpose, leaves out the
-            steps whose gradients overflow, and halves itself; its losses are finite, but a forward pass in float16 may
-            overflow for a batch or two and come back. Without it a NaN reaches the weights in one step and stays.
+        patience: number of iterations in a row that stop the run. With a dynamic loss scale a forward pass in float16
+            may overflow for one or two batches and recover. Without one, a NaN reaches the weights in one step and
+            remains.
+
+    Raises:
+        UserError: ``patience`` is less than 1.
     """
 
     def __init__(self, patience: int = 3) -> None:
@@ -52,7 +55,7 @@ class FiniteLossHook(Hook):
         self, runner: Runner, batch_idx: int, data_batch: dict | None = None, outputs: dict | None = None
     ) -> None:
         self.settle(runner)
-        logged = runner.message_hub.log_scalars.get('train/loss')  # read here where nothing logs it
+        logged = runner.message_hub.log_scalars.get('train/loss')  # missing without a logger hook
         loss = float((outputs or {}).get('loss', 0.0) if logged is None else logged.current())
         self._last = runner.iter + 1, loss, _name_files(data_batch)
         self._agreement.tell(int(not math.isfinite(self._last[1])))
@@ -60,7 +63,7 @@ class FiniteLossHook(Hook):
             self.settle(runner)
 
     def settle(self, runner: Runner) -> None:
-        """Read what the processes told each other last; all of them call it at the same place."""
+        """Read what the processes sent last. Call it in all processes at the same iteration."""
         told = self._agreement.read()
         if told:
             self._count(runner, *self._last)
@@ -72,7 +75,7 @@ class FiniteLossHook(Hook):
     after_train_epoch = after_train = settle
 
     def _count(self, runner: Runner, iteration: int, loss: float, files: list[str]) -> None:
-        """Warn of a loss that is not finite in some process, with the files of its batch there, or stop the run."""
+        """Warn about a loss that is not finite, naming the files of its batch, or stop the run."""
         bad = [(value, names) for value, names in all_gather_object((loss, files)) if not math.isfinite(value)]
         values = ' and '.join(dict.fromkeys(str(value) for value, _ in bad))
         files = [name for _, names in bad for name in names]
@@ -82,7 +85,7 @@ class FiniteLossHook(Hook):
         if self.in_row < self.patience:
             runner.logger.warning(
                 f'The loss of iteration {iteration} is {values} ({self.in_row} in a row; {self.patience} end the run). '
-                f'No checkpoint is written until it is finite. Its batch: {", ".join(files) or "samples without names"}'
+                f'No checkpoint is written until it is finite. Batch: {", ".join(files) or "samples without names"}'
             )
             return
         begin, more = iteration - self.patience + 1, len(self._first_files) - NAMED_FILES
@@ -90,19 +93,19 @@ class FiniteLossHook(Hook):
         first = ', '.join(self._first_files[:NAMED_FILES]) + (f' and {more} more, see the log' if more > 0 else '')
         raise NotFiniteError(
             f'the loss was {values} {span}; the last good checkpoint is {_last_checkpoint(runner)}. '
-            'Lower optim_wrapper.optimizer.lr, or clip gradients (optim_wrapper.clip_grad.max_norm=1.0), or look at the'
-            f' first such batch: {first or "its samples have no names"}'
+            'Lower optim_wrapper.optimizer.lr, clip gradients (optim_wrapper.clip_grad.max_norm=1.0), or check the '
+            f'first such batch: {first or "its samples have no names"}'
         )
 
 
 def why_not_save(runner: Runner) -> str | None:
-    """Why no checkpoint may be written now, or None: the loss or the weights are not finite.
+    """Return why no checkpoint may be written now (loss or weights are not finite), or None.
 
-    Every process calls it, and all get the same answer. Weights are looked at because a gradient that is not finite
-    ruins them an iteration before a loss shows it.
+    Call it in all processes; all get the same result. Weights are checked because a gradient that is not finite
+    damages them one iteration before the loss shows it.
 
     Raises:
-        NotFiniteError: the loss has not been finite for so long that the run stops.
+        NotFiniteError: the loss has not been finite for ``patience`` iterations.
     """
     hook = next((hook for hook in runner.hooks if isinstance(hook, FiniteLossHook)), None)
     if hook is not None:
@@ -114,7 +117,7 @@ def why_not_save(runner: Runner) -> str | None:
 
 
 def find_non_finite(model: nn.Module) -> str | None:
-    """The first parameter, or running statistic of BN, that holds a NaN or an infinity."""
+    """Return the name of the first parameter or running statistic with a NaN or an infinity; None without any."""
     tensors: dict[str, Tensor] = dict(model.named_parameters())
     tensors |= {name: buffer for name, buffer in model.named_buffers() if name.split('.')[-1] in RUNNING_STATISTICS}
     if not tensors:
@@ -135,4 +138,4 @@ def _name_files(data_batch: Any) -> list[str]:
 def _last_checkpoint(runner: Runner) -> str:
     has_saved = runner.message_hub.runtime_info.get('last_ckpt') and Path(runner.work_dir, 'last_checkpoint').exists()
     path = find_latest_checkpoint(runner.work_dir) if has_saved else None
-    return f'{path} (--resume goes on from it)' if path else 'none: it went wrong before the first was written'
+    return f'{path} (continue with --resume)' if path else 'none, since none was written before'

@@ -1,7 +1,8 @@
-"""Which parameters each rule of ``optim_wrapper.paramwise_cfg`` rules, and which rules do not what they seem to.
+"""Check ``optim_wrapper.paramwise_cfg``: which parameters each rule applies to, and rules without their effect.
 
-mmengine gives each parameter the longest of the ``custom_keys`` that its name contains, and only where there is none
-the rules for norms, biases and depth-wise convolutions. What a key leaves out is then 1, whatever other rules say.
+mmengine applies to each parameter the longest of the ``custom_keys`` that its name contains. The rules for norms,
+biases and depth-wise convolutions apply only to parameters without such a key. A factor that the key does not set is
+then 1.
 """
 
 import difflib
@@ -15,7 +16,7 @@ from torch import nn
 from vt.errors import UserError
 
 CUSTOM = 'optim_wrapper.paramwise_cfg.custom_keys'
-# What each constructor of an optimizer reads of paramwise_cfg; of others nothing is known.
+# Options of paramwise_cfg that each optimizer constructor reads; other constructors are not checked.
 READ = {
     'DefaultOptimWrapperConstructor': (
         *('bias_decay_mult', 'bias_lr_mult', 'bypass_duplicate', 'custom_keys', 'dcn_offset_lr_mult'),
@@ -30,17 +31,17 @@ NORMS = (
     *(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm),
     *(nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d, nn.GroupNorm, nn.LayerNorm),
 )
-NEAR = 0.8  # likeness of two names, of 1, from which on one is a misspelling of the other
+NEAR = 0.8  # similarity of two names, at most 1, above which one may be a misspelling of the other
 
 
 @dataclass
 class Rule:
-    """One of the custom keys."""
+    """One of ``custom_keys``."""
 
-    key: str  # parts of names
-    options: dict[str, Any]  # what it sets
-    names: list[str] = field(default_factory=list)  # of the parameters that it rules
-    shadowed: dict[str, list[str]] = field(default_factory=dict)  # names that a longer key rules, by that key
+    key: str  # part of a parameter's name
+    options: dict[str, Any]  # its settings, such as lr_mult
+    names: list[str] = field(default_factory=list)  # parameters that it applies to
+    shadowed: dict[str, list[str]] = field(default_factory=dict)  # that match, but follow a longer key, by that key
 
 
 def check_parameter_rules(
@@ -49,18 +50,18 @@ def check_parameter_rules(
     """Compare ``paramwise_cfg`` with a model.
 
     Args:
-        model: what is trained.
-        optim_wrapper: its section of the config.
-        own: keys that a config sets itself, which must match something; a recipe that it inherits may have others, for
-            other models. None for all.
+        model: the model to train.
+        optim_wrapper: config of the optimizer wrapper.
+        own: keys that the config sets itself and that must match a parameter; keys of an inherited recipe may be for
+            other models. None for all keys.
 
     Returns:
-        A row a custom key, with the number of parameters and its factors; and warnings: parameters that lose a rule by
-        another one.
+        One row per custom key with the number of parameters and its factors, and warnings about parameters that lose a
+        rule to another one.
 
     Raises:
-        UserError: a setting that the constructor doesn't read; a key that changes the learning rate and matches no
-            parameter, or that is misspelt.
+        UserError: the constructor does not read a setting; or a key matches no parameter and changes the learning rate
+            or is similar to a name in the model.
     """
     options = optim_wrapper.get('paramwise_cfg') or {}
     constructor = str(optim_wrapper.get('constructor', 'DefaultOptimWrapperConstructor')).split('.')[-1]
@@ -80,7 +81,7 @@ def check_parameter_rules(
 
 
 def match_parameters(model: nn.Module, custom_keys: dict[str, dict]) -> list[Rule]:
-    """The custom keys, each with the parameters that it rules."""
+    """Return one rule per custom key, with the parameters that it applies to."""
     rules = {key: Rule(key, custom_keys[key]) for key in sorted(sorted(custom_keys), key=len, reverse=True)}
     for name, _ in model.named_parameters():
         matching = [rule for key, rule in rules.items() if key in (name if '.' in name else f'.{name}')]
@@ -92,19 +93,19 @@ def match_parameters(model: nn.Module, custom_keys: dict[str, dict]) -> list[Rul
 
 
 def _check_readers(options: dict[str, Any], constructor: str) -> None:
-    known = READ.get(constructor, ())  # empty: nothing is known of it
+    known = READ.get(constructor, ())  # empty for an unknown constructor
     for name in options if known else ():
         if name not in known and not (name == 'force_default_settings' or name.startswith('_')):
             where = f'optim_wrapper.paramwise_cfg.{name} has no effect: {constructor} reads {", ".join(known)}'
             raise UserError(f'{where}; correct or remove it')
     for key, rule in options.get('custom_keys', {}).items() if constructor.startswith('LearningRateDecay') else ():
         if rule.get('lr_mult', 1) != 1:
-            where = f'{CUSTOM}.{key}.lr_mult has no effect: {constructor} takes the rate from the depth of a layer'
+            where = f'{CUSTOM}.{key}.lr_mult has no effect: {constructor} sets the rate by the depth of a layer'
             raise UserError(f'{where}; remove it')
 
 
 def _check_match(rule: Rule, model: nn.Module) -> None:
-    """A key that matches nothing must be one that a recipe has for other models."""
+    """Refuse a key that matches nothing, unless it looks like one that a recipe has for other models."""
     if rule.names or rule.shadowed:
         return
     parts = {part for name, _ in model.named_parameters() for part in name.split('.')}
@@ -115,7 +116,7 @@ def _check_match(rule: Rule, model: nn.Module) -> None:
 
 
 def _lost_rules(rules: list[Rule], options: dict[str, Any], model: nn.Module) -> Iterator[str]:
-    """Keys that set a rate alone, and so end the general rules for norms, biases and so on."""
+    """Yield warnings about keys without ``decay_mult`` that override the rules for norms, biases and so on."""
     ruled_by = {name: rule.key for rule in rules for name in rule.names if 'decay_mult' not in rule.options}
     lost: Counter[tuple[str, str]] = Counter()
     for prefix, module in model.named_modules():
@@ -130,17 +131,18 @@ def _lost_rules(rules: list[Rule], options: dict[str, Any], model: nn.Module) ->
             if name in ruled_by and rule and options[rule] != 1:
                 lost[ruled_by[name], rule] += 1
     for (key, name), number in lost.items():
-        message = f'{CUSTOM}.{key} takes {number} parameters from {name}={options[name]:g}, so that decay_mult=1 holds'
-        yield f'{message} for them: give them a longer key of their own, or decay_mult={options[name]:g} to this one'
+        message = f'{CUSTOM}.{key} overrides {name}={options[name]:g} for {number} parameters, which get decay_mult=1'
+        yield f'{message}: set decay_mult={options[name]:g} in this key, or add a longer key for these parameters'
 
 
 def _shadows(rules: list[Rule]) -> Iterator[str]:
-    """Keys that rule nothing, and parameters that keep the full rate, because of a longer key."""
+    """Yield warnings about keys without effect, and parameters with the full rate, because of a longer key."""
     by_key = {rule.key: rule for rule in rules}
     for rule in rules:
         if rule.shadowed and not rule.names:
-            yield f'{CUSTOM}.{rule.key} has no effect: all it matches follows {", ".join(rule.shadowed)}; remove it'
+            longer = ', '.join(rule.shadowed)
+            yield f'{CUSTOM}.{rule.key} has no effect, because all its parameters match {longer}: remove it'
         for longer, names in rule.shadowed.items():
             if 'lr_mult' in rule.options and 'lr_mult' not in by_key[longer].options:
-                message = f'{len(names)} parameters that {CUSTOM}.{rule.key} matches, too, such as {names[0]}'
-                yield f'{message}, follow the longer key {longer} with lr_mult=1: set lr_mult there, too'
+                message = f'{CUSTOM}.{rule.key} has no effect on {len(names)} parameters, such as {names[0]}'
+                yield f'{message}: the longer key {longer} applies to them with lr_mult=1; set lr_mult there, too'

@@ -1,7 +1,7 @@
-"""One training step and one validation before the first iteration: what would end a run hours later ends it at once.
+"""Rehearse a run: take one training step and one validation first, so that errors do not wait for hours.
 
-Nothing of it stays: no weight is moved, buffers such as running means are put back, and later steps draw their random
-numbers by themselves (see :mod:`vt.engine.interruption.seeds`).
+The rehearsal does not change the run: weights are not updated, buffers such as running means are restored, and the
+random numbers of later steps do not depend on it (see :mod:`vt.engine.interruption.seeds`).
 """
 
 import logging
@@ -31,27 +31,27 @@ from .fit import check_channels, check_scores
 from .parameter_rules import check_parameter_rules
 from .variables import own_words
 
-MOST_SAMPLES = 8  # that are loaded; a larger batch repeats them
-MOST_HEADERS = 256  # of image files whose sizes are read, to load the widest and the narrowest
+MOST_SAMPLES = 8  # samples that are loaded; a larger batch repeats them
+MOST_HEADERS = 256  # image files whose size is read to find the widest and the narrowest image
 
 
 @HOOKS.register_module()
 class RehearsalHook(Hook):
-    """Train on one batch and validate another one before a run begins, and forget both.
+    """Train on one batch and validate on another before a run starts, without changing the run.
 
-    The batches have the run's size and shapes, so that their memory is the run's. Scores that the run keeps its best
-    checkpoint by, or stops by, must be among those of the validation. ``tools/train.py --skip-data-check`` leaves it
-    out, and a run that goes on from a checkpoint has been through it. Before a test one batch is put together.
+    The batches have the size and shapes of the run, so they need the same memory. The scores for the best checkpoint
+    and for early stopping must be scores of the validation. ``tools/train.py --skip-data-check`` skips the rehearsal,
+    and so does a resumed run. Before a test, one batch is collated.
     """
 
     priority = 'VERY_LOW'
 
     def before_train(self, runner: Runner) -> None:
-        """Rehearse; raises a UserError, or whatever the first iteration or validation would raise."""
+        """Rehearse; raises a UserError or any error of the first iteration or validation."""
         if runner.iter or not isinstance(runner.optim_wrapper, OptimWrapper):
             return
         log_parameter_rules(runner)
-        if runner.cfg.get('compile'):  # a rehearsed step would be compiled, too
+        if runner.cfg.get('compile'):  # the step would be compiled for the rehearsal
             return
         with unchanged_buffers(runner.model):
             self._train(runner)
@@ -60,7 +60,7 @@ class RehearsalHook(Hook):
             check_scores(scores, runner.hooks)
 
     def before_test(self, runner: Runner) -> None:
-        """Put a batch of the test images together; raises a UserError where their sizes differ."""
+        """Collate a batch of test images; raises a UserError if their sizes differ."""
         loader = runner.test_loop.dataloader
         if (loader.batch_size or 1) > 1 and not isinstance(runner.model, BaseTTAModel):
             with rehearsed_batch(loader, 'test_dataloader') as batch:
@@ -77,53 +77,58 @@ class RehearsalHook(Hook):
         runner.optim_wrapper.zero_grad()
         if on_gpu:
             peak = torch.cuda.max_memory_allocated() / 2**30
-            runner.logger.info(f'Memory: one training step takes {peak:.1f} GiB, the optimizer needs some more')
+            runner.logger.info(f'Memory: one training step needs {peak:.1f} GiB, plus the state of the optimizer')
             torch.cuda.empty_cache()
 
     @torch.no_grad()
     def _validate(self, runner: Runner) -> dict[str, Any]:
-        """The scores of one batch, which mean nothing but have the names and kinds of those of the run."""
+        """Return the scores of one batch; their names and types are those of the run, their values have no meaning."""
         loop = runner.val_loop
         runner.model.eval()
         evaluator = _without_files(loop.evaluator)
         with rehearsed_batch(loop.dataloader, 'val_dataloader') as batch:
             check_channels(unwrap(runner.model), batch)
             predictions = runner.model.val_step(batch)
-        with quiet(logging.ERROR):  # scores that mean nothing
+        with quiet(logging.ERROR):  # do not log these scores
             evaluator.process(data_samples=predictions, data_batch=batch)
             return evaluator.evaluate(len(predictions))
 
 
 def log_parameter_rules(runner: Runner) -> None:
-    """Log what each of the custom keys of ``paramwise_cfg`` rules; raises as :func:`check_parameter_rules`."""
+    """Log the parameters of each custom key of ``paramwise_cfg``; raises like :func:`check_parameter_rules`."""
     options = runner.cfg.get('optim_wrapper') or {}
     keys = (options.get('paramwise_cfg') or {}).get('custom_keys') or {}
     own = own_words(runner.cfg.filename, keys) if runner.cfg.filename else None
     rows, warnings = check_parameter_rules(unwrap(runner.model), options, own)
     for row in rows:
         factors = f'lr_mult {row["lr_mult"]}, decay_mult {row["decay_mult"]}'
-        runner.logger.info(f'paramwise_cfg: {row["key"]} rules {row["parameters"]} parameters, {factors}')
+        runner.logger.info(f'paramwise_cfg: {row["key"]} applies to {row["parameters"]} parameters, {factors}')
     for warning in warnings:
         runner.logger.warning(warning)
 
 
 class WithoutStep:
-    """The run's optimizer wrapper, its precision included, whose gradients move nothing."""
+    """Wrapper around the optimizer wrapper of a run, with its precision, that does not update weights."""
 
     def __init__(self, wrapper: OptimWrapper) -> None:
         self.optim_context = wrapper.optim_context
 
     def update_params(self, loss: Tensor, *args, **kwargs) -> None:
-        """The backward pass alone."""
+        """Run the backward pass only."""
         loss.backward()
 
 
 @contextmanager
 def rehearsed_batch(loader: DataLoader, name: str, size: int | None = None) -> Iterator[Any]:
-    """A batch of the loader's size, or of another, from samples all over its data set, without its sampler.
+    """Provide a batch of samples spread over the data set of a loader, without using its sampler.
+
+    Args:
+        loader: the loader.
+        name: key of the loader in the config, for messages.
+        size: batch size; that of the loader by default.
 
     Raises:
-        UserError: it, or what the block does with it, fails, and its images differ in size.
+        UserError: collating the batch or the block fails, and the images of the batch differ in size.
     """
     size, number = size or loader.batch_size or 1, len(loader.dataset)
     samples = _load(loader, _choose(loader.dataset, min(size, number, MOST_SAMPLES)))
@@ -135,13 +140,15 @@ def rehearsed_batch(loader: DataLoader, name: str, size: int | None = None) -> I
         images = [sample['inputs'] for sample in samples if isinstance(sample, dict) and 'inputs' in sample]
         shapes = {'x'.join(map(str, image.shape[-2:])) for image in images if isinstance(image, Tensor)}
         if len(shapes) > 1:
-            advice = f'give all one size by Resize or a crop in its pipeline, or set {name}.batch_size=1'
-            raise UserError(f'{name}: images of a batch are {" and ".join(sorted(shapes)[:2])}: {advice}') from error
+            advice = f'resize or crop them to one size in its pipeline, or set {name}.batch_size=1'
+            raise UserError(
+                f'{name}: images of a batch differ in size, {" and ".join(sorted(shapes)[:2])}: {advice}'
+            ) from error
         raise
 
 
 def _load(loader: DataLoader, places: list[int]) -> list[Any]:
-    """Samples, read by a worker process where the loader has some, whose death PyTorch reports."""
+    """Load samples, in a worker process if the loader uses them, so that a worker that is killed is reported."""
     context = dict(multiprocessing_context=loader.multiprocessing_context, worker_init_fn=loader.worker_init_fn)
     one = dict(batch_sampler=[places], collate_fn=list, num_workers=min(1, loader.num_workers))
     (samples,) = DataLoader(loader.dataset, **one, **context)
@@ -149,7 +156,7 @@ def _load(loader: DataLoader, places: list[int]) -> list[Any]:
 
 
 def _choose(dataset: Dataset, most: int) -> list[int]:
-    """Samples all over a data set, among them, of those that are looked at, the widest and the narrowest image."""
+    """Choose samples spread over a data set, including the widest and the narrowest of the images it looks at."""
     places = np.linspace(0, len(dataset) - 1, most).astype(int).tolist()
     if most > 1:
         looked = np.linspace(0, len(dataset) - 1, min(len(dataset), MOST_HEADERS)).astype(int).tolist()
@@ -160,17 +167,17 @@ def _choose(dataset: Dataset, most: int) -> list[int]:
 
 
 def _ratio(dataset: Dataset, index: int) -> float | None:
-    """Width by height of a sample's image; None where it is in no file."""
+    """Return width / height of a sample's image; None if it is not in a file."""
     with suppress(Exception), Image.open(files_of(dataset, index)[0]) as header:
         ratio = header.width / header.height
-        is_turned = header.getexif().get(ExifTags.Base.Orientation, 1) > 4  # width and height change places
+        is_turned = header.getexif().get(ExifTags.Base.Orientation, 1) > 4  # rotated by 90 degrees
         return 1 / ratio if is_turned else ratio
     return None
 
 
 @contextmanager
 def unchanged_buffers(model: nn.Module) -> Iterator[None]:
-    """Put a model's buffers and its mode back afterwards."""
+    """Restore the buffers and the mode of a model after the block."""
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     modes = [(module, module.training) for module in model.modules()]
     try:
@@ -184,7 +191,7 @@ def unchanged_buffers(model: nn.Module) -> Iterator[None]:
 
 
 def _without_files(evaluator: Evaluator) -> Evaluator:
-    """A copy of the evaluator without what writes predictions."""
+    """Copy an evaluator without metrics and options that write predictions to files."""
     evaluator = deepcopy(evaluator)
     evaluator.metrics = [metric for metric in evaluator.metrics if not isinstance(metric, DumpResults)]
     for metric in evaluator.metrics:

@@ -1,4 +1,4 @@
-"""What the settings that every run has may be, by their paths."""
+"""Allowed values of the settings that every run has, by their paths."""
 
 import math
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_part(value: Any) -> bool:
-    """Something that can be built, or has been."""
+    """Return whether a value is the config of a part, or a part that has been built."""
     if isinstance(value, dict):
         return value.get('type') is not None
     return value is not None and not isinstance(value, (bool, int, float, str, list, tuple, set))
 
 
-# Tests of values, what a value must be, and patterns of paths; a setting that is absent is not looked at.
+# Test of the value, what it must be, and patterns of paths; missing settings are not checked.
 VALUES = [
     (_is_part, "a dict with a 'type'", 'model optim_wrapper.optimizer *_dataloader.dataset *_dataloader.sampler'),
     (
@@ -66,12 +66,12 @@ VALUES = [
     (lambda value: value is None or isinstance(value, (list, tuple)), 'a list of dicts, or None', 'custom_hooks'),
     (
         lambda value: isinstance(value, (list, tuple)) and bool(value),
-        'a list of steps, at least one',
+        'a list of at least one step',
         '*_dataloader.*.pipeline',
     ),
     (
         lambda value: value is None or (type(value) is int and 0 <= value < 2**32),
-        'from 0 to 2**32 - 1, or None',
+        'a whole number from 0 to 2**32 - 1, or None',
         'randomness.seed',
     ),
     (lambda value: value == 'auto' or _is_count(value), "a number of threads, or 'auto'", 'speed.threads'),
@@ -94,7 +94,7 @@ VALUES = [
 
 
 def unfit_for(path: str, value: Any) -> Iterator[str]:
-    """What the setting at a path must be, where a value is not so."""
+    """Yield what the setting at a path must be, if the value is not allowed."""
     for allows, words, patterns in VALUES:
         if any(fnmatch(path, pattern) for pattern in patterns.split()) and not allows(value):
             yield words

@@ -1,7 +1,7 @@
-"""Variables of a config that a base has used already, so that setting them again in a child has no effect.
+"""Find variables of a config that have no effect, because a base has already used them.
 
-A config is Python: ``pipeline=train_pipeline`` takes the value that the variable has in that file. A child that sets
-``train_pipeline`` anew changes the variable, not the ``train_dataloader`` that the base made of it.
+A config is Python: ``pipeline=train_pipeline`` uses the value of the variable in that file. A child config that sets
+``train_pipeline`` changes the variable, but not ``train_dataloader`` of the base.
 """
 
 import ast
@@ -16,31 +16,30 @@ from vt.errors import UserError
 
 @dataclass
 class ConfigFile:
-    """What the text of a config says."""
+    """Variables in the source of a config."""
 
     path: Path
-    bases: list[Path] = field(default_factory=list)  # the files that it inherits
-    assigned: dict[str, str] = field(default_factory=dict)  # variables that it sets, and the expression
-    # For each variable that it reads, of its own or of its base's, the variables that it sets by it.
-    used: dict[str, set[str]] = field(default_factory=dict)
+    bases: list[Path] = field(default_factory=list)  # files that it inherits
+    assigned: dict[str, str] = field(default_factory=dict)  # variables that it sets, with their expressions
+    used: dict[str, set[str]] = field(default_factory=dict)  # for each variable it reads, those that it sets with it
 
 
 def check_variables(path: str | Path, readable: Iterable[str], options: Iterable[str] = ()) -> None:
-    """Find variables without effect.
+    """Check that all variables of a config have an effect.
 
     Args:
-        path: of a config.
-        readable: keys that a run reads, such as ``train_dataloader``; any other variable is an ingredient of these.
+        path: path of the config.
+        readable: keys that a run reads, such as ``train_dataloader``; other variables only serve to set these.
         options: keys of ``--cfg-options``.
 
     Raises:
-        UserError: a variable that a base has used is set anew and not used; the line names what to set instead.
+        UserError: a variable is set that only a base has used; the message names what to set instead.
     """
-    files = list(_chain(Path(path), set()))  # a file, then what it inherits
+    files = list(_chain(Path(path), set()))  # a file, then the files it inherits
     readable = set(readable)
     for index, file in enumerate(files):
         bases = files[index + 1 :]
-        if '.mim' in file.path.parts:  # of an installed library
+        if '.mim' in file.path.parts:  # configs of an installed library
             continue
         for name in sorted(file.assigned.keys() - readable):
             is_used = any(later.used.get(name, set()) - {name} for later in files[: index + 1])
@@ -48,20 +47,20 @@ def check_variables(path: str | Path, readable: Iterable[str], options: Iterable
             inherited = [reader for reader in _readers(name, bases) if '_delete_' not in file.assigned.get(reader, '')]
             if inherited and is_new and not is_used:
                 readers = ', '.join(inherited[:3])
-                text = f'{file.path}: {name} is set, but {readers} took the value that it has in a base'
-                raise UserError(f'{text}: set {readers} anew with {name}, too')
+                text = f'{file.path}: setting {name} has no effect, because {readers} of a base already used it'
+                raise UserError(f'{text}: set {readers} with {name} again, too')
     for option in options:
         name = option.partition('.')[0]
         readers = ', '.join(_readers(name, files)[:3])
         if name not in readable and name != 'data_root' and readers:
-            text = f'--cfg-options {option}: {readers} took the value that {name} has in the config'
+            text = f'--cfg-options {option} has no effect, because {readers} of the config already used {name}'
             raise UserError(f'{text}: set a key of {readers} instead')
 
 
 def own_words(path: str | Path, words: Iterable[str]) -> set[str]:
-    """The words that a config itself or the command line brings, not one of the files that it inherits alone.
+    """Return the words that are not only in files that a config inherits: those in its own text or in none of them.
 
-    Where it inherits a file of another package, those of its own text alone.
+    If the config inherits one of another package, only words in its own text are returned.
     """
     first, *others = [file.path.read_text(encoding='utf-8') for file in _chain(Path(path), set())] or ['']
     is_foreign = '::' in first
@@ -69,7 +68,7 @@ def own_words(path: str | Path, words: Iterable[str]) -> set[str]:
 
 
 def _readers(name: str, files: list[ConfigFile]) -> list[str]:
-    """What the files make of a variable, in the end."""
+    """Return the variables that the files set with a variable."""
     found: list[str] = []
     for file in files:
         found += sorted(file.used.get(name, set()) - {name, '', *found})
@@ -77,7 +76,7 @@ def _readers(name: str, files: list[ConfigFile]) -> list[str]:
 
 
 def _chain(path: Path, seen: set[Path]) -> Iterator[ConfigFile]:
-    """A config and all that it inherits, each once."""
+    """Yield a config and all that it inherits, each once."""
     if path.resolve() in seen or not path.is_file():
         return
     seen.add(path.resolve())
@@ -104,7 +103,7 @@ def _parse(path: Path) -> ConfigFile:
 
 
 def _find(path: Path, base: str) -> Path:
-    """A file that a config inherits, of an installed library too (``'mmseg::...'``)."""
+    """Return the path of a base of a config, also of an installed library (``'mmseg::...'``)."""
     package, is_foreign, name = base.partition('::')
     if not is_foreign:
         return path.parent / base
@@ -113,6 +112,6 @@ def _find(path: Path, base: str) -> Path:
 
 
 def _targets(node: ast.stmt) -> set[str]:
-    """The variables that a statement sets, or a part of, as train_dataloader['dataset'] = ...; those of a loop, too."""
+    """Return the variables that a statement sets, also in part (``train_dataloader['dataset'] = ...``) or in a loop."""
     stored = [part for part in ast.walk(node) if isinstance(getattr(part, 'ctx', None), ast.Store)]
     return {re.match(r'\w*', ast.unparse(part)).group() for part in stored} - {''}

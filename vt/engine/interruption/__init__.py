@@ -1,1 +1,1 @@
-"""Going on after an interruption as if there had been none."""
+"""Exact resume: an interrupted and resumed run gives the same weights as an uninterrupted one."""

@@ -1,4 +1,4 @@
-"""mmengine's checkpoints, each whole before the one that it replaces goes."""
+"""mmengine's checkpoint hook, which removes an old checkpoint only after the new one is complete."""
 
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ INTERRUPTED = 'interrupted_iter_'
 
 @HOOKS.register_module()
 class CheckpointHook(PlainCheckpointHook):
-    """mmengine's hook with its arguments; four things differ.
+    """mmengine's hook with its arguments, and four differences.
 
     A checkpoint is removed after the one that replaces it has been written, the best one too. ``last_checkpoint`` is
     replaced as a whole. Before a file is written, all processes agree on gradients that are still being accumulated,
@@ -43,7 +43,7 @@ class CheckpointHook(PlainCheckpointHook):
         best = getattr(self, 'best_ckpt_path_dict', {})
         self.best_ckpt_path_dict = {key: self._here(path) for key, path in best.items()}
         self._outdated = [self._here(name) for name in infos.get('outdated_ckpts', [])]
-        # mmengine removes the best checkpoint before it writes a better one: on this hook's own backend that is noted.
+        # mmengine removes the best checkpoint before it writes a better one: the backend of this hook delays that.
         self._remove, self.file_backend.remove = self.file_backend.remove, self._outdated.append
         self._remove_folder, self.file_backend.rmtree = self.file_backend.rmtree, self._outdated.append
         self._remove_files(self._take_outdated())  # what a run that was killed had no time for
@@ -53,10 +53,10 @@ class CheckpointHook(PlainCheckpointHook):
         super().after_train(runner)
 
     def save_interrupted(self, runner: Runner) -> str:
-        """Save after the current iteration, wherever it is in an epoch; the next checkpoint replaces this one.
+        """Save after the current iteration, anywhere in an epoch; the next checkpoint replaces this one.
 
         Returns:
-            The path of the newest checkpoint: this one, unless weights or loss are not finite.
+            Path of the newest checkpoint: this one, unless weights or loss are not finite.
         """
         step = runner.iter + 1
         if _may_save(runner):
@@ -75,12 +75,12 @@ class CheckpointHook(PlainCheckpointHook):
             self._save_step(runner, runner.iter + 1, dict(epoch=runner.epoch, iter=runner.iter + 1))
 
     def after_val_epoch(self, runner: Runner, metrics: dict) -> None:
-        """Save the best; the last one is written again, which keeps the best one's name and the validation's place."""
+        """Save the best checkpoint, then the last one again, which records the best one's name and the validation."""
         runner.message_hub.update_info('last_validation', runner.iter)
         if not _may_save(runner):
             return
         bests = self.best_ckpt_path, *self.best_ckpt_path_dict.values()
-        last, self.last_ckpt = self.last_ckpt, None  # with None mmengine leaves the last one to us
+        last, self.last_ckpt = self.last_ckpt, None  # with None mmengine does not write the last one
         super().after_val_epoch(runner, metrics)
         self.last_ckpt = last
         if last and bests != (self.best_ckpt_path, *self.best_ckpt_path_dict.values()):
@@ -130,7 +130,7 @@ class CheckpointHook(PlainCheckpointHook):
                 self._remove_folder(path)
 
     def _here(self, path: str | None) -> str | None:
-        """The path in this run's folder, which may be a copy of the one that a checkpoint was written in."""
+        """Return the path of a checkpoint in the folder of this run, which may have been copied or moved."""
         return path and self.file_backend.join_path(self.out_dir, Path(path).name)
 
 
@@ -154,7 +154,7 @@ def is_accumulating(runner: Runner) -> bool:
 
 
 def average_gradients(runner: Runner) -> None:
-    """Give all processes the mean of their accumulated gradients, which one of them saves.
+    """Average accumulated gradients over all processes, since only one of them saves its own.
 
     Their mean at the end of the accumulation is the same: gradients are averaged once more then. A weight that only
     some processes used so far has a gradient of zero in the others. FSDP has averaged those that it keeps.

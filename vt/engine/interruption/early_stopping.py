@@ -1,4 +1,4 @@
-"""Early stopping that goes on counting after an interruption."""
+"""Early stopping that keeps its count when a run is resumed."""
 
 from mmengine.hooks import EarlyStoppingHook as PlainEarlyStoppingHook
 from mmengine.runner import EpochBasedTrainLoop, Runner
@@ -9,15 +9,16 @@ from vt.registry import HOOKS
 
 @HOOKS.register_module()
 class EarlyStoppingHook(PlainEarlyStoppingHook):
-    """mmengine's hook with its arguments; its counter and best score are in every checkpoint.
+    """mmengine's hook with its arguments; counter and best score are saved in every checkpoint.
 
-    A run that it had ended ends again when it is resumed. A patience that the run is too short for is a warning.
+    A run that was stopped early stops again when it is resumed. If the run is too short for ``patience``, it logs a
+    warning.
 
     Raises:
-        UserError: the name of the score doesn't tell whether higher or lower is better, and there is no ``rule``.
+        UserError: the name of the score does not show whether higher or lower is better, and there is no ``rule``.
     """
 
-    priority = 'LOW'  # before the hook of the checkpoints: one of a best score holds the counter of that validation
+    priority = 'LOW'  # before the checkpoint hook, so that the best checkpoint has the count of its validation
 
     def __init__(self, *args, **kwargs) -> None:
         try:
@@ -26,7 +27,7 @@ class EarlyStoppingHook(PlainEarlyStoppingHook):
             raise UserError(f"EarlyStoppingHook: {error} Set rule='greater' or rule='less'") from error
 
     def before_train(self, runner: Runner) -> None:
-        """Take up the count of the checkpoint that the run goes on from."""
+        """Restore the count from a resumed checkpoint."""
         loop, state = runner.train_loop, runner.message_hub.runtime_info.get(self._key)
         if state:
             self.wait_count, self.best_score = state['wait_count'], state['best_score']
@@ -35,7 +36,7 @@ class EarlyStoppingHook(PlainEarlyStoppingHook):
                 goal is not None and better(self.best_score, goal)
             )
         if loop.stop_training:
-            words = f'{self.monitor} has ended the run before: raise patience or stopping_threshold to go on'
+            words = f'the run was stopped early by {self.monitor}: raise patience or stopping_threshold to continue'
             runner.logger.warning(f'EarlyStoppingHook: {words}')
         end = loop.max_epochs if isinstance(loop, EpochBasedTrainLoop) else loop.max_iters
         first, step = loop.val_begin, loop.val_interval
@@ -45,7 +46,7 @@ class EarlyStoppingHook(PlainEarlyStoppingHook):
             runner.logger.warning(f'EarlyStoppingHook: {words}: lower it, or train_cfg.val_interval')
 
     def after_val_epoch(self, runner: Runner, metrics: dict) -> None:
-        """Count, and keep the count for the next checkpoint."""
+        """Update the count, and store it for the next checkpoint."""
         super().after_val_epoch(runner, metrics)
         state = dict(wait_count=self.wait_count, best_score=float(self.best_score))
         runner.message_hub.update_info(self._key, state)

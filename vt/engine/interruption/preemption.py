@@ -1,4 +1,4 @@
-"""Save and leave when the machine is about to be taken away."""
+"""Save a checkpoint and exit when a signal ends the run, for example on preemption."""
 
 import atexit
 import multiprocessing
@@ -19,12 +19,15 @@ from .checkpoint_hook import CheckpointHook, is_accumulating
 
 @HOOKS.register_module()
 class PreemptionHook(Hook):
-    """Save after the current iteration when a signal asks the run to end, then exit with 128 + the signal's number.
+    """On a signal, save after the current iteration and exit with code 128 + the number of the signal.
 
-    torchrun and SLURM send SIGTERM; SLURM sends another one early where asked, ``#SBATCH --signal=USR1@120``. A signal
-    to one process stops all of them at the same iteration: each tells the others at every iteration, and reads at the
-    next one what it was told, so that none waits. A validation is finished first; of several processes, gradients
-    that are being accumulated are used first. ``signals`` names what to listen to.
+    torchrun and SLURM send SIGTERM; SLURM can send another signal in advance, ``#SBATCH --signal=USR1@120``. A signal
+    to one process stops all processes at the same iteration: each sends its state at every iteration and reads those of
+    the others at the next one, so that none waits. A validation is finished first, and with several processes an
+    accumulation of gradients, too.
+
+    Args:
+        signals: names of the signals.
     """
 
     priority = 'LOWEST'
@@ -37,16 +40,16 @@ class PreemptionHook(Hook):
     def before_train(self, runner: Runner) -> None:
         self._agreement = Agreement(runner)
         if threading.current_thread() is not threading.main_thread():
-            return  # Python hands signals to the main thread alone
+            return  # only the main thread can handle signals
         atexit.register(end_workers)
-        # Workers inherit the handler: a signal to all processes of a job would otherwise end them before the save.
+        # Workers inherit the handler; without it, a signal to all processes of a job would end them before the save.
         self._previous_handlers = {number: signal.signal(number, self._note) for number in self.signals}
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
         alone = self._agreement.is_alone
         number = self._received if alone else self._agreement.read()  # of any process, an iteration ago
         self._agreement.tell(self._received)
-        # The mean over processes of gradients that are still being accumulated would round the weights differently.
+        # Averaging gradients over processes during accumulation would change the rounding of the weights.
         if number and (alone or not is_accumulating(runner)):
             self._leave(runner, number)
 
@@ -62,15 +65,15 @@ class PreemptionHook(Hook):
         self._agreement.read()
         name = signal.Signals(number).name
         saver = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
-        saved = 'nothing, since there is no checkpoint hook' if saver is None else saver.save_interrupted(runner)
-        self._agreement.wait()  # the launcher ends all when one leaves, and the main process is still writing
-        words = f'Stopped by {name} after iteration {runner.iter + 1}; saved {saved}. Go on with --resume'
+        saved = 'nothing, because there is no checkpoint hook' if saver is None else saver.save_interrupted(runner)
+        self._agreement.wait()  # the launcher ends all processes when one exits; the main one may still be writing
+        words = f'Stopped by {name} after iteration {runner.iter + 1}; saved {saved}. Continue with --resume'
         runner.logger.warning(words)
         sys.exit(128 + number)
 
 
 def end_workers() -> None:
-    """End all workers; one that has just started takes a signal to end for the run's, and Python would wait for it."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # PyTorch's handler would make an error of it
+    """Kill all workers; one that has just started still has the run's signal handler, and Python would wait for it."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # PyTorch's handler would raise an error
     for worker in multiprocessing.active_children():
         worker.kill()

@@ -1,4 +1,4 @@
-"""Going on after an interruption as if there had been none."""
+"""Resume a run exactly: choose the checkpoint, and restore what mmengine does not save."""
 
 import json
 import os
@@ -26,34 +26,38 @@ from .resumed_settings import settings_of, settle
 from .run_identity import Run, new_run, read_last_run
 from .seeds import NumberedSampler
 
-# Restarts by torchrun and by SLURM run the same command line again.
+# Set when torchrun or SLURM restarts a run with the same command line.
 RESTARTS = ('TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT')
 
 
 def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
-    """Enter the checkpoint to go on from, if there is one, and the run that goes on; all processes call this together.
+    """Choose the checkpoint to resume from, and set ``resume`` and ``load_from`` of the config and the id of the run.
 
-    It is one of the newest run of the folder. For a damaged file the newest whole one of the same folder steps in. A
-    run that torchrun or SLURM restarted goes on from its own last checkpoint, if it had written one. ``resume`` and
-    ``load_from`` of the config are set to what the runner needs; lines for the log are returned.
+    Call it in all processes. Checkpoints of the newest run in the folder are considered. If the file is damaged, the
+    newest complete one of the same folder is used. A run that torchrun or SLURM restarts resumes from its own last
+    checkpoint, if there is one.
 
     Args:
-        cfg: of the run.
-        asked: of ``--resume``, a path, an address, ``'auto'`` for the newest one in the work directory, or None.
-        run: which has the work directory.
+        cfg: config of the run, changed in place.
+        asked: value of ``--resume``: a path, a URL, ``'auto'`` for the newest checkpoint in the work directory, or
+            None.
+        run: the run that has locked the work directory.
+
+    Returns:
+        Lines for the log.
 
     Raises:
-        UserError: a file is not there, or there are damaged ones alone.
+        UserError: a file does not exist, or all checkpoints are damaged.
     """
     was_restarted = any_process(any(int(os.environ.get(name) or 0) > 0 for name in RESTARTS))
     if asked is None and cfg.get('resume'):
         asked = cfg.get('load_from') or 'auto'
-    if was_restarted:  # its newest run may have written a checkpoint, though a damaged one
+    if was_restarted:  # the newest run may have written a checkpoint, possibly a damaged one
         newest = find_newest_checkpoint(cfg.work_dir, read_last_run(cfg.work_dir)) if is_main_process() else ()
         asked = 'auto' if any_process(any(newest)) else asked
     if asked not in (None, 'auto'):
         require_file(asked, 'checkpoint to resume from')
-    # The main process chooses for all: they may see a file system at other moments.
+    # The main process chooses, since a file system may look different to other processes.
     choice: list[Any] = [_choose(cfg.work_dir, asked) if is_main_process() else None]
     broadcast_object_list(choice)
     checkpoint, identity, notes = choice[0]
@@ -67,7 +71,7 @@ def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
 
 
 def _choose(work_dir: str, asked: str | None) -> tuple[str | None, str | None, list[str]]:
-    """A whole checkpoint, None where there is none; its run; and what the log says of those that were passed over."""
+    """Return a complete checkpoint or None, the id of its run, and lines for the log about checkpoints not used."""
     if asked is None or '://' in asked:
         return asked, new_run(), []
     damage = None if asked == 'auto' else find_damage(asked)
@@ -80,30 +84,30 @@ def _choose(work_dir: str, asked: str | None) -> tuple[str | None, str | None, l
     damaged = ({} if damage is None else {Path(asked): damage}) | dict(others)
     lines = [f'{path} is damaged: {why}' for path, why in damaged.items()]
     if newest is not None:
-        notes = [f'{line}. Going on from {newest} instead' for line in lines]
+        notes = [f'{line}. Resuming from {newest} instead' for line in lines]
         return str(newest), last_run or read_run(newest) or unknown_run, notes
     if lines:
-        raise UserError(f'{lines[0]}; {folder} holds no whole checkpoint: leave --resume out to start again')
+        raise UserError(f'{lines[0]}; {folder} has no complete checkpoint: remove --resume to start again')
     earlier, _ = find_newest_checkpoint(folder)
-    reason = '' if earlier is None else f' of its newest run; an earlier one goes on with --resume {earlier}'
+    reason = '' if earlier is None else f' of its newest run (for an earlier run, use --resume {earlier})'
     note = f'There is nothing to resume in {folder}{reason}: training starts from the beginning'
     return None, last_run or new_run(), [note]
 
 
 @LOOPS.register_module()
 class EpochBasedTrainLoop(WholeEpochsLoop):
-    """mmengine's loop over epochs; after an interruption its first epoch leaves out the batches that were trained on.
+    """mmengine's loop over epochs, which can resume in the middle of an epoch.
 
     Attributes:
-        begin: how many batches of the next epoch to leave out.
-        start: the current epoch and the iteration that it began at.
+        begin: number of batches to skip in the next epoch, because they were trained on before the interruption.
+        start: current epoch, and the iteration at which it started.
     """
 
     begin, start = 0, (0, 0)
 
     def run_epoch(self) -> None:
         sampler = getattr(self.dataloader.batch_sampler, 'sampler', None)
-        # Of other samplers of batches only the data set knows what they leave out: its samples are loaded for nothing.
+        # With other batch samplers the batches to skip are loaded and ignored.
         self._skips = type(self.dataloader.batch_sampler) is BatchSampler and isinstance(sampler, NumberedSampler)
         if self._skips and isinstance(sampler, NumberedSampler):
             sampler.begin = self.begin * self.dataloader.batch_sampler.batch_size
@@ -120,9 +124,9 @@ class EpochBasedTrainLoop(WholeEpochsLoop):
 
 @HOOKS.register_module()
 class ResumeHook(Hook):
-    """Save and restore what mmengine does not: the place in an epoch, accumulated gradients, a validation that was due.
+    """Save and restore what mmengine does not: the position in an epoch, accumulated gradients, settings.
 
-    A run that was killed between a checkpoint and the validation that follows it validates first.
+    A run that was killed between a checkpoint and the following validation runs that validation first.
     """
 
     priority = 'LOWEST'
@@ -147,8 +151,8 @@ class ResumeHook(Hook):
         if batches and of == length:
             runner.train_loop.begin = batches
         elif of and of != length:
-            words = f'Epochs have {length} iterations now and had {of}'
-            if batches:  # how much of the epoch is done can't be told
+            words = f'Epochs have {length} iterations now, and had {of} in the checkpoint'
+            if batches:  # the position in the epoch is unknown
                 meta['iter'] = meta['epoch'] * length
                 words += f': epoch {meta["epoch"] + 1} starts again'
             runner.logger.warning(words)
@@ -164,7 +168,7 @@ class ResumeHook(Hook):
         self._resumes = False
         sampler = getattr(runner.train_dataloader.batch_sampler, 'sampler', None)
         if isinstance(sampler, NumberedSampler) and not runner.cfg.get('randomness', {}).get('diff_rank_seed'):
-            sampler.sample_seed = sampler.sampler.seed = runner.seed  # another was drawn when the sampler was made
+            sampler.sample_seed = sampler.sampler.seed = runner.seed  # the sampler was built with another seed
         for parameter, gradient in zip(runner.model.parameters(), self._gradients or ()):
             parameter.grad = None if gradient is None else torch.empty_like(parameter).copy_(gradient)
         if not getattr(runner.train_loop, 'begin', 0) and validation_is_due(runner):
@@ -172,7 +176,7 @@ class ResumeHook(Hook):
 
 
 def validation_is_due(runner: Runner) -> bool:
-    """Whether a run was killed between a checkpoint and the validation that follows it."""
+    """Return whether a run was killed between a checkpoint and the following validation."""
     loop = runner.train_loop
     if runner.val_loop is None or runner.message_hub.runtime_info.get('last_validation') == runner.iter:
         return False

@@ -1,4 +1,4 @@
-"""Where a checkpoint and the config of the run that goes on from it differ: what holds, and what the log says."""
+"""Compare the settings of a checkpoint with the config of the resumed run, and decide which ones apply."""
 
 import copy
 import json
@@ -11,7 +11,7 @@ from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.runner import Runner
 from prettytable import PrettyTable
 
-from vt.engine.config_files import as_data
+from vt.engine.config_parts import as_data
 from vt.engine.schedules import advance, rates_after
 from vt.errors import UserError
 from vt.untrusted_text import printable
@@ -20,13 +20,13 @@ FLAG = '--new-schedule'
 SEED, PROCESSES = 'randomness.seed', 'number of processes'
 SCHEDULE = re.compile(r'param_scheduler\b|auto_scale_lr\.|optim_wrapper\.(\w+\.)?(optimizer|paramwise_cfg)\.')
 OF_ONE_START = ('work_dir', 'load_from', 'resume', 'launcher', 'new_schedule')
-SPANS = ('begin', 'end', 'T_max', 'total_steps')  # of a scheduler; the length of training decides on those not given
-OF_SCHEDULES = ('initial_', 'max_', 'min_', 'momentum')  # what schedulers add to a group of weights
+SPANS = ('begin', 'end', 'T_max', 'total_steps')  # of schedulers; by default they follow from the length of training
+OF_SCHEDULES = ('initial_', 'max_', 'min_', 'momentum')  # keys that schedulers add to parameter groups
 MOST_ROWS = 40
 
 
 def settings_of(runner: Runner) -> dict[str, Any]:
-    """Every setting of a run by its dotted key, as plain data; no scheduler has stepped."""
+    """Return all settings of a run by their dotted keys, as plain data; call it before schedulers step."""
     asked = {key: value for key, value in runner.cfg.to_dict().items() if key not in OF_ONE_START}
     schedulers = runner.param_schedulers if isinstance(runner.param_schedulers, list) else []
     spans = {
@@ -48,21 +48,28 @@ def _flatten(value: Any, key: str = '') -> Iterator[tuple[str, Any]]:
 
 
 def settle(runner: Runner, checkpoint: dict, length: int) -> dict[str, Any]:
-    """Say in one table of the log where a checkpoint and the config differ, before the checkpoint is loaded.
+    """Log a table of differences between a checkpoint and the config, and decide which settings apply.
 
-    The numbers of the optimizer and the schedule are the checkpoint's. With ``new_schedule`` in the config they are the
-    config's, as they are at the iteration of the checkpoint, and replace those in it. The runner's schedulers have not
-    stepped; ``length`` is that of an epoch that was trained, 0 in a loop over iterations. The settings in which the
-    checkpoint prevails are returned by their dotted keys.
+    Call it before the checkpoint is loaded and before schedulers step. By default the settings of optimizer and
+    schedule are those of the checkpoint. With ``new_schedule`` in the config they are the config's, at the iteration of
+    the checkpoint, and replace those in the checkpoint.
+
+    Args:
+        runner: the resumed run.
+        checkpoint: the checkpoint, changed in place with ``new_schedule``.
+        length: number of iterations per epoch before the interruption; 0 in a loop over iterations.
+
+    Returns:
+        Settings of the checkpoint that are used in place of the config's, by their dotted keys.
 
     Raises:
-        UserError: the checkpoint's optimizer, or without ``new_schedule`` its schedule, is of another kind; or it is of
-            a version that kept matrices divided.
+        UserError: the checkpoint has another kind of optimizer, or without ``new_schedule`` another kind of schedule;
+            or it was written by a version that stored divided matrices.
     """
     if 'divided_by' in checkpoint['meta']:
         raise UserError(
-            'the checkpoint is of an earlier version, which kept matrices divided by the setting step: its weights '
-            'load, its optimizer does not fit them; use load_from'
+            'the checkpoint was written by an earlier version, which stored matrices divided by the setting step, and '
+            'its optimizer state does not fit: use load_from, which loads its weights'
         )
     is_new, asked, meta = bool(runner.cfg.get('new_schedule')), settings_of(runner), checkpoint['meta']
     has_one = isinstance(runner.optim_wrapper, OptimWrapper) and not isinstance(runner.optim_wrapper, OptimWrapperDict)
@@ -74,7 +81,7 @@ def settle(runner: Runner, checkpoint: dict, length: int) -> dict[str, Any]:
     if has_one:
         _require_fit(runner, checkpoint, is_new)
     elif is_new:
-        raise UserError(f'{FLAG} is for one optimizer, not for several')
+        raise UserError(f'{FLAG} supports one optimizer, not several: remove it')
     kept = {key: had.get(key) for key in keys if key == SEED or (key in scheduled and not is_new)}
     table = [(key, had.get(key), asked.get(key), (had if key in kept else asked).get(key)) for key in keys]
     if has_one and (keys or not written):
@@ -84,20 +91,20 @@ def settle(runner: Runner, checkpoint: dict, length: int) -> dict[str, Any]:
         if is_new and (scheduled or not written):
             _take_config(runner, checkpoint, length)
     if table:
-        advice = f'; {FLAG} takes learning rate, decay and schedule of the config' if scheduled and not is_new else ''
+        advice = f'; {FLAG} uses learning rate, decay and schedule of the config' if scheduled and not is_new else ''
         _log(runner, table, advice, warns=bool(kept or advice))
     return kept
 
 
 def _written_settings(meta: dict) -> dict[str, Any]:
-    """Those that a checkpoint was written with; none of one that earlier versions or others wrote."""
+    """Return the settings stored in a checkpoint; none in one of an earlier version or of another library."""
     with suppress(KeyError, TypeError, ValueError, RecursionError):
         return dict(json.loads(meta['settings']))
     return {}
 
 
 def _optimizer_settings(runner: Runner, checkpoint: dict) -> dict[str, Any]:
-    """What an optimizer's own state tells of its settings."""
+    """Return the settings that the optimizer state of a checkpoint contains."""
     state = checkpoint['optimizer']
     group = state.get('base_param_settings') or state['param_groups'][0]
     group = group | {'lr': group.get('initial_lr', group.get('lr'))}
@@ -107,18 +114,18 @@ def _optimizer_settings(runner: Runner, checkpoint: dict) -> dict[str, Any]:
 
 
 def _require_fit(runner: Runner, checkpoint: dict, is_new: bool) -> None:
-    """Raise ``UserError`` if what the checkpoint holds is of another optimizer or of other schedulers."""
+    """Raise ``UserError`` if the checkpoint has another kind of optimizer or schedulers."""
     now, then = runner.optim_wrapper.optimizer.param_groups, checkpoint['optimizer']['param_groups']
     foreign = ', '.join(sorted(name for name in then[0].keys() - now[0].keys() if not name.startswith(OF_SCHEDULES)))
     if foreign or len(now) != len(then):
-        what = f'with {foreign}' if foreign else f'of {len(then)} groups of weights, not {len(now)} (paramwise_cfg)'
-        raise UserError(f'the checkpoint has another optimizer, {what}: resume with that one, or use load_from')
+        what = f'with {foreign}' if foreign else f'with {len(then)} parameter groups, not {len(now)} (paramwise_cfg)'
+        raise UserError(f'the checkpoint has another optimizer, {what}: resume with that optimizer, or use load_from')
     if not (is_new or _schedulers_fit(runner, checkpoint)):
         raise UserError(f'the checkpoint has other schedulers than param_scheduler: resume with those, or add {FLAG}')
 
 
 def _schedulers_fit(runner: Runner, checkpoint: dict) -> bool:
-    """Whether states are of schedulers of these kinds: they have the same names."""
+    """Return whether the scheduler states of a checkpoint have the attributes of the run's schedulers."""
     now = [{name for name, value in vars(one).items() if not callable(value)} for one in runner.param_schedulers or []]
     return [names - {'optimizer'} for names in now] == [
         state.keys() for state in checkpoint.get('param_schedulers', [])
@@ -126,7 +133,7 @@ def _schedulers_fit(runner: Runner, checkpoint: dict) -> bool:
 
 
 def _log(runner: Runner, table: list[tuple], advice: str, warns: bool) -> None:
-    shown = PrettyTable(['setting', 'checkpoint has', 'asked for', 'used'], align='l')
+    shown = PrettyTable(['setting', 'checkpoint', 'config', 'used'], align='l')
     shown.add_rows([[_show(cell) for cell in row] for row in table[:MOST_ROWS]])
     more = f'\n({len(table) - MOST_ROWS} more differences)' if len(table) > MOST_ROWS else ''
     log = runner.logger.warning if warns else runner.logger.info
@@ -138,12 +145,16 @@ def _show(value: Any) -> str:
 
 
 def _compare_rates(runner: Runner, checkpoint: dict, length: int) -> list[tuple[str, Any, Any]]:
-    """The learning rate of the first weights by both schedules, at the next and the last iteration, if it differs."""
+    """Compare the learning rate of the first group by both schedules, at the next and at the last iteration.
+
+    Returns:
+        Rows of name, rate of the checkpoint and rate of the config; empty if they are equal.
+    """
     begin, end = checkpoint['meta']['iter'], max(checkpoint['meta']['iter'], runner.max_iters - 1)
     last = begin, end, len(runner.train_dataloader) if length else 0
     schedulers, old = runner.param_schedulers or [], checkpoint['optimizer']['param_groups'][0]
     asked = rates_after(schedulers, runner.optim_wrapper.optimizer.param_groups[0], (0, begin, length), last)
-    had = [old.get('lr'), 'of other schedulers']
+    had = [old.get('lr'), 'other schedulers']
     if _schedulers_fit(runner, checkpoint):
         schedulers = [copy.copy(scheduler) for scheduler in schedulers]
         for scheduler, state in zip(schedulers, checkpoint.get('param_schedulers', [])):
@@ -154,7 +165,7 @@ def _compare_rates(runner: Runner, checkpoint: dict, length: int) -> list[tuple[
 
 
 def _take_config(runner: Runner, checkpoint: dict, length: int) -> None:
-    """Step the schedulers to the checkpoint's iteration, and enter them and the optimizer's numbers in it."""
+    """Step the schedulers to the checkpoint's iteration, and store them and the optimizer's settings in it."""
     schedulers, wrapper, state = runner.param_schedulers or [], runner.optim_wrapper, checkpoint['optimizer']
     advance(schedulers, 0, checkpoint['meta']['iter'], length)
     state['param_groups'] = [

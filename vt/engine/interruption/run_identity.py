@@ -1,4 +1,4 @@
-"""Which run a work directory is of: one at a time, and the checkpoints of one alone."""
+"""Identity of runs: one run at a time in a work directory, and checkpoints of only one run."""
 
 import fcntl
 import os
@@ -25,21 +25,21 @@ FILES_OF_A_RUN = ('*.pth', POINTER, 'training.json')
 
 
 class Run(Hook):
-    """A training that has its work directory to itself: a context, and a hook of its runner.
+    """A training with exclusive use of its work directory: a context manager, and a hook of the runner.
 
-    Its id is kept in ``last_run`` of the folder, in its checkpoints and in ``training.json``. What an earlier run left
-    stays in its place until the first checkpoint of this one is written. Then it moves to ``earlier_run_<date>`` below
-    the folder. An error before the first iteration leaves the earlier run the newest one.
+    The id of the run is stored in the file ``last_run``, in checkpoints and in ``training.json``. Files of an earlier
+    run stay in place until the first checkpoint of this one is written; then they move to the subfolder
+    ``earlier_run_<date>``. After an error before the first iteration, the earlier run remains the newest one.
 
     Raises:
-        UserError: on entering the context, another training has the folder.
+        UserError: on entering the context, if another training uses the folder.
     """
 
-    priority = 'VERY_HIGH'  # files of another run have gone before CheckpointHook looks for its own
+    priority = 'VERY_HIGH'  # move files of another run before CheckpointHook looks for its own
 
     def __init__(self, work_dir: str) -> None:
         self.work_dir = Path(work_dir)
-        self.id: str | None = None  # of runs of earlier versions there is none
+        self.id: str | None = None  # None for runs of earlier versions
         self._is_new = self._has_begun = False
 
     def __enter__(self) -> 'Run':
@@ -57,7 +57,7 @@ class Run(Hook):
         self._lock.close()
 
     def enter(self, run: str | None, is_new: bool) -> None:
-        """Take the id of a run; from here on it is the newest one of the folder. All processes call this."""
+        """Set the id of the run, which becomes the newest run of the folder. Call it in all processes."""
         self.id, self._is_new = run, is_new
         if is_main_process():
             self._write(run)
@@ -78,7 +78,7 @@ class Run(Hook):
             self.before_file(runner, self.work_dir)
 
     def before_file(self, runner: Runner, folder: Path) -> None:
-        """The main process is about to give a checkpoint or a record its name in a folder."""
+        """Set files of an earlier run aside; the main process calls it before it renames a complete file."""
         if self._is_new:
             self._is_new = False
             for place in (self.work_dir, folder):  # often the same
@@ -99,7 +99,7 @@ class Run(Hook):
         target.mkdir(exist_ok=True)
         for path in paths:
             path.rename(target / path.name)
-        runner.logger.warning(f'{folder} held files of an earlier run: they are now in {target}')
+        runner.logger.warning(f'Files of an earlier run in {folder} were moved to {target}')
 
     def _write(self, run: str | None) -> None:
         if run is None:
@@ -109,24 +109,24 @@ class Run(Hook):
 
 
 def new_run() -> str:
-    """An id: when it was made, and eight digits by chance."""
+    """Return a new id of a run: date, time and eight random hexadecimal digits."""
     return f'{time.strftime("%Y%m%d-%H%M%S")}-{secrets.token_hex(4)}'
 
 
 def read_last_run(folder: str | Path) -> str | None:
-    """The id of the newest run of a work directory; None where there is none, or one of an earlier version."""
+    """Return the id of the newest run of a work directory; None without one, or if it is of an earlier version."""
     path = Path(folder, LAST_RUN)
     return (path.read_text(errors='replace').strip() if path.is_file() else '') or None
 
 
 def lock_folder(folder: Path) -> TextIO:
-    """Lock a work directory for this process, until the file that is returned is closed or the process ends.
+    """Lock a work directory for this process, until the returned file is closed or the process ends.
 
-    A record lock: the system frees it however the process ends, it holds for all machines that share the folder over
-    NFS, and processes that are forked do not inherit it. It would go if this process closed the file a second time.
+    It is a record lock: the system releases it however the process ends, it works over NFS, and forked processes do not
+    inherit it. Opening and closing the file again in this process would release it.
 
     Raises:
-        UserError: another process has it.
+        UserError: another process has locked the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file = (folder / LOCK).open('a+')
@@ -135,11 +135,11 @@ def lock_folder(folder: Path) -> TextIO:
     except (BlockingIOError, PermissionError) as error:
         file.seek(0)
         raise UserError(
-            f'{folder} is in use by another training ({file.read(200).strip() or "it has just begun"}): wait until it '
-            'ends, stop it, or give another --work-dir'
+            f'{folder} is in use by another training ({file.read(200).strip() or "just started"}): wait until it '
+            'ends, stop it, or choose another --work-dir'
         ) from error
     except OSError as error:
-        print(f'warning: {folder} cannot be locked ({error}): start no other training in it', file=sys.stderr)
+        print(f'warning: {folder} cannot be locked ({error}): do not start another training in it', file=sys.stderr)
     file.truncate(0)
     file.write(f'process {os.getpid()} on {socket.gethostname()} since {time.strftime("%Y-%m-%d %H:%M:%S")}\n')
     file.flush()

@@ -1,8 +1,8 @@
-"""Random numbers as a function of where a run stands, so that a resumed run draws those of an uninterrupted one.
+"""Random numbers that depend only on the seed and the position in a run, so that resuming reproduces them.
 
-A step of training draws by (seed, iteration, rank), a sample's augmentation by (seed, epoch, position in the epoch's
-order). Nothing has to be saved, no worker remembers anything, and augmentation does not depend on the number of workers
-or of processes. It covers ``random``, ``numpy.random`` and PyTorch's default generators.
+A training step is seeded by (seed, iteration, rank), the augmentation of a sample by (seed, epoch, position in the
+epoch). No state has to be saved, and augmentation does not depend on the number of workers or processes. The generators
+are ``random``, ``numpy.random`` and PyTorch's default generators.
 """
 
 import random
@@ -24,37 +24,37 @@ from vt.engine.errors import files_of, naming_sample
 from vt.image_bounds import check_image_size
 from vt.registry import DATA_SAMPLERS, DATASETS, HOOKS
 
-STEP, SAMPLE = 0, 1  # two streams of random numbers
+STEP, SAMPLE = 0, 1  # keys of two independent streams
 
 
 def seed_random(*key: int) -> None:
-    """Seed every generator of this process by a key of integers, each at least 0."""
+    """Seed all generators of this process by a key of non-negative integers."""
     for_python, for_torch, *for_numpy = np.random.SeedSequence(key).generate_state(6, np.uint64).tolist()
     random.seed(for_python)
     np.random.seed([part & 0xFFFFFFFF for part in for_numpy])
-    # torch.manual_seed would also queue a seed for GPUs that this process has not touched, which takes long.
+    # torch.manual_seed would also queue a seed for GPUs that are not initialised, which is slow.
     torch.default_generator.manual_seed(for_torch)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed(for_torch)
 
 
 class SampleIndex(int):
-    """An index of a data set that knows what its sample is drawn by: seed, epoch, position among all processes'."""
+    """Index of a sample, with the key of its random numbers: seed, epoch, position among those of all processes."""
 
     key: tuple[int, int, int]
 
 
 @DATA_SAMPLERS.register_module()
 class NumberedSampler(Sampler):
-    """A sampler whose indices know their position.
+    """Wrapper around a sampler that yields :class:`SampleIndex`.
 
     Args:
         sampler: config of the sampler.
-        sample_seed: of the run.
+        sample_seed: seed of the run.
         **kwargs: further arguments of the sampler, such as ``dataset`` and ``seed``.
 
     Attributes:
-        begin: how many indices the next pass leaves out, after an interruption.
+        begin: number of indices that the next pass skips, after an interruption.
     """
 
     def __init__(self, sampler: dict, sample_seed: int, **kwargs) -> None:
@@ -62,7 +62,7 @@ class NumberedSampler(Sampler):
         self.sample_seed = sample_seed
         self.rank, self.world_size = get_dist_info()
         self.begin = 0
-        if hasattr(self.sampler, 'skip'):  # what mmengine calls to go on in the middle of an endless one
+        if hasattr(self.sampler, 'skip'):  # mmengine calls it to resume an infinite sampler
             self.skip = partial(setattr, self, 'begin')
 
     def __iter__(self) -> Iterator[SampleIndex]:
@@ -77,16 +77,16 @@ class NumberedSampler(Sampler):
         return len(self.sampler)
 
     def __getattr__(self, name: str) -> Any:
-        if name == 'sampler':  # not there yet while a copy is made
+        if name == 'sampler':  # not set yet during a copy
             raise AttributeError(name)
         return getattr(self.sampler, name)
 
 
 @DATASETS.register_module()
 class SeededDataset(Dataset):
-    """A data set that loads and augments a sample with random numbers of its position, and names the file of an error.
+    """Wrapper around a data set that seeds the augmentation of each sample and names the file in errors.
 
-    Everything else of it is the data set's own, to be read and to be set: hooks may give it another pipeline.
+    All other attributes are read from and set on the data set, so hooks can replace its pipeline.
 
     Args:
         dataset: config of the data set.
@@ -104,11 +104,17 @@ class SeededDataset(Dataset):
                 check_image_size(file)
             return self.dataset[int(index)]
 
+    def __getitems__(self, indices: list[int]) -> list:
+        """The samples of a batch; a data set with ``read_ahead`` may fetch them at once before."""
+        if hasattr(self.dataset, 'read_ahead'):
+            self.dataset.read_ahead(indices)
+        return [self[index] for index in indices]
+
     def __len__(self) -> int:
         return len(self.dataset)
 
     def __getattr__(self, name: str) -> Any:
-        if name == 'dataset':  # not there yet while a copy is made
+        if name == 'dataset':  # not set yet during a copy
             raise AttributeError(name)
         return getattr(self.dataset, name)
 
@@ -117,7 +123,7 @@ class SeededDataset(Dataset):
 
 
 def seeded_loader(loader: dict, seed: int | None) -> dict:
-    """A dataloader's config whose samples are functions of seed and position."""
+    """Return the config of a dataloader whose samples depend only on the seed and their position."""
     if seed is None or not isinstance(loader.get('dataset'), dict) or not isinstance(loader.get('sampler'), dict):
         return loader
     return {
@@ -129,7 +135,7 @@ def seeded_loader(loader: dict, seed: int | None) -> dict:
 
 @HOOKS.register_module()
 class SeedHook(Hook):
-    """Seed every step of training by its iteration and process: dropout, stochastic depth, Mixup and CutMix."""
+    """Seed each training step by iteration and rank, for dropout, stochastic depth, Mixup and CutMix."""
 
     priority = 'VERY_HIGH'
 

@@ -1,1 +1,1 @@
-"""Runs of several processes: how they start, what they share, how they fail."""
+"""Distributed runs: launch, communication, sharding and error reports."""

@@ -1,4 +1,4 @@
-"""Runs of several processes: how they find each other, and what they have to agree on."""
+"""Distributed runs: join the process group, and agree on states of the run."""
 
 import atexit
 import functools
@@ -23,19 +23,18 @@ from vt.registry import HOOKS
 from .process_variables import set_process_variables
 from .sync_batch_norm import CPUSyncBatchNorm
 
-TIMEOUT = 1800  # seconds that a process waits for the others; PyTorch's own
-EQUAL_EVERYWHERE = (nn.SyncBatchNorm, CPUSyncBatchNorm, BaseDataPreprocessor)  # no process differs in their buffers
+TIMEOUT = 1800  # seconds to wait for other processes; PyTorch's default
+EQUAL_EVERYWHERE = (nn.SyncBatchNorm, CPUSyncBatchNorm, BaseDataPreprocessor)  # buffers are equal in all processes
 
 
 def join_processes(cfg: Config) -> None:
-    """Meet the other processes that the config's ``launcher`` started: over NCCL on GPUs, over gloo on CPUs.
+    """Join the process group of the config's ``launcher``, with NCCL on GPUs or gloo on CPUs.
 
-    On GPUs it is mmengine's way, earlier than its runner would go it. On CPUs that would look for GPUs, and the model
-    needs a wrapper for CPUs, which is entered in the config. ``env_cfg.dist_cfg.timeout`` is the time in seconds to
-    wait for others. A second call changes nothing.
+    On CPUs the model wrapper for CPUs is set in the config, because mmengine's needs GPUs. ``env_cfg.dist_cfg.timeout``
+    is the time in seconds to wait for other processes. A second call has no effect.
 
     Raises:
-        UserError: the launcher's variables are not there, or the processes can't meet.
+        UserError: environment variables of the launcher are missing, or the process group cannot be formed.
     """
     cfg.launcher = set_process_variables(cfg.get('launcher', 'none'))
     if cfg.launcher == 'none':
@@ -46,9 +45,9 @@ def join_processes(cfg: Config) -> None:
             _join(cfg.get('env_cfg', {}))
         except RuntimeError as error:
             raise UserError(
-                'could not meet the other processes at {MASTER_ADDR}:{MASTER_PORT} ({}): is the port free, are all of '
-                'them started with one MASTER_ADDR and PORT (MASTER_PORT without tools/dist_*.sh), and does each '
-                "machine's host name lead to its network (else GLOO_SOCKET_IFNAME has to name it)?".format(
+                'could not connect to the other processes at {MASTER_ADDR}:{MASTER_PORT} ({}): check that the port is '
+                'free, that all of them have the same MASTER_ADDR and PORT (MASTER_PORT without tools/dist_*.sh), and '
+                'that the host name of each machine resolves to its network (or set GLOO_SOCKET_IFNAME)'.format(
                     str(error).splitlines()[0], **os.environ
                 )
             ) from error
@@ -64,13 +63,13 @@ def _join(env_cfg: dict) -> None:
     meeting = _meet_again(timeout)
     if get_device() == 'cpu':
         distributed.init_process_group('gloo', timeout=timeout, **meeting)
-    else:  # the order of mmengine's runner, which chose the start method of workers first
+    else:  # in the order of mmengine's runner, which sets the start method of workers first
         set_multi_processing(**env_cfg.get('mp_cfg', {}), distributed=True)
         init_dist('pytorch', **dist_cfg, **meeting)
 
 
 def _meet_again(timeout: timedelta) -> dict:
-    """Where processes meet that torchrun has started again: its store still holds addresses of those that ended."""
+    """Return a new store for processes that torchrun restarted; the old one has addresses of ended processes."""
     attempt = os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')
     if attempt == '0' or os.environ.get('TORCHELASTIC_USE_AGENT_STORE') != 'True':
         return {}
@@ -80,9 +79,9 @@ def _meet_again(timeout: timedelta) -> dict:
 
 
 def _leave_process_group() -> None:
-    """End the process group: a thread of gloo that holds a tensor aborts an interpreter that ends, with all work done.
+    """End the process group at exit; otherwise a gloo thread that refers to a tensor could abort the interpreter.
 
-    The group joins its threads when nothing refers to it, so the runner goes first.
+    The group joins its threads only if nothing refers to it, so the runner is collected first.
     """
     gc.collect()
     if is_distributed():
@@ -90,11 +89,10 @@ def _leave_process_group() -> None:
 
 
 class Agreement:
-    """The largest of the numbers that the processes tell, read some time after it was told, so that none waits.
+    """Maximum of a number over all processes, read one iteration after it was sent, so that no process waits.
 
-    Every process makes this, tells and reads at the same places of the run. Told at one iteration and read at the next,
-    the number has arrived by then. It goes over gloo, on the CPU, and waits for no GPU. ``is_alone`` is true of one
-    process, which need not wait for the next iteration.
+    All processes must create it, send and read at the same places of a run. Communication uses gloo on the CPU and does
+    not wait for a GPU. ``is_alone`` is whether there is only one process, which can read at once.
     """
 
     def __init__(self, runner: Runner) -> None:
@@ -104,14 +102,14 @@ class Agreement:
         self._told: tuple[torch.Tensor, distributed.Work | None] | None = None
 
     def tell(self, number: int) -> None:
-        """Tell the others a number; what was told before must have been read."""
+        """Send a number to all processes; the previous one must have been read."""
         told, work = torch.tensor(number), None
         if not self.is_alone:
             work = distributed.all_reduce(told, distributed.ReduceOp.MAX, group=self._group, async_op=True)
         self._told = told, work
 
     def read(self) -> int | None:
-        """The largest number that was told last; None if none was since the last reading."""
+        """Return the maximum of the numbers sent last; None if none was sent since the last call."""
         if self._told is None:
             return None
         (told, work), self._told = self._told, None
@@ -120,7 +118,7 @@ class Agreement:
         return int(told)
 
     def wait(self) -> None:
-        """Wait for all processes to come here."""
+        """Wait until all processes have called this."""
         if not self.is_alone:
             distributed.barrier(group=self._group)
 
@@ -131,7 +129,7 @@ def _gloo_group(timeout: float) -> distributed.ProcessGroup:
 
 
 def any_process(condition: bool) -> bool:
-    """Whether a condition holds in any process; all of them call this together."""
+    """Return whether a condition holds in any process. Call it in all processes."""
     flag = torch.tensor(int(condition))
     all_reduce(flag, 'max')
     return bool(flag)
@@ -139,15 +137,14 @@ def any_process(condition: bool) -> bool:
 
 @HOOKS.register_module()
 class SyncBuffersHook(Hook):
-    """Average the model's floating-point buffers, BN's running statistics, over all processes after each iteration.
+    """Average the model's floating-point buffers (BN's running statistics) over all processes after each iteration.
 
-    Each process keeps them over its own share of the data, and the main one alone writes checkpoints. mmengine's hook
-    of this name averages at the ends of epochs alone. If it were done now and then, a run that stops for a checkpoint
-    in between would round differently. A moving average of the weights follows: what it averages is equal everywhere.
+    Each process computes them from its own share of the data, but only the main one writes checkpoints. mmengine's hook
+    of this name averages only at the end of epochs; then a checkpoint within an epoch would change the rounding.
+    ``EMAHook`` runs afterwards, so that it averages equal buffers.
 
-    The buffers of one precision are one tensor on their way, and views of it afterwards: a handful of operations,
-    however many layers there are. SyncBN's are equal in all processes and stay at home, as do a data preprocessor's,
-    which are constants.
+    Buffers of the same dtype are averaged as one tensor and then become views of it, which takes few operations for any
+    number of layers. Buffers of SyncBN and of the data preprocessor are equal in all processes and left out.
     """
 
     priority = 'HIGH'  # before EMAHook
@@ -157,7 +154,7 @@ class SyncBuffersHook(Hook):
             return
         for buffers in _differing_buffers(runner.model):
             together = torch.cat([buffer.detach().flatten() for buffer in buffers])
-            sums = together.double()  # in which the average of equal numbers is that number
+            sums = together.double()  # in float64 the average of equal numbers is exact
             all_reduce(sums)
             averages = (sums / get_world_size()).to(together.dtype)
             for buffer, average in zip(buffers, averages.split([buffer.numel() for buffer in buffers])):
@@ -168,9 +165,9 @@ class SyncBuffersHook(Hook):
 
 
 def _differing_buffers(model: nn.Module) -> list[list[torch.Tensor]]:
-    """The floating-point buffers that may differ between processes, by dtype.
+    """Return the floating-point buffers that may differ between processes, grouped by dtype.
 
-    Those of a multiple of four entries come first: in one tensor they begin at multiples of 16 bytes, as kernels like.
+    Buffers whose size is a multiple of four come first, so that in one tensor they are aligned to 16 bytes.
     """
     parts = [part for part in model.modules() if not isinstance(part, EQUAL_EVERYWHERE)]
     buffers = {id(buffer): buffer for part in parts for buffer in part.buffers(recurse=False)}.values()

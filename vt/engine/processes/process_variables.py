@@ -1,4 +1,4 @@
-"""The environment variables by which torchrun, SLURM and MPI tell a process its place, as the ones PyTorch reads."""
+"""Convert the environment variables of torchrun, SLURM and MPI to those that PyTorch reads."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import torch
 
 from vt.errors import UserError
 
-# Of each launcher: the number of a process among all, how many there are, its number on its machine; how to start it.
+# Variables of each launcher for rank, world size and local rank, and the command that starts it.
 LAUNCHERS = dict(
     pytorch=('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'torchrun, or tools/dist_train.sh'),
     mpi=('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE', 'OMPI_COMM_WORLD_LOCAL_RANK', 'mpirun'),
@@ -17,25 +17,29 @@ LAUNCHERS = dict(
 
 
 def find_launcher() -> str:
-    """Who started this process, as its environment tells: ``'pytorch'``, ``'mpi'``, ``'slurm'`` or ``'none'``."""
+    """Return the launcher of this process by its environment: ``'pytorch'``, ``'mpi'``, ``'slurm'`` or ``'none'``."""
     if 'RANK' in os.environ and 'WORLD_SIZE' in os.environ:
         return 'pytorch'
     if int(os.environ.get('OMPI_COMM_WORLD_SIZE', 1)) > 1:
         return 'mpi'
-    # A batch script has SLURM_NTASKS too, without being one of the tasks: this one srun alone sets.
+    # SLURM_NTASKS is also set in a batch script, which is not one of the tasks; only srun sets this variable.
     if int(os.environ.get('SLURM_STEP_NUM_TASKS', 1)) > 1:
         return 'slurm'
     return 'none'
 
 
 def set_process_variables(launcher: str) -> str:
-    """Enter what a launcher tells under the names that PyTorch reads; a second call changes nothing.
+    """Set the environment variables that PyTorch reads from those of a launcher; a second call has no effect.
 
-    ``'auto'`` looks who it was; ``'none'`` is a run of its own, whatever the environment says. It returns ``'pytorch'``
-    where this is one of several processes, from now on as if torchrun had started it, or ``'none'``.
+    Args:
+        launcher: ``'pytorch'``, ``'slurm'`` or ``'mpi'``; ``'auto'`` detects it; ``'none'`` is a run of one process,
+            whatever the environment.
+
+    Returns:
+        ``'none'``, or ``'pytorch'`` for one of several processes, since the environment is now that of torchrun.
 
     Raises:
-        UserError: the launcher's variables are not there; nothing tells where the main process is.
+        UserError: variables of the launcher are missing, or the address of the main process is unknown.
     """
     launcher = find_launcher() if launcher == 'auto' else launcher
     if launcher == 'none':
@@ -46,19 +50,20 @@ def set_process_variables(launcher: str) -> str:
             raise UserError(f'--launcher {launcher}: {name} is not set; start the processes with {command}')
     rank, world_size, local_rank = (os.environ.get(name, '0') for name in names)
     if launcher != 'pytorch' and torch.cuda.device_count() == 1:
-        local_rank = '0'  # the scheduler shows each process its own GPU only
+        local_rank = '0'  # the scheduler gives each process only its own GPU
     os.environ.update(RANK=rank, WORLD_SIZE=world_size, LOCAL_RANK=local_rank)
-    os.environ.setdefault('MKL_NUM_THREADS', os.environ.get('OMP_NUM_THREADS', '1'))  # else mmengine warns in each
+    os.environ.setdefault('MKL_NUM_THREADS', os.environ.get('OMP_NUM_THREADS', '1'))  # avoids mmengine's warning
     if 'MASTER_ADDR' not in os.environ:
         os.environ['MASTER_ADDR'] = _find_address(launcher)
-    job = sum(int(os.environ.get(name, 0)) for name in ('SLURM_JOB_ID', 'SLURM_STEP_ID'))  # jobs share machines
+    job = sum(int(os.environ.get(name, 0)) for name in ('SLURM_JOB_ID', 'SLURM_STEP_ID'))  # jobs may share a machine
     port = 15000 + job % 15000 if launcher == 'slurm' else 29500
     os.environ.setdefault('MASTER_PORT', os.environ.get('PORT', str(port)))
     try:
         socket.getaddrinfo(os.environ['MASTER_ADDR'], None)
-    except OSError as error:  # PyTorch would try again and again until its timeout
+    except OSError as error:  # PyTorch would retry until its timeout
         raise UserError(
-            f'there is no machine {os.environ["MASTER_ADDR"]}: set MASTER_ADDR to the name or address of the first one'
+            f'there is no machine {os.environ["MASTER_ADDR"]}: set MASTER_ADDR to the name or address of the first '
+            'machine'
         ) from error
     return 'pytorch'
 
@@ -72,5 +77,5 @@ def _find_address(launcher: str) -> str:
 
 
 def first_node(nodes: str) -> str:
-    """The first machine of a list as SLURM writes it: ``'node[07-12,15],gpu1'`` begins with ``'node07'``."""
+    """Return the first machine of a node list of SLURM: ``'node07'`` of ``'node[07-12,15],gpu1'``."""
     return re.sub(r'\[(\w+)[^\]]*\]', r'\1', nodes).split(',')[0]

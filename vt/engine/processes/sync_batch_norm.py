@@ -15,14 +15,14 @@ from vt.registry import MODEL_WRAPPERS
 
 
 class CPUSyncBatchNorm(nn.BatchNorm2d):
-    """``nn.SyncBatchNorm`` over gloo: mean and variance are those of the batches of all processes together.
+    """``nn.SyncBatchNorm`` over gloo: mean and variance are computed over the batches of all processes.
 
-    Each process counts by the number of its elements, so that shards may differ in size. Parameters, buffers and their
-    names are those of BN. In evaluation, and in one process, it is BN.
+    Batches may differ in size. Parameters, buffers and their names are those of BN. In evaluation and with one process
+    it equals BN.
     """
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """Normalise maps of shape (N, C, ...), and in training update the running statistics."""
+        """Normalise maps ``(N, C, ...)``, and update the running statistics in training."""
         if input.dim() != 4:
             return self.forward(input.reshape(*input.shape[:2], -1, 1)).view_as(input)
         if not (self.training and distributed.is_initialized() and distributed.get_world_size() > 1):
@@ -47,7 +47,7 @@ class CPUSyncBatchNorm(nn.BatchNorm2d):
 
 
 class _SumOverProcesses(torch.autograd.Function):
-    """Each process gets the sum, so each one's gradient is the sum of all of theirs."""
+    """Sum over processes; the gradient of each process is the sum of the gradients of all."""
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor) -> torch.Tensor:
@@ -61,25 +61,26 @@ class _SumOverProcesses(torch.autograd.Function):
 
 
 def _statistics_of_all(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Mean and biased variance of each channel, shape (C,), and the number of values of one, over all processes.
+    """Return mean and biased variance of each channel ``(C,)``, and the number of values per channel, of all processes.
 
-    Squares are taken from the common mean: the difference of two large sums would lose the digits of a small variance.
+    Squared differences from the common mean are summed, since a difference of two large sums would be inaccurate for a
+    small variance.
     """
     own_count = values.new_tensor([values.numel() // values.shape[1]])
     own_variance, own_mean = torch.var_mean(values, (0, 2, 3), correction=0)
     sums = _SumOverProcesses.apply(torch.cat([own_mean * own_count, own_count]))
     count = sums[-1].detach()
     if count <= 1:
-        raise UserError('CPUSyncBatchNorm: more than one value per channel is needed in training')
+        raise UserError('SyncBN needs more than one value per channel in training: raise batch_size')
     mean = sums[:-1] / count
     squares = _SumOverProcesses.apply(own_count * (own_variance + (own_mean - mean).square()))
     return mean, squares / count, count
 
 
 def use_cpu_sync_batch_norm(model: nn.Module) -> nn.Module:
-    """Make every ``nn.SyncBatchNorm`` of a model a :class:`CPUSyncBatchNorm`, in place; return the model.
+    """Convert every ``nn.SyncBatchNorm`` of a model to :class:`CPUSyncBatchNorm` in place; return the model.
 
-    A layer stays the same object with the same tensors: an optimizer, or a name that a model keeps, goes on to see it.
+    Layers stay the same objects with the same tensors, so references to them remain valid.
     """
     for layer in model.modules():
         if isinstance(layer, nn.SyncBatchNorm):

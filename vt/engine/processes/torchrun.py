@@ -1,4 +1,4 @@
-"""torchrun whose failures are one line: ``python -m vt.engine.processes.torchrun [torchrun's options] SCRIPT ...``."""
+"""torchrun with one-line errors: ``python -m vt.engine.processes.torchrun [torchrun's options] SCRIPT ...``."""
 
 import signal
 import sys
@@ -10,7 +10,7 @@ from torch.distributed.elastic.rendezvous import RendezvousError
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Start processes as torchrun does. If one fails, say in one line which was first and why, and exit with 1."""
+    """Start processes as torchrun does; on failure, report in one line which process failed first and why."""
     try:
         run.main(arguments)
     except ChildFailedError as error:
@@ -20,13 +20,13 @@ def main(arguments: list[str] | None = None) -> None:
     except (DistError, RendezvousError) as error:
         words = str(error).splitlines()[0]
         _leave(
-            f'could not meet ({words}); is PORT free, are the other machines up, and are MASTER_ADDR and PORT, or '
-            'RDZV_ENDPOINT, the same on all of them?'
+            f'could not connect to the other machines ({words}): check that PORT is free, that all machines run, and '
+            'that MASTER_ADDR and PORT, or RDZV_ENDPOINT, are the same on all of them'
         )
 
 
 def describe_failure(error: ChildFailedError) -> str:
-    """Which process failed first, how, and what it said."""
+    """Return which process failed first, how, and its error message."""
     rank, first = min(error.failures.items(), key=lambda item: _order(item[1]))
     said = first.error_file_data['message']
     how = f'was ended by {first.signal_name()}' if first.exitcode < 0 else f'exit code {first.exitcode}'
@@ -36,8 +36,8 @@ def describe_failure(error: ChildFailedError) -> str:
 
 
 def _order(failure: ProcessFailure) -> tuple[int, bool, bool]:
-    """By whole seconds; in one of these a process that was killed comes before one that had time to say why."""
-    was_killed = failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM  # by that torchrun ends the others
+    """Return a sort key: whole seconds, then processes that were killed before those that reported an error."""
+    was_killed = failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM  # torchrun ends the others by SIGTERM
     return failure.timestamp, not was_killed, not isinstance(failure.error_file_data['message'], dict)
 
 

@@ -29,11 +29,10 @@ class VTResNet(ResNet):
 
     The modules are ``layer4``, the name of ResNet's last stage, so ``frozen_stages`` counts as in ResNet.
 
-    The paper gives no initialisation. Convolutional stages are initialised like MMPretrain's ResNet, or with the
-    weights of a ResNet; for the VT parts see their docstrings. There is no normalisation between the two, and the token
-    attention is cubic in the scale of the map: at the scale of a ResNet's map, training diverges. So the output of
-    stage 4 is rescaled to a root mean square of 0.18, a quarter of that of an untrained ResNet. All four depths then
-    train with the recipe of their ResNet, with gradients clipped to a norm of 1 under SGD.
+    The paper gives no initialisation. Convolutional stages start like MMPretrain's ResNet or from a ResNet's weights;
+    the VT parts as their docstrings say. The token attention is cubic in the scale of the map, and training diverges at
+    that of a ResNet's map, so the output of stage 4 is rescaled to a root mean square of 0.18, a quarter of that of
+    an untrained one. All four depths then train with their ResNet's recipe, clipped to a norm of 1 under SGD.
 
     Args:
         depth: 18, 34, 50 or 101.
@@ -98,12 +97,9 @@ class VTResNet(ResNet):
 
     def init_weights(self) -> None:
         """Initialise or load the convolutional stages; VT parts are initialised when they are constructed."""
-        loaded = set()
-        if isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained':
-            loaded = load_init_cfg(self, self.init_cfg)
-            self.is_init = True
-        else:
-            super().init_weights()
+        pretrained = isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained'
+        loaded = load_init_cfg(self, self.init_cfg) if pretrained else super().init_weights() or set()
+        self.is_init = True
         for position, name in self.vt_stages.items():
             if len(self.get_submodule(name)) and not any(found.startswith(f'{name}.') for found in loaded):
                 self.start(position)
@@ -132,16 +128,14 @@ class VTResNet(ResNet):
         """
         smallest = SMALLEST_MAP * self.stem_stride * math.prod(self.strides[:3])
         if min(x.shape[-2:]) < smallest:
-            raise UserError(
-                f'VTResNet: an image of {x.shape[-2]}x{x.shape[-1]} pixels is too small for the stem and stages; '
-                f'it must be at least {smallest}x{smallest}: add a Resize to the pipeline'
-            )
+            size = f'{x.shape[-2]}x{x.shape[-1]}'
+            least = f'must be at least {smallest}x{smallest}: add a Resize to the pipeline'
+            raise UserError(f'VTResNet: an image of {size} pixels is too small for the stem and stages; it {least}')
         return super().forward(x)
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
-        """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay.
-
-        The stem is layer 0, each block and each module is one layer, and all after the backbone is the last layer.
+        """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay: the stem is layer
+        0, each block and each module one layer, all after the backbone the last one.
         """
         layers = [f'{layer}.{index}.' for layer in self.res_layers for index in range(len(getattr(self, layer)))]
         own = [index for index, layer in enumerate(layers, 1) if param_name.startswith(prefix + layer)]

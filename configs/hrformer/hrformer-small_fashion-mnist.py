@@ -1,0 +1,5 @@
+# HRFormer-S on Fashion-MNIST, enlarged to 56x56.
+# python tools/train.py configs/hrformer/hrformer-small_fashion-mnist.py
+_base_ = ['../_base_/recipes/tokens_fashion-mnist-56px.py', '../_base_/models/hrformer-small.py']
+
+model = _base_.architecture

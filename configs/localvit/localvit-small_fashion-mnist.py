@@ -1,0 +1,5 @@
+# LocalViT-S on Fashion-MNIST, enlarged to 64x64.
+# python tools/train.py configs/localvit/localvit-small_fashion-mnist.py
+_base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/localvit-small.py']
+
+model = _base_.architecture

@@ -1,0 +1,5 @@
+# MViT-B-16 on Fashion-MNIST, enlarged to 64x64.
+# python tools/train.py configs/mvit/mvit-base16_fashion-mnist.py
+_base_ = '../_base_/recipes/tokens_fashion-mnist-64px.py'
+
+model = dict(backbone=dict(type='vt.MViT', arch='base'), head=dict(in_channels=768))

@@ -1,0 +1,5 @@
+# ResT-S on Fashion-MNIST, enlarged to 64x64.
+# python tools/train.py configs/rest/rest-small_fashion-mnist.py
+_base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/rest-small.py']
+
+model = _base_.architecture

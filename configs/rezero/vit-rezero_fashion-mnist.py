@@ -1,0 +1,5 @@
+# ViT-S with ReZero on Fashion-MNIST, enlarged to 64x64.
+# python tools/train.py configs/rezero/vit-rezero_fashion-mnist.py
+_base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/vit-rezero.py']
+
+model = _base_.architecture

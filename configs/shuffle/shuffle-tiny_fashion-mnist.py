@@ -1,0 +1,5 @@
+# Shuffle-T on Fashion-MNIST, enlarged to 56x56.
+# python tools/train.py configs/shuffle/shuffle-tiny_fashion-mnist.py
+_base_ = ['../_base_/recipes/tokens_fashion-mnist-56px.py', '../_base_/models/shuffle-tiny.py']
+
+model = _base_.architecture

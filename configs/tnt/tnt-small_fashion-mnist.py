@@ -1,0 +1,6 @@
+# TNT-S on Fashion-MNIST, enlarged to 64x64.
+# python tools/train.py configs/tnt/tnt-small_fashion-mnist.py
+_base_ = ['../_base_/recipes/tokens_fashion-mnist-64px.py', '../_base_/models/tnt-small.py']
+
+model = _base_.architecture
+model['backbone'] |= dict(_delete_=True, img_size=64)  # its name for image_size

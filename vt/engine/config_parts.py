@@ -1,0 +1,71 @@
+"""Find parts of a config that has been read, and describe its settings as plain data."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from mmengine.config import Config
+
+
+def model_of(cfg: Config) -> dict:
+    """Return the config of the model, without a wrapper for test-time augmentation."""
+    model = cfg.get('model') or {}
+    return model.get('module') or model
+
+
+def leaves(dataset: Any) -> list[dict]:
+    """Return the data sets inside wrappers such as ``RepeatDataset`` and ``ConcatDataset``."""
+    if not isinstance(dataset, dict):
+        return []
+    inner = dataset.get('datasets') or ([dataset['dataset']] if 'dataset' in dataset else [])
+    return [leaf for part in inner for leaf in leaves(part)] if inner else [dataset]
+
+
+def dicts_in(part: Any) -> list[dict]:
+    """Return the configs in a value that is a config, a list of configs or None."""
+    return [item for item in (part if isinstance(part, (list, tuple)) else [part]) if isinstance(item, dict)]
+
+
+def steps_in(pipeline: Any) -> Iterator[dict]:
+    """Yield the steps of a pipeline, and after each step those nested in it, as in test-time augmentation."""
+    for step in pipeline if isinstance(pipeline, (list, tuple)) else ():
+        if isinstance(step, dict):
+            yield step
+        yield from steps_in(step.get('transforms') if isinstance(step, dict) else step)
+
+
+def digest_config(cfg: Config, amp: str | None = None) -> str:
+    """Return a digest of the settings of a training, the same in every process and on every machine.
+
+    The seed, ``work_dir``, ``launcher`` and ``pin_memory`` are left out, since they do not change what is trained.
+
+    Args:
+        cfg: config of the run.
+        amp: mixed precision of ``--amp``; None without it.
+    """
+    settings = cfg.to_dict() | dict(work_dir=None, launcher=None, amp=amp or False)
+    settings['randomness'] = (settings.get('randomness') or {}) | dict(seed=None)
+    for name, loader in settings.items():
+        if name.endswith('_dataloader') and isinstance(loader, dict):
+            settings[name] = loader | dict(pin_memory=None)
+    text = json.dumps(as_data(settings), sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def as_data(value: Any) -> Any:
+    """Convert a value of a config to JSON data: classes and functions to their names, other objects to their repr."""
+    match value:
+        case dict():
+            return {key if isinstance(key, str) else repr(key): as_data(item) for key, item in value.items()}
+        case list() | tuple():
+            return [as_data(item) for item in value]
+        case set() | frozenset():
+            return sorted(json.dumps(as_data(item), sort_keys=True) for item in value)
+        case None | bool() | int() | float() | str():
+            return value
+    if hasattr(value, 'tolist'):  # the repr of an array is shortened
+        return as_data(value.tolist())
+    name = getattr(value, '__qualname__', None)
+    return f'{value.__module__}.{name}' if name else re.sub(r' at 0x[0-9a-f]+', '', repr(value))
