@@ -78,4 +78,4 @@ def test_another_runner_is_left_alone(tmp_path):
     imports = "custom_imports.imports=['vt','engine.interruption.own_runner']"
     options = [*SMALL_CLASSIFIER, imports, 'runner_type=PlainRunner', 'train_cfg.max_epochs=1']
     result = run_forked('train.py', CONFIG, cwd=tmp_path, options=options)
-    assert speed_line(result) == 'no setting is made, since the config names its own runner, PlainRunner'
+    assert speed_line(result) == 'no settings are applied, because the config sets runner_type=PlainRunner'

@@ -32,16 +32,19 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
     the text of the config, the classes of the data set, epoch and iteration, and metrics.
 
     Args:
-        checkpoint: of mmengine, or in shards.
-        out: path to write; the first eight digits of the content's SHA-256 enter its name.
-        config: the config's text; None takes the one that training left in the checkpoint.
-        metrics: JSON file that ``tools/test.py --out FILE --out-item metrics`` wrote of this checkpoint; None for none.
+        checkpoint: checkpoint of mmengine, or in shards.
+        out: path to write; the first eight digits of the content's SHA-256 are added to its name.
+        config: text of the config; by default the one in the checkpoint.
+        metrics: JSON file that ``tools/test.py --out FILE --out-item metrics`` wrote for this checkpoint.
+
+    Returns:
+        Path of the file.
 
     Raises:
         UserError: a file cannot be read or written, or has other content.
     """
     if out.suffix != SUFFIX:
-        raise UserError(f'{out}: the name of a published checkpoint ends with {SUFFIX}')
+        raise UserError(f'{out}: the name of a published checkpoint must end with {SUFFIX}')
     loaded = read_sharded(checkpoint, part='state_dict', texts=True)
     content = as_safetensors(state_of(loaded, str(checkpoint)), _describe(loaded, config, metrics))
     path = out.with_name(f'{out.stem}-{content_digits(content)}{SUFFIX}')

@@ -32,8 +32,8 @@ FLAG = '--trust-checkpoint'
 ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # first bytes of files of torch.save, now and before PyTorch 1.6
 SUFFIX = '.safetensors'
 REST = 'run.pth'  # of a checkpoint in shards, what is not sharded
-NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')  # of a file that tools/publish.py wrote
-# Where a file keeps weights, averages too.
+NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')  # names that tools/publish.py writes
+# Keys of weights and averaged weights in a file.
 STATES = ('state_dict', 'model', 'model_state', 'ema_state_dict', 'state_dict_ema', 'model_ema')
 is_trusted: ContextVar[bool] = ContextVar('is_trusted', default=False)  # whether checkpoints may run code
 ZOOS = {
@@ -84,7 +84,7 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
         raise UserError(
             f'{path} is a checkpoint in shards: make one file of it, python tools/publish.py {path} OUT.safetensors'
         )
-    if not os.path.isfile(path):  # a name that is too long is an error of Path.is_file
+    if not os.path.isfile(path):  # Path.is_file raises an error for a name that is too long
         raise MissingFileError(
             f'there is no checkpoint {printable(path)}: correct load_from, or the path on the command line'
         )

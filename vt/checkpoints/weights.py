@@ -219,7 +219,7 @@ def _loads_itself(part: nn.Module) -> bool:
 
 def _is_entered(key: str, own: Tensor, given: Tensor) -> bool:
     if own.shape != given.shape:
-        return bool(POSITIONS.search(key))  # resized
+        return bool(POSITIONS.search(key))  # resized by the part
     own = own.full_tensor() if isinstance(own, DTensor) else own
     return torch.equal(own, given.to(own))
 

@@ -126,7 +126,7 @@ def _record_validation(runner: Runner) -> dict[str, Any]:
     image = one_input(runner.val_dataloader.dataset)
     model = unwrap(runner.model)
     if isinstance(runner.model, FSDPModule):
-        model = build_model(runner.cfg)  # with any weights: a forward pass of the sharded one would wait for the others
+        model = build_model(runner.cfg)  # weights do not matter; a sharded model would wait for the other processes
     parameter = next(model.parameters())
     size = dict(image_shape=list(image.shape), parameters=sum(part.numel() for part in model.parameters()))
     try:

@@ -63,7 +63,7 @@ BESIDE = {
 }
 # Arguments in which ``type`` does not name a registered class.
 FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 'targets', 'vt.LoRAModel': 'targets'}
-NO_PARTS = ('runner', 'runner constructor', 'inferencer')  # registries of what stands in no config
+NO_PARTS = ('runner', 'runner constructor', 'inferencer')  # registries that configs do not use
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 SIMPLE = (bool, int, float, str, type(None))
 # Arguments of VT's parts in earlier versions, and what to set instead.

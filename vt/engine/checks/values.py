@@ -56,8 +56,12 @@ VALUES = [
     ),
     (lambda value: isinstance(value, (list, tuple)) and bool(value), 'a list of classes', 'fsdp.units'),
     (lambda value: value is None or _is_count(value), 'a whole number of at least 1, or None', 'fsdp.shard_over'),
-    (lambda value: isinstance(value, str) and bool(value), 'a text', 'work_dir'),
-    (lambda value: value is None or (isinstance(value, str) and bool(value)), 'a text, or None', 'load_from'),
+    (lambda value: isinstance(value, str) and bool(value), 'a string that is not empty', 'work_dir'),
+    (
+        lambda value: value is None or (isinstance(value, str) and bool(value)),
+        'a string that is not empty, or None',
+        'load_from',
+    ),
     (
         lambda value: isinstance(value, int) or (isinstance(value, str) and value in LEVELS),
         "'DEBUG', 'INFO', 'WARNING' or 'ERROR'",

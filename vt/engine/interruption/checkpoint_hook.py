@@ -22,9 +22,14 @@ INTERRUPTED = 'interrupted_iter_'
 class CheckpointHook(PlainCheckpointHook):
     """mmengine's hook with its arguments, and four differences.
 
-    A checkpoint is removed after the one that replaces it has been written, the best one too. ``last_checkpoint`` is
-    replaced as a whole. Before a file is written, all processes agree on gradients that are still being accumulated,
-    which only one of them saves. Weights that are not finite replace nothing.
+    - A checkpoint, also the best one, is removed after its replacement has been written.
+    - ``last_checkpoint`` is written atomically.
+    - Before a checkpoint is written, accumulated gradients are averaged over processes.
+    - Nothing is written while weights or loss are not finite.
+
+    Raises:
+        UserError: the name of a score in ``save_best`` does not show whether higher or lower is better, and there is no
+            ``rule``.
     """
 
     def __init__(self, *args, **kwargs) -> None:

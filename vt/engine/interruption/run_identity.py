@@ -74,7 +74,7 @@ class Run(Hook):
                 self._set_aside(runner, self.work_dir, unless=lambda path: read_run(path) == self.id)
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        if is_main_process() and not isinstance(runner, VTRunner):  # which waits until the new file is whole
+        if is_main_process() and not isinstance(runner, VTRunner):  # VTRunner calls before_file later
             self.before_file(runner, self.work_dir)
 
     def before_file(self, runner: Runner, folder: Path) -> None:
@@ -86,7 +86,8 @@ class Run(Hook):
 
     def _set_aside(self, runner: Runner, folder: Path, unless: Callable[[Path], bool]) -> None:
         found = [path for pattern in FILES_OF_A_RUN for path in folder.glob(pattern)]
-        # The newest one names the folder and goes last, so that after a kill in between the others find it.
+        # The newest file gives the folder its name and moves last, so that a later run can finish the move after a
+        # kill.
         paths = sorted(
             (path for path in found if path.suffix != '.pth' or not unless(path)), key=lambda path: path.stat().st_mtime
         )
