@@ -98,6 +98,6 @@ def announce(configs: str) -> None:
 
 
 def require_file(path: str, what: str) -> None:
-    """Raise ``MissingFileError`` if ``path`` is no file or checkpoint in shards; URLs (``https://...``) are not checked."""
+    """Raise ``MissingFileError`` if there is no such file or folder of shards; URLs are not checked."""
     if '://' not in path and not (Path(path).is_file() or Path(path, REST).is_file()):
         raise MissingFileError(f'there is no {what} {path}')
