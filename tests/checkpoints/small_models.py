@@ -7,9 +7,9 @@ from mmengine.registry import DATASETS, MODELS
 from mmengine.runner import Runner
 from torch import nn
 
-from vt.engine.runner import VTFlexibleRunner, VTRunner
+from vt.engine.runner import VTRunner
 
-RUNNERS = dict(Runner=Runner, VTRunner=VTRunner, FlexibleRunner=VTFlexibleRunner)
+RUNNERS = dict(Runner=Runner, VTRunner=VTRunner)
 
 
 @MODELS.register_module('SmallLine', force=True)

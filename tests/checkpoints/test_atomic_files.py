@@ -107,12 +107,11 @@ def test_without_it_a_kill_leaves_a_damaged_file(tmp_path):
     pytest.fail('no kill met a write')
 
 
-@pytest.mark.parametrize('runner', ['VTRunner', 'FlexibleRunner'])
-def test_runners_write_so(runner, tmp_path):
+def test_a_runner_writes_so(tmp_path):
     """The file that a run replaces keeps its content to the end."""
     path = tmp_path / 'epoch_1.pth'
     os.link(path_of_older(path), tmp_path / 'older')
-    build_runner(tmp_path, dict(type='SGD', lr=0.1), runner=runner).train()
+    build_runner(tmp_path, dict(type='SGD', lr=0.1)).train()
     assert load_checkpoint(path)['meta']['iter'] == 2
     assert (tmp_path / 'older').read_text() == 'older'  # another file has taken the name
     assert not list(tmp_path.glob('.*'))

@@ -75,6 +75,7 @@ def test_a_misspelt_setting_is_one_line(tmp_path):
 
 
 def test_another_runner_is_left_alone(tmp_path):
-    options = [*SMALL_CLASSIFIER, 'runner_type=FlexibleRunner', 'train_cfg.max_epochs=1']
+    imports = "custom_imports.imports=['vt','engine.interruption.own_runner']"
+    options = [*SMALL_CLASSIFIER, imports, 'runner_type=PlainRunner', 'train_cfg.max_epochs=1']
     result = run_forked('train.py', CONFIG, cwd=tmp_path, options=options)
-    assert speed_line(result) == 'no settings are applied, because the config sets runner_type=FlexibleRunner'
+    assert speed_line(result) == 'no settings are applied, because the config sets runner_type=PlainRunner'

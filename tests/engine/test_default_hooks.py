@@ -8,8 +8,7 @@ import pytest
 from forked_tools import ForkedTool, run_forked
 from mmengine.config import Config
 from mmengine.hooks import CheckpointHook, LoggerHook
-from mmengine.optim import ZeroRedundancyOptimizer
-from mmengine.runner import EpochBasedTrainLoop, FlexibleRunner, IterBasedTrainLoop, Runner
+from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, Runner
 from tool_runner import ROOT, SMALL_CLASSIFIER
 
 from vt.engine.default_hooks import check_hooks, enter_defaults
@@ -31,14 +30,10 @@ def test_a_class_a_name_and_one_with_a_prefix(given, scope):
         default_scope=scope,
         default_hooks=dict(checkpoint=dict(type=given(CheckpointHook), interval=2)),
         custom_hooks=[dict(type=given(CheckpointHook)), dict(type='EMAHook')],
-        runner_type=given(FlexibleRunner),
-        optim_wrapper=dict(optimizer=dict(type=given(ZeroRedundancyOptimizer))),
         train_cfg=dict(type=given(EpochBasedTrainLoop), max_epochs=1),
     )
     assert cfg.default_hooks.checkpoint == dict(type='vt.CheckpointHook', interval=2)
     assert [hook.type for hook in cfg.custom_hooks] == ['vt.CheckpointHook', 'EMAHook']
-    assert cfg.runner_type == 'vt.FlexibleRunner'
-    assert cfg.optim_wrapper.optimizer.type == 'vt.ZeroRedundancyOptimizer'
     assert cfg.train_cfg == dict(type='vt.EpochBasedTrainLoop', max_epochs=1)
     assert entered(runner_type=given(Runner)).runner_type == 'vt.VTRunner'
 

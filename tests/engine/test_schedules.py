@@ -155,7 +155,7 @@ def iterations(number):
     return dict(train_cfg=dict(by_epoch=False, max_iters=number), default_hooks=hooks, **batches_of(2))
 
 
-@pytest.mark.parametrize('runner', ['Runner', 'VTRunner', 'FlexibleRunner'])
+@pytest.mark.parametrize('runner', ['Runner', 'VTRunner'])
 def test_an_epoch_of_one_iteration_warms_up_in_one(runner, tmp_path):
     """In mmengine's own runner too."""
     values, _ = train(tmp_path / 'run', RECIPE, epochs=6, runner=runner, **batches_of(8))
@@ -263,15 +263,14 @@ def test_the_last_rate_is_the_base_rate_after_a_checkpoint_too(tmp_path):
     assert warning.endswith(f' is {values[-1]:.3g}')
 
 
-@pytest.mark.parametrize('runner', ['VTRunner', 'FlexibleRunner'])
 @pytest.mark.parametrize(('counts', 'lr'), [(1, 0.05), (2, 0.1), (6, 0.3)])
-def test_a_scaled_rate_counts_accumulated_batches(runner, counts, lr, tmp_path):
+def test_a_scaled_rate_counts_accumulated_batches(counts, lr, tmp_path):
     """Batches of 4; the rate, 0.1, is for 8."""
     wrapper = dict(accumulative_counts=counts, optimizer=dict(type='SGD', lr=0.1))
     scaling = dict(base_batch_size=8, enable=True)
     hooks = dict(logger=None, schedule=dict(type='vt.ScheduleHook'), checkpoint=dict(type='vt.CheckpointHook'))
     made = build_runner(
-        tmp_path, None, 1, runner, optim_wrapper=wrapper, auto_scale_lr=scaling, param_scheduler=[], default_hooks=hooks
+        tmp_path, None, 1, optim_wrapper=wrapper, auto_scale_lr=scaling, param_scheduler=[], default_hooks=hooks
     )
     made.train()
     assert made.optim_wrapper.param_groups[0]['lr'] == pytest.approx(lr)

@@ -8,7 +8,8 @@ from vt.errors import UserError
 from vt.untrusted_text import is_control
 
 from .files import POINTER
-from .reading import CheckpointError, load_checkpoint
+from .reading import CheckpointError
+from .sharded import read_rest
 
 NAMES_OF_STATES = ('epoch_*.pth', 'iter_*.pth', 'interrupted*.pth')  # best_*.pth have no optimizer state
 MAX_POINTER = 4096  # characters of last_checkpoint, the maximum of a path
@@ -17,7 +18,7 @@ MAX_POINTER = 4096  # characters of last_checkpoint, the maximum of a path
 def find_damage(path: str | Path) -> str | None:
     """Return in a few words why a checkpoint is damaged; None if it is complete, even if reading it is refused."""
     try:
-        load_checkpoint(path, map_location='meta')
+        read_rest(path, map_location='meta')
     except CheckpointError as error:
         return None if error.asks_more else error.reason
     except UserError as error:
@@ -81,13 +82,13 @@ def _named_checkpoint(folder: Path) -> Path | None:
     if not name or len(name) > MAX_POINTER or any(map(is_control, name)):  # damaged, for example by a power failure
         return None
     beside = folder / Path(name).name
-    return Path(name) if not os.path.isfile(beside) and os.path.isfile(name) else beside
+    return Path(name) if not os.path.exists(beside) and os.path.exists(name) else beside
 
 
 def _read_state(path: str | Path) -> tuple[int, str | None] | str:
     """Return iteration and run of a checkpoint, or why training cannot resume from it, without reading weights."""
     try:
-        loaded = load_checkpoint(path, map_location='meta')
+        loaded = read_rest(path, map_location='meta')
     except UserError as error:
         return getattr(error, 'reason', str(error))
     meta, infos = loaded.get('meta'), loaded.get('message_hub', {}).get('runtime_info')

@@ -18,6 +18,7 @@ from vt.untrusted_text import check_name, printable
 
 from .files import read_json, write_atomically
 from .reading import SUFFIX, content_digits, load_checkpoint
+from .sharded import read_sharded
 from .weights import state_of
 
 OF_THE_RUN = re.compile(r'^(work_dir|load_from|resume) = .*\n', re.MULTILINE)  # settings unrelated to the model
@@ -31,7 +32,7 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
     the text of the config, the classes of the data set, epoch and iteration, and metrics.
 
     Args:
-        checkpoint: checkpoint of mmengine.
+        checkpoint: checkpoint of mmengine, or in shards.
         out: path to write; the first eight digits of the content's SHA-256 are added to its name.
         config: text of the config; by default the one in the checkpoint.
         metrics: JSON file that ``tools/test.py --out FILE --out-item metrics`` wrote for this checkpoint.
@@ -44,7 +45,7 @@ def publish(checkpoint: Path, out: Path, config: str | None = None, metrics: Pat
     """
     if out.suffix != SUFFIX:
         raise UserError(f'{out}: the name of a published checkpoint must end with {SUFFIX}')
-    loaded = load_checkpoint(checkpoint, map_location='cpu', texts=True)
+    loaded = read_sharded(checkpoint, part='state_dict', texts=True)
     content = as_safetensors(state_of(loaded, str(checkpoint)), _describe(loaded, config, metrics))
     path = out.with_name(f'{out.stem}-{content_digits(content)}{SUFFIX}')
     write_atomically(path, content)

@@ -31,6 +31,7 @@ from .public import locate_hub, read_timm, torchvision_weights
 FLAG = '--trust-checkpoint'
 ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # first bytes of files of torch.save, now and before PyTorch 1.6
 SUFFIX = '.safetensors'
+REST = 'run.pth'  # of a checkpoint in shards, what is not sharded
 NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')  # names that tools/publish.py writes
 # Keys of weights and averaged weights in a file.
 STATES = ('state_dict', 'model', 'model_state', 'ema_state_dict', 'state_dict_ema', 'model_ema')
@@ -79,6 +80,10 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
         _require_finite(loaded, name)
         return loaded
     path = _locate(str(name))
+    if os.path.isfile(path / REST):
+        raise UserError(
+            f'{path} is a checkpoint in shards: make one file of it, python tools/publish.py {path} OUT.safetensors'
+        )
     if not os.path.isfile(path):  # Path.is_file raises an error for a name that is too long
         raise MissingFileError(
             f'there is no checkpoint {printable(path)}: correct load_from, or the path on the command line'

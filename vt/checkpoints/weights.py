@@ -17,6 +17,7 @@ from mmengine.logging import print_log
 from mmengine.model import BaseModule, BaseTTAModel, is_model_wrapper
 from mmengine.runner import Runner
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 from vt.errors import UserError
 from vt.registry import HOOKS
@@ -196,7 +197,8 @@ def check_own_loading(model: nn.Module) -> None:
         name, own = str(init_cfg['checkpoint']), part.state_dict()
         held = state_of(load_checkpoint(name, 'cpu'), name, init_cfg.get('weights'))
         _, state, _ = to_own_names(part, held, init_cfg.get('prefix') and _with_dot(init_cfg['prefix']))
-        loaded = {key for key in own.keys() & state.keys() if _is_entered(key, own[key], state[key])}
+        both = sorted(own.keys() & state.keys())  # in one order in all processes, which gather what is sharded
+        loaded = {key for key in both if _is_entered(key, own[key], state[key])}
         empty = [child for child, _ in part.named_children() if not any(key.startswith(f'{child}.') for key in loaded)]
         new = [key for key in own if key.split('.')[0] in empty]
         what = type(part).__name__
@@ -218,6 +220,7 @@ def _loads_itself(part: nn.Module) -> bool:
 def _is_entered(key: str, own: Tensor, given: Tensor) -> bool:
     if own.shape != given.shape:
         return bool(POSITIONS.search(key))  # resized by the part
+    own = own.full_tensor() if isinstance(own, DTensor) else own
     return torch.equal(own, given.to(own))
 
 
@@ -382,12 +385,10 @@ class WeightsMatchHook(Hook):
         self.weights, self.grid, self.may_differ, self.channels = weights, grid, may_differ, channels
 
     def before_train(self, runner: Runner) -> None:
-        if isinstance(runner, Runner) and not (runner.cfg.get('load_from') or runner.cfg.get('resume')):
+        if not (runner.cfg.get('load_from') or runner.cfg.get('resume')):
             check_own_loading(runner.model)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        if not isinstance(runner, Runner):
-            return  # strategies such as FSDP load and compare weights themselves
         name, resumes = str(runner.cfg.get('load_from') or 'the checkpoint'), runner.cfg.get('resume')
         if resumes and not {'meta', 'message_hub', 'optimizer'} <= checkpoint.keys():
             advice = 'start from its weights with load_from instead of --resume'

@@ -11,6 +11,7 @@ from mmengine.config import Config
 from mmengine.config.utils import MODULE2PACKAGE
 
 from vt._libraries import import_library
+from vt.checkpoints.reading import REST
 from vt.errors import MissingFileError, UserError
 
 from .config_options import apply_options
@@ -97,6 +98,6 @@ def announce(configs: str) -> None:
 
 
 def require_file(path: str, what: str) -> None:
-    """Raise ``MissingFileError`` if ``path`` is not a file; URLs (``https://...``) are not checked."""
-    if '://' not in path and not Path(path).is_file():
+    """Raise ``MissingFileError`` if there is no such file or folder of shards; URLs are not checked."""
+    if '://' not in path and not (Path(path).is_file() or Path(path, REST).is_file()):
         raise MissingFileError(f'there is no {what} {path}')

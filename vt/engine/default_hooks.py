@@ -14,9 +14,8 @@ from mmengine.hooks import (
     ParamSchedulerHook,
     RuntimeInfoHook,
 )
-from mmengine.optim import ZeroRedundancyOptimizer
-from mmengine.registry import HOOKS, LOOPS, OPTIMIZERS, RUNNERS, Registry
-from mmengine.runner import EpochBasedTrainLoop, FlexibleRunner, IterBasedTrainLoop, Runner
+from mmengine.registry import HOOKS, LOOPS, RUNNERS, Registry
+from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, Runner
 
 from vt.errors import UserError
 
@@ -40,9 +39,7 @@ REPLACEMENTS = {
     CheckpointHook: 'vt.CheckpointHook',
     EarlyStoppingHook: 'vt.EarlyStoppingHook',
     EpochBasedTrainLoop: 'vt.EpochBasedTrainLoop',
-    FlexibleRunner: 'vt.FlexibleRunner',
     Runner: 'vt.VTRunner',
-    ZeroRedundancyOptimizer: 'vt.ZeroRedundancyOptimizer',
 }
 
 
@@ -62,7 +59,6 @@ def enter_defaults(cfg: Config) -> None:
     for hook in (*hooks.values(), *(cfg.get('custom_hooks') or ())):
         _replace(hook, HOOKS, scope)
     _replace(cfg, RUNNERS, scope, 'runner_type')
-    _replace((cfg.get('optim_wrapper') or {}).get('optimizer'), OPTIMIZERS, scope)
     _enter_loop(cfg.get('train_cfg') or {}, scope)
 
 

@@ -55,6 +55,8 @@ def enter_amp(cfg: Config, amp: bool) -> list[str]:
         wrapper.pop('loss_scale', None)
     elif wrapper:
         wrapper.update(type='AmpOptimWrapper', dtype=dtype, loss_scale=wrapper.get('loss_scale', 'dynamic'))
+    if cfg.get('fsdp') and cfg.get('val_cfg') is not None:
+        cfg.val_cfg.fp16 = True  # weights are gathered in bfloat16 there too
     if torch.cuda.is_available():
         torch.set_autocast_dtype('cuda', getattr(torch, dtype))
     is_other = named is not None and str(named).removeprefix('torch.') != dtype

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from mmengine.runner import IterBasedTrainLoop, Runner
 from torch import nn
-from torch.distributed.fsdp import FullyShardedDataParallel
+from torch.distributed.fsdp import FSDPModule
 
 from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
@@ -52,7 +52,7 @@ def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dic
     """
     origin = describe_origin(next(runner.model.parameters()).device)
     kept = runner.message_hub.runtime_info.get('kept_settings', {})
-    sharded = isinstance(runner.model, FullyShardedDataParallel)
+    sharded = isinstance(runner.model, FSDPModule)
     in_iterations = isinstance(runner.train_loop, IterBasedTrainLoop)
     record = dict(
         config=config,
@@ -125,7 +125,7 @@ def _record_validation(runner: Runner) -> dict[str, Any]:
     tables = {name[4:]: value for name, value in runner.message_hub.runtime_info.items() if name.startswith('val/')}
     image = one_input(runner.val_dataloader.dataset)
     model = unwrap(runner.model)
-    if isinstance(runner.model, FullyShardedDataParallel):
+    if isinstance(runner.model, FSDPModule):
         model = build_model(runner.cfg)  # weights do not matter; a sharded model would wait for the other processes
     parameter = next(model.parameters())
     size = dict(image_shape=list(image.shape), parameters=sum(part.numel() for part in model.parameters()))

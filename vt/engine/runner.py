@@ -1,6 +1,7 @@
 """mmengine's runners with settings for speed, reproducible samples, and safe reading and writing of checkpoints."""
 
-from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +9,20 @@ import torch
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
-from mmengine.optim import OptimWrapper
-from mmengine.runner import BaseLoop, EpochBasedTrainLoop, FlexibleRunner, Runner
+from mmengine.optim import BaseOptimWrapper, OptimWrapper
+from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner
 from torch import nn
 from torch.utils.data import DataLoader
 
 from vt.checkpoints.files import replacing
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.plain import make_plain
+from vt.checkpoints.reading import REST
+from vt.checkpoints.sharded import read_sharded
 from vt.engine.interruption.seeds import seeded_loader
+from vt.engine.interruption.sharded_saving import ShardedSaver, checkpoint_of
+from vt.engine.processes.distributed import TIMEOUT
+from vt.engine.processes.sharding import ShardSettings, shard_run
 from vt.errors import UserError
 from vt.models.token_side import compile_token_side, prepare_for_onednn
 from vt.ops.compiled import compile_pixels
@@ -30,51 +36,28 @@ from .schedules import count_accumulation
 from .speed_settings import SpeedSettings, compile_parts, copy_without_waiting, require_compiler, to_channels_last
 
 
-def _weights_only(name: str) -> Callable:
-    """Wrap a method of mmengine's runner so that every checkpoint read inside it is loaded weights-only."""
+@RUNNERS.register_module()
+class VTRunner(Runner):
+    """A runner that makes the settings of the config key ``speed`` and names them in one line of the log.
 
-    def method(self: 'RunnerMixin', *args, **kwargs) -> Any:
-        with weights_only():
-            return getattr(super(RunnerMixin, self), name)(*args, **kwargs)
-
-    return method
-
-
-class RunnerMixin:
-    """Extensions of both runners.
+    See :class:`vt.engine.speed_settings.SpeedSettings`. ``tools/train.py`` and ``tools/test.py`` use it by themselves;
+    other tools of OpenMMLab do with ``runner_type = 'vt.VTRunner'``. The key ``fsdp`` shards the model in training, see
+    :class:`vt.engine.processes.sharding.ShardSettings`.
 
     Samples depend only on the seed and their position, see :mod:`vt.engine.interruption.seeds`. All checkpoints are
     read weights-only. Written checkpoints contain only tensors, numbers and text, and are never partial.
     """
 
-    _place: dict | None = None
+    saver: ShardedSaver | None = None
     _dropped: frozenset[str] = frozenset()
-    train, val, test, load_checkpoint, resume = map(
-        _weights_only, ('train', 'val', 'test', 'load_checkpoint', 'resume')
-    )
 
     def __init__(self, *args, auto_scale_lr: dict | None = None, optim_wrapper: Any = None, **kwargs) -> None:
         self.scaling = count_accumulation(auto_scale_lr, optim_wrapper)
         super().__init__(*args, **dict(kwargs, auto_scale_lr=self.scaling, optim_wrapper=optim_wrapper))
 
-    def save_checkpoint(self, out_dir: str, filename: str, *args, **kwargs) -> None:
-        """Save a checkpoint atomically: the old file stays until the new one is complete. Call it in all processes."""
-        self._place = kwargs.get('meta') and dict(kwargs['meta'])
-        path = Path(out_dir, filename)
-        if '://' in str(out_dir):  # object stores write atomically
-            super().save_checkpoint(out_dir, filename, *args, **kwargs)
-        elif not is_main_process():  # may hold a shard of what is saved
-            super().save_checkpoint(str(path.parent), path.name, *args, **kwargs)
-        else:
-            with replacing(path) as part:
-                super().save_checkpoint(str(part.parent), part.name, *args, **kwargs)
-                self.call_hook('before_file', folder=path.parent)
-
     def call_hook(self, fn_name: str, **kwargs) -> None:
         """Call all hooks, then reduce a checkpoint to tensors, numbers and text, whatever hooks added to it."""
         checkpoint = kwargs['checkpoint'] if fn_name == 'before_save_checkpoint' else None
-        if checkpoint and self._place:
-            checkpoint['meta'].update(self._place)  # mmengine's flexible runner overwrites epoch and iteration
         super().call_hook(fn_name, **kwargs)
         dropped = make_plain(checkpoint) if checkpoint else set()
         if dropped - self._dropped:
@@ -85,23 +68,14 @@ class RunnerMixin:
         loader = seeded_loader(dataloader, seed) if isinstance(dataloader, dict) else dataloader
         return super().build_dataloader(loader, seed, *args, **kwargs)
 
-
-@RUNNERS.register_module(name='FlexibleRunner')
-class VTFlexibleRunner(RunnerMixin, FlexibleRunner):
-    """mmengine's runner for strategies such as FSDP."""
-
-
-@RUNNERS.register_module()
-class VTRunner(RunnerMixin, Runner):
-    """Runner that applies the config key ``speed`` and logs these settings in one line.
-
-    See :class:`vt.engine.speed_settings.SpeedSettings`. ``tools/train.py`` and ``tools/test.py`` use this runner by
-    default, other tools of OpenMMLab with ``runner_type = 'vt.VTRunner'``.
-    """
-
     def setup_env(self, env_cfg: dict) -> None:
         """Set up allocator, threads and precision of the process before mmengine sets threads and builds anything."""
         self.speed = SpeedSettings(**self.cfg.get('speed', {}))
+        self.sharding = None if self.cfg.get('fsdp') is None else ShardSettings(**self.cfg.fsdp)
+        if self.sharding and (self.speed.compile or self.cfg.get('compile')):
+            raise UserError('compile is not tested with fsdp: leave one of them out')
+        if self.sharding:  # FSDP2 takes contiguous weights alone
+            self.speed = replace(self.speed, channels_last=False, token_products='blas')
         if self.speed.compile and self.cfg.get('compile'):
             raise UserError(
                 'compile (the whole training step) and speed.compile (--compile; backbone and neck) exclude each '
@@ -139,6 +113,53 @@ class VTRunner(RunnerMixin, Runner):
         self._compile(model)
         return model
 
+    def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
+        """The model for several processes; with ``fsdp`` as it is, until :meth:`load_or_resume` or :meth:`test`."""
+        return model if self.sharding and self.distributed else super().wrap_model(model_wrapper_cfg, model)
+
+    def load_or_resume(self) -> None:
+        """Load what the config names; with ``fsdp`` shard the model, after weights are loaded, before it resumes."""
+        trains = self.sharding is not None and self.saver is None and isinstance(self.optim_wrapper, BaseOptimWrapper)
+        if not (trains and self.cfg.get('resume')):
+            super().load_or_resume()
+        if trains and self.sharding:
+            shard_run(self, self.sharding)
+            timeout = self.cfg.get('env_cfg', {}).get('dist_cfg', {}).get('timeout', TIMEOUT)
+            self.saver = ShardedSaver(self.sharding.asynchronous, timeout)
+            super().load_or_resume()
+
+    def load_checkpoint(self, filename: str, *args, **kwargs) -> dict:
+        """Load a checkpoint; one in shards goes on as it was, in any number of processes."""
+        in_shards = Path(filename, REST).is_file()
+        if in_shards and self.cfg.get('resume') and self.saver is None:
+            raise UserError(f'{filename} is a checkpoint in shards: resume it with fsdp')
+        with weights_only():
+            if self.saver is None:
+                return super().load_checkpoint(filename, *args, **kwargs)
+            if not in_shards:
+                raise UserError(
+                    f'{filename} is not in shards: resume it without fsdp, or take its weights by load_from'
+                )
+            checkpoint = read_sharded(filename, next(self.model.parameters()), self.saver.group)
+            self.call_hook('after_load_checkpoint', checkpoint=checkpoint)
+            self.model.load_state_dict(checkpoint['state_dict'])
+        return checkpoint
+
+    def save_checkpoint(self, out_dir: str, filename: str, *args, **kwargs) -> None:
+        """Save; at every moment either the old file or the new one is there, whole. All processes call it."""
+        path = Path(out_dir, filename)
+        before_name = partial(self.call_hook, 'before_file', folder=path.parent)
+        if self.saver is not None:
+            checkpoint = checkpoint_of(self, kwargs['meta'], kwargs['save_optimizer'], kwargs['save_param_scheduler'])
+            self.call_hook('before_save_checkpoint', checkpoint=checkpoint)
+            self.saver.write(path, checkpoint, before_name)
+        elif '://' in str(out_dir):  # an object store, which does so itself
+            super().save_checkpoint(out_dir, filename, *args, **kwargs)
+        elif is_main_process():
+            with replacing(path) as part:
+                super().save_checkpoint(str(part.parent), part.name, *args, **kwargs)
+                before_name()
+
     def _compile(self, model: nn.Module) -> None:
         if self.speed.compile:
             compile_parts(model, self.speed.compile if isinstance(self.speed.compile, dict) else {})
@@ -171,16 +192,24 @@ class VTRunner(RunnerMixin, Runner):
             raise UserError('speed.cuda_graphs is only for tests: remove it for training')
         wrapper = self.optim_wrapper if isinstance(self.optim_wrapper, dict) else self.cfg.get('optim_wrapper') or {}
         self._log_speed(training_dtype(wrapper), self._tries_convolutions(), bool(self.cfg.get('compile')))
-        return super().train()
+        with weights_only():
+            return super().train()
+
+    def val(self) -> dict:
+        with weights_only():
+            return super().val()
 
     def test(self) -> dict:
+        if self.sharding and self.distributed and self.saver is None:
+            self.model = super().wrap_model(self.cfg.get('model_wrapper_cfg'), self.model)
         half = bool(self.cfg.get('test_cfg', {}).get('fp16'))
         self._log_speed(evaluation_dtype() if half else None)
-        if self.speed.fold_norms and not half and not self.deterministic:
+        if self.speed.fold_norms and not half and not self.deterministic and self.saver is None:
             self._register_once(FoldNormsHook(self._compile))
         if self.speed.cuda_graphs:
             self._register_once(CudaGraphsHook())
-        return super().test()
+        with weights_only():
+            return super().test()
 
     def _register_once(self, hook: Hook) -> None:
         if not any(isinstance(other, type(hook)) for other in self.hooks):  # left from an earlier test
@@ -218,7 +247,8 @@ class VTRunner(RunnerMixin, Runner):
         A checkpoint keeps the layout of the run that wrote it. PyTorch's fused optimizers give wrong results if the
         layouts of a weight and its state differ.
         """
-        super().resume(filename, *args, **kwargs)
+        with weights_only():
+            super().resume(filename, *args, **kwargs)
         if isinstance(self.optim_wrapper, OptimWrapper):
             match_layouts(self.optim_wrapper.optimizer)
 
@@ -226,7 +256,7 @@ class VTRunner(RunnerMixin, Runner):
 def match_layouts(optimizer: torch.optim.Optimizer) -> None:
     """Give all tensors of an optimizer's state with the shape of their parameter the strides of the parameter."""
     for parameter, state in optimizer.state.items():
-        for name, value in (state or {}).items():  # None: with ZeRO another process keeps the state
+        for name, value in state.items():
             if isinstance(value, torch.Tensor) and value.shape == parameter.shape:
                 state[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 

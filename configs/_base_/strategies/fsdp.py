@@ -1,12 +1,10 @@
-# FSDP, for models that don't fit: each process keeps a part of the weights, the gradients and the optimizer's state.
-# Checkpoints are those of a run without it: test one with the config that this one is added to.
-# The optimizer's state alone is sharded, where that is enough, by ZeRO, with the name of the optimizer behind it:
-#   optim_wrapper = dict(optimizer=dict(type='ZeroRedundancyOptimizer', optimizer_type='SGD'))
-runner_type = 'FlexibleRunner'
-strategy = dict(
-    type='vt.FSDPStrategy',
-    model_wrapper=dict(
-        # What is gathered at once for a forward pass: parts of this many weights.
-        auto_wrap_policy=dict(type='torch.distributed.fsdp.wrap.size_based_auto_wrap_policy', min_num_params=1_000_000),
-    ),
+# FSDP2, for models and batches that don't fit: each process keeps a part of the weights, the gradients, the optimizer's
+# state and the averages of EMAHook. Add it to a config's _base_; docs/how-to/many-machines.md has the steps.
+# Checkpoints are folders in shards, written in the background: --resume goes on from one in any number of processes,
+# and tools/publish.py makes one file of it. Weights are not in channels_last.
+fsdp = dict(
+    # Classes of modules whose weights are gathered together for a forward or backward pass.
+    units=['Block', 'VTModule', 'Bottleneck', 'BasicBlock'],
+    shard_over=None,  # processes that share one copy of the weights, such as the 8 of a machine; None for all
+    asynchronous=True,  # write checkpoints while training goes on
 )

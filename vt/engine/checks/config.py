@@ -24,6 +24,7 @@ from torch.utils.data import DataLoader
 from vt._libraries import importing
 from vt.engine.config_parts import leaves
 from vt.engine.default_hooks import check_hooks
+from vt.engine.processes.sharding import ShardSettings
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 
@@ -33,8 +34,8 @@ from .variables import check_variables
 # Keys of a config that are read, besides the arguments of mmengine's runner.
 OTHER_KEYS = (
     *('activation_checkpointing', 'compile', 'custom_imports', 'data_root', 'efficient_conv_bn_eval'),
-    *('find_unused_parameters', 'fold', 'image_size', 'model_wrapper_cfg', 'num_folds', 'runner_type', 'speed'),
-    *('imbalance', 'strategy', 'sync_bn'),
+    *('find_unused_parameters', 'fold', 'fsdp', 'image_size', 'model_wrapper_cfg', 'num_folds', 'runner_type', 'speed'),
+    *('imbalance', 'sync_bn'),
     *('tta_model', 'tta_pipeline'),
 )
 # The class or function that takes the keys of a dict without a type.
@@ -42,6 +43,7 @@ USUAL = {
     '*_dataloader': DataLoader,
     'auto_scale_lr': lambda enable, base_batch_size: None,
     'env_cfg': lambda cudnn_benchmark, mp_cfg, dist_cfg, resource_limit: None,
+    'fsdp': ShardSettings,
     'log_processor': LogProcessor,
     'optim_wrapper': OptimWrapper,
     'randomness': lambda seed, diff_rank_seed, deterministic: None,
@@ -61,7 +63,6 @@ BESIDE = {
 }
 # Arguments in which ``type`` does not name a registered class.
 FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 'targets', 'vt.LoRAModel': 'targets'}
-OPEN = ('ZeroRedundancyOptimizer',)  # classes that pass arguments to a class that is itself an argument
 NO_PARTS = ('runner', 'runner constructor', 'inferencer')  # registries that configs do not use
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 SIMPLE = (bool, int, float, str, type(None))
@@ -263,7 +264,7 @@ def accepted_arguments(part: Any) -> tuple[list[str], bool]:
         kinds = {parameter.kind for parameter in parameters}
         names.update({parameter.name: None for parameter in parameters if parameter.kind in NAMED})
         hands_on = inspect.Parameter.VAR_POSITIONAL in kinds and not owner.__name__.endswith('Mixin')
-        if hands_on or owner.__name__ in OPEN:
+        if hands_on:
             break
         if inspect.Parameter.VAR_KEYWORD not in kinds:
             return list(names), False

@@ -9,6 +9,7 @@ from mmengine.dist import all_gather_object
 from mmengine.hooks import Hook
 from mmengine.runner import Runner, find_latest_checkpoint
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 from vt.checkpoints.weights import unwrap
 from vt.engine.processes.distributed import Agreement, any_process
@@ -121,7 +122,8 @@ def find_non_finite(model: nn.Module) -> str | None:
     tensors |= {name: buffer for name, buffer in model.named_buffers() if name.split('.')[-1] in RUNNING_STATISTICS}
     if not tensors:
         return None
-    finite = torch.stack([tensor.detach().isfinite().all() for tensor in tensors.values()]).tolist()
+    own = [tensor.to_local() if isinstance(tensor, DTensor) else tensor for tensor in tensors.values()]
+    finite = torch.stack([tensor.detach().isfinite().all() for tensor in own]).tolist()
     return next((name for name, good in zip(tensors, finite) if not good), None)
 
 

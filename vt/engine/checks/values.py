@@ -42,18 +42,20 @@ VALUES = [
         lambda value: isinstance(value, bool),
         'True or False',
         'resume env_cfg.cudnn_benchmark randomness.deterministic auto_scale_lr.enable train_cfg.by_epoch val_cfg.fp16 '
-        'test_cfg.fp16 *_dataloader.persistent_workers *_dataloader.drop_last',
+        'test_cfg.fp16 *_dataloader.persistent_workers *_dataloader.drop_last fsdp.asynchronous',
     ),
     (
         lambda value: value is None or isinstance(value, dict),
         'a dict of settings, or None',
-        'default_hooks env_cfg randomness speed optim_wrapper train_cfg val_cfg test_cfg *_dataloader',
+        'default_hooks env_cfg fsdp randomness speed optim_wrapper train_cfg val_cfg test_cfg *_dataloader',
     ),
     (
         lambda value: value in (None, 'weighted', 'focal', 'balanced'),
         "'weighted', 'focal' or 'balanced', or None",
         'imbalance',
     ),
+    (lambda value: isinstance(value, (list, tuple)) and bool(value), 'a list of classes', 'fsdp.units'),
+    (lambda value: value is None or _is_count(value), 'a whole number of at least 1, or None', 'fsdp.shard_over'),
     (lambda value: isinstance(value, str) and bool(value), 'a string that is not empty', 'work_dir'),
     (
         lambda value: value is None or (isinstance(value, str) and bool(value)),

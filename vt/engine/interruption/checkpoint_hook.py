@@ -1,5 +1,6 @@
 """mmengine's checkpoint hook, which removes an old checkpoint only after the new one is complete."""
 
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -7,11 +8,10 @@ from mmengine.dist import all_reduce, all_reduce_params, is_main_process
 from mmengine.hooks import CheckpointHook as PlainCheckpointHook
 from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
-from torch.distributed.fsdp import FullyShardedDataParallel
+from torch.distributed.fsdp import FSDPModule
 
 from vt.checkpoints.files import POINTER, write_atomically
 from vt.engine.checks.losses import why_not_save
-from vt.engine.processes.strategies import gather_optimizer_state
 from vt.errors import UserError
 from vt.registry import HOOKS
 
@@ -24,8 +24,7 @@ class CheckpointHook(PlainCheckpointHook):
 
     - A checkpoint, also the best one, is removed after its replacement has been written.
     - ``last_checkpoint`` is written atomically.
-    - Before a checkpoint is written, accumulated gradients are averaged over processes, and the state of a ZeRO
-      optimizer is gathered.
+    - Before a checkpoint is written, accumulated gradients are averaged over processes.
     - Nothing is written while weights or loss are not finite.
 
     Raises:
@@ -41,6 +40,8 @@ class CheckpointHook(PlainCheckpointHook):
 
     def before_train(self, runner: Runner) -> None:
         super().before_train(runner)
+        if getattr(runner, 'saver', None) and (self.published_keys or '://' in self.out_dir):
+            raise UserError('checkpoints in shards have no published_keys, and go to a folder: see tools/publish.py')
         infos = runner.message_hub.runtime_info
         self.last_ckpt = self._here(infos.get('last_ckpt'))
         self.best_ckpt_path = self._here(getattr(self, 'best_ckpt_path', None))
@@ -49,7 +50,12 @@ class CheckpointHook(PlainCheckpointHook):
         self._outdated = [self._here(name) for name in infos.get('outdated_ckpts', [])]
         # mmengine removes the best checkpoint before it writes a better one: the backend of this hook delays that.
         self._remove, self.file_backend.remove = self.file_backend.remove, self._outdated.append
-        self._remove_outdated()  # left by a run that was killed
+        self._remove_folder, self.file_backend.rmtree = self.file_backend.rmtree, self._outdated.append
+        self._remove_files(self._take_outdated())  # what a run that was killed had no time for
+
+    def after_train(self, runner: Runner) -> None:
+        finish_saving(runner)
+        super().after_train(runner)
 
     def save_interrupted(self, runner: Runner) -> str:
         """Save after the current iteration, anywhere in an epoch; the next checkpoint replaces this one.
@@ -60,6 +66,7 @@ class CheckpointHook(PlainCheckpointHook):
         step = runner.iter + 1
         if _may_save(runner):
             self._save(runner, f'{INTERRUPTED}{step}.pth', dict(epoch=runner.epoch, iter=step))
+            finish_saving(runner)
         return self.last_ckpt
 
     def after_train_epoch(self, runner: Runner) -> None:
@@ -98,7 +105,6 @@ class CheckpointHook(PlainCheckpointHook):
 
     def _save(self, runner: Runner, name: str, meta: dict) -> None:
         average_gradients(runner)
-        gather_optimizer_state(runner)
         if self.last_ckpt and Path(self.last_ckpt).name.startswith(INTERRUPTED):
             self._outdated.append(self.last_ckpt)
         self.last_ckpt = self._here(name)
@@ -107,18 +113,26 @@ class CheckpointHook(PlainCheckpointHook):
         parts = dict(save_optimizer=self.save_optimizer, save_param_scheduler=self.save_param_scheduler, **self.args)
         options = dict(meta=meta, by_epoch=self.by_epoch, backend_args=self.backend_args)
         runner.save_checkpoint(self.out_dir, name, self.file_client_args, **parts, **options)
-        if is_main_process():
-            write_atomically(Path(runner.work_dir) / POINTER, self.last_ckpt)
-        self._remove_outdated()
+        finish = partial(self._finish, Path(runner.work_dir) / POINTER, self.last_ckpt, self._take_outdated())
+        saver = getattr(runner, 'saver', None)
+        finish() if saver is None else saver.then(finish)
 
-    def _remove_outdated(self) -> None:
-        kept = {self.last_ckpt, self.best_ckpt_path, *self.best_ckpt_path_dict.values()}
-        for path in set(self._outdated) - kept if is_main_process() else ():
+    def _finish(self, pointer: Path, newest: str, outdated: set[str]) -> None:
+        if is_main_process():
+            write_atomically(pointer, newest)
+        self._remove_files(outdated)
+
+    def _take_outdated(self) -> set[str]:
+        outdated = {*self._outdated} - {self.last_ckpt, self.best_ckpt_path, *self.best_ckpt_path_dict.values()}
+        self._outdated.clear()
+        return outdated
+
+    def _remove_files(self, paths: set[str]) -> None:
+        for path in paths if is_main_process() else ():
             if self.file_backend.isfile(path):
                 self._remove(path)
-            elif self.file_backend.isdir(path):  # DeepSpeed
-                self.file_backend.rmtree(path)
-        self._outdated.clear()
+            elif self.file_backend.isdir(path):  # in shards, or of DeepSpeed
+                self._remove_folder(path)
 
     def _here(self, path: str | None) -> str | None:
         """Return the path of a checkpoint in the folder of this run, which may have been copied or moved."""
@@ -132,23 +146,25 @@ def _may_save(runner: Runner) -> bool:
     return not reason
 
 
-def is_accumulating(runner: Runner) -> bool:
-    """Return whether gradients are being accumulated after the last iteration (``accumulative_counts``).
+def finish_saving(runner: Runner) -> None:
+    """Wait until what is saved in the background is there."""
+    if saver := getattr(runner, 'saver', None):
+        saver.wait()
 
-    Always False with FSDP, whose sharded gradients are not saved.
-    """
+
+def is_accumulating(runner: Runner) -> bool:
+    """Whether the last iteration left gradients for the next one, with ``optim_wrapper.accumulative_counts``."""
     wrapper = runner.optim_wrapper
-    is_sharded = isinstance(runner.model, FullyShardedDataParallel)
-    return isinstance(wrapper, OptimWrapper) and not wrapper.should_update() and not is_sharded
+    return isinstance(wrapper, OptimWrapper) and not wrapper.should_update()
 
 
 def average_gradients(runner: Runner) -> None:
     """Average accumulated gradients over all processes, since only one of them saves its own.
 
-    This does not change the mean at the end of the accumulation. Weights that only some processes have used have a
-    gradient of zero in the others.
+    Their mean at the end of the accumulation is the same: gradients are averaged once more then. A weight that only
+    some processes used so far has a gradient of zero in the others. FSDP has averaged those that it keeps.
     """
-    if runner.world_size == 1 or not is_accumulating(runner):
+    if runner.world_size == 1 or not is_accumulating(runner) or isinstance(runner.model, FSDPModule):
         return
     parameters = [parameter for parameter in runner.model.parameters() if parameter.requires_grad]
     used = torch.tensor([parameter.grad is not None for parameter in parameters], dtype=torch.int32)

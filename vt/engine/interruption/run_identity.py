@@ -17,7 +17,7 @@ from mmengine.runner import Runner
 
 from vt.checkpoints.files import POINTER, write_atomically
 from vt.checkpoints.newest import read_run, run_in
-from vt.engine.runner import RunnerMixin
+from vt.engine.runner import VTRunner
 from vt.errors import UserError
 
 LAST_RUN, LOCK = 'last_run', 'run.lock'
@@ -74,7 +74,7 @@ class Run(Hook):
                 self._set_aside(runner, self.work_dir, unless=lambda path: read_run(path) == self.id)
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        if is_main_process() and not isinstance(runner, RunnerMixin):  # RunnerMixin calls before_file later
+        if is_main_process() and not isinstance(runner, VTRunner):  # VTRunner calls before_file later
             self.before_file(runner, self.work_dir)
 
     def before_file(self, runner: Runner, folder: Path) -> None:
@@ -85,7 +85,7 @@ class Run(Hook):
                 self._set_aside(runner, place, unless=lambda path: False)
 
     def _set_aside(self, runner: Runner, folder: Path, unless: Callable[[Path], bool]) -> None:
-        found = [path for pattern in FILES_OF_A_RUN for path in folder.glob(pattern) if path.is_file()]
+        found = [path for pattern in FILES_OF_A_RUN for path in folder.glob(pattern)]
         # The newest file gives the folder its name and moves last, so that a later run can finish the move after a
         # kill.
         paths = sorted(

@@ -55,8 +55,6 @@ def join_processes(cfg: Config) -> None:
         unused = cfg.get('find_unused_parameters', False)
         wrapper = dict(type='vt.CPUDistributedDataParallel', find_unused_parameters=unused)
         cfg.model_wrapper_cfg = wrapper | dict(cfg.get('model_wrapper_cfg') or {})
-        if (cfg.get('strategy') or {}).get('type') == 'DDPStrategy':
-            cfg.strategy.setdefault('model_wrapper', cfg.model_wrapper_cfg)
 
 
 def _join(env_cfg: dict) -> None:

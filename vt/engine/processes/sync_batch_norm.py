@@ -1,11 +1,17 @@
-"""Synchronised batch normalisation on CPUs; PyTorch's SyncBatchNorm needs GPUs."""
+"""Copies of a model in several processes on CPUs, and batch normalisation over all their batches.
 
+PyTorch's own SyncBatchNorm needs GPUs.
+"""
+
+import warnings
 from typing import Any
 
 import torch
+from mmengine.model import MMDistributedDataParallel
 from torch import distributed, nn
 
 from vt.errors import UserError
+from vt.registry import MODEL_WRAPPERS
 
 
 class CPUSyncBatchNorm(nn.BatchNorm2d):
@@ -80,3 +86,14 @@ def use_cpu_sync_batch_norm(model: nn.Module) -> nn.Module:
         if isinstance(layer, nn.SyncBatchNorm):
             layer.__class__ = CPUSyncBatchNorm
     return model
+
+
+@MODEL_WRAPPERS.register_module()
+class CPUDistributedDataParallel(MMDistributedDataParallel):
+    """mmengine's wrapper for models on CPUs: no device is chosen, and SyncBN synchronises over gloo."""
+
+    def __init__(self, module: nn.Module, **kwargs) -> None:
+        kwargs = dict(broadcast_buffers=False) | kwargs | dict(device_ids=None)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore', FutureWarning)  # broadcast_buffers has a new name
+            super().__init__(module=use_cpu_sync_batch_norm(module), **kwargs)

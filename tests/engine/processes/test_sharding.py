@@ -1,0 +1,243 @@
+"""FSDP: the run of several processes is that of one, in double precision, whatever the number that goes on with it."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import time
+
+import pytest
+import torch
+from process_groups import run_processes, start_processes
+from safetensors.torch import load_file
+from tool_runner import ROOT, assert_one_line
+from torch import distributed, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy
+
+from vt.checkpoints.newest import find_damage, find_newest_checkpoint
+from vt.checkpoints.publishing import publish
+from vt.checkpoints.reading import load_checkpoint
+from vt.checkpoints.sharded import read_sharded
+from vt.engine.processes.sharding import ShardSettings
+from vt.errors import UserError
+
+# Averages, clipped and accumulated gradients, recomputed blocks, a weight of fewer rows than there are processes.
+RUN = f"""
+_base_ = ['{ROOT}/configs/deit/deit-small_digits.py', '{ROOT}/configs/_base_/strategies/fsdp.py']
+custom_imports = dict(imports=['vt', 'loss_recorder'])
+custom_hooks = [dict(type='LossRecorder'), dict(type='EMAHook', momentum=0.1)]
+stage = dict(channels=24, depth=2, embed=dict(type='vt.PatchEmbed', kernel_size=16), class_tokens=1, num_heads=2)
+stage |= dict(position=dict(type='vt.AbsolutePosition'), norm=True)
+model = dict(backbone=dict(drop_path_rate=0.0, with_cp=True, stages=[stage]), head=dict(in_channels=24))
+train_dataloader = dict(batch_size=8, dataset=dict(indices=48), num_workers=0, persistent_workers=False)
+val_dataloader = dict(dataset=dict(indices=16), num_workers=0, persistent_workers=False)
+test_dataloader = val_dataloader
+train_cfg = dict(max_epochs=2)
+optim_wrapper = dict(clip_grad=dict(max_norm=0.5), accumulative_counts=2)
+default_hooks = dict(checkpoint=dict(max_keep_ckpts=2))
+randomness = dict(seed=1)
+speed = dict(threads=1)
+"""
+ALONE = 'fsdp=None'
+ZERO = ('type=ZeroRedundancyOptimizer', 'optimizer_type=AdamW')
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('sharding')
+    (folder / 'run.py').write_text(RUN)
+    return folder
+
+
+def train(folder, name, count, *arguments, config=None, options=()):
+    """Train in ``count`` processes, 16 images an iteration: the losses, averaged over them."""
+    options = [f'train_dataloader.batch_size={16 // count}', *options]
+    command = ['train.py', config or folder / 'run.py', '--skip-data-check', '--work-dir', folder / name, *arguments]
+    results = run_processes(count, *command, cwd=folder, options=options)
+    assert [result.returncode for result in results] == [0] * count, '\n'.join(result.stderr for result in results)
+    return losses_of(folder / name, count)
+
+
+def losses_of(out, count):
+    losses = [json.loads((out / f'losses_{rank}.json').read_text()) for rank in range(count)]
+    return torch.tensor(losses, dtype=torch.float64).mean(0)
+
+
+@pytest.fixture(scope='module')
+def one(folder):
+    return train(folder, 'one', 1, options=[ALONE])
+
+
+def assert_same(found, expected):
+    """Two checkpoints of one iteration: weights, averages, optimizer, gradients that are being accumulated."""
+    for key in ('state_dict', 'ema_state_dict', 'gradients'):
+        torch.testing.assert_close(found.get(key), expected.get(key), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(found['optimizer']['state'], expected['optimizer']['state'], rtol=1e-9, atol=1e-9)
+    assert found['progress'] == expected['progress']
+
+
+@pytest.fixture(scope='module')
+def two(folder):
+    return train(folder, 'two', 2)
+
+
+def test_two_processes_are_one(folder, one, two):
+    torch.testing.assert_close(two, one, rtol=0, atol=1e-12)
+    for name in ('epoch_1.pth', 'epoch_2.pth'):  # three iterations are an epoch
+        assert_same(read_sharded(folder / 'two' / name), load_checkpoint(folder / 'one' / name))
+    files = {path.name for path in (folder / 'two' / 'epoch_2.pth').iterdir()}
+    assert files == {'run.pth', *(f'shard-0000{rank}-model-00001-of-00001.safetensors' for rank in (1, 2))}
+    assert not [path for path in (folder / 'two').iterdir() if path.name.startswith('.')]
+
+
+def test_one_file_is_published(folder, one, two, tmp_path):
+    published = publish(folder / 'two' / 'epoch_2.pth', tmp_path / 'a.safetensors')
+    expected = load_checkpoint(folder / 'one' / 'epoch_2.pth')
+    torch.testing.assert_close(load_file(published), dict(expected['state_dict']), rtol=1e-9, atol=1e-9)  # averages
+    with pytest.raises(UserError, match=r'is a checkpoint in shards: make one file of it, python tools/publish.py'):
+        load_checkpoint(folder / 'two' / 'epoch_2.pth')
+
+
+def test_damage_is_found(folder, two, tmp_path):
+    whole = folder / 'two' / 'epoch_2.pth'
+    assert find_damage(whole) is None
+    path = next(shutil.copytree(whole, tmp_path / 'epoch_2.pth').glob('*.safetensors'))
+    with path.open('r+b') as file:
+        file.truncate(1000)
+    assert f'{path.name} has 1000 bytes, not' in find_damage(path.parent)
+    path.unlink()
+    assert f'{path.name} has no bytes, not' in find_damage(path.parent)
+    newest, damaged = find_newest_checkpoint(tmp_path)
+    assert newest is None
+    assert [file for file, _ in damaged] == [path.parent]
+    with pytest.raises(UserError, match=r'epoch_2.pth is damaged'):
+        publish(path.parent, tmp_path / 'a.safetensors')
+
+
+class Block(nn.Linear):
+    """One that is a unit."""
+
+
+def test_units_may_not_share_a_weight(tmp_path):
+    store = distributed.FileStore(str(tmp_path / 'store'), 1)
+    distributed.init_process_group('gloo', store=store, rank=0, world_size=1)
+    try:
+        settings, mesh = ShardSettings(), init_device_mesh('cpu', (1,))
+        assert settings.shard(nn.Sequential(Block(2, 2), Block(2, 2)), mesh, MixedPrecisionPolicy()) == 3
+        model = nn.Sequential(Block(2, 2), Block(2, 2))
+        model[1].weight = model[0].weight
+        with pytest.raises(UserError, match='a weight is shared by two of them'):
+            settings.shard(model, mesh, MixedPrecisionPolicy())
+    finally:
+        distributed.destroy_process_group()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('options', [(), ('fsdp.shard_over=2',), ('fsdp.asynchronous=False',)])
+def test_two_processes_go_on_with_four(options, folder, one, tmp_path):
+    torch.testing.assert_close(train(tmp_path, 'four', 4, config=folder / 'run.py', options=options), one)
+    assert_same(read_sharded(tmp_path / 'four/epoch_2.pth'), load_checkpoint(folder / 'one' / 'epoch_2.pth'))
+    arguments = ['--resume', tmp_path / 'four/epoch_1.pth']
+    resumed = train(tmp_path, 'resumed', 2, *arguments, config=folder / 'run.py')
+    torch.testing.assert_close(resumed, one[3:])
+    assert_same(read_sharded(tmp_path / 'resumed/epoch_2.pth'), load_checkpoint(folder / 'one' / 'epoch_2.pth'))
+
+
+@pytest.mark.slow
+def test_bfloat16(folder, one):
+    losses = train(folder, 'bfloat16', 2, '--amp')
+    torch.testing.assert_close(losses, one, rtol=0.01, atol=0)
+    assert (losses - one).abs().max() > 1e-5
+    (log,) = (folder / 'bfloat16').glob('*/*rank0.log')
+    assert 'over 2 of 2 processes; gathered in bfloat16' in log.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ('count', 'options', 'message'),
+    [
+        (1, [], 'fsdp is for several processes: start them with tools/dist_train.sh'),
+        (1, [ALONE, 'resume=True', 'load_from=SHARDS'], 'is a checkpoint in shards: resume it with fsdp'),
+        (1, [ALONE, 'load_from=SHARDS'], 'is a checkpoint in shards: make one file of it'),
+        (2, ['resume=True', 'load_from=FILE'], 'is not in shards: resume it without fsdp'),
+        (2, ['fsdp.shard_over=3'], 'fsdp.shard_over=3 must be at least 2 and divide the 2 processes'),
+        (2, ["fsdp.units=['Layer']"], "fsdp.units=['Layer'] names no class of the model: it has "),
+        (1, [f'optim_wrapper.optimizer.{zero}' for zero in ZERO], 'ZeroRedundancyOptimizer is replaced by the key'),
+        (1, ['speed.compile=True'], 'compile is not tested with fsdp'),
+        (1, [ALONE, 'runner_type=FlexibleRunner'], 'models are sharded by the key fsdp, and by the runner of VT'),
+    ],
+)
+def test_what_does_not_work_is_one_line(count, options, message, folder, one, two, tmp_path):
+    places = dict(SHARDS=str(folder / 'two/epoch_1.pth'), FILE=str(folder / 'one/epoch_1.pth'))
+    for name, path in places.items():
+        options = [option.replace(name, path) for option in options]
+    command = ['train.py', folder / 'run.py', '--skip-data-check', '--work-dir', tmp_path]
+    assert_one_line(run_processes(count, *command, cwd=folder, options=options)[0], message)
+
+
+@pytest.mark.slow
+def test_killed_while_saving(tmp_path):
+    """Killed again and again while it saves in the background, and resumed by itself, a run ends as if left alone.
+
+    ``VT_KILLS`` is the number of kills.
+    """
+    (tmp_path / 'run.py').write_text(RUN.replace('channels=24', 'channels=192').replace('depth=2', 'depth=4'))
+    options = ['default_hooks.checkpoint.by_epoch=False', 'default_hooks.checkpoint.interval=1']
+    options += ['train_cfg.max_epochs=4']
+    alone, draw, found = train(tmp_path, 'alone', 2, options=options), random.Random(0), []
+    command = ['train.py', tmp_path / 'run.py', '--skip-data-check', '--resume', '--work-dir', tmp_path / 'run']
+    while len(found) < int(os.environ.get('VT_KILLS', '3')):
+        processes = start_processes(2, *command, cwd=tmp_path, options=options)
+        for state in (newest_whole, unfinished):  # one more checkpoint, and the beginning of the next
+            before = state(tmp_path / 'run')
+            while processes[0].process.is_alive() and state(tmp_path / 'run') == before:
+                time.sleep(0.001)
+        time.sleep(draw.uniform(0, 0.1))
+        for process in processes:
+            process.send_signal(signal.SIGKILL)
+        ended = [process.wait(120).returncode for process in processes]
+        newest, damaged = find_newest_checkpoint(tmp_path / 'run')
+        assert not damaged, damaged
+        if ended == [-signal.SIGKILL] * 2:
+            found.append((len(unfinished(tmp_path / 'run')), newest and newest.name))
+        else:  # it had come to its end
+            assert 0 in ended, processes[0].stderr
+            shutil.rmtree(tmp_path / 'run')
+    print(f'unfinished checkpoints, and the newest whole one, after each kill: {found}')
+    assert all(newest for _, newest in found)
+    assert any(count for count, _ in found)
+    results = run_processes(2, *command, cwd=tmp_path, options=options)
+    assert [result.returncode for result in results] == [0, 0], results[0].stderr
+    runs = [read_sharded(tmp_path / name / 'iter_12.pth') for name in ('run', 'alone')]
+    assert_same(*runs)
+    last = losses_of(tmp_path / 'run', 2)
+    torch.testing.assert_close(last, alone[len(alone) - len(last) :], rtol=0, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_signal_saves_first(folder, tmp_path):
+    command = ['train.py', folder / 'run.py', '--skip-data-check', '--resume', '--work-dir', tmp_path]
+    options = ['train_cfg.max_epochs=20', 'default_hooks.checkpoint.interval=100', 'train_cfg.val_interval=100']
+    processes = start_processes(2, *command, cwd=folder, options=options)
+    while processes[0].process.is_alive() and 'Epoch(train)' not in processes[0].stdout:
+        time.sleep(0.01)
+    processes[1].send_signal(signal.SIGTERM)
+    assert [process.wait(60).returncode for process in processes] == [128 + signal.SIGTERM] * 2, processes[0].stderr
+    newest, damaged = find_newest_checkpoint(tmp_path)
+    assert newest.name.startswith('interrupted_iter_')
+    assert not damaged
+    assert not unfinished(tmp_path)
+    results = run_processes(2, *command, cwd=folder, options=options)
+    assert [result.returncode for result in results] == [0, 0], results[0].stderr
+    assert {path.name for path in tmp_path.glob('[ei]*.pth') if path.is_dir()} == {'epoch_20.pth'}
+
+
+def unfinished(folder):
+    return [*folder.glob('.*.part')]
+
+
+def newest_whole(folder):
+    pointer = folder / 'last_checkpoint'
+    return pointer.read_text() if pointer.exists() else ''

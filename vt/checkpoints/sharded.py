@@ -1,0 +1,117 @@
+"""Checkpoints in shards: folders to which each process writes its parts of tensors, by PyTorch's DCP.
+
+The parts are safetensors files, whose headers say what of which tensor they hold. ``run.pth`` in the folder is a
+checkpoint without these tensors, and lists the files' sizes. Neither can hold code. Any number of processes reads it.
+"""
+
+import copy
+import io
+import os
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, distributed
+from torch.distributed import checkpoint as dcp
+from torch.distributed.tensor import DTensor, zeros
+
+from vt.errors import UserError
+from vt.untrusted_text import printable
+
+from .files import write_atomically
+from .reading import REST, load_checkpoint
+
+
+def split(value: Any, shards: dict[str, DTensor], place: str = '') -> Any:
+    """A copy of a checkpoint on the CPU, without its sharded tensors, which are entered in ``shards`` by their places.
+
+    None takes the place of each.
+    """
+    if isinstance(value, DTensor):
+        # DCP can't copy gradients, which are views into a larger tensor.
+        shards[place] = value.detach().clone() if value.storage_offset() else value.detach()
+        return None
+    if isinstance(value, Tensor):
+        return value.detach().to('cpu', copy=True)
+    result = copy.copy(value)
+    for name, item in _items(value):
+        result[name] = split(item, shards, f'{place}/{name}')
+    return result
+
+
+def _join(value: Any, tensors: dict[str, Tensor], place: str = '') -> Any:
+    if value is None:
+        return tensors.get(place)
+    for name, item in _items(value):
+        value[name] = _join(item, tensors, f'{place}/{name}')
+    return value
+
+
+def _items(value: Any) -> list[tuple[Any, Any]]:
+    is_list = isinstance(value, list)
+    return list(enumerate(value)) if is_list else list(value.items()) if isinstance(value, dict) else []
+
+
+def write_rest(folder: Path, rest: dict) -> None:
+    """Write what is not sharded, and which files belong to it, all of which are there."""
+    sizes = {path.name: path.stat().st_size for path in folder.glob('*.safetensors')}
+    content = io.BytesIO()
+    torch.save(dict(rest, shards=sizes), content)
+    write_atomically(folder / REST, content.getbuffer())
+
+
+def read_rest(folder: str | Path, map_location: Any = 'cpu', texts: bool = False) -> dict:
+    """What is not sharded of a checkpoint, which is all of it in a file.
+
+    Raises:
+        UserError: it is damaged, or a file of the folder is missing or of another size.
+    """
+    rest = load_checkpoint(Path(folder, REST) if os.path.isdir(folder) else folder, map_location, texts)
+    shards = rest.pop('shards', None)
+    for name, size in shards.items() if isinstance(shards, dict) else ():
+        path = Path(folder, os.path.basename(str(name)))
+        found = path.stat().st_size if path.is_file() else 'no'
+        if found != size:
+            raise UserError(f'{folder} is damaged: {printable(path.name, 80)} has {found} bytes, not {size}')
+    return rest
+
+
+def read_sharded(
+    folder: str | Path,
+    like: DTensor | None = None,
+    group: distributed.ProcessGroup | None = None,
+    part: str = '',
+    texts: bool = False,
+) -> dict:
+    """Read a checkpoint, whatever the number of processes that wrote it.
+
+    Args:
+        folder: of the checkpoint; of a file everything is read.
+        like: of the processes that read together, each its parts, a tensor that is sharded as all are to be; None for
+            one process that reads everything.
+        group: of these processes, on CPUs.
+        part: key of the only tensors that are read, such as ``'state_dict'``.
+        texts: as in :func:`load_checkpoint`.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    rest = read_rest(folder, texts=texts)
+    if not os.path.isdir(folder):
+        return rest
+    reader = dcp.HuggingFaceStorageReader(str(folder))
+    make = torch.zeros if like is None else partial(zeros, device_mesh=like.device_mesh, placements=like.placements)
+    try:
+        tensors = {
+            place: make(held.size, dtype=held.properties.dtype)
+            for place, held in sorted(reader.read_metadata().state_dict_metadata.items())
+            if place.startswith(f'/{part}') and isinstance(held, dcp.TensorStorageMetadata)
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # that one process reads alone
+            dcp.load(tensors, storage_reader=reader, process_group=group, no_dist=like is None)
+    except Exception as error:  # damage leads anywhere
+        raise UserError(f'{folder} is damaged: {printable(error, 160)}') from error
+    return _join(rest, tensors)

@@ -1,0 +1,110 @@
+"""Saving a sharded run: each process writes its parts, while training goes on."""
+
+import os
+import shutil
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+from mmengine.dist import is_main_process
+from mmengine.runner import Runner
+from torch import distributed
+from torch.distributed import checkpoint as dcp
+from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+
+from vt.checkpoints.files import replacing
+from vt.checkpoints.sharded import split, write_rest
+from vt.errors import FileError
+
+
+class ShardedSaver:
+    """Writes one checkpoint at a time, and gives it its name when all of it is on the disk.
+
+    All processes call its methods together. Until then it is ``.<name>.part``, so that a run that is killed meanwhile
+    has its last whole checkpoint.
+
+    Args:
+        asynchronous: :meth:`write` returns as soon as it has copied the tensors to the CPU's memory.
+        timeout: seconds that a process waits for others.
+
+    Attributes:
+        group: of all processes, on CPUs.
+    """
+
+    def __init__(self, asynchronous: bool, timeout: float) -> None:
+        self._asynchronous = asynchronous
+        # Its own, since the thread's messages must not mix with those of the run; on CPUs, as PyTorch asks.
+        self.group = distributed.new_group(backend='gloo', timeout=timedelta(seconds=timeout))
+        self._stager = DefaultStager(StagingOptions(False, False, False, False))  # plain copies, made at once
+        self._thread = ThreadPoolExecutor(1)
+        self._pending: Future | None = None
+        self._written: dict[Path, int] = {}
+
+    def write(self, path: Path, checkpoint: dict, before_name: Callable[[], None]) -> None:
+        """Save this process's part of a checkpoint; a second one of an iteration changes only what is not sharded.
+
+        The main process calls ``before_name`` before the folder at ``path`` takes its name.
+        """
+        self.wait()
+        path, shards = Path(os.path.realpath(path)), {}
+        rest, iteration = split(checkpoint, shards), checkpoint['meta']['iter']
+        if self._written.get(path) == iteration:
+            if is_main_process():
+                write_rest(path, rest)
+            return
+        self._written[path] = iteration
+        part = path.with_name(f'.{path.name}.part')
+        if is_main_process():
+            shutil.rmtree(part, ignore_errors=True)  # of a run that was killed
+        writer = dcp.HuggingFaceStorageWriter(str(part), save_distributed=True)
+        writing = dcp.async_save(shards, storage_writer=writer, process_group=self.group, async_stager=self._stager)
+        self._pending = self._thread.submit(self._finish, writing, path, rest, before_name)
+        if not self._asynchronous:
+            self.wait()
+
+    def then(self, action: Callable[[], None]) -> None:
+        """Call something when what is being saved is there; nothing if it fails."""
+        if self._pending is None:
+            action()
+        else:
+            self._pending = self._thread.submit(lambda before: (before.result(), action()), self._pending)
+
+    def wait(self) -> None:
+        """Wait until what is being saved is there.
+
+        Raises:
+            FileError: it could not be written.
+        """
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.result()
+
+    def _finish(self, writing: Future, path: Path, rest: dict, before_name: Callable[[], None]) -> None:
+        try:
+            writing.result()
+        except (OSError, dcp.CheckpointException) as error:
+            raise FileError(f'{path} could not be written ({str(error).splitlines()[-1]}): free space there') from error
+        if not is_main_process():
+            return
+        before = path.with_name(f'.{path.name}.before')
+        with replacing(path) as part:
+            write_rest(part, rest)
+            before_name()
+            with suppress(FileNotFoundError):  # folders can't replace others
+                path.rename(before)
+        shutil.rmtree(before, ignore_errors=True)
+
+
+def checkpoint_of(runner: Runner, meta: dict, save_optimizer: bool, save_param_scheduler: bool) -> dict:
+    """What mmengine's runner saves, in each process with its parts of the tensors."""
+    meta = dict(meta, cfg=runner.cfg.pretty_text, seed=runner.seed, experiment_name=runner.experiment_name)
+    if hasattr(runner.train_dataloader.dataset, 'metainfo'):
+        meta['dataset_meta'] = runner.train_dataloader.dataset.metainfo
+    checkpoint = dict(meta=meta, state_dict=runner.model.state_dict(), message_hub=runner.message_hub.state_dict())
+    if save_optimizer:
+        checkpoint['optimizer'] = runner.optim_wrapper.state_dict()
+    if save_param_scheduler and runner.param_schedulers is not None:
+        checkpoint['param_schedulers'] = [scheduler.state_dict() for scheduler in runner.param_schedulers]
+    return checkpoint

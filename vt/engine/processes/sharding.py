@@ -1,0 +1,106 @@
+"""FSDP2: each process keeps a part of the weights, the gradients, the optimizer's state and the averages."""
+
+from dataclasses import dataclass
+
+import torch
+from mmengine.device import get_device
+from mmengine.dist import get_world_size
+from mmengine.hooks import EMAHook
+from mmengine.model import BaseDataPreprocessor, convert_sync_batchnorm
+from mmengine.optim import AmpOptimWrapper, OptimWrapper, OptimWrapperDict
+from mmengine.runner import Runner
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+from vt.engine.mixed_precision import BFloat16AmpOptimWrapper
+from vt.errors import UserError
+
+from .sync_batch_norm import use_cpu_sync_batch_norm
+
+
+@dataclass(frozen=True)
+class ShardSettings:
+    """The config key ``fsdp``: how ``torch.distributed.fsdp.fully_shard`` shards a model in training.
+
+    Tests do not shard. Weights are initialised and ``load_from`` is read on the CPU, by the whole model, so that a
+    sharded run begins as any other; then one unit after the other moves to its device. ``--amp`` gathers weights in
+    bfloat16, and adds gradients over processes in float32.
+
+    Attributes:
+        units: names of the classes whose weights are gathered together for a forward or backward pass; the rest of the
+            model is one more unit. The names that the model has none of have no effect, but one must be there.
+        shard_over: number of processes that share one copy of the weights, such as those of a machine, between which
+            weights are gathered; the copies exchange gradients alone. None for all processes.
+        asynchronous: write checkpoints in the background, from a copy in the CPU's memory.
+    """
+
+    units: tuple[str, ...] = ('Block', 'VTModule', 'Bottleneck', 'BasicBlock')
+    shard_over: int | None = None
+    asynchronous: bool = True
+
+    def make_mesh(self) -> DeviceMesh:
+        """The processes in one dimension, or copies by shards."""
+        count = get_world_size()
+        if count == 1:
+            raise UserError('fsdp is for several processes: start them with tools/dist_train.sh')
+        if self.shard_over is None:
+            return init_device_mesh(get_device(), (count,))
+        if self.shard_over < 2 or count % self.shard_over:
+            raise UserError(f'fsdp.shard_over={self.shard_over} must be at least 2 and divide the {count} processes')
+        sizes = count // self.shard_over, self.shard_over
+        return init_device_mesh(get_device(), sizes, mesh_dim_names=('copy', 'shard'))
+
+    def shard(self, model: nn.Module, mesh: DeviceMesh, policy: MixedPrecisionPolicy) -> int:
+        """Shard a model in place, each unit before those that contain it; the number of units."""
+        units = [part for part in model.modules() if type(part).__name__ in self.units]
+        if not units:
+            names = sorted({type(part).__name__ for part in model.modules() if any(True for _ in part.children())})
+            raise UserError(f'fsdp.units={list(self.units)} names no class of the model: it has {", ".join(names)}')
+        for part in model.modules():
+            if isinstance(part, BaseDataPreprocessor):
+                part.to(mesh.device_type)
+        for parameter in model.parameters():
+            parameter.data = parameter.data.contiguous()  # FSDP2 takes no other
+        number = len(list(model.parameters()))
+        for part in (*reversed(units), model):
+            fully_shard(part, mesh=mesh, mp_policy=policy, reshard_after_forward=True)  # the averages of EMA follow
+        if len(list(model.parameters())) > number:
+            raise UserError('fsdp.units: a weight is shared by two of them: name a class that contains both')
+        return len(units) + 1
+
+
+def shard_run(runner: Runner, settings: ShardSettings) -> None:
+    """Shard a runner's model, and its averages; the optimizer, which has no state yet, takes the parts.
+
+    Raises:
+        UserError: there are several optimizers, or float16; no unit is in the model, or units share a weight.
+    """
+    wrapper, model = runner.optim_wrapper, runner.model
+    if isinstance(wrapper, AmpOptimWrapper):
+        raise UserError('fsdp trains in float32, or in bfloat16 by --amp, not in float16: leave out AmpOptimWrapper')
+    if not isinstance(wrapper, OptimWrapper) or isinstance(wrapper, OptimWrapperDict):
+        raise UserError('fsdp is for one optimizer, not for several')
+    is_half = isinstance(wrapper, BFloat16AmpOptimWrapper)
+    policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if is_half else MixedPrecisionPolicy()
+    mesh, places = settings.make_mesh(), {id(weight): name for name, weight in model.named_parameters()}
+    if runner.cfg.get('sync_bn'):
+        model = runner.model = convert_sync_batchnorm(model, runner.cfg.sync_bn)
+    if mesh.device_type == 'cpu':
+        use_cpu_sync_batch_norm(model)
+    number = settings.shard(model, mesh, policy)
+    weights = dict(model.named_parameters())
+    for group in wrapper.optimizer.param_groups:
+        group['params'] = [weights[places[id(weight)]] for weight in group['params']]
+    for hook in runner.hooks:
+        if isinstance(hook, EMAHook):
+            averages = hook.ema_model
+            settings.shard(averages.module, mesh, MixedPrecisionPolicy())
+            held = averages.module.state_dict() if averages.update_buffers else averages.module.named_parameters()
+            averages.avg_parameters = dict(held)
+    total = sum(weight.numel() for weight in weights.values())
+    shares = settings.shard_over or mesh.size()
+    runner.logger.info(
+        f'FSDP: {total:,} weights in {number} units, over {shares} of {mesh.size()} processes; '
+        f'{"gathered in bfloat16" if is_half else "gathered as they are"}'
+    )
