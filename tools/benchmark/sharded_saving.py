@@ -1,6 +1,4 @@
-"""Measure how long training stands still for a checkpoint in shards, written in the background and at once.
-
-torchrun --standalone --nproc-per-node 2 tools/benchmark/sharded_saving.py --out FILE.json
+"""Compare sharded checkpoints written in the background and at once: ``torchrun ... sharded_saving.py``.
 
 A DeiT-S of the embedded digits is trained with AdamW and averages, sharded over the processes.
 """
@@ -17,8 +15,10 @@ from mmengine.dist import barrier, is_main_process
 
 import vt  # noqa: F401
 from vt.analysis.tables import print_table
+from vt.commands.arguments import ToolParser
 from vt.commands.outputs import write_json
 from vt.engine.config_files import read_config
+from vt.engine.errors import one_line_errors
 from vt.engine.interruption.checkpoint_hook import CheckpointHook
 from vt.engine.launch import build_runner
 from vt.engine.processes.distributed import join_processes
@@ -29,7 +29,7 @@ CONFIG = 'configs/deit/deit-small_digits.py'
 INTERVAL = 3
 
 
-@HOOKS.register_module()
+@HOOKS.register_module(force=True)
 class TimedCheckpointHook(CheckpointHook):
     """Notes the seconds that each call after an iteration took."""
 
@@ -43,12 +43,19 @@ class TimedCheckpointHook(CheckpointHook):
         self.seconds.append(time.perf_counter() - begin)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('--rounds', type=int, default=3)
-    parser.add_argument('--saves', type=int, default=2, help='of each run')
-    parser.add_argument('--out', type=Path)
-    args = parser.parse_args()
+def parse_args() -> argparse.Namespace:
+    parser = ToolParser(
+        'Measure how long training waits for a sharded checkpoint, written in the background and at once.',
+        'torchrun --standalone --nproc-per-node 2 tools/benchmark/sharded_saving.py',
+    )
+    parser.add_argument('--rounds', type=int, default=3, help='number of interleaved rounds (default: 3)')
+    parser.add_argument('--saves', type=int, default=2, help='number of saves in each run (default: 2)')
+    parser.add_argument('--out', type=Path, help='write the measurements to this JSON file')
+    parser.add_common_options(config=False, checkpoint=False)
+    return parser.parse_args()
+
+
+def main(args: argparse.Namespace) -> None:
     folder = Path(tempfile.gettempdir(), f'sharded_saving_{os.environ["MASTER_PORT"]}')  # of all processes
     runs = []
     for _ in range(args.rounds):
@@ -119,4 +126,6 @@ def measure(asynchronous: bool, saves: int, folder: Path) -> dict:
 
 
 if __name__ == '__main__':
-    main()
+    args = parse_args()
+    with one_line_errors('sharded_saving', args.traceback):
+        main(args)

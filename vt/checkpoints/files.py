@@ -10,6 +10,8 @@ from typing import Any
 from vt.errors import FileError, MissingFileError, UserError
 from vt.untrusted_text import printable
 
+REST = 'run.pth'  # file of a sharded checkpoint with everything that is not sharded
+
 POINTER = 'last_checkpoint'
 
 

@@ -22,6 +22,7 @@ from vt.errors import FileError, MissingFileError, UserError
 from vt.untrusted_text import check_dataset_meta, printable
 
 from .archives import check_archive, check_header, check_pickles
+from .files import REST
 from .grids import read_image_size
 from .old_names import undivide
 from .pickles import RefusedError
@@ -31,7 +32,6 @@ from .public import locate_hub, read_timm, torchvision_weights
 FLAG = '--trust-checkpoint'
 ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # first bytes of files of torch.save, now and before PyTorch 1.6
 SUFFIX = '.safetensors'
-REST = 'run.pth'  # of a checkpoint in shards, what is not sharded
 NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')  # names that tools/publish.py writes
 # Keys of weights and averaged weights in a file.
 STATES = ('state_dict', 'model', 'model_state', 'ema_state_dict', 'state_dict_ema', 'model_ema')

@@ -20,8 +20,8 @@ from torch.distributed.tensor import DTensor, zeros
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-from .files import write_atomically
-from .reading import REST, load_checkpoint
+from .files import REST, write_atomically
+from .reading import load_checkpoint
 
 
 def split(value: Any, shards: dict[str, DTensor], place: str = '') -> Any:

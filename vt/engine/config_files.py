@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmengine.config.utils import MODULE2PACKAGE
 
 from vt._libraries import import_library
-from vt.checkpoints.reading import REST
+from vt.checkpoints.files import REST
 from vt.errors import MissingFileError, UserError
 
 from .config_options import apply_options

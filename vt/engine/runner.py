@@ -14,10 +14,9 @@ from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner
 from torch import nn
 from torch.utils.data import DataLoader
 
-from vt.checkpoints.files import replacing
+from vt.checkpoints.files import REST, replacing
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.plain import make_plain
-from vt.checkpoints.reading import REST
 from vt.checkpoints.sharded import read_sharded
 from vt.engine.interruption.seeds import seeded_loader
 from vt.engine.interruption.sharded_saving import ShardedSaver, checkpoint_of
