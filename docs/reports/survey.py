@@ -116,21 +116,21 @@ def describe_speeds(folder: Path = SPEEDS) -> str:
 
 
 def describe_linear_layers(folder: Path = BENCHMARKS / 'linear_layers') -> str:
-    """A row a model and kind: times with linear layers by the BLAS and by oneDNN, and leads over other libraries."""
+    """A row a model and kind: other libraries' times over ours, whose linear layers are computed by BLAS or oneDNN."""
     speeds = read_speeds(sorted(folder.glob('*.json')))
     machines = {f'{record.device}, torch {record.versions["torch"]}' for record in speeds['record']}
     rows = []
     for (file, kind), found in speeds.groupby(['file', 'kind'], sort=False):
-        by = {library: rows.set_index('model') for library, rows in found.groupby('token_products')}
-        own = found['model'].iloc[0]
-        blas, onednn = by['blas'].loc[own, 'median'], by['onednn'].loc[own, 'median']
-        lead = {name.split(':')[0]: median / onednn for name, median in by['onednn']['median'].items() if ':' in name}
-        spread = by['onednn'].loc[own, 'spread']
-        title = read_survey_models()[file]['title']
-        rows.append(dict(title=title, kind=kind, blas=blas, onednn=onednn, gain=blas / onednn, spread=spread) | lead)
-    forms = {'model': '{title}', 'batch of 8': '{kind}', 'BLAS (ms)': '{blas:m.0f}', 'oneDNN (ms)': '{onednn:m.0f}'}
-    forms |= {'gain': '{gain:.2f}x', 'spread (%)': '{spread:p.1f}'}
-    forms |= {f'faster than {library}': f'{{{library}:.2f}}x' for library in ('timm', 'torchvision')}
+        row = dict(title=read_survey_models()[file]['title'], kind=kind)
+        for library, times in found.groupby('token_products'):
+            own, *others = times.to_dict('records')
+            row[f'{library}_spread'] = own['spread']
+            row |= {f'{library}_{other["model"].split(":")[0]}': other['median'] / own['median'] for other in others}
+        rows.append(row)
+    forms = {'model': '{title}', 'batch of 8': '{kind}'}
+    for library, name in dict(blas='BLAS', onednn='oneDNN').items():
+        forms |= {f'{name}, faster than {peer}': f'{{{library}_{peer}:.2f}}x' for peer in ('timm', 'torchvision')}
+        forms[f'{name}, spread (%)'] = f'{{{library}_spread:.1f}}'
     return f'{table(cells(rows, forms, missing="-"))}\n\nMeasured on {" and ".join(sorted(machines))}.'
 
 
