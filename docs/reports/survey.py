@@ -130,7 +130,7 @@ def describe_linear_layers(folder: Path = BENCHMARKS / 'linear_layers') -> str:
     forms = {'model': '{title}', 'batch of 8': '{kind}'}
     for library, name in dict(blas='BLAS', onednn='oneDNN').items():
         forms |= {f'{name}, faster than {peer}': f'{{{library}_{peer}:.2f}}x' for peer in ('timm', 'torchvision')}
-        forms[f'{name}, spread (%)'] = f'{{{library}_spread:.1f}}'
+        forms[f'{name}, spread (%)'] = f'{{{library}_spread:p.1f}}'
     return f'{table(cells(rows, forms, missing="-"))}\n\nMeasured on {" and ".join(sorted(machines))}.'
 
 
