@@ -12,6 +12,8 @@ from PIL import Image
 
 from .errors import FileError, UserError
 
+# Suffixes of formats that both OpenCV and Pillow read.
+EXTENSIONS = ('.bmp', '.jpeg', '.jpg', '.pbm', '.pgm', '.png', '.ppm', '.tif', '.tiff', '.webp')
 MAX_PIXELS = 64_000_000  # of an image, or of a frame
 MAX_RATIO = 100  # longer over shorter side: resized to a shorter side of 800, such an image has MAX_PIXELS
 MAX_VALUES = 4 * MAX_PIXELS  # of an image, one per pixel and channel: 1 GB in memory

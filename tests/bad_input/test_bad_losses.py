@@ -100,7 +100,7 @@ def test_a_run_that_diverges_keeps_its_good_checkpoints(kept, tmp_path):
         "param_scheduler = [dict(type='MultiStepLR', milestones=[1], gamma=1e30, by_epoch=True)]\n"
     )
     result = train(tmp_path, config)
-    words = r'the loss was (nan|inf) in iterations (\d+) to (\d+); the last good checkpoint is (.+?) \(--resume'
+    words = r'the loss was (nan|inf) in iterations (\d+) to (\d+); the last good checkpoint is (.+?) \(continue with'
     message = re.search(words, result.stderr)
     assert_refused(result, message.group(), kept)
     assert int(message[3]) - int(message[2]) == 2

@@ -163,7 +163,8 @@ def test_predictions_of_equal_names_are_two_images(animals, tmp_path):
     assert (blue, red) == (0, 255)
     before = files[0].read_bytes()
     assert_one_line(
-        run_forked('test.py', *animals, '--show-dir', 'data', cwd=tmp_path), 'cat/0.png would be written over'
+        run_forked('test.py', *animals, '--show-dir', 'data', cwd=tmp_path),
+        'cat/0.png: choose another folder',
     )
     assert files[0].read_bytes() == before
 

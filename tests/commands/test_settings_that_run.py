@@ -144,7 +144,7 @@ def test_a_checkpoint_of_other_classes_is_refused(trained, tmp_path):
     classes = checkpoint['meta']['dataset_meta']['classes']
     checkpoint['meta']['dataset_meta']['classes'] = (classes[1], classes[0], *classes[2:])
     torch.save(checkpoint, tmp_path / 'other.pth')
-    message = f"other.pth was trained with '{classes[1]}' as label 0, the Digits data set has '{classes[0]}' there"
+    message = f"other.pth was trained with '{classes[1]}' as label 0, the Digits data set has '{classes[0]}'"
     assert_one_line(run('test.py', tmp_path, DIGITS, 'other.pth'), message)
     (tmp_path / 'images').mkdir()
     write_images(tmp_path / 'images', ['a.png'])

@@ -86,5 +86,6 @@ if __name__ == '__main__':
                 path.parent.mkdir(parents=True, exist_ok=True)
                 cv2.imwrite(str(path), result.astype(np.uint8))
             scores = np.bincount(result.ravel()) / result.size if is_mask else result
-            best = [dict(name=about['classes'][i], score=float(scores[i])) for i in np.argsort(-scores)[:5]]
+            names = about['classes'] or [str(i) for i in range(len(scores))]
+            best = [dict(name=names[i], score=float(scores[i])) for i in np.argsort(-scores)[:5]]
             print(json.dumps(dict(file=str(file), predictions=best)))

@@ -7,10 +7,8 @@ from mmengine import list_from_file
 from mmseg.datasets import BaseSegDataset
 
 from vt.errors import UserError
+from vt.image_bounds import EXTENSIONS
 from vt.registry import DATASETS
-
-# Formats that both OpenCV and Pillow read.
-EXTENSIONS = ('.bmp', '.jpeg', '.jpg', '.pbm', '.pgm', '.png', '.ppm', '.tif', '.tiff', '.webp')
 
 
 @DATASETS.register_module()

@@ -11,9 +11,8 @@ from pathlib import Path
 from mmpretrain.datasets import MultiLabelDataset
 
 from vt.errors import UserError
+from vt.image_bounds import EXTENSIONS
 from vt.registry import DATASETS
-
-from .images_and_masks import EXTENSIONS
 
 NAMES = ('labels', 'label', 'classes', 'tags')  # headers of a column of class names
 VALUES = {'0': False, '0.0': False, 'false': False, '': False, '1': True, '1.0': True, 'true': True}

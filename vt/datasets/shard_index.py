@@ -20,10 +20,9 @@ import numpy as np
 
 from vt.checkpoints.files import write_atomically
 from vt.errors import MissingFileError, UserError
+from vt.image_bounds import EXTENSIONS
 from vt.untrusted_text import check_class_names, printable
 from vt.video.dataset import EXTENSIONS as VIDEOS
-
-from .images_and_masks import EXTENSIONS
 
 INDEX, CLASSES = 'shards.index', 'classes.txt'
 ROW = [('shard', '<u4'), ('label', '<i4'), ('offset', '<u8'), ('size', '<u4'), ('crc', '<u4')]
