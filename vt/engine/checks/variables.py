@@ -44,7 +44,7 @@ def check_variables(path: str | Path, readable: Iterable[str], options: Iterable
         for name in sorted(file.assigned.keys() - readable):
             is_used = any(later.used.get(name, set()) - {name} for later in files[: index + 1])
             is_new = all(base.assigned.get(name) != file.assigned[name] for base in bases)
-            inherited = [reader for reader in _readers(name, bases) if '_delete_' not in file.assigned.get(reader, '')]
+            inherited = [reader for reader in _readers(name, bases) if not _is_replaced(reader, files[: index + 1])]
             if inherited and is_new and not is_used:
                 readers = ', '.join(inherited[:3])
                 text = f'{file.path}: setting {name} has no effect, because {readers} of a base already used it'
@@ -65,6 +65,11 @@ def own_words(path: str | Path, words: Iterable[str]) -> set[str]:
     first, *others = [file.path.read_text(encoding='utf-8') for file in _chain(Path(path), set())] or ['']
     is_foreign = '::' in first
     return {word for word in words if word in first or not (is_foreign or any(word in text for text in others))}
+
+
+def _is_replaced(variable: str, files: list[ConfigFile]) -> bool:
+    """Return whether one of the files replaces the value of a variable, or a part of it, instead of merging it."""
+    return any('_delete_' in file.assigned.get(variable, '') for file in files)
 
 
 def _readers(name: str, files: list[ConfigFile]) -> list[str]:
