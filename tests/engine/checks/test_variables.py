@@ -42,7 +42,7 @@ def test_what_has_an_effect_passes(tmp_path, child):
 def test_a_variable_whose_reader_a_child_replaces_passes(tmp_path):
     replaced = 'train_dataloader = dict(dataset=dict(_delete_=True, type="Other"))'
     check(tmp_path, replaced, between="train_pipeline = [dict(type='Pack')]")
-    with pytest.raises(UserError, match='between.py: setting train_pipeline has no effect'):
+    with pytest.raises(UserError, match=r'between\.py: setting train_pipeline has no effect'):
         check(tmp_path, replaced.replace('_delete_=True, ', ''), between="train_pipeline = [dict(type='Pack')]")
 
 
