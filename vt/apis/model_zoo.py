@@ -143,7 +143,8 @@ def resolve_model(
         model = get_model(model, pretrained, device)
     elif device is not None:
         model = model.to(require_device(device))
-    if use_fastest_library() == 'onednn':
+    on_cpu = any(parameter.device.type == 'cpu' for parameter in model.parameters())
+    if on_cpu and use_fastest_library() == 'onednn':
         prepare_for_onednn(model)
     return model.eval()
 
