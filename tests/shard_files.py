@@ -2,7 +2,6 @@
 
 import os
 import tarfile
-import threading
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -10,6 +9,7 @@ from io import BytesIO
 
 import cv2
 import numpy as np
+from local_server import running
 
 
 def make_image(seed):
@@ -71,11 +71,5 @@ def serve(folder, sends_parts=True):
     """A server of a folder: its ``parts`` are how many it sent."""
     server = ThreadingHTTPServer(('127.0.0.1', 0), partial(Handler, directory=str(folder)))
     server.sends_parts, server.parts, server.address = sends_parts, 0, f'http://127.0.0.1:{server.server_port}'
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with running(server):
         yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

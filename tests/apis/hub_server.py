@@ -4,9 +4,10 @@ import base64
 import hashlib
 import json
 import re
-import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from local_server import running
 
 TOKEN = 'Bearer hf_of_this_test'
 
@@ -71,11 +72,5 @@ def serve():
     """The hub at ``server.address``, with its ``repositories``: by their names, the contents of files by theirs."""
     server = ThreadingHTTPServer(('127.0.0.1', 0), Hub)
     server.address, server.repositories = f'http://127.0.0.1:{server.server_port}', {}
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with running(server):
         yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

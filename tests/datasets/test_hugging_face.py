@@ -24,6 +24,7 @@ from hugging_face_data import (
     write_folder,
 )
 from run_comparison import assert_same_end
+from small_image_config import SMALL_IMAGES
 from tool_runner import ROOT, assert_one_line
 
 import vt
@@ -203,19 +204,7 @@ def test_without_the_extra_one_line_says_so(monkeypatch):
 
 CONFIG = f"""
 _base_ = '{ROOT}/configs/vt_resnet/vt-resnet18_1xb32-90e_hugging-face.py'
-model = dict(
-    backbone=dict(base_channels=8, stem_channels=8, num_tokens=4, token_channels=32),
-    head=dict(num_classes=3, in_channels=32),
-)
-train_pipeline = [
-    dict(type='LoadImageFromFile'), dict(type='RandomResizedCrop', scale=32), dict(type='RandomFlip', prob=0.5),
-    dict(type='PackInputs'),
-]
-test_pipeline = [dict(type='LoadImageFromFile'), dict(type='Resize', scale=32), dict(type='PackInputs')]
-train_dataloader = dict(batch_size=4, num_workers=2, dataset=dict(pipeline=train_pipeline))
-val_dataloader = test_dataloader = dict(batch_size=4, num_workers=0, dataset=dict(pipeline=test_pipeline))
-train_cfg = dict(max_epochs=2)
-"""
+{SMALL_IMAGES}"""
 MASKS = f"""
 _base_ = '{ROOT}/configs/vt_fpn/vt-fpn_r50_1xb4-80k_hugging-face-512x512.py'
 train_dataloader = val_dataloader = test_dataloader = dict(dataset=dict(classes={MASK_CLASSES}))

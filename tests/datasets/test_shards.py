@@ -16,6 +16,7 @@ from forked_tools import run_forked
 from mmpretrain.datasets import CustomDataset
 from run_comparison import assert_same_end
 from shard_files import encode, make_image, of_sample, serve, write_shards, write_tar
+from small_image_config import SMALL_IMAGES
 from tool_runner import ROOT
 from torch.utils.data import DataLoader
 
@@ -33,19 +34,7 @@ LOAD = [dict(type='mmpretrain.LoadImageFromFile'), dict(type='mmpretrain.PackInp
 FLIP = [LOAD[0], dict(type='mmpretrain.RandomFlip', prob=0.5), LOAD[1]]
 CONFIG = f"""
 _base_ = '{ROOT}/configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py'
-model = dict(
-    backbone=dict(base_channels=8, stem_channels=8, num_tokens=4, token_channels=32),
-    head=dict(num_classes=3, in_channels=32),
-)
-train_pipeline = [
-    dict(type='LoadImageFromFile'), dict(type='RandomResizedCrop', scale=32), dict(type='RandomFlip', prob=0.5),
-    dict(type='PackInputs'),
-]
-test_pipeline = [dict(type='LoadImageFromFile'), dict(type='Resize', scale=32), dict(type='PackInputs')]
-train_dataloader = dict(batch_size=4, num_workers=2, dataset=dict(pipeline=train_pipeline))
-val_dataloader = test_dataloader = dict(batch_size=4, num_workers=0, dataset=dict(pipeline=test_pipeline))
-train_cfg = dict(max_epochs=2)
-"""
+{SMALL_IMAGES}"""
 SHARDS = """
 of_shards = dict(_delete_=True, type='vt.ShardedDataset', data_root=None)
 train_dataloader = dict(batch_size=4, num_workers=2, dataset=dict(**of_shards, split='train', pipeline=train_pipeline))
