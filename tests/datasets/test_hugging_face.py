@@ -224,7 +224,8 @@ def test_a_run_that_is_resumed_ends_in_the_same_bits(layouts, tmp_path):
     assert whole.returncode == 0, whole.stderr
     assert 'accuracy/top1' in whole.stdout
     (tmp_path / 'cut').mkdir()
-    shutil.copy(tmp_path / 'whole/epoch_1.pth', tmp_path / 'cut')  # as if it had been killed then
+    for path in (tmp_path / 'whole').glob('*epoch_1.pth'):  # the best one too, as if it had been killed then
+        shutil.copy(path, tmp_path / 'cut')
     (tmp_path / 'cut/last_checkpoint').write_text(str(tmp_path / 'cut/epoch_1.pth'))
     rest = train(tmp_path, CONFIG, '--work-dir', 'cut', '--resume', options=options)
     assert rest.returncode == 0, rest.stderr
