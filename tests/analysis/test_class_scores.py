@@ -34,6 +34,11 @@ def test_of_one_label():
     assert found == pytest.approx(summary | classes | {'classes/ECE': 100 * expected['ece']})
 
 
+def test_of_scores_in_bfloat16():
+    sample = DataSample().set_gt_label(1).set_pred_score(torch.tensor([0.25, 0.5, 0.25]).bfloat16())
+    assert evaluate(dict(type='vt.ClassScores'), [sample])['classes/top-1'] == 100
+
+
 def test_of_several_labels():
     random = np.random.default_rng(0)
     labels, scores = random.random((20, 3)) < 0.5, random.random((20, 3))

@@ -8,6 +8,7 @@ from apis.small_models import make, write_image
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import Registry
 from mmseg.apis import MMSegInferencer
+from torch.testing import assert_close
 from video.written_videos import write
 
 from vt import apis, record_attention
@@ -63,6 +64,23 @@ def test_batches_change_nothing_and_other_sizes_do(classifier, tmp_path):
         assert one['pred_scores'] == pytest.approx(other['pred_scores'], abs=1e-6)
     height, width = inferencer.draw(inferencer.pixels(large), _predict(inferencer, large)[0]).shape[:2]
     assert (height, width) == (256, 358)  # it is enlarged, to be read
+
+
+def test_mixed_precision_is_the_key_of_tests(classifier, segmentor, tmp_path):
+    for config, checkpoint, model, sample in (classifier, segmentor):
+        image = str(write_image(tmp_path / 'image.png', sample['inputs']))
+        cfg = model.cfg.copy()
+        cfg.test_cfg = dict(fp16=True)
+        inferencer, dtypes = apis.inferencer_of(cfg, checkpoint), set()
+        inferencer.model.backbone.register_forward_hook(lambda *call: dtypes.add(call[-1][-1].dtype))  # noqa: B023
+        (found,) = _predict(inferencer, image)
+        (expected,) = _predict(apis.inferencer_of(model), image)
+        assert dtypes == {torch.bfloat16}
+        if config == classifier[0]:
+            assert_close(found.pred_score, expected.pred_score, rtol=0, atol=0.02)
+            assert inferencer(image)[0]['pred_scores'].dtype == np.float32
+        else:
+            assert (found.pred_sem_seg.data == expected.pred_sem_seg.data).float().mean() > 0.9
 
 
 def _predict(inferencer, *inputs):

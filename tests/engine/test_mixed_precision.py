@@ -94,12 +94,20 @@ def test_a_config_that_names_mmengines_wrapper(gpu):
 
 
 @ON_CPU
-def test_a_cpu_computes_in_bfloat16_and_says_so():
+def test_a_cpu_computes_in_bfloat16_and_says_so(monkeypatch):
+    monkeypatch.setattr(torch.cpu, 'get_capabilities', lambda: dict(bf16=True), raising=False)
     cfg = config(dtype='float16', loss_scale='dynamic')
     (note,) = enter_amp(cfg, amp=True)
     assert note == 'optim_wrapper.dtype=float16 is ignored: mixed precision on a CPU uses bfloat16'
     assert cfg.optim_wrapper.to_dict() == dict(type='vt.BFloat16AmpOptimWrapper', dtype='bfloat16')
     assert enter_amp(config(dtype='bfloat16'), amp=True) == []
+
+
+def test_a_cpu_without_bfloat16_products_is_warned_about(monkeypatch):
+    monkeypatch.setattr(torch.cpu, 'get_capabilities', lambda: dict(avx2=True, avx512_bf16=False), raising=False)
+    assert 'slower than float32 on a CPU without bfloat16 products' in enter_amp(config(), amp=True)[0]
+    monkeypatch.delattr(torch.cpu, 'get_capabilities')  # of an older PyTorch
+    assert enter_amp(config(), amp=True) == []
 
 
 def test_settings_of_mixed_precision_without_it_are_refused():

@@ -9,6 +9,7 @@ import torch
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
+from vt.apis.model_zoo import resolve_model
 from vt.errors import UserError
 from vt.models import VTResNet
 from vt.models.grouped_linear import GroupedLinear
@@ -188,6 +189,19 @@ def test_a_library_that_was_chosen_stays(before, monkeypatch, onednn):
 def test_auto_takes_onednn_only_where_it_is_well_ahead(lead, chosen, monkeypatch, onednn):
     monkeypatch.setattr(token_products, 'onednns_lead', lambda: lead)
     assert choose_token_library('auto') == token_library() == chosen
+
+
+def test_where_onednn_is_not_faster_a_model_is_as_before(monkeypatch, onednn):
+    monkeypatch.setattr(token_products, '_library', '')
+    monkeypatch.setattr(token_products, 'onednns_lead', lambda: 1.2)
+    torch.manual_seed(0)
+    model = timm.create_model('vit_tiny_patch16_224', img_size=32, depth=2, num_classes=3)
+    twin, images = copy.deepcopy(model).eval(), torch.randn(2, 3, 32, 32)
+    found = resolve_model(model, None, None)
+    assert {type(part) for part in found.modules()} == {type(part) for part in twin.modules()}
+    assert torch.equal(found(images), twin(images))
+    prepare_for_onednn(found)  # as of a network that was prepared before
+    assert torch.equal(found(images), twin(images))
 
 
 def test_the_trial_is_a_ratio_of_times():

@@ -5,6 +5,7 @@ from typing import Any
 
 import cv2
 import numpy as np
+import torch
 from mmengine.evaluator import BaseMetric
 
 from vt.errors import UserError
@@ -26,7 +27,9 @@ class PredictionCollector(BaseMetric):
             if not {'pred_score', 'gt_label'} <= sample.keys():
                 raise UserError('scores of classes need labels, and from the model a score of each class: a classifier')
             keys = ('gt_label', 'pred_score', 'view_scores')
-            arrays = {key: sample[key].cpu().numpy() for key in keys if key in sample}
+            found = {key: sample[key].cpu() for key in keys if key in sample}
+            found |= {key: each.float() for key, each in found.items() if each.dtype == torch.bfloat16}  # of --amp
+            arrays = {key: each.numpy() for key, each in found.items()}
             self.results.append(dict(arrays, file=sample.get('img_path')))
 
     def compute_metrics(self, results: list) -> dict:

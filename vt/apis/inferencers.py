@@ -62,6 +62,8 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
     def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
         """Return the predictions of a batch; of several labels those with a score of at least ``thresholds``."""
         predictions = super().forward(inputs, **options)
+        for each in predictions:
+            each.set_pred_score(each.pred_score.float())  # on a CPU bfloat16, which NumPy lacks
         if self.has_several and self.thresholds is not None:
             for each in predictions:
                 limits = torch.as_tensor(self.thresholds, device=each.pred_score.device)

@@ -29,6 +29,7 @@ from vt.apis.model_zoo import require_weights, resolve_config
 from vt.checkpoints.files import read_json, write_atomically
 from vt.engine.errors import describe, in_one_line
 from vt.engine.launch import is_segmentation, require_device
+from vt.engine.mixed_precision import slow_on_this_cpu
 from vt.engine.output_paths import distinct_paths
 from vt.errors import UserError
 from vt.inference.inputs import in_batches
@@ -58,6 +59,10 @@ def predict(args: argparse.Namespace) -> None:
     given = args.device if args.device is not None else 'cuda' if torch.cuda.is_available() else 'cpu'
     device = require_device(given)
     cfg = resolve_config(args.config, args.cfg_options, quietly=False)
+    if args.amp:
+        cfg.test_cfg = dict(cfg.get('test_cfg') or {}, fp16=True)
+        for note in slow_on_this_cpu() if device.type == 'cpu' else ():
+            print(f'warning: {note}', file=sys.stderr)
     checkpoint = require_weights(args.config, args.checkpoint)
     inferencer: Any = inferencer_of(cfg, checkpoint, device)
     if args.threshold is not None:

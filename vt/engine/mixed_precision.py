@@ -1,7 +1,7 @@
 """Mixed precision: the dtype of ``--amp``, the optimizer wrapper for it, and parts that may overflow in float16."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -59,8 +59,17 @@ def enter_amp(cfg: Config, amp: bool) -> list[str]:
         cfg.val_cfg.fp16 = True  # weights are gathered in bfloat16 there too
     if torch.cuda.is_available():
         torch.set_autocast_dtype('cuda', getattr(torch, dtype))
-    is_other = named is not None and str(named).removeprefix('torch.') != dtype
-    return [f'optim_wrapper.dtype={named} is ignored: mixed precision on a CPU uses {dtype}'] if is_other else []
+    notes = [] if torch.cuda.is_available() else slow_on_this_cpu()
+    if named is not None and str(named).removeprefix('torch.') != dtype:
+        notes.append(f'optim_wrapper.dtype={named} is ignored: mixed precision on a CPU uses {dtype}')
+    return notes
+
+
+def slow_on_this_cpu() -> list[str]:
+    """Return a warning for a CPU without bfloat16 products, if PyTorch can say so (torch.cpu.get_capabilities)."""
+    found = getattr(torch.cpu, 'get_capabilities', dict)()
+    has_them = any(found.get(name, not found) for name in ('avx512_bf16', 'amx_bf16', 'bf16'))
+    return [] if has_them else ['bfloat16 is slower than float32 on a CPU without bfloat16 products: remove --amp']
 
 
 def trains_with_amp(wrapper: dict) -> bool:
@@ -87,6 +96,13 @@ def evaluation_dtype() -> str:
     """Return the dtype of mmengine's validation and test loops with ``fp16=True``."""
     device = 'cuda' if torch.cuda.is_available() else 'cpu'
     return str(torch.get_autocast_dtype(device)).removeprefix('torch.')
+
+
+def predicting(cfg: Config, device: str) -> AbstractContextManager:
+    """Return the context of an inferencer's forward pass: mixed precision with ``test_cfg.fp16``, as in tests."""
+    dtype = 'bfloat16' if device == 'cpu' else choose_dtype(cfg)
+    half = bool((cfg.get('test_cfg') or {}).get('fp16'))
+    return torch.autocast(device, getattr(torch, dtype), enabled=half)
 
 
 def describe_risk(model: nn.Module) -> str | None:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby, islice
 from pathlib import Path
+from typing import Any
 
 import cv2
 import mmcv
@@ -17,6 +18,7 @@ from mmcv.transforms import BaseTransform, LoadAnnotations, LoadImageFromFile
 from mmengine.config import Config
 from mmengine.dataset import Compose, pseudo_collate
 from mmengine.registry import TRANSFORMS
+from mmengine.structures import BaseDataElement
 from mmpretrain.datasets import CIFAR10
 from torch import Tensor, nn
 from torch.nn.functional import pad
@@ -27,6 +29,7 @@ from vt.engine.config_parts import leaves
 from vt.engine.counting import one_input
 from vt.engine.errors import describe, in_one_line
 from vt.engine.image_hooks import reads_bgr, visible
+from vt.engine.mixed_precision import predicting
 from vt.errors import MissingFileError, UserError
 from vt.image_bounds import MAX_PIXELS, check_frames, check_image_size
 from vt.video import LoadClips, open_video
@@ -155,9 +158,14 @@ class Videos(Samples):
 
 
 class SampleInferencer:
-    """Base class of the inferencers: batches of samples, and inputs as RGB images."""
+    """Base class of the inferencers: batches of samples, their predictions, and inputs as RGB images."""
 
     make_samples: Callable[[Config], Samples] = Images
+
+    def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
+        """Return the predictions of a batch, in mixed precision with ``test_cfg.fp16`` in the config."""
+        with predicting(self.model.cfg, next(self.model.parameters()).device.type):
+            return super().forward(inputs, **options)
 
     def preprocess(self, inputs: Iterable[ImageSource], batch_size: int = 1) -> Iterator[dict]:
         """Yield batches for the model.
