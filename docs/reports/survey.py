@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 from mmengine.config import Config
 
 from vt.apis import find_config, list_models
@@ -18,6 +19,7 @@ from .speeds import first_beside_others, read_speeds
 
 CONFIG = '{}_16xb64-300e_in1k'
 DENSE = '_4xb4-160k_ade20k-512x512'
+LIBRARIES = dict(blas='BLAS', onednn='oneDNN')
 SPEEDS = BENCHMARKS / 'survey'  # as tools/benchmark/survey.sh measures them, NAME_cpu.json
 DIFFERENCES = SPEEDS / 'references.json'  # as python -m docs.reports references measures them
 COSTS = {
@@ -128,15 +130,35 @@ def describe_linear_layers(folder: Path = BENCHMARKS / 'linear_layers') -> str:
             row |= {f'{library}_{other["model"].split(":")[0]}': other['median'] / own['median'] for other in others}
         rows.append(row)
     forms = {'model': '{title}', 'batch of 8': '{kind}'}
-    for library, name in dict(blas='BLAS', onednn='oneDNN').items():
+    for library, name in LIBRARIES.items():
         forms |= {f'{name}, faster than {peer}': f'{{{library}_{peer}:.2f}}x' for peer in ('timm', 'torchvision')}
         forms[f'{name}, spread (%)'] = f'{{{library}_spread:p.1f}}'
     return f'{table(cells(rows, forms, missing="-"))}\n\nMeasured on {" and ".join(sorted(machines))}.'
 
 
+def describe_bfloat16(folder: Path = BENCHMARKS / 'bfloat16') -> str:
+    """A row a model and kind of ``tools/benchmark/bfloat16.py``: the speed of bfloat16 over that of float32."""
+    rows, machines = [], set()
+    for path in sorted(folder.glob('*.json')):
+        record = read_json(path, f'write it first: tools/benchmark/bfloat16.py NAME --out {folder}')
+        machines.add(f'{record["device"]}, torch {record["versions"]["torch"]}')
+        name = record['name'].split('_')[0]
+        for found in record['rows']:
+            low, half, high = np.percentile(
+                [found[way] for way in ('blas', 'onednn', 'bfloat16')], (25, 50, 75), axis=1
+            )
+            row = dict(title=read_survey_models().get(name, dict(title=name))['title'], kind=found['kind'])
+            row |= dict(ms=half[2], blas=half[0] / half[2], onednn=half[1] / half[2], spread=max((high - low) / half))
+            rows.append(row)
+    forms = {'model': '{title}', 'batch of 8': '{kind}', 'bfloat16 (ms)': '{ms:m.0f}'}
+    forms |= {f'faster than float32 by {name}': f'{{{key}:.2f}}x' for key, name in LIBRARIES.items()}
+    return f'{table(cells(rows, forms | {"spread (%)": "{spread:p.1f}"}))}\n\nMeasured on {" and ".join(machines)}.'
+
+
 PLACES = {
     'survey speed': describe_speeds,
     'survey linear layers': describe_linear_layers,
+    'survey bfloat16': describe_bfloat16,
     'survey choices': lambda: table(describe_choices(), dense=True),
     'survey components': lambda: table(describe_survey_models(), dense=True),
     'survey costs': lambda: table(describe_costs()),

@@ -15,5 +15,5 @@ done <<'MODELS'
 deit-small timm:deit_small_patch16_224
 swin-tiny timm:swin_tiny_patch4_window7_224 torchvision:swin_t
 mvitv2-tiny timm:mvitv2_tiny
-vit-base timm:vit_base_patch16_224 torchvision:vit_b_16
+vit-base timm:vit_base_patch16_224
 MODELS
