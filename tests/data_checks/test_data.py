@@ -170,3 +170,17 @@ def test_real_data_sets_load_by_their_configs(name, tmp_path):
     assert sample['inputs'].shape[1] > 400
     present = set(sample['data_samples'].gt_sem_seg.data.unique().tolist()) - {255}
     assert present == set(range(num_classes))
+
+
+def test_a_folder_of_classes_without_splits(tmp_path):
+    for name in ('cat', 'dog'):
+        write(tmp_path / name / 'a.png', np.zeros((40, 50), np.uint8))
+    dataset = dict(
+        type='CustomDataset', data_root=str(tmp_path), data_prefix='train', pipeline=[dict(type='LoadImageFromFile')]
+    )
+    loader = dict(batch_size=1, dataset=dataset)
+    message = problem(Config(dict(default_scope='mmpretrain', train_dataloader=loader)))
+    assert (
+        f'there is no {tmp_path}/train, but {tmp_path} has the folders cat, dog: move images of each class to'
+        in message
+    )

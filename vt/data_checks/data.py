@@ -103,6 +103,8 @@ class Source:
 
     def _load(self) -> None:
         if self.has_files and self.folder and '://' not in self.folder and not self.dataset.ann_file:
+            if not self.reader.load_mask:
+                require_split(Path(self.folder))
             os.scandir(self.folder).close()
             if not any(path.is_file() for path in Path(self.folder).rglob('*')):
                 what = 'videos' if self.reader.load_clips else 'images'
@@ -121,6 +123,16 @@ class Source:
             except UserError as error:
                 where = self.folder or str(self.dataset.data_root or self.name)
                 self.problems.append(Problem('classes', where, f'has classes that cannot be used: {error}'))
+
+
+def require_split(folder: Path) -> None:
+    """Raise a UserError that says how to split, if the folder of a split is missing beside other folders."""
+    there = not folder.is_dir() and folder.parent.is_dir() and sorted(path.name for path in folder.parent.glob('*/'))
+    if there:
+        raise UserError(
+            f'there is no {folder}, but {folder.parent} has the folders {", ".join(there[:3])}: move images of each class to '
+            f'{folder.parent}/train/CLASS, and the others, such as every fifth, to {folder.parent}/val/CLASS'
+        )
 
 
 def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
