@@ -4,6 +4,7 @@ Letters: L tokens, H and W size of a map, T frames, T' time steps of a map.
 """
 
 from collections.abc import Sequence
+from textwrap import fill
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from vt.inference.inputs import seen_by
 from vt.models import AttentionTokenizer, PoolingAttention, record_attention
 
 CELL = 1.25  # inches
+LINE = 16  # characters beside a cell
 
 
 def has_pooling_attention(model: nn.Module) -> bool:
@@ -73,7 +75,7 @@ def draw_attention(
     figure = Figure(figsize=(CELL * len(names), CELL * len(images) + 0.5), layout='constrained')
     axes = image_cells(figure, len(images), len(names))
     for cells, image, maps, title in zip(axes, images, attention, titles):
-        cells[0].set_ylabel(title, fontsize=9, parse_math=False)
+        cells[0].set_ylabel(fill(title, LINE), fontsize=9, parse_math=False)
         for cell, shown in zip(cells, [image.movedim(0, -1).numpy(), *glow(image, maps.mean(dim=0))]):
             cell.imshow(shown)
     for name, cell in zip(names, axes[0]):
