@@ -63,6 +63,17 @@ def test_a_folder_is_predicted_and_what_cannot_be_read_is_named_at_the_end(class
     assert (images / 'drawn/more/b.jpg.png').exists()
 
 
+def test_mixed_precision(classifier, images):
+    config, checkpoint, model, _ = classifier
+    result = run_forked('predict.py', config, checkpoint, 'data/a.png', '--amp', '--out', 'r.json', cwd=images)
+    assert result.returncode == 0, result.stderr
+    (entry,) = json.loads((images / 'r.json').read_text())
+    (expected,) = apis.ClassificationInferencer(model)(str(images / 'data/a.png'))
+    scores = [row['score'] for row in entry['predictions']]
+    assert scores == pytest.approx(np.sort(expected['pred_scores'])[:-6:-1].tolist(), abs=0.02)
+    assert scores != pytest.approx(np.sort(expected['pred_scores'])[:-6:-1].tolist(), abs=1e-6)
+
+
 def test_patterns_and_a_table_of_comma_separated_values(classifier, images):
     config, checkpoint, *_ = classifier
     result = run_forked('predict.py', config, checkpoint, 'data/**/*.*g', '--out', 'r.csv', '--show', cwd=images)

@@ -130,8 +130,8 @@ def require_split(folder: Path) -> None:
     there = not folder.is_dir() and folder.parent.is_dir() and sorted(path.name for path in folder.parent.glob('*/'))
     if there:
         raise UserError(
-            f'there is no {folder}, but {folder.parent} has the folders {", ".join(there[:3])}: move images of each class to '
-            f'{folder.parent}/train/CLASS, and the others, such as every fifth, to {folder.parent}/val/CLASS'
+            f'there is no {folder}, but {folder.parent} has the folders {", ".join(there[:3])}: move images of each '
+            f'class to {folder.parent}/train/CLASS, and the others, such as every fifth, to {folder.parent}/val/CLASS'
         )
 
 
