@@ -2,8 +2,10 @@
 
 import json
 import re
+from pathlib import Path
 
 import cv2
+import mmseg
 import numpy as np
 import pytest
 import torch
@@ -16,6 +18,7 @@ from mmpretrain.registry import MODELS
 from tool_runner import ROOT
 
 from docs.reports.recipes import describe_recipes, describe_sources, find_authors
+from vt.apis import find_config
 from vt.engine.schedules import find_misfits, rates_after
 from vt.errors import UserError
 from vt.registry import PARAM_SCHEDULERS
@@ -47,7 +50,7 @@ AUTHORS = {
     'msg-tiny': (1e-3, 1024, 300, 20, 5, None, 1),
     'shuffle-tiny': (1e-3, 1024, 300, 20, 5, None, 1),
     'hrformer-small': (1e-3, 1024, 300, 20, 5, None, 1),
-    'elsa-swin-tiny': (1e-3, 1024, 300, 20, 5, None, 1),
+    'elsa-swin-tiny': (1e-3, 1024, 310, 20, 5, None, 1),
     'p2t-small': (1e-3, 1024, 300, 20, None, None, 3),
     'rest-small': (2e-3, 2048, 300, 5, 5, None, 3),
     'twins-pcpvt-small': (1.25e-3, 1280, 300, 5, 5, None, 1),
@@ -202,3 +205,33 @@ def test_the_table_says_what_differs_alone():
     swin = {'model': '', 'warm-up': '20 from 1e-06', 'gradient clipping': '5', 'augmentation repeats': '1'}
     assert rows['Swin-T'] | dict(model='') == swin
     assert rows['CSWin-T']['EMA decay'] == '0.99984'
+
+
+def test_vt_fpn_has_mmsegmentations_recipe_of_fpn():
+    path = 'configs/sem_fpn/fpn_r50_4xb4-160k_ade20k-512x512.py'
+    theirs = Config.fromfile(Path(mmseg.__file__).parent / '.mim' / path).to_dict()
+    ours = Config.fromfile(find_config('vt-fpn_r50_4xb4-160k-mmseg_ade20k-512x512')).to_dict()
+    for loader in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
+        assert all(ours[loader][key] == theirs[loader][key] for key in ('dataset', 'batch_size', 'sampler'))
+    assert ours['optim_wrapper'] | dict(type='OptimWrapper', clip_grad=None) == theirs['optim_wrapper']
+    (schedule,) = theirs['param_scheduler']
+    assert ours['param_scheduler'] | dict(begin=0, end=ours['train_cfg']['max_iters']) == schedule
+    model, other = ours['model'], theirs['model']
+    assert model['backbone'].pop('init_cfg')['checkpoint'] == other['pretrained']
+    assert model['decode_head'].pop('loss_decode') == dict(type='CrossEntropyLoss', avg_non_ignore=False)
+    assert other['decode_head'].pop('loss_decode') == dict(type='CrossEntropyLoss', use_sigmoid=False, loss_weight=1.0)
+    assert all(model[part] == other[part] for part in ('backbone', 'decode_head', 'data_preprocessor'))
+
+
+@pytest.mark.parametrize('depth', [18, 34, 50, 101])
+def test_vt_resnets_have_torchvisions_recipe(depth):
+    """pytorch/vision 017e9b9, references/classification/train.py; the paper's own differs in its decay and resizing."""
+    cfg, papers = (
+        Config.fromfile(find_config(f'vt-resnet{depth}_8xb32-90e{name}_in1k')) for name in ('-torchvision', '')
+    )
+    assert cfg.optim_wrapper.optimizer == dict(type='SGD', lr=0.1, momentum=0.9, weight_decay=1e-4)
+    assert papers.optim_wrapper.optimizer.weight_decay == 4e-5
+    assert (cfg.train_dataloader.batch_size, cfg.train_cfg.max_epochs) == (32, 90)
+    assert (cfg.param_scheduler.milestones, cfg.param_scheduler.gamma) == ([30, 60], 0.1)
+    assert (cfg.test_pipeline[1].scale, cfg.test_pipeline[2].crop_size) == (256, 224)
+    assert {cfg.train_pipeline[1].backend, cfg.test_pipeline[1].backend} == {'pillow'}

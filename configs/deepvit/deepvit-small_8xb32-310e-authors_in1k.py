@@ -1,7 +1,8 @@
 # DeepViT-S on ImageNet-1k as its authors trained it. Published: top-1 82.3; not trained here.
 # Source: zhoudaquan/dvit_repo 1ccb152, scripts/DeepViT_S_CNN_patch.yaml, train.py and
 # models/deep_vision_transformer.py.
-# Remaining: the number of GPUs is not public, here 8 of the 32 images in the file.
+# Remaining: the number of GPUs is not public, here 8 of the 32 images in the file, which resumes a checkpoint that is
+# not public.
 # bash tools/dist_train.sh configs/deepvit/deepvit-small_8xb32-310e-authors_in1k.py 8
 _base_ = ['../_base_/recipes/timm_half_in1k.py', '../_base_/models/deepvit-small.py']
 

@@ -5,4 +5,9 @@
 _base_ = ['../_base_/recipes/timm_half_in1k.py', '../_base_/models/tnt-small.py']
 
 model = _base_.architecture
+model['backbone']['init_cfg'] = [
+    dict(type='TruncNormal', layer='Linear', std=0.02),
+    dict(type='Constant', layer='LayerNorm', val=1.0, bias=0.0),
+    dict(type='vt.LayerInit', layer='MultiheadAttention', std=0.02),  # Q, K and V, which PyTorch draws by Xavier
+]
 train_dataloader = dict(batch_size=128, sampler=dict(_delete_=True, type='RepeatAugSampler', num_repeats=3))

@@ -98,6 +98,9 @@ STARTS = {
 }
 
 
+TINY_TNT = dict(embed_dims_outer=96, embed_dims_inner=24, num_layers=2, num_heads_outer=6, num_heads_inner=4)
+
+
 def build(config: Config) -> nn.Module:
     """A model as it starts, two blocks a stage, with those of both ends of a list."""
     config = config.model
@@ -192,6 +195,14 @@ def test_a_file_of_weights_replaces_the_start(name, tmp_path):
     (tmp_path / 'leaf.py').write_text(f"_base_ = '{find_config(f'{name}_16xb64-300e_in1k')}'\n{weights}")
     backbone = MODELS.build(Config.fromfile(tmp_path / 'leaf.py').model.backbone)
     assert backbone.init_cfg == dict(type='Pretrained', checkpoint=f'{name}.pth')
+
+
+def test_tnt_starts_as_its_authors_draw_it():
+    """huawei-noah/CV-Backbones 25531f7 tnt_pytorch/tnt.py; MMPretrain's code draws Q, K and V by Xavier."""
+    config = Config.fromfile(find_config('tnt-small_8xb128-310e-authors_in1k'))
+    config.model.backbone.arch = TINY_TNT
+    own = [(r'MultiheadAttention\.in_proj_weight', 0.02), (r'TNT\.', 0.02)]
+    assert_starts(build(config), [*own, *COMMON])
 
 
 def test_a_token_fuser_adds_nothing_at_the_start():

@@ -17,6 +17,7 @@ class LayerInit:
 
     Args:
         layer: class names of the layers, such as ``'Linear'`` or ``['Conv2d', 'Linear']``; subclasses are included.
+            Of PyTorch's ``'MultiheadAttention'`` the projection of Q, K and V is meant.
         names: regular expression that is searched in the layers' names, such as ``'fc[12]$'``; all layers by default.
         std: standard deviation of normally distributed weights, or ``'fan_out'`` for ``sqrt(2 / fan_out)`` with the
             fan-out of one channel group; PyTorch's initialisation by default.
@@ -36,24 +37,25 @@ class LayerInit:
 
     def __call__(self, module: nn.Module) -> None:
         found = [
-            each
+            (each, weight)
             for name, each in module.named_modules()
             if self.layer & {base.__name__ for base in type(each).__mro__}
             and re.search(self.names, name)
-            and getattr(each, 'weight', None) is not None
+            and (weight := getattr(each, 'weight', getattr(each, 'in_proj_weight', None))) is not None
         ]
         if not found:
             raise UserError(
                 f'LayerInit: {type(module).__name__} has no layer of {", ".join(sorted(self.layer))} whose name '
                 f'matches {self.names!r}; see its named_modules()'
             )
-        for each in found:
+        for each, weight in found:
             if hasattr(each, 'reset_parameters'):
                 each.reset_parameters()
             if self.std == 'fan_out':
-                fan_out = each.weight[0, 0].numel() * each.weight.shape[0] // each.groups
-                nn.init.normal_(each.weight, std=(2 / fan_out) ** 0.5)
+                fan_out = weight[0, 0].numel() * weight.shape[0] // each.groups
+                nn.init.normal_(weight, std=(2 / fan_out) ** 0.5)
             elif self.std is not None:
-                nn.init.normal_(each.weight, std=self.std)
-            if self.bias is not None and each.bias is not None:
-                nn.init.constant_(each.bias, self.bias)
+                nn.init.normal_(weight, std=self.std)
+            bias = getattr(each, 'bias', getattr(each, 'in_proj_bias', None))
+            if self.bias is not None and bias is not None:
+                nn.init.constant_(bias, self.bias)

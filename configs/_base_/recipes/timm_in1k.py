@@ -1,5 +1,5 @@
-# timm's training script on ImageNet-1k, as the authors of T2T-ViT, TNT, CSWin, DeepViT, ViTAE, PS-ViT and LV-ViT use
-# it: ten more epochs at the last rate, weights averaged, either interpolation in training, 0.9 of a test image, no
+# timm's training script on ImageNet-1k, as the authors of T2T-ViT, TNT, CSWin, DeepViT, ELSA, ViTAE, PS-ViT and LV-ViT
+# use it: ten more epochs at the last rate, weights averaged, either interpolation in training, 0.9 of a test image, no
 # repeated augmentation; else DeiT's.
 _base_ = 'deit_in1k.py'
 
