@@ -29,7 +29,7 @@ def parse_args() -> argparse.Namespace:
     settings = parser.add_argument_group('settings')
     settings.add_argument('--batch-size', type=int, default=8, help='files per batch (default: 8)')
     settings.add_argument(
-        '--workers', type=int, help='threads that read files ahead; 0 for none (default: one per core, at most 8)'
+        '--workers', type=int, help='threads that read files ahead; 0 for none (default: one per four cores, at most 8)'
     )
     settings.add_argument('--device', help='such as cpu or cuda:0 (default: a GPU if there is one)')
     parser.add_common_options()

@@ -99,7 +99,7 @@ def test_threads_and_a_single_image_change_nothing(classifier, tmp_path):
     config, checkpoint, _, sample = classifier
     files = [str(write_image(tmp_path / f'{index}.png', sample['inputs'].roll(index, 1))) for index in range(5)]
     inferencer = apis.inferencer_of(config, checkpoint)
-    ahead, plain = (inferencer(files, batch_size=2, workers=workers) for workers in (None, 0))
+    ahead, plain = (inferencer(files, batch_size=2, workers=workers) for workers in (2, 0))
     for one, other in zip(ahead, plain):
         assert np.array_equal(one['pred_scores'], other['pred_scores'])
     (alone,), (listed,) = inferencer(files[0]), inferencer(files[:1])

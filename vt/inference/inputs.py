@@ -176,7 +176,7 @@ class SampleInferencer:
         Args:
             inputs: files, or images ``(height, width, 3)`` of uint8 in OpenCV's channel order.
             batch_size: largest number of images per batch; a batch has images of one size.
-            workers: number of threads that read ahead; None for :func:`default_workers`, 0 for a single input.
+            workers: number of threads that read ahead; None for :func:`default_workers`, or 0 for one input.
 
         Raises:
             UserError: an input cannot be read.
@@ -201,8 +201,11 @@ def in_batches(samples: Iterable[dict], batch_size: int) -> Iterator[list[dict]]
 
 
 def default_workers() -> int:
-    """Return the number of threads that read images: one per available core, at most ``MOST_WORKERS``."""
-    return min(joblib.cpu_count(), MOST_WORKERS)
+    """Return the number of threads that read images: one per four available cores, at most ``MOST_WORKERS``.
+
+    With fewer cores, reading ahead takes as much time from the network as it saves.
+    """
+    return min(joblib.cpu_count() // 4, MOST_WORKERS)
 
 
 def read_ahead(
