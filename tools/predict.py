@@ -28,6 +28,9 @@ def parse_args() -> argparse.Namespace:
     )
     settings = parser.add_argument_group('settings')
     settings.add_argument('--batch-size', type=int, default=8, help='files per batch (default: 8)')
+    settings.add_argument(
+        '--workers', type=int, help='threads that read files ahead; 0 for none (default: one per four cores, at most 8)'
+    )
     settings.add_argument('--device', help='such as cpu or cuda:0 (default: a GPU if there is one)')
     settings.add_argument('--amp', action='store_true', help='mixed precision: bfloat16, or float16 on older GPUs')
     parser.add_common_options()

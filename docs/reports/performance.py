@@ -37,6 +37,7 @@ NEEDED = {*MODELS, *SCALING, *TOKENS, *SETTINGS, HALF, *FOLDED}
 SYSTEMS, SMALL = 'systems_512x512', 'small'
 COMPILED = ('necks-pixels_800x1216', 'segmentors-pixels_800x1216')
 OTHER_TABLES = ('data_loading', 'startup')  # of other tools; the page has a table of each that is there
+INFERENCE = 'inference_cpu.json'
 
 # What a table has a column for where a file's measurements differ in it.
 VARIED = ['batch_size', 'size', 'dtype', 'compile', 'tokens']
@@ -184,6 +185,11 @@ def render(folder: Path) -> str:
         systems=_tables(folders, SYSTEMS),
         small=_tables(folders, SMALL),
         others={name: read_rows(folder / f'{name}_cpu.json') for name in OTHER_TABLES},
+        inference=(folder / INFERENCE).is_file()
+        and dict(
+            device=read_json(folder / INFERENCE, AGAIN)['device'],
+            **{part: read_rows(folder / INFERENCE, part) for part in ('latency', 'throughput')},
+        ),
     )
 
 
@@ -197,12 +203,15 @@ def _tables(folders: list[Path], name: str) -> list[dict[str, Any]]:
     return [dict(device=frame['record'].iloc[0].device, rows=compare(frame, name)) for frame in frames]
 
 
-def read_rows(path: Path) -> Rows | None:
-    """A JSON list of flat dictionaries as rows of a table, units as they are; None where the file isn't there."""
+def read_rows(path: Path, part: str = 'results') -> Rows | None:
+    """A JSON list of flat dictionaries as rows of a table, units as they are; None where the file isn't there.
+
+    ``part`` is the list's key in a dict.
+    """
     if not path.is_file():
         return None
     content = read_json(path, AGAIN, (dict, list))
-    frame = pd.DataFrame(content['results'] if isinstance(content, dict) else content)
+    frame = pd.DataFrame(content[part] if isinstance(content, dict) else content)
     flat = frame.loc[:, ~frame.map(lambda cell: isinstance(cell, (list, dict))).any()]
     text = flat.map(lambda cell: f'{cell:.4g}' if isinstance(cell, float) else str(cell)).where(flat.notna(), '')
     return text.rename(columns=lambda name: name.replace('_', ' ')).to_dict('records')

@@ -1,10 +1,13 @@
 """Predictions on files equal those on the test set's own samples; tokens equal the recorder's."""
 
+import time
+
 import mmcv
 import numpy as np
 import pytest
 import torch
 from apis.small_models import make, write_image
+from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 from mmengine.registry import Registry
 from mmseg.apis import MMSegInferencer
@@ -13,6 +16,7 @@ from video.written_videos import write
 
 from vt import apis, record_attention
 from vt.errors import UserError
+from vt.inference.inputs import Images, read_ahead
 
 
 @pytest.fixture(scope='module')
@@ -81,6 +85,52 @@ def test_mixed_precision_is_the_key_of_tests(classifier, segmentor, tmp_path):
             assert inferencer(image)[0]['pred_scores'].dtype == np.float32
         else:
             assert (found.pred_sem_seg.data == expected.pred_sem_seg.data).float().mean() > 0.9
+
+
+def test_files_are_decoded_once_by_threads_in_their_order(tmp_path, monkeypatch):
+    files = [str(tmp_path / f'{index}.jpg') for index in range(9)]
+    for index, file in enumerate(files):
+        mmcv.imwrite(np.random.default_rng(index).integers(0, 256, (50, 70, 3), np.uint8), file)
+    pipeline = [dict(type='LoadImageFromFile'), dict(type='Resize', scale=32), dict(type='PackInputs')]
+    backbone = dict(type='ResNet', depth=18)
+    images = Images(Config(dict(model=dict(backbone=backbone), test_dataloader=dict(dataset=dict(pipeline=pipeline)))))
+    decode, decoded = mmcv.imfrombytes, []
+    monkeypatch.setattr(mmcv, 'imfrombytes', lambda *args, **options: decoded.append(0) or decode(*args, **options))
+    starts = []
+
+    def read(file):
+        starts.append(file)
+        time.sleep(0.05 * (file == files[0]))  # the first is the last to end
+        return images(file)
+
+    ahead = read_ahead(read, files, workers=2, batch_size=3)
+    samples = [next(ahead)]
+    assert 3 <= len(starts) <= 6  # not all of them
+    samples += ahead
+    assert len(decoded) == len(files)
+    assert [sample['data_samples'].img_path for sample in samples] == files
+    for sample, file in zip(samples, files):
+        assert torch.equal(sample['inputs'], images(file)['inputs'])
+
+
+def test_threads_and_a_single_image_change_nothing(classifier, tmp_path):
+    config, checkpoint, _, sample = classifier
+    files = [str(write_image(tmp_path / f'{index}.png', sample['inputs'].roll(index, 1))) for index in range(5)]
+    inferencer = apis.inferencer_of(config, checkpoint)
+    ahead, plain = (inferencer(files, batch_size=2, workers=workers) for workers in (2, 0))
+    for one, other in zip(ahead, plain):
+        assert np.array_equal(one['pred_scores'], other['pred_scores'])
+    (alone,), (listed,) = inferencer(files[0]), inferencer(files[:1])
+    assert np.array_equal(alone['pred_scores'], listed['pred_scores'])
+    weight = inferencer.model.backbone.layer2[0].conv1.weight
+    assert weight.is_contiguous(memory_format=torch.channels_last)
+    kept = apis.get_model(config, checkpoint)
+    kept.cfg.speed = dict(channels_last=False)
+    apis.inferencer_of(kept)
+    assert kept.backbone.layer2[0].conv1.weight.is_contiguous()
+    kept.cfg.speed = dict(nonsense=1)
+    with pytest.raises(UserError, match="speed: it has no argument 'nonsense'"):
+        apis.inferencer_of(kept.cfg, checkpoint)
 
 
 def _predict(inferencer, *inputs):

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 import cv2
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import torch
@@ -111,6 +112,22 @@ def test_eight_bits_openvino_and_a_script_without_pytorch(classifier, tmp_path):
             assert entry['score'] == pytest.approx(expected[entry['name']], abs=tolerance)
 
 
+def test_the_script_numbers_classes_without_names(tmp_path):
+    make_node, info, float32 = onnx.helper.make_node, onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    nodes = [make_node('GlobalAveragePool', ['images'], ['means']), make_node('Flatten', ['means'], ['scores'])]
+    given, made = info('images', float32, [1, 3, 8, 8]), info('scores', float32, [1, 3])
+    graph = onnx.helper.make_graph(nodes, 'means', [given], [made])
+    opset = onnx.helper.make_opsetid('', 17)
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8), tmp_path / 'means.onnx')
+    about = dict(task='classification', scores='softmax', read={}, steps=[dict(scale=8)], channels='RGB', mean=None)
+    about |= dict(std=None, pad_divisor=1, pad_value=0, classes=None)
+    (tmp_path / 'means.json').write_text(json.dumps(about))
+    cv2.imwrite(str(tmp_path / 'red.png'), np.full((9, 9, 3), (1, 2, 3), np.uint8))
+    command = [sys.executable, predict_exported.__file__, tmp_path / 'means.onnx', tmp_path / 'red.png']
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert [entry['name'] for entry in found['predictions']] == ['0', '1', '2']
+
+
 def inferred(model, image):
     inferencer = apis.inferencer_of(Config.fromfile(model[0]), str(model[1]), 'cpu')
     (prediction,) = inferencer.forward(pseudo_collate([inferencer.pipeline(image)]))
@@ -189,6 +206,7 @@ def test_the_script_prepares_images_as_the_pipeline(classifier, steps, size, tmp
     about = describe_inputs(model, torch.zeros(1, 3, 32, 32), True) | describe_preparation(model)
     found, own_size, _ = predict_exported.prepare(file, json.loads(json.dumps(about)))
     assert own_size == size
+    assert found.flags.c_contiguous
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 

@@ -190,6 +190,17 @@ def test_what_cannot_be_done_is_one_line_before_any_work(arguments, message, cla
     assert not (images / 'r.csv').exists()
 
 
+def test_labels_without_class_names_are_numbers_with_a_warning(classifier, images, tmp_path):
+    config, checkpoint = make(tmp_path, 'vt-resnet18-half_digits', "model['head'].update(num_classes=7)")[:2]
+    result = run_forked('predict.py', config, checkpoint, 'data/a.png', '--out', 'r.json', cwd=images)
+    assert result.returncode == 0
+    assert 'warning: neither the config nor the checkpoint has class names: labels are numbers' in result.stderr
+    (entry,) = json.loads((images / 'r.json').read_text())
+    assert {row['name'] for row in entry['predictions']} < {*'0123456'}
+    named = run_forked('predict.py', *classifier[:2], 'data/a.png', '--workers', '0', cwd=images)
+    assert 'warning' not in named.stderr
+
+
 def test_another_models_checkpoint_and_an_unknown_name_are_one_line(classifier, images):
     config, checkpoint, *_ = classifier
     result = run_forked('predict.py', 'vt-resnet18_digits', checkpoint, 'data', cwd=images)
@@ -246,14 +257,15 @@ def test_what_was_predicted_is_kept_when_the_process_ends(signal_number, out, cl
     arguments = [config, classifier[1], 'data', '--out', out, '--batch-size', '2', '--top-k', '2']
     tool = ForkedTool('predict.py', *arguments, cwd=images)
     end = time.monotonic() + 60
-    while not (images / 'waits').exists():
+    part = images / f'{out}.part'  # the file that never comes is read ahead
+    while not ((images / 'waits').exists() and part.exists() and 'data/17.png' in part.read_text()):
         assert tool.process.is_alive(), tool.stderr
         assert time.monotonic() < end
         time.sleep(0.02)
     tool.send_signal(signal_number)
     result = tool.wait(30)
     assert result.returncode == (-9 if signal_number == signal.SIGKILL else 130)
-    text = (images / f'{out}.part').read_text()
+    text = part.read_text()
     if out == 'r.csv':
         files = [row['file'] for row in csv.DictReader(text.splitlines())][::2]
     else:

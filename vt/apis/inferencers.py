@@ -4,6 +4,8 @@ They take the name of a model, a config or a network, a checkpoint that must fit
 data sets in memory, such as the embedded digits, images are resized to the size of the data set.
 """
 
+import os
+from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +61,23 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
         self.has_several = isinstance(getattr(self.model, 'head', None), MultiLabelClsHead)
         self.thresholds: float | torch.Tensor | None = None  # one, or one per class; None for the head's own
 
+    def __call__(
+        self,
+        inputs: ImageSource | Sequence[ImageSource],
+        return_datasamples: bool = False,
+        batch_size: int = 1,
+        **options: Any,
+    ) -> list:
+        """Return the results of images or of a folder, one per image; options are those of MMPretrain, and ``workers``.
+
+        A single image without options skips MMPretrain's progress bar, which starts and ends a thread.
+        """
+        is_path = isinstance(inputs, (str, PathLike)) and not os.path.isdir(inputs)
+        if options or not (is_path or isinstance(inputs, np.ndarray)):
+            return super().__call__(inputs, return_datasamples, batch_size, **options)
+        (batch,) = self.preprocess([inputs])
+        return self.postprocess(self.forward(batch), [], return_datasamples)
+
     def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
         """Return the predictions of a batch; of several labels those with a score of at least ``thresholds``."""
         predictions = super().forward(inputs, **options)
@@ -79,15 +98,19 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
             result |= dict(pred_class=[self.classes[label] for label in labels]) if self.classes else {}
         return results
 
-    def describe(self, prediction: BaseDataElement) -> dict[str, Any]:
-        """Return ``predictions``: all classes with their scores, highest first; with several labels ``predicted``."""
+    def describe(self, prediction: BaseDataElement, top_k: int | None = None) -> dict[str, Any]:
+        """Return ``predictions``: classes with their scores, highest first; with several labels ``predicted``.
+
+        ``top_k`` is the number of classes, besides predicted ones; None for all.
+        """
         scores, labels = prediction.pred_score.sort(descending=True)
-        found = zip(labels.tolist(), scores.tolist())
-        names = self.classes or [*map(str, range(len(labels)))]
-        entries = [dict(label=label, name=names[label], score=score) for label, score in found]
-        if self.has_several:
-            chosen = {*prediction.pred_label.tolist()}
-            entries = [entry | dict(predicted=entry['label'] in chosen) for entry in entries]
+        chosen = {*prediction.pred_label.tolist()} if self.has_several else {}
+        entries = []
+        for rank, (label, score) in enumerate(zip(labels.tolist(), scores.tolist())):
+            if top_k is None or rank < top_k or label in chosen:
+                name = self.classes[label] if self.classes else str(label)
+                entry = dict(label=label, name=name, score=score)
+                entries.append(entry | dict(predicted=label in chosen) if self.has_several else entry)
         return dict(predictions=entries)
 
     def draw(self, pixels: np.ndarray, prediction: BaseDataElement) -> np.ndarray:

@@ -24,6 +24,7 @@ from vt.engine.checks.config import check_config
 from vt.engine.config_files import DISTRIBUTION, ROOT, read_config, require_file
 from vt.engine.config_options import apply_options
 from vt.engine.launch import build_model, draw_weights, require_device
+from vt.engine.speed_settings import SpeedSettings, to_channels_last
 from vt.errors import UserError
 from vt.inference.test_set import build_test_set
 from vt.models.token_side import prepare_for_onednn
@@ -101,7 +102,8 @@ def get_model(
     device = require_device(device)
     cfg = resolve_config(name_or_config)
     cfg.merge_from_dict(dict(model=overrides))
-    check_config(Config(dict(model=cfg.model.to_dict(), default_scope=cfg.get('default_scope', 'mmpretrain'))))
+    parts = dict(model=cfg.model.to_dict(), speed=dict(cfg.get('speed') or {}))
+    check_config(Config(dict(parts, default_scope=cfg.get('default_scope', 'mmpretrain'))))
     checkpoint = resolve_weights(name_or_config, pretrained)
     begins = named_weights(overrides)
     if begins and checkpoint:
@@ -137,14 +139,18 @@ def resolve_model(
 ) -> BaseModel:
     """Return a given network in evaluation mode, or build it with :func:`get_model`.
 
-    Linear layers use the faster library on a CPU, see :mod:`vt.ops.token_products`.
+    ``channels_last`` and ``token_products`` of the config's ``speed`` are applied, see
+    :class:`vt.engine.speed_settings.SpeedSettings`.
     """
     if not isinstance(model, nn.Module):
         model = get_model(model, pretrained, device)
     elif device is not None:
         model = model.to(require_device(device))
+    speed = SpeedSettings(**model.cfg.get('speed') or {})
+    if speed.channels_last:
+        to_channels_last(model)
     on_cpu = any(parameter.device.type == 'cpu' for parameter in model.parameters())
-    if on_cpu and use_fastest_library() == 'onednn':
+    if on_cpu and use_fastest_library(speed.token_products) == 'onednn':
         prepare_for_onednn(model)
     return model.eval()
 

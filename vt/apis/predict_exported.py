@@ -52,7 +52,8 @@ def prepare(file, about):
     if about['mean']:
         x = (x - np.float32(about['mean'])) / np.float32(about['std'])
     pads = [(0, -side % about['pad_divisor']) for side in image.shape[:2]]
-    return np.pad(x, (*pads, (0, 0)), constant_values=about['pad_value']).transpose(2, 0, 1)[None], own_size, x.shape
+    padded = np.pad(x, (*pads, (0, 0)), constant_values=about['pad_value']).transpose(2, 0, 1)[None]
+    return np.ascontiguousarray(padded), own_size, x.shape  # compiled libraries take no other strides
 
 
 def predict(run, about, file):

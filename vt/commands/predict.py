@@ -31,8 +31,9 @@ from vt.engine.errors import describe, in_one_line
 from vt.engine.launch import is_segmentation, require_device
 from vt.engine.mixed_precision import slow_on_this_cpu
 from vt.engine.output_paths import distinct_paths
+from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
-from vt.inference.inputs import in_batches
+from vt.inference.inputs import default_workers, in_batches, read_ahead
 from vt.untrusted_text import printable
 from vt.video.dataset import EXTENSIONS as VIDEOS
 
@@ -56,6 +57,9 @@ def predict(args: argparse.Namespace) -> None:
         raise UserError(f'--out {args.out}: results are written as .json or .csv')
     if args.batch_size < 1 or args.top_k < 1:
         raise UserError(f'--batch-size {args.batch_size} and --top-k {args.top_k} must be at least 1')
+    workers = default_workers() if args.workers is None else args.workers
+    if workers < 0:
+        raise UserError(f'--workers {workers} must be at least 0')
     given = args.device if args.device is not None else 'cuda' if torch.cuda.is_available() else 'cpu'
     device = require_device(given)
     cfg = resolve_config(args.config, args.cfg_options, quietly=False)
@@ -65,6 +69,9 @@ def predict(args: argparse.Namespace) -> None:
             print(f'warning: {note}', file=sys.stderr)
     checkpoint = require_weights(args.config, args.checkpoint)
     inferencer: Any = inferencer_of(cfg, checkpoint, device)
+    SpeedSettings(**cfg.get('speed') or {}).set_process()
+    if not inferencer.classes:
+        print('warning: neither the config nor the checkpoint has class names: labels are numbers', file=sys.stderr)
     if args.threshold is not None:
         if not getattr(inferencer, 'has_several', False):
             raise UserError('--threshold is for several labels per image; this model has one label: leave it out')
@@ -81,7 +88,7 @@ def predict(args: argparse.Namespace) -> None:
     skipped: dict[str, Exception] = {}
     rows = []
     with ResultFile(args.out) if args.out else nullcontext() as out:
-        for file, prediction in track_predictions(inferencer, list(files), args.batch_size, skipped):
+        for file, prediction in track_predictions(inferencer, list(files), args.batch_size, workers, skipped):
             image = draw(inferencer, file, prediction, skipped) if args.out_dir or args.show else None
             if file in skipped:
                 continue
@@ -89,14 +96,12 @@ def predict(args: argparse.Namespace) -> None:
                 labels, palette = prediction.pred_sem_seg.data[0].numpy(), inferencer.model.dataset_meta['palette']
                 suffix, content = encode_mask(labels, palette, file)
                 write_atomically((args.masks / masks[file]).with_suffix(suffix), content)
-            result: dict[str, Any] = dict(file=file, **inferencer.describe(prediction))
-            score = 'score' if 'score' in result['predictions'][0] else 'share'
-            ranked = enumerate(result['predictions'])
-            kept = [entry for rank, entry in ranked if rank < args.top_k or entry.get('predicted')]
-            best = [f'{entry["name"]} {100 * entry[score]:.1f} %' for entry in kept if entry.get('predicted', True)]
+            few = {} if is_segmentation(cfg) else dict(top_k=args.top_k)
+            result: dict[str, Any] = dict(file=file, **inferencer.describe(prediction, **few))
+            score = 'share' if is_segmentation(cfg) else 'score'
+            shown = result['predictions'] if few else result['predictions'][: args.top_k]
+            best = [f'{entry["name"]} {100 * entry[score]:.1f} %' for entry in shown if entry.get('predicted', True)]
             rows.append({'file': file, score: ', '.join(best) or 'no label'})
-            if not is_segmentation(cfg):
-                result['predictions'] = kept
             if out:
                 out.add(result)
             if image is not None and args.out_dir:
@@ -174,21 +179,26 @@ def check_paths(files: Iterable[str], written: dict[str, Path], folder: Path | N
 
 
 def track_predictions(
-    inferencer: Any, files: list[str], batch_size: int, skipped: dict[str, Exception]
+    inferencer: Any, files: list[str], batch_size: int, workers: int, skipped: dict[str, Exception]
 ) -> Iterator[tuple[str, BaseDataElement]]:
     """Yield each file with its prediction; add those that cannot be read or predicted to ``skipped``."""
     console = Console(stderr=True)
     read: deque[str] = deque()
 
+    def read_sample(file: str) -> dict | UserError:
+        try:
+            return inferencer.pipeline(file)
+        except UserError as error:
+            return error
+
     def samples() -> Iterator[dict]:
-        for file in track(files, 'Predicting', console=console, disable=not sys.stderr.isatty()):
-            try:
-                sample = inferencer.pipeline(file)
-            except UserError as error:
-                skip(file, error, skipped)
-                continue
-            read.append(file)
-            yield sample
+        tracked = track(files, 'Predicting', console=console, disable=not sys.stderr.isatty())
+        for file, sample in zip(tracked, read_ahead(read_sample, files, workers, batch_size)):
+            if isinstance(sample, UserError):
+                skip(file, sample, skipped)
+            else:
+                read.append(file)
+                yield sample
 
     for batch in in_batches(samples(), batch_size):
         yield from predict_batch(inferencer, [read.popleft() for _ in batch], batch, skipped)

@@ -5,12 +5,15 @@ If the test set is in memory, without files, images are converted to its size an
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, islice
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import cv2
+import joblib
 import mmcv
 import numpy as np
 import torch
@@ -37,8 +40,11 @@ from vt.video import LoadClips, open_video
 from .test_set import build_test_set, in_scope
 
 ImageSource = str | os.PathLike | np.ndarray
+Given = TypeVar('Given')
+Read = TypeVar('Read')
 LOADING = (LoadImageFromFile, LoadClips)
 PHOTO, CIFAR = (375, 500), (32, 32)  # height and width of an example image
+MOST_WORKERS = 8  # each holds an image of its full size
 
 
 class Samples:
@@ -109,14 +115,14 @@ class Images(Samples):
     def make(self, source: ImageSource) -> dict:
         if self.num_bands:
             return self._make_of_bands(source)
-        image = source if isinstance(source, np.ndarray) else read_image(source)
         path = '' if isinstance(source, np.ndarray) else str(source)
+        if path and self.load:
+            return self.rest(_decode(path, lambda: self.load(dict(img_path=path))))
+        image = read_image(path) if path else source
         original = image.shape[:2]
         if self.size:
             image = mmcv.imresize(image, self.size[::-1], interpolation='area')
             image = image if self.is_bgr else np.ascontiguousarray(image[..., ::-1])
-        elif path:
-            return self.rest(self.load(dict(img_path=path)))
         return self.rest(dict(img=image, img_path=path, img_shape=image.shape[:2], ori_shape=original))
 
     def _make_of_bands(self, source: ImageSource) -> dict:
@@ -162,22 +168,29 @@ class SampleInferencer:
 
     make_samples: Callable[[Config], Samples] = Images
 
+    preprocess_kwargs = {'workers'}  # arguments of a call that are passed on to preprocess
+
     def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
         """Return the predictions of a batch, in mixed precision with ``test_cfg.fp16`` in the config."""
         with predicting(self.model.cfg, next(self.model.parameters()).device.type):
             return super().forward(inputs, **options)
 
-    def preprocess(self, inputs: Iterable[ImageSource], batch_size: int = 1) -> Iterator[dict]:
+    def preprocess(
+        self, inputs: Sequence[ImageSource], batch_size: int = 1, workers: int | None = None
+    ) -> Iterator[dict]:
         """Yield batches for the model.
 
         Args:
             inputs: files, or images ``(height, width, 3)`` of uint8 in OpenCV's channel order.
             batch_size: largest number of images per batch; a batch has images of one size.
+            workers: number of threads that read ahead; None for :func:`default_workers`, or 0 for one input.
 
         Raises:
             UserError: an input cannot be read.
         """
-        yield from map(pseudo_collate, in_batches(map(self.pipeline, inputs), batch_size))
+        workers = default_workers() if workers is None and len(inputs) > 1 else workers or 0
+        samples = read_ahead(self.pipeline, inputs, workers, batch_size)
+        yield from map(pseudo_collate, in_batches(samples, batch_size))
 
     def pixels(self, source: ImageSource) -> np.ndarray:
         """Return an input as an RGB image ``(height, width, 3)`` of uint8, at its own size."""
@@ -194,22 +207,52 @@ def in_batches(samples: Iterable[dict], batch_size: int) -> Iterator[list[dict]]
             yield batch
 
 
+def default_workers() -> int:
+    """Return the number of threads that read images: one per four available cores, at most ``MOST_WORKERS``.
+
+    With fewer cores, reading ahead takes as much time from the network as it saves.
+    """
+    return min(joblib.cpu_count() // 4, MOST_WORKERS)
+
+
+def read_ahead(
+    read: Callable[[Given], Read], sources: Iterable[Given], workers: int, batch_size: int
+) -> Iterator[Read]:
+    """Yield ``read(source)`` in order; threads read the next batch ahead. Without ``workers`` nothing is read ahead."""
+    if not workers:
+        yield from map(read, sources)
+        return
+    with ThreadPool(workers) as pool:  # its threads are daemons, which do not keep the process from ending
+        waiting = deque()
+        for source in sources:
+            waiting.append(pool.apply_async(read, (source,)))
+            if len(waiting) > batch_size + workers:
+                yield waiting.popleft().get()
+        while waiting:
+            yield waiting.popleft().get()
+
+
 def read_image(path: str | Path) -> np.ndarray:
     """Read an image file as ``(height, width, 3)`` of uint8 in OpenCV's channel order.
 
     Raises:
         UserError: the file does not exist, is not an image, damaged, or too large.
     """
+    return _decode(path, lambda: mmcv.imfrombytes(Path(path).read_bytes(), backend='cv2'))
+
+
+def _decode(path: str | Path, decode: Callable[[], Read | None]) -> Read:
+    """Return what a decoder makes of an image file; errors as in :func:`read_image`."""
     _require_there(path)
-    image = None
-    if check_image_size(path):
-        try:
-            image = mmcv.imfrombytes(Path(path).read_bytes(), backend='cv2')
-        except cv2.error as error:
-            raise UserError(f'{path} is no image that can be read: {in_one_line(error)}') from error
-    if image is None:
+    try:
+        decoded = decode() if check_image_size(path) else None
+    except cv2.error as error:
+        raise UserError(f'{path} is no image that can be read: {in_one_line(error)}') from error
+    except AssertionError:  # of mmcv's transform, if the decoder returns None
+        decoded = None
+    if decoded is None:
         raise UserError(f'{path} is no image that can be read')
-    return image
+    return decoded
 
 
 def _require_there(path: str | Path) -> None:

@@ -56,9 +56,9 @@ def choose_token_library(name: str = 'auto') -> str:
     return name
 
 
-def use_fastest_library() -> str:
-    """Choose the faster library, unless one was chosen in this process before; return the chosen one."""
-    return _library or choose_token_library()
+def use_fastest_library(name: str = 'auto') -> str:
+    """Call :func:`choose_token_library`, unless one was chosen in this process before; return the chosen one."""
+    return _library or choose_token_library(name)
 
 
 def onednns_lead(size: tuple[int, int, int] = TRIAL) -> float:
