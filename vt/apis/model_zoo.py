@@ -146,7 +146,7 @@ def resolve_model(
         model = get_model(model, pretrained, device)
     elif device is not None:
         model = model.to(require_device(device))
-    speed = SpeedSettings(**model.cfg.get('speed') or {})
+    speed = SpeedSettings(**getattr(model, 'cfg', {}).get('speed') or {})
     if speed.channels_last:
         to_channels_last(model)
     on_cpu = any(parameter.device.type == 'cpu' for parameter in model.parameters())
