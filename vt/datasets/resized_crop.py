@@ -13,8 +13,8 @@ from vt.registry import TRANSFORMS
 class RandomResizedCrop(Published):
     """MMPretrain's ``RandomResizedCrop`` with the filter of ``backend='pillow'``, computed by PyTorch in less time.
 
-    Of uint8 images at most 1 % of the values differ from Pillow's, by at most 2 of 255, because PyTorch's integer
-    weights have fewer bits. The same random numbers give the same crops.
+    A few values of uint8 images differ from Pillow's, by at most 2 of 255, because PyTorch's integer weights have fewer
+    bits. The same random numbers give the same crops.
 
     Args:
         scale: height and width of the result, or one number for both.
