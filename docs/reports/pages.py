@@ -2,13 +2,25 @@
 
 import re
 
-from . import ablations, measured, model_pages, mvit, performance, public_weights, rooms, scores, survey, where
+from . import (
+    ablations,
+    benchmark,
+    measured,
+    model_pages,
+    mvit,
+    performance,
+    public_weights,
+    rooms,
+    scores,
+    survey,
+    where,
+)
 from .markdown import BENCHMARKS, ROOT, insert
 
 # What writes a generated place of a page, by how its mark begins; the rest of the mark is its argument.
 PLACES = {
     name: write
-    for module in (ablations, measured, mvit, performance, public_weights, scores, survey, where)
+    for module in (ablations, benchmark, measured, mvit, performance, public_weights, scores, survey, where)
     for name, write in module.PLACES.items()
 }
 MARK = re.compile(r'^<!-- end of (.+) -->$', re.MULTILINE)

@@ -23,7 +23,15 @@ from vt.errors import UserError
 
 from .markdown import RECORDS, ROOT
 
-PAGES = ('models', 'ablations', 'training', 'survey', 'mvit', 'where')  # later ones begin from weights of earlier ones
+PAGES = (
+    'models',
+    'ablations',
+    'training',
+    'survey',
+    'mvit',
+    'where',
+    'benchmark',
+)  # later ones begin from weights of earlier ones
 RUNS = Path(__file__).with_name('runs')
 FOLDER = Path('work_dirs/reproduce')  # of all runs, TABLE/ROW_seed-SEED
 # glibc keeps its memory instead of asking for it in every step; runs beside each other have one thread each.

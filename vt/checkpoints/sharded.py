@@ -1,7 +1,8 @@
-"""Checkpoints in shards: folders to which each process writes its parts of tensors, by PyTorch's DCP.
+"""Sharded checkpoints: folders to which each process writes its shards of the tensors, by PyTorch's DCP.
 
-The parts are safetensors files, whose headers say what of which tensor they hold. ``run.pth`` in the folder is a
-checkpoint without these tensors, and lists the files' sizes. Neither can hold code. Any number of processes reads it.
+The shards are safetensors files, whose headers describe which part of which tensor they hold. ``run.pth`` in the folder
+is the checkpoint without these tensors, with the sizes of the files. Neither can contain code. Any number of processes
+can read it.
 """
 
 import copy
@@ -25,12 +26,12 @@ from .reading import load_checkpoint
 
 
 def split(value: Any, shards: dict[str, DTensor], place: str = '') -> Any:
-    """A copy of a checkpoint on the CPU, without its sharded tensors, which are entered in ``shards`` by their places.
+    """Return a copy of a checkpoint on the CPU without its sharded tensors, which are added to ``shards`` by path.
 
-    None takes the place of each.
+    Each is replaced by None.
     """
     if isinstance(value, DTensor):
-        # DCP can't copy gradients, which are views into a larger tensor.
+        # DCP cannot copy views into a larger tensor, as gradients are.
         shards[place] = value.detach().clone() if value.storage_offset() else value.detach()
         return None
     if isinstance(value, Tensor):
@@ -55,7 +56,7 @@ def _items(value: Any) -> list[tuple[Any, Any]]:
 
 
 def write_rest(folder: Path, rest: dict) -> None:
-    """Write what is not sharded, and which files belong to it, all of which are there."""
+    """Write what is not sharded, and the sizes of the files that belong to it, which must exist."""
     sizes = {path.name: path.stat().st_size for path in folder.glob('*.safetensors')}
     content = io.BytesIO()
     torch.save(dict(rest, shards=sizes), content)
@@ -63,7 +64,7 @@ def write_rest(folder: Path, rest: dict) -> None:
 
 
 def read_rest(folder: str | Path, map_location: Any = 'cpu', texts: bool = False) -> dict:
-    """What is not sharded of a checkpoint, which is all of it in a file.
+    """Read what is not sharded of a checkpoint: everything if it is a file.
 
     Raises:
         UserError: it is damaged, or a file of the folder is missing or of another size.
@@ -85,14 +86,14 @@ def read_sharded(
     part: str = '',
     texts: bool = False,
 ) -> dict:
-    """Read a checkpoint, whatever the number of processes that wrote it.
+    """Read a checkpoint that was written by any number of processes.
 
     Args:
-        folder: of the checkpoint; of a file everything is read.
-        like: of the processes that read together, each its parts, a tensor that is sharded as all are to be; None for
-            one process that reads everything.
-        group: of these processes, on CPUs.
-        part: key of the only tensors that are read, such as ``'state_dict'``.
+        folder: folder of the checkpoint, or a file, which is read completely.
+        like: tensor with the placement of the result, if several processes read together, each its own shards; None
+            for one process that reads everything.
+        group: process group of these processes, on CPUs.
+        part: key of the tensors to read, such as ``'state_dict'``; all by default.
         texts: as in :func:`load_checkpoint`.
 
     Raises:
@@ -110,8 +111,8 @@ def read_sharded(
             if place.startswith(f'/{part}') and isinstance(held, dcp.TensorStorageMetadata)
         }
         with warnings.catch_warnings():
-            warnings.simplefilter('ignore')  # that one process reads alone
+            warnings.simplefilter('ignore')  # about a single reading process
             dcp.load(tensors, storage_reader=reader, process_group=group, no_dist=like is None)
-    except Exception as error:  # damage leads anywhere
+    except Exception as error:  # a damaged file can raise any exception
         raise UserError(f'{folder} is damaged: {printable(error, 160)}') from error
     return _join(rest, tensors)

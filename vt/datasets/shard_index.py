@@ -1,7 +1,7 @@
-"""The index of tar shards: where each sample's image or video lies, its label and a checksum, made once.
+"""Index of tar shards: position, label and checksum of each sample's image or video, made once.
 
-``shards.index`` beside the shards is an array of NumPy with a row a sample, followed by JSON about the shards and
-classes. It is mapped: a million samples take no time to open, and no memory of each process.
+``shards.index`` beside the shards is a NumPy array with one row per sample, followed by JSON about the shards and
+classes. It is memory-mapped: opening a million samples takes no time and no memory per process.
 """
 
 import json
@@ -27,15 +27,16 @@ from vt.video.dataset import EXTENSIONS as VIDEOS
 INDEX, CLASSES = 'shards.index', 'classes.txt'
 ROW = [('shard', '<u4'), ('label', '<i4'), ('offset', '<u8'), ('size', '<u4'), ('crc', '<u4')]
 NO_LABEL = -1
-KEY = re.compile(r'((?:.*/)?[^./][^.]*)\.([^/]+)')  # WebDataset's: a member's key, and after the first dot its kind
-KINDS = {*EXTENSIONS, *VIDEOS}  # of the member that is a sample's image or video
+KEY = re.compile(r'((?:.*/)?[^./][^.]*)\.([^/]+)')  # as in WebDataset: a member's key, and its kind after the first dot
+KINDS = {*EXTENSIONS, *VIDEOS}  # of the member that has a sample's image or video
 SHARD, PACKED = re.compile(r'\.tar$'), re.compile(r'\.(tgz|tar\.\w+)$')
-VERSIONS = ('etag', 'content-md5', 'last-modified', 'lastmodified', 'updated', 'mtime', 'created')  # of stores' files
+# Keys of fsspec's file information that change with a file.
+VERSIONS = ('etag', 'content-md5', 'last-modified', 'lastmodified', 'updated', 'mtime', 'created')
 THREADS = 16
 
 
 def open_store(root: str) -> tuple[Any, str]:
-    """fsspec's file system of a folder or address, which is another one after a fork, and the folder's path in it."""
+    """Return fsspec's file system of a folder or address, a new one after a fork, and the folder's path in it."""
     import fsspec
 
     try:
@@ -46,12 +47,12 @@ def open_store(root: str) -> tuple[Any, str]:
 
 
 def kind_of(root: str) -> str:
-    """The kind of an address, such as ``'s3'``, or ``''`` for a folder of this machine."""
+    """Return the protocol of an address, such as ``'s3'``; ``''`` for a local folder."""
     return root.rpartition('://')[0]
 
 
 def find_shards(root: str, known: Sequence[str] = ()) -> dict[str, list]:
-    """Each shard's size, and its time or the store's tag; a server that lists no folder is asked for ``known`` ones."""
+    """Return size and version of each shard; a server that does not list folders is asked for the ``known`` names."""
     system, folder = open_store(root)
     system.invalidate_cache()
     try:
@@ -63,7 +64,7 @@ def find_shards(root: str, known: Sequence[str] = ()) -> dict[str, list]:
     names = sorted(filter(SHARD.search, names))
     if not names:
         raise MissingFileError(f'{root} has no shards (*.tar), is not there, or its server does not list it')
-    with ThreadPoolExecutor(THREADS) as pool:  # a server's list has no sizes
+    with ThreadPoolExecutor(THREADS) as pool:  # the list of a server has no sizes
         infos = [*pool.map(system.info, [f'{folder}/{name}' for name in names])]
     infos = [{key.lower(): value for key, value in info.items()} for info in infos]
     versions = [str(next((info[key] for key in VERSIONS if info.get(key)), '')) for info in infos]
@@ -71,17 +72,18 @@ def find_shards(root: str, known: Sequence[str] = ()) -> dict[str, list]:
 
 
 def write_index(root: str, out: str | None = None) -> int:
-    """Read all shards of a folder once and write their index; returns the number of samples.
+    """Read all shards of a folder once, write their index, and return the number of samples.
 
-    A sample's label is its ``.cls``, a whole number, or ``label`` of its ``.json``; the classes are those of a file
-    ``classes.txt`` beside the shards, a name a line, if it is there.
+    The label of a sample is the whole number in its ``.cls``, or ``label`` of its ``.json``. The names of the classes
+    are read from ``classes.txt`` beside the shards, one name per line, if it exists.
 
     Args:
         root: folder or address of the shards, ``*.tar``.
-        out: path of the index where it can't be beside the shards.
+        out: path of the index, if it cannot be beside the shards.
 
     Raises:
-        UserError: a shard is damaged or compressed; a sample has no image or several, or no label while others have.
+        UserError: a shard is damaged or compressed; a sample has no image, several images, or no label while others
+            have one.
     """
     states, (system, folder), classes = find_shards(root), open_store(root), None
     if system.isfile(f'{folder}/{CLASSES}'):
@@ -104,7 +106,7 @@ def write_index(root: str, out: str | None = None) -> int:
 
 
 def _scan(root: str, shard: int, name: str) -> np.ndarray:
-    """The rows of a shard's samples."""
+    """Return the rows of a shard's samples."""
     where, rows, last = f'{root}/{name}', [], 'its start'
     system, folder = open_store(root)
     try:
@@ -128,7 +130,7 @@ def _scan(root: str, shard: int, name: str) -> np.ndarray:
 
 
 def _samples(tar: tarfile.TarFile, where: str) -> Iterator[tuple[str, dict[str, tarfile.TarInfo]]]:
-    """The key of each sample, and its members by their kinds, of what WebDataset reads."""
+    """Yield the key of each sample and its members by kind, as WebDataset reads them."""
     found = ((KEY.fullmatch(member.name), member) for member in tar if not member.isdir())
     named = ((match, member) for match, member in found if match and not member.name.startswith('__'))
     for key, members in groupby(named, lambda pair: pair[0][1]):
@@ -157,20 +159,20 @@ def _label(tar: tarfile.TarFile, member: tarfile.TarInfo, sample: str) -> int:
 
 
 class ShardIndex:
-    """An index that is open; its rows are mapped where it is a file of this machine.
+    """An opened index; its rows are memory-mapped if it is a local file.
 
     Args:
         root: folder or address of the shards.
-        path: of the index, ``''`` for the one beside the shards.
+        path: path of the index, ``''`` for the one beside the shards.
 
     Attributes:
         rows: shard, label, offset, size, checksum and name of each sample.
-        shards: name and state of each shard.
-        classes: their names, or None.
+        shards: name of each shard with its size and version.
+        classes: names of the classes, or None.
 
     Raises:
         MissingFileError: there is no index.
-        UserError: it is damaged, or shards were changed, added or removed since it was made.
+        UserError: it is damaged, or shards were changed, added or removed after it was made.
     """
 
     def __init__(self, root: str, path: str = '') -> None:
@@ -195,12 +197,13 @@ class ShardIndex:
         self._compare()
 
     def __reduce__(self) -> tuple:
-        return ShardIndex, (self.root, self.path)  # a process that is handed it maps the file itself
+        return ShardIndex, (self.root, self.path)  # unpickled in another process, it maps the file there
 
     def _compare(self) -> None:
-        """Raise a UserError if the shards are not those of the index; copies with other times are.
+        """Raise UserError if the shards are not those of the index; copies with other times are accepted.
 
-        Of shards that were indexed in another kind of store the sizes tell, and the checksum of each sample.
+        If the shards were indexed in another kind of store, only sizes are compared here, and the checksum of each
+        sample when it is read.
         """
         states = dict(self.shards)
         found = find_shards(self.root, [*states])
@@ -216,7 +219,7 @@ class ShardIndex:
                 raise UserError(f'{self.root}/{name} has changed since the index was made: {self.again}')
 
     def fetch(self, rows: Sequence[int]) -> list[bytes]:
-        """The content of members, those on another machine at once."""
+        """Return the content of members; remote ones are fetched in parallel."""
         found = [self.rows[row].item() for row in rows]
         spans = [(*self.shards[shard], offset, offset + size) for shard, _, offset, size, *_ in found]
         if not kind_of(self.root):
@@ -226,7 +229,7 @@ class ShardIndex:
         return system.cat_ranges([f'{folder}/{name}' for name in names], [*firsts], [*lasts], on_error='raise')
 
     def damage(self, row: int, content: bytes) -> str | None:
-        """What is wrong with the content of a member, if anything is."""
+        """Describe what is wrong with the content of a member, None if it is intact."""
         *_, size, crc, _ = self.rows[row].item()
         if len(content) != size:
             return f'has {len(content):,} of {size:,} bytes: it is cut off, or its server sends no parts of files'
@@ -234,10 +237,10 @@ class ShardIndex:
 
 
 def _read(path: str, version: str, first: int, last: int) -> bytes:
-    file = _open(path, version)  # held while it is read: another thread may take it out of the cache
+    file = _open(path, version)  # keep the file open while reading: another thread may evict it from the cache
     return os.pread(file.fileno(), last - first, first)
 
 
 @lru_cache(64)
 def _open(path: str, version: str) -> BinaryIO:
-    return open(path, 'rb', buffering=0)  # closed when nothing reads it any more
+    return open(path, 'rb', buffering=0)  # closed when no thread reads it any more

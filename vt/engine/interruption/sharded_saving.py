@@ -1,4 +1,4 @@
-"""Saving a sharded run: each process writes its parts, while training goes on."""
+"""Checkpoints of sharded runs: each process writes its shards while training continues."""
 
 import os
 import shutil
@@ -20,32 +20,32 @@ from vt.errors import FileError
 
 
 class ShardedSaver:
-    """Writes one checkpoint at a time, and gives it its name when all of it is on the disk.
+    """Writer of one checkpoint at a time, which gets its name when it is complete on disk.
 
-    All processes call its methods together. Until then it is ``.<name>.part``, so that a run that is killed meanwhile
-    has its last whole checkpoint.
+    All processes call its methods together. An incomplete checkpoint is called ``.<name>.part``, so that a run that is
+    killed while writing keeps its last complete checkpoint.
 
     Args:
-        asynchronous: :meth:`write` returns as soon as it has copied the tensors to the CPU's memory.
-        timeout: seconds that a process waits for others.
+        asynchronous: :meth:`write` returns after copying the tensors to CPU memory.
+        timeout: number of seconds that a process waits for others.
 
     Attributes:
-        group: of all processes, on CPUs.
+        group: process group of all processes, on CPUs.
     """
 
     def __init__(self, asynchronous: bool, timeout: float) -> None:
         self._asynchronous = asynchronous
-        # Its own, since the thread's messages must not mix with those of the run; on CPUs, as PyTorch asks.
+        # A separate group, because the thread's messages must not mix with those of the run; PyTorch requires CPUs.
         self.group = distributed.new_group(backend='gloo', timeout=timedelta(seconds=timeout))
-        self._stager = DefaultStager(StagingOptions(False, False, False, False))  # plain copies, made at once
+        self._stager = DefaultStager(StagingOptions(False, False, False, False))  # plain copies, made immediately
         self._thread = ThreadPoolExecutor(1)
         self._pending: Future | None = None
         self._written: dict[Path, int] = {}
 
     def write(self, path: Path, checkpoint: dict, before_name: Callable[[], None]) -> None:
-        """Save this process's part of a checkpoint; a second one of an iteration changes only what is not sharded.
+        """Save this process's part of a checkpoint; a second one of an iteration replaces only what is not sharded.
 
-        The main process calls ``before_name`` before the folder at ``path`` takes its name.
+        The main process calls ``before_name`` before the folder gets its name ``path``.
         """
         self.wait()
         path, shards = Path(os.path.realpath(path)), {}
@@ -57,7 +57,7 @@ class ShardedSaver:
         self._written[path] = iteration
         part = path.with_name(f'.{path.name}.part')
         if is_main_process():
-            shutil.rmtree(part, ignore_errors=True)  # of a run that was killed
+            shutil.rmtree(part, ignore_errors=True)  # left by a run that was killed
         writer = dcp.HuggingFaceStorageWriter(str(part), save_distributed=True)
         writing = dcp.async_save(shards, storage_writer=writer, process_group=self.group, async_stager=self._stager)
         self._pending = self._thread.submit(self._finish, writing, path, rest, before_name)
@@ -65,14 +65,14 @@ class ShardedSaver:
             self.wait()
 
     def then(self, action: Callable[[], None]) -> None:
-        """Call something when what is being saved is there; nothing if it fails."""
+        """Call ``action`` after the current checkpoint is written; not if writing fails."""
         if self._pending is None:
             action()
         else:
             self._pending = self._thread.submit(lambda before: (before.result(), action()), self._pending)
 
     def wait(self) -> None:
-        """Wait until what is being saved is there.
+        """Wait until the current checkpoint is written.
 
         Raises:
             FileError: it could not be written.
@@ -92,13 +92,13 @@ class ShardedSaver:
         with replacing(path) as part:
             write_rest(part, rest)
             before_name()
-            with suppress(FileNotFoundError):  # folders can't replace others
+            with suppress(FileNotFoundError):  # a folder cannot replace another one
                 path.rename(before)
         shutil.rmtree(before, ignore_errors=True)
 
 
 def checkpoint_of(runner: Runner, meta: dict, save_optimizer: bool, save_param_scheduler: bool) -> dict:
-    """What mmengine's runner saves, in each process with its parts of the tensors."""
+    """Return the checkpoint that mmengine's runner saves, in each process with its shards of the tensors."""
     meta = dict(meta, cfg=runner.cfg.pretty_text, seed=runner.seed, experiment_name=runner.experiment_name)
     if hasattr(runner.train_dataloader.dataset, 'metainfo'):
         meta['dataset_meta'] = runner.train_dataloader.dataset.metainfo

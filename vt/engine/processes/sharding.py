@@ -1,4 +1,4 @@
-"""FSDP2: each process keeps a part of the weights, the gradients, the optimizer's state and the averages."""
+"""FSDP2: each process holds a shard of the weights, gradients, optimizer state and averages."""
 
 from dataclasses import dataclass
 
@@ -21,18 +21,18 @@ from .sync_batch_norm import use_cpu_sync_batch_norm
 
 @dataclass(frozen=True)
 class ShardSettings:
-    """The config key ``fsdp``: how ``torch.distributed.fsdp.fully_shard`` shards a model in training.
+    """Settings of the config key ``fsdp``: how ``torch.distributed.fsdp.fully_shard`` shards a model in training.
 
-    Tests do not shard. Weights are initialised and ``load_from`` is read on the CPU, by the whole model, so that a
-    sharded run begins as any other; then one unit after the other moves to its device. ``--amp`` gathers weights in
-    bfloat16, and adds gradients over processes in float32.
+    Tests do not shard. Weights are initialised, and ``load_from`` is loaded, on the CPU into the whole model, so that a
+    sharded run starts like any other; then the units move to the device one by one. ``--amp`` gathers weights in
+    bfloat16 and reduces gradients over processes in float32.
 
     Attributes:
         units: names of the classes whose weights are gathered together for a forward or backward pass; the rest of the
-            model is one more unit. The names that the model has none of have no effect, but one must be there.
-        shard_over: number of processes that share one copy of the weights, such as those of a machine, between which
-            weights are gathered; the copies exchange gradients alone. None for all processes.
-        asynchronous: write checkpoints in the background, from a copy in the CPU's memory.
+            model is one more unit. Names that do not occur in the model are ignored, but at least one must occur.
+        shard_over: number of processes that share one copy of the weights, such as those of one machine. Weights are
+            gathered within such a group; groups exchange only gradients. None for all processes.
+        asynchronous: write checkpoints in the background, from a copy in CPU memory.
     """
 
     units: tuple[str, ...] = ('Block', 'VTModule', 'Bottleneck', 'BasicBlock')
@@ -40,7 +40,7 @@ class ShardSettings:
     asynchronous: bool = True
 
     def make_mesh(self) -> DeviceMesh:
-        """The processes in one dimension, or copies by shards."""
+        """Return the mesh of the processes: one dimension, or copies by shards."""
         count = get_world_size()
         if count == 1:
             raise UserError('fsdp is for several processes: start them with tools/dist_train.sh')
@@ -52,7 +52,7 @@ class ShardSettings:
         return init_device_mesh(get_device(), sizes, mesh_dim_names=('copy', 'shard'))
 
     def shard(self, model: nn.Module, mesh: DeviceMesh, policy: MixedPrecisionPolicy) -> int:
-        """Shard a model in place, each unit before those that contain it; the number of units."""
+        """Shard a model in place, inner units first, and return the number of units."""
         units = [part for part in model.modules() if type(part).__name__ in self.units]
         if not units:
             names = sorted({type(part).__name__ for part in model.modules() if any(True for _ in part.children())})
@@ -61,20 +61,20 @@ class ShardSettings:
             if isinstance(part, BaseDataPreprocessor):
                 part.to(mesh.device_type)
         for parameter in model.parameters():
-            parameter.data = parameter.data.contiguous()  # FSDP2 takes no other
+            parameter.data = parameter.data.contiguous()  # FSDP2 requires contiguous parameters
         number = len(list(model.parameters()))
         for part in (*reversed(units), model):
-            fully_shard(part, mesh=mesh, mp_policy=policy, reshard_after_forward=True)  # the averages of EMA follow
+            fully_shard(part, mesh=mesh, mp_policy=policy, reshard_after_forward=True)  # parameters of EMA follow
         if len(list(model.parameters())) > number:
             raise UserError('fsdp.units: a weight is shared by two of them: name a class that contains both')
         return len(units) + 1
 
 
 def shard_run(runner: Runner, settings: ShardSettings) -> None:
-    """Shard a runner's model, and its averages; the optimizer, which has no state yet, takes the parts.
+    """Shard a runner's model and averages; the optimizer, which has no state yet, gets the sharded parameters.
 
     Raises:
-        UserError: there are several optimizers, or float16; no unit is in the model, or units share a weight.
+        UserError: several optimizers, or float16; no unit occurs in the model, or units share a weight.
     """
     wrapper, model = runner.optim_wrapper, runner.model
     if isinstance(wrapper, AmpOptimWrapper):

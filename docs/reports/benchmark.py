@@ -1,0 +1,76 @@
+"""The tables of the page on Fashion-MNIST: runs on a CPU, and what one GPU measured."""
+
+import numpy as np
+import pandas as pd
+
+from vt.analysis.ablation.run_scores import mean_margin
+from vt.analysis.ablation.score_tables import describe
+from vt.checkpoints.files import read_json
+
+from .markdown import BENCHMARKS, RECORDS, plus_minus, short_name, table
+from .scores import AGAIN, by_label, describe_source, read_table
+
+GPU = BENCHMARKS / 'nvidia-h100/fashion-mnist.json'
+
+
+def show_runs(name: str) -> str:
+    """A row for each model of a table: scores with the 95 % interval of their mean, costs, and seconds per epoch."""
+    if not (path := RECORDS / f'{name}.json').is_file():
+        return f'Not trained yet: `{AGAIN} {name}`.'
+    records = read_table(path)
+    rows = describe(records)
+    for row, (label, scores) in zip(rows, by_label(records).items()):
+        row['mean'] += plus_minus(mean_margin(scores, [scores]))
+        runs = [run for run in records if run['label'] == label]
+        row['s per epoch'] = f'{np.median([run["seconds"] / int(run["length"].split()[0]) for run in runs]):.0f}'
+    return f'{table(rows)}\n\n{describe_source(records, name)}'
+
+
+def read_gpu(phase: str) -> pd.DataFrame:
+    """Return the runs of a phase on the GPU, a row each, with ``model`` and ``told``, the score or ``diverged``."""
+    rows = pd.DataFrame(read_json(GPU, 'measured on a GPU', keys=['rows'])['rows']).query('phase == @phase')
+    names = rows['config'].str.extract(r'/([^/]+)\.py$', expand=False)
+    told = rows['top1'].map('{:.2f}'.format).where(rows['status'] == 'finished', 'diverged')
+    return rows.assign(model=names.map(short_name).str.replace('_fashion-mnist', ''), told=told)
+
+
+def show_gpu() -> str:
+    """A row for each model of the pair at full width: its seeds on the test images."""
+    rows = []
+    for (model, rate), runs in (
+        read_gpu('seeds').drop_duplicates(['model', 'seed']).groupby(['model', 'learning_rate'], sort=False)
+    ):
+        finished = runs[runs['status'] == 'finished']
+        rows.append(
+            {
+                'model': model,
+                'learning rate': f'{rate:g}',
+                'top-1 (%), each seed': ', '.join(runs['told']),
+                'mean': f'{finished["top1"].mean():.2f}' if len(finished) == len(runs) else '-',
+                'MFLOPs': f'{finished["flops"].iloc[0] / 1e6:.1f}',
+                'M params': f'{finished["parameters"].iloc[0] / 1e6:.2f}',
+            }
+        )
+    return table(rows)
+
+
+def show_gpu_rates() -> str:
+    """A row for each model of the pair: scores on the held-out images by learning rate."""
+    runs = read_gpu('search')
+    runs = runs[runs['epochs'] == runs['epochs'].min()]
+    told = runs.groupby(['model', 'learning_rate'], sort=False)['told'].agg(', '.join).unstack().sort_index(axis=1)
+    told.columns = [f'{rate:g}' for rate in told.columns]
+    return table(told.fillna('-').reset_index().to_dict('records'))
+
+
+def show_origin() -> str:
+    """Return the device and versions of what the GPU measured."""
+    found = read_json(GPU, 'measured on a GPU', keys=['device', 'cpu', 'date', 'versions'])
+    return f'{found["date"]}, {found["device"]} with {found["cpu"]}, torch {found["versions"]["torch"]}.'
+
+
+PLACES = {
+    'benchmark runs': show_runs,
+    'benchmark GPU': lambda: f'{show_gpu()}\n\n{show_origin()}',
+    'benchmark rates': show_gpu_rates,
+}
