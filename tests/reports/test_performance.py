@@ -245,7 +245,8 @@ def test_loading_is_beside_what_a_gpu_takes(folder):
     gpu = dict(dry=False, resnets=pd.DataFrame(trained), ceilings=pd.DataFrame(dict(matmul=[7e14])))
     measured, counted = performance.read_loading(path, [gpu])['rows']
     assert (measured['taken'], measured['by'], measured['cores']) == (3200, 'measured', 32)
-    assert counted['by'] == 'count' and 6 * 4.6e9 * counted['taken'] == pytest.approx(0.3 * 7e14, rel=0.02)
+    assert counted['by'] == 'count'
+    assert 6 * 4.6e9 * counted['taken'] == pytest.approx(0.3 * 7e14, rel=0.02)
 
 
 def test_rows_of_other_tools_keep_their_columns(tmp_path):
