@@ -11,9 +11,12 @@
 run_processes() {
     local processes="$1" tool="$2" python="${PYTHON:-python}" meeting
     shift 2
-    # torchrun gives each process one thread unless told otherwise; here they share the cores.
-    : "${OMP_NUM_THREADS:=$("$python" -c "import joblib; print(max(1, joblib.cpu_count(True) // $processes))")}"
-    export OMP_NUM_THREADS PET_SHUTDOWN_TIMEOUT="${SHUTDOWN_TIMEOUT:-30}"
+    # torchrun gives each process one thread unless told otherwise; without a GPU they share the cores here.
+    if [ ! -e /dev/nvidia0 ] && [ -z "${OMP_NUM_THREADS:-}" ]; then
+        OMP_NUM_THREADS="$("$python" -c "import joblib; print(max(1, joblib.cpu_count(True) // $processes))")"
+        export OMP_NUM_THREADS
+    fi
+    export PET_SHUTDOWN_TIMEOUT="${SHUTDOWN_TIMEOUT:-30}"
     # torchrun hands on its own signals, and the one that SLURM sends early.
     export PET_SIGNALS_TO_HANDLE="${PET_SIGNALS_TO_HANDLE:-SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1}"
     # Otherwise processes that are started again find the addresses of those that ended, and may wait for them.

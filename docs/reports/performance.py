@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 from matplotlib.figure import Figure
 
 from vt.analysis.speed.ceilings import TITLES
@@ -36,8 +37,9 @@ NEEDED = {*MODELS, *SCALING, *TOKENS, *SETTINGS, HALF, *FOLDED}
 # Not every machine has these: VT in backbone and neck, skinny products compiled, images of the embedded data's size.
 SYSTEMS, SMALL = 'systems_512x512', 'small'
 COMPILED = ('necks-pixels_800x1216', 'segmentors-pixels_800x1216')
-OTHER_TABLES = ('data_loading', 'startup')  # of other tools; the page has a table of each that is there
+OTHER_TABLES = ('startup', 'loading_steps')  # of other tools; the page has a table of each that is there
 INFERENCE = 'inference_cpu.json'
+UTILISATION = 0.3  # of a GPU's measured rate of matrix products, by models whose training was not measured on it
 
 # What a table has a column for where a file's measurements differ in it.
 VARIED = ['batch_size', 'size', 'dtype', 'compile', 'tokens']
@@ -158,6 +160,7 @@ def render(folder: Path) -> str:
         MissingFileError: a measurement that the page needs is not there.
     """
     speeds, folders = read_all(folder), machines(folder)
+    gpus = [gpu_tables.read(path) for path in sorted(folder.glob('*/measured.json'))]
     kinds = {rows['inference']['file']: rows for rows in by_kind(read_pairs(select(speeds, *MODELS)))}
     records = speeds.drop_duplicates('path').set_index('file')['record']
     return fill(
@@ -177,7 +180,9 @@ def render(folder: Path) -> str:
         settings=compare_settings(speeds),
         scaling={what: describe_scaling(speeds, name, 'pixels') for name, what in SCALING.items()},
         tokens={what: describe_scaling(speeds, name, 'tokens') for name, what in TOKENS.items()},
-        gpus=[gpu_tables.read(path) for path in sorted(folder.glob('*/measured.json'))],
+        gpus=gpus,
+        loading=read_loading(folder / 'data_loading_cpu.json', gpus),
+        utilisation=UTILISATION,
         gpu_script=gpu_tables.SCRIPT,
         script=SCRIPT,
         machines=compare_machines(folders),
@@ -215,6 +220,42 @@ def read_rows(path: Path, part: str = 'results') -> Rows | None:
     flat = frame.loc[:, ~frame.map(lambda cell: isinstance(cell, (list, dict))).any()]
     text = flat.map(lambda cell: f'{cell:.4g}' if isinstance(cell, float) else str(cell)).where(flat.notna(), '')
     return text.rename(columns=lambda name: name.replace('_', ' ')).to_dict('records')
+
+
+def read_loading(path: Path, gpus: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The loading of each recipe, by workers, and what the first GPU would take; None where nothing was measured."""
+    if not path.is_file():
+        return None
+    content = read_json(path, AGAIN, keys=('device', 'results'))
+    flops = {
+        model['Name']: model['Metadata'].get('FLOPs')
+        for metafile in ROOT.glob('configs/*/metafile.yml')
+        for model in yaml.safe_load(metafile.read_text())['Models']
+    }
+    rows = []
+    for (config, crop), found in pd.DataFrame(content['results']).groupby(['config', 'crop'], sort=False):
+        runs = {row['workers']: np.array(row['runs']) for _, row in found.iterrows()}
+        low, first, high = np.percentile(runs[min(runs)], (25, 50, 75))
+        taken = [_taken(gpu, config, flops.get(config)) for gpu in gpus[:1] if not gpu['dry']]
+        taken_rate, by = taken[0] if taken else (None, None)
+        rows.append(
+            dict(config=config, crop=crop, spread=(high - low) / first, taken=taken_rate, by=by)
+            | {f'rate_{workers}': np.median(each) for workers, each in runs.items()}
+            | dict(cores=taken_rate and taken_rate / first)
+        )
+    return dict(device=content['device'], rows=rows)
+
+
+def _taken(gpu: dict[str, Any], config: str, flops: int | None) -> tuple[float | None, str | None]:
+    """Images per second that a GPU trains on, and whether they were measured or counted."""
+    resnets = gpu['resnets']
+    if resnets is not None:
+        same = (resnets['short'] == short_name(config)) & (resnets['kind'] == 'training')
+        if len(found := resnets[same].sort_values('batch')):
+            return float(found['batch'].iloc[-1] / found['eager'].iloc[-1]), 'measured'
+    if flops is None or gpu['ceilings'] is None:
+        return None, None
+    return UTILISATION * float(gpu['ceilings']['matmul'].iloc[0]) / (3 * 2 * flops), 'count'
 
 
 def draw(folder: Path) -> dict[str, Figure]:

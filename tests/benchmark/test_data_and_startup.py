@@ -47,10 +47,29 @@ def test_a_config_with_its_own_data_is_timed(tmp_path):
     assert [(row['config'], row['decoder']) for row in rows] == [(DIGITS.stem, 'none'), (SCENES.stem, 'none')]
 
 
+def test_recipes_of_all_kinds_read_generated_files(tmp_path):
+    deit, ade20k, fashion = (
+        ROOT / 'configs' / path
+        for path in (
+            'deit/deit-small_16xb64-300e_in1k.py',
+            'vt_fpn/vt-fpn_r50_4xb4-160k_ade20k-512x512.py',
+            'vt_resnet/vt-resnet18_fashion-mnist.py',
+        )
+    )
+    arguments = [deit, ade20k, fashion, '--synthetic', '4', '--pillow-crops', '--max-batch-size', '2', '--workers', '0']
+    arguments += ['--batches', '1', '--rounds', '1', '--out', 'data.json']
+    result = run_forked('benchmark/data_loading.py', *arguments, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = json.loads((tmp_path / 'data.json').read_text())['results']
+    expected = [(deit.stem, 'torch'), (deit.stem, 'pillow'), (ade20k.stem, 'none'), (fashion.stem, 'none')]
+    assert [(row['config'], row['crop']) for row in rows] == expected
+    assert all(row['batch_size'] == 2 for row in rows)
+
+
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        ([SCENES, '--synthetic', '2'], 'needs label masks, and synthetic images have none'),
+        ([SCENES, '--synthetic', '2'], 'vt.DigitScenes reads no files'),
         ([DIGITS, '--decoders', 'pillow'], 'has no LoadImageFromFile'),
     ],
 )

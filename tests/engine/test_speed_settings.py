@@ -18,6 +18,7 @@ from torch import nn
 
 from vt.engine.runner import VTRunner, match_layouts
 from vt.engine.speed_settings import (
+    SpeedSettings,
     copy_without_waiting,
     keep_freed_memory,
     require_compiler,
@@ -224,6 +225,19 @@ def test_threads_are_the_cores_of_this_process_unless_the_user_chose(environment
         monkeypatch.setenv(name, value)
     torch.set_num_threads(3)
     assert use_threads() == torch.get_num_threads() == expected
+
+
+def test_a_run_on_a_gpu_uses_one_thread_unless_the_user_chose(monkeypatch, threads):
+    monkeypatch.delenv('OMP_NUM_THREADS', raising=False)
+    monkeypatch.setattr('joblib.cpu_count', lambda only_physical_cores: 4)
+    monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
+    for settings, expected in ((SpeedSettings(), 1), (SpeedSettings(threads=2), 2)):
+        torch.set_num_threads(3)
+        assert f'; {expected} thread' in settings.set_process()
+        assert torch.get_num_threads() == expected
+    monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
+    SpeedSettings(keep_memory=False).set_process()
+    assert torch.get_num_threads() == 4
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason='a GPU needs no C++ compiler')

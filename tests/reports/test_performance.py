@@ -5,6 +5,7 @@ import re
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from docs.reports import performance
@@ -223,10 +224,29 @@ def test_machines_stand_side_by_side(folder):
 
 
 def test_other_tables_have_their_sections(folder):
-    (folder / 'data_loading_cpu.json').write_text(json.dumps([dict(workers=2, images_per_second=123.456, runs=[1, 2])]))
+    (folder / 'startup_cpu.json').write_text(json.dumps([dict(what='import vt', seconds=123.456, runs=[1, 2])]))
     text = re.sub(' +', ' ', page(folder))
-    assert '| images per second |' in text
+    assert '| what | seconds |' in text
     assert '123.5 |' in text
+
+
+def test_loading_is_beside_what_a_gpu_takes(folder):
+    path = folder / 'data_loading_cpu.json'
+    assert performance.read_loading(path, []) is None
+    configs = ('vt-resnet50_8xb32-90e_in1k', 'deit-small_16xb64-300e_in1k')
+    results = [
+        dict(config=config, crop='cv2', workers=workers, runs=[100 * workers, 110 * workers, 90 * workers])
+        for config in configs
+        for workers in (1, 2)
+    ]
+    path.write_text(json.dumps(dict(device='Some CPU', results=results)))
+    assert '| vt-resnet50_8xb32-90e_in1k | cv2 | 100 | 10.0 % | 200 |' in re.sub(' +', ' ', page(folder))
+    trained = dict(short='vt-resnet50', kind='training', batch=[32, 256], eager=[0.1, 0.08])
+    gpu = dict(dry=False, resnets=pd.DataFrame(trained), ceilings=pd.DataFrame(dict(matmul=[7e14])))
+    measured, counted = performance.read_loading(path, [gpu])['rows']
+    assert (measured['taken'], measured['by'], measured['cores']) == (3200, 'measured', 32)
+    assert counted['by'] == 'count'
+    assert 6 * 4.6e9 * counted['taken'] == pytest.approx(0.3 * 7e14, rel=0.02)
 
 
 def test_rows_of_other_tools_keep_their_columns(tmp_path):

@@ -61,6 +61,12 @@ measure segmentors-pixels_800x1216 "${segmentors[@]}" --only whole --batch-sizes
 measure segmentors-folded_800x1216 "${segmentors[@]}" --only whole --batch-sizes 1 "${folded[@]}"
 measure necks-default-allocator_800x1216 "${settings[@]}" --default-allocator
 run benchmark/products products
-run benchmark/startup startup configs/vt_resnet/vt-resnet18_digits.py configs/vt_fpn/vt-fpn_r18_digit-scenes.py
-run benchmark/data_loading data_loading "$(vt_resnet 18)" configs/vt_resnet/vt-resnet18_8xb256-400e-distill_in1k.py \
-    --synthetic 256 --decoders cv2 pillow --workers 0 2 --batches 8 --rounds 3
+run benchmark/startup startup configs/vt_resnet/vt-resnet18_{digits,1xb32-90e_image-folder}.py \
+    configs/vt_fpn/vt-fpn_r18_digit-scenes.py --synthetic 128
+run benchmark/loading_steps loading_steps
+run benchmark/data_loading data_loading \
+    configs/vt_resnet/vt-resnet{50_8xb32-90e,18_8xb256-400e-distill,50_8xb32-90e-torchvision}_in1k.py \
+    configs/deit/deit-small_16xb64-300e_in1k.py configs/t2t_vit/t2t-vit-t-14_8xb64-310e-authors_in1k.py \
+    configs/mvitv2/mvitv2-tiny_64xb64-300e-authors_in1k.py configs/vt_fpn/vt-fpn_r50_4xb4-160k_ade20k-512x512.py \
+    configs/vt_resnet/vt-resnet18_fashion-mnist.py --synthetic 128 --pillow-crops --workers 1 2 --batches 6 \
+    --rounds 5 --max-batch-size 64

@@ -5,14 +5,6 @@ from typing import Any
 
 import cv2
 import numpy as np
-from scipy.stats import binomtest
-from sklearn.metrics import (
-    average_precision_score,
-    confusion_matrix,
-    multilabel_confusion_matrix,
-    precision_recall_curve,
-    precision_recall_fscore_support,
-)
 
 BINS = 15  # of confidences, as in Guo et al., "On Calibration of Modern Neural Networks", 2017
 TOP = (1, 2, 3, 5, 10)
@@ -31,6 +23,8 @@ def evaluate_single_label(labels: np.ndarray, scores: np.ndarray, names: Sequenc
         ``metrics`` (top-k, and macro means over the classes that have images), ``per_class``, ``confusion_matrix``
         (counts, rows are labels), ``ece`` (0 to 1) and ``reliability`` (a row a bin).
     """
+    from sklearn.metrics import confusion_matrix, precision_recall_fscore_support  # slow to import: not in training
+
     present, predicted = np.unique(labels), scores.argmax(axis=1)
     own = scores[np.arange(len(labels)), labels][:, None]
     ties = (scores == own) & (np.arange(len(names)) < labels[:, None])  # the first class counts first
@@ -74,6 +68,8 @@ def evaluate_several_labels(labels: np.ndarray, scores: np.ndarray, names: Seque
         ``metrics`` (mAP over the classes that have images), ``per_class`` at a threshold of 0.5, with the average
         precision and the threshold of the highest F1, and ``confusion_matrix``: ``(C, 2, 2)``.
     """
+    from sklearn.metrics import average_precision_score, multilabel_confusion_matrix, precision_recall_curve
+
     predicted = scores >= 0.5
     per_class = _per_class(labels, predicted, names, predicted=predicted.sum(axis=0))
     for row, has, score in zip(per_class, labels.T, scores.T):
@@ -89,6 +85,8 @@ def evaluate_several_labels(labels: np.ndarray, scores: np.ndarray, names: Seque
 
 
 def _per_class(labels: np.ndarray, predictions: np.ndarray, names: Sequence[str], **counts: Any) -> list[dict]:
+    from sklearn.metrics import precision_recall_fscore_support
+
     classes = range(len(names))
     found = precision_recall_fscore_support(labels, predictions, labels=classes, average=None, zero_division=np.nan)
     precision, recall, f1 = 100 * np.array(found[:3])
@@ -167,6 +165,8 @@ def compare_paired(ours: np.ndarray, theirs: np.ndarray) -> dict[str, Any]:
     Returns:
         On how many images ours is ``better`` and ``worse``, and ``p``, two-sided.
     """
+    from scipy.stats import binomtest
+
     better, worse = int((ours > theirs).sum()), int((ours < theirs).sum())
     return dict(
         better=better, worse=worse, p=float(binomtest(better, better + worse).pvalue) if better + worse else 1.0

@@ -21,6 +21,7 @@ __all__ = [
     'MovingDigits',
     'MultiLabelImages',
     'Pathfinder',
+    'RandomResizedCrop',
     'RelationalDigitScenes',
     'ShardedDataset',
     'SortOfCLEVR',
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from .moving_digits import MovingDigits
     from .multi_label import MultiLabelImages
     from .pathfinder import Pathfinder
+    from .resized_crop import RandomResizedCrop
     from .same_different import PSVRT, SVRT
     from .shards import ShardedDataset
     from .sort_of_clevr import SortOfCLEVR

@@ -34,7 +34,8 @@ class SpeedSettings:
     Attributes:
         channels_last: keep weights and images in channels_last, see :func:`to_channels_last`.
         keep_memory: let glibc keep freed memory on a CPU, see :func:`keep_freed_memory`.
-        threads: number of threads of PyTorch's operators on a CPU, or ``'auto'``, see :func:`use_threads`.
+        threads: number of threads of PyTorch's operators on a CPU, or ``'auto'``: one if there is a GPU, else see
+            :func:`use_threads`.
         token_products: library of linear layers and token-side matrices on a CPU, ``'blas'``, ``'onednn'`` or
             ``'auto'``, see :func:`vt.ops.token_products.choose_token_library`. ``randomness.deterministic`` implies
             ``'blas'``.
@@ -78,7 +79,8 @@ class SpeedSettings:
         keeps = self.keep_memory and not torch.cuda.is_available() and keep_freed_memory()
         if self.threads != 'auto':
             torch.set_num_threads(self.threads)
-        threads = use_threads() if self.threads == 'auto' else self.threads
+        most = 1 if torch.cuda.is_available() else None
+        threads = use_threads(most) if self.threads == 'auto' else self.threads
         return f'freed memory {"kept" if keeps else "not kept"}; {threads} {"thread" if threads == 1 else "threads"}'
 
 
@@ -182,15 +184,22 @@ def _scores_to_contiguous(layer: nn.Module, args: tuple, scores: torch.Tensor) -
     return scores.contiguous()
 
 
-def use_threads() -> int:
+def use_threads(most: int | None = None) -> int:
     """Set PyTorch's threads to the available cores, unless ``OMP_NUM_THREADS`` is set; return the number of threads.
 
     Only physical cores within the affinity of the process and the quota of its container count. They are divided
     between the processes that torchrun started on this machine.
+
+    Runs on a GPU use one thread. After a parallel operator, such as the copy of a batch to pinned memory, the other
+    threads spin for about 12 ms each, and take the cores from the loading of data, of other runs as well.
+
+    Args:
+        most: maximum number of threads.
     """
     if 'OMP_NUM_THREADS' not in os.environ:
         processes = int(os.environ.get('LOCAL_WORLD_SIZE', 1))
-        torch.set_num_threads(max(1, joblib.cpu_count(only_physical_cores=True) // processes))
+        threads = max(1, joblib.cpu_count(only_physical_cores=True) // processes)
+        torch.set_num_threads(min(threads, most or threads))
     return torch.get_num_threads()
 
 

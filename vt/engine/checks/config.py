@@ -174,7 +174,10 @@ def find_types(name: str, scope: str, path: str) -> list[Any]:
         words = "is not a package with registries, such as 'mmpretrain' or 'mmseg': correct default_scope"
         raise UserError(f'{path}: {_shortened(scope)} {words}')
     with importing():
-        found = dict.fromkeys(built for registry in registries(scope) if (built := registry.get(name)) is not None)
+        # VT's own registries first, without the parts for which they import MMSegmentation.
+        own = registries('vt') if name.startswith('vt.') else ()
+        found = _found(Registry.get(registry, name.removeprefix('vt.')) for registry in own)
+        found = found or _found(registry.get(name) for registry in registries(scope))
     if not found:
         known: set[str] = set()
         for registry in registries(scope):
@@ -184,7 +187,11 @@ def find_types(name: str, scope: str, path: str) -> list[Any]:
                 known.update(f'{other.scope}.{part}' for part in other.module_dict if other.scope != scope)
         near = _near(name, known, 'add its package to custom_imports, or the prefix of its scope to the name')
         raise UserError(f"{path}: there is no type '{name}'; {near}")
-    return [*found]
+    return found
+
+
+def _found(built: Iterable[Any]) -> list[Any]:
+    return [*dict.fromkeys(each for each in built if each is not None)]
 
 
 def _unknown(built: Any, part: dict, beside: list[str]) -> list[str]:

@@ -1,0 +1,115 @@
+"""Measure steps of loading and what could replace them: ``python tools/benchmark/loading_steps.py --out FILE``."""
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import partial
+
+import cv2
+import numpy as np
+import torch
+from data_loading import HEIGHT, QUALITY, WIDTH, draw_image
+from mmengine.registry import init_default_scope
+from mmpretrain.registry import TRANSFORMS
+from PIL import Image
+from torchvision.transforms import v2
+
+from vt.analysis.speed.timing import median_of_rounds
+from vt.analysis.tables import print_table
+from vt.commands.arguments import ToolParser
+from vt.commands.outputs import check_output, write_measured
+from vt.engine.config_files import ROOT, read_config
+from vt.engine.errors import one_line_errors
+
+DEIT = ROOT / 'configs/deit/deit-small_16xb64-300e_in1k.py'
+PHOTOGRAPH = (3000, 4000)  # of a camera of 12 megapixels
+SCALES = (1, 2, 4, 8)
+
+
+def decode(scale: int, content: bytes) -> np.ndarray:
+    """Decode a JPEG file at 1 / scale of its size, as libjpeg-turbo does in its inverse transform."""
+    flag = cv2.IMREAD_COLOR if scale == 1 else getattr(cv2, f'IMREAD_REDUCED_COLOR_{scale}')
+    return cv2.imdecode(np.frombuffer(content, np.uint8), flag)
+
+
+def psnr(scale: int, content: bytes, edge: int = 256) -> float:
+    """Peak signal-to-noise ratio in dB of a test image from a scaled decoding, against one from the whole file."""
+    height, width = PHOTOGRAPH
+    size = round(width * edge / height), edge
+    whole, scaled = (np.float64(Image.fromarray(decode(each, content)).resize(size, 3)) for each in (1, scale))
+    return 10 * np.log10(255**2 / np.mean((whole - scaled) ** 2))
+
+
+def make_steps() -> tuple[dict[str, Callable[[np.ndarray], object]], dict[str, Callable[[bytes], object]]]:
+    """Steps on an image, and those on a file, by what they are and what computes them."""
+    init_default_scope('mmpretrain')
+    _, crop, _, augment, *_ = read_config(str(DEIT)).train_dataloader.dataset.pipeline
+    pillow = dict(crop, type='RandomResizedCrop', backend='pillow')
+    built = [TRANSFORMS.build(dict(step)) for step in (pillow, crop, augment)]
+    on_arrays = [lambda image, step=step: step(dict(img=image)) for step in built]
+    interpolation = v2.InterpolationMode
+    on_tensors = [
+        v2.RandomResizedCrop(224, interpolation=interpolation.BICUBIC, antialias=True),
+        v2.RandAugment(2, 9, interpolation=interpolation.BILINEAR),  # tensors have no bicubic rotation
+    ]
+    on_tensors = [lambda image, step=step: step(torch.from_numpy(image).permute(2, 0, 1)) for step in on_tensors]
+    steps = {
+        'random crop, bicubic: MMPretrain by Pillow': on_arrays[0],
+        'random crop, bicubic: VT': on_arrays[1],
+        'random crop, bicubic: torchvision v2 on tensors': on_tensors[0],
+        'RandAugment, 2 operations: MMPretrain': on_arrays[2],
+        'RandAugment, 2 operations: torchvision v2 on tensors': on_tensors[1],
+    }
+    return steps, {f'at 1/{scale}' if scale > 1 else 'whole': partial(decode, scale) for scale in SCALES}
+
+
+def seconds_of(step: Callable, inputs: list) -> float:
+    """Seconds of a step, the mean over its inputs."""
+    start = time.perf_counter()
+    for one in inputs:
+        step(one)
+    return (time.perf_counter() - start) / len(inputs)
+
+
+def main(args: argparse.Namespace) -> None:
+    """Time the steps in turn on one thread; print medians, write every run."""
+    check_output(args.out)
+    torch.set_num_threads(1)
+    cv2.setNumThreads(0)
+    generator = np.random.default_rng(0)
+    images = [draw_image(generator) for _ in range(16)]
+    small = [cv2.resize(image, (224, 224)) for image in images]
+    photographs = [draw_image(generator, PHOTOGRAPH)]
+    on_images, on_files = make_steps()
+    steps = {}
+    for name, step in on_images.items():
+        steps[name] = partial(seconds_of, step, small if name.startswith('RandAugment') else images)
+    quality = [cv2.IMWRITE_JPEG_QUALITY, QUALITY]
+    for drawn, height, width in ((images, HEIGHT, WIDTH), (photographs, *PHOTOGRAPH)):
+        files = [cv2.imencode('.jpg', image, quality)[1].tobytes() for image in drawn]
+        for name, step in on_files.items():
+            steps[f'decoding {width}x{height}: {name}'] = partial(seconds_of, step, files)
+    measured = median_of_rounds(steps, args.rounds, 'Loading')
+    results = [dict(step=name, milliseconds=1e3 * median, runs=runs) for name, (median, runs) in measured.items()]
+    for row, scale in zip(results[-len(SCALES) + 1 :], SCALES[1:]):  # of photographs
+        row['psnr_of_a_test_image'] = psnr(scale, files[0])
+    table = [{'step': row['step'], 'ms': f'{row["milliseconds"]:.3f}'} for row in results]
+    print_table(table, 'Steps of loading')
+    write_measured(args.out, results=results)
+
+
+def parse_args() -> argparse.Namespace:
+    parser = ToolParser(
+        'Measure decoding, random crops and RandAugment, and what could replace them, on one core.',
+        'python tools/benchmark/loading_steps.py --out steps.json',
+    )
+    parser.add_argument('--rounds', type=int, default=15, help='number of interleaved rounds (default: 15)')
+    parser.add_argument('--out', help='JSON file for the measurements')
+    parser.add_common_options(config=False, checkpoint=False)
+    return parser.parse_args()
+
+
+if __name__ == '__main__':
+    args = parse_args()
+    with one_line_errors('loading_steps', args.traceback):
+        main(args)
