@@ -91,7 +91,7 @@ OPTIM_WRAPPERS = Registry(root.OPTIM_WRAPPERS, ['vt.engine.mixed_precision'])
 PARAM_SCHEDULERS = Registry(root.PARAM_SCHEDULERS, ['vt.engine.schedules'])
 MODEL_WRAPPERS = Registry(root.MODEL_WRAPPERS, ['vt.engine.processes.sync_batch_norm'])
 METRICS = Registry(root.METRICS, ['vt.analysis.class_scores'])
-TRANSFORMS = Registry(root.TRANSFORMS, ['vt.datasets.bands', 'vt.datasets.resized_crop', 'vt.video.clips'])
+TRANSFORMS = Registry(root.TRANSFORMS, ['vt.datasets.bands', 'vt.video.clips'])
 
 
 def import_every_part(scope: str) -> None:

@@ -125,7 +125,7 @@ def read_images(cfg: Config) -> dict[str, Any]:
     sampler, normal = cfg.train_dataloader.sampler, cfg.data_preprocessor
     erasing = steps.get('RandomErasing')
     return {
-        'interpolation': ' or '.join(choice.interpolation for choice in steps['vt.RandomResizedCrop']),
+        'interpolation': ' or '.join(choice.interpolation for choice in steps['RandomResizedCrop']),
         'RandAugment operations': f'{steps["RandAugment"][0].num_policies}',
         'random erasing': f'{erasing[0].erase_prob:g}' if erasing else 'no',
         'augmentation repeats': f'{sampler.get("num_repeats", 1)}',

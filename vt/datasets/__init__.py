@@ -21,7 +21,6 @@ __all__ = [
     'MovingDigits',
     'MultiLabelImages',
     'Pathfinder',
-    'RandomResizedCrop',
     'RelationalDigitScenes',
     'ShardedDataset',
     'SortOfCLEVR',
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from .moving_digits import MovingDigits
     from .multi_label import MultiLabelImages
     from .pathfinder import Pathfinder
-    from .resized_crop import RandomResizedCrop
     from .same_different import PSVRT, SVRT
     from .shards import ShardedDataset
     from .sort_of_clevr import SortOfCLEVR

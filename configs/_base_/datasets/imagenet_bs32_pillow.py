@@ -1,8 +1,8 @@
-# ImageNet-1k at 224x224, resized with Pillow's filter as in torchvision's recipes.
+# ImageNet-1k at 224x224, resized by Pillow as in torchvision's recipes.
 _base_ = 'imagenet_bs32.py'
 
 train_pipeline = _base_.train_pipeline
-train_pipeline[1]['type'] = 'vt.RandomResizedCrop'
+train_pipeline[1]['backend'] = 'pillow'
 test_pipeline = _base_.test_pipeline
 test_pipeline[1]['backend'] = 'pillow'
 

@@ -1,10 +1,10 @@
-# ImageNet-1k, 64 images a process, with DeiT's augmentation: RandAugment and random erasing, bicubic resizing with
-# Pillow's filter, which grows with the factor, unlike OpenCV's. In training PyTorch computes it, in less time.
+# ImageNet-1k, 64 images a process, with DeiT's augmentation: RandAugment and random erasing, bicubic resizing by
+# Pillow, whose filter grows with the factor, unlike OpenCV's.
 _base_ = 'imagenet_bs32.py'
 
 train_pipeline = [
     dict(type='LoadImageFromFile'),
-    dict(type='vt.RandomResizedCrop', scale=224, interpolation='bicubic'),
+    dict(type='RandomResizedCrop', scale=224, backend='pillow', interpolation='bicubic'),
     dict(type='RandomFlip', prob=0.5, direction='horizontal'),
     dict(
         type='RandAugment',

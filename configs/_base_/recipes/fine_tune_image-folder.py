@@ -1,10 +1,10 @@
 # Fine-tuning a transformer on any folder of images: AdamW, 32 images a batch, 30 epochs, warm-up of two, cosine decay;
-# each layer has 0.8 of the rate of the next. Images are resized as those of the weights, with Pillow's bicubic filter.
+# each layer has 0.8 of the rate of the next. Images are resized as those of the weights, bicubically by Pillow.
 _base_ = ['../datasets/image_folder_bs32.py', '../default_runtime.py']
 
 train_pipeline = [
     dict(type='LoadImageFromFile'),
-    dict(type='vt.RandomResizedCrop', scale=224, interpolation='bicubic'),
+    dict(type='RandomResizedCrop', scale=224, interpolation='bicubic', backend='pillow'),
     dict(type='RandomFlip', prob=0.5, direction='horizontal'),
     dict(type='PackInputs'),
 ]
