@@ -56,12 +56,12 @@ def test_recipes_of_all_kinds_read_generated_files(tmp_path):
             'vt_resnet/vt-resnet18_fashion-mnist.py',
         )
     )
-    arguments = [deit, ade20k, fashion, '--synthetic', '4', '--pillow-crops', '--max-batch-size', '2', '--workers', '0']
+    arguments = [deit, ade20k, fashion, '--synthetic', '4', '--max-batch-size', '2', '--workers', '0']
     arguments += ['--batches', '1', '--rounds', '1', '--out', 'data.json']
     result = run_forked('benchmark/data_loading.py', *arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     rows = json.loads((tmp_path / 'data.json').read_text())['results']
-    expected = [(deit.stem, 'torch'), (deit.stem, 'pillow'), (ade20k.stem, 'none'), (fashion.stem, 'none')]
+    expected = [(deit.stem, 'pillow'), (ade20k.stem, 'none'), (fashion.stem, 'none')]
     assert [(row['config'], row['crop']) for row in rows] == expected
     assert all(row['batch_size'] == 2 for row in rows)
 

@@ -39,14 +39,11 @@ SCENE, CLASSES = (512, 683), 150
 FRAMES, FPS, VIDEO_SIZE = 300, 30, (340, 256)
 
 
-def loading_config(
-    path: str, decoder: str | None, workers: int, images: str | None, load_only: bool = False, pillow: bool = False
-) -> Config:
+def loading_config(path: str, decoder: str | None, workers: int, images: str | None, load_only: bool = False) -> Config:
     """A config whose training images or videos come from a decoder, a number of workers, and a folder of files.
 
     None as decoder, mmcv's ``imdecode_backend`` or that of videos, or as folder keeps the config's own; with
-    ``load_only`` its pipeline is what reads files and what packs them. With ``pillow`` random crops of VT are
-    MMPretrain's, resized by Pillow.
+    ``load_only`` its pipeline is what reads files and what packs them.
 
     Raises:
         UserError: the decoder needs a package that isn't here; the pipeline reads no files.
@@ -70,9 +67,6 @@ def loading_config(
                 mmcv.use_backend(decoder)  # mmcv makes turbojpeg's decoder only here
             except (ImportError, RuntimeError) as error:  # of the package, of its library
                 raise UserError(f'--decoders {decoder} needs PyTurboJPEG and libjpeg-turbo: {error}') from error
-    if pillow:
-        for step in crops_of(cfg):
-            step.update(type='RandomResizedCrop', backend='pillow')
     return cfg
 
 
@@ -96,12 +90,6 @@ def synthetic_dataset(cfg: Config, folder: Path) -> dict:
     return dict(type=kind, data_root=str(folder / name), pipeline=dataset.pipeline)
 
 
-def crops_of(cfg: Config) -> list[dict]:
-    """The random crops of a config's training pipeline."""
-    steps = steps_in(cfg.train_dataloader.dataset.get('pipeline'))
-    return [step for step in steps if str(step.get('type')).endswith('RandomResizedCrop')]
-
-
 def gives_clips(cfg: Config) -> bool:
     """Whether a config trains on clips of videos, of files or made in memory."""
     return any(step['type'].endswith('PackClips') for step in cfg.train_dataloader.dataset.get('pipeline', []))
@@ -113,8 +101,8 @@ def describe_loader(path: str, cfg: Config) -> dict[str, str | int]:
     steps = [step for step in loader.dataset.get('pipeline', []) if 'Load' in step['type']]
     key, usual = ('decoder', 'opencv') if gives_clips(cfg) else ('imdecode_backend', 'cv2')
     decoder = steps[0].get(key, usual) if steps else 'none'
-    crops = [step.get('backend', 'torch' if step['type'].startswith('vt.') else 'cv2') for step in crops_of(cfg)]
-    crop = crops[0] if crops else 'none'
+    crops = [step for step in steps_in(loader.dataset.get('pipeline')) if step.get('type') == 'RandomResizedCrop']
+    crop = crops[0].get('backend', 'cv2') if crops else 'none'
     row = dict(config=Path(path).stem, decoder=decoder, crop=crop, workers=loader.num_workers)
     return row | dict(batch_size=loader.batch_size)
 
@@ -216,13 +204,9 @@ def main(args: argparse.Namespace) -> None:
     what = 'videos' if videos == {True} else 'images'
     with TemporaryDirectory() as folder:
         file_size = write_files(Path(folder), args.synthetic, cfgs) if args.synthetic else None
-        pillow = [False, True] if args.pillow_crops else [False]
         rows, steps = [], {}
-        choices = product(args.configs, args.decoders or [None], pillow, args.workers)
-        for path, decoder, by_pillow, workers in choices:
-            if by_pillow and not any(step['type'].startswith('vt.') for step in crops_of(read_config(path))):
-                continue
-            cfg = loading_config(path, decoder, workers, folder if args.synthetic else None, args.load_only, by_pillow)
+        for path, decoder, workers in product(args.configs, args.decoders or [None], args.workers):
+            cfg = loading_config(path, decoder, workers, folder if args.synthetic else None, args.load_only)
             cfg.train_dataloader.batch_size = min(cfg.train_dataloader.batch_size, args.max_batch_size or sys.maxsize)
             steps[len(rows)] = partial(samples_per_second, build_loader(cfg), args.batches)
             rows.append(describe_loader(path, cfg))
@@ -262,9 +246,6 @@ def parse_args() -> argparse.Namespace:
         nargs='+',
         choices=['cv2', 'pillow', 'turbojpeg', 'opencv', 'pyav', 'torchcodec'],
         help="decoders of images: the first three; of videos: the others (default: the config's)",
-    )
-    parser.add_argument(
-        '--pillow-crops', action='store_true', help="also with MMPretrain's random crops by Pillow instead of VT's"
     )
     parser.add_argument('--max-batch-size', type=int, help='load larger batches in this size')
     parser.add_argument('--load-only', action='store_true', help='only read files, without transforms')

@@ -68,5 +68,5 @@ run benchmark/data_loading data_loading \
     configs/vt_resnet/vt-resnet{50_8xb32-90e,18_8xb256-400e-distill,50_8xb32-90e-torchvision}_in1k.py \
     configs/deit/deit-small_16xb64-300e_in1k.py configs/t2t_vit/t2t-vit-t-14_8xb64-310e-authors_in1k.py \
     configs/mvitv2/mvitv2-tiny_64xb64-300e-authors_in1k.py configs/vt_fpn/vt-fpn_r50_4xb4-160k_ade20k-512x512.py \
-    configs/vt_resnet/vt-resnet18_fashion-mnist.py --synthetic 128 --pillow-crops --workers 1 2 --batches 6 \
+    configs/vt_resnet/vt-resnet18_fashion-mnist.py --synthetic 128 --workers 1 2 --batches 6 \
     --rounds 5 --max-batch-size 64
