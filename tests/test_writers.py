@@ -32,6 +32,7 @@ ALLOWED = {
     'vt/engine/interruption/run_identity.py': {'(folder / LOCK).open'},  # a lock
     'docs/reports/references.py': {'torch.save'},  # a temporary folder
     'tools/benchmark/data_loading.py': {'cv2.imwrite', 'cv2.VideoWriter'},  # a temporary folder
+    'tools/benchmark/inference.py': {'torch.save'},  # random weights in its working directory
     'tools/benchmark/shards.py': {
         *('rows.save_to_disk', 'rows.to_parquet', 'open', '(folder / INDEX).write_bytes'),  # a temporary folder
     },
