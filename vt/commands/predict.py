@@ -69,7 +69,11 @@ def predict(args: argparse.Namespace) -> None:
             print(f'warning: {note}', file=sys.stderr)
     checkpoint = require_weights(args.config, args.checkpoint)
     inferencer: Any = inferencer_of(cfg, checkpoint, device)
-    SpeedSettings(**cfg.get('speed') or {}).set_process()
+    speed = SpeedSettings(**cfg.get('speed') or {})
+    speed.set_process()
+    for name in ('compile', 'compile_tokens', 'compile_pixels', 'cuda_graphs'):
+        if getattr(speed, name):
+            print(f'warning: speed.{name} has no effect in predictions, only in training and tests', file=sys.stderr)
     if not inferencer.classes:
         print('warning: neither the config nor the checkpoint has class names: labels are numbers', file=sys.stderr)
     if args.threshold is not None:
