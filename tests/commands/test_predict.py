@@ -190,10 +190,12 @@ def test_what_cannot_be_done_is_one_line_before_any_work(arguments, message, cla
     assert not (images / 'r.csv').exists()
 
 
-def test_labels_without_class_names_are_numbers_with_a_warning(classifier, images, tmp_path):
+def test_labels_without_class_names_and_settings_without_effect_are_warnings(classifier, images, tmp_path):
     config, checkpoint = make(tmp_path, 'vt-resnet18-half_digits', "model['head'].update(num_classes=7)")[:2]
-    result = run_forked('predict.py', config, checkpoint, 'data/a.png', '--out', 'r.json', cwd=images)
+    compiled = ('--cfg-options', 'speed.compile=True')
+    result = run_forked('predict.py', config, checkpoint, 'data/a.png', '--out', 'r.json', *compiled, cwd=images)
     assert result.returncode == 0
+    assert 'warning: speed.compile has no effect in predictions' in result.stderr
     assert 'warning: neither the config nor the checkpoint has class names: labels are numbers' in result.stderr
     (entry,) = json.loads((images / 'r.json').read_text())
     assert {row['name'] for row in entry['predictions']} < {*'0123456'}
