@@ -191,7 +191,7 @@ def use_threads(most: int | None = None) -> int:
     between the processes that torchrun started on this machine.
 
     Runs on a GPU use one thread. After a parallel operator, such as the copy of a batch to pinned memory, the other
-    threads spin for about 12 ms each, and take the cores from the loading of data, of other runs as well.
+    threads spin for several milliseconds each, and take the cores from the loading of data, of other runs as well.
 
     Args:
         most: maximum number of threads.
