@@ -77,7 +77,8 @@ def test_tokens_on_a_users_images_of_any_size(digits, tmp_path):
     result = run_forked('analysis/show_tokens.py', *digits, photo, small, clear, '--out', 'out.svg', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     text = (tmp_path / 'out.svg').read_text()
-    assert all(f'{path.name}, seen as ' in text for path in (photo, small, clear))
+    assert all(path.name in text for path in (photo, small, clear))
+    assert text.count('seen as ') == 3
     assert 'token 4' in text
     assert photo.read_bytes() == before
 
@@ -89,7 +90,7 @@ def test_heat_maps_of_a_users_images(digits, tmp_path):
     result = run_forked('analysis/show_heat_maps.py', *digits, photo, *options, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     text = (tmp_path / 'out.svg').read_text()
-    assert all(words in text for words in ('photo.png, seen as ', 'for 7', 'gradcam', 'eigencam'))
+    assert all(words in text for words in ('photo.png', 'seen as ', 'for 7', 'gradcam', 'eigencam'))
     assert 'gradcam: backbone.layer4.0.projector' in result.stdout
     result = run_forked('analysis/show_heat_maps.py', *digits, photo, '--target', 'ten', cwd=tmp_path)
     assert_one_line(result, '--target ten is no class')
@@ -115,7 +116,9 @@ def test_own_images_need_no_test_set(animals, tmp_path):
     photo = write(tmp_path / 'photo.png')
     result = run_forked('analysis/show_tokens.py', config, animals[1], photo, '--out', 'out.svg', cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert 'photo.png, seen as cat' in (text := (tmp_path / 'out.svg').read_text()) or 'photo.png, seen as dog' in text
+    text = (tmp_path / 'out.svg').read_text()
+    assert 'photo.png' in text
+    assert 'seen as cat' in text or 'seen as dog' in text
 
 
 @pytest.mark.parametrize(('content', 'message'), [(b'', 'is no image'), (b'text', 'is no image'), (None, 'there is')])

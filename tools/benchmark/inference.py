@@ -8,11 +8,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-import openvino
-import timm
 import torch
 from data_loading import write_jpegs
 from mmengine.registry import DefaultScope
@@ -53,6 +52,8 @@ def export(config: str, folder: Path, image: str) -> Path:
 
 def ways_of_vt(config: str, folder: Path, image: str) -> dict[str, Predict]:
     """Functions from a file to scores, with one model of VT; they agree on the image."""
+    import openvino  # no part of an installation, nor is timm
+
     checkpoint, file = export(config, folder, image), str(folder / config)
     inferencer, compiled = apis.inferencer_of(config, checkpoint), apis.inferencer_of(config, checkpoint)
     compile_parts(compiled.model)
@@ -82,6 +83,8 @@ def ways_of_vt(config: str, folder: Path, image: str) -> dict[str, Predict]:
 
 def way_of_timm(name: str) -> Predict:
     """The function of timm's documentation from a file to scores."""
+    import timm
+
     model = timm.create_model(name).eval()
     transform = timm.data.create_transform(**timm.data.resolve_model_data_config(model), is_training=False)
 
@@ -101,6 +104,8 @@ def library_of_mmpretrain(config: str, checkpoint: Path) -> ImageClassificationI
 
 def loader_of_timm(name: str, folder: Path) -> Callable[[], object]:
     """A function that predicts a folder as timm's inference.py does."""
+    import timm
+
     model = timm.create_model(name).eval()
     data = timm.data.resolve_model_data_config(model)
     dataset = timm.data.create_dataset('', folder)
@@ -174,7 +179,7 @@ def main(args: argparse.Namespace) -> None:
         ]
         print_table(shown, 'Inference from files')
     settings = dict(images=f'{len(files)} synthetic, 500x375', calls=args.calls, batch_size=BATCH)
-    write_measured(args.out, **settings, timm=timm.__version__, latency=latency, throughput=throughput)
+    write_measured(args.out, **settings, timm=version('timm'), latency=latency, throughput=throughput)
 
 
 def parse_args() -> argparse.Namespace:

@@ -75,7 +75,8 @@ def draw_attention(
     figure = Figure(figsize=(CELL * len(names), CELL * len(images) + 0.5), layout='constrained')
     axes = image_cells(figure, len(images), len(names))
     for cells, image, maps, title in zip(axes, images, attention, titles):
-        cells[0].set_ylabel(fill(title, LINE), fontsize=9, parse_math=False)
+        label = '\n'.join(fill(part, LINE) for part in title.split(', '))  # file name, class
+        cells[0].set_ylabel(label, fontsize=9, parse_math=False)
         for cell, shown in zip(cells, [image.movedim(0, -1).numpy(), *glow(image, maps.mean(dim=0))]):
             cell.imshow(shown)
     for name, cell in zip(names, axes[0]):
