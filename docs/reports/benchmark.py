@@ -37,9 +37,7 @@ def read_gpu(phase: str) -> pd.DataFrame:
 def show_gpu() -> str:
     """A row for each model of the pair at full width: its seeds on the test images."""
     rows = []
-    for (model, rate), runs in (
-        read_gpu('seeds').drop_duplicates(['model', 'seed']).groupby(['model', 'learning_rate'], sort=False)
-    ):
+    for (model, rate), runs in read_gpu('seeds').groupby(['model', 'learning_rate'], sort=False):
         finished = runs[runs['status'] == 'finished']
         rows.append(
             {

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 from matplotlib.figure import Figure
 
 from vt.analysis.speed.ceilings import TITLES
@@ -19,6 +18,7 @@ from vt.errors import MissingFileError
 
 from . import gpu_tables
 from .markdown import BENCHMARKS, ROOT, Rows, cells, fill, milliseconds, short_name, table
+from .metafiles import read_models
 from .speeds import by_kind, read_pairs, read_speeds
 
 SCRIPT = 'bash tools/benchmark/performance.sh'
@@ -227,11 +227,7 @@ def read_loading(path: Path, gpus: list[dict[str, Any]]) -> dict[str, Any] | Non
     if not path.is_file():
         return None
     content = read_json(path, AGAIN, keys=('device', 'results'))
-    flops = {
-        model['Name']: model['Metadata'].get('FLOPs')
-        for metafile in ROOT.glob('configs/*/metafile.yml')
-        for model in yaml.safe_load(metafile.read_text())['Models']
-    }
+    flops = {model['Name']: model['Metadata'].get('FLOPs') for model in read_models().values()}
     rows = []
     for (config, crop), found in pd.DataFrame(content['results']).groupby(['config', 'crop'], sort=False):
         runs = {row['workers']: np.array(row['runs']) for _, row in found.iterrows()}
