@@ -2,4 +2,4 @@
 # python tools/train.py configs/baselines/resnet18_fashion-mnist.py
 _base_ = ['../_base_/models/resnet18_cifar.py', '../_base_/recipes/fashion-mnist.py']
 
-optim_wrapper = dict(optimizer=dict(lr=4.5e-3))
+optim_wrapper = dict(optimizer=dict(lr=1.35e-2))

@@ -2,4 +2,4 @@
 # python tools/train.py configs/vt_resnet/vt-resnet18-tuned_fashion-mnist.py
 _base_ = ['vt-resnet18_fashion-mnist.py', '../_base_/recipes/tuned_adamw.py']
 
-optim_wrapper = dict(optimizer=dict(lr=4.5e-3), paramwise_cfg=_base_.tuned)
+optim_wrapper = dict(optimizer=dict(lr=1.35e-2), paramwise_cfg=_base_.tuned)
