@@ -1,5 +1,5 @@
 # ViTAE-S on the embedded digits.
-# Top-1 100.00 % (seeds 0), 10.6 min, bfloat16: AMD EPYC, 1 thread, torch 2.14.1.
+# Top-1 100.00 % (seeds 0), 11.1 min, bfloat16: AMD EPYC, 1 thread, torch 2.14.1.
 # python tools/train.py configs/vitae/vitae-small_digits.py
 _base_ = ['../_base_/recipes/tokens_digits.py', '../_base_/models/vitae-small.py']
 
