@@ -3,12 +3,13 @@
 import numpy as np
 import pandas as pd
 
-from vt.analysis.ablation.run_scores import mean_margin
+from vt.analysis.ablation.run_scores import Scores, mean_margin
 from vt.analysis.ablation.score_tables import describe
 from vt.checkpoints.files import read_json
 
 from .markdown import BENCHMARKS, RECORDS, plus_minus, short_name, table
 from .scores import AGAIN, by_label, describe_source, read_table
+from .where import compare_two
 
 GPU = BENCHMARKS / 'nvidia-h100/fashion-mnist.json'
 
@@ -34,22 +35,48 @@ def read_gpu(phase: str) -> pd.DataFrame:
     return rows.assign(model=names.map(short_name).str.replace('_fashion-mnist', ''), told=told)
 
 
-def show_gpu() -> str:
-    """A row for each model of the pair at full width: its seeds on the test images."""
-    rows = []
-    for (model, rate), runs in read_gpu('seeds').groupby(['model', 'learning_rate'], sort=False):
-        finished = runs[runs['status'] == 'finished']
-        rows.append(
-            {
-                'model': model,
-                'learning rate': f'{rate:g}',
-                'top-1 (%), each seed': ', '.join(runs['told']),
-                'mean': f'{finished["top1"].mean():.2f}' if len(finished) == len(runs) else '-',
-                'MFLOPs': f'{finished["flops"].iloc[0] / 1e6:.1f}',
-                'M params': f'{finished["parameters"].iloc[0] / 1e6:.2f}',
-            }
-        )
-    return table(rows)
+def show_gpu(width: str) -> str:
+    """A row for each model of the pair at ``half`` or ``full`` width: its seeds on the test images.
+
+    ``change`` is the difference from ResNet-18's mean, with Welch's 95 % interval.
+    """
+    runs = read_gpu('seeds')
+    runs = runs[runs['model'].str.endswith('-half') == (width == 'half')]
+    rows, reference = [], None
+    for model, own in runs.groupby('model'):
+        finished = own[own['status'] == 'finished']
+        row = {
+            'model': model,
+            'learning rate': f'{own["learning_rate"].iloc[0]:g}',
+            'top-1 (%), each seed': ', '.join(own['told']),
+            'MFLOPs': f'{finished["flops"].iloc[0] / 1e6:.1f}',
+            'M params': f'{finished["parameters"].iloc[0] / 1e6:.2f}',
+        }
+        if len(finished) == len(own):
+            scores = to_scores(model, own)
+            reference = reference or scores
+            row['mean'] = f'{scores.mean:.2f}{plus_minus(mean_margin(scores, [scores]))}'
+            if scores is not reference:
+                change = compare_two(scores, reference)
+                row['change (95 %)'] = f'{change.points:+.2f}{plus_minus(change.margin)}'
+        rows.append(row)
+    return table(pd.DataFrame(rows)[[*rows[0]][:3] + ['mean', 'change (95 %)', 'MFLOPs', 'M params']])
+
+
+def to_scores(model: str, runs: pd.DataFrame) -> Scores:
+    """The scores of one model's runs on the GPU."""
+    first = runs.iloc[0]
+    return Scores(
+        model=model,
+        variant=None,
+        data='fashion-mnist',
+        length=f'{first["epochs"]} epochs',
+        seeds=tuple(runs['seed']),
+        scores=tuple(runs['top1']),
+        metric='top-1',
+        flops=int(first['flops']),
+        parameters=int(first['parameters']),
+    )
 
 
 def show_gpu_rates() -> str:
@@ -69,6 +96,6 @@ def show_origin() -> str:
 
 PLACES = {
     'benchmark runs': show_runs,
-    'benchmark GPU': lambda: f'{show_gpu()}\n\n{show_origin()}',
+    'benchmark GPU': lambda width: f'{show_gpu(width)}\n\n{show_origin()}',
     'benchmark rates': show_gpu_rates,
 }
