@@ -12,6 +12,7 @@ from .scores import AGAIN, by_label, describe_source, read_table
 from .where import compare_two
 
 GPU = BENCHMARKS / 'nvidia-h100/fashion-mnist.json'
+COLUMNS = ['model', 'learning rate', 'top-1 (%), each seed', 'mean', 'change (95 %)', 'MFLOPs', 'M params']
 
 
 def show_runs(name: str) -> str:
@@ -60,7 +61,7 @@ def show_gpu(width: str) -> str:
                 change = compare_two(scores, reference)
                 row['change (95 %)'] = f'{change.points:+.2f}{plus_minus(change.margin)}'
         rows.append(row)
-    return table(pd.DataFrame(rows)[[*rows[0]][:3] + ['mean', 'change (95 %)', 'MFLOPs', 'M params']])
+    return table(pd.DataFrame(rows)[COLUMNS])
 
 
 def to_scores(model: str, runs: pd.DataFrame) -> Scores:

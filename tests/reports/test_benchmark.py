@@ -42,7 +42,8 @@ def test_a_config_has_the_rate_that_was_best():
 def test_a_change_is_from_resnet18_of_the_same_width():
     for width in ('half', 'full'):
         first, *others = benchmark.show_gpu(width).splitlines()[2:]
-        assert first.startswith('| resnet18') and '+' not in first
+        assert first.startswith('| resnet18')
+        assert '+' not in first
         assert any('+0.' in row for row in others)
 
 
