@@ -14,7 +14,7 @@ from vt.engine.config_files import announce
 from vt.engine.errors import one_line_errors
 from vt.errors import UserError
 
-from . import ablations, claims, complexity, model_pages, performance, survey, where
+from . import ablations, benchmark, claims, complexity, model_pages, performance, survey, where
 from .markdown import BENCHMARKS, ROOT
 from .pages import render
 
@@ -23,7 +23,7 @@ def write_pages(args: argparse.Namespace) -> None:
     """Write README, docs, headers of configs and scores of metafiles from the records and measurements in ``docs``."""
     for path, text in render().items():
         write_atomically(ROOT / path, text)
-    for path, figure in (where.draw() | performance.draw(BENCHMARKS)).items():
+    for path, figure in (where.draw() | performance.draw(BENCHMARKS) | benchmark.draw()).items():
         save_figure(figure, ROOT / path, dpi=80)
     save_figure(ablations.draw(ablations.read_compared()), ROOT / 'docs/ablations/changes.png')
 

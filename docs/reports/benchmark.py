@@ -2,17 +2,29 @@
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from vt.analysis.ablation.run_scores import Scores, mean_margin
 from vt.analysis.ablation.score_tables import describe
 from vt.checkpoints.files import read_json
 
-from .markdown import BENCHMARKS, RECORDS, plus_minus, short_name, table
+from .markdown import BENCHMARKS, RECORDS, milliseconds, plus_minus, short_name, table
 from .scores import AGAIN, by_label, describe_source, read_table
+from .speeds import read_speeds
 from .where import compare_two
 
 GPU = BENCHMARKS / 'nvidia-h100/fashion-mnist.json'
-COLUMNS = ['model', 'learning rate', 'top-1 (%), each seed', 'mean', 'change (95 %)', 'MFLOPs', 'M params']
+LATENCY = BENCHMARKS / 'fashion-mnist_cpu.json'
+COLUMNS = [
+    'model',
+    'learning rate',
+    'top-1 (%), each seed',
+    'mean',
+    'change (95 %)',
+    'MFLOPs',
+    'M params',
+    'ms, one image',
+]
 
 
 def show_runs(name: str) -> str:
@@ -33,15 +45,15 @@ def read_gpu(phase: str) -> pd.DataFrame:
     rows = pd.DataFrame(read_json(GPU, 'measured on a GPU', keys=['rows'])['rows']).query('phase == @phase')
     names = rows['config'].str.extract(r'/([^/]+)\.py$', expand=False)
     told = rows['top1'].map('{:.2f}'.format).where(rows['status'] == 'finished', 'diverged')
-    return rows.assign(model=names.map(short_name).str.replace('_fashion-mnist', ''), told=told)
+    return rows.assign(model=names.map(shorten), told=told)
 
 
 def show_gpu(width: str) -> str:
-    """A row for each model of the pair at ``half`` or ``full`` width: its seeds on the test images.
+    """A row for each model of the pair at ``half`` or ``full`` width: its seeds on the test images, and its costs.
 
     ``change`` is the difference from ResNet-18's mean, with Welch's 95 % interval.
     """
-    runs = read_gpu('seeds')
+    runs, latency = read_gpu('seeds'), read_latency()
     runs = runs[runs['model'].str.endswith('-half') == (width == 'half')]
     rows, reference = [], None
     for model, own in runs.groupby('model'):
@@ -52,6 +64,7 @@ def show_gpu(width: str) -> str:
             'top-1 (%), each seed': ', '.join(own['told']),
             'MFLOPs': f'{finished["flops"].iloc[0] / 1e6:.1f}',
             'M params': f'{finished["parameters"].iloc[0] / 1e6:.2f}',
+            'ms, one image': milliseconds(latency[model]),
         }
         if len(finished) == len(own):
             scores = to_scores(model, own)
@@ -62,6 +75,34 @@ def show_gpu(width: str) -> str:
                 row['change (95 %)'] = f'{change.points:+.2f}{plus_minus(change.margin)}'
         rows.append(row)
     return table(pd.DataFrame(rows)[COLUMNS])
+
+
+def read_latency() -> dict[str, float]:
+    """Median seconds of one image by model, measured on a CPU by ``tools/benchmark.py``."""
+    speeds = read_speeds([LATENCY]).query('batch_size == 1')
+    return dict(zip(speeds['model'].map(shorten), speeds['median']))
+
+
+def shorten(config: str) -> str:
+    """A model's name: a config's without its data."""
+    return short_name(config).replace('_fashion-mnist', '')
+
+
+def draw() -> dict[str, Figure]:
+    """The page's figure by its path: scores, with the 95 % intervals of their means, against FLOPs and latency."""
+    runs, latency = read_gpu('seeds'), read_latency()
+    figure = Figure(figsize=(11, 4.5), layout='constrained')
+    panels = figure.subplots(1, 2, sharey=True)
+    for model, own in runs.groupby('model'):
+        if (own['status'] == 'finished').all():
+            scores = to_scores(model, own)
+            for axes, cost in zip(panels, (scores.flops / 1e6, 1e3 * latency[model])):
+                axes.errorbar(cost, scores.mean, yerr=mean_margin(scores, [scores]), fmt='o', capsize=3)
+                axes.annotate(model, (cost, scores.mean), textcoords='offset points', xytext=(6, 4), fontsize='small')
+                axes.margins(x=0.45)
+    panels[0].set(xlabel='MFLOPs', ylabel='top-1 on Fashion-MNIST, %')
+    panels[1].set(xlabel='ms, one image on a CPU')
+    return {'docs/benchmark/scores.png': figure}
 
 
 def to_scores(model: str, runs: pd.DataFrame) -> Scores:

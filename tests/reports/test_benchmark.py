@@ -50,3 +50,10 @@ def test_a_change_is_from_resnet18_of_the_same_width():
 def test_a_rate_that_diverged_is_named():
     assert 'diverged' in benchmark.show_gpu_rates()
     assert '89.58, 89.96, 89.72' in benchmark.show_gpu_rates()
+
+
+def test_the_figure_has_every_model_that_finished():
+    (figure,) = benchmark.draw().values()
+    for axes in figure.axes:
+        named = {text.get_text() for text in axes.texts}
+        assert {'resnet18', 'resnet18-half', 'vt-resnet18-half', 'vt-resnet18-tuned', 'vt-resnet18-tuned-half'} == named
