@@ -1,14 +1,17 @@
 """Measure steps of loading and what could replace them: ``python tools/benchmark/loading_steps.py --out FILE``."""
 
 import argparse
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import cv2
 import numpy as np
 import torch
-from data_loading import HEIGHT, QUALITY, WIDTH, draw_image
+from data_loading import HEIGHT, QUALITY, WIDTH, draw_image, write_jpegs
+from mmengine.dataset import Compose
 from mmengine.registry import init_default_scope
 from mmpretrain.registry import TRANSFORMS
 from PIL import Image
@@ -61,6 +64,17 @@ def make_steps() -> tuple[dict[str, Callable[[np.ndarray], object]], dict[str, C
     return steps, {f'at 1/{scale}' if scale > 1 else 'whole': partial(decode, scale) for scale in SCALES}
 
 
+def make_pipelines() -> dict[str, Compose]:
+    """DeiT-S's training pipeline after its file is read, as in the config and with torchvision's crop."""
+    load, crop, *rest = read_config(str(DEIT)).train_dataloader.dataset.pipeline
+    size, mode = crop['scale'], crop['interpolation']
+    fast = dict(type='vt.TorchVision', name='RandomResizedCrop', size=size, interpolation=mode)
+    return {
+        "all of DeiT-S's pipeline": Compose([load, crop, *rest]),
+        "all of DeiT-S's pipeline, random crop by vt.TorchVision": Compose([load, fast, *rest]),
+    }
+
+
 def seconds_of(step: Callable, inputs: list) -> float:
     """Seconds of a step, the mean over its inputs."""
     start = time.perf_counter()
@@ -87,9 +101,15 @@ def main(args: argparse.Namespace) -> None:
         files = [cv2.imencode('.jpg', image, quality)[1].tobytes() for image in drawn]
         for name, step in on_files.items():
             steps[f'decoding {width}x{height}: {name}'] = partial(seconds_of, step, files)
-    measured = median_of_rounds(steps, args.rounds, 'Loading')
+    with tempfile.TemporaryDirectory() as folder:
+        write_jpegs(Path(folder), len(images))
+        samples = [dict(img_path=str(path), gt_label=0) for path in sorted(Path(folder).rglob('*.jpg'))]
+        for name, pipeline in make_pipelines().items():
+            steps[name] = partial(seconds_of, lambda sample, pipeline=pipeline: pipeline(dict(sample)), samples)
+        measured = median_of_rounds(steps, args.rounds, 'Loading')
     results = [dict(step=name, milliseconds=1e3 * median, runs=runs) for name, (median, runs) in measured.items()]
-    for row, scale in zip(results[-len(SCALES) + 1 :], SCALES[1:]):  # of photographs
+    for scale in SCALES[1:]:
+        (row,) = (row for row in results if row['step'] == f'decoding {PHOTOGRAPH[1]}x{PHOTOGRAPH[0]}: at 1/{scale}')
         row['psnr_of_a_test_image'] = psnr(scale, files[0])
     table = [{'step': row['step'], 'ms': f'{row["milliseconds"]:.3f}'} for row in results]
     print_table(table, 'Steps of loading')

@@ -24,6 +24,7 @@ __all__ = [
     'RelationalDigitScenes',
     'ShardedDataset',
     'SortOfCLEVR',
+    'TorchVision',
     'TwinDigits',
 ]
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from .same_different import PSVRT, SVRT
     from .shards import ShardedDataset
     from .sort_of_clevr import SortOfCLEVR
+    from .torchvision_step import TorchVision
     from .twin_digits import TwinDigits
 else:
     __getattr__, __dir__ = import_on_demand(__name__, __file__)
