@@ -182,6 +182,7 @@ def render(folder: Path) -> str:
         tokens={what: describe_scaling(speeds, name, 'tokens') for name, what in TOKENS.items()},
         gpus=gpus,
         loading=read_loading(folder / 'data_loading_cpu.json', gpus),
+        clips=read_loading(folder / 'clip_loading_cpu.json', gpus),
         utilisation=UTILISATION,
         gpu_script=gpu_tables.SCRIPT,
         script=SCRIPT,

@@ -70,3 +70,5 @@ run benchmark/data_loading data_loading \
     configs/mvitv2/mvitv2-tiny_64xb64-300e-authors_in1k.py configs/vt_fpn/vt-fpn_r50_4xb4-160k_ade20k-512x512.py \
     configs/vt_resnet/vt-resnet18_fashion-mnist.py --synthetic 128 --workers 1 2 --batches 6 \
     --rounds 5 --max-batch-size 64
+run benchmark/data_loading clip_loading configs/mvit/mvit-base-16x4_k400.py configs/mvitv2/mvitv2-small-16x4_k400.py \
+    --synthetic 16 --workers 1 2 --batches 6 --rounds 5 --max-batch-size 8
