@@ -89,9 +89,18 @@ def _total(runner: Runner, name: str) -> float | None:
 
 
 def describe_origin(device: torch.device | str = 'cpu') -> dict[str, Any]:
-    """Return the origin of a measurement: ``command`` of this process, name of the ``device``, library ``versions``."""
-    command = shlex.join(['python', *sys.argv])
-    return dict(command=command, device=describe_device(torch.device(device)), versions=_versions())
+    """Return the origin of a measurement: ``command`` of this process, name of the ``device``, library ``versions``.
+
+    The command has the program's path from the working directory, where it is in it.
+    """
+    program = Path(sys.argv[0])
+    if program.is_relative_to(Path.cwd()):
+        program = program.relative_to(Path.cwd())
+    return dict(
+        command=shlex.join(['python', str(program), *sys.argv[1:]]),
+        device=describe_device(torch.device(device)),
+        versions=_versions(),
+    )
 
 
 def describe_device(device: torch.device) -> str:
