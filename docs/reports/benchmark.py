@@ -67,7 +67,7 @@ def show_gpu(width: str) -> str:
             'ms, one image': milliseconds(latency[model]),
         }
         if len(finished) == len(own):
-            scores = to_scores(model, own)
+            scores = to_scores(own)
             reference = reference or scores
             row['mean'] = f'{scores.mean:.2f}{plus_minus(mean_margin(scores, [scores]))}'
             if scores is not reference:
@@ -95,21 +95,22 @@ def draw() -> dict[str, Figure]:
     panels = figure.subplots(1, 2, sharey=True)
     for model, own in runs.groupby('model'):
         if (own['status'] == 'finished').all():
-            scores = to_scores(model, own)
+            scores = to_scores(own)
             for axes, cost in zip(panels, (scores.flops / 1e6, 1e3 * latency[model])):
                 axes.errorbar(cost, scores.mean, yerr=mean_margin(scores, [scores]), fmt='o', capsize=3)
                 axes.annotate(model, (cost, scores.mean), textcoords='offset points', xytext=(6, 4), fontsize='small')
-                axes.margins(x=0.45)
+    for axes in panels:
+        axes.margins(x=0.45)  # names are beside the points
     panels[0].set(xlabel='MFLOPs', ylabel='top-1 on Fashion-MNIST, %')
     panels[1].set(xlabel='ms, one image on a CPU')
     return {'docs/benchmark/scores.png': figure}
 
 
-def to_scores(model: str, runs: pd.DataFrame) -> Scores:
+def to_scores(runs: pd.DataFrame) -> Scores:
     """The scores of one model's runs on the GPU."""
     first = runs.iloc[0]
     return Scores(
-        model=model,
+        model=first['model'],
         variant=None,
         data='fashion-mnist',
         length=f'{first["epochs"]} epochs',

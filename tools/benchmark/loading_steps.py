@@ -65,7 +65,7 @@ def make_steps() -> tuple[dict[str, Callable[[np.ndarray], object]], dict[str, C
 
 
 def make_pipelines() -> dict[str, Compose]:
-    """DeiT-S's training pipeline after its file is read, as in the config and with torchvision's crop."""
+    """DeiT-S's training pipeline from a file, as in the config and with torchvision's crop."""
     load, crop, *rest = read_config(str(DEIT)).train_dataloader.dataset.pipeline
     size, mode = crop['scale'], crop['interpolation']
     fast = dict(type='vt.TorchVision', name='RandomResizedCrop', size=size, interpolation=mode)
