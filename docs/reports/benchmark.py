@@ -9,9 +9,8 @@ from vt.analysis.ablation.score_tables import describe
 from vt.checkpoints.files import read_json
 
 from .markdown import BENCHMARKS, RECORDS, milliseconds, plus_minus, short_name, table
-from .scores import AGAIN, by_label, describe_source, read_table
+from .scores import AGAIN, by_label, compare_two, describe_source, read_table
 from .speeds import read_speeds
-from .where import compare_two
 
 GPU = BENCHMARKS / 'nvidia-h100/fashion-mnist.json'
 LATENCY = BENCHMARKS / 'fashion-mnist_cpu.json'

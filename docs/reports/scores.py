@@ -6,12 +6,14 @@ compared with.
 """
 
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import ttest_ind
 
-from vt.analysis.ablation.run_scores import Scores
+from vt.analysis.ablation.run_scores import CONFIDENCE, Change, Scores
 from vt.analysis.ablation.score_tables import describe, describe_origin, summarize_row
 from vt.checkpoints.files import read_json
 
@@ -36,6 +38,17 @@ def read_table(path: Path) -> list[dict]:
 def by_label(records: Sequence[dict]) -> dict[str, Scores]:
     """Scores of the rows of a table."""
     return {label: summarize_row(records, label) for label in dict.fromkeys(run['label'] for run in records)}
+
+
+def compare_two(scores: Scores, reference: Scores) -> Change:
+    """The difference of two means, with Welch's interval: the two may spread differently, no other counts."""
+    points = scores.mean - reference.mean
+    if min(len(scores.scores), len(reference.scores)) < 2:
+        return Change(points, float('nan'))
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', RuntimeWarning)  # of scores that are all equal
+        interval = ttest_ind(scores.scores, reference.scores, equal_var=False).confidence_interval(CONFIDENCE)
+    return Change(points, (interval.high - interval.low) / 2)
 
 
 def describe_source(records: Sequence[dict], tables: str) -> str:

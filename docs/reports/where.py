@@ -4,22 +4,20 @@ A record's row is named after what was varied: ``NETWORK_IMAGES`` in the sample-
 the tables of places.
 """
 
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
 import yaml
 from matplotlib.figure import Figure
-from scipy.stats import ttest_ind
 
 from tools.analysis.influence import describe_objects
 from vt.analysis.ablation import sweep_report
-from vt.analysis.ablation.run_scores import CONFIDENCE, Change, Scores, compare, mean_margin
+from vt.analysis.ablation.run_scores import Change, Scores, compare, mean_margin
 from vt.checkpoints.files import read_json
 
 from .markdown import RECORDS, ROOT, Rows, plus_minus, table
-from .scores import by_label, describe_source, read_table
+from .scores import by_label, compare_two, describe_source, read_table
 
 CURVES = 'sample-efficiency'
 REFERENCE = 'resnet18-half'
@@ -78,17 +76,6 @@ def tabulate_changes(curves: pd.DataFrame) -> pd.DataFrame:
 def _bold(change: Change) -> str:
     text = f'{change.points:+.2f}{plus_minus(change.margin)}'
     return text if change.verdict == 'no clear difference' else f'**{text}**'
-
-
-def compare_two(scores: Scores, reference: Scores) -> Change:
-    """The difference of two means, with Welch's interval: the two may spread differently, no other counts."""
-    points = scores.mean - reference.mean
-    if min(len(scores.scores), len(reference.scores)) < 2:
-        return Change(points, float('nan'))
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore', RuntimeWarning)  # of scores that are all equal
-        interval = ttest_ind(scores.scores, reference.scores, equal_var=False).confidence_interval(CONFIDENCE)
-    return Change(points, (interval.high - interval.low) / 2)
 
 
 def draw_curves(curves: pd.DataFrame) -> Figure:

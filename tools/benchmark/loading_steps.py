@@ -43,8 +43,8 @@ def psnr(scale: int, content: bytes, edge: int = 256) -> float:
     return 10 * np.log10(255**2 / np.mean((whole - scaled) ** 2))
 
 
-def make_steps() -> tuple[dict[str, Callable[[np.ndarray], object]], dict[str, Callable[[bytes], object]]]:
-    """Steps on an image, and those on a file, by what they are and what computes them."""
+def make_steps() -> dict[str, Callable[[np.ndarray], object]]:
+    """Steps on an image, by what they are and what computes them."""
     init_default_scope('mmpretrain')
     _, crop, _, augment, *_ = read_config(str(DEIT)).train_dataloader.dataset.pipeline
     built = [TRANSFORMS.build(dict(step)) for step in (crop, augment)]
@@ -55,13 +55,12 @@ def make_steps() -> tuple[dict[str, Callable[[np.ndarray], object]], dict[str, C
         v2.RandAugment(2, 9, interpolation=interpolation.BILINEAR),  # tensors have no bicubic rotation
     ]
     on_tensors = [lambda image, step=step: step(torch.from_numpy(image).permute(2, 0, 1)) for step in on_tensors]
-    steps = {
+    return {
         'random crop, bicubic: MMPretrain by Pillow': on_arrays[0],
         'random crop, bicubic: torchvision v2 on tensors': on_tensors[0],
         'RandAugment, 2 operations: MMPretrain': on_arrays[1],
         'RandAugment, 2 operations: torchvision v2 on tensors': on_tensors[1],
     }
-    return steps, {f'at 1/{scale}' if scale > 1 else 'whole': partial(decode, scale) for scale in SCALES}
 
 
 def make_pipelines() -> dict[str, Compose]:
@@ -92,15 +91,17 @@ def main(args: argparse.Namespace) -> None:
     images = [draw_image(generator) for _ in range(16)]
     small = [cv2.resize(image, (224, 224)) for image in images]
     photographs = [draw_image(generator, PHOTOGRAPH)]
-    on_images, on_files = make_steps()
-    steps = {}
-    for name, step in on_images.items():
+    steps, qualities = {}, {}
+    for name, step in make_steps().items():
         steps[name] = partial(seconds_of, step, small if name.startswith('RandAugment') else images)
     quality = [cv2.IMWRITE_JPEG_QUALITY, QUALITY]
     for drawn, height, width in ((images, HEIGHT, WIDTH), (photographs, *PHOTOGRAPH)):
         files = [cv2.imencode('.jpg', image, quality)[1].tobytes() for image in drawn]
-        for name, step in on_files.items():
-            steps[f'decoding {width}x{height}: {name}'] = partial(seconds_of, step, files)
+        for scale in SCALES:
+            name = f'decoding {width}x{height}: {f"at 1/{scale}" if scale > 1 else "whole"}'
+            steps[name] = partial(seconds_of, partial(decode, scale), files)
+            if drawn is photographs and scale > 1:
+                qualities[name] = psnr(scale, files[0])
     with tempfile.TemporaryDirectory() as folder:
         write_jpegs(Path(folder), len(images))
         samples = [dict(img_path=str(path), gt_label=0) for path in sorted(Path(folder).rglob('*.jpg'))]
@@ -108,9 +109,9 @@ def main(args: argparse.Namespace) -> None:
             steps[name] = partial(seconds_of, lambda sample, pipeline=pipeline: pipeline(dict(sample)), samples)
         measured = median_of_rounds(steps, args.rounds, 'Loading')
     results = [dict(step=name, milliseconds=1e3 * median, runs=runs) for name, (median, runs) in measured.items()]
-    for scale in SCALES[1:]:
-        (row,) = (row for row in results if row['step'] == f'decoding {PHOTOGRAPH[1]}x{PHOTOGRAPH[0]}: at 1/{scale}')
-        row['psnr_of_a_test_image'] = psnr(scale, files[0])
+    for row in results:
+        if row['step'] in qualities:
+            row['psnr_of_a_test_image'] = qualities[row['step']]
     table = [{'step': row['step'], 'ms': f'{row["milliseconds"]:.3f}'} for row in results]
     print_table(table, 'Steps of loading')
     write_measured(args.out, results=results)
