@@ -1,6 +1,5 @@
 """The tables of the page on Fashion-MNIST: runs on a CPU, and what one GPU measured."""
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -27,16 +26,24 @@ COLUMNS = [
 
 
 def show_runs(name: str) -> str:
-    """A row for each model of a table: scores with the 95 % interval of their mean, costs, and seconds per epoch."""
+    """A row for each model of a table: scores with the 95 % interval of their mean, costs, and seconds per epoch.
+
+    Of several devices, the medians of each.
+    """
     if not (path := RECORDS / f'{name}.json').is_file():
         return f'Not trained yet: `{AGAIN} {name}`.'
     records = read_table(path)
     rows = describe(records)
+    times = pd.DataFrame([(run['label'], run['device'], _seconds_per_epoch(run)) for run in records])
+    medians = times.groupby([0, 1])[2].median().map('{:.0f}'.format)  # sorted, as the origin below names the devices
     for row, (label, scores) in zip(rows, by_label(records).items()):
         row['mean'] += plus_minus(mean_margin(scores, [scores]))
-        runs = [run for run in records if run['label'] == label]
-        row['s per epoch'] = f'{np.median([run["seconds"] / int(run["length"].split()[0]) for run in runs]):.0f}'
+        row['s per epoch'] = ', '.join(medians[label])
     return f'{table(rows)}\n\n{describe_source(records, name)}'
+
+
+def _seconds_per_epoch(run: dict) -> float:
+    return run['seconds'] / int(run['length'].split()[0])
 
 
 def read_gpu(phase: str) -> pd.DataFrame:
