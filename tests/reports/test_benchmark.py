@@ -1,6 +1,7 @@
 """No setting of the benchmark is chosen on test images."""
 
 import pytest
+from scipy.stats import ttest_ind
 
 from docs.reports import benchmark
 from docs.reports.train import read_runs, read_tables
@@ -57,3 +58,15 @@ def test_the_figure_has_every_model_that_finished():
     for axes in figure.axes:
         named = {text.get_text() for text in axes.texts}
         assert {'resnet18', 'resnet18-half', 'vt-resnet18-half', 'vt-resnet18-tuned', 'vt-resnet18-tuned-half'} == named
+
+
+def test_a_seed_on_two_devices_counts_once():
+    runs = benchmark.read_gpu('seeds')
+    gpu = {model: own['top1'].tolist() for model, own in runs.groupby('model')}
+    means = {}
+    for record in read_json(benchmark.RECORDS / 'fashion-mnist-half.json', 'train it', list):
+        model = benchmark.shorten(record['label'])
+        means.setdefault(model, []).append((record['metrics']['accuracy/top1'] + gpu[model][record['seed']]) / 2)
+    reference, tuned = means['resnet18-half'], means['vt-resnet18-tuned-half']
+    low, high = ttest_ind(tuned, reference, equal_var=False).confidence_interval()
+    assert f'{(low + high) / 2:+.2f} ± {(high - low) / 2:.2f}' in benchmark.show_both()

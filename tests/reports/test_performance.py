@@ -243,7 +243,7 @@ def test_loading_is_beside_what_a_gpu_takes(folder):
     assert '| vt-resnet50_8xb32-90e_in1k | cv2 | 100 | 10.0 % | 200 |' in re.sub(' +', ' ', page(folder))
     results = [dict(config='mvit-base-16x4_k400', crop='cv2', workers=each, runs=[30, 33, 36]) for each in (1, 2)]
     (folder / 'clip_loading_cpu.json').write_text(json.dumps(dict(device='Some CPU', results=results)))
-    assert '| mvit-base-16x4_k400 | 33 | 9.1 % | 33 |' in re.sub(' +', ' ', page(folder))
+    assert '| mvit-base-16x4_k400 | cv2 | 33 | 9.1 % | 33 |' in re.sub(' +', ' ', page(folder))
     trained = dict(short='vt-resnet50', kind='training', batch=[32, 256], eager=[0.1, 0.08])
     gpu = dict(dry=False, resnets=pd.DataFrame(trained), ceilings=pd.DataFrame(dict(matmul=[7e14])))
     measured, counted = performance.read_loading(path, [gpu])['rows']
