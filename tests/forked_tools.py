@@ -73,6 +73,7 @@ def _run(path, arguments, cwd, env, stdout, stderr):
     tempfile.tempdir = None  # which the environment may name
     multiprocessing.set_start_method('fork', force=True)  # as in a process that a user starts
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under nohup
     sys.argv = [path, *arguments]
     try:
         runpy.run_path(path, run_name='__main__')

@@ -5,6 +5,7 @@ need them.
 """
 
 import ast
+import atexit
 import contextlib
 import gc
 import importlib
@@ -41,7 +42,11 @@ def import_library(scope: str) -> None:
         with importing():
             for part in ('models', 'datasets'):
                 importlib.import_module(f'{scope}.{part}')
+    import torch  # `import vt` is without it
+
     gc.freeze()
+    if torch.__version__ >= '2.15':
+        atexit.register(gc.unfreeze)  # a second at the exit, without which Triton 3.9 reports leaks
 
 
 def import_on_demand(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -105,7 +105,7 @@ def test_an_error_that_nobody_foresaw_shows_its_traceback(kept, tmp_path):
     result = train(tmp_path, DIGITS, '--work-dir', kept, options=['model.head.in_channels=60'])
     assert result.returncode == 1
     assert 'Traceback (most recent call last)' in result.stderr
-    assert 'RuntimeError: mat1 and mat2' in result.stderr
+    assert 'RuntimeError: ' in result.stderr
     assert 'error: ' not in result.stderr
     assert {path: digest for path, digest in kept.digests().items() if path in before} == before
 

@@ -10,6 +10,7 @@ from forked_tools import ForkedTool, run_forked
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 
 from vt.analysis.ablation.sweep_report import best
+from vt.engine.sweeps import find_reason
 
 CONFIG = str(ROOT / 'configs/vt_resnet/vt-resnet18_digits.py')
 SMALL = [option for option in SMALL_CLASSIFIER if 'num_tokens' not in option and 'test_' not in option]
@@ -46,6 +47,19 @@ def cluster(tmp_path, monkeypatch):
 
 def records(folder):
     return {path.parent.name: json.loads(path.read_text()) for path in folder.glob('*/training.json')}
+
+
+@pytest.mark.parametrize(
+    ('output', 'reason'),
+    [
+        ('Loading\nerror: no such file\n\nleaked 4 instances!\n', 'error: no such file'),
+        ('Traceback:\n  line 3\ntorch.OutOfMemoryError: 3 GB\nleaked\n', 'torch.OutOfMemoryError: 3 GB'),
+        ('Epoch 1\nEpoch 2: grad_norm_Errors 0\n', 'Epoch 2: grad_norm_Errors 0'),
+        ('', 'exit code -9'),
+    ],
+)
+def test_the_reason_of_a_failure_is_its_error(output, reason):
+    assert find_reason(output, -9) == reason
 
 
 def test_a_failed_run_is_named_and_the_report_has_the_others(tmp_path):

@@ -33,6 +33,7 @@ except ImportError as error:
 
 TRAIN = ROOT / 'tools/train.py'
 MARK, RECORD = 'sweep_run.json', 'training.json'  # written at the start and at the end of a run
+ERROR = re.compile(r'error: |[\w.]*(?:Error|Exception|Interrupt)\b')  # ours, or the end of a traceback
 NOT_SWEPT = {'randomness.seed': 'use --seeds', 'work_dir': 'use --work-dir'}
 
 
@@ -151,7 +152,7 @@ class Training:
     """Function of a job. If the cluster preempts the job, submitit queues the result of ``checkpoint``."""
 
     def __call__(self, run: SweepRun, device: int | None = None) -> str | None:
-        """Train a run, on the GPU ``device`` if given; return None, or the last line of output if it fails."""
+        """Train a run, on the GPU ``device`` if given; return None, or the line of output that tells why it failed."""
         environment = dict(os.environ) if device is None else os.environ | dict(CUDA_VISIBLE_DEVICES=str(device))
         command = [sys.executable, str(TRAIN), run.config, '--work-dir', str(run.work_dir), '--resume']
         command += ['--launcher', 'none', '--cfg-options', f'randomness.seed={run.seed}', *run.settings]
@@ -160,12 +161,12 @@ class Training:
             fcntl.flock(lock, fcntl.LOCK_EX)  # inherited by the training, which may outlive a killed sweep
             if run.is_finished:
                 return None
+            start = log.tell()  # behind the output of earlier attempts
             result = subprocess.run(
                 command, stdout=log, stderr=subprocess.STDOUT, env=environment, pass_fds=[lock.fileno()]
             )
-        lines = [line for line in output.read_text().splitlines() if line.strip()]
         if result.returncode:
-            return lines[-1] if lines else f'exit code {result.returncode}'
+            return find_reason(output.read_bytes()[start:].decode(errors='replace'), result.returncode)
         if not run.is_finished:
             return 'the config has changed since the sweep was planned: run the sweep again'
         return None
@@ -173,6 +174,13 @@ class Training:
     def checkpoint(self, *args) -> submitit.helpers.DelayedSubmission:
         """Return the same job, which will resume."""
         return submitit.helpers.DelayedSubmission(self, *args)
+
+
+def find_reason(output: str, code: int) -> str:
+    """Return the last error in the output of a failed run, else its last line; libraries may print more at the exit."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if ERROR.match(line)]
+    return [f'exit code {code}', *lines[-1:], *errors[-1:]][-1]
 
 
 def train_here(runs: Sequence[SweepRun], most: int, gpus: int, tell: Callable) -> list[str]:
