@@ -117,9 +117,9 @@ def describe_speeds(folder: Path = SPEEDS) -> str:
     return f'{table(cells(rows, forms, missing="-"))}\n\nMeasured on {" and ".join(sorted(machines))}.'
 
 
-def describe_linear_layers(folder: Path = BENCHMARKS / 'linear_layers') -> str:
+def describe_linear_layers(machine: str = '') -> str:
     """A row a model and kind: other libraries' times over ours, whose linear layers are computed by BLAS or oneDNN."""
-    speeds = read_speeds(sorted(folder.glob('*.json')))
+    speeds = read_speeds(sorted(BENCHMARKS.joinpath(machine, 'linear_layers').glob('*.json')))
     machines = {f'{record.device}, torch {record.versions["torch"]}' for record in speeds['record']}
     rows = []
     for (file, kind), found in speeds.groupby(['file', 'kind'], sort=False):
@@ -136,8 +136,9 @@ def describe_linear_layers(folder: Path = BENCHMARKS / 'linear_layers') -> str:
     return f'{table(cells(rows, forms, missing="-"))}\n\nMeasured on {" and ".join(sorted(machines))}.'
 
 
-def describe_bfloat16(folder: Path = BENCHMARKS / 'bfloat16') -> str:
+def describe_bfloat16(machine: str = '') -> str:
     """A row a model and kind of ``tools/benchmark/bfloat16.py``: the speed of bfloat16 over that of float32."""
+    folder = BENCHMARKS / machine / 'bfloat16'
     rows, machines = [], set()
     for path in sorted(folder.glob('*.json')):
         record = read_json(path, f'write it first: tools/benchmark/bfloat16.py NAME --out {folder}')

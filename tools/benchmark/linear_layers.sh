@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
 # Measure vision transformers with linear layers by the BLAS and by oneDNN beside timm's and torchvision's, a run each:
-# linear_layers.sh [arguments of benchmark.py ...]. About 15 minutes on one core. Then: python -m docs.reports
+# linear_layers.sh [FOLDER [arguments of benchmark.py ...]]. About 15 minutes on one core. FOLDER is
+# docs/benchmarks/linear_layers by default. Then: python -m docs.reports
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+folder="${1:-docs/benchmarks/linear_layers}"
+shift $(($# > 0))
 python="${PYTHON:-python}"
 export CUDA_VISIBLE_DEVICES='' OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
-mkdir -p docs/benchmarks/linear_layers
+mkdir -p "$folder"
 while read -r name references; do
     # shellcheck disable=SC2086 # several names
     "$python" tools/benchmark.py configs/*/"${name}_16xb64-300e_in1k.py" $references --sizes 224 --batch-sizes 8 \
         --only whole --seconds 40 --token-products blas onednn \
-        --out "docs/benchmarks/linear_layers/${name}_cpu.json" "$@" </dev/null
+        --out "$folder/${name}_cpu.json" "$@" </dev/null
 done <<'MODELS'
 deit-small timm:deit_small_patch16_224
 swin-tiny timm:swin_tiny_patch4_window7_224 torchvision:swin_t
