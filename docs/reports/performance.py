@@ -38,7 +38,7 @@ NEEDED = {*MODELS, *SCALING, *TOKENS, *SETTINGS, HALF, *FOLDED}
 SYSTEMS, SMALL = 'systems_512x512', 'small'
 COMPILED = ('necks-pixels_800x1216', 'segmentors-pixels_800x1216')
 OTHER_TABLES = ('startup', 'loading_steps')  # of other tools; the page has a table of each that is there
-INFERENCE = 'inference_cpu.json'
+INFERENCE, INFERENCE_PARTS = 'inference_cpu.json', 'inference_parts_cpu.json'
 UTILISATION = 0.3  # of a GPU's measured rate of matrix products, by models whose training was not measured on it
 
 # What a table has a column for where a file's measurements differ in it.
@@ -195,6 +195,11 @@ def render(folder: Path) -> str:
         and dict(
             device=read_json(folder / INFERENCE, AGAIN)['device'],
             **{part: read_rows(folder / INFERENCE, part) for part in ('latency', 'throughput')},
+        ),
+        parts=(folder / INFERENCE_PARTS).is_file()
+        and dict(
+            device=read_json(folder / INFERENCE_PARTS, AGAIN)['device'],
+            rows=read_rows(folder / INFERENCE_PARTS),
         ),
     )
 

@@ -86,3 +86,13 @@ def test_start_up_is_timed(tmp_path):
     assert seconds['import vt'] < seconds['import torch'] < seconds[f'first iteration of {DIGITS.stem}']
     assert seconds['tools/train.py --help'] < seconds['import torch']
     assert not (tmp_path / 'work_dirs').exists()
+
+
+def test_the_parts_of_an_inference_are_timed(tmp_path):
+    arguments = ['vt-resnet18_8xb32-90e_in1k', '--images', '3', '--batch-size', '2', '--rounds', '1']
+    result = run_forked('benchmark/inference_parts.py', *arguments, '--out', 'parts.json', cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = json.loads((tmp_path / 'parts.json').read_text())['results']
+    steps = ['LoadImageFromFile', 'ResizeEdge', 'CenterCrop', 'PackInputs']
+    assert [row['part'] for row in rows] == [*steps, 'network', 'all, by vt.apis']
+    assert all(row['ms an image'] > 0 for row in rows)

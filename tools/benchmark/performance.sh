@@ -64,6 +64,7 @@ run benchmark/products products
 run benchmark/startup startup configs/vt_resnet/vt-resnet18_{digits,1xb32-90e_image-folder}.py \
     configs/vt_fpn/vt-fpn_r18_digit-scenes.py --synthetic 128
 run benchmark/loading_steps loading_steps
+run benchmark/inference_parts inference_parts deit-small_16xb64-300e_in1k resnet18_8xb32-90e_in1k vt-resnet18_8xb32-90e_in1k
 run benchmark/data_loading data_loading \
     configs/vt_resnet/vt-resnet{50_8xb32-90e,18_8xb256-400e-distill,50_8xb32-90e-torchvision}_in1k.py \
     configs/deit/deit-small_16xb64-300e_in1k.py configs/t2t_vit/t2t-vit-t-14_8xb64-310e-authors_in1k.py \
