@@ -175,7 +175,8 @@ def main(args: argparse.Namespace) -> None:
     ]
     for rows in (latency, throughput):
         shown = [
-            {key: f'{cell:.4g}' if isinstance(cell, float) else str(cell) for key, cell in row.items()} for row in rows
+            {key: f'{cell:.4g}' if isinstance(cell, float) else cell for key, cell in row.items() if key != 'runs'}
+            for row in rows
         ]
         print_table(shown, 'Inference from files')
     settings = dict(images=f'{len(files)} synthetic, 500x375', calls=args.calls, batch_size=BATCH)
