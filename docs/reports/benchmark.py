@@ -14,6 +14,7 @@ from .scores import AGAIN, by_label, compare_two, describe_source, read_table
 from .speeds import read_speeds
 
 GPU = BENCHMARKS / 'nvidia-h100/fashion-mnist.json'
+ALL = 60_000  # training images
 LATENCY = BENCHMARKS / 'fashion-mnist_cpu.json'
 COLUMNS = [
     'model',
@@ -42,6 +43,30 @@ def show_runs(name: str) -> str:
         row['mean'] += plus_minus(mean_margin(scores, [scores]))
         row['s per epoch'] = ', '.join(medians[label])
     return f'{table(rows)}\n\n{describe_source(records, name)}'
+
+
+def show_numbers() -> str:
+    """A row for each number of training images: scores of the pair at half width, and their difference."""
+    records = read_table(RECORDS / 'fashion-mnist-labels.json')
+    whole = [
+        run | dict(label=f'{shorten(run["label"])}_{ALL}') for run in read_table(RECORDS / 'fashion-mnist-half.json')
+    ]
+    rows: dict[str, list[tuple[str, Scores]]] = {}
+    for label, scores in by_label([*records, *whole]).items():
+        model, number = label.rsplit('_', 1)
+        rows.setdefault(number, []).append((model, scores))
+    told = []
+    for number, ((first, reference), (second, scores)) in rows.items():
+        change = compare_two(scores, reference)
+        told.append(
+            {
+                'training images': f'{int(number):,}',
+                first: ', '.join(map('{:.2f}'.format, reference.scores)),
+                second: ', '.join(map('{:.2f}'.format, scores.scores)),
+                'change (95 %)': f'{change.points:+.2f}{plus_minus(change.margin)}',
+            }
+        )
+    return f'{table(told)}\n\n{describe_source(records, "fashion-mnist-labels")}'
 
 
 def _seconds_per_epoch(run: dict) -> float:
@@ -165,6 +190,7 @@ def show_origin() -> str:
 PLACES = {
     'benchmark runs': show_runs,
     'benchmark both': show_both,
+    'benchmark numbers': show_numbers,
     'benchmark GPU': lambda width: f'{show_gpu(width)}\n\n{show_origin()}',
     'benchmark rates': show_gpu_rates,
 }
