@@ -161,7 +161,7 @@ class Training:
             fcntl.flock(lock, fcntl.LOCK_EX)  # inherited by the training, which may outlive a killed sweep
             if run.is_finished:
                 return None
-            start = log.tell()  # behind the output of earlier attempts
+            start = log.seek(0, os.SEEK_END)  # behind the output of earlier attempts
             result = subprocess.run(
                 command, stdout=log, stderr=subprocess.STDOUT, env=environment, pass_fds=[lock.fileno()]
             )
