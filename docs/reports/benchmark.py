@@ -10,7 +10,7 @@ from vt.analysis.ablation.score_tables import describe
 from vt.checkpoints.files import read_json
 
 from .markdown import BENCHMARKS, RECORDS, milliseconds, plus_minus, short_name, table
-from .scores import AGAIN, by_label, compare_two, describe_source, read_table
+from .scores import AGAIN, by_label, compare_two, describe_source, read_table, tell_change
 from .speeds import read_speeds
 
 GPU = BENCHMARKS / 'nvidia-h100/fashion-mnist.json'
@@ -57,13 +57,12 @@ def show_numbers() -> str:
         rows.setdefault(number, []).append((model, scores))
     told = []
     for number, ((first, reference), (second, scores)) in rows.items():
-        change = compare_two(scores, reference)
         told.append(
             {
                 'training images': f'{int(number):,}',
                 first: ', '.join(map('{:.2f}'.format, reference.scores)),
                 second: ', '.join(map('{:.2f}'.format, scores.scores)),
-                'change (95 %)': f'{change.points:+.2f}{plus_minus(change.margin)}',
+                'change (95 %)': tell_change(compare_two(scores, reference)),
             }
         )
     return f'{table(told)}\n\n{describe_source(records, "fashion-mnist-labels")}'
@@ -104,8 +103,7 @@ def show_gpu(width: str) -> str:
             reference = reference or scores
             row['mean'] = f'{scores.mean:.2f}{plus_minus(mean_margin(scores, [scores]))}'
             if scores is not reference:
-                change = compare_two(scores, reference)
-                row['change (95 %)'] = f'{change.points:+.2f}{plus_minus(change.margin)}'
+                row['change (95 %)'] = tell_change(compare_two(scores, reference))
         rows.append(row)
     return table(pd.DataFrame(rows)[COLUMNS])
 
@@ -119,10 +117,9 @@ def show_both() -> str:
         own = gpu[shorten(label)].set_index('seed')['top1']
         means.append(replace(scores, scores=tuple((own[list(scores.seeds)] + scores.scores) / 2)))
     reference, tuned = means
-    change = compare_two(tuned, reference)
     return (
         'With the runs of both devices, the tuned VT-ResNet-18 differs from ResNet-18 at half width by '
-        f'{change.points:+.2f}{plus_minus(change.margin)}\n'
+        f'{tell_change(compare_two(tuned, reference))}\n'
         "points (a seed's two runs count as one, their mean; Welch's interval). This comparison was not planned."
     )
 

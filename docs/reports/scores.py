@@ -17,7 +17,7 @@ from vt.analysis.ablation.run_scores import CONFIDENCE, Change, Scores
 from vt.analysis.ablation.score_tables import describe, describe_origin, summarize_row
 from vt.checkpoints.files import read_json
 
-from .markdown import RECORDS, ROOT, count_one, table
+from .markdown import RECORDS, ROOT, count_one, plus_minus, table
 
 HEADER = re.compile(r'^# (?:Top-1|mIoU) .*\n', re.MULTILINE)
 # Options that leave a config what it is: the precision of its steps, who takes them, where its teacher's weights are.
@@ -49,6 +49,11 @@ def compare_two(scores: Scores, reference: Scores) -> Change:
         warnings.simplefilter('ignore', RuntimeWarning)  # of scores that are all equal
         interval = ttest_ind(scores.scores, reference.scores, equal_var=False).confidence_interval(CONFIDENCE)
     return Change(points, (interval.high - interval.low) / 2)
+
+
+def tell_change(change: Change) -> str:
+    """A difference with its interval; without one where there is none, as of one seed."""
+    return f'{change.points:+.2f}{plus_minus(change.margin)}'
 
 
 def describe_source(records: Sequence[dict], tables: str) -> str:

@@ -17,7 +17,7 @@ from vt.analysis.ablation.run_scores import Change, Scores, compare, mean_margin
 from vt.checkpoints.files import read_json
 
 from .markdown import RECORDS, ROOT, Rows, plus_minus, table
-from .scores import by_label, compare_two, describe_source, read_table
+from .scores import by_label, compare_two, describe_source, read_table, tell_change
 
 CURVES = 'sample-efficiency'
 REFERENCE = 'resnet18-half'
@@ -74,7 +74,7 @@ def tabulate_changes(curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def _bold(change: Change) -> str:
-    text = f'{change.points:+.2f}{plus_minus(change.margin)}'
+    text = tell_change(change)
     return text if change.verdict == 'no clear difference' else f'**{text}**'
 
 

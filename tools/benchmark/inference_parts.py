@@ -5,17 +5,18 @@ Models have random weights.
 
 import argparse
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from data_loading import write_jpegs
 from mmengine.dataset import pseudo_collate
 
 from vt import apis
-from vt.analysis.speed.timing import median_of_rounds
+from vt.analysis.speed.timing import time_interleaved
 from vt.analysis.tables import print_table
 from vt.commands.arguments import ToolParser
 from vt.commands.outputs import check_output, write_measured
@@ -48,13 +49,6 @@ def _apply(step: Callable[[dict], dict], samples: list[dict]) -> list[dict]:
     return [step(dict(sample)) for sample in samples]
 
 
-def seconds_of(part: Callable[[], object]) -> float:
-    """Seconds of a call."""
-    start = time.perf_counter()
-    part()
-    return time.perf_counter() - start
-
-
 def main(args: argparse.Namespace) -> None:
     """Time the parts in turn; print medians and shares, write every run."""
     check_output(args.out)
@@ -66,19 +60,17 @@ def main(args: argparse.Namespace) -> None:
         rows = []
         for config in args.models:
             parts = make_parts(config, files, args.batch_size)
-            steps = {name: partial(seconds_of, part) for name, part in parts.items()}
-            median_of_rounds(steps, 1, 'Warm-up')
-            measured = median_of_rounds(steps, args.rounds, config)
-            whole = measured[WHOLE][0]
+            times = time_interleaved(parts, torch.device('cpu'), config, args.rounds, warmup=1, seconds=1e9)
+            medians = {name: float(np.median(runs)) for name, runs in times.items()}
             rows += [
                 {
                     'model': config,
                     'part': name,
-                    'ms an image': 1e3 * median / len(files),
-                    'percent': f'{100 * median / whole:.0f}',
-                    'runs': runs,
+                    'ms an image': 1e3 * medians[name] / len(files),
+                    'percent': f'{100 * medians[name] / medians[WHOLE]:.0f}',
+                    'runs': runs.tolist(),
                 }
-                for name, (median, runs) in measured.items()
+                for name, runs in times.items()
             ]
     table = [
         {key: f'{row[key]:.3f}' if key == 'ms an image' else row[key] for key in row if key != 'runs'} for row in rows
