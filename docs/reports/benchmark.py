@@ -1,6 +1,8 @@
 """The tables of the page on Fashion-MNIST: runs on a CPU, and what one GPU measured."""
 
 from dataclasses import replace
+from operator import itemgetter
+from pathlib import Path
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -10,10 +12,11 @@ from vt.analysis.ablation.score_tables import describe
 from vt.checkpoints.files import read_json
 
 from .markdown import BENCHMARKS, RECORDS, milliseconds, plus_minus, short_name, table
-from .scores import AGAIN, by_label, compare_two, describe_source, read_table, tell_change
+from .scores import by_label, compare_two, describe_source, read_table, tell_change
 from .speeds import read_speeds
 
 GPU = BENCHMARKS / 'nvidia-h100/fashion-mnist.json'
+GPUS = GPU, BENCHMARKS / 'nvidia-h200/fashion-mnist.json'  # the second: other vision transformers
 ALL = 60_000  # training images
 LATENCY = BENCHMARKS / 'fashion-mnist_cpu.json'
 COLUMNS = [
@@ -33,9 +36,7 @@ def show_runs(name: str) -> str:
 
     Of several devices, the medians of each.
     """
-    if not (path := RECORDS / f'{name}.json').is_file():
-        return f'Not trained yet: `{AGAIN} {name}`.'
-    records = read_table(path)
+    records = read_table(RECORDS / f'{name}.json')
     rows = describe(records)
     times = pd.DataFrame([(run['label'], run['device'], _seconds_per_epoch(run)) for run in records])
     medians = times.groupby([0, 1])[2].median().map('{:.0f}'.format)  # sorted, as the origin below names the devices
@@ -72,9 +73,9 @@ def _seconds_per_epoch(run: dict) -> float:
     return run['seconds'] / int(run['length'].split()[0])
 
 
-def read_gpu(phase: str) -> pd.DataFrame:
-    """Return the runs of a phase on the GPU, a row each, with ``model`` and ``told``, the score or ``diverged``."""
-    rows = pd.DataFrame(read_json(GPU, 'measured on a GPU', keys=['rows'])['rows']).query('phase == @phase')
+def read_gpu(phase: str, path: Path = GPU) -> pd.DataFrame:
+    """Return the runs of a phase on a GPU, a row each, with ``model`` and ``told``, the score or ``diverged``."""
+    rows = pd.DataFrame(read_json(path, 'measured on a GPU', keys=['rows'])['rows']).query('phase == @phase')
     names = rows['config'].str.extract(r'/([^/]+)\.py$', expand=False)
     told = rows['top1'].map('{:.2f}'.format).where(rows['status'] == 'finished', 'diverged')
     return rows.assign(model=names.map(shorten), told=told)
@@ -178,9 +179,32 @@ def show_gpu_rates() -> str:
     return table(told.fillna('-').reset_index().to_dict('records'))
 
 
-def show_origin() -> str:
-    """Return the device and versions of what the GPU measured."""
-    found = read_json(GPU, 'measured on a GPU', keys=['device', 'cpu', 'date', 'versions'])
+def read_field() -> pd.DataFrame:
+    """Return the searches of the other vision transformers, a row for each model with both learning rates."""
+    runs = pd.concat(read_gpu('field search', path) for path in GPUS)
+    return runs.groupby('config').filter(lambda own: own['learning_rate'].nunique() == 2)
+
+
+def show_field() -> str:
+    """A row for each other vision transformer, best first: scores on the held-out images by learning rate."""
+    rows = []
+    for model, own in read_field().groupby('model'):
+        told = own.sort_values('learning_rate').set_index('learning_rate')['told']
+        costs = {'MFLOPs': f'{own["flops"].iloc[0] / 1e6:.1f}', 'M params': f'{own["parameters"].iloc[0] / 1e6:.2f}'}
+        rows.append(
+            (own['top1'].max(), {'model': model} | {f'{rate:g}': score for rate, score in told.items()} | costs)
+        )
+    finals = read_gpu('seeds', GPUS[1])
+    told = ', '.join(f'{model} {score}' for model, score in zip(finals['model'], finals['told']))
+    return (
+        f'{table([row for _, row in sorted(rows, key=itemgetter(0), reverse=True)])}\n\n'
+        f'Test images, after six epochs on all training images, one seed: {told}.'
+    )
+
+
+def show_origin(path: Path = GPU) -> str:
+    """Return the device and versions of what a GPU measured."""
+    found = read_json(path, 'measured on a GPU', keys=['device', 'cpu', 'date', 'versions'])
     return f'{found["date"]}, {found["device"]} with {found["cpu"]}, torch {found["versions"]["torch"]}.'
 
 
@@ -190,4 +214,5 @@ PLACES = {
     'benchmark numbers': show_numbers,
     'benchmark GPU': lambda width: f'{show_gpu(width)}\n\n{show_origin()}',
     'benchmark rates': show_gpu_rates,
+    'benchmark field': lambda: '\n\n'.join([show_field(), *map(show_origin, GPUS)]),
 }

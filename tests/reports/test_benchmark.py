@@ -27,10 +27,11 @@ def test_a_final_run_reads_the_test_images_once(name):
         assert config.default_hooks.checkpoint.save_best is None
 
 
-def test_a_search_reads_two_parts_of_the_training_images():
-    found = read_json(benchmark.GPU, 'measure it')
+@pytest.mark.parametrize('path', benchmark.GPUS, ids=lambda path: path.parent.name)
+def test_a_search_reads_two_parts_of_the_training_images(path):
+    found = read_json(path, 'measure it')
     assert found['search'] == 'train_dataloader.dataset.split=fit val_dataloader.dataset.split=held-out'
-    assert {*benchmark.read_gpu('search')['seed']} == {9}
+    assert {run['seed'] for run in found['rows'] if run['phase'] in ('search', 'field search')} == {9}
 
 
 def test_a_config_has_the_rate_that_was_best():
@@ -38,6 +39,22 @@ def test_a_config_has_the_rate_that_was_best():
     for config, runs in scores.groupby('config'):
         mean = runs[runs['epochs'] == 3].groupby('learning_rate')['top1'].mean()
         assert read_config(config).optim_wrapper.optimizer.lr == mean.idxmax(), config
+
+
+def test_other_transformers_have_the_rate_that_was_better():
+    best = {
+        config: own.set_index('learning_rate')['top1'].idxmax()
+        for config, own in benchmark.read_field().groupby('config')
+    }
+    runs = {run.config: read_splits(run)[0].optim_wrapper.optimizer.lr for run in read_runs('fashion-mnist-field')}
+    assert best.keys() <= runs.keys()
+    assert runs == {config: best.get(config, 1e-3) for config in runs}
+
+
+def test_other_transformers_are_sorted_by_score():
+    rows = [row.split('|')[2:4] for row in benchmark.show_field().splitlines()[2:] if row.startswith('|')]
+    best = [max(map(float, scores)) for scores in rows]
+    assert best == sorted(best, reverse=True)
 
 
 def test_a_change_is_from_resnet18_of_the_same_width():
