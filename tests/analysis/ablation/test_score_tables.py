@@ -62,6 +62,7 @@ def test_where_numbers_are_from_is_told():
     assert (
         text == 'Seeds 0, 1, 2; 2026-01-02 to 2026-01-05, A CPU, 1 thread, torch 2.0, 2.5 hours of training iterations.'
     )
+    assert describe_origin([later[-1]]).startswith('Seed 2; 2026-01-05,')
 
 
 def test_work_directories_name_the_rows(tmp_path):

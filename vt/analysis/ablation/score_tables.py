@@ -91,10 +91,11 @@ def summarize_row(records: Sequence[dict], label: str) -> Scores:
 
 def describe_origin(records: Sequence[dict]) -> str:
     """Describe the origin of a table in a sentence: seeds, dates, devices, versions and hours."""
-    seeds = ', '.join(map(str, sorted({run['seed'] for run in records})))
+    seeds = sorted({run['seed'] for run in records})
+    named = f'{"Seed" if len(seeds) == 1 else "Seeds"} {", ".join(map(str, seeds))}'
     dates = sorted({run['date'] for run in records})
     devices = ' and '.join(sorted({run['device'] for run in records}))
     versions = ' and '.join(sorted({run['versions']['torch'] for run in records}))
     hours = sum(run['seconds'] for run in records) / 3600
     period = dates[0] if len(dates) == 1 else f'{dates[0]} to {dates[-1]}'
-    return f'Seeds {seeds}; {period}, {devices}, torch {versions}, {hours:.1f} hours of training iterations.'
+    return f'{named}; {period}, {devices}, torch {versions}, {hours:.1f} hours of training iterations.'
