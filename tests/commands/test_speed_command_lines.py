@@ -1,5 +1,9 @@
 """What the command lines set for speed: the log says it, and each can be turned off."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 from forked_tools import run_forked
@@ -67,6 +71,22 @@ def test_tools_look_for_a_gpu_without_starting_it(chosen, tmp_path, monkeypatch)
     (tmp_path / 'config.py').write_text(f"import os\nprint('asked by NVML:', os.environ[{name!r}])\n")
     result = run_forked('train.py', 'config.py', cwd=tmp_path)
     assert f'asked by NVML: {chosen or 1}' in result.stdout, result.stderr
+
+
+@pytest.mark.parametrize(
+    ('chosen', 'expected'), [({}, '20000'), ({'GOMP_SPINCOUNT': '5'}, '5'), ({'OMP_WAIT_POLICY': 'active'}, None)]
+)
+def test_threads_that_wait_sleep_soon(chosen, expected, tmp_path):
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ('GOMP_SPINCOUNT', 'OMP_WAIT_POLICY')
+    }
+    (tmp_path / 'config.py').write_text("import os\nprint('spins:', os.environ.get('GOMP_SPINCOUNT'))\n")
+    command = [sys.executable, ROOT / 'tools/train.py', 'config.py']
+    variables = environment | chosen | dict(OMP_DISPLAY_ENV='verbose')
+    result = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
+    assert f'spins: {expected}' in result.stdout
+    if expected and 'OMP_NUM_THREADS = ' in result.stderr:  # GNU OpenMP, as in PyTorch for Linux
+        assert f"GOMP_SPINCOUNT = '{expected}'" in result.stderr
 
 
 def test_a_misspelt_setting_is_one_line(tmp_path):

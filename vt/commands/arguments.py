@@ -17,6 +17,9 @@ from vt.engine.config_files import read_config
 from vt.engine.errors import one_line_errors
 
 CHECKPOINT = 'path of a checkpoint; or timm, torchvision or huggingface, for their published weights'
+# Rounds in which a thread waits actively for the others before it sleeps. With GNU OpenMP's own number, 300,000, two
+# runs on the same cores take each other's time: docs/commands.md.
+SPINS = '20000'
 BRACKETS = {'[': ']', '(': ')', '{': '}'}
 
 
@@ -34,6 +37,8 @@ def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -
     """
     # Forked processes, such as those of a data loader, ask for a GPU: NVML answers without starting CUDA.
     os.environ.setdefault('PYTORCH_NVML_BASED_CUDA_CHECK', '1')
+    if 'OMP_WAIT_POLICY' not in os.environ:  # GNU OpenMP reads these when PyTorch is imported
+        os.environ.setdefault('GOMP_SPINCOUNT', SPINS)
     with one_line_errors(getattr(args, 'config', None) or command.split(':')[1], args.traceback):
         with importing():
             from vt.checkpoints.loading import weights_only
