@@ -19,6 +19,7 @@ GPU = BENCHMARKS / 'nvidia-h100/fashion-mnist.json'
 GPUS = GPU, BENCHMARKS / 'nvidia-h200/fashion-mnist.json'  # the second: other vision transformers
 ALL = 60_000  # training images
 LATENCY = BENCHMARKS / 'fashion-mnist_cpu.json'
+FIELD_LATENCIES = sorted(BENCHMARKS.glob('fashion-mnist-field-*px_cpu.json'))  # a file for each size of images
 COLUMNS = [
     'model',
     'learning rate',
@@ -125,9 +126,9 @@ def show_both() -> str:
     )
 
 
-def read_latency() -> dict[str, float]:
+def read_latency(*paths: Path) -> dict[str, float]:
     """Median seconds of one image by model, measured on a CPU by ``tools/benchmark.py``."""
-    speeds = read_speeds([LATENCY]).query('batch_size == 1')
+    speeds = read_speeds(paths or [LATENCY]).query('batch_size == 1')
     return dict(zip(speeds['model'].map(shorten), speeds['median']))
 
 
@@ -187,18 +188,22 @@ def read_field() -> pd.DataFrame:
 
 def show_field() -> str:
     """A row for each other vision transformer, best first: scores on the held-out images by learning rate."""
-    rows = []
+    latency, rows = read_latency(*FIELD_LATENCIES), []
     for model, own in read_field().groupby('model'):
         told = own.sort_values('learning_rate').set_index('learning_rate')['told']
-        costs = {'MFLOPs': f'{own["flops"].iloc[0] / 1e6:.1f}', 'M params': f'{own["parameters"].iloc[0] / 1e6:.2f}'}
-        rows.append(
-            (own['top1'].max(), {'model': model} | {f'{rate:g}': score for rate, score in told.items()} | costs)
-        )
+        costs = {
+            'MFLOPs': f'{own["flops"].iloc[0] / 1e6:.1f}',
+            'M params': f'{own["parameters"].iloc[0] / 1e6:.2f}',
+            'ms, one image': milliseconds(latency[model]),
+        }
+        scores = {f'{rate:g}': score for rate, score in told.items()}
+        rows.append((own['top1'].max(), {'model': model} | scores | costs))
     finals = read_gpu('seeds', GPUS[1])
     told = ', '.join(f'{model} {score}' for model, score in zip(finals['model'], finals['told']))
     return (
         f'{table([row for _, row in sorted(rows, key=itemgetter(0), reverse=True)])}\n\n'
-        f'Test images, after six epochs on all training images, one seed: {told}.'
+        f'Test images, after six epochs on all training images, one seed: {told}. One image takes ResNet-18 '
+        f'{milliseconds(latency["resnet18"])} ms, the tuned VT-ResNet-18 {milliseconds(latency["vt-resnet18-tuned"])} ms.'
     )
 
 
