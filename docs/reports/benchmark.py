@@ -1,4 +1,4 @@
-"""The tables of the page on Fashion-MNIST: runs on a CPU, and what one GPU measured."""
+"""The tables of the page on Fashion-MNIST: runs on a CPU, and what GPUs measured."""
 
 from dataclasses import replace
 from operator import itemgetter

@@ -90,11 +90,13 @@ def test_a_seed_on_two_devices_counts_once():
 
 
 def test_a_number_of_images_compares_the_pair():
-    records = read_json(benchmark.RECORDS / 'fashion-mnist-labels.json', 'train it', list)
-    scores = {record['label']: record['metrics']['accuracy/top1'] for record in records if record['seed'] == 0}
+    scores = {}
+    for record in read_json(benchmark.RECORDS / 'fashion-mnist-labels.json', 'train it', list):
+        scores.setdefault(record['label'], []).append(record['metrics']['accuracy/top1'])
     rows = [[cell.strip() for cell in row.split('|')[1:-1]] for row in benchmark.show_numbers().splitlines()]
     assert [row[0] for row in rows[2:5]] == ['1,000', '6,000', '60,000']
     first, second = (scores[f'{model}_1000'] for model in rows[0][1:3])
-    assert rows[2][1].startswith(f'{first:.2f}')
-    assert rows[2][2].startswith(f'{second:.2f}')
-    assert len(records) > 4 or rows[2][3] == f'{second - first:+.2f}'
+    assert rows[2][1] == ', '.join(f'{score:.2f}' for score in first)
+    assert rows[2][2] == ', '.join(f'{score:.2f}' for score in second)
+    low, high = ttest_ind(second, first, equal_var=False).confidence_interval()
+    assert rows[2][3] == f'{(low + high) / 2:+.2f} ± {(high - low) / 2:.2f}'
