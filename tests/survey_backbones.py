@@ -1,5 +1,6 @@
 """Small backbones of the survey's models, and their comparison with equations, outputs and gradients."""
 
+import math
 from functools import cache
 
 import published_survey as published
@@ -52,7 +53,8 @@ def build(name, size, stages=None, training=False, channels=None, **options):
 
 def randomise(part):
     for name, parameter in part.named_parameters():
-        parameter.data.add_(0.3 * torch.randn_like(parameter))
+        taps = math.prod(parameter.shape[2:])  # of a kernel, whose sums of many would amplify rounding errors
+        parameter.data.add_(0.3 * taps**-0.5 * torch.randn_like(parameter))
         if name.endswith('log_scale'):
             parameter.data[0] = 5.0  # a hundred is the most that it counts for
     for module in part.modules():

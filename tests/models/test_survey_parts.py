@@ -3,6 +3,8 @@
 Outputs and gradients, of networks and of single stages of them, over grids that are not square, one window, one sample.
 """
 
+import copy
+
 import published_survey as published
 import pytest
 import torch
@@ -17,7 +19,7 @@ from survey_backbones import (
 )
 
 from vt.errors import UserError
-from vt.models import Windows
+from vt.models import TokenBatchNorm, Windows
 from vt.registry import MODELS
 
 TRAINING = [False, True]
@@ -264,6 +266,22 @@ class OnGrid(torch.nn.Module):
 
     def forward(self, x):
         return self.part(x, self.size)
+
+
+@pytest.mark.parametrize('shape', [(3, 5, 8), (1, 7, 4), (6, 1, 4)])
+@pytest.mark.parametrize('training', TRAINING)
+def test_batch_normalisation_of_tokens_keeps_them_contiguous(shape, training):
+    """As PyTorch's of ``(N, C, P)``, whose results are strided views, which slow down the layers around on a CPU."""
+    torch.manual_seed(0)
+    part = randomise(TokenBatchNorm(shape[2])).train(training)
+    theirs = copy.deepcopy(part.norm)
+    x, grad = torch.randn(shape, requires_grad=True), torch.randn(shape)
+    found = [y := part(x), *torch.autograd.grad(y, [x, *part.parameters()], grad)]
+    expected = [y := theirs(x.transpose(1, 2)).transpose(1, 2)]
+    expected += torch.autograd.grad(y, [x, *theirs.parameters()], grad)
+    torch.testing.assert_close([*found, *part.buffers()], [*expected, *theirs.buffers()])
+    assert all(each.is_contiguous() for each in found)
+    assert not expected[0].is_contiguous() or 1 in shape[:2]
 
 
 @pytest.mark.parametrize('size', [(3, 9), (8, 4), (5, 6)])

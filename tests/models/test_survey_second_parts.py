@@ -131,6 +131,22 @@ def test_ghost_head_is_its_equations(ghost):
     assert_equal_with_gradients(part, theirs, torch.randn(2, 20, 12))
 
 
+@pytest.mark.parametrize('kernel_size', [3, 7])
+@pytest.mark.parametrize('size', [(1, 1), (4, 5), (20, 2), (14, 14)])
+@pytest.mark.parametrize(('dtype', 'tolerance'), [(torch.float64, 1e-13), (torch.bfloat16, 0.05)])
+def test_neighbours_in_one_product_are_those_one_by_one(kernel_size, size, dtype, tolerance):
+    torch.manual_seed(0)
+    part = HadamardAttention(12, 3, kernel_size=kernel_size, ghost_scale=False)
+    maps = torch.randn(2, 3, kernel_size**2, *size).softmax(dim=2)
+    v, grad = torch.randn(2, 12, *size), torch.randn(2, 3, 4, *size)
+    found = []
+    for mix in (part._mix_one_by_one, part._mix_at_once):
+        inputs = [each.to(dtype).requires_grad_() for each in (maps, v)]
+        read = mix(*inputs)
+        found.append([read, *torch.autograd.grad(read, inputs, grad.to(dtype))])
+    torch.testing.assert_close(*found, atol=tolerance, rtol=tolerance)
+
+
 @pytest.mark.parametrize('size', [(32, 48), (48, 16)])
 def test_cells_are_their_equations(size):
     torch.manual_seed(sum(size))

@@ -20,4 +20,5 @@ class TokenBatchNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """``(N, P, C)`` to ``(N, P, C)``."""
-        return self.norm(x.transpose(1, 2)).transpose(1, 2)
+        # rows: a transposed view takes PyTorch's slow path on a CPU, here and in the layers that get its gradient
+        return self.norm(x.flatten(0, 1)).unflatten(0, x.shape[:2])
