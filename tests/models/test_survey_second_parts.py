@@ -11,6 +11,7 @@ from published_equations import softmax
 from survey_backbones import Alone, assert_equal_with_gradients, assert_is_its_equations, build, randomise, read
 from torch import nn
 
+from vt.engine.counting import count_complexity
 from vt.engine.redraw_hook import RedrawHook
 from vt.errors import UserError
 from vt.models import (
@@ -145,6 +146,12 @@ def test_neighbours_in_one_product_are_those_one_by_one(kernel_size, size, dtype
         read = mix(*inputs)
         found.append([read, *torch.autograd.grad(read, inputs, grad.to(dtype))])
     torch.testing.assert_close(*found, atol=tolerance, rtol=tolerance)
+
+
+def test_products_with_tokens_that_are_no_neighbours_are_not_counted():
+    part, tokens = HadamardAttention(12, 3, kernel_size=3, group_width=4, ghost_scale=False), 20
+    linear, convolutions = 12 * (8 + 8 + 12) + 12 * 12, 9 * (8 * 4 + 12) + 8 * 3 * 9
+    assert count_complexity(part, torch.randn(1, tokens, 12), (4, 5)).flops == tokens * (linear + convolutions)
 
 
 @pytest.mark.parametrize('size', [(32, 48), (48, 16)])

@@ -42,13 +42,21 @@ def current_path(x: Tensor, num_tokens: int = 1, num_heads: int = 1) -> str:
             f'the Triton kernels do not support {num_heads} heads and {num_tokens} tokens on {tuple(x.shape)}, '
             f'{x.dtype}, {x.device.type}: see vt.ops.triton_path.supports, or use another path'
         )
+    if is_plain():
+        return 'plain'
     if _forced:
         return _forced
-    if torch.jit.is_tracing():
-        return 'plain'
     if triton_path.supports(x, num_tokens, num_heads) and is_trusted(x, num_tokens):
         return 'triton'
     return 'fused'
+
+
+def is_plain() -> bool:
+    """Whether the path is ``'plain'`` for every ``x``: set by :func:`use_path`, or during tracing.
+
+    A module with a fast path of its own uses its equations then.
+    """
+    return _forced == 'plain' or (_forced is None and torch.jit.is_tracing())
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, pad
 
 from vt.errors import UserError
+from vt.ops.dispatch import is_plain
 from vt.registry import MODELS
 
 from ..checks import require_divisible
@@ -75,8 +76,8 @@ class HadamardAttention(TokenPart):
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, P, C)`` to ``(N, P, C)``."""
         maps, v = self._project(x, size)
-        small = size[0] * size[1] <= MOST_ROOM * self.kernel_size**2
-        mix = self._mix_at_once if small and self.ghost_scale is None else self._mix_one_by_one
+        at_once = size[0] * size[1] <= MOST_ROOM * self.kernel_size**2 and self.ghost_scale is None and not is_plain()
+        mix = self._mix_at_once if at_once else self._mix_one_by_one
         read = mix(maps, v).flatten(1, 2)
         return self.proj(to_tokens(read if self.ghost_shift is None else read + self._shifted(v)))
 
