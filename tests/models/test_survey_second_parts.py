@@ -30,6 +30,7 @@ from vt.models import (
 from vt.models.attentions.performer import TokenPerformer, draw_directions, log_features
 from vt.models.embeddings.progressive_sampling import sample
 from vt.models.messengers import shuffle
+from vt.ops.neighbours import sum_at_once, sum_one_by_one
 from vt.registry import MODELS
 
 pytestmark = pytest.mark.filterwarnings('ignore:Unnecessary conv bias')
@@ -137,13 +138,12 @@ def test_ghost_head_is_its_equations(ghost):
 @pytest.mark.parametrize(('dtype', 'tolerance'), [(torch.float64, 1e-13), (torch.bfloat16, 0.05)])
 def test_neighbours_in_one_product_are_those_one_by_one(kernel_size, size, dtype, tolerance):
     torch.manual_seed(0)
-    part = HadamardAttention(12, 3, kernel_size=kernel_size, ghost_scale=False)
     maps = torch.randn(2, 3, kernel_size**2, *size).softmax(dim=2)
     v, grad = torch.randn(2, 12, *size), torch.randn(2, 3, 4, *size)
     found = []
-    for mix in (part._mix_one_by_one, part._mix_at_once):
+    for add in (sum_one_by_one, sum_at_once):
         inputs = [each.to(dtype).requires_grad_() for each in (maps, v)]
-        read = mix(*inputs)
+        read = add(*inputs)
         found.append([read, *torch.autograd.grad(read, inputs, grad.to(dtype))])
     torch.testing.assert_close(*found, atol=tolerance, rtol=tolerance)
 

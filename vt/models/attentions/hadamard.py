@@ -5,16 +5,14 @@ Letters: N batch, P = H * W tokens, C channels, D channels of queries and keys, 
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import conv2d, pad
+from torch.nn.functional import conv2d
 
 from vt.errors import UserError
-from vt.ops.dispatch import is_plain
+from vt.ops.neighbours import sum_neighbours
 from vt.registry import MODELS
 
 from ..checks import require_divisible
 from ..grid import Size, TokenPart, to_map, to_tokens
-
-MOST_ROOM = 4  # times the room of the maps, for a matrix of all pairs of tokens
 
 
 @MODELS.register_module()
@@ -76,9 +74,7 @@ class HadamardAttention(TokenPart):
     def forward(self, x: Tensor, size: Size) -> Tensor:
         """``(N, P, C)`` to ``(N, P, C)``."""
         maps, v = self._project(x, size)
-        at_once = size[0] * size[1] <= MOST_ROOM * self.kernel_size**2 and self.ghost_scale is None and not is_plain()
-        mix = self._mix_at_once if at_once else self._mix_one_by_one
-        read = mix(maps, v).flatten(1, 2)
+        read = sum_neighbours(maps, v, self.ghost_scale).flatten(1, 2)
         return self.proj(to_tokens(read if self.ghost_shift is None else read + self._shifted(v)))
 
     def attention(self, x: Tensor, size: Size) -> Tensor:
@@ -90,41 +86,6 @@ class HadamardAttention(TokenPart):
         q, k, v = to_map(self.qkv(x), size).split(self.widths, dim=1)
         return self.local_maps(q * k).unflatten(1, (self.num_heads, -1)).softmax(dim=2), v
 
-    def _mix_one_by_one(self, maps: Tensor, v: Tensor) -> Tensor:
-        """Return S times the maps, applied to V, ``(N, h, C / h, H, W)``, without k * k copies of V."""
-        height, width = v.shape[2:]
-        around = pad(v, [self.kernel_size // 2] * 4).unflatten(1, (self.num_heads, -1))  # N, h, C / h, H + k - 1, ...
-        read = 0.0
-        for index, weights in enumerate(maps.unbind(2)):
-            i, j = divmod(index, self.kernel_size)
-            seen = around[..., i : i + height, j : j + width]
-            if self.ghost_scale is not None:
-                seen = seen * self.ghost_scale[:, 0, i, j].reshape(self.num_heads, -1, 1, 1)
-            read = read + weights.unsqueeze(2) * seen
-        return read
-
-    def _mix_at_once(self, maps: Tensor, v: Tensor) -> Tensor:
-        """As :meth:`_mix_one_by_one` without S: one product with matrices ``(N, h, P, P)``."""
-        size = v.shape[2:]
-        numbers, on_grid = find_neighbours(size, self.kernel_size, v.device)
-        rows = maps.flatten(3).transpose(2, 3) * on_grid  # N, h, P, k * k
-        shape = *rows.shape[:2], -1, -1
-        matrix = rows.new_zeros(*rows.shape[:3], len(numbers)).scatter_add(3, numbers.expand(shape), rows)
-        return (v.flatten(2).unflatten(1, (self.num_heads, -1)) @ matrix.transpose(2, 3)).unflatten(3, size)
-
     def _shifted(self, v: Tensor) -> Tensor:
         """Apply B to V: a depthwise convolution, since B is the same for every token."""
         return conv2d(v, self.ghost_shift, padding=self.kernel_size // 2, groups=v.shape[1])
-
-
-def find_neighbours(size: Size, kernel_size: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Each token's k x k neighbours, row by row: the numbers of their tokens, and whether they are on the grid.
-
-    Both are ``(P, k * k)``; those that are not on the grid have number 0.
-    """
-    near = torch.arange(kernel_size, device=device) - kernel_size // 2
-    down, right = (torch.arange(side, device=device)[:, None] + near for side in size)  # H, k and W, k
-    inside_down, inside_right = ((place >= 0) & (place < side) for place, side in zip((down, right), size))
-    on_grid = inside_down[:, None, :, None] & inside_right[None, :, None, :]  # H, W, k, k
-    numbers = down[:, None, :, None] * size[1] + right[None, :, None, :]
-    return tuple(each.flatten(2).flatten(0, 1) for each in (numbers.where(on_grid, 0), on_grid))
