@@ -1,10 +1,11 @@
 """The tables of the page on Fashion-MNIST: runs on a CPU, and what GPUs measured."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from operator import itemgetter
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vt.analysis.ablation.run_scores import Scores, mean_margin
@@ -19,17 +20,11 @@ GPU = BENCHMARKS / 'nvidia-h100/fashion-mnist.json'
 GPUS = GPU, BENCHMARKS / 'nvidia-h200/fashion-mnist.json'  # the second: other vision transformers
 ALL = 60_000  # training images
 LATENCY = BENCHMARKS / 'fashion-mnist_cpu.json'
+FIELD = RECORDS / 'rates-fashion-mnist-field.json'
+RATES = 0.0003, 0.001  # of the other vision transformers
+PAIR = 'resnet18', 'vt-resnet18-tuned'
 FIELD_LATENCIES = sorted(BENCHMARKS.glob('fashion-mnist-field-*px_cpu.json'))  # a file for each size of images
-COLUMNS = [
-    'model',
-    'learning rate',
-    'top-1 (%), each seed',
-    'mean',
-    'change (95 %)',
-    'MFLOPs',
-    'M params',
-    'ms, one image',
-]
+COSTS = {'MFLOPs': '{flops:M.1f}', 'M params': '{parameters:M.2f}', 'ms, one image': '{latency:ms}'}
 
 
 def show_runs(name: str) -> str:
@@ -87,27 +82,29 @@ def show_gpu(width: str) -> str:
 
     ``change`` is the difference from ResNet-18's mean, with Welch's 95 % interval.
     """
-    runs, latency = read_gpu('seeds'), read_latency()
+    runs, latency = read_gpu('seeds'), read_latency([LATENCY])
     runs = runs[runs['model'].str.endswith('-half') == (width == 'half')]
     rows, reference = [], None
     for model, own in runs.groupby('model'):
-        finished = own[own['status'] == 'finished']
-        row = {
-            'model': model,
-            'learning rate': f'{own["learning_rate"].iloc[0]:g}',
-            'top-1 (%), each seed': ', '.join(own['told']),
-            'MFLOPs': f'{finished["flops"].iloc[0] / 1e6:.1f}',
-            'M params': f'{finished["parameters"].iloc[0] / 1e6:.2f}',
-            'ms, one image': milliseconds(latency[model]),
-        }
-        if len(finished) == len(own):
+        first = own[own['status'] == 'finished'].iloc[0]
+        row = first[['model', 'learning_rate', 'flops', 'parameters']].to_dict()
+        row |= dict(each=own['told'].tolist(), latency=latency[model])
+        if (own['status'] == 'finished').all():
             scores = to_scores(own)
             reference = reference or scores
             row['mean'] = f'{scores.mean:.2f}{plus_minus(mean_margin(scores, [scores]))}'
             if scores is not reference:
-                row['change (95 %)'] = tell_change(compare_two(scores, reference))
+                row['change'] = tell_change(compare_two(scores, reference))
         rows.append(row)
-    return table(pd.DataFrame(rows)[COLUMNS])
+    forms = {
+        'model': '{model}',
+        'learning rate': '{learning_rate:g}',
+        'top-1 (%), each seed': '{each}',
+        'mean': '{mean}',
+        'change (95 %)': '{change}',
+        **COSTS,
+    }
+    return table(rows, forms)
 
 
 def show_both() -> str:
@@ -126,9 +123,9 @@ def show_both() -> str:
     )
 
 
-def read_latency(*paths: Path) -> dict[str, float]:
+def read_latency(paths: Sequence[Path]) -> dict[str, float]:
     """Median seconds of one image by model, measured on a CPU by ``tools/benchmark.py``."""
-    speeds = read_speeds(paths or [LATENCY]).query('batch_size == 1')
+    speeds = read_speeds(paths).query('batch_size == 1')
     return dict(zip(speeds['model'].map(shorten), speeds['median']))
 
 
@@ -138,21 +135,47 @@ def shorten(config: str) -> str:
 
 
 def draw() -> dict[str, Figure]:
-    """The page's figure by its path: scores, with the 95 % intervals of their means, against FLOPs and latency."""
-    runs, latency = read_gpu('seeds'), read_latency()
-    figure = Figure(figsize=(11, 4.5), layout='constrained')
-    panels = figure.subplots(1, 2, sharey=True)
+    """The page's figures by their paths: scores against FLOPs and latency, of the pair and of the others."""
+    return {'docs/benchmark/scores.png': _draw_pair(), 'docs/benchmark/field.png': _draw_field()}
+
+
+def _draw_pair() -> Figure:
+    """Scores on the test images with the 95 % intervals of their means."""
+    runs, latency = read_gpu('seeds'), read_latency([LATENCY])
+    figure, panels = _begin('top-1 on Fashion-MNIST, %', height=4.5)
     for model, own in runs.groupby('model'):
         if (own['status'] == 'finished').all():
             scores = to_scores(own)
             for axes, cost in zip(panels, (scores.flops / 1e6, 1e3 * latency[model])):
                 axes.errorbar(cost, scores.mean, yerr=mean_margin(scores, [scores]), fmt='o', capsize=3)
-                axes.annotate(model, (cost, scores.mean), textcoords='offset points', xytext=(6, 4), fontsize='small')
+                _name(axes, model, cost, scores.mean)
+    return figure
+
+
+def _draw_field() -> Figure:
+    """Scores of the other vision transformers on the held-out images, the best ten with their names."""
+    rows = best_of_field()
+    figure, panels = _begin('top-1 on held-out images after two epochs, %', height=6)
+    for axes, costs in zip(panels, (rows['flops'] / 1e6, 1e3 * rows['latency'])):
+        axes.plot(costs, rows['best'], 'o')
+        for model, cost, best in [*zip(rows['model'], costs, rows['best'])][:10]:
+            _name(axes, model, cost, best)
+    return figure
+
+
+def _begin(score: str, height: float) -> tuple[Figure, list[Axes]]:
+    """A figure of two panels, for FLOPs and latency."""
+    figure = Figure(figsize=(11, height), layout='constrained')
+    panels = figure.subplots(1, 2, sharey=True)
     for axes in panels:
         axes.margins(x=0.45)  # names are beside the points
-    panels[0].set(xlabel='MFLOPs', ylabel='top-1 on Fashion-MNIST, %')
+    panels[0].set(xlabel='MFLOPs', ylabel=score)
     panels[1].set(xlabel='ms, one image on a CPU')
-    return {'docs/benchmark/scores.png': figure}
+    return figure, panels
+
+
+def _name(axes: Axes, model: str, cost: float, score: float) -> None:
+    axes.annotate(model, (cost, score), textcoords='offset points', xytext=(6, 4), fontsize='small')
 
 
 def to_scores(runs: pd.DataFrame) -> Scores:
@@ -181,28 +204,48 @@ def show_gpu_rates() -> str:
 
 
 def read_field() -> pd.DataFrame:
-    """Return the searches of the other vision transformers, a row for each model with both learning rates."""
-    runs = pd.concat(read_gpu('field search', path) for path in GPUS)
-    return runs.groupby('config').filter(lambda own: own['learning_rate'].nunique() == 2)
+    """Return the searches of the other vision transformers on all devices, of models with both learning rates."""
+    gpus = (read_gpu('field search', path) for path in GPUS)
+    runs = pd.concat([*gpus, read_field_cpu()], ignore_index=True)
+    return runs.groupby('model').filter(lambda own: own['learning_rate'].nunique() == 2)
+
+
+def read_field_cpu() -> pd.DataFrame:
+    """Return the searches on a CPU in columns of :func:`read_gpu`."""
+    rows = []
+    for run in read_table(FIELD):
+        costs = dict(flops=run['flops'], parameters=run['parameters'])
+        rate, top1 = run['options']['optim_wrapper.optimizer.lr'], run['metrics']['accuracy/top1']
+        model = shorten(Path(run['config']).stem)
+        rows.append(dict(config=run['config'], model=model, learning_rate=rate, top1=top1) | costs)
+    return pd.DataFrame(rows)
+
+
+def best_of_field() -> pd.DataFrame:
+    """A row for each other vision transformer, best first: scores by learning rate, the better one, and costs."""
+    runs = read_field()
+    scores = runs.pivot_table('top1', 'model', 'learning_rate').rename(columns=dict(zip(RATES, ('lower', 'higher'))))
+    costs = runs.groupby('model')[['flops', 'parameters']].first()
+    latency = pd.Series(read_latency(FIELD_LATENCIES), name='latency')
+    rows = costs.join([scores, latency]).assign(best=scores.max(axis=1))
+    return rows.sort_values('best', ascending=False).reset_index()
 
 
 def show_field() -> str:
     """A row for each other vision transformer, best first: scores on the held-out images by learning rate."""
-    latency, rows = read_latency(*FIELD_LATENCIES), []
-    for model, own in read_field().groupby('model'):
-        told = own.sort_values('learning_rate').set_index('learning_rate')['told']
-        costs = {
-            'MFLOPs': f'{own["flops"].iloc[0] / 1e6:.1f}',
-            'M params': f'{own["parameters"].iloc[0] / 1e6:.2f}',
-            'ms, one image': milliseconds(latency[model]),
-        }
-        scores = {f'{rate:g}': score for rate, score in told.items()}
-        rows.append((own['top1'].max(), {'model': model} | scores | costs))
-    pair = [milliseconds(latency[model]) for model in ('resnet18', 'vt-resnet18-tuned')]
+    lower, higher = RATES
+    forms = {
+        'model': '{model}',
+        f'{lower:g}': '{lower:.2f}',
+        f'{higher:g}': '{higher:.2f}',
+        **COSTS,
+    }
+    latency = read_latency(FIELD_LATENCIES)
+    pair = [milliseconds(latency[model]) for model in PAIR]
     finals = read_gpu('seeds', GPUS[1])
     told = ', '.join(f'{model} {score}' for model, score in zip(finals['model'], finals['told']))
     return (
-        f'{table([row for _, row in sorted(rows, key=itemgetter(0), reverse=True)])}\n\n'
+        f'{table(best_of_field(), forms)}\n\n'
         f'Test images, after six epochs on all training images, one seed: {told}. '
         f'One image takes ResNet-18 {pair[0]} ms, the tuned VT-ResNet-18 {pair[1]} ms.'
     )
@@ -220,5 +263,7 @@ PLACES = {
     'benchmark numbers': show_numbers,
     'benchmark GPU': lambda width: f'{show_gpu(width)}\n\n{show_origin()}',
     'benchmark rates': show_gpu_rates,
-    'benchmark field': lambda: '\n\n'.join([show_field(), *map(show_origin, GPUS)]),
+    'benchmark field': lambda: '\n\n'.join(
+        [show_field(), *map(show_origin, GPUS), describe_source(read_table(FIELD), FIELD.stem)]
+    ),
 }

@@ -71,10 +71,18 @@ def test_a_rate_that_diverged_is_named():
 
 
 def test_the_figure_has_every_model_that_finished():
-    (figure,) = benchmark.draw().values()
-    for axes in figure.axes:
+    pair, field = benchmark.draw().values()
+    for axes in pair.axes:
         named = {text.get_text() for text in axes.texts}
         assert {'resnet18', 'resnet18-half', 'vt-resnet18-half', 'vt-resnet18-tuned', 'vt-resnet18-tuned-half'} == named
+    models = len(set(benchmark.read_field()['model']))
+    assert [len(axes.lines[0].get_xdata()) for axes in field.axes] == [models, models]
+
+
+def test_a_search_on_a_cpu_is_that_of_the_gpus():
+    for run in read_runs(benchmark.FIELD.stem):
+        config, splits = read_splits(run)
+        assert (splits, run.seed, config.train_cfg.max_epochs) == (['fit', 'held-out'], 9, 2)
 
 
 def test_a_seed_on_two_devices_counts_once():
