@@ -22,7 +22,6 @@ ALL = 60_000  # training images
 LATENCY = BENCHMARKS / 'fashion-mnist_cpu.json'
 FIELD = RECORDS / 'rates-fashion-mnist-field.json'
 RATES = 0.0003, 0.001  # of the other vision transformers
-PAIR = 'resnet18', 'vt-resnet18-tuned'
 FIELD_LATENCIES = sorted(BENCHMARKS.glob('fashion-mnist-field-*px_cpu.json'))  # a file for each size of images
 COSTS = {'MFLOPs': '{flops:M.1f}', 'M params': '{parameters:M.2f}', 'ms, one image': '{latency:ms}'}
 
@@ -154,7 +153,7 @@ def _draw_pair() -> Figure:
 
 def _draw_field() -> Figure:
     """Scores of the other vision transformers on the held-out images, the best ten with their names."""
-    rows = best_of_field()
+    rows = best_of_field(read_latency(FIELD_LATENCIES))
     figure, panels = _begin('top-1 on held-out images after two epochs, %', height=6)
     for axes, costs in zip(panels, (rows['flops'] / 1e6, 1e3 * rows['latency'])):
         axes.plot(costs, rows['best'], 'o')
@@ -221,13 +220,12 @@ def read_field_cpu() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def best_of_field() -> pd.DataFrame:
+def best_of_field(latency: dict[str, float]) -> pd.DataFrame:
     """A row for each other vision transformer, best first: scores by learning rate, the better one, and costs."""
     runs = read_field()
     scores = runs.pivot_table('top1', 'model', 'learning_rate').rename(columns=dict(zip(RATES, ('lower', 'higher'))))
     costs = runs.groupby('model')[['flops', 'parameters']].first()
-    latency = pd.Series(read_latency(FIELD_LATENCIES), name='latency')
-    rows = costs.join([scores, latency]).assign(best=scores.max(axis=1))
+    rows = costs.join([scores, pd.Series(latency, name='latency')]).assign(best=scores.max(axis=1))
     return rows.sort_values('best', ascending=False).reset_index()
 
 
@@ -241,11 +239,11 @@ def show_field() -> str:
         **COSTS,
     }
     latency = read_latency(FIELD_LATENCIES)
-    pair = [milliseconds(latency[model]) for model in PAIR]
+    pair = [milliseconds(latency[model]) for model in ('resnet18', 'vt-resnet18-tuned')]
     finals = read_gpu('seeds', GPUS[1])
     told = ', '.join(f'{model} {score}' for model, score in zip(finals['model'], finals['told']))
     return (
-        f'{table(best_of_field(), forms)}\n\n'
+        f'{table(best_of_field(latency), forms)}\n\n'
         f'Test images, after six epochs on all training images, one seed: {told}. '
         f'One image takes ResNet-18 {pair[0]} ms, the tuned VT-ResNet-18 {pair[1]} ms.'
     )
