@@ -10,7 +10,7 @@ from forked_tools import ForkedTool, run_forked
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 
 from vt.analysis.ablation.sweep_report import best
-from vt.engine.sweeps import find_reason
+from vt.engine.sweeps import Training, find_reason, plan
 
 CONFIG = str(ROOT / 'configs/vt_resnet/vt-resnet18_digits.py')
 SMALL = [option for option in SMALL_CLASSIFIER if 'num_tokens' not in option and 'test_' not in option]
@@ -29,6 +29,7 @@ for task in $(seq 0 $array); do
 done
 echo 'Submitted batch job 7'
 """
+IGNORED = 'Exception ignored in: <function f>\nTraceback (most recent call last):\n  File "a.py"\nOSError: 9\n'
 SRUN = '#!/bin/bash\nwhile [[ $1 == --* ]]; do [[ $1 == --output || $1 == --error ]] && shift; shift; done\nexec "$@"\n'
 SACCT = '#!/bin/bash\necho "JobID|State|NodeList"\ncat "$(dirname "$0")/ended" 2>/dev/null || true\n'
 
@@ -55,11 +56,35 @@ def records(folder):
         ('Loading\nerror: no such file\n\nleaked 4 instances!\n', 'error: no such file'),
         ('Traceback:\n  line 3\ntorch.OutOfMemoryError: 3 GB\nleaked\n', 'torch.OutOfMemoryError: 3 GB'),
         ('Epoch 1\nEpoch 2: grad_norm_Errors 0\n', 'Epoch 2: grad_norm_Errors 0'),
-        ('', 'exit code -9'),
+        ('', 'exit code 1'),
+        (f'{IGNORED}ValueError: true\n{IGNORED}leaked\n', 'ValueError: true'),
     ],
 )
 def test_the_reason_of_a_failure_is_its_error(output, reason):
-    assert find_reason(output, -9) == reason
+    assert find_reason(output, 1) == reason
+
+
+def test_the_reason_of_a_killed_run_is_its_signal():
+    output = 'ValueError: caught\nINFO - Epoch(train) [1][10/45] loss: 0.3\n'
+    assert find_reason(output, -9) == 'killed by signal 9 (Killed); the memory of the machine may be too small'
+    assert find_reason(output, -15) == 'killed by signal 15 (Terminated)'
+
+
+@pytest.mark.parametrize(('visible', 'devices'), [(None, ['0', '1', '0']), ('2,GPU-5', ['2', 'GPU-5', '2'])])
+def test_runs_get_the_gpus_that_the_sweep_sees(tmp_path, monkeypatch, visible, devices):
+    """Without a GPU, what can be seen is the environment of a run: a program prints it in the place of Python."""
+    program = tmp_path / 'python'
+    program.write_text('#!/bin/bash\necho "$CUDA_VISIBLE_DEVICES"\nexit 1\n')
+    program.chmod(0o755)
+    monkeypatch.setattr('sys.executable', str(program))
+    monkeypatch.delenv('CUDA_VISIBLE_DEVICES', raising=False)
+    if visible:
+        monkeypatch.setenv('CUDA_VISIBLE_DEVICES', visible)
+    found = []
+    for slot, run in enumerate(plan('c.py', ['x=1,2,3'], [0], tmp_path / 'sweep')):
+        run.work_dir.mkdir(parents=True)
+        found.append(Training()(run, slot % 2))
+    assert found == devices
 
 
 def test_a_failed_run_is_named_and_the_report_has_the_others(tmp_path):
@@ -155,6 +180,10 @@ def test_a_killed_sweep_goes_on(tmp_path):
         (['--seeds', '3:0'], '--seeds 3:0: give them as 0:3 (0, 1 and 2) or as 0,4'),
         (['randomness.seed=1,2'], 'randomness.seed cannot be swept: use --seeds'),
         (['--jobs', '-1'], '--jobs -1: give 1 or more'),
+        (['--time', '3', '--gpus', '0'], '--time, --gpus: without effect with --executor local'),
+        (['--jobs', '2', '--executor', 'debug'], '--jobs: without effect with --executor debug'),
+        (['optim_wrapper.optimizer.lr=1', 'optim_wrapper.optimizer.lr=2'], 'optimizer.lr is given twice: give all its'),
+        (['model.backbone.out_indices=[1,2'], 'cannot be read: a list is [a,b]'),
     ],
 )
 def test_a_persons_mistake_is_one_line_and_nothing_is_trained(arguments, message, tmp_path):

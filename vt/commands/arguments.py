@@ -15,6 +15,7 @@ from mmengine.config import Config, DictAction
 from vt._libraries import importing
 from vt.engine.config_files import read_config
 from vt.engine.errors import one_line_errors
+from vt.errors import UserError
 
 CHECKPOINT = 'path of a checkpoint; or timm, torchvision or huggingface, for their published weights'
 # Rounds in which a thread waits actively for the others before it sleeps. With GNU OpenMP's own number, 300,000, two
@@ -98,10 +99,17 @@ def parse_value(text: str) -> int | float | bool | str | None:
 
 
 def parse_options(settings: Sequence[str]) -> dict[str, Any]:
-    """Parse ``key=value`` settings like ``--cfg-options``."""
-    parser = argparse.ArgumentParser()
+    """Parse ``key=value`` settings like ``--cfg-options``.
+
+    Raises:
+        UserError: a setting has another form.
+    """
+    parser = argparse.ArgumentParser(exit_on_error=False)
     parser.add_argument('--cfg-options', nargs='+', action=ConfigOptions, default={})
-    return parser.parse_args(['--cfg-options', *settings] if settings else []).cfg_options
+    try:
+        return parser.parse_args(['--cfg-options', *settings] if settings else []).cfg_options
+    except argparse.ArgumentError as error:
+        raise UserError(error.message) from error
 
 
 class ToolParser(argparse.ArgumentParser):

@@ -19,6 +19,8 @@ from vt.errors import UserError
 
 from .arguments import parse_options
 
+SLURM = 'partition', 'time', 'memory', 'cpus', 'gpus'  # options of its jobs
+
 
 def sweep(args: argparse.Namespace) -> None:
     """Train a config with every combination of settings and seeds; finished runs are skipped.
@@ -28,6 +30,10 @@ def sweep(args: argparse.Namespace) -> None:
     """
     if args.jobs is not None and args.jobs < 1:
         raise UserError(f'--jobs {args.jobs}: give 1 or more')
+    if args.executor != 'slurm':
+        names = (*SLURM, 'jobs') if args.executor == 'debug' else SLURM
+        if given := [f'--{name}' for name in names if getattr(args, name) is not None]:
+            raise UserError(f'{", ".join(given)}: without effect with --executor {args.executor}')
     folder = Path(args.work_dir or f'work_dirs/sweeps/{Path(args.config).stem}')
     runs = plan(args.config, args.settings, _read_seeds(args.seeds), folder)
     digests = read_digests(runs)
@@ -73,14 +79,15 @@ def train_all(
     failures = []
     if waiting and args.executor == 'local':
         gpus = torch.cuda.device_count()
-        most = args.jobs or gpus or joblib.cpu_count(only_physical_cores=True)
-        if most > 1:
-            os.environ.setdefault('OMP_NUM_THREADS', '1')  # threads of parallel runs would slow each other down
+        cores = joblib.cpu_count(only_physical_cores=True)
+        most = min(args.jobs or gpus or cores, len(waiting))
+        if most > 1:  # threads of parallel runs on the same cores would slow each other down
+            os.environ.setdefault('OMP_NUM_THREADS', '1' if gpus else str(max(1, cores // most)))
         failures = train_here(waiting, most, gpus, tell)
     elif waiting:
         parameters = dict(slurm_partition=args.partition, mem_gb=args.memory, cpus_per_task=args.cpus)
         parameters |= dict(gpus_per_node=args.gpus, slurm_array_parallelism=args.jobs, timeout_min=args.time)
-        settings = dict(name=folder.name) | {key: value for key, value in parameters.items() if value}
+        settings = dict(name=folder.name) | {key: value for key, value in parameters.items() if value is not None}
         failures = train_as_array(waiting, folder / 'jobs', args.executor, tell, **settings)
     if failures:
         raise UserError(f'{len(failures)} of {len(runs)} runs failed, see output.txt of each: {"; ".join(failures)}')

@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections import deque
@@ -34,6 +35,8 @@ except ImportError as error:
 TRAIN = ROOT / 'tools/train.py'
 MARK, RECORD = 'sweep_run.json', 'training.json'  # written at the start and at the end of a run
 ERROR = re.compile(r'error: |[\w.]*(?:Error|Exception|Interrupt)\b')  # ours, or the end of a traceback
+# What Python prints of errors in destructors and at the exit, which end nothing.
+IGNORED = re.compile(r'^Exception ignored in.*\n(?:Traceback.*\n(?:\s.*\n)*)?\S.*\n?', re.MULTILINE)
 NOT_SWEPT = {'randomness.seed': 'use --seeds', 'work_dir': 'use --work-dir'}
 
 
@@ -64,9 +67,13 @@ def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Pat
         folder: folder of the sweep.
 
     Raises:
-        UserError: a setting has another form or cannot be swept, or two combinations have the same label.
+        UserError: a setting has another form, cannot be swept or is given twice, or two combinations have the same
+            label.
     """
-    choices = dict(map(_split, settings))
+    split = [*map(_split, settings)]
+    choices = dict(split)
+    if twice := [key for key in choices if sum(key == other for other, _ in split) > 1]:
+        raise UserError(f'{", ".join(twice)} is given twice: give all its values as key=value,value')
     for key in choices.keys() & NOT_SWEPT.keys():
         raise UserError(f'{key} cannot be swept: {NOT_SWEPT[key]}')
     names = _shorten([key for key, values in choices.items() if len(values) > 1])
@@ -130,7 +137,14 @@ def _read_identity(path: Path) -> tuple[str, int] | None:
 
 def _split(setting: str) -> tuple[str, list[str]]:
     key, sign, text = setting.partition('=')
-    values = [value.strip() for value in re.split(r',(?![^\[({]*[\])}])', text)]
+    values, depth = [''], 0
+    for letter in text:
+        depth += (letter in '[({') - (letter in '])}')
+        if letter == ',' and not depth:
+            values.append('')
+        else:
+            values[-1] += letter
+    values = [value.strip() for value in values]
     if span := re.fullmatch(r'(\d+):(\d+)', text):
         values = [*map(str, range(int(span[1]), int(span[2])))]
     if not (key and sign and values and all(values)):
@@ -152,8 +166,16 @@ class Training:
     """Function of a job. If the cluster preempts the job, submitit queues the result of ``checkpoint``."""
 
     def __call__(self, run: SweepRun, device: int | None = None) -> str | None:
-        """Train a run, on the GPU ``device`` if given; return None, or the line of output that tells why it failed."""
-        environment = dict(os.environ) if device is None else os.environ | dict(CUDA_VISIBLE_DEVICES=str(device))
+        """Train a run; return None, or the line of output that tells why it failed.
+
+        Args:
+            run: the run.
+            device: number of a GPU among those that this process sees; None for the CPU, or all GPUs of a job.
+        """
+        environment = dict(os.environ)
+        if device is not None:
+            seen = environment.get('CUDA_VISIBLE_DEVICES')
+            environment['CUDA_VISIBLE_DEVICES'] = seen.split(',')[device] if seen else str(device)
         command = [sys.executable, str(TRAIN), run.config, '--work-dir', str(run.work_dir), '--resume']
         command += ['--launcher', 'none', '--cfg-options', f'randomness.seed={run.seed}', *run.settings]
         output = run.work_dir / 'output.txt'
@@ -177,8 +199,14 @@ class Training:
 
 
 def find_reason(output: str, code: int) -> str:
-    """Return the last error in the output of a failed run, else its last line; libraries may print more at the exit."""
-    lines = [line for line in output.splitlines() if line.strip()]
+    """Return the signal that ended a run, or the last error in its output, else its last line.
+
+    Libraries may print more at the exit.
+    """
+    if code < 0:
+        advice = '; the memory of the machine may be too small' if code == -signal.SIGKILL else ''
+        return f'killed by signal {-code} ({signal.strsignal(-code)}){advice}'
+    lines = [line for line in IGNORED.sub('', output).splitlines() if line.strip()]
     errors = [line for line in lines if ERROR.match(line)]
     return [f'exit code {code}', *lines[-1:], *errors[-1:]][-1]
 
