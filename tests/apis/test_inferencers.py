@@ -87,6 +87,41 @@ def test_mixed_precision_is_the_key_of_tests(classifier, segmentor, tmp_path):
             assert (found.pred_sem_seg.data == expected.pred_sem_seg.data).float().mean() > 0.9
 
 
+def test_a_users_own_mixed_precision_stays(classifier):
+    inferencer, dtypes = apis.inferencer_of(classifier[2]), set()
+    handle = inferencer.model.backbone.register_forward_hook(lambda *call: dtypes.add(call[-1][-1].dtype))
+    with torch.autocast('cpu', torch.bfloat16):
+        (result,) = inferencer(np.zeros((32, 32, 3), np.uint8))
+    handle.remove()
+    assert dtypes == {torch.bfloat16}
+    assert result['pred_scores'].sum() == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize('kind', ['classifier', 'segmentor'])
+def test_a_folder_may_be_a_path_and_an_empty_one_is_named(kind, request, tmp_path):
+    *_, model, sample = request.getfixturevalue(kind)
+    inferencer = apis.inferencer_of(model)
+    with pytest.raises(UserError, match='contains no file'):
+        inferencer(tmp_path)
+    for name in 'ab':
+        write_image(tmp_path / f'{name}.png', sample['inputs'])
+    by_path, by_name = inferencer(tmp_path), inferencer(str(tmp_path))
+    labels = [
+        [each['pred_label'] for each in found] if kind == 'classifier' else np.stack(found['predictions'])
+        for found in (by_path, by_name)
+    ]
+    assert len(labels[0]) == 2
+    assert np.array_equal(*labels)
+
+
+def test_numbers_out_of_range_are_one_line(classifier):
+    inferencer, image = apis.inferencer_of(classifier[2]), np.zeros((32, 32, 3), np.uint8)
+    with pytest.raises(UserError, match='batch_size=0 must be at least 1'):
+        inferencer(image, batch_size=0)
+    with pytest.raises(UserError, match='workers=-1 from 0 to 256'):
+        inferencer([image, image], workers=-1)
+
+
 def test_files_are_decoded_once_by_threads_in_their_order(tmp_path, monkeypatch):
     files = [str(tmp_path / f'{index}.jpg') for index in range(9)]
     for index, file in enumerate(files):

@@ -63,15 +63,33 @@ def test_a_folder_is_predicted_and_what_cannot_be_read_is_named_at_the_end(class
     assert (images / 'drawn/more/b.jpg.png').exists()
 
 
+def test_every_file_of_a_folder_is_predicted_or_named(classifier, images):
+    image = cv2.imread(str(images / 'data/a.png'), cv2.IMREAD_GRAYSCALE)
+    (images / 'other').mkdir()
+    for path in ('data/c.pgm', 'other/d.png'):
+        cv2.imwrite(str(images / path), image)
+    (images / 'data/link').symlink_to('../other')
+    (images / 'other/back').symlink_to('../other')
+    (images / 'data/broken.jpg').symlink_to('gone.jpg')
+    (images / 'data/e.HEIC').write_bytes(b'some')
+    result = run_forked('predict.py', *classifier[:2], 'data', '--out', 'r.json', cwd=images)
+    assert_one_line(result, '1 of 5 files could not be read and were skipped: data/broken.jpg')
+    assert 'warning: data contains files of other kinds, which are left out: 1 .heic, 1 .txt' in result.stderr
+    found = [entry['file'] for entry in json.loads((images / 'r.json').read_text())]
+    assert found == ['data/a.png', 'data/c.pgm', 'data/link/d.png', 'data/more/b.jpg']
+
+
 def test_mixed_precision(classifier, images):
     config, checkpoint, model, _ = classifier
-    result = run_forked('predict.py', config, checkpoint, 'data/a.png', '--amp', '--out', 'r.json', cwd=images)
+    arguments = [config, checkpoint, 'data/a.png', '--amp', '--out', 'r.json', '--top-k', '10']
+    result = run_forked('predict.py', *arguments, cwd=images)
     assert result.returncode == 0, result.stderr
     (entry,) = json.loads((images / 'r.json').read_text())
     (expected,) = apis.ClassificationInferencer(model)(str(images / 'data/a.png'))
     scores = [row['score'] for row in entry['predictions']]
-    assert scores == pytest.approx(np.sort(expected['pred_scores'])[:-6:-1].tolist(), abs=0.02)
-    assert scores != pytest.approx(np.sort(expected['pred_scores'])[:-6:-1].tolist(), abs=1e-6)
+    assert scores == pytest.approx(np.sort(expected['pred_scores'])[::-1].tolist(), abs=0.02)
+    assert scores != pytest.approx(np.sort(expected['pred_scores'])[::-1].tolist(), abs=1e-6)
+    assert sum(scores) == pytest.approx(1, abs=1e-6)  # of bfloat16 it would be off by 1e-3
 
 
 def test_patterns_and_a_table_of_comma_separated_values(classifier, images):
@@ -143,6 +161,9 @@ def test_masks_are_indexed_and_keep_a_georeference(folder, tmp_path):
         assert 42113 not in file.pages[0].tags
     result = run_forked('predict.py', config, checkpoint, 'data', '--masks', 'data', cwd=tmp_path)
     assert_one_line(result, 'data/a.png would be overwritten: give another folder than --masks data')
+    result = run_forked('predict.py', config, checkpoint, 'data', '--masks', 'x', '--out-dir', './x', cwd=tmp_path)
+    assert_one_line(result, 'figure and mask of data/a.png would be one file: give --masks another folder')
+    assert not (tmp_path / 'x').exists()
 
 
 def test_masks_of_many_classes_have_16_bits(tmp_path):
@@ -166,13 +187,14 @@ def test_videos_are_classified_and_an_image_is_none(folder, images):
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (['empty'], 'empty contains no file that ends in .jpg'),
-        (['data/*.gif'], 'data/*.gif contains no file that ends in .jpg'),
+        (['empty'], 'empty contains no file that ends in .bmp'),
+        (['data/*.gif'], 'data/*.gif contains no file that ends in .bmp'),
         (['data', '--out', 'r.txt'], '--out r.txt: results are written as .json or .csv'),
         (['data', '--out', 'none/r.csv'], 'there is no folder none to write r.csv to'),
         (['data', '--out-dir', 'data'], 'would be overwritten: give another folder than --out-dir data'),
         (['data', '--masks', 'masks'], '--masks needs a segmentor'),
         (['data', '--out-dir', 'data/a.png'], '--out-dir data/a.png is a file where a folder is needed'),
+        (['data', '--workers', '100000'], '--workers 100000 must be from 0 to 256'),
         (['data', '--top-k', '0'], '--batch-size 8 and --top-k 0 must be at least 1'),
         (['data', '--out-dir', 'locked/drawn'], 'no permission for locked/drawn'),
     ],
@@ -192,10 +214,11 @@ def test_what_cannot_be_done_is_one_line_before_any_work(arguments, message, cla
 
 def test_labels_without_class_names_and_settings_without_effect_are_warnings(classifier, images, tmp_path):
     config, checkpoint = make(tmp_path, 'vt-resnet18-half_digits', "model['head'].update(num_classes=7)")[:2]
-    compiled = ('--cfg-options', 'speed.compile=True')
+    compiled = ('--cfg-options', 'speed.compile=True', 'speed.matmul_precision=medium')
     result = run_forked('predict.py', config, checkpoint, 'data/a.png', '--out', 'r.json', *compiled, cwd=images)
     assert result.returncode == 0
-    assert 'warning: speed.compile has no effect in predictions' in result.stderr
+    for name in ('compile', 'matmul_precision'):
+        assert f'warning: speed.{name} has no effect in predictions' in result.stderr
     assert 'warning: neither the config nor the checkpoint has class names: labels are numbers' in result.stderr
     (entry,) = json.loads((images / 'r.json').read_text())
     assert {row['name'] for row in entry['predictions']} < {*'0123456'}

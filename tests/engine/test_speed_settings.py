@@ -235,6 +235,10 @@ def test_a_run_on_a_gpu_uses_one_thread_unless_the_user_chose(monkeypatch, threa
         torch.set_num_threads(3)
         assert f'; {expected} thread' in settings.set_process()
         assert torch.get_num_threads() == expected
+    SpeedSettings(keep_memory=False).set_process(torch.device('cpu'))  # a model that is not on the GPU
+    assert torch.get_num_threads() == 4
+    SpeedSettings(keep_memory=False).set_process(torch.device('cuda:1'))
+    assert torch.get_num_threads() == 1
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
     SpeedSettings(keep_memory=False).set_process()
     assert torch.get_num_threads() == 4

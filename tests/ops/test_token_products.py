@@ -183,6 +183,10 @@ def test_a_library_that_was_chosen_stays(before, monkeypatch, onednn):
     monkeypatch.setattr(token_products, '_library', before)
     monkeypatch.setattr(token_products, 'onednns_lead', lambda: 2.0)
     assert use_fastest_library() == (before or 'onednn')
+    for name in ('blas', 'onednn'):  # of another model's config
+        assert use_fastest_library(name) == token_library() == name
+    with pytest.raises(UserError, match="unknown library for token products 'typo'"):
+        use_fastest_library('typo')
 
 
 @pytest.mark.parametrize(('lead', 'chosen'), [(2.1, 'onednn'), (1.2, 'blas'), (0.8, 'blas')])

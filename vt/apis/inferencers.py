@@ -73,7 +73,7 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
         A single image without options skips MMPretrain's progress bar, which starts and ends a thread.
         """
         is_path = isinstance(inputs, (str, PathLike)) and not os.path.isdir(inputs)
-        if options or not (is_path or isinstance(inputs, np.ndarray)):
+        if options or batch_size < 1 or not (is_path or isinstance(inputs, np.ndarray)):
             return super().__call__(inputs, return_datasamples, batch_size, **options)
         (batch,) = self.preprocess([inputs])
         return self.postprocess(self.forward(batch), [], return_datasamples)
@@ -81,8 +81,6 @@ class ClassificationInferencer(SampleInferencer, ImageClassificationInferencer):
     def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
         """Return the predictions of a batch; of several labels those with a score of at least ``thresholds``."""
         predictions = super().forward(inputs, **options)
-        for each in predictions:
-            each.set_pred_score(each.pred_score.float())  # on a CPU bfloat16, which NumPy lacks
         if self.has_several and self.thresholds is not None:
             for each in predictions:
                 limits = torch.as_tensor(self.thresholds, device=each.pred_score.device)

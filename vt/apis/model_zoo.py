@@ -24,6 +24,7 @@ from vt.engine.checks.config import check_config
 from vt.engine.config_files import DISTRIBUTION, ROOT, read_config, require_file
 from vt.engine.config_options import apply_options
 from vt.engine.launch import build_model, draw_weights, require_device
+from vt.engine.mixed_precision import keep_scores_exact
 from vt.engine.speed_settings import SpeedSettings, to_channels_last
 from vt.errors import UserError
 from vt.inference.test_set import build_test_set
@@ -137,7 +138,7 @@ def init_model(
 def resolve_model(
     model: Source | BaseModel, pretrained: str | PathLike | bool | None, device: str | torch.device | None
 ) -> BaseModel:
-    """Return a given network in evaluation mode, or build it with :func:`get_model`.
+    """Return a given network in evaluation mode, or build it with :func:`get_model`; its scores are float32.
 
     ``channels_last`` and ``token_products`` of the config's ``speed`` are applied, see
     :class:`vt.engine.speed_settings.SpeedSettings`.
@@ -146,6 +147,7 @@ def resolve_model(
         model = get_model(model, pretrained, device)
     elif device is not None:
         model = model.to(require_device(device))
+    keep_scores_exact(model)
     speed = SpeedSettings(**getattr(model, 'cfg', {}).get('speed') or {})
     if speed.channels_last:
         to_channels_last(model)

@@ -33,7 +33,8 @@ from vt.engine.mixed_precision import slow_on_this_cpu
 from vt.engine.output_paths import distinct_paths
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
-from vt.inference.inputs import default_workers, in_batches, read_ahead
+from vt.image_bounds import EXTENSIONS as IMAGES
+from vt.inference.inputs import MAX_THREADS, default_workers, in_batches, read_ahead
 from vt.untrusted_text import printable
 from vt.video.dataset import EXTENSIONS as VIDEOS
 
@@ -41,9 +42,11 @@ from .mask_files import encode_mask, mask_paths
 from .outputs import check_output
 from .result_file import ResultFile
 
-IMAGES = ('.jpg', '.jpeg', '.png', '.bmp', '.ppm', '.tif', '.tiff', '.webp')
 TERMINAL = 64  # columns of an image in the terminal
 NAMED = 20  # files listed in the final error
+# Settings for speed that only runs have; predictions are in full float32 unless they are in mixed precision.
+WITHOUT_EFFECT = ('compile', 'compile_tokens', 'compile_pixels', 'cuda_graphs', 'fold_norms', 'non_blocking')
+WITHOUT_EFFECT += ('cudnn_benchmark', 'matmul_precision', 'cudnn_attention')
 
 
 def predict(args: argparse.Namespace) -> None:
@@ -58,8 +61,8 @@ def predict(args: argparse.Namespace) -> None:
     if args.batch_size < 1 or args.top_k < 1:
         raise UserError(f'--batch-size {args.batch_size} and --top-k {args.top_k} must be at least 1')
     workers = default_workers() if args.workers is None else args.workers
-    if workers < 0:
-        raise UserError(f'--workers {workers} must be at least 0')
+    if not 0 <= workers <= MAX_THREADS:
+        raise UserError(f'--workers {workers} must be from 0 to {MAX_THREADS}')
     given = args.device if args.device is not None else 'cuda' if torch.cuda.is_available() else 'cpu'
     device = require_device(given)
     cfg = resolve_config(args.config, args.cfg_options, quietly=False)
@@ -70,9 +73,9 @@ def predict(args: argparse.Namespace) -> None:
     checkpoint = require_weights(args.config, args.checkpoint)
     inferencer: Any = inferencer_of(cfg, checkpoint, device)
     speed = SpeedSettings(**cfg.get('speed') or {})
-    speed.set_process()
-    for name in ('compile', 'compile_tokens', 'compile_pixels', 'cuda_graphs'):
-        if getattr(speed, name):
+    speed.set_process(device)
+    for name in WITHOUT_EFFECT:
+        if getattr(speed, name) != getattr(SpeedSettings, name):
             print(f'warning: speed.{name} has no effect in predictions, only in training and tests', file=sys.stderr)
     if not inferencer.classes:
         print('warning: neither the config nor the checkpoint has class names: labels are numbers', file=sys.stderr)
@@ -88,7 +91,12 @@ def predict(args: argparse.Namespace) -> None:
     if args.masks and not is_segmentation(cfg):
         raise UserError('--masks needs a segmentor, and the model is none: leave it out')
     for suffix in ('.png', '.tif'):
-        check_paths(files, {file: path.with_suffix(suffix) for file, path in masks.items()}, args.masks, '--masks')
+        of_masks = {file: path.with_suffix(suffix) for file, path in masks.items()}
+        check_paths(files, of_masks, args.masks, '--masks')
+        if args.masks and args.out_dir:
+            figures = {(args.out_dir / path).resolve() for path in files.values()}
+            if both := [file for file, path in of_masks.items() if (args.masks / path).resolve() in figures]:
+                raise UserError(f'figure and mask of {both[0]} would be one file: give --masks another folder')
     skipped: dict[str, Exception] = {}
     rows = []
     with ResultFile(args.out) if args.out else nullcontext() as out:
@@ -154,20 +162,37 @@ def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path
     files: dict[str, tuple[str, Path]] = {}  # by absolute path
     for given in inputs:
         if os.path.isdir(given):
-            found = {str(path): path.relative_to(given) for path in sorted(Path(given).rglob('*')) if path.is_file()}
+            found = {str(path): path.relative_to(given) for path in files_below(given)}
         elif not os.path.exists(given) and glob.has_magic(given):
             found = {path: Path(Path(path).name) for path in sorted(glob.glob(given, recursive=True))}
         else:
             files.setdefault(os.path.abspath(given), (given, Path(Path(given).name)))
             continue
-        found = {path: own for path, own in found.items() if own.suffix.lower() in extensions}
+        others = Counter(own.suffix.lower() for own in found.values() if own.suffix.lower() not in extensions)
+        found = {path: own for path, own in found.items() if own.suffix.lower() not in others}
         if not found:
             raise UserError(f'{given} contains no file that ends in {", ".join(extensions)}')
+        if others:
+            listed = ', '.join(f'{number} {suffix or "without suffix"}' for suffix, number in others.most_common())
+            print(f'warning: {given} contains files of other kinds, which are left out: {listed}', file=sys.stderr)
         for path, own in found.items():
             files.setdefault(os.path.abspath(path), (path, own))
     times = Counter(own for _, own in files.values())
     wished = {path: own if times[own] == 1 else Path(whole) for whole, (path, own) in files.items()}
     return distinct_paths(wished)
+
+
+def files_below(folder: str) -> list[Path]:
+    """Return the files of a folder and of folders in it, sorted; links to folders are followed once.
+
+    Links to nothing are among them, so that they are named as missing.
+    """
+    found = []
+    for root, folders, names in os.walk(folder, followlinks=True):
+        above = os.path.realpath(root)
+        folders[:] = [name for name in folders if not Path(above).is_relative_to(os.path.realpath(Path(root, name)))]
+        found += [Path(root, name) for name in names]
+    return sorted(found)
 
 
 def check_paths(files: Iterable[str], written: dict[str, Path], folder: Path | None, option: str) -> None:

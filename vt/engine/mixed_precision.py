@@ -1,8 +1,9 @@
 """Mixed precision: the dtype of ``--amp``, the optimizer wrapper for it, and parts that may overflow in float16."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
+from weakref import WeakSet
 
 import torch
 from mmengine.config import Config
@@ -15,6 +16,8 @@ from vt.models.attentions.token_transformer import TokenTransformer
 from vt.models.fusers import Projector
 from vt.models.tokenizers.base import AttentionTokenizer
 from vt.registry import OPTIM_WRAPPERS
+
+EXACT: WeakSet[nn.Module] = WeakSet()  # heads whose logits are float32 in tests
 
 
 def choose_dtype(cfg: Config) -> str:
@@ -102,7 +105,23 @@ def predicting(cfg: Config, device: str) -> AbstractContextManager:
     """Return the context of an inferencer's forward pass: mixed precision with ``test_cfg.fp16``, as in tests."""
     dtype = 'bfloat16' if device == 'cpu' else choose_dtype(cfg)
     half = bool((cfg.get('test_cfg') or {}).get('fp16'))
-    return torch.autocast(device, getattr(torch, dtype), enabled=half)
+    return torch.autocast(device, getattr(torch, dtype)) if half else nullcontext()  # which leaves a user's as it is
+
+
+def keep_scores_exact(model: nn.Module) -> None:
+    """Make a classifier's logits float32 before its softmax, in tests and predictions in mixed precision.
+
+    On a CPU the softmax would be bfloat16, whose scores have three digits, add up to less or more than 1, and are equal
+    for classes that are near each other.
+    """
+    head = getattr(model, 'head', None)
+    if isinstance(head, nn.Module) and head not in EXACT:
+        head.register_forward_hook(_in_float32)
+        EXACT.add(head)
+
+
+def _in_float32(head: nn.Module, args: tuple, logits: Any) -> Any:
+    return logits.float() if isinstance(logits, torch.Tensor) and not head.training else logits
 
 
 def describe_risk(model: nn.Module) -> str | None:

@@ -30,7 +30,7 @@ from vt.registry import HOOKS, RUNNERS
 
 from .cuda_graphs import CudaGraphsHook, require_graphs
 from .folding import FoldNormsHook
-from .mixed_precision import describe_risk, evaluation_dtype, training_dtype
+from .mixed_precision import describe_risk, evaluation_dtype, keep_scores_exact, training_dtype
 from .schedules import count_accumulation
 from .speed_settings import SpeedSettings, compile_parts, copy_without_waiting, require_compiler, to_channels_last
 
@@ -69,7 +69,7 @@ class VTRunner(Runner):
 
     def setup_env(self, env_cfg: dict) -> None:
         """Set up allocator, threads and precision of the process before mmengine sets threads and builds anything."""
-        self.speed = SpeedSettings(**self.cfg.get('speed', {}))
+        self.speed = SpeedSettings(**self.cfg.get('speed') or {})
         self.sharding = None if self.cfg.get('fsdp') is None else ShardSettings(**self.cfg.fsdp)
         if self.sharding and (self.speed.compile or self.cfg.get('compile')):
             raise UserError('compile is not tested with fsdp: leave one of them out')
@@ -101,6 +101,7 @@ class VTRunner(Runner):
         """Build the model and apply settings for speed before it is wrapped for DDP."""
         with weights_only():  # parts may load weights, such as a teacher's
             model = super().build_model(model)
+        keep_scores_exact(model)
         if self.speed.channels_last:
             to_channels_last(model)
         if self.speed.non_blocking:

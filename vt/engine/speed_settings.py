@@ -34,8 +34,8 @@ class SpeedSettings:
     Attributes:
         channels_last: keep weights and images in channels_last, see :func:`to_channels_last`.
         keep_memory: let glibc keep freed memory on a CPU, see :func:`keep_freed_memory`.
-        threads: number of threads of PyTorch's operators on a CPU, or ``'auto'``: one if there is a GPU, else see
-            :func:`use_threads`.
+        threads: number of threads of PyTorch's operators on a CPU, or ``'auto'``: one for a model on a GPU,
+            else see :func:`use_threads`.
         token_products: library of linear layers and token-side matrices on a CPU, ``'blas'``, ``'onednn'`` or
             ``'auto'``, see :func:`vt.ops.token_products.choose_token_library`. ``randomness.deterministic`` implies
             ``'blas'``.
@@ -74,12 +74,17 @@ class SpeedSettings:
     compile: bool | dict = False
     cuda_graphs: bool = False
 
-    def set_process(self) -> str:
-        """Set allocator and threads of this process; return a description for the log."""
-        keeps = self.keep_memory and not torch.cuda.is_available() and keep_freed_memory()
+    def set_process(self, device: torch.device | None = None) -> str:
+        """Set allocator and threads of this process; return a description for the log.
+
+        Args:
+            device: where the model runs; None for the GPU if there is one.
+        """
+        on_gpu = torch.cuda.is_available() and (device is None or device.type != 'cpu')
+        keeps = self.keep_memory and not on_gpu and keep_freed_memory()
         if self.threads != 'auto':
             torch.set_num_threads(self.threads)
-        most = 1 if torch.cuda.is_available() else None
+        most = 1 if on_gpu else None
         threads = use_threads(most) if self.threads == 'auto' else self.threads
         return f'freed memory {"kept" if keeps else "not kept"}; {threads} {"thread" if threads == 1 else "threads"}'
 

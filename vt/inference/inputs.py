@@ -45,6 +45,7 @@ Read = TypeVar('Read')
 LOADING = (LoadImageFromFile, LoadClips)
 PHOTO, CIFAR = (375, 500), (32, 32)  # height and width of an example image
 MOST_WORKERS = 8  # each holds an image of its full size
+MAX_THREADS = 256  # that a person may ask for
 
 
 class Samples:
@@ -169,6 +170,26 @@ class SampleInferencer:
     make_samples: Callable[[Config], Samples] = Images
 
     preprocess_kwargs = {'workers'}  # arguments of a call that are passed on to preprocess
+
+    def __call__(
+        self,
+        inputs: ImageSource | Sequence[ImageSource],
+        return_datasamples: bool = False,
+        batch_size: int = 1,
+        **options: Any,
+    ) -> Any:
+        """Return the results of images, or of the files in a folder; ``batch_size`` and ``workers`` as below.
+
+        Raises:
+            UserError: a number is out of range, a folder has no file, or an input cannot be read.
+        """
+        workers = options.get('workers') or 0
+        if batch_size < 1 or not 0 <= workers <= MAX_THREADS:
+            raise UserError(f'batch_size={batch_size} must be at least 1, workers={workers} from 0 to {MAX_THREADS}')
+        inputs = os.fspath(inputs) if isinstance(inputs, os.PathLike) else inputs
+        if isinstance(inputs, str) and os.path.isdir(inputs) and all(entry.is_dir() for entry in os.scandir(inputs)):
+            raise UserError(f'{inputs} contains no file')
+        return super().__call__(inputs, return_datasamples, batch_size, **options)
 
     def forward(self, inputs: dict, **options: Any) -> list[BaseDataElement]:
         """Return the predictions of a batch, in mixed precision with ``test_cfg.fp16`` in the config."""

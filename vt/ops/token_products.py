@@ -57,8 +57,15 @@ def choose_token_library(name: str = 'auto') -> str:
 
 
 def use_fastest_library(name: str = 'auto') -> str:
-    """Call :func:`choose_token_library`, unless one was chosen in this process before; return the chosen one."""
-    return _library or choose_token_library(name)
+    """Call :func:`choose_token_library`, unless ``name``, or with ``'auto'`` any, was chosen in this process before.
+
+    Returns:
+        The library of the process, also of models that were built before.
+
+    Raises:
+        UserError: as there.
+    """
+    return _library if _library and name in ('auto', _library) else choose_token_library(name)
 
 
 def onednns_lead(size: tuple[int, int, int] = TRIAL) -> float:
