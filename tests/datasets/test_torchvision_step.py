@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from mmengine.config import Config
 from torchvision.transforms import v2
 
 import vt
 from vt.engine.config_files import ROOT, read_config
+from vt.engine.image_size import enter_image_size
 from vt.errors import UserError
 from vt.registry import TRANSFORMS
 
@@ -72,5 +74,28 @@ def test_what_it_does_not_have_is_named(image):
         vt.TorchVision('CenterCrop', crop_size=3)
     with pytest.raises(UserError, match=r"interpolation='cubic' must be one of nearest, .*bicubic"):
         vt.TorchVision('Resize', size=3, interpolation='cubic')
-    with pytest.raises(UserError, match='changes only the image, and the data have gt_seg_map'):
-        vt.TorchVision('RandomHorizontalFlip')(dict(img=image, gt_seg_map=image[..., 0]))
+    with pytest.raises(UserError, match=r"RandomResizedCrop: .* missing 1 required positional argument: 'size'"):
+        vt.TorchVision('RandomResizedCrop')
+    with pytest.raises(UserError, match=r'RandomHorizontalFlip: .*interval'):
+        vt.TorchVision('RandomHorizontalFlip', p=7)
+    for name in ('FiveCrop', 'ToPILImage'):
+        with pytest.raises(UserError, match=f'{name}.* of an image, not an image'):
+            vt.TorchVision(name, **(dict(size=9) if name == 'FiveCrop' else {}))(dict(img=image))
+    for key in ('gt_seg_map', 'seg_map_path'):  # loaded, or to be loaded by a later step
+        with pytest.raises(UserError, match=f'changes only the image, and the data have {key}'):
+            vt.TorchVision('RandomHorizontalFlip')({'img': image, key: image[..., 0]})
+
+
+@pytest.mark.parametrize('channels', [1, 3, 4])
+def test_a_data_sets_own_image_is_not_written_into(channels):
+    image = np.ones((40, 60, channels), np.float32)
+    changed = vt.TorchVision('Normalize', mean=[1.0] * channels, std=[1.0] * channels, inplace=True)(dict(img=image))
+    assert (changed['img'] == 0).all()
+    assert (image == 1).all()
+
+
+def test_both_sizes_of_a_jitter_follow_the_size_of_images():
+    step = dict(type='vt.TorchVision', name='ScaleJitter', target_size=(64, 64))
+    cfg = Config(dict(image_size=32, model=dict(), train_dataloader=dict(dataset=dict(pipeline=[step]))))
+    enter_image_size(cfg)
+    assert cfg.train_dataloader.dataset.pipeline[0].target_size == (32, 32)

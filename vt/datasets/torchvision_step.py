@@ -8,11 +8,13 @@ import numpy as np
 import torch
 from mmcv.transforms import BaseTransform
 
+from vt.engine.errors import in_one_line
 from vt.errors import UserError
 from vt.registry import TRANSFORMS
 
 FAST = (np.uint8, np.float32)  # where OpenCV swaps channels, ten times as fast as NumPy
-PLACES = ('gt_seg_map', 'gt_bboxes', 'gt_keypoints')  # what would have to change with the image
+# What would have to change with the image, or will be loaded and would have had to.
+PLACES = ('gt_seg_map', 'gt_bboxes', 'gt_keypoints', 'seg_map_path', 'seg_fields')
 
 
 @TRANSFORMS.register_module()
@@ -29,8 +31,8 @@ class TorchVision(BaseTransform):
         **options: its arguments; ``interpolation`` by name, such as ``'bicubic'``.
 
     Raises:
-        UserError: there is no such transform, it has no such argument, or the data have masks, boxes or keypoints,
-            which would not be changed with the image.
+        UserError: there is no such transform, it has no such argument or value, it makes no image of an image, or the
+            data have masks, boxes or keypoints, which would not be changed with the image.
     """
 
     def __init__(self, name: str, **options: Any) -> None:
@@ -49,7 +51,10 @@ class TorchVision(BaseTransform):
             if mode not in modes:
                 raise UserError(f'vt.TorchVision: interpolation={mode!r} must be one of {", ".join(modes)}')
             options['interpolation'] = v2.InterpolationMode(mode)
-        self.part = found(**options)
+        try:
+            self.part = found(**options)
+        except (TypeError, ValueError) as error:
+            raise UserError(f'vt.TorchVision: {name}: {in_one_line(error)}') from error
 
     def transform(self, results: dict) -> dict:
         """Change ``img`` (height, width, channels) and ``img_shape``."""
@@ -59,7 +64,10 @@ class TorchVision(BaseTransform):
         image = image[..., None] if image.ndim == 2 else image
         fast = image.shape[2] == 3 and image.dtype in FAST
         image = cv2.cvtColor(image, cv2.COLOR_BGR2RGB) if fast else _reverse(image, axis=2)
-        planes = self.part(torch.from_numpy(image).permute(2, 0, 1)).numpy()
+        planes = self.part(torch.from_numpy(image).permute(2, 0, 1))
+        if not (isinstance(planes, torch.Tensor) and planes.ndim == 3):
+            raise UserError(f'vt.TorchVision: {self.part} makes a {type(planes).__name__} of an image, not an image')
+        planes = planes.numpy()
         fast = len(planes) == 3 and planes.dtype in FAST
         image = cv2.merge(tuple(planes[::-1])) if fast else _reverse(planes, axis=0).transpose(1, 2, 0)
         return results | dict(img=np.ascontiguousarray(image), img_shape=image.shape[:2])
@@ -69,5 +77,5 @@ class TorchVision(BaseTransform):
 
 
 def _reverse(image: np.ndarray, axis: int) -> np.ndarray:
-    """Three channels in the reverse order; any other number as it is."""
-    return np.ascontiguousarray(np.flip(image, axis) if image.shape[axis] == 3 else image)
+    """A copy with three channels in the reverse order; with any other number as it is."""
+    return (np.flip(image, axis) if image.shape[axis] == 3 else image).copy()

@@ -10,7 +10,7 @@ from vt.errors import UserError
 from .checks.config import accepted_arguments, find_types
 from .config_parts import leaves, model_of, steps_in
 
-SIDES = ('scale', 'scales', 'size', 'crop_size')  # arguments of a step of a pipeline, in pixels
+SIDES = ('scale', 'scales', 'size', 'crop_size', 'target_size')  # arguments of a step of a pipeline, in pixels
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 
 
