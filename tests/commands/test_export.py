@@ -112,7 +112,7 @@ def test_eight_bits_openvino_and_a_script_without_pytorch(classifier, tmp_path):
             assert entry['score'] == pytest.approx(expected[entry['name']], abs=tolerance)
 
 
-def test_the_script_numbers_classes_without_names(tmp_path):
+def test_the_script_numbers_classes_without_names_and_names_what_it_leaves_out(tmp_path):
     make_node, info, float32 = onnx.helper.make_node, onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
     nodes = [make_node('GlobalAveragePool', ['images'], ['means']), make_node('Flatten', ['means'], ['scores'])]
     given, made = info('images', float32, [1, 3, 8, 8]), info('scores', float32, [1, 3])
@@ -123,9 +123,19 @@ def test_the_script_numbers_classes_without_names(tmp_path):
     about |= dict(std=None, pad_divisor=1, pad_value=0, classes=None)
     (tmp_path / 'means.json').write_text(json.dumps(about))
     cv2.imwrite(str(tmp_path / 'red.png'), np.full((9, 9, 3), (1, 2, 3), np.uint8))
-    command = [sys.executable, predict_exported.__file__, tmp_path / 'means.onnx', tmp_path / 'red.png']
-    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    command = [sys.executable, predict_exported.__file__, tmp_path / 'means.onnx']
+
+    def predict(*arguments):
+        return subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+
+    result = predict(tmp_path / 'gone.png', tmp_path / 'red.png')
+    found = json.loads(result.stdout)
     assert [entry['name'] for entry in found['predictions']] == ['0', '1', '2']
+    assert result.stderr.endswith('gone.png: no image that can be read\n')
+    assert result.returncode == 1
+    (tmp_path / 'empty').mkdir()
+    assert predict(tmp_path / 'empty').stderr == f'error: {tmp_path / "empty"} contains no image\n'
+    assert '--masks needs a segmentation model' in predict(tmp_path / 'red.png', '--masks', tmp_path / 'masks').stderr
 
 
 def inferred(model, image):

@@ -5,6 +5,7 @@ It needs onnxruntime, numpy, opencv-python-headless and pillow, and prints one l
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import cv2
@@ -36,7 +37,7 @@ def prepare(file, about):
     by_pillow = about['read'].get('imdecode_backend') == 'pillow'
     image = np.asarray(ImageOps.exif_transpose(Image.open(file)).convert('RGB')) if by_pillow else cv2.imread(str(file))
     if image is None:
-        raise SystemExit(f'error: {file} is no image that can be read')
+        raise ValueError('no image that can be read')
     image, own_size = image[..., ::-1] if by_pillow else image, image.shape[:2]  # blue first
     for step in about['steps']:
         height, width = image.shape[:2]
@@ -77,12 +78,21 @@ if __name__ == '__main__':
     args = parser.parse_args()
     about = args.model.with_name(args.model.name.removesuffix('.onnx').removesuffix('.int8') + '.json')
     about, session = json.loads(about.read_text()), onnxruntime.InferenceSession(args.model)
+    is_mask, skipped = about['task'] == 'segmentation', 0
+    if args.masks and not is_mask:
+        parser.error('--masks needs a segmentation model')
     for given in args.images:
         found = [file for file in sorted(given.rglob('*')) if file.is_file() and cv2.haveImageReader(str(file))]
+        if given.is_dir() and not found:
+            raise SystemExit(f'error: {given} contains no image')
         for file in found if given.is_dir() else [given]:
-            result = predict(lambda x: session.run(None, {session.get_inputs()[0].name: x}), about, file)
-            is_mask = about['task'] == 'segmentation'
-            if args.masks and is_mask:
+            try:
+                result = predict(lambda x: session.run(None, {session.get_inputs()[0].name: x}), about, file)
+            except (OSError, ValueError) as error:
+                print(f'error: {file}: {error}', file=sys.stderr)
+                skipped += 1
+                continue
+            if args.masks:
                 path = args.masks / f'{file.relative_to(given) if given.is_dir() else file.name}.png'
                 path.parent.mkdir(parents=True, exist_ok=True)
                 cv2.imwrite(str(path), result.astype(np.uint8))
@@ -90,3 +100,4 @@ if __name__ == '__main__':
             names = about['classes'] or [str(i) for i in range(len(scores))]
             best = [dict(name=names[i], score=float(scores[i])) for i in np.argsort(-scores)[:5]]
             print(json.dumps(dict(file=str(file), predictions=best)))
+    sys.exit(min(skipped, 1))
