@@ -135,17 +135,33 @@ def test_files_are_decoded_once_by_threads_in_their_order(tmp_path, monkeypatch)
 
     def read(file):
         starts.append(file)
-        time.sleep(0.05 * (file == files[0]))  # the first is the last to end
+        time.sleep(0.05 * (file == files[1]))  # others end before it
         return images(file)
 
     ahead = read_ahead(read, files, workers=2, batch_size=3)
-    samples = [next(ahead)]
-    assert 3 <= len(starts) <= 6  # not all of them
+    samples = [next(ahead), next(ahead)]  # the first tells how large they are
+    assert 3 <= len(starts) <= 7  # not all of them
     samples += ahead
     assert len(decoded) == len(files)
     assert [sample['data_samples'].img_path for sample in samples] == files
     for sample, file in zip(samples, files):
         assert torch.equal(sample['inputs'], images(file)['inputs'])
+
+
+@pytest.mark.parametrize(('side', 'most'), [(8, 6), (8_000, 2)])
+def test_of_large_samples_few_are_read_ahead(side, most):
+    begun = []
+
+    def read(source):
+        begun.append(source)
+        return dict(inputs=torch.zeros(1, 1, 1).expand(3, side, side), source=source)
+
+    ahead = []
+    for number, sample in enumerate(read_ahead(read, range(20), workers=4, batch_size=2), 1):
+        assert sample['source'] == number - 1
+        ahead.append(len(begun) - number)
+    assert max(ahead) <= most
+    assert len(begun) == 20
 
 
 def test_threads_and_a_single_image_change_nothing(classifier, tmp_path):

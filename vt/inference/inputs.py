@@ -239,16 +239,22 @@ def default_workers() -> int:
 def read_ahead(
     read: Callable[[Given], Read], sources: Iterable[Given], workers: int, batch_size: int
 ) -> Iterator[Read]:
-    """Yield ``read(source)`` in order; threads read the next batch ahead. Without ``workers`` nothing is read ahead."""
+    """Yield ``read(source)`` in order; threads read the next batch ahead, fewer samples if they are large.
+
+    Without ``workers`` nothing is read ahead.
+    """
     if not workers:
         yield from map(read, sources)
         return
     with ThreadPool(workers) as pool:  # its threads are daemons, which do not keep the process from ending
-        waiting = deque()
+        waiting, most = deque(), 1
         for source in sources:
             waiting.append(pool.apply_async(read, (source,)))
-            if len(waiting) > batch_size + workers:
-                yield waiting.popleft().get()
+            while len(waiting) > most:
+                found = waiting.popleft().get()
+                numbers = math.prod(found['inputs'].shape) if isinstance(found, dict) else 1
+                most = min(batch_size + workers, max(1, MAX_PIXELS // numbers))
+                yield found
         while waiting:
             yield waiting.popleft().get()
 
