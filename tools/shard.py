@@ -19,11 +19,10 @@ def parse_args() -> argparse.Namespace:
         '--splits',
         nargs='+',
         choices=['train', 'val', 'test'],
-        default=['train', 'val'],
         help='splits to write (default: train val)',
     )
-    shards.add_argument('--size', type=float, default=500, help='MB per shard (default: 500)')
-    shards.add_argument('--seed', type=int, default=0, help='seed of the shuffling (default: 0)')
+    shards.add_argument('--size', type=float, help='MB per shard (default: 500)')
+    shards.add_argument('--seed', type=int, help='seed of the shuffling (default: 0)')
     shards.add_argument('--in-order', action='store_true', help='do not shuffle the samples')
     index = parser.add_argument_group('index')
     index.add_argument('--index', metavar='FOLDER', help='only index the shards of a folder or address')

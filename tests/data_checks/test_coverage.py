@@ -45,6 +45,15 @@ def test_class_folders(tmp_path):
     assert look_at_coverage(wider)[0].used == 5
 
 
+def test_photos_that_cannot_be_read_are_named(tmp_path):
+    write(tmp_path, 'a/0.png', 'b/1.png', 'b/2.HEIC', 'b/3.heic', 'b/4.dng')
+    coverage = look_at_coverage(load(CustomDataset, data_root=str(tmp_path), data_prefix='.'))
+    messages = sorted(problem.message for problem in problems_of(coverage))
+    assert '1 file is not used' in messages[0]
+    assert 'DNG is not read here: convert such files to JPEG or PNG' in messages[0]
+    assert '2 files are not used' in messages[1]
+
+
 def test_a_list_may_leave_files_out(tmp_path):
     write(tmp_path, '0.png', '1.png')
     (tmp_path / 'list.txt').write_text('0.png 0\n')

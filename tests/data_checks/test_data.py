@@ -1,5 +1,6 @@
 """What is wrong with a segmentation data set is found before training, by its file's name."""
 
+import json
 import re
 from pathlib import Path
 
@@ -184,3 +185,100 @@ def test_a_folder_of_classes_without_splits(tmp_path):
         f'there is no {tmp_path}/train, but {tmp_path} has the folders cat, dog: move images of each class to'
         in message
     )
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Twelve images of two classes in folders of two splits, and a function that makes the config that reads them."""
+    for split in ('train', 'val'):
+        for number in range(24):
+            write(tmp_path / f'{split}/{("cat", "dog")[number % 2]}/{number}.png', random_image(8, 8))
+
+    def configure(train=(), val=()):
+        common = dict(type='CustomDataset', data_root=str(tmp_path), pipeline=[dict(type='LoadImageFromFile')])
+        train = common | dict(data_prefix='train') | dict(train)
+        val = common | dict(data_prefix='val') | dict(val)
+        loaders = dict(train_dataloader=dict(dataset=train), val_dataloader=dict(dataset=val))
+        return Config(dict(default_scope='mmpretrain', **loaders))
+
+    return tmp_path, configure
+
+
+def test_validation_data_that_are_the_training_data(folders):
+    root, configure = folders
+    (root / 'link').symlink_to('train')
+    assert check_data(configure(), ('train', 'val')) == []
+    for prefix in ('train', './train', 'link'):
+        (warning,) = check_data(configure(val=dict(data_prefix=prefix)), ('train', 'val'))
+        assert '24 of 24 files are also in train, such as' in warning
+    cfg = configure()
+    cfg.val_dataloader = cfg.train_dataloader
+    (warning,) = check_data(cfg, ('train', 'val'))
+    assert '24 of 24 files are also in train, such as' in warning
+
+
+def test_labels_without_names_beside_named_ones(folders):
+    root, configure = folders
+    lines = [f'train/{("cat", "dog")[number % 2]}/{number}.png {1 - number % 2}' for number in range(24)]
+    (root / 'train.txt').write_text('\n'.join(lines))
+    listed = dict(ann_file='train.txt', data_prefix='')
+    (warning,) = check_data(configure(train=listed), ('train', 'val'))
+    assert "has labels without names, but val has 'cat', 'dog', numbered in this order" in warning
+    assert check_data(configure(train=dict(listed, classes=['cat', 'dog'])), ('train', 'val')) == []
+
+
+@pytest.mark.parametrize(
+    ('lines', 'message'),
+    [
+        (['cat/0.png 0', 'dog/1.png 1', 'cat/0.png 1'], 'line 3 gives cat/0.png the label 1, but line 1 gives it 0'),
+        (['train/cat/0.png 0', 'train/dog/1.png 1'], 'the list repeats train, which is in data_prefix (and 1 more of'),
+        ([r'cat\0.png 0', r'dog\1.png 1'], r'write / instead of \ in the list'),
+        (['cat/0.png 0', 'dog/99.png 1'], 'dog/99.png does not exist'),
+    ],
+)
+def test_lists_that_contradict_themselves_or_the_files(folders, lines, message):
+    root, configure = folders
+    (root / 'list.txt').write_text('\n'.join(lines))
+    assert message in problem(configure(train=dict(ann_file='list.txt', classes=['cat', 'dog'])))
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (dict(extensions='.png'), "train_dataloader.dataset.extensions='.png' must be a list of suffixes"),
+        (dict(extensions=['png']), "train_dataloader.dataset.extensions=['png'] must be a list of suffixes"),
+        (dict(extensions=['.npy']), 'has no file that ends in .npy, but 24 with .png: set extensions'),
+        (dict(indices=0.5), 'train_dataloader.dataset.indices=0.5 must be a number of samples'),
+        (dict(indices=[0, 0]), 'must be a number of samples, or a list of different numbers'),
+        (dict(indices=[0, 100]), 'train_dataloader.dataset.indices has a number that no sample has'),
+        (
+            dict(classes=['a', 'b', 'c']),
+            "has 2 class folders ('cat', 'dog'), but train_dataloader.dataset has 3",
+        ),
+        (dict(ann_file='list.json'), 'is JSON, but CustomDataset reads a path and a label per line'),
+        (dict(type='BaseDataset', ann_file='list.json'), 'is not in the format of OpenMMLab'),
+    ],
+)
+def test_settings_that_libraries_only_assert(folders, options, message):
+    root, configure = folders
+    (root / 'list.json').write_text('{"images": []}')
+    assert message in problem(configure(train=options))
+
+
+def test_more_indices_than_samples_is_a_warning(folders):
+    (warning,) = check_data(folders[1](train=dict(indices=1000)), ('train', 'val'))
+    assert 'has 24 samples, so indices=1000 leaves none out' in warning
+
+
+@pytest.mark.parametrize(
+    ('item', 'message'),
+    [
+        (dict(img='0.png'), 'has no img_path in item 1'),
+        (dict(img_path='0.png', gt_label='cat'), 'has the gt_label'),
+    ],
+)
+def test_items_of_openmmlabs_format(folders, item, message):
+    root, configure = folders
+    items = [dict(img_path='cat/0.png', gt_label=[0, 1]), item]
+    (root / 'list.json').write_text(json.dumps(dict(metainfo=dict(classes=['cat', 'dog']), data_list=items)))
+    assert message in problem(configure(train=dict(type='MultiLabelDataset', ann_file='list.json')))

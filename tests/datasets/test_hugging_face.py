@@ -67,7 +67,7 @@ def layouts(tmp_path_factory):
 
 PLACES = {
     'saved': dict(data_root='{}/saved', split='validation'),
-    'saved without splits': dict(data_root='{}/of one split/validation', split='any'),
+    'saved without splits': dict(data_root='{}/of one split/validation', split='validation'),
     'Arrow file': dict(data_root='{}/arrow/pets-validation.arrow'),
     'Arrow files': dict(data_root='{}/arrow', split='validation'),
     'Parquet file': dict(data_root='{}/parquet/validation-00000-of-00001.parquet'),
@@ -155,6 +155,9 @@ BAD = {
     'no split': (dict(SAVED, split='val'), "has no split 'val': there are train, validation"),
     'no split of files': (dict(data_root='{}/parquet', split='val'), 'Unknown split "val". Should be one of'),
     'no Arrow file of a split': (dict(data_root='{}/arrow', split='test'), "no Arrow file with 'test' in its name"),
+    'a part of a file': (dict(data_root='{}/arrow/pets-train.arrow', split='train[:5]'), "split='train[:5]' a part of"),
+    'a name of a file': (dict(data_root='{}/arrow/pets-train.arrow', name='a'), "name='a' has no effect, since"),
+    'a name of splits': (dict(SAVED, name='a'), "name='a' has no effect, since"),
     'no column': (dict(SAVED, image='img'), "there is no column 'img', there are image, mask, label, shown"),
     'no images': (dict(SAVED, image='label'), 'is of type ClassLabel: encoded images'),
     'no label': (dict(SAVED, label='shown'), 'train/shown/0 is [0, 1], not '),
@@ -269,7 +272,7 @@ def test_an_image_that_is_damaged_is_named(tmp_path):
         tmp_path / 'own'
     )
     dataset = SeededDataset(dict(type='vt.HuggingFaceDataset', data_root=str(tmp_path / 'own'), pipeline=LOAD))
-    with pytest.raises(UserError, match='own/train/image/1 cannot be loaded: '):
+    with pytest.raises(UserError, match='own/image/1 cannot be loaded: '):
         dataset[1]
     with pytest.raises(MissingFileError, match='is not open in this process'):
         RowsBackend().get('rows://other/train/image/1')

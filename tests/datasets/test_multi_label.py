@@ -1,6 +1,7 @@
 """Images with several labels: tables and folders are read as they say, and what does not fit is named by its line."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -109,6 +110,15 @@ def test_lines_that_do_not_fit(root, text, message):
 def test_classes_of_the_config(root, text, message):
     with pytest.raises(UserError, match=message):
         load(root, text, metainfo=dict(classes=['cat', 'dog']))
+
+
+def test_images_of_one_name_size_and_time_are_compared_by_content(tmp_path):
+    for name in 'ab':
+        path = tmp_path / f'train/{name}/0.bmp'
+        image(path, dict(a=1, b=2)[name])
+        os.utime(path, (0, 0))
+    with pytest.raises(UserError, match='which have the same name but differ'):
+        load(tmp_path)
 
 
 def test_an_image_in_several_folders_has_their_labels(root):

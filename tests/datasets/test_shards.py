@@ -51,7 +51,7 @@ def write_config(folder, text, **options):
 def make(folder, text, **options):
     """Call the tool as its command line does."""
     (folder / 'data.py').write_text(text)
-    given = dict(config=str(folder / 'data.py'), out=folder / 'shards', splits=['train', 'val'], size=0.01, seed=0)
+    given = dict(config=str(folder / 'data.py'), out=folder / 'shards', splits=['train', 'val'], size=0.01, seed=None)
     given |= dict(in_order=False, index=None, index_file=None, cfg_options=dict(data_root=str(folder / 'files')))
     shard(argparse.Namespace(**given | options))
 

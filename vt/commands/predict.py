@@ -33,6 +33,7 @@ from vt.engine.mixed_precision import slow_on_this_cpu
 from vt.engine.output_paths import distinct_paths
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
+from vt.folders import files_below
 from vt.image_bounds import EXTENSIONS as IMAGES
 from vt.inference.inputs import MAX_THREADS, default_workers, in_batches, read_ahead
 from vt.untrusted_text import printable
@@ -162,7 +163,7 @@ def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path
     files: dict[str, tuple[str, Path]] = {}  # by absolute path
     for given in inputs:
         if os.path.isdir(given):
-            found = {str(path): path.relative_to(given) for path in files_below(given)}
+            found = {str(path): path.relative_to(given) for path in sorted(map(Path, files_below(given)))}
         elif not os.path.exists(given) and glob.has_magic(given):
             found = {path: Path(Path(path).name) for path in sorted(glob.glob(given, recursive=True))}
         else:
@@ -180,19 +181,6 @@ def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path
     times = Counter(own for _, own in files.values())
     wished = {path: own if times[own] == 1 else Path(whole) for whole, (path, own) in files.items()}
     return distinct_paths(wished)
-
-
-def files_below(folder: str) -> list[Path]:
-    """Return the files of a folder and of folders in it, sorted; links to folders are followed once.
-
-    Links to nothing are among them, so that they are named as missing.
-    """
-    found = []
-    for root, folders, names in os.walk(folder, followlinks=True):
-        above = os.path.realpath(root)
-        folders[:] = [name for name in folders if not Path(above).is_relative_to(os.path.realpath(Path(root, name)))]
-        found += [Path(root, name) for name in names]
-    return sorted(found)
 
 
 def check_paths(files: Iterable[str], written: dict[str, Path], folder: Path | None, option: str) -> None:

@@ -26,6 +26,7 @@ from vt.engine.config_files import read_config
 from vt.engine.image_hooks import reads_bgr
 from vt.errors import UserError
 
+SPLITS, SIZE = ['train', 'val'], 500  # without --splits and --size, in MB
 Members = list[tuple[str, bytes]]
 
 
@@ -35,17 +36,23 @@ def shard(args: argparse.Namespace) -> None:
     Raises:
         UserError: the arguments don't go together; the data are wrong, or no images or videos with one label.
     """
-    if bool(args.index) == bool(args.config and args.out) or (args.index_file and args.config) or args.size <= 0:
-        raise UserError('give CONFIG, OUT and a --size above 0, or --index FOLDER and perhaps --index-file FILE')
     if args.index:
+        given = [name for name in ('config', 'out', 'splits', 'size', 'seed') if getattr(args, name) is not None]
+        if given := [*given, *(['in-order'] if args.in_order else [])]:
+            raise UserError(f'--index writes no shards, so {", ".join(given)} has no effect: leave it out')
         print(f'{args.index}: {write_index(args.index.rstrip("/"), args.index_file):,} samples')
         return
-    cfg = read_config(args.config, args.cfg_options)
+    size = SIZE if args.size is None else args.size
+    if not (args.config and args.out) or args.index_file or size <= 0:
+        raise UserError('give CONFIG, OUT and a --size above 0, or --index FOLDER and perhaps --index-file FILE')
+    if args.in_order and args.seed is not None:
+        raise UserError(f'--seed {args.seed} has no effect with --in-order: leave one of them out')
+    cfg, splits = read_config(args.config, args.cfg_options), args.splits or SPLITS
     check_config(cfg, args.cfg_options or {})
-    for line in check_data(cfg, tuple(args.splits)):
+    for line in check_data(cfg, tuple(splits)):
         print(f'warning: {line}')
-    for split in args.splits:
-        write_split(cfg, split, args.out / split, args.size * 10**6, None if args.in_order else args.seed)
+    for split in splits:
+        write_split(cfg, split, args.out / split, size * 10**6, None if args.in_order else args.seed or 0)
 
 
 def write_split(cfg: Config, split: str, out: Path, size: float, seed: int | None) -> None:

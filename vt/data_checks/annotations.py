@@ -3,7 +3,9 @@
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from mmengine.dataset import BaseDataset
 
 from vt.video.lists import check_lines, read_kinetics
@@ -11,6 +13,7 @@ from vt.video.lists import check_lines, read_kinetics
 from .samples import Problem
 
 # Modules whose data sets read one sample per line.
+JSON = ('mmengine.dataset.base_dataset', 'mmpretrain.datasets.base_dataset', 'mmpretrain.datasets.multi_label')
 LINES = ('mmpretrain.datasets.custom', 'mmseg.datasets.basesegdataset', 'vt.video.dataset')
 
 
@@ -30,21 +33,40 @@ def find_annotation_problems(dataset: BaseDataset, num_classes: int | None) -> l
     if not path.is_file():
         return [Problem('missing', str(path), 'there is no such annotation file')]
     found: Iterable[tuple[int | None, str]] = []
-    if path.suffix == '.json':
-        found = _check_json(path)
+    loader = type(dataset).load_data_list.__module__
+    if path.suffix == '.json' and loader == LINES[0]:
+        words = "is JSON, but CustomDataset reads a path and a label per line: use a list, or OpenMMLab's JSON and "
+        found = [(None, f"{words}type='mmpretrain.BaseDataset'")]
+    elif path.suffix == '.json':
+        found = _check_json(path, loader in JSON)
     elif hasattr(dataset, 'read_table'):
         found = dataset.read_table().problems
     elif getattr(dataset, 'is_kinetics', False):
         found = read_kinetics(path, dataset.metainfo.get('classes'), dataset.with_label).problems
-    elif type(dataset).load_data_list.__module__ in LINES:
+    elif loader in LINES:
         found = check_lines(path.read_bytes(), getattr(dataset, 'with_label', False), num_classes)
     return [Problem('annotation', str(path), message, line) for line, message in found]
 
 
-def _check_json(path: Path) -> Iterator[tuple[int | None, str]]:
+def _check_json(path: Path, of_openmmlab: bool) -> Iterator[tuple[int | None, str]]:
     try:
-        json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except json.JSONDecodeError as error:
         yield error.lineno, f'{error.msg} (column {error.colno})'
     except UnicodeDecodeError:
         yield None, 'is not text in UTF-8'
+    else:
+        if of_openmmlab:
+            yield from _check_items(content)
+
+
+def _check_items(content: Any) -> Iterator[tuple[int | None, str]]:
+    """Yield the problems of OpenMMLab's format, which is only asserted when it is read."""
+    if not isinstance(content, dict) or not {'metainfo', 'data_list'} <= content.keys():
+        yield None, 'is not in the format of OpenMMLab, {"metainfo": {"classes": [...]}, "data_list": [...]}'
+        return
+    for number, item in enumerate(content['data_list']):
+        if not isinstance(item, dict) or not isinstance(item.get('img_path'), str):
+            yield None, f'has no img_path in item {number} of data_list'
+        elif any(type(label) is not int for label in np.ravel(item.get('gt_label', ())).tolist()):
+            yield None, f'has the gt_label {item["gt_label"]!r} in item {number} of data_list: write numbers of classes'

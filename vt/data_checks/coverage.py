@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -10,12 +10,15 @@ from pathlib import Path
 from mmengine.dataset import BaseDataset
 from PIL import Image
 
+from vt.folders import files_below
 from vt.video.dataset import EXTENSIONS
 
 from .labels import infos_of
 from .samples import Problem
 
 MOST_FILES = 200_000  # files of a folder that are checked
+# Of cameras, phones and medicine: images that no reader here decodes.
+UNREADABLE = ('.heic', '.heif', '.jxl', '.dng', '.cr2', '.cr3', '.nef', '.arw', '.orf', '.raf', '.rw2', '.dcm')
 READABLE = {*Image.registered_extensions(), *EXTENSIONS}  # suffixes in lower case
 SUFFIXES = dict(img_path='img_suffix', seg_map_path='seg_map_suffix')  # MMSegmentation's argument for each folder
 
@@ -57,7 +60,7 @@ def look_at_coverage(dataset: BaseDataset) -> list[Coverage]:
         if not paths or '://' in folder or not os.path.isdir(folder) or any('://' in path for path in paths):
             continue
         coverage = Coverage(folder)
-        for path in islice(_files_below(folder), MOST_FILES):
+        for path in islice(files_below(folder), MOST_FILES):
             own = os.path.normpath(path)
             if own in paths:
                 coverage.used += 1
@@ -81,13 +84,6 @@ def problems_of(coverages: Iterable[Coverage]) -> list[Problem]:
     return problems
 
 
-def _files_below(folder: str) -> Iterator[str]:
-    """Yield all files below a folder in alphabetical order, without following links to folders."""
-    for parent, folders, files in os.walk(folder):
-        folders.sort()
-        yield from (os.path.join(parent, file) for file in sorted(files))
-
-
 def _base(path: str, folder: str, dataset: BaseDataset, key: str) -> str:
     """Return a path relative to a folder without the data set's suffix, or any suffix if the data set has none."""
     name, suffix = os.path.relpath(path, folder), getattr(dataset, SUFFIXES[key], '')
@@ -99,6 +95,8 @@ def _why_not(key: str, path: str, folder: str, images: str, bases: set[str], dat
     name, suffix = os.path.relpath(path, folder), Path(path).suffix.lower()
     if any(part.startswith('.') for part in Path(name).parts):
         return 'hidden, since its name starts with a dot', True
+    if suffix in UNREADABLE:
+        return f'{suffix.upper()[1:]} is not read here: convert such files to JPEG or PNG', False
     if suffix not in READABLE:
         return f'not an image or video, by the suffix {Path(path).suffix or "(none)"}', True
     is_mask, wanted = key == 'seg_map_path', getattr(dataset, SUFFIXES[key], '')

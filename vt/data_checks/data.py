@@ -2,10 +2,11 @@
 
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +22,22 @@ from vt.datasets.bands import LoadBands
 from vt.datasets.rows import RowsDataset
 from vt.datasets.shards import ShardSamples
 from vt.engine.checks.channels import image_channels
+from vt.engine.checks.classes import list_names
 from vt.engine.checks.config import accepted_arguments
 from vt.engine.config_parts import leaves, steps_in
 from vt.errors import UserError
+from vt.folders import files_below
 from vt.untrusted_text import check_class_names
 
 from .annotations import find_annotation_problems
-from .coverage import Coverage, look_at_coverage, problems_of
+from .coverage import MOST_FILES, Coverage, look_at_coverage, problems_of
 from .labels import SplitLabels, find_label_problems, infos_of, labels_of
 from .mask_settings import check_palette, find_ignored, find_setting_problems
 from .masks import explain_values, masks_of
 from .overlap import find_shared, may_share
 from .samples import Problem, Sample, SampleReader
 
+FOLDERS = 'mmpretrain.datasets.custom'  # module whose data sets number their class folders
 MOST_SAMPLES = 256  # samples of a split that are read before a run
 # Kinds of problems that only warn, and kinds that concern single samples or lines.
 WARNINGS = ('left out', 'no samples', 'few samples', 'order', 'duplicate', 'subset', 'palette', 'turned')
@@ -90,6 +94,8 @@ class Source:
                 seen = pool.map(lambda index: reader(dataset.get_data_info(int(index))), indices)
                 silent = most is not None or not self.has_files
                 self.samples += track(seen, f'Reading {self.split}', len(indices), disable=silent)
+        elif self.has_files and dataset.ann_file and not getattr(reader.load_image, 'backend_args', None):
+            self.problems += self._find_missing()
         self.problems += [problem for sample in self.samples for problem in sample.problems]
         if isinstance(infos, ShardSamples) and max(infos.count_labels(), default=0) < (reader.num_classes or math.inf):
             infos = ()  # of a million samples most know their labels at once
@@ -106,13 +112,24 @@ class Source:
             if not self.reader.load_mask:
                 require_split(Path(self.folder))
             os.scandir(self.folder).close()
-            if not any(path.is_file() for path in Path(self.folder).rglob('*')):
+            files = list(islice(files_below(self.folder), MOST_FILES))
+            if not files:
                 what = 'videos' if self.reader.load_clips else 'images'
                 raise UserError(
                     f'the {self.split} split is empty: no {what} in {self.folder}; put them there, or set data_root, or'
                     f' {self.split}_dataloader.dataset.data_prefix in the config'
                 )
-        self.dataset.full_init()
+            self._check_folders(files)
+        indices = self.settings.get('indices')
+        try:
+            self.dataset.full_init()
+        except IndexError as error:
+            if not isinstance(indices, list):
+                raise
+            raise UserError(f'{self.split}_dataloader.dataset.indices has a number that no sample has') from error
+        if isinstance(indices, int) and abs(indices) > len(self.dataset):
+            message = f'has {len(self.dataset):,} samples, so indices={indices} leaves none out'
+            self.problems.append(Problem('few samples', self.folder or self.name, message))
         if not len(self.dataset):
             raise UserError(f'the {self.split} split is empty: correct {self.split}_dataloader.dataset in the config')
         classes = self.dataset.metainfo.get('classes')
@@ -123,6 +140,39 @@ class Source:
             except UserError as error:
                 where = self.folder or str(self.dataset.data_root or self.name)
                 self.problems.append(Problem('classes', where, f'has classes that cannot be used: {error}'))
+
+    def _check_folders(self, files: list[str]) -> None:
+        """Check suffixes and number of class folders, which MMPretrain only asserts."""
+        wanted = getattr(self.dataset, 'extensions', None)
+        if wanted and not any(file.lower().endswith(tuple(wanted)) for file in files):
+            found = Counter(Path(file).suffix.lower() or 'no suffix' for file in files)
+            there = ', '.join(f'{number:,} with {suffix}' for suffix, number in found.most_common(3))
+            raise UserError(
+                f'{self.folder} has no file that ends in {", ".join(wanted)}, but {there}: set extensions of '
+                f'{self.split}_dataloader.dataset, and a step of the pipeline that reads them'
+            )
+        classes = self.dataset.metainfo.get('classes')
+        if type(self.dataset).load_data_list.__module__ == FOLDERS and classes and self.dataset.with_label:
+            names = sorted(entry.name for entry in os.scandir(self.folder) if entry.is_dir())
+            if len(names) != len(classes):
+                raise UserError(
+                    f'{self.folder} has {len(names)} class folders ({list_names(names)}), but '
+                    f'{self.split}_dataloader.dataset has {len(classes)} classes ({list_names([*classes])}): set as '
+                    'many, or remove classes'
+                )
+
+    def _find_missing(self) -> Iterator[Problem]:
+        """Yield a problem for each listed file that does not exist; of long lists a part is looked up."""
+        paths = [path for info in infos_of(self.dataset) if isinstance(path := info.get('img_path'), str)]
+        for path in paths[:: math.ceil(len(paths) / MOST_FILES)]:
+            if '://' in path or os.path.isfile(path):
+                continue
+            name, advice = os.path.relpath(path, self.folder), ''
+            if os.path.isfile(os.path.join(self.folder, *Path(name).parts[1:])):
+                advice = f': the list repeats {Path(name).parts[0]}, which is in data_prefix'
+            elif '\\' in name:
+                advice = ': write / instead of \\ in the list'
+            yield Problem('missing', path, f'does not exist{advice}')
 
 
 def require_split(folder: Path) -> None:
@@ -181,7 +231,9 @@ def _raise_first(source: Source) -> None:
 
 def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> Iterator[Source]:
     """Yield the data sets of splits inside wrappers such as ``RepeatDataset``, each once; ``whole``: of the reader."""
-    seen = []
+    seen: list[
+        tuple[bool, dict]
+    ] = []  # the same data for validation and tests are checked once, as training data again
     model = cfg.get('model', {})
     head = model.get('head') or model.get('decode_head')
     num_classes = head.get('num_classes') if isinstance(head, dict) else None
@@ -191,8 +243,8 @@ def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> I
             if 'train' in splits and str(data.get('type')).endswith('KFoldDataset') and data.get('test_mode'):
                 continue  # a fold of the training data, which are checked as a whole
             for dataset_cfg in leaves(data or None):
-                if dataset_cfg not in seen:
-                    seen.append(dataset_cfg)
+                if (own := (split == 'train', dataset_cfg)) not in seen:
+                    seen.append(own)
                     yield _make_source(split, dataset_cfg, registry, num_classes, whole, image_channels(cfg))
 
 
@@ -202,6 +254,15 @@ def _make_source(
     built_by = cfg['type'] if callable(cfg['type']) else registry.get(cfg['type'])
     if not (isinstance(built_by, type) and issubclass(built_by, BaseDataset)):
         return Source(split, str(cfg['type']), cfg)
+    where = f'{split}_dataloader.dataset'
+    extensions, indices = cfg.get('extensions'), cfg.get('indices')
+    if extensions is not None and not (
+        isinstance(extensions, (list, tuple)) and all(str(suffix).startswith('.') for suffix in extensions)
+    ):
+        raise UserError(f"{where}.extensions={extensions!r} must be a list of suffixes such as ['.png']")
+    numbers = indices if isinstance(indices, (list, tuple)) else [0 if indices is None else indices]
+    if not all(type(number) is int for number in numbers) or len({*numbers}) < len(numbers):
+        raise UserError(f'{where}.indices={indices!r} must be a number of samples, or a list of different numbers')
     names, takes_any = accepted_arguments(built_by)
     pipeline = cfg.get('pipeline', [])
     if not pipeline and 'pipeline' in names:

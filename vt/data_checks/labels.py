@@ -87,6 +87,13 @@ def compare_classes(splits: Sequence[SplitLabels]) -> Iterator[tuple[str, Proble
     for other in splits[1:]:
         if splits[0].names and other.names and splits[0].names != other.names:
             yield other.split, Problem('classes', other.source, _difference(splits[0], other))
+        if bool(splits[0].names) != bool(other.names) and splits[0].counts and other.counts:
+            named, numbered = (splits[0], other) if splits[0].names else (other, splits[0])
+            message = (
+                f'has labels without names, but {named.split} has {list_names(named.names)}, numbered in this order'
+            )
+            advice = f'if these are the same, set classes of {numbered.split}_dataloader.dataset to them'
+            yield numbered.split, Problem('order', numbered.source, f'{message}: {advice}')
 
 
 def find_gaps(own: SplitLabels) -> Iterator[Problem]:

@@ -1,6 +1,8 @@
 """Find samples of validation and test data that are also in the training data."""
 
+import os
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,8 +22,8 @@ def may_share(training: Sequence[dict], other: Sequence[dict]) -> bool:
 
 def find_shared(training: Sequence[dict], other: Sequence[dict], split: str, source: str) -> list[Problem]:
     """Find samples of a split that are also in the training data: files by path, images in memory by pixels."""
-    paths = {info['img_path'] for info in training if isinstance(info.get('img_path'), str)}
-    shared = [info['img_path'] for info in other if info.get('img_path') in paths]
+    paths = {_real(info['img_path']) for info in training if isinstance(info.get('img_path'), str)}
+    shared = [path for info in other if isinstance(path := info.get('img_path'), str) and _real(path) in paths]
     if shared:
         message = f'{len(shared):,} of {len(other):,} files are also in train, such as {shared[0]}'
         return [Problem('duplicate', source, f'{message}: the scores of {split} have no meaning')]
@@ -35,6 +37,17 @@ def find_shared(training: Sequence[dict], other: Sequence[dict], split: str, sou
     message = f'has images of train: {number} of {len(indices)} that were compared'
     advice = f"the scores of {split} have no meaning; MMPretrain's MNIST and similar data sets need test_mode=True"
     return [Problem('duplicate', source, f'{message}: {advice}')]
+
+
+def _real(path: str) -> str:
+    """A path in its real folder; an address as it is."""
+    folder, name = os.path.split(path)
+    return path if '://' in path else f'{_real_folder(folder)}/{name}'
+
+
+@lru_cache(maxsize=100_000)
+def _real_folder(folder: str) -> str:
+    return os.path.realpath(folder)
 
 
 def find_duplicates(samples: Sequence[Sample], others: Sequence[Sample], split: str) -> Iterator[Problem]:

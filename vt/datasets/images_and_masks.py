@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from mmengine import list_from_file
 from mmseg.datasets import BaseSegDataset
 
 from vt.errors import UserError
+from vt.folders import files_below
 from vt.image_bounds import EXTENSIONS
 from vt.registry import DATASETS
 
@@ -51,13 +53,10 @@ class ImagesAndMasks(BaseSegDataset):
     def _files(self, key: str) -> dict[str, str]:
         """Return the paths of the files below a folder, by their names without suffix."""
         folder, found = self.data_prefix[key], {}
-        for parent, folders, files in os.walk(folder):
-            folders[:] = sorted(name for name in folders if not name.startswith('.'))
-            for file in sorted(files):
-                stem, suffix = os.path.splitext(os.path.join(parent, file))
-                if suffix.lower() in self.extensions and not file.startswith('.'):
-                    path = stem + suffix
-                    other = found.setdefault(os.path.relpath(stem, folder), path)
-                    if other != path:
-                        raise UserError(f'{other} and {path} have the same name: rename one, or set extensions')
+        for path in files_below(folder):
+            stem, suffix = os.path.splitext(os.path.relpath(path, folder))
+            if suffix.lower() in self.extensions and not any(part.startswith('.') for part in Path(stem).parts):
+                other = found.setdefault(stem, path)
+                if other != path:
+                    raise UserError(f'{other} and {path} have the same name: rename one, or set extensions')
         return found

@@ -11,6 +11,7 @@ from pathlib import Path
 from mmpretrain.datasets import MultiLabelDataset
 
 from vt.errors import UserError
+from vt.folders import files_below
 from vt.image_bounds import EXTENSIONS
 from vt.registry import DATASETS
 
@@ -74,13 +75,13 @@ class MultiLabelImages(MultiLabelDataset):
         for name in [*folders, '']:
             if name and name not in known:
                 return LabelTable(problems=[(None, f'has the folder {name!r}, which is not one of the classes')])
-            paths = (root / name).rglob('*') if name else root.iterdir()
+            paths = map(Path, files_below(root / name)) if name else root.iterdir()
             for path in sorted(path for path in paths if path.is_file() and path.suffix.lower() in self.extensions):
                 first, labels = found.setdefault(str(path.relative_to(root / name)), (path, []))
                 labels += [name] if name else []
                 if first != path:
                     self.copies.append(str(path))
-                    if not filecmp.cmp(first, path):
+                    if not filecmp.cmp(first, path, shallow=False):  # by content: sizes and times may be equal
                         words = f'has {first} and {path}, which have the same name but differ'
                         return LabelTable(problems=[(None, f'{words}: rename one, or copy one to the other')])
         files = [str(path.relative_to(root)) for path, _ in found.values()]
@@ -124,7 +125,7 @@ def read_label_table(path: Path, classes: Sequence[str] | None = None, folder: s
                 labels = _labels_of(row, header, of_names)
                 for wrong in _check_row(row, header, labels, seen, alike, classes, folder):
                     table.problems.append((rows.line_num, wrong))
-                seen.setdefault(row[0], rows.line_num)
+                seen.setdefault(os.path.normpath(row[0].strip()), rows.line_num)
                 table.files.append(row[0].strip())
                 table.labels.append(labels)
     except csv.Error as error:
@@ -156,8 +157,8 @@ def _check_row(
         yield f'has {len(row)} columns, but the first line has {len(header)}'
     elif not file:
         yield 'names no image'
-    elif row[0] in seen:
-        yield f'names {file} again, after line {seen[row[0]]}'
+    elif (same := os.path.normpath(file)) in seen:
+        yield f'names {file} again, after line {seen[same]}'
     elif '://' not in folder and not os.path.isfile(path := os.path.join(folder, file)):
         near = next((path + suffix for suffix in EXTENSIONS if os.path.isfile(path + suffix)), None)
         yield f'names {path}, which does not exist' + (f'; add the suffix of {near}' if near else '')

@@ -21,7 +21,7 @@ from vt.errors import MissingFileError, UserError
 from vt.image_bounds import check_image_size
 from vt.untrusted_text import printable
 
-from .local_files import check_builder, check_folder, check_saved, is_address
+from .local_files import SPLITS, STATE, check_builder, check_folder, check_saved, is_address
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -148,8 +148,9 @@ class RowsDataset:
     found_names: tuple[str, ...] | None = None
 
     def locate(self, data_root: str, split: str, name: str | None) -> None:
-        """Store the location of the rows without opening them."""
+        """Store the location of the rows without opening them; one data set has one address in all splits."""
         self.source = data_root or '', split, name
+        split = '' if data_root and is_single(Path(data_root).expanduser()) else split
         self.address = '/'.join(part for part in (f'{PREFIX}://{data_root}', name, split) if part)
 
     def open(self) -> 'Dataset':
@@ -188,12 +189,14 @@ def open_rows(data_root: str, split: str, name: str | None = None) -> 'Dataset':
         data_root: folder that ``save_to_disk`` wrote; file or folder of Arrow, which is memory-mapped; Parquet file;
             any folder that ``datasets.load_dataset`` reads, such as one of Parquet files or images, of which it keeps a
             copy in its cache (only paths of images); or the name of a data set in that cache.
-        split: split such as ``'train'``; with ``load_dataset`` also a part of it, ``'train[:80%]'``.
-        name: name of the configuration, if there are several.
+        split: split such as ``'train'``; with ``load_dataset`` also a part of it, ``'train[:80%]'``. A file, and a
+            folder of one data set, have all rows in any split, unless the folder says which split it is.
+        name: name of the configuration, if ``load_dataset`` reads several.
 
     Raises:
         MissingFileError: the data set is not on this machine.
-        UserError: ``datasets`` is not installed, the split does not exist, or the data set cannot be read.
+        UserError: ``datasets`` is not installed, the split does not exist, ``name`` or a part of a split has no effect,
+            or the data set cannot be read.
     """
     if not data_root:
         raise UserError('data_root is empty: set a folder or file of a data set, or the name of one in the cache')
@@ -217,9 +220,18 @@ def open_rows(data_root: str, split: str, name: str | None = None) -> 'Dataset':
             raise UserError(f'{data_root}, split {split!r}, could not be opened: {reason}') from error
 
 
+def is_single(path: Path) -> bool:
+    """Whether a path is a file, or a folder that ``save_to_disk`` wrote of one data set without splits."""
+    return path.is_file() or ((path / STATE).is_file() and not (path / SPLITS).is_file())
+
+
 def _open(datasets: ModuleType, path: Path | str, split: str, name: str | None) -> 'Dataset':
     if isinstance(path, str):
         return datasets.load_dataset(path, name, split=split)
+    if is_single(path) and '[' in split:
+        raise UserError(f'{path} is one data set, and split={split!r} a part of one: write the part into its own file')
+    if name is not None and (is_single(path) or (path / SPLITS).is_file()):
+        raise UserError(f'name={name!r} has no effect, since {path} has one configuration: leave it out')
     if path.is_file():
         if path.suffix not in FILES:
             raise UserError(f'{path} is not a file of type {" or ".join(FILES)}: correct data_root')
@@ -227,13 +239,16 @@ def _open(datasets: ModuleType, path: Path | str, split: str, name: str | None) 
             return datasets.Dataset.from_file(str(path))
         return datasets.load_dataset(FILES[path.suffix], data_files=str(path), split='train')
     check_saved(path)
-    if (path / datasets.config.DATASETDICT_JSON_FILENAME).is_file():
+    if (path / SPLITS).is_file():
         splits = datasets.load_from_disk(str(path))
         if split not in splits:
             raise UserError(f'{path} has no split {split!r}: there are {", ".join(splits)}')
         return splits[split]
-    if (path / datasets.config.DATASET_STATE_JSON_FILENAME).is_file():
-        return datasets.load_from_disk(str(path))
+    if is_single(path):
+        rows = datasets.load_from_disk(str(path))
+        if rows.split is not None and str(rows.split) != split:
+            raise UserError(f'{path} is the split {str(rows.split)!r}, not {split!r}: correct split or data_root')
+        return rows
     files = sorted(path.glob('*.arrow'))
     if files:
         named = [file for file in files if re.search(rf'(^|[^a-z]){re.escape(split)}([^a-z]|$)', file.stem)]

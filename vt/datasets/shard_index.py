@@ -87,7 +87,10 @@ def write_index(root: str, out: str | None = None) -> int:
     """
     states, (system, folder), classes = find_shards(root), open_store(root), None
     if system.isfile(f'{folder}/{CLASSES}'):
-        classes = system.cat_file(f'{folder}/{CLASSES}').decode().splitlines()
+        try:
+            classes = system.cat_file(f'{folder}/{CLASSES}').decode('utf-8-sig').splitlines()
+        except UnicodeDecodeError as error:
+            raise UserError(f'{root}/{CLASSES} is not text in UTF-8: save it as UTF-8') from error
         check_class_names(classes, f'{root}/{CLASSES}')
     with ThreadPoolExecutor(THREADS) as pool:
         rows = np.concatenate([*pool.map(partial(_scan, root), range(len(states)), states)])

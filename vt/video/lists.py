@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vt.folders import files_below
+from vt.untrusted_text import printable
+
 NEEDED = ('youtube_id', 'time_start', 'time_end')  # columns of Kinetics' lists
 SECONDS = re.compile(r'[0-9]{1,6}(\.[0-9]*)?|\.[0-9]+')  # files are named with six digits
 
@@ -18,8 +21,15 @@ def check_lines(content: bytes, with_label: bool, num_classes: int | None) -> It
         return
     if content.startswith(BOM_UTF8):
         yield 1, 'begins with a byte order mark: save it as UTF-8 without one'
+    seen: dict[bytes, tuple[int, bytes]] = {}  # number and label of the first line of each file
     for number, line in enumerate(content.removeprefix(BOM_UTF8).splitlines(), start=1):
         message = _check_line(line, with_label, num_classes)
+        if not message and with_label:
+            name, _, label = line.strip().rpartition(b' ')
+            first, known = seen.setdefault(name, (number, label))
+            if known != label:
+                shown = f'{printable(name.decode(), 200)} the label {label.decode()}'
+                message = f'gives {shown}, but line {first} gives it {known.decode()}'
         if message:
             yield number, message
 
@@ -97,6 +107,7 @@ def _read_rows(rows: csv.DictReader, needed: Sequence[str], classes: Sequence[st
             found.problems.append((1, f'has no column {name}: the first line must name {",".join(needed)}'))
             return
     alike: dict[str, str] = {}  # labels by their form without case and surrounding spaces
+    seen: dict[str, str] = {}  # labels by the names of files
     for row in rows:
         if not any(value.strip() for value in row.values() if isinstance(value, str)):
             continue
@@ -106,6 +117,11 @@ def _read_rows(rows: csv.DictReader, needed: Sequence[str], classes: Sequence[st
             continue
         start, end = (int(float(row[name])) for name in ('time_start', 'time_end'))
         found.stems.append(f'{row["youtube_id"]}_{start:06d}_{end:06d}')
+        if 'label' in needed and (known := seen.setdefault(found.stems[-1], row['label'])) != row['label']:
+            wrong = (
+                f'gives {found.stems[-1]} the label {row["label"][:80]!r}, but an earlier line gives it {known[:80]!r}'
+            )
+            found.problems.append((rows.line_num, wrong))
         found.labels += [row['label']] if 'label' in needed else []
 
 
@@ -138,5 +154,5 @@ def _plain(label: str) -> str:
 
 def files_by_stem(folder: Path, extensions: tuple[str, ...]) -> dict[str, str]:
     """Return the paths of all files below a folder with one of the suffixes, by their names without suffix."""
-    paths = sorted(path for path in folder.rglob('*') if path.suffix.lower() in extensions and path.is_file())
+    paths = sorted(path for path in map(Path, files_below(folder)) if path.suffix.lower() in extensions)
     return {path.stem: str(path) for path in paths}
