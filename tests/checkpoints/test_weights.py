@@ -9,6 +9,8 @@ from torch import nn
 
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.weights import WeightsMatchHook, load_part, load_weights, state_of
+from vt.errors import UserError
+from vt.models.positions.absolute import AbsolutePosition, SinusoidalPosition
 
 SGD = dict(type='SGD', lr=0.1)
 
@@ -148,3 +150,44 @@ def test_pretrained_backbones(tmp_path):
         assert torch.equal(backbone.layer.weight, state['layer.weight'])
     with weights_only(), pytest.raises(ValueError, match=r"below\.pth has no tensors with prefix='head\.'"):
         Backbone(checkpoint=str(tmp_path / 'below.pth'), prefix='head').init_weights()
+
+
+class Positioned(nn.Module):
+    """A network with positions, and modules without state that a file may have tensors of."""
+
+    def __init__(self, fixed, size=2):
+        super().__init__()
+        make = SinusoidalPosition if fixed else AbsolutePosition
+        self.position, self.scale, self.layer = make(4, (size, size)), nn.Identity(), nn.Linear(4, 2)
+
+
+@pytest.mark.parametrize('load', [load_weights, load_part])
+def test_tensors_of_modules_without_state_are_refused(load, tmp_path):
+    """As of a model that was trained with an option that the config does not set."""
+    learned, fixed = Positioned(fixed=False).state_dict(), Positioned(fixed=True)
+    with pytest.raises(UserError, match=r'also has position\.vectors'):
+        load(fixed, learned)
+    with pytest.raises(UserError, match=r'also has scale\.weight'):
+        load(fixed, fixed.state_dict() | {'scale.weight': torch.ones(4)})
+    with pytest.raises(UserError, match=r'also has layer\.lora\.weight'):
+        load(fixed, fixed.state_dict() | {'layer.lora.weight': torch.ones(4)})
+
+
+@pytest.mark.parametrize('load', [load_weights, load_part])
+@pytest.mark.parametrize('size', [2, 3])
+def test_a_file_may_have_positions_that_the_model_computes(load, size):
+    """As authors' files have them, also of another grid, since a token's sines depend on its number alone."""
+    stored = Positioned(fixed=True, size=size)
+    model, state = Positioned(fixed=True), stored.state_dict() | {'position.vectors': stored.position.vectors}
+    load(model, state)
+    assert torch.equal(model.layer.weight, stored.layer.weight)
+    with pytest.raises(UserError, match=r'also has position\.vectors'):
+        load(model, state | {'position.vectors': state['position.vectors'] + 1e-3})
+
+
+@pytest.mark.parametrize('key', ['backbone.reg_token', 'backbone.norm_pre.weight', 'backbone.register_tokens'])
+def test_tensors_at_the_input_are_no_classifier(key, tmp_path):
+    model = nn.ModuleDict(dict(backbone=Positioned(fixed=True)))
+    with pytest.raises(UserError, match=f'also has {key}'):
+        load_part(model, model.state_dict() | {key: torch.ones(1, 4, 4)})
+    assert load_part(model, model.state_dict() | {'backbone.head.weight': torch.ones(9, 4)})

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
+import torch
 from torch import Tensor, nn
 
 from vt.errors import UserError
@@ -14,6 +15,9 @@ COMPUTED = re.compile(
 )
 # Positions, which must not be ignored.
 POSITIONS = re.compile(r'(^|\.)(absolute_pos|pos_(embed|encoding|block)|position_embedding|rel(ative)?_pos)')
+# Tokens and normalisations before the first block, which are no classifier and must not be ignored either.
+AT_INPUT = re.compile(r'(^|\.)(reg(ister)?_tokens?|storage_tokens|norm_pre|ln_pre)(\.|$)')
+TOLERANCE = 1e-5  # of fixed positions, whose formulas round differently
 STATISTICS = ('running_mean', 'running_var')
 
 
@@ -44,10 +48,10 @@ class PartRules:
             for name, child in backbone.named_children()
             if re.search(r'norm|^ln\d', name) and all(parameter.dim() == 1 for parameter in child.parameters())
         ]
-        self.empty = [f'{name}.' for name, part in model.named_modules() if name and not part.state_dict()]
         buffers = {name for name, _ in model.named_buffers()}
         self.computed = {key for key in buffers if not key.endswith(STATISTICS)}
         first = {key[len(self.base) :].split('.')[0] for key in own if key.startswith(self.base)}
+        first |= dict(backbone.named_children()).keys()  # also parts without state
         self.first = {f'{self.base}{name}' for name in first}
         numbers = [int(found[1]) for key in own if (found := re.match(rf'{self.base}stages\.(\d+)\.', key))]
         self.last_stage = max(numbers, default=None)
@@ -67,7 +71,7 @@ class PartRules:
 
     def may_be_left(self, key: str, loaded: Iterable[str]) -> bool:
         """Return whether a tensor of the file may be ignored; ``loaded`` are the names that the model has."""
-        if self.is_free(key) or key in self.computed or COMPUTED.search(key) or key.startswith(tuple(self.empty)):
+        if self.is_free(key) or COMPUTED.search(key):
             return True
         if any(key.startswith(part) and not _any_below(part, loaded) for part in [*self.new, *self.others]):
             return True
@@ -77,7 +81,19 @@ class PartRules:
         if stage and self.last_stage is not None and int(stage[1]) >= self.last_stage + (not stage[2]):
             return True  # a later stage, or the downsampling before it
         is_other = '.'.join(key.split('.')[: 1 + bool(self.base)]) not in self.first  # such as a classifier
-        return is_other and not POSITIONS.search(key)
+        return is_other and not POSITIONS.search(key) and not AT_INPUT.search(key)
+
+
+def is_computed(model: nn.Module, key: str, given: Tensor) -> bool:
+    """Return whether a tensor of a file is a buffer that the model computes, such as fixed positions, and equals it.
+
+    Of another grid, what both have is compared.
+    """
+    own = dict(model.named_buffers()).get(key)
+    if own is None or own.dim() != given.dim():
+        return False
+    common = tuple(slice(min(sizes)) for sizes in zip(own.shape, given.shape))
+    return torch.allclose(own[common].double().cpu(), given[common].double().cpu(), rtol=0, atol=TOLERANCE)
 
 
 def require_parts(
