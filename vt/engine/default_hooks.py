@@ -55,7 +55,7 @@ def enter_defaults(cfg: Config) -> None:
     for name in {*hooks} - {*OF_MMENGINE}:
         if hooks[name] is None:
             hooks.pop(name)
-    hooks.setdefault('checkpoint', ConfigDict(type='CheckpointHook'))
+    hooks.setdefault('checkpoint', ConfigDict(type='CheckpointHook', interval=1))  # as mmengine's default
     for hook in (*hooks.values(), *(cfg.get('custom_hooks') or ())):
         _replace(hook, HOOKS, scope)
     _replace(cfg, RUNNERS, scope, 'runner_type')
@@ -88,8 +88,8 @@ def check_hooks(cfg: Config) -> None:
 
 def _enter_loop(loop: dict, scope: str | None) -> None:
     """Complete a training loop as mmengine does: ``by_epoch`` implies the type; an inherited length is removed."""
-    if loop.get('by_epoch'):
-        loop.setdefault('type', 'EpochBasedTrainLoop')
+    if loop.get('by_epoch') is not None:
+        loop.setdefault('type', 'EpochBasedTrainLoop' if loop['by_epoch'] else 'IterBasedTrainLoop')
     if loop.get('type'):
         loop.pop('by_epoch', None)
         kind = _find(loop['type'], LOOPS, scope)

@@ -51,6 +51,12 @@ def test_an_interrupted_run_ends_as_the_whole_one(resumed, tmp_path):
     assert_same_end(tmp_path / 'whole', resumed[0])
 
 
+def test_what_was_trained_last_is_saved(tmp_path):
+    options = ['custom_hooks.1.stopping_threshold=-1', 'default_hooks.checkpoint.interval=10']
+    train(tmp_path / 'run', options=[*options, 'default_hooks.checkpoint.save_best=None'])
+    assert [path.name for path in (tmp_path / 'run').glob('*.pth')] == ['epoch_1.pth']
+
+
 @pytest.mark.slow
 def test_a_run_that_it_has_ended_does_not_go_on(tmp_path):
     options = ['custom_hooks.1.stopping_threshold=-1']

@@ -113,13 +113,32 @@ def test_a_longer_training(copied):
     [
         (['param_scheduler=None'], [], 'other schedulers than param_scheduler'),
         (['optim_wrapper.optimizer.type=Adadelta'], ['--new-schedule'], 'another optimizer, with '),
+        (['optim_wrapper.optimizer.type=Adam'], [], 'has the optimizer AdamW, and the config Adam: resume with'),
         (['optim_wrapper.paramwise_cfg.norm_decay_mult=0.0'], [], 'parameter groups, not '),
+        (['custom_hooks=[]'], [], 'has averaged weights beside those that were trained, and the config has no EMAHook'),
+        (['train_dataloader.batch_size=4', f'{LR}=0.5'], [], 'have another number of iterations, which its schedule'),
     ],
 )
 def test_what_does_not_fit_is_refused(options, arguments, message, copied):
     before = {path: path.read_bytes() for path in (copied / 'run').glob('*.pth')}
     assert_one_line(train(copied, '--resume', *arguments, options=options), message)
     assert {path: path.read_bytes() for path in (copied / 'run').glob('*.pth')} == before
+
+
+@pytest.mark.parametrize(('batch_size', 'arguments'), [(4, []), (20, ['--new-schedule'])])
+def test_epochs_of_another_length_go_on_at_the_same_epoch(copied, batch_size, arguments):
+    """With another batch size, or number of processes, the schedule ends with the last iteration, as in a whole run."""
+    options = [f'train_dataloader.batch_size={batch_size}']
+    (copied / 'whole').mkdir()
+    assert train(copied / 'whole', options=options).returncode == 0
+    result = train(copied, '--resume', *arguments, options=options)
+    assert f'Epochs have {40 // batch_size} iterations now, and had 5 in the checkpoint' in result.stdout
+    rates = {}
+    for path in (copied, copied / 'whole'):
+        checkpoint = final_checkpoint(path / 'run')
+        assert checkpoint['meta']['iter'] == 2 * 40 // batch_size
+        rates[path] = [group['lr'] for group in checkpoint['optimizer']['param_groups']]
+    assert rates[copied] == rates[copied / 'whole']
 
 
 @pytest.mark.parametrize('settings', ['[' * 100_000, '{"train_cfg.max_epochs": [', '[1]', torch.ones(2), None])

@@ -20,12 +20,13 @@ INTERRUPTED = 'interrupted_iter_'
 
 @HOOKS.register_module()
 class CheckpointHook(PlainCheckpointHook):
-    """mmengine's hook with its arguments, and four differences.
+    """mmengine's hook with its arguments, and five differences.
 
     - A checkpoint, also the best one, is removed after its replacement has been written.
     - ``last_checkpoint`` is written atomically.
     - Before a checkpoint is written, accumulated gradients are averaged over processes.
     - Nothing is written while weights or loss are not finite.
+    - A run that stops early saves its last weights.
 
     Raises:
         UserError: the name of a score in ``save_best`` does not show whether higher or lower is better, and there is no
@@ -42,7 +43,7 @@ class CheckpointHook(PlainCheckpointHook):
         super().before_train(runner)
         if getattr(runner, 'saver', None) and (self.published_keys or '://' in self.out_dir):
             raise UserError('checkpoints in shards have no published_keys, and go to a folder: see tools/publish.py')
-        infos = runner.message_hub.runtime_info
+        infos, self._saved = runner.message_hub.runtime_info, runner.iter
         self.last_ckpt = self._here(infos.get('last_ckpt'))
         self.best_ckpt_path = self._here(getattr(self, 'best_ckpt_path', None))
         best = getattr(self, 'best_ckpt_path_dict', {})
@@ -54,6 +55,10 @@ class CheckpointHook(PlainCheckpointHook):
         self._remove_files(self._take_outdated())  # what a run that was killed had no time for
 
     def after_train(self, runner: Runner) -> None:
+        """Save what a run that stopped early has trained since its last checkpoint."""
+        if self.save_last and runner.train_loop.stop_training and self._saved != runner.iter:
+            done = runner.epoch if self.by_epoch else runner.iter
+            self._save_step(runner, done, dict(epoch=runner.epoch, iter=runner.iter))
         finish_saving(runner)
         super().after_train(runner)
 
@@ -107,7 +112,7 @@ class CheckpointHook(PlainCheckpointHook):
         average_gradients(runner)
         if self.last_ckpt and Path(self.last_ckpt).name.startswith(INTERRUPTED):
             self._outdated.append(self.last_ckpt)
-        self.last_ckpt = self._here(name)
+        self.last_ckpt, self._saved = self._here(name), meta['iter']
         runner.message_hub.update_info('last_ckpt', self.last_ckpt)
         runner.message_hub.update_info('outdated_ckpts', [Path(path).name for path in self._outdated])
         parts = dict(save_optimizer=self.save_optimizer, save_param_scheduler=self.save_param_scheduler, **self.args)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from mmengine.config import Config
 from mmengine.dist import broadcast_object_list, is_main_process
-from mmengine.hooks import Hook
+from mmengine.hooks import EMAHook, Hook
 from mmengine.runner import EpochBasedTrainLoop as WholeEpochsLoop
 from mmengine.runner import Runner
 from torch.utils.data import BatchSampler
@@ -145,6 +145,11 @@ class ResumeHook(Hook):
         self._resumes = bool(runner.cfg.get('resume'))
         if not self._resumes:
             return
+        if 'ema_state_dict' in checkpoint and not any(isinstance(hook, EMAHook) for hook in runner.hooks):
+            raise UserError(
+                'the checkpoint has averaged weights beside those that were trained, and the config has no EMAHook: '
+                'keep it in custom_hooks, or start a new run from the averages with load_from'
+            )
         self._gradients = checkpoint.get('gradients')
         length, meta, progress = epoch_length(runner), checkpoint['meta'], checkpoint.get('progress', {})
         batches, of = progress.get('batches', 0), progress.get('of')
@@ -152,12 +157,11 @@ class ResumeHook(Hook):
             runner.train_loop.begin = batches
         elif of and of != length:
             words = f'Epochs have {length} iterations now, and had {of} in the checkpoint'
-            if batches:  # the position in the epoch is unknown
-                meta['iter'] = meta['epoch'] * length
-                words += f': epoch {meta["epoch"] + 1} starts again'
+            meta['iter'] = meta['epoch'] * length  # with a part of an epoch, the position in it is unknown
+            words += f': epoch {meta["epoch"] + 1} starts again' if batches else ''
             runner.logger.warning(words)
         self._settings = settings_of(runner)
-        kept = settle(runner, checkpoint, length=of if of and meta['iter'] == meta['epoch'] * of else length)
+        kept = settle(runner, checkpoint, length, is_rescaled=bool(of) and of != length)
         self._settings |= kept
         checkpoint['message_hub']['runtime_info']['kept_settings'] = kept
 

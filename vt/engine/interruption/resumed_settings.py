@@ -20,6 +20,7 @@ FLAG = '--new-schedule'
 SEED, PROCESSES = 'randomness.seed', 'number of processes'
 SCHEDULE = re.compile(r'param_scheduler\b|auto_scale_lr\.|optim_wrapper\.(\w+\.)?(optimizer|paramwise_cfg)\.')
 OF_ONE_START = ('work_dir', 'load_from', 'resume', 'launcher', 'new_schedule')
+TYPE = 'optim_wrapper.optimizer.type'
 SPANS = ('begin', 'end', 'T_max', 'total_steps')  # of schedulers; by default they follow from the length of training
 OF_SCHEDULES = ('initial_', 'max_', 'min_', 'momentum')  # keys that schedulers add to parameter groups
 MOST_ROWS = 40
@@ -47,7 +48,7 @@ def _flatten(value: Any, key: str = '') -> Iterator[tuple[str, Any]]:
         yield from _flatten(item, f'{key}.{name}' if key else str(name))
 
 
-def settle(runner: Runner, checkpoint: dict, length: int) -> dict[str, Any]:
+def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = False) -> dict[str, Any]:
     """Log a table of differences between a checkpoint and the config, and decide which settings apply.
 
     Call it before the checkpoint is loaded and before schedulers step. By default the settings of optimizer and
@@ -57,14 +58,17 @@ def settle(runner: Runner, checkpoint: dict, length: int) -> dict[str, Any]:
     Args:
         runner: the resumed run.
         checkpoint: the checkpoint, changed in place with ``new_schedule``.
-        length: number of iterations per epoch before the interruption; 0 in a loop over iterations.
+        length: number of iterations per epoch; 0 in a loop over iterations.
+        is_rescaled: whether epochs had another number of iterations before the interruption, in which schedules by
+            iteration are stored. The config's schedules are used then, at the same epoch.
 
     Returns:
         Settings of the checkpoint that are used in place of the config's, by their dotted keys.
 
     Raises:
-        UserError: the checkpoint has another kind of optimizer, or without ``new_schedule`` another kind of schedule;
-            or it was written by a version that stored divided matrices.
+        UserError: the checkpoint has another kind of optimizer, or without ``new_schedule`` another kind of schedule,
+            or another schedule of epochs of another length; or it was written by a version that stored divided
+            matrices.
     """
     if 'divided_by' in checkpoint['meta']:
         raise UserError(
@@ -78,8 +82,16 @@ def settle(runner: Runner, checkpoint: dict, length: int) -> dict[str, Any]:
     had[SEED] = None if asked.get(SEED) is None else meta.get('seed')
     keys = sorted(key for key in asked | had if asked.get(key) != had.get(key))
     scheduled = [key for key in keys if SCHEDULE.match(key) and not key.endswith('.type')]
+    if has_one and is_rescaled and any(not scheduler.by_epoch for scheduler in runner.param_schedulers or ()):
+        if not is_new and (other := [key for key in scheduled if key.rpartition('.')[2] not in SPANS]):
+            raise UserError(
+                f'the epochs of the checkpoint have another number of iterations, which its schedule counts, and '
+                f'{other[0]} differs: add {FLAG}, or resume with the settings of the checkpoint'
+            )
+        is_new = True
     if has_one:
         _require_fit(runner, checkpoint, is_new)
+        _require_type(had.get(TYPE), asked.get(TYPE))
     elif is_new:
         raise UserError(f'{FLAG} supports one optimizer, not several: remove it')
     kept = {key: had.get(key) for key in keys if key == SEED or (key in scheduled and not is_new)}
@@ -122,6 +134,16 @@ def _require_fit(runner: Runner, checkpoint: dict, is_new: bool) -> None:
         raise UserError(f'the checkpoint has another optimizer, {what}: resume with that optimizer, or use load_from')
     if not (is_new or _schedulers_fit(runner, checkpoint)):
         raise UserError(f'the checkpoint has other schedulers than param_scheduler: resume with those, or add {FLAG}')
+
+
+def _require_type(then: Any, now: Any) -> None:
+    """Raise ``UserError`` if the optimizer has another name: states of Adam and AdamW, for one, have the same keys."""
+    names = [str(kind).rpartition('.')[2].strip("'>") for kind in (then, now)]
+    if None not in (then, now) and names[0] != names[1]:
+        raise UserError(
+            f'the checkpoint has the optimizer {names[0]}, and the config {names[1]}: resume with that optimizer, or '
+            'use load_from'
+        )
 
 
 def _schedulers_fit(runner: Runner, checkpoint: dict) -> bool:

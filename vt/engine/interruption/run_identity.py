@@ -52,7 +52,7 @@ class Run(Hook):
         if not is_main_process():
             return
         starts_again = int(os.environ.get('TORCHELASTIC_MAX_RESTARTS') or 0) > 0
-        if isinstance(error, Exception) and not (self._has_begun or starts_again):
+        if error is not None and not (self._has_begun or starts_again):  # also Ctrl-C
             self._write(self._before)
         self._lock.close()
 
