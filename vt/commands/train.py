@@ -31,6 +31,7 @@ def train(args: argparse.Namespace) -> None:
         find_batch_size(cfg, args)
         return
     digest = digest_config(cfg, choose_dtype(cfg) if args.amp else None)
+    asked = {key: cfg.get(key) for key in ('load_from', 'resume', 'new_schedule')}
     if args.new_schedule:
         if not (args.resume or cfg.get('resume')):
             raise UserError('--new-schedule is for a resumed run: add --resume')
@@ -45,6 +46,7 @@ def train(args: argparse.Namespace) -> None:
         line = enter_imbalance(cfg)
         runner = build_runner(cfg, amp=args.amp)
         runner.register_hook(run)
+        runner.asked = asked
         if line:
             runner.logger.info(line)
         if args.new_schedule and not any(isinstance(hook, ResumeHook) for hook in runner.hooks):

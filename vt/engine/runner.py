@@ -1,12 +1,14 @@
 """mmengine's runners with settings for speed, reproducible samples, and safe reading and writing of checkpoints."""
 
+import copy
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from mmengine.dist import is_main_process
+from mmengine.dist import is_main_process, master_only
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
 from mmengine.optim import BaseOptimWrapper, OptimWrapper
@@ -48,6 +50,7 @@ class VTRunner(Runner):
     """
 
     saver: ShardedSaver | None = None
+    asked: Mapping[str, Any] = {}  # values of keys of the config that a start has changed, None for none
     _dropped: frozenset[str] = frozenset()
 
     def __init__(self, *args, auto_scale_lr: dict | None = None, optim_wrapper: Any = None, **kwargs) -> None:
@@ -58,10 +61,24 @@ class VTRunner(Runner):
         """Call all hooks, then reduce a checkpoint to tensors, numbers and text, whatever hooks added to it."""
         checkpoint = kwargs['checkpoint'] if fn_name == 'before_save_checkpoint' else None
         super().call_hook(fn_name, **kwargs)
+        if fn_name == 'before_train':  # nothing was refused
+            self._write_config(self.work_dir, self.asked)
         dropped = make_plain(checkpoint) if checkpoint else set()
         if dropped - self._dropped:
             self.logger.warning(f'Not saved, because they are neither numbers nor text: {", ".join(sorted(dropped))}')
             self._dropped = frozenset(dropped)
+
+    def dump_config(self) -> None:
+        """Write nothing yet: a training writes its config when it begins, a test into the folder of its log."""
+
+    @master_only
+    def _write_config(self, folder: str, changes: Mapping[str, Any] | None = None) -> None:
+        cfg = copy.deepcopy(self.cfg)
+        for key, value in (changes or {}).items():
+            cfg[key] = value
+            if value is None:
+                cfg.pop(key)
+        cfg.dump(str(Path(folder, Path(cfg.filename or f'{self.timestamp}.py').name)))
 
     def build_dataloader(self, dataloader: DataLoader | dict, seed: int | None = None, *args, **kwargs) -> DataLoader:
         loader = seeded_loader(dataloader, seed) if isinstance(dataloader, dict) else dataloader
@@ -196,12 +213,14 @@ class VTRunner(Runner):
             return super().train()
 
     def val(self) -> dict:
+        self._write_config(self.log_dir)
         with weights_only():
             return super().val()
 
     def test(self) -> dict:
         if self.sharding and self.distributed and self.saver is None:
             self.model = super().wrap_model(self.cfg.get('model_wrapper_cfg'), self.model)
+        self._write_config(self.log_dir)
         half = bool(self.cfg.get('test_cfg', {}).get('fp16'))
         self._log_speed(evaluation_dtype() if half else None)
         if self.speed.fold_norms and not half and not self.deterministic and self.saver is None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from forked_tools import run_forked
+from mmengine.config import Config
 from run_comparison import assert_same_end, final_checkpoint
 from tool_runner import assert_one_line
 
@@ -53,6 +54,24 @@ def test_where_nothing_differs_nothing_is_said(copied, finished):
     assert 'The checkpoint and the config differ' not in result.stdout
     assert_same_end(copied / 'run', finished / 'run')
     assert json.loads((copied / 'run/training.json').read_text())['kept_settings'] == {}
+
+
+def test_the_saved_config_is_that_of_the_training(copied):
+    """A resumed run and a test do not leave their own settings in it, so that it trains again from the start."""
+    before = (copied / 'run/epochs.py').read_text()
+    result = train(copied, '--resume', '--new-schedule')
+    assert result.returncode == 0, result.stderr
+    assert (copied / 'run/epochs.py').read_text() == before
+    few = ['test_dataloader.dataset.indices=8']
+    arguments = ['run/epochs.py', 'run/epoch_2.pth', '--work-dir', 'run']
+    result = run_forked('test.py', *arguments, cwd=copied, options=few)
+    assert result.returncode == 0, result.stderr
+    assert (copied / 'run/epochs.py').read_text() == before
+    (path,) = (copied / 'run').glob('*/epochs.py')
+    assert Config.fromfile(path).load_from == 'run/epoch_2.pth'
+    refused = run_forked('test.py', *arguments, cwd=copied, options=['model.head.num_classes=3'])
+    assert_one_line(refused, "is not the model's")
+    assert (copied / 'run/epochs.py').read_text() == before
 
 
 def test_what_the_checkpoint_brings_is_said_and_recorded(copied, finished):
