@@ -31,7 +31,6 @@ FINE = [
     {'model.backbone.norm_cfg': dict(type='SyncBN', requires_grad=True)},
     {'model.init_cfg': [dict(type='Pretrained', checkpoint='a.pth'), dict(type='Normal', layer='Linear', std=0.1)]},
     {'train_cfg': dict(type='IterBasedTrainLoop', by_epoch=False, max_iters=5)},
-    {'my_own_variable': 3},
     {'optim_wrapper.paramwise_cfg': dict(custom_keys={'backbone': dict(lr_mult=0.1)})},
 ]
 
@@ -129,6 +128,10 @@ def test_configs_of_the_libraries_are_accepted(package, scope):
         (DIGITS, {'speed.channels_last': 'no'}, "speed.channels_last='no' must be of type bool"),
         (DIGITS, {'speed.threads': 0}, "speed.threads=0 must be a number of threads, or 'auto'"),
         (DIGITS, {'lod_from': 'a.pth'}, "there is no setting 'lod_from'; did you mean load_from"),
+        (DIGITS, {'lr': 0.1}, "there is no setting 'lr'; did you mean optim_wrapper.optimizer.lr"),
+        (DIGITS, {'epochs': 3}, "there is no setting 'epochs'; did you mean train_cfg.max_epochs"),
+        (DIGITS, {'batch_size': 3}, "there is no setting 'batch_size'; did you mean train_dataloader.batch_size"),
+        (DIGITS, {'my_own': 3}, "there is no setting 'my_own'"),
     ],
 )
 def test_a_mistake_is_named_by_its_path(config, changes, message):

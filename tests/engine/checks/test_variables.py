@@ -2,7 +2,7 @@
 
 import pytest
 
-from vt.engine.checks.variables import check_variables, own_words
+from vt.engine.checks.variables import check_unread, check_variables, own_words
 from vt.errors import UserError
 
 READABLE = ('model', 'train_dataloader', 'val_dataloader')
@@ -89,3 +89,32 @@ def test_a_base_of_an_installed_library(tmp_path):
         check_variables(path, READABLE)
     path.write_text(f'{base}train_pipeline = []\ntrain_dataloader = dict(dataset=dict(pipeline=train_pipeline))\n')
     check_variables(path, READABLE)
+
+
+@pytest.mark.parametrize(
+    ('text', 'advice'),
+    [
+        ('param_schedulers = []', 'nothing reads param_schedulers: set param_scheduler instead'),
+        ('custom_hook = []', 'nothing reads custom_hook: set custom_hooks instead'),
+        ('load_form = "a.pth"', 'nothing reads load_form: set load_from instead'),
+        ('total_epochs = 3', 'nothing reads total_epochs: set train_cfg.max_epochs instead'),
+        ('optimizer = dict(lr=1)', 'nothing reads optimizer: set optim_wrapper instead'),
+    ],
+)
+def test_names_that_nothing_reads(tmp_path, text, advice):
+    readable = ['param_scheduler', 'custom_hooks', 'load_from', 'optim_wrapper', 'train_cfg', 'tta_pipeline']
+    (tmp_path / 'base.py').write_text('total = 3\ntest_pipeline = []\n')
+    path = tmp_path / 'child.py'
+    path.write_text(f"_base_ = 'base.py'\n{text}\n")
+    with pytest.raises(UserError, match=advice):
+        check_unread(path, readable)
+    path.write_text(f"_base_ = 'base.py'\n{text}\nload_from = str({text.split(' ')[0]})\n")  # something reads it
+    check_unread(path, readable)
+
+
+def test_a_saved_config_has_all_variables(tmp_path):
+    (tmp_path / 'saved.py').write_text('num_classes = 3\noptimizer = dict()\ntest_pipeline = []\nmine = 3\n')
+    check_unread(tmp_path / 'saved.py', ['model', 'tta_pipeline'], ['mine', 'model.depth'])
+    for option, words in (('num_classes', 'did you mean model.head.num_classes'), ('other', "no setting 'other'")):
+        with pytest.raises(UserError, match=words):
+            check_unread(tmp_path / 'saved.py', ['model'], [option])

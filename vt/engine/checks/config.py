@@ -29,7 +29,7 @@ from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
 
 from .values import unfit_for
-from .variables import check_variables
+from .variables import check_unread, check_variables
 
 # Keys of a config that are read, besides the arguments of mmengine's runner.
 OTHER_KEYS = (
@@ -78,8 +78,7 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
 
     Args:
         cfg: the config, with options applied.
-        options: keys of ``--cfg-options``. One whose first part is not read but similar to a setting is an error; other
-            names are allowed, since configs have variables of their own.
+        options: keys of ``--cfg-options``, whose first parts must be settings, or names that the config sets.
 
     Raises:
         UserError: a type does not exist, an argument is unknown, or a value is invalid; the message starts with the
@@ -91,9 +90,7 @@ def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
     readable = [*accepted_arguments(Runner)[0], *OTHER_KEYS]
     if cfg.filename:
         check_variables(cfg.filename, {*readable} - {*_ingredients(cfg)}, options)
-    for first in {option.partition('.')[0] for option in options} - {*readable}:
-        if difflib.get_close_matches(first, readable):
-            raise UserError(f"--cfg-options: there is no setting '{first}'; {_near(first, readable)}")
+        check_unread(cfg.filename, readable, options)
     scope = cfg.get('default_scope') or 'mmpretrain'
     for key, part in cfg.to_dict().items():
         if key in readable and key not in ('custom_imports', 'tta_pipeline'):

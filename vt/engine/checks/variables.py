@@ -5,6 +5,7 @@ A config is Python: ``pipeline=train_pipeline`` uses the value of the variable i
 """
 
 import ast
+import difflib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,6 +13,26 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from vt.errors import UserError
+
+# Names of settings in other frameworks, in command lines and in OpenMMLab before mmengine, and what to set here.
+ELSEWHERE = {
+    **dict.fromkeys(('lr', 'learning_rate'), 'optim_wrapper.optimizer.lr'),
+    **dict.fromkeys(('epochs', 'max_epochs', 'num_epochs', 'total_epochs'), 'train_cfg.max_epochs'),
+    **dict.fromkeys(('iters', 'max_iters', 'total_iters'), 'train_cfg.max_iters'),
+    **dict.fromkeys(('batch_size', 'samples_per_gpu'), 'train_dataloader.batch_size'),
+    **dict.fromkeys(('workers', 'num_workers', 'workers_per_gpu'), 'train_dataloader.num_workers'),
+    **dict.fromkeys(('checkpoint', 'pretrained', 'weights'), 'load_from, or model.backbone.init_cfg'),
+    **dict.fromkeys(('amp', 'fp16'), '--amp'),
+    **dict.fromkeys(('optimizer', 'optimizer_config'), 'optim_wrapper'),
+    **dict.fromkeys(('scheduler', 'lr_config', 'lr_scheduler'), 'param_scheduler'),
+    'num_classes': 'model.head.num_classes, or model.decode_head.num_classes',
+    'seed': 'randomness.seed',
+    'hooks': 'custom_hooks',
+    'evaluation': 'val_evaluator and train_cfg.val_interval',
+    'checkpoint_config': 'default_hooks.checkpoint',
+    'log_config': 'default_hooks.logger',
+    'dist_params': 'env_cfg.dist_cfg',
+}
 
 
 @dataclass
@@ -55,6 +76,35 @@ def check_variables(path: str | Path, readable: Iterable[str], options: Iterable
         if name not in readable and name != 'data_root' and readers:
             text = f'--cfg-options {option} has no effect, because {readers} of the config already used {name}'
             raise UserError(f'{text}: set a key of {readers} instead')
+
+
+def check_unread(path: str | Path, readable: Iterable[str], options: Iterable[str] = ()) -> None:
+    """Check top-level names that neither a run nor an expression of the config reads.
+
+    Args:
+        path, readable, options: as of :func:`check_variables`.
+
+    Raises:
+        UserError: the config sets a name that is usual elsewhere or similar to a setting; or an option begins with a
+            name that the config does not have, so that nothing reads it.
+    """
+    readable, files = {*readable}, list(_chain(Path(path), set()))
+    used = {name for file in files for name in file.used}
+    own = files and '.mim' not in files[0].path.parts  # not a config of an installed library
+    for name in files[0].assigned.keys() - readable - used if own else ():
+        near = difflib.get_close_matches(name, readable, n=1, cutoff=0.85)
+        is_elsewhere = name in ELSEWHERE and files[0].bases  # a config that a run saved has all variables, and no base
+        if is_elsewhere or (near and not name.endswith('_pipeline')):
+            raise UserError(f'{path}: nothing reads {name}: set {ELSEWHERE.get(name) or near[0]} instead')
+    known = readable.union(*(file.assigned for file in files))
+    for option in options:
+        name = option.partition('.')[0]
+        if name not in known or name in ELSEWHERE:
+            near = difflib.get_close_matches(name, readable, n=1)
+            advice = ELSEWHERE.get(name) or (near and near[0])
+            raise UserError(
+                f"--cfg-options: there is no setting '{name}'" + (f'; did you mean {advice}?' if advice else '')
+            )
 
 
 def own_words(path: str | Path, words: Iterable[str]) -> set[str]:
