@@ -1,14 +1,16 @@
 """Weights written for another library load there, strictly, and give equal logits."""
 
+import numpy as np
 import pytest
 import timm
 import torch
 import torchvision
 from mmengine.config import Config
+from PIL import Image
 from safetensors.torch import load_file
 from tool_runner import assert_one_line, run
 
-from vt.apis import find_config, get_model
+from vt.apis import ClassificationInferencer, find_config, get_model
 from vt.apis.library_formats import publish_as
 from vt.errors import UserError
 
@@ -114,6 +116,31 @@ def test_a_folder_for_the_hub_is_one_of_timm(tmp_path):
     assert_equal_logits(model, theirs)
     assert theirs.pretrained_cfg['mean'] == pytest.approx((0.485, 0.456, 0.406))
     assert theirs.num_classes == 7
+
+
+@torch.no_grad()
+def test_timm_prepares_an_image_as_we_do(tmp_path):
+    """Also for a network that takes BGR, whose first convolution is turned round."""
+    cfg = config('resnet18_8xb32-90e_in1k')
+    cfg.data_preprocessor.update(to_rgb=False, mean=[103.53, 116.28, 123.675], std=[57.375, 57.12, 58.395])
+    cfg.test_dataloader.dataset.pipeline = [
+        dict(type='LoadImageFromFile', imdecode_backend='pillow'),
+        dict(type='ResizeEdge', scale=80, edge='short', backend='pillow', interpolation='bicubic'),
+        dict(type='CenterCrop', crop_size=64),
+        dict(type='PackInputs'),
+    ]
+    trained(cfg, tmp_path / 'a.pth')
+    folder = publish_as('huggingface', 'resnet18', cfg, tmp_path / 'a.pth', tmp_path / 'hub')
+    pixels = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
+    image = Image.fromarray(pixels).resize((150, 100), Image.Resampling.BICUBIC)
+    image.save(tmp_path / 'a.png')
+    theirs = timm.create_model(f'local-dir:{folder}', pretrained=True).eval()
+    prepare = timm.data.create_transform(**timm.data.resolve_data_config({}, model=theirs))
+    (ours,) = ClassificationInferencer(cfg, tmp_path / 'a.pth')(str(tmp_path / 'a.png'))
+    assert ours['pred_scores'] == pytest.approx(theirs(prepare(image)[None]).softmax(1)[0].numpy(), abs=1e-4)
+    cfg.test_dataloader.dataset.pipeline[1]['edge'] = 'long'
+    with pytest.raises(UserError, match='timm cannot prepare images as the test pipeline does'):
+        publish_as('huggingface', 'resnet18', cfg, tmp_path / 'a.pth', tmp_path / 'other')
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from mmengine.config import Config
 from mmengine.model import BaseModel
 from torch import Tensor, nn
 
@@ -19,11 +20,13 @@ from vt.checkpoints.part_rules import COMPUTED
 from vt.checkpoints.publishing import as_safetensors
 from vt.checkpoints.reading import SUFFIX, content_digits
 from vt.engine.checks.channels import preprocessor_of
+from vt.engine.image_hooks import reads_bgr
 from vt.errors import UserError
 from vt.inference.inputs import input_shape
 from vt.untrusted_text import printable
 
 from .model_zoo import Source, get_model
+from .saved_inputs import describe_inputs
 
 TOLERANCE = 1e-4  # of the largest logit, in float64
 
@@ -44,22 +47,28 @@ def publish_as(library: str, name: str, config: Source, checkpoint: str | PathLi
         The path; a hash of the content is added to the name of a file.
 
     Raises:
-        UserError: the library is not installed, has no such model, or its network differs from ours.
+        UserError: the library is not installed, has no such model, or its network differs from ours; or timm cannot
+            prepare images as the test pipeline does.
     """
     if library != 'huggingface' and out.suffix != SUFFIX:
         raise UserError(f'{out}: the name of a published checkpoint ends with {SUFFIX}')
     model = get_model(config, str(checkpoint))
     theirs = _build(library, name, model)
     theirs.load_state_dict(translate(model, theirs, name))
+    is_bgr = _takes_bgr(model.cfg)
+    if is_bgr:  # the libraries give their models RGB
+        stem = next(part for part in theirs.modules() if isinstance(part, (nn.Conv2d, nn.Conv3d)))
+        stem.weight.data = stem.weight.data.flip(1)
     content = as_safetensors(theirs.state_dict(), dict(format='pt', library=library, model=name))
-    _compare(model.double(), theirs.double(), name)
+    described = json.dumps(_describe(name, model, theirs), indent=1) if library == 'huggingface' else ''
+    _compare(model.double(), theirs.double(), name, is_bgr)
     if library != 'huggingface':
         path = out.with_name(f'{out.stem}-{content_digits(content)}{SUFFIX}')
         write_atomically(path, content)
         return path
     out.mkdir(parents=True, exist_ok=True)
     write_atomically(out / 'model.safetensors', content)
-    write_atomically(out / 'config.json', json.dumps(_describe(name, model, theirs), indent=1).encode())
+    write_atomically(out / 'config.json', described.encode())
     return out
 
 
@@ -126,13 +135,36 @@ def timm_size(timm: Any, name: str, size: tuple[int, int]) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def _compare(model: BaseModel, theirs: nn.Module, name: str) -> None:
+def _compare(model: BaseModel, theirs: nn.Module, name: str, is_bgr: bool) -> None:
     images = torch.randn(2, *input_shape(model.cfg), generator=torch.Generator().manual_seed(0)).double()
-    ours, other = model(images, mode='tensor'), theirs(images)
+    ours, other = model(images, mode='tensor'), theirs(images.flip(1) if is_bgr else images)
     ours = torch.stack(ours).mean(dim=0) if isinstance(ours, (list, tuple)) else ours  # of a distilled one
     difference = (ours - other).abs().max() / ours.abs().max().clamp(min=1e-12)
     if ours.shape != other.shape or not difference <= TOLERANCE:
         raise UserError(f'{name} gives other logits with these weights: they differ by {difference:.1e}')
+
+
+def _takes_bgr(cfg: Config) -> bool:
+    """Return whether the network takes BGR: its images are read so, and the preprocessor does not convert them."""
+    return reads_bgr(cfg) and input_shape(cfg)[0] == 3 and not preprocessor_of(cfg).get('to_rgb')
+
+
+def _describe_steps(cfg: Config, size: tuple[int, ...]) -> dict[str, Any]:
+    """Return timm's settings for the test pipeline: the share of the crop, its kind, and the interpolation.
+
+    Raises:
+        UserError: timm has no settings for these steps.
+    """
+    steps = describe_inputs(cfg)
+    edge, resize, crop = (steps.get(name, {}) for name in ('resize_edge', 'resize', 'crop'))
+    others = steps.keys() - {'read', 'bands', 'shape', 'resize_edge', 'resize', 'crop'}
+    by_edge = edge and not resize and edge.get('edge', 'short') == 'short'
+    if others or not (by_edge or (resize and not crop) or not (edge or resize or crop)) or resize.get('keep_ratio'):
+        raise UserError(f'timm cannot prepare images as the test pipeline does ({", ".join(steps)}): use --format timm')
+    sides = crop.get('crop_size', size)
+    side = sides if isinstance(sides, int) else min(sides)
+    how = dict(crop_pct=side / edge['scale'], crop_mode='center') if by_edge else dict(crop_pct=1.0, crop_mode='squash')
+    return how | dict(interpolation=(edge or resize).get('interpolation', 'bilinear'))
 
 
 def _describe(name: str, model: BaseModel, theirs: nn.Module) -> dict[str, Any]:
@@ -140,6 +172,9 @@ def _describe(name: str, model: BaseModel, theirs: nn.Module) -> dict[str, Any]:
     shape, preprocessor = input_shape(model.cfg), preprocessor_of(model.cfg)
     given = {key: preprocessor.get(key) or [none] * shape[0] for key, none in (('mean', 0), ('std', 255))}
     scaled = {key: [value / 255 for value in values] for key, values in given.items()}
+    if _takes_bgr(model.cfg):
+        scaled = {key: values[::-1] for key, values in scaled.items()}
+    scaled |= _describe_steps(model.cfg, shape[-2:])
     own = {**theirs.pretrained_cfg, **scaled, 'input_size': shape, 'num_classes': model.head.num_classes}
     for key in ('url', 'hf_hub_id', 'file', 'source'):
         own.pop(key, None)
