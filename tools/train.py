@@ -17,7 +17,7 @@ def parse_args() -> argparse.Namespace:
         nargs='?',
         const='auto',
         metavar='PATH',
-        help='continue from a checkpoint; without a path, from the newest one in the work directory',
+        help='continue from a checkpoint, or the newest one in a folder (without a path, in the work directory)',
     )
     resume.add_argument(
         '--new-schedule',

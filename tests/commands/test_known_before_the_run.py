@@ -51,6 +51,18 @@ LATE = {
         IMAGES + "custom_hooks = [dict(type='EarlyStoppingHook', monitor='accuracy')]",
         'EarlyStoppingHook.monitor=accuracy: accuracy is not a score of val_evaluator; set one of accuracy/top1',
     ),
+    'a schedule by no score': (
+        IMAGES + "param_scheduler = [dict(type='ReduceOnPlateauLR', monitor='accuracy/top5')]",
+        'param_scheduler.monitor=accuracy/top5: accuracy/top5 is not a score of val_evaluator',
+    ),
+    'no validation': (
+        IMAGES + "train_cfg['val_begin'] = 5",
+        'train_cfg.val_begin=5, but the run ends after 1 epochs',
+    ),
+    'a stage that does not exist': (
+        IMAGES + "model['backbone']['frozen_stages'] = 9",
+        'VTResNet: frozen_stages=9 does not exist; the last is 4',
+    ),
     'weights of a loss': (
         IMAGES + "model['head']['loss'] = dict(type='CrossEntropyLoss', class_weight=[1.0, 2.0])",
         'model.head.loss.class_weight has 2 numbers, but model.head.num_classes=3: set one number per class',

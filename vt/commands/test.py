@@ -127,6 +127,9 @@ def testing_config(args: argparse.Namespace) -> Config:
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show_dir:
+        if not cfg.default_hooks.get('visualization'):
+            kind = 'SegVisualizationHook' if is_segmentation(cfg) else 'VisualizationHook'
+            raise UserError(f"--show-dir needs default_hooks.visualization=dict(type='{kind}') in the config")
         cfg.default_hooks.visualization.update(enable=True, out_dir=args.show_dir, interval=1)
     if args.tta:
         use_tta(cfg)

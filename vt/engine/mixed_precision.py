@@ -51,6 +51,10 @@ def enter_amp(cfg: Config, amp: bool) -> list[str]:
     wrapper = cfg.get('optim_wrapper') or {}
     named = wrapper.get('dtype')
     if not (amp or (named is not None and trains_with_amp(wrapper))):
+        if not torch.cuda.is_available() and str(wrapper.get('type')).rpartition('.')[2] == 'AmpOptimWrapper':
+            raise UserError(
+                "optim_wrapper.type='AmpOptimWrapper' needs a GPU: remove it, and add --amp on a CPU as well"
+            )
         return []
     dtype = choose_dtype(cfg)
     if wrapper and dtype == 'bfloat16':

@@ -38,7 +38,7 @@ def copied(finished, tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize('asked', [['--resume'], ['--resume', 'run/epoch_4.pth']])
+@pytest.mark.parametrize('asked', [['--resume'], ['--resume', 'run'], ['--resume', 'run/epoch_4.pth']])
 def test_a_damaged_checkpoint_is_named_and_the_newest_whole_one_taken(asked, copied, finished):
     (copied / 'run/epoch_3.pth').write_bytes(b'')
     result = train(copied, *asked, options=['default_hooks.checkpoint.max_keep_ckpts=-1'])
@@ -48,6 +48,11 @@ def test_a_damaged_checkpoint_is_named_and_the_newest_whole_one_taken(asked, cop
     assert 'Resuming from run/epoch_2.pth instead' in line
     assert 'Epoch(train) [2]' not in result.stdout
     assert_same_end(copied / 'run', finished / 'run')
+
+
+def test_a_run_that_is_longer_than_the_config_is_named(copied):
+    result = train(copied, '--resume', options=['train_cfg.max_epochs=1'])
+    assert_one_line(result, 'the checkpoint has 3 epochs, more than train_cfg.max_epochs=1: raise it to train on')
 
 
 def test_where_all_are_damaged_the_run_does_not_begin_anew(copied):

@@ -58,22 +58,25 @@ def check_mixup(cfg: Config) -> None:
             raise UserError(f'{path}.num_classes={own}, but the head has {number} classes: set the same number')
 
 
-def check_scores(scores: dict[str, Any], hooks: Iterable[Hook]) -> None:
-    """Check that the scores for the best checkpoint and for early stopping are scores of a validation.
+def check_scores(scores: dict[str, Any], hooks: Iterable[Hook], schedulers: Iterable[Any] = ()) -> None:
+    """Check that the scores for the best checkpoint, early stopping and schedules are scores of a validation.
 
     Args:
         scores: scores of a validation.
         hooks: hooks of the run.
+        schedulers: schedulers of the run; ``ReduceOnPlateauLR`` and similar ones have a ``monitor``.
 
     Raises:
         UserError: a score is missing or is not a single number.
     """
     numbers = [name for name, value in scores.items() if is_number(value)]
-    for hook in hooks:
+    for hook in (*hooks, *schedulers):
         if isinstance(hook, CheckpointHook):
             asked = [(name, 'default_hooks.checkpoint.save_best') for name in hook.save_best or ()]
         elif isinstance(hook, EarlyStoppingHook):
             asked = [(hook.monitor, 'EarlyStoppingHook.monitor')]
+        elif hasattr(hook, 'need_val_args'):
+            asked = [(hook.monitor, 'param_scheduler.monitor')]
         else:
             continue
         for name, setting in asked:
@@ -135,6 +138,12 @@ def _check_packages(cfg: Config) -> None:
 def _check_schedules(cfg: Config) -> None:
     """Refuse schedules without ``end`` that begin after the run; the schedules of VT adapt by themselves."""
     loop = cfg.get('train_cfg') or {}
+    for unit in ('epochs', 'iters'):
+        begin, length = loop.get('val_begin'), loop.get(f'max_{unit}')
+        if isinstance(begin, int) and isinstance(length, int) and begin > length:
+            raise UserError(
+                f'train_cfg.val_begin={begin}, but the run ends after {length} {unit}: it would not validate'
+            )
     for index, part in enumerate(dicts_in(cfg.get('param_scheduler'))):
         unit = 'epochs' if part.get('by_epoch', True) else 'iters'
         begin, length = part.get('begin', 0), loop.get(f'max_{unit}')

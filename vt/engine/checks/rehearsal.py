@@ -57,7 +57,8 @@ class RehearsalHook(Hook):
             self._train(runner)
             scores = self._validate(runner) if runner.val_loop is not None else None
         if scores is not None:
-            check_scores(scores, runner.hooks)
+            schedulers = runner.param_schedulers
+            check_scores(scores, runner.hooks, schedulers if isinstance(schedulers, list) else ())
 
     def before_test(self, runner: Runner) -> None:
         """Collate a batch of test images; raises a UserError if their sizes differ."""

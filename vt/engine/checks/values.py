@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from typing import Any
 
+# Of mmengine and of the functions of torch.nn.utils that it calls.
+CLIPS = ('type', 'max_norm', 'norm_type', 'clip_value', 'error_if_nonfinite', 'foreach')
 LEVELS = ('DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL', 'NOTSET')
 
 
@@ -48,6 +50,16 @@ VALUES = [
         lambda value: value is None or isinstance(value, dict),
         'a dict of settings, or None',
         'default_hooks env_cfg fsdp randomness speed optim_wrapper train_cfg val_cfg test_cfg *_dataloader',
+    ),
+    (
+        lambda value: value is None or (isinstance(value, dict) and not value.keys() - CLIPS),
+        f'a dict with {", ".join(CLIPS)}, or None',
+        'optim_wrapper.clip_grad',
+    ),
+    (
+        lambda value: value is None or all(map(_is_part, value if isinstance(value, (list, tuple)) else [value])),
+        "a dict with a 'type', a list of them, or None",
+        'model.init_cfg model.*.init_cfg',
     ),
     (
         lambda value: value in (None, 'weighted', 'focal', 'balanced'),

@@ -39,8 +39,8 @@ def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
 
     Args:
         cfg: config of the run, changed in place.
-        asked: value of ``--resume``: a path, a URL, ``'auto'`` for the newest checkpoint in the work directory, or
-            None.
+        asked: value of ``--resume``: a path or a folder with checkpoints, a URL, ``'auto'`` for the newest checkpoint
+            in the work directory, or None.
         run: the run that has locked the work directory.
 
     Returns:
@@ -55,7 +55,7 @@ def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
     if was_restarted:  # the newest run may have written a checkpoint, possibly a damaged one
         newest = find_newest_checkpoint(cfg.work_dir, read_last_run(cfg.work_dir)) if is_main_process() else ()
         asked = 'auto' if any_process(any(newest)) else asked
-    if asked not in (None, 'auto'):
+    if asked not in (None, 'auto') and not Path(asked).is_dir():
         require_file(asked, 'checkpoint to resume from')
     # The main process chooses, since a file system may look different to other processes.
     choice: list[Any] = [_choose(cfg.work_dir, asked) if is_main_process() else None]
@@ -74,10 +74,12 @@ def _choose(work_dir: str, asked: str | None) -> tuple[str | None, str | None, l
     """Return a complete checkpoint or None, the id of its run, and lines for the log about checkpoints not used."""
     if asked is None or '://' in asked:
         return asked, new_run(), []
-    damage = None if asked == 'auto' else find_damage(asked)
-    folder = Path(work_dir) if asked == 'auto' else Path(asked).parent
+    folder = Path(work_dir if asked == 'auto' else asked)
+    is_file = not (asked == 'auto' or folder.is_dir())
+    damage = find_damage(asked) if is_file else None
+    folder = folder.parent if is_file else folder
     unknown_run = None if folder.resolve() == Path(work_dir).resolve() else new_run()  # of an earlier version's file
-    if asked != 'auto' and damage is None:
+    if is_file and damage is None:
         return asked, read_run(asked) or unknown_run, []
     last_run = read_last_run(folder)
     newest, others = find_newest_checkpoint(folder, last_run)
@@ -88,6 +90,8 @@ def _choose(work_dir: str, asked: str | None) -> tuple[str | None, str | None, l
         return str(newest), last_run or read_run(newest) or unknown_run, notes
     if lines:
         raise UserError(f'{lines[0]}; {folder} has no complete checkpoint: remove --resume to start again')
+    if asked != 'auto':
+        raise UserError(f'--resume {asked}: the folder has no checkpoint of its newest run')
     earlier, _ = find_newest_checkpoint(folder)
     reason = '' if earlier is None else f' of its newest run (for an earlier run, use --resume {earlier})'
     note = f'There is nothing to resume in {folder}{reason}: training starts from the beginning'
@@ -152,6 +156,13 @@ class ResumeHook(Hook):
             )
         self._gradients = checkpoint.get('gradients')
         length, meta, progress = epoch_length(runner), checkpoint['meta'], checkpoint.get('progress', {})
+        key, done, most = (
+            ('epochs', meta['epoch'], runner.max_epochs) if length else ('iters', meta['iter'], runner.max_iters)
+        )
+        if done > most:
+            raise UserError(
+                f'the checkpoint has {done} {key}, more than train_cfg.max_{key}={most}: raise it to train on'
+            )
         batches, of = progress.get('batches', 0), progress.get('of')
         if batches and of == length:
             runner.train_loop.begin = batches

@@ -76,6 +76,8 @@ class VTResNet(ResNet):
         **resnet,
     ) -> None:
         check_options(type(self).__name__, depth, num_modules, out_type, out_indices)
+        if frozen_stages > 4:
+            raise UserError(f'{type(self).__name__}: frozen_stages={frozen_stages} does not exist; the last is 4')
         out_indices = (3,) if out_type == 'tokens' else tuple(sorted(set(out_indices)))
         stages = dict(num_stages=3, strides=strides[:3], dilations=dilations[:3])  # 1 to 4 of the paper
         stages |= dict(out_indices=sorted({*out_indices, 2} - {3}), frozen_stages=min(frozen_stages, 3))
