@@ -10,6 +10,7 @@ from mmengine.config import Config
 from PIL import Image
 
 from vt.data_checks.data import check_data
+from vt.data_checks.data_report import read_data
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
 # Config, then an image of its train split and the image's mask.
@@ -282,3 +283,18 @@ def test_items_of_openmmlabs_format(folders, item, message):
     items = [dict(img_path='cat/0.png', gt_label=[0, 1]), item]
     (root / 'list.json').write_text(json.dumps(dict(metainfo=dict(classes=['cat', 'dog']), data_list=items)))
     assert message in problem(configure(train=dict(type='MultiLabelDataset', ann_file='list.json')))
+
+
+def test_what_reading_loses_is_named_by_the_whole_check(folders):
+    root, configure = folders
+    Image.fromarray(np.full((8, 8), 4095, np.uint16)).save(root / 'train/cat/12bit.png')
+    Image.fromarray(np.full((8, 8), 65535, np.uint16)).save(root / 'train/cat/16bit.png')
+    pages = [Image.fromarray(random_image(8, 8)) for _ in range(5)]
+    pages[0].save(root / 'train/dog/pages.tif', save_all=True, append_images=pages[1:])
+    cfg = configure(train=dict(extensions=['.png', '.tif']))
+    report, _ = read_data(cfg, ('train',), 1)
+    assert report['problems'] == []
+    found = {problem['kind']: f'{problem["file"]} {problem["message"]}' for problem in report['warnings']}
+    assert 'train/cat/12bit.png has 16 bits with values up to 4095, which become 16 of 256 levels' in found['depth']
+    assert 'train/dog/pages.tif has 5 frames or pages, of which only the first is read' in found['frames']
+    assert len(report['warnings']) == 2

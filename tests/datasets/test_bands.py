@@ -140,6 +140,19 @@ def test_pages_in_a_circle_end(tmp_path):
     assert load(tmp_path / 'a.tif')['img_shape'] == (4, 4)
 
 
+@pytest.mark.parametrize(('marked', 'refused'), [('-9999', True), ('-9999.0\0', True), ('0', False), ('nan', False)])
+def test_pixels_without_data_are_refused(marked, refused, tmp_path):
+    pixels = image(3, 'float32')
+    pixels[0, :2] = -9999
+    pixels[1] = 0
+    tifffile.imwrite(tmp_path / 'a.tif', pixels, photometric='rgb', extratags=[(42113, 's', 0, marked, True)])
+    if refused:
+        with pytest.raises(UserError, match=r'a\.tif has 6 values -9999.*, which it marks as no data: replace them'):
+            load(tmp_path / 'a.tif')
+    else:
+        assert np.array_equal(load(tmp_path / 'a.tif')['img'], pixels)
+
+
 @pytest.mark.parametrize('bands', [[], [0.5], [-1], 'red', [True]])
 def test_bands_are_numbers(bands):
     with pytest.raises(UserError, match='LoadBands: bands='):

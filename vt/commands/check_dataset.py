@@ -30,7 +30,7 @@ UNEVEN = 3  # ratio of samples, or pixels, of the largest and the smallest class
 SHOWN = 50  # problems on the console, or rows of the table; --out has all
 # The checks, and the kinds of problems of each.
 CHECKS = {
-    'files': ('missing', 'unreadable', 'mode', 'size', 'empty', 'not read'),
+    'files': ('missing', 'unreadable', 'mode', 'size', 'empty', 'not read', 'frames', 'depth'),
     'annotations': ('annotation',),
     'labels': ('label', 'values', 'turned'),
     'classes': ('classes', 'order', 'subset', 'palette'),

@@ -41,6 +41,7 @@ FOLDERS = 'mmpretrain.datasets.custom'  # module whose data sets number their cl
 MOST_SAMPLES = 256  # samples of a split that are read before a run
 # Kinds of problems that only warn, and kinds that concern single samples or lines.
 WARNINGS = ('left out', 'no samples', 'few samples', 'order', 'duplicate', 'subset', 'palette', 'turned')
+WARNINGS += ('frames', 'depth')
 OF_SAMPLES = ('missing', 'unreadable', 'mode', 'size', 'label', 'annotation')
 
 

@@ -133,7 +133,7 @@ class SampleReader:
             return
         if file is not None:
             fully = cv2.__version__ < '5'  # OpenCV 4 accepts truncated images
-            sample.mode, _, orientation = _read_header(path, file, fully)
+            sample.mode, kind, orientation = _read_header(path, file, fully)
             if getattr(step, 'color_type', 'color') in ('color', 'grayscale'):  # others do not rotate images
                 sample.orientation = orientation
             if sample.mode not in (*GOOD_MODES, *SIXTEEN_BIT):
@@ -143,6 +143,7 @@ class SampleReader:
             if sample.mode in SIXTEEN_BIT and getattr(step, 'imdecode_backend', 'cv2') != 'cv2':
                 yield 'mode', f"has mode {sample.mode} with 16 bits: use imdecode_backend='cv2', or convert it"
                 return
+            yield from _look_at_pixels(file, sample.mode, kind)
         image = step(dict(img_path=path))['img']
         sample.size, sample.moments = image.shape[:2], moments_of(image) if self.whole else None
 
@@ -190,6 +191,18 @@ class SampleReader:
         if outside.size:
             allowed = f'0 to {number - 1}, and {self.ignore_index} for pixels to ignore'
             yield 'label', f'has the label {outside[0]}, outside the {number} classes of {self.name} ({allowed})'
+
+
+def _look_at_pixels(file: Path | BytesIO, mode: str, kind: str | None) -> Wrong:
+    """Yield what of an image is lost when it is read with 8 bits, and as one image."""
+    with Image.open(file) as opened:
+        number = 1 if kind == 'MPO' else getattr(opened, 'n_frames', 1)  # MPO: a photo with its thumbnail
+        highest = int(np.asarray(opened).max()) if mode in SIXTEEN_BIT else 2**16
+    if number > 1:
+        yield 'frames', f'has {number} frames or pages, of which only the first is read'
+    if highest < 2**14:
+        levels = f'values up to {highest}, which become {highest // 256 + 1} of 256 levels'
+        yield 'depth', f'has 16 bits with {levels}: scale them, or use vt.LoadBands'
 
 
 def moments_of(image: np.ndarray) -> np.ndarray:

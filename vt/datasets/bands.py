@@ -1,6 +1,7 @@
 """Load images with any number of channels and bits: NumPy's ``.npy``, TIFF with several bands, 16-bit PNG."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from io import BytesIO
 
@@ -14,6 +15,7 @@ from vt.image_bounds import NUMPY, TIFF, check_bands, check_image_size
 from vt.registry import TRANSFORMS
 from vt.untrusted_text import printable
 
+GDAL_NODATA = 42113  # tag of TIFF: the value of pixels without data, as text
 MAX_PIECE = 4_000_000  # maximum compressed bytes without imagecodecs: Python's own decoders have no limit on the result
 
 
@@ -32,7 +34,7 @@ class LoadBands(LoadImageFromFile):
 
     Raises:
         UserError: a file has another format, is damaged or too large, has no such channel, or has values that are NaN
-            or infinite.
+            or infinite, or those that GDAL marks as no data, unless they are 0.
     """
 
     def __init__(
@@ -108,6 +110,14 @@ def as_rgb(image: np.ndarray) -> np.ndarray:
     return np.broadcast_to((255 * spread).astype(np.uint8), (*image.shape[:2], 3)).copy()
 
 
+def _count_nodata(image: np.ndarray, marked: str) -> int:
+    """Return how many values are the one that GDAL marks as no data; 0 is a number like others, as at edges."""
+    with suppress(ValueError):
+        value = float(marked.strip().strip('\0'))
+        return int((image == value).sum()) if value else 0
+    return 0
+
+
 def _read_tiff(content: bytes, name: str) -> np.ndarray:
     """Read the first image of a TIFF as (height, width) or (height, width, channels)."""
     if find_spec('tifffile') is None:
@@ -122,7 +132,11 @@ def _read_tiff(content: bytes, name: str) -> np.ndarray:
         sides = [axis for axis, size in zip(series.axes, series.shape) if size > 1 or axis in 'YX']
         if not {'Y', 'X'} <= {*sides} or len(sides) > 3:
             raise UserError(f'{name} has the axes {series.axes} of {series.shape}: rows, columns and bands are needed')
-        image = series.asarray()
+        image, tag = series.asarray(), file.pages[0].tags.get(GDAL_NODATA)
+    number = 0 if tag is None else _count_nodata(image, str(tag.value))
+    if number:
+        without = f'{number:,} values {printable(str(tag.value).strip(), 40)}, which it marks as no data'
+        raise UserError(f'{name} has {without}: replace them by numbers, such as 0 by gdalwarp -dstnodata 0')
     image = image.reshape([size for axis, size in zip(series.axes, series.shape) if axis in sides])
     order = sorted(range(len(sides)), key=lambda index: {'Y': 0, 'X': 1}.get(sides[index], 2))
     return image.transpose(order)
