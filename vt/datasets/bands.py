@@ -132,10 +132,10 @@ def _read_tiff(content: bytes, name: str) -> np.ndarray:
         sides = [axis for axis, size in zip(series.axes, series.shape) if size > 1 or axis in 'YX']
         if not {'Y', 'X'} <= {*sides} or len(sides) > 3:
             raise UserError(f'{name} has the axes {series.axes} of {series.shape}: rows, columns and bands are needed')
-        image, tag = series.asarray(), file.pages[0].tags.get(GDAL_NODATA)
-    number = 0 if tag is None else _count_nodata(image, str(tag.value))
-    if number:
-        without = f'{number:,} values {printable(str(tag.value).strip(), 40)}, which it marks as no data'
+        image, tag = series.asarray(), file.pages.first.tags.get(GDAL_NODATA)
+    marked = '' if tag is None else str(tag.value)
+    if number := _count_nodata(image, marked):
+        without = f'{number:,} values {printable(marked.strip(), 40)}, which it marks as no data'
         raise UserError(f'{name} has {without}: replace them by numbers, such as 0 by gdalwarp -dstnodata 0')
     image = image.reshape([size for axis, size in zip(series.axes, series.shape) if axis in sides])
     order = sorted(range(len(sides)), key=lambda index: {'Y': 0, 'X': 1}.get(sides[index], 2))
