@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from mmcv.transforms import BaseTransform
 
-from vt.engine.errors import in_one_line
 from vt.errors import UserError
 from vt.registry import TRANSFORMS
 
@@ -54,7 +53,7 @@ class TorchVision(BaseTransform):
         try:
             self.part = found(**options)
         except (TypeError, ValueError) as error:
-            raise UserError(f'vt.TorchVision: {name}: {in_one_line(error)}') from error
+            raise UserError(f'vt.TorchVision: {name}: {" ".join(str(error).split())}') from error
 
     def transform(self, results: dict) -> dict:
         """Change ``img`` (height, width, channels) and ``img_shape``."""

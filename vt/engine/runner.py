@@ -16,7 +16,7 @@ from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner
 from torch import nn
 from torch.utils.data import DataLoader
 
-from vt.checkpoints.files import REST, replacing
+from vt.checkpoints.files import REST, replacing, write_atomically
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.plain import make_plain
 from vt.checkpoints.sharded import read_sharded
@@ -78,7 +78,7 @@ class VTRunner(Runner):
             cfg[key] = value
             if value is None:
                 cfg.pop(key)
-        cfg.dump(str(Path(folder, Path(cfg.filename or f'{self.timestamp}.py').name)))
+        write_atomically(Path(folder, Path(cfg.filename or self.timestamp).stem + '.py'), cfg.pretty_text)
 
     def build_dataloader(self, dataloader: DataLoader | dict, seed: int | None = None, *args, **kwargs) -> DataLoader:
         loader = seeded_loader(dataloader, seed) if isinstance(dataloader, dict) else dataloader
