@@ -11,6 +11,7 @@ from mmpretrain.structures import DataSample
 from tool_runner import ROOT, SMALL_CLASSIFIER
 
 from vt.analysis.evaluation import evaluate_several_labels, evaluate_single_label
+from vt.errors import UserError
 
 NAMES = ('cat', 'dog', 'emu')
 
@@ -37,6 +38,14 @@ def test_of_one_label():
 def test_of_scores_in_bfloat16():
     sample = DataSample().set_gt_label(1).set_pred_score(torch.tensor([0.25, 0.5, 0.25]).bfloat16())
     assert evaluate(dict(type='vt.ClassScores'), [sample])['classes/top-1'] == 100
+
+
+@pytest.mark.parametrize('several', [False, True])
+def test_of_scores_that_are_nan(several):
+    samples = [DataSample().set_gt_label(1).set_pred_score(torch.tensor([0.2, 0.5, 0.3])) for _ in range(3)]
+    samples[1].set_pred_score(torch.full((3,), torch.nan))
+    with pytest.raises(UserError, match='scores are NaN or infinite for 1 of 3 images, such as '):
+        evaluate(dict(type='vt.ClassScores', several_labels=several), samples)
 
 
 def test_of_several_labels():

@@ -81,6 +81,23 @@ def test_a_sure_model_that_is_right_is_calibrated_and_one_that_errs_is_not():
     assert calibration(np.ones(4), np.array([True, False, False, False]))[0] == 0.75
 
 
+def test_a_single_class_of_several_labels_is_that_class():
+    """scikit-learn takes one column for a label of two values, whose first means that the class is absent."""
+    labels = np.arange(100)[:, None] < 30
+    scores = np.where(np.arange(100) < 20, 0.9, 0.1)[:, None]
+    found = evaluate_several_labels(labels, scores, ['defect'])
+    (row,) = found['per_class']
+    assert (row['samples'], row['predicted'], row['precision']) == (30, 20, 100)
+    assert (row['recall'], row['F1']) == pytest.approx((200 / 3, 80))
+    assert found['confusion_matrix'].tolist() == [[[70, 0], [10, 20]]]
+
+
+def test_scores_that_are_nan_are_no_hits():
+    scores = np.full((4, 3), np.nan)
+    scores[0] = [0.1, 0.7, 0.2]
+    assert evaluate_single_label(np.array([1, 0, 1, 2]), scores, 'abc')['metrics']['top-1'] == 25
+
+
 @pytest.mark.parametrize('seed', range(3))
 def test_several_labels_are_scored_as_by_scikit_learn(seed):
     random = np.random.default_rng(seed)

@@ -17,6 +17,7 @@ from PIL import Image
 from torch import nn
 
 from vt import apis
+from vt.analysis.class_scores import ClassScores
 from vt.commands.predict import read_thresholds
 from vt.data_checks.data import check_data
 from vt.data_checks.data_report import read_data
@@ -180,6 +181,10 @@ def test_heads_and_metrics_of_one_label(unnamed):
     check_several_labels(with_head(MultiLabelLinearClsHead(3, 8)), unnamed, [AveragePrecision()])
     with pytest.raises(UserError, match=r'model.head.type=LinearClsHead is for one: use MultiLabelLinearClsHead'):
         check_several_labels(with_head(LinearClsHead(3, 8)), unnamed)
+    for head, several in ((MultiLabelLinearClsHead(3, 8), False), (LinearClsHead(3, 8), True)):
+        with pytest.raises(UserError, match=f'ClassScores has several_labels={several}, .*: set several_labels='):
+            check_several_labels(with_head(head), unnamed, [ClassScores(several_labels=several)])
+    check_several_labels(with_head(MultiLabelLinearClsHead(3, 8)), unnamed, [ClassScores(several_labels=True)])
     with pytest.raises(UserError, match=r'the metric Accuracy is for one: use AveragePrecision'):
         check_several_labels(with_head(MultiLabelLinearClsHead(3, 8)), unnamed, [Accuracy()])
     unnamed.data_list = [info | dict(gt_label=info['gt_label'][:1] or [0]) for info in unnamed.data_list]

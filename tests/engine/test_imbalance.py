@@ -124,10 +124,25 @@ def test_heads_that_cannot_be_weighted(config, head, message):
         enter_imbalance(config(head=head))
 
 
+def test_a_sigmoid_for_each_class_is_weighed_as_such(config):
+    """Weights of classes would multiply its positive and negative terms alike."""
+    cfg = config(head=dict(loss=dict(type='CrossEntropyLoss', use_sigmoid=True)))
+    enter_imbalance(cfg)
+    assert cfg.model.head.loss.pos_weight == [round(RARE / COMMON, 4), COMMON / RARE]
+    assert 'class_weight' not in cfg.model.head.loss
+
+
 def test_what_is_balanced_already_and_masks_are_refused(config):
     cfg = config('balanced')
-    cfg.train_dataloader.dataset = dict(type='ClassBalancedDataset', oversample_thr=1.0, dataset={})
-    with pytest.raises(UserError, match='imbalance twice, since train_dataloader has ClassBalancedDataset'):
+    balanced = dict(type='mmengine.ClassBalancedDataset', oversample_thr=1.0, dataset={})
+    for data in (balanced, dict(type='RepeatDataset', times=2, dataset=balanced)):
+        cfg.update(imbalance='balanced')
+        cfg.train_dataloader.dataset = data
+        with pytest.raises(UserError, match='imbalance twice, since train_dataloader has ClassBalancedDataset'):
+            enter_imbalance(cfg)
+    cfg = config('balanced')
+    cfg.train_dataloader.dataset = dict(type='RepeatDataset', times=2, dataset=cfg.train_dataloader.dataset)
+    with pytest.raises(UserError, match="imbalance='balanced' does not support RepeatDataset: use 'weighted'"):
         enter_imbalance(cfg)
     cfg = config()
     cfg.model = dict(type='EncoderDecoder', decode_head=dict(type='FCNHead'))

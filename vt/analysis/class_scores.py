@@ -10,6 +10,7 @@ from mmengine.evaluator import BaseMetric
 
 from vt.errors import UserError
 from vt.registry import METRICS
+from vt.untrusted_text import printable
 
 from .evaluation import boundary_band, evaluate_segmentation, evaluate_several_labels, evaluate_single_label
 
@@ -127,6 +128,10 @@ class SegmentScores(MapCollector):
 
 def stack_predictions(results: list[dict], several: bool) -> tuple[np.ndarray, np.ndarray]:
     """Labels of a :class:`PredictionCollector`, ``(N,)`` or, several an image, ``(N, C)``; and scores, ``(N, C)``."""
+    wrong = [result for result in results if not np.isfinite(result['pred_score']).all()]
+    if wrong:
+        some = f'{len(wrong):,} of {len(results):,} images, such as {printable(wrong[0].get("file"), 200)}'
+        raise UserError(f'scores are NaN or infinite for {some}: test without --amp, or with another checkpoint')
     scores = np.stack([result['pred_score'] for result in results])
     if not several:
         return np.concatenate([result['gt_label'] for result in results]), scores

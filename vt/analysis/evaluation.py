@@ -28,7 +28,7 @@ def evaluate_single_label(labels: np.ndarray, scores: np.ndarray, names: Sequenc
     present, predicted = np.unique(labels), scores.argmax(axis=1)
     own = scores[np.arange(len(labels)), labels][:, None]
     ties = (scores == own) & (np.arange(len(names)) < labels[:, None])  # the first class counts first
-    ranks = (scores > own).sum(axis=1) + ties.sum(axis=1)
+    ranks = (~(scores <= own)).sum(axis=1) + ties.sum(axis=1)  # a score that is NaN is no hit
     metrics = {f'top-{k}': 100 * (ranks < k).mean() for k in TOP if k == 1 or k < len(names)}
     macro = precision_recall_fscore_support(labels, predicted, labels=present, average='macro', zero_division=0)
     metrics |= {f'macro {name}': 100 * value for name, value in zip(('precision', 'recall', 'F1'), macro)}
@@ -71,7 +71,8 @@ def evaluate_several_labels(labels: np.ndarray, scores: np.ndarray, names: Seque
     from sklearn.metrics import average_precision_score, multilabel_confusion_matrix, precision_recall_curve
 
     predicted = scores >= 0.5
-    per_class = _per_class(labels, predicted, names, predicted=predicted.sum(axis=0))
+    wide = [np.pad(each, ((0, 0), (0, 1))) for each in (labels, predicted)]  # scikit-learn takes one column for a label
+    per_class = _per_class(*wide, names, predicted=predicted.sum(axis=0))
     for row, has, score in zip(per_class, labels.T, scores.T):
         row |= dict(AP=np.nan, best_threshold=np.nan, best_F1=np.nan)
         if has.any():
@@ -81,7 +82,7 @@ def evaluate_several_labels(labels: np.ndarray, scores: np.ndarray, names: Seque
             row['best_F1'] = 100 * f1.max()
     tested = [row for row in per_class if row['samples']]
     metrics = {'mAP': np.mean([row['AP'] for row in tested]), 'macro F1': np.mean([row['F1'] for row in tested])}
-    return dict(metrics=metrics, per_class=per_class, confusion_matrix=multilabel_confusion_matrix(labels, predicted))
+    return dict(metrics=metrics, per_class=per_class, confusion_matrix=multilabel_confusion_matrix(*wide)[:-1])
 
 
 def _per_class(labels: np.ndarray, predictions: np.ndarray, names: Sequence[str], **counts: Any) -> list[dict]:

@@ -17,6 +17,7 @@ from vt.data_checks.samples import Problem
 from vt.engine.checks.channels import TURNS, preprocessor_of
 from vt.engine.checks.config import check_config
 from vt.engine.config_files import read_config
+from vt.engine.config_parts import dicts_in
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.imbalance import pixel_weights
 from vt.errors import UserError
@@ -115,7 +116,13 @@ def print_imbalance(sources: Sequence[Source], cfg: Config) -> None:
     line = "imbalance = 'weighted', or 'balanced', or 'focal'"
     if own[0].masks:
         weights = pixel_weights(counts, len(own[0].names))
+        losses = (cfg.model.get('decode_head') or {}).get('loss_decode')
+        by_sigmoid = any(loss.get('use_sigmoid') for loss in dicts_in(losses))
         line = f'model = dict(decode_head=dict(loss_decode=dict(class_weight={weights})))'
+        if isinstance(losses, (list, tuple)):
+            line = f'class_weight={weights} in the cross-entropy of model.decode_head.loss_decode'
+        if by_sigmoid:  # MMSegmentation has no weights of classes for it
+            line = 'the loss has a sigmoid, for which there are no weights: use a softmax for them'
     times = f'{max(found) / min(found):,.0f} times the samples of the rarest'
     print(f'training classes: the most frequent has {times}: {line}')
 

@@ -34,7 +34,7 @@ from vt.video.clips import LoadClips
 
 from .data_page import MAX_NAME, ROWS, TEMPLATES, figure_address, image_address
 from .outputs import write_json
-from .report_comparison import compare_reports, digest_labels
+from .report_comparison import compare_reports, digest_files, digest_labels
 
 FILES = ('report.html', 'report.json')
 SIDE = 160  # of an image on the page, in pixels
@@ -170,6 +170,7 @@ def _classification(results: list[dict], names: list[str], several: bool) -> tup
 
     digest = digest_labels([result['gt_label'] for result in results])
     right = (labels == (scores >= 0.5)).mean(axis=1) if several else (labels == scores.argmax(axis=1)).astype(int)
+    found |= dict(files_digest=digest_files([result['file'] for result in results]))
     found |= dict(image_scores=right, labels_digest=digest) | ({} if several else dict(labels=labels))
     orders = dict(worst=np.argsort(-loss, kind='stable'), least_certain=np.argsort(lead, kind='stable'))
     return found, {title: [describe(int(index)) for index in order[:IMAGES]] for title, order in orders.items()}

@@ -24,7 +24,7 @@ from vt.engine.checks.channels import check_image_channels
 from vt.engine.checks.classes import has_labels
 from vt.engine.checks.fit import is_number
 from vt.engine.config_files import require_file
-from vt.engine.config_parts import leaves
+from vt.engine.config_parts import dicts_in, leaves
 from vt.engine.errors import files_of
 from vt.engine.launch import build_runner, is_segmentation
 from vt.errors import UserError
@@ -34,6 +34,7 @@ from .evaluation_report import add_collector, check_report_folder, write_report
 from .outputs import as_plain, write_json
 from .report_comparison import read_earlier
 
+MOST_CLASSES = 255  # in the maps of IoUMetric, which may add 1 for reduce_zero_label
 PICKLE = ('.pkl', '.pickle')
 METRICS = ('.json', '.yaml', '.yml', *PICKLE)
 
@@ -146,7 +147,14 @@ def direct_predictions(cfg: Config, out: str) -> None:
     else:
         if is_main_process():
             shutil.rmtree(_unfinished(out), ignore_errors=True)  # files of a killed test
-        cfg.test_evaluator.output_dir = str(_unfinished(out))
+        found = [metric for metric in dicts_in(cfg.test_evaluator) if str(metric['type']).endswith('IoUMetric')]
+        if not found:
+            raise UserError(f'--out {out}: maps are written by IoUMetric, and test_evaluator has none: add it')
+        classes = cfg.model.decode_head.get('num_classes', 0)
+        if classes > MOST_CLASSES:
+            words = f'maps have 8 bits, for {MOST_CLASSES} classes, and the model has {classes}'
+            raise UserError(f'--out {out}: {words}; tools/predict.py --masks writes 16 bits')
+        found[0].output_dir = str(_unfinished(out))
 
 
 def _unfinished(out: str) -> Path:

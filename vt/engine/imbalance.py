@@ -46,7 +46,7 @@ def enter_imbalance(cfg: Config) -> str | None:
     several = issubclass(_class_of(head, scope, 'model.head'), MultiLabelClsHead)  # one sigmoid per class
     loss = head.get('loss') or dict(type='CrossEntropyLoss', **(dict(use_sigmoid=True) if several else {}))
     twice = next((f'model.head.loss has {name}' for name in WEIGHTS if loss.get(name) is not None), None)
-    twice = twice or ('train_dataloader has ClassBalancedDataset' if data['type'] == 'ClassBalancedDataset' else None)
+    twice = twice or ('train_dataloader has ClassBalancedDataset' if 'ClassBalancedDataset' in str(data) else None)
     if twice:
         raise UserError(f'imbalance={method!r} would correct imbalance twice, since {twice}: remove one of the two')
     if method == 'focal':
@@ -57,6 +57,9 @@ def enter_imbalance(cfg: Config) -> str | None:
     counts = count_labels(dataset)
     number = head.get('num_classes') or max(counts) + 1
     if method == 'balanced':
+        if not hasattr(dataset, 'get_cat_ids'):
+            kind = type(dataset).__name__
+            raise UserError(f"imbalance='balanced' does not support {kind}: use 'weighted', or remove the wrapper")
         most = max(counts.values())
         cfg.train_dataloader.dataset = dict(
             type='ClassBalancedDataset', oversample_thr=most / len(dataset), dataset=data
@@ -64,10 +67,11 @@ def enter_imbalance(cfg: Config) -> str | None:
         values = [math.ceil(math.sqrt(most / counts[label])) if counts[label] else 1 for label in range(number)]
         what = 'repetitions of images in an epoch'
     else:
-        name = WEIGHTS[several]
+        sigmoids = several or bool(loss.get('use_sigmoid')) or loss.get('mode') == 'multi_label'
+        name = WEIGHTS[sigmoids]
         if name not in accepted_arguments(_class_of(loss, scope, 'model.head.loss'))[0]:
             raise UserError(f"imbalance='weighted': the loss {loss['type']} has no {name}; use imbalance='balanced'")
-        values = positive_weights(counts, number, len(dataset)) if several else class_weights(counts, number)
+        values = positive_weights(counts, number, len(dataset)) if sigmoids else class_weights(counts, number)
         head['loss'], what = loss | {name: values}, f'model.head.loss.{name}'
     names = dict(enumerate(dataset.metainfo.get('classes') or ()))
     low, high = (choose(range(number), key=values.__getitem__) for choose in (min, max))

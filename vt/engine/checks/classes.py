@@ -87,8 +87,18 @@ def check_several_labels(model: nn.Module, dataset: Dataset, metrics: Sequence[B
     """Check that the head and the metrics support several labels per image, if the data set has them.
 
     Raises:
-        UserError: an image has several labels or none, but the head or a metric is for one label per image.
+        UserError: an image has several labels or none, but the head or a metric is for one label per image; or
+            ``vt.ClassScores`` is for the other kind of head.
     """
+    from mmpretrain.models import ClsHead, MultiLabelClsHead
+
+    head = getattr(unwrap(model), 'head', None)
+    several = isinstance(head, MultiLabelClsHead)
+    for metric in metrics if isinstance(head, (ClsHead, MultiLabelClsHead)) else ():
+        if getattr(metric, 'several_labels', several) != several:
+            number, kind = 'several labels' if several else 'one label', type(head).__name__
+            words = f'the metric {type(metric).__name__} has several_labels={not several}'
+            raise UserError(f'{words}, but {kind} is for {number} per image: set several_labels={several}')
     dataset = without_wrappers(dataset)
     if not (hasattr(dataset, 'get_data_info') and len(dataset)):
         return
@@ -97,9 +107,8 @@ def check_several_labels(model: nn.Module, dataset: Dataset, metrics: Sequence[B
     if all(len(labels_in(dataset.get_data_info(index))) == 1 for index in range(len(dataset))):
         return
     from mmpretrain.evaluation import Accuracy, ConfusionMatrix, SingleLabelMetric
-    from mmpretrain.models import ClsHead
 
-    name, head = type(dataset).__name__, getattr(unwrap(model), 'head', None)
+    name = type(dataset).__name__
     if isinstance(head, ClsHead):
         kind = type(head).__name__
         words = f'{name} has several labels per image, but model.head.type={kind} is for one'

@@ -167,6 +167,11 @@ def _check_losses(path: str, head: dict) -> None:
             if loss.get('pos_weight') is not None and not loss.get('use_sigmoid', loss.get('mode') == 'multi_label'):
                 words = f'{path}.{name}.pos_weight has no effect on a softmax'
                 raise UserError(f'{words}: set class_weight instead, or use_sigmoid=True')
+            if name == 'loss_decode' and isinstance(weights, (list, tuple)) and loss.get('use_sigmoid'):
+                words = (
+                    f'{path}.{name}.class_weight and use_sigmoid=True: MMSegmentation applies the weights to columns'
+                )
+                raise UserError(f'{words} of the image: remove class_weight, or use a softmax')
             if of_pixels and weights is not None and loss.get('avg_non_ignore'):
                 words = f'{path}.{name} has class_weight and avg_non_ignore=True, which MMSegmentation cannot combine'
                 raise UserError(f'{words}: remove avg_non_ignore; with class_weight, ignored pixels never count')
