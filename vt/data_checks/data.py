@@ -38,6 +38,7 @@ from .overlap import find_shared, may_share
 from .samples import Problem, Sample, SampleReader
 
 FOLDERS = 'mmpretrain.datasets.custom'  # module whose data sets number their class folders
+MOST_LISTED = 20_000  # files of a list that are looked up before a run
 MOST_SAMPLES = 256  # samples of a split that are read before a run
 # Kinds of problems that only warn, and kinds that concern single samples or lines.
 WARNINGS = ('left out', 'no samples', 'few samples', 'order', 'duplicate', 'subset', 'palette', 'turned')
@@ -113,14 +114,13 @@ class Source:
             if not self.reader.load_mask:
                 require_split(Path(self.folder))
             os.scandir(self.folder).close()
-            files = list(islice(files_below(self.folder), MOST_FILES))
-            if not files:
+            if not any(files_below(self.folder)):
                 what = 'videos' if self.reader.load_clips else 'images'
                 raise UserError(
                     f'the {self.split} split is empty: no {what} in {self.folder}; put them there, or set data_root, or'
                     f' {self.split}_dataloader.dataset.data_prefix in the config'
                 )
-            self._check_folders(files)
+            self._check_folders()
         indices = self.settings.get('indices')
         try:
             self.dataset.full_init()
@@ -142,10 +142,12 @@ class Source:
                 where = self.folder or str(self.dataset.data_root or self.name)
                 self.problems.append(Problem('classes', where, f'has classes that cannot be used: {error}'))
 
-    def _check_folders(self, files: list[str]) -> None:
+    def _check_folders(self) -> None:
         """Check suffixes and number of class folders, which MMPretrain only asserts."""
         wanted = getattr(self.dataset, 'extensions', None)
-        if wanted and not any(file.lower().endswith(tuple(wanted)) for file in files):
+        suffixes = (Path(file).suffix.lower() for file in islice(files_below(self.folder), MOST_FILES))
+        if wanted and not any(suffix in wanted for suffix in suffixes):
+            files = islice(files_below(self.folder), MOST_FILES)
             found = Counter(Path(file).suffix.lower() or 'no suffix' for file in files)
             there = ', '.join(f'{number:,} with {suffix}' for suffix, number in found.most_common(3))
             raise UserError(
@@ -165,7 +167,7 @@ class Source:
     def _find_missing(self) -> Iterator[Problem]:
         """Yield a problem for each listed file that does not exist; of long lists a part is looked up."""
         paths = [path for info in infos_of(self.dataset) if isinstance(path := info.get('img_path'), str)]
-        for path in paths[:: math.ceil(len(paths) / MOST_FILES)]:
+        for path in paths[:: math.ceil(len(paths) / MOST_LISTED)]:
             if '://' in path or os.path.isfile(path):
                 continue
             name, advice = os.path.relpath(path, self.folder), ''
