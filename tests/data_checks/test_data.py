@@ -193,7 +193,8 @@ def folders(tmp_path):
     """Twelve images of two classes in folders of two splits, and a function that makes the config that reads them."""
     for split in ('train', 'val'):
         for number in range(24):
-            write(tmp_path / f'{split}/{("cat", "dog")[number % 2]}/{number}.png', random_image(8, 8))
+            image = np.full((8, 8, 3), number + 24 * (split == 'val'), np.uint8)
+            write(tmp_path / f'{split}/{("cat", "dog")[number % 2]}/{number}.png', image)
 
     def configure(train=(), val=()):
         common = dict(type='CustomDataset', data_root=str(tmp_path), pipeline=[dict(type='LoadImageFromFile')])
@@ -298,3 +299,14 @@ def test_what_reading_loses_is_named_by_the_whole_check(folders):
     assert 'train/cat/12bit.png has 16 bits with values up to 4095, which become 16 of 256 levels' in found['depth']
     assert 'train/dog/pages.tif has 5 frames or pages, of which only the first is read' in found['frames']
     assert len(report['warnings']) == 2
+
+
+def test_copies_with_other_labels_are_named_by_the_whole_check(folders):
+    root, configure = folders
+    write(root / 'train/cat/one.png', np.full((8, 8, 3), 200, np.uint8))
+    for path in ('train/cat/two.png', 'train/dog/three.png'):
+        (root / path).write_bytes((root / 'train/cat/one.png').read_bytes())
+    report, _ = read_data(configure(), ('train',), 1)
+    named = [problem for problem in report['problems'] if 'three.png' in problem['file']]
+    assert [problem['kind'] for problem in named] == ['duplicate']
+    assert 'train/cat/one.png, which has other labels' in named[0]['message']

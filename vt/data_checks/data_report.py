@@ -11,7 +11,7 @@ from vt.errors import UserError
 
 from .data import WARNINGS, Source, find_sources
 from .labels import find_label_problems, tabulate_classes
-from .overlap import find_duplicates
+from .overlap import find_contradictions, find_duplicates
 from .samples import Problem, Sample
 
 
@@ -37,6 +37,7 @@ def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> tuple[dict,
             except (OSError, UserError) as error:
                 where = source.folder or str(source.dataset.data_root)
                 source.problems.append(Problem('empty', where, f'has no samples: {error}'))
+        source.problems += find_contradictions(source.samples)
         for other in sources:
             if source.split != other.split and 'train' in (source.split, other.split):
                 source.problems += find_duplicates(source.samples, other.samples, other.split)

@@ -57,3 +57,12 @@ def find_duplicates(samples: Sequence[Sample], others: Sequence[Sample], split: 
         if sample.digest in known:
             what = 'image' if sample.num_frames is None else 'video'
             yield Problem('duplicate', sample.path, f'is the same {what} as {known[sample.digest]} of {split}')
+
+
+def find_contradictions(samples: Sequence[Sample]) -> Iterator[Problem]:
+    """Yield a problem for each image or video that is a copy of an earlier one with other labels."""
+    known: dict[str, Sample] = {}
+    for sample in samples:
+        first = known.setdefault(sample.digest, sample) if sample.digest else sample
+        if first.labels != sample.labels:
+            yield Problem('duplicate', sample.path, f'is the same file as {first.path}, which has other labels')

@@ -106,6 +106,7 @@ def test_configs_of_the_libraries_are_accepted(package, scope):
             {'env_cfg.cudnn_benchmrk': True},
             "env_cfg: it has no argument 'cudnn_benchmrk'; did you mean cudnn_ben",
         ),
+        (DIGITS, {'default_hooks.checkpoint.interval': 'two'}, "checkpoint.interval='two' must be a whole number"),
         (DIGITS, {'optim_wrapper.clip_grad.max_norn': 1.0}, 'optim_wrapper.clip_grad=.* must be a dict with type, max'),
         (DIGITS, {'optim_wrapper.clip_grad': 1.0}, 'optim_wrapper.clip_grad=1.0 must be a dict with type, max_norm'),
         (DIGITS, {'model.backbone.init_cfg.checkpoint': 'a.pth'}, "init_cfg=.* must be a dict with a 'type'"),

@@ -52,6 +52,11 @@ VALUES = [
         'default_hooks env_cfg fsdp randomness speed optim_wrapper train_cfg val_cfg test_cfg *_dataloader',
     ),
     (
+        lambda value: type(value) is int,
+        'a whole number',
+        'default_hooks.checkpoint.interval default_hooks.checkpoint.max_keep_ckpts default_hooks.logger.interval',
+    ),
+    (
         lambda value: value is None or (isinstance(value, dict) and not value.keys() - CLIPS),
         f'a dict with {", ".join(CLIPS)}, or None',
         'optim_wrapper.clip_grad',
