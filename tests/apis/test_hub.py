@@ -217,3 +217,9 @@ def test_without_the_extra_one_line_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, 'huggingface_hub', None)
     with pytest.raises(UserError, match=r"needs huggingface_hub: pip install 'visual-transformers\[hub\]'"):
         import vt.apis.hub  # noqa: F401
+
+
+def test_options_of_the_hub_for_a_folder_are_refused(saved):
+    *_, folder = next(iter(saved.values()))
+    with pytest.raises(UserError, match='is a folder: revision are only for models of the hub'):
+        HubModel.from_pretrained(folder, revision='main')

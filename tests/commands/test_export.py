@@ -154,6 +154,21 @@ def test_eight_bits_that_lose_too_much_are_refused(classifier, tmp_path):
     assert not (tmp_path / 'exported').exists()
 
 
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (['--benchmark', '--benchmark-batch', '16'], '--benchmark-batch 16 must be from 1 to 5'),
+        (['--benchmark-batch', '2'], '--benchmark-batch has no effect without --benchmark: add it, or remove'),
+        (['--formats', 'program', '--calibrate', 'a.png'], '--calibrate has no effect without --formats int8'),
+        (['--formats', 'int8', '--largest-loss', '5'], '--largest-loss has no effect without --accuracy'),
+        (['--accuracy', '-3'], '--accuracy -3 must be a number of images'),
+    ],
+)
+def test_options_without_effect_are_refused(arguments, message, classifier, tmp_path):
+    assert_one_line(run('export.py', *classifier[:2], *arguments, cwd=tmp_path), message)
+    assert not (tmp_path / 'exported').exists()
+
+
 @pytest.mark.parametrize('kind', ['int8', pytest.param('openvino', marks=NEEDS_OPENVINO)])
 def test_a_small_network_in_other_formats(kind):
     torch.manual_seed(0)
@@ -178,6 +193,7 @@ def test_a_small_network_in_other_formats(kind):
         (dict(format='onnx', difference=2e-4), 'onnx differs by 0.0002 at 1 x 8x8, more than --tolerance 0.0001'),
         (dict(format='onnx', difference=1e-5), None),
         (dict(format='int8', difference=0.1), None),
+        (dict(format='int8', difference=0.1, metric='mIoU', score=np.nan, model_score=60.0), 'int8 loses nan of mIoU'),
         (dict(format='int8', difference=float('inf')), 'int8 gives NaN or infinite'),
         (dict(format='int8', difference=0.1, metric='mIoU', score=58.0, model_score=60.0), 'int8 loses 2.00 of mIoU'),
         (dict(format='int8', difference=0.1, metric='mIoU', score=59.5, model_score=60.0), None),

@@ -4,11 +4,13 @@ import functools
 
 import pytest
 import torch
+from mmengine.config import Config
 from tool_runner import ROOT
 
 from vt import apis
 from vt.engine.config_files import read_config
 from vt.engine.config_parts import steps_in
+from vt.engine.image_size import enter_image_size
 from vt.errors import UserError
 
 FAMILIES = sorted(path.stem for path in (ROOT / 'configs').glob('*/*_digits.py') if '_cifar' not in path.stem)
@@ -39,6 +41,19 @@ def test_sizes_of_pipelines_keep_their_ratios(name, side, train, test):
     cfg = read(name, side)
     assert sides(cfg, 'train_dataloader') == train
     assert sides(cfg, 'val_dataloader') == sides(cfg, 'test_dataloader') == test
+
+
+def test_adapters_test_time_augmentation_and_limits_follow():
+    steps = [dict(type='RandomChoiceResize', scales=[256, 512], max_size=2048), dict(type='RandomCrop', crop_size=512)]
+    frozen = dict(type='mmpretrain.VisionTransformer', img_size=512)
+    model = dict(type='ImageClassifier', backbone=dict(type='vt.LoRAModel', module=frozen))
+    cfg = Config(dict(model=model, image_size=128, tta_pipeline=[dict(type='Resize', scale=512)]))
+    cfg.train_dataloader = dict(dataset=dict(type='CustomDataset', pipeline=steps))
+    enter_image_size(cfg)
+    assert cfg.model.backbone.module.img_size == 128
+    assert cfg.tta_pipeline[0].scale == 128
+    first, _ = cfg.train_dataloader.dataset.pipeline
+    assert (first.scales, first.max_size) == ([64, 128], 512)
 
 
 def test_segmentation_by_crops_follows_too(tmp_path):

@@ -47,6 +47,38 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize('name', CASES)
+def test_layers_are_counted_as_without_adapters(name):
+    """For the decay of learning rates by layers: an adapter has the rate of its matrix."""
+    adapted, plain, _ = build(name)
+    expected = {key: plain.get_layer_depth(f'backbone.{key}', 'backbone.') for key, _ in plain.named_parameters()}
+    found = {}
+    for key, _ in adapted.named_parameters():
+        own = key.removeprefix('module.').replace('.original_layer', '')
+        own = own.replace('.lora_down.weight', '.weight').replace('.lora_up.weight', '.weight')
+        if '.parametrizations.' in own:
+            owner, _, rest = own.partition('.parametrizations.')
+            own = f'{owner}.{rest.split(".")[0]}'
+        found.setdefault(own, set()).add(adapted.get_layer_depth(f'backbone.{key}', 'backbone.'))
+    assert found == {key: {depth} for key, depth in expected.items()}
+    assert len(set(expected.values())) > 2
+
+
+@pytest.mark.parametrize(
+    ('targets', 'options', 'message'),
+    [
+        ([dict(type='*.qkv')], {}, 'is no regular expression: nothing to repeat'),
+        ([dict(type='qkv', rnk=4)], {}, 'needs a type, and may have rank, alpha and drop_rate'),
+        ([dict()], {}, 'needs a type, and may have rank, alpha and drop_rate'),
+        ([dict(type='qkv')], dict(rank=2.5), 'rank 2.5: give a rank of at least 1'),
+        ([dict(type='qkv')], dict(alpha=0), 'alpha=0 must be above 0'),
+    ],
+)
+def test_arguments_that_are_none_of_its_own(targets, options, message):
+    with pytest.raises(UserError, match=message):
+        MODELS.build(dict(type='vt.LoRAModel', module=small_deit(), targets=targets, **options))
+
+
 def build(name, rank=3, alpha=5.0):
     make, targets, size = CASES[name]
     torch.manual_seed(0)

@@ -51,6 +51,9 @@ def test_a_short_video_repeats_its_last_frame_or_is_refused(tmp_path):
     assert [next(i for i in range(6) if np.array_equal(frame, frames[i])) for frame in loaded] == [0, 3, 5, 5]
     with pytest.raises(UserError, match="has 6 frames, but a clip spans 10: set short_videos='repeat'"):
         LoadClips(4, 3, short_videos='refuse').transform(info)
+    for sizes, words in (((8.0, 3), 'clip_length=8.0'), (('8', 3), "clip_length='8'"), ((4, 0), 'frame_stride=0')):
+        with pytest.raises(UserError, match=f'{words} must be a whole number of at least 1'):
+            LoadClips(*sizes)
 
 
 def test_clips_of_a_phone_are_upright_and_of_the_shown_frames(tmp_path):
@@ -67,8 +70,8 @@ def test_clips_of_a_phone_are_upright_and_of_the_shown_frames(tmp_path):
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        (dict(clip_length=0), 'clip_length=0 must be at least 1'),
-        (dict(clip_length=4, num_clips=0), 'num_clips=0 must be at least 1'),
+        (dict(clip_length=0), 'clip_length=0 must be a whole number'),
+        (dict(clip_length=4, num_clips=0), 'num_clips=0 must be a whole number'),
         (dict(clip_length=4, short_videos='loop'), "short_videos='loop' is none of repeat, refuse"),
         (dict(clip_length=4, decoder='ffmpeg'), "decoder='ffmpeg' is none of"),
     ],

@@ -25,6 +25,7 @@ from vt.checkpoints.weights import unwrap
 from vt.engine.config_files import DISTRIBUTION
 from vt.errors import MissingFileError, UserError
 from vt.inference.test_set import in_scope
+from vt.models.lora import LoRAModel
 from vt.untrusted_text import check_dataset_meta, printable
 
 from .build_budget import Budget
@@ -50,13 +51,18 @@ def save_folder(model: BaseModel, folder: Path, cfg: Config | None = None) -> No
         cfg: config of the model; None for ``model.cfg``, which :func:`vt.apis.get_model` sets.
 
     Raises:
-        UserError: no config, a config of another library's scope, or one with values that a folder cannot contain.
+        UserError: no config, a config of another library's scope, or one with values or adapters that a folder cannot
+            contain.
         FileError: a file cannot be written.
     """
     model = unwrap(model)
     cfg = getattr(model, 'cfg', None) if cfg is None else cfg
     if cfg is None:
         raise UserError(f'{type(model).__name__} has no attribute cfg: give cfg, or build it with vt.apis.get_model')
+    if any(isinstance(part, LoRAModel) for part in model.modules()):
+        raise UserError(
+            'a model with vt.LoRAModel cannot be saved as a folder: publish its checkpoint (tools/publish.py)'
+        )
     meta = getattr(model, 'dataset_meta', {})
     meta = {key: [*meta[key]] for key in ('classes', 'palette') if meta.get(key)}
     versions = dict(vt=vt.__version__, torch=torch.__version__, mmengine=mmengine.__version__)

@@ -103,6 +103,9 @@ class HubModel(
         """
         device = options.pop('device', None)
         folder = Path(pretrained_model_name_or_path)
+        given = [name for name, value in options.items() if value not in (None, False)]
+        if folder.is_dir() and given:
+            raise UserError(f'{folder} is a folder: {", ".join(given)} are only for models of the hub')
         return cls(get_model(folder if folder.is_dir() else _fetch(folder.as_posix(), **options), device=device))
 
     def generate_model_card(self, *args: Any, **options: Any) -> ModelCard:

@@ -41,6 +41,7 @@ from .outputs import check_output, write_json, write_measured
 BATCHES = (1, 2, 5)
 LARGER = (32, 64)  # pixels added to height and width for the second size
 STRIDE = 32  # multiple of image sides that every model supports
+LARGEST_LOSS = 1.0  # of int8, in units of the metric
 CALIBRATION = 128  # images to calibrate int8
 
 
@@ -51,6 +52,8 @@ def export(args: argparse.Namespace) -> None:
         UserError: outputs of a format differ by more than the tolerance, or int8 loses too much; it is not written.
     """
     check_output(args.out, args.config, args.checkpoint)
+    check_options(args)
+    batch = args.benchmark_batch or 1
     if 'aot' in args.formats:
         require_compiler()
     use_threads()
@@ -64,8 +67,13 @@ def export(args: argparse.Namespace) -> None:
     cases = [images[:batch] for batch in BATCHES] + (others if program.open_size else [])
     runs, contents, rows = {}, {}, []
     for kind in args.formats:
-        inputs = read_calibration(model, args.calibrate) if kind == 'int8' else ()
-        fitting = (one for one in inputs if program.open_size or one.shape[1:] == images.shape[1:])
+        inputs = [*read_calibration(model, args.calibrate)] if kind == 'int8' else []
+        fitting = [one for one in inputs if program.open_size or one.shape[1:] == images.shape[1:]]
+        if len(fitting) < len(inputs):
+            note = f'int8: {len(fitting)} of {len(inputs)} images for calibration have the size {describe_size(images)}'
+            if not fitting:
+                raise UserError(f'{note}: give images of this size with --calibrate')
+            print(f'{note}; the others are not used')
         contents[kind], runs[kind] = encode(kind, network, program, images[:2], fitting)
         differences = {describe_size(case): largest_difference(runs[kind], network, case) for case in cases}
         worst = max(differences, key=differences.__getitem__)
@@ -86,14 +94,30 @@ def export(args: argparse.Namespace) -> None:
             about |= write_script(model, about, run_onnx(program.onnx), images, args.out_dir)
         write_json(about, args.out_dir / f'{name}.json')
     if args.benchmark:
-        enter_times(rows, runs, network, images[: args.benchmark_batch])
+        enter_times(rows, runs, network, images[:batch])
     print_table([describe_row(row) for row in rows], title=f'{name}, compared with the model itself')
     if 'int8' in runs and args.accuracy is None:
         print('int8 is approximate: add --accuracy to measure its score')
     sizes = dict(size=describe_size(images[:1]), open_size=program.open_size, reason=program.reason)
-    write_measured(args.out, config=args.config, **sizes, batch=args.benchmark_batch, **own, results=rows)
+    write_measured(args.out, config=args.config, **sizes, batch=len(images[:batch]), **own, results=rows)
     if refused:
         raise UserError(f'{"; ".join(refused.values())}; it is not written')
+
+
+def check_options(args: argparse.Namespace) -> None:
+    """Raise a UserError for an option that would have no effect, or a number out of range."""
+    if args.benchmark_batch is not None and not 1 <= args.benchmark_batch <= max(BATCHES):
+        raise UserError(f'--benchmark-batch {args.benchmark_batch} must be from 1 to {max(BATCHES)}')
+    if args.accuracy is not None and args.accuracy < 0:
+        raise UserError(f'--accuracy {args.accuracy} must be a number of images')
+    for option, is_given, needed, is_there in (
+        ('--benchmark-batch', args.benchmark_batch is not None, '--benchmark', args.benchmark),
+        ('--calibrate', bool(args.calibrate), '--formats int8', 'int8' in args.formats),
+        ('--largest-loss', args.largest_loss is not None, '--formats int8', 'int8' in args.formats),
+        ('--largest-loss', args.largest_loss is not None, '--accuracy', args.accuracy is not None),
+    ):
+        if is_given and not is_there:
+            raise UserError(f'{option} has no effect without {needed}: add it, or remove {option}')
 
 
 def why_refused(row: dict[str, Any], args: argparse.Namespace) -> str | None:
@@ -103,9 +127,10 @@ def why_refused(row: dict[str, Any], args: argparse.Namespace) -> str | None:
         return f'{kind} differs by {difference}, more than --tolerance {args.tolerance} of the largest output'
     if not np.isfinite(row['difference']):
         return f'{kind} gives NaN or infinite outputs at {row["at"]}'
-    lost = row.get('model_score', 0) - row.get('score', 0)
-    if kind == 'int8' and lost > args.largest_loss:
-        return f'{kind} loses {lost:.2f} of {row["metric"]}, more than --largest-loss {args.largest_loss}'
+    lost, most = row.get('model_score', 0) - row.get('score', 0), LARGEST_LOSS
+    most = most if args.largest_loss is None else args.largest_loss
+    if kind == 'int8' and not lost <= most:  # also NaN
+        return f'{kind} loses {lost:.2f} of {row["metric"]}, more than --largest-loss {most}'
     return None
 
 
@@ -156,7 +181,8 @@ def enter_scores(
                     evaluators[name].process(data_samples=model.test_step(batch), data_batch=batch)
         scores = {name: evaluator.evaluate(len(part)) for name, evaluator in evaluators.items()}
     best = ((cfg.get('default_hooks') or {}).get('checkpoint') or {}).get('save_best')
-    metric = best if best in scores['model'] else next(iter(scores['model']))
+    named = best if isinstance(best, (list, tuple)) else [best]
+    metric = next(name for name in (*named, *scores['model']) if name in scores['model'])
     own = float(scores['model'][metric])
     for row in rows:
         row |= dict(metric=metric, score=float(scores[row['format']][metric]), model_score=own)

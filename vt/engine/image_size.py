@@ -30,18 +30,19 @@ def enter_image_size(cfg: Config) -> None:
     if type(side) is not int or side < 1:
         raise UserError(f'image_size={side}: set a whole number of pixels')
     steps = [step for name in LOADERS for step in _steps(cfg.get(name))]
-    settings = [*steps, model.get('test_cfg')]
+    settings = [*steps, *steps_in(cfg.get('tta_pipeline')), model.get('test_cfg')]
     for preprocessor in (cfg.get('data_preprocessor') or {}, model.get('data_preprocessor') or {}):
         settings += [preprocessor, preprocessor.get('test_cfg')]
     ratio = side / _side_of([*_steps(cfg.get('train_dataloader'))] or steps, side)
     for part in {id(part): part for part in settings if part}.values():  # val and test may share one
-        for key in part.keys() & {*SIDES, 'stride'}:
+        for key in part.keys() & {*SIDES, 'stride', 'max_size'}:
             part[key] = _scaled(part[key], ratio)
     backbone, path = model.get('backbone'), 'model.backbone'
     while isinstance(backbone, dict):
         for built in find_types(str(backbone.get('type')), cfg.get('default_scope') or 'mmpretrain', path):
             backbone.update(dict.fromkeys({'image_size', 'img_size'} & {*accepted_arguments(built)[0]}, side))
-        backbone, path = backbone.get('backbone'), f'{path}.backbone'
+        name = 'backbone' if backbone.get('backbone') else 'module'  # of vt.LoRAModel
+        backbone, path = backbone.get(name), f'{path}.{name}'
 
 
 def _side_of(steps: list[dict], side: int) -> int:

@@ -4,7 +4,8 @@ Letters: g groups, I and O channels of a group, r rank.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -33,6 +34,14 @@ class GroupedLoRA(nn.Module):
         return weight + self.scaling * self.lora_down @ self.lora_up
 
 
+def _layer_depth(of_module: Callable, param_name: str, prefix: str = '') -> tuple[int, int]:
+    """Depth of a parameter or of the matrix that it adapts, and number of layers, as the frozen part counts them."""
+    own = re.sub(r'\.parametrizations\.(\w+)\..*', r'.\1', param_name)
+    own = re.sub(r'\.(original_layer|lora_down|lora_up)\b', '', own)
+    inner = f'{prefix}module.'
+    return of_module(prefix + own.removeprefix(inner) if own.startswith(inner) else own, prefix)
+
+
 @MODELS.register_module()
 class LoRAModel(BaseModule):
     """A frozen part of a model whose matrices have trained adapters; its arguments are those of MMPretrain's class.
@@ -50,7 +59,8 @@ class LoRAModel(BaseModule):
         drop_rate: dropout in front of an adapter; not of token-side matrices.
 
     Raises:
-        UserError: a target is the name of no matrix; a rank below 1; ``drop_rate`` for token-side matrices.
+        UserError: a target is the name of no matrix, or has other keys; a rank that is no whole number from 1, an
+            ``alpha`` that is not above 0; ``drop_rate`` for token-side matrices.
     """
 
     def __init__(
@@ -61,14 +71,22 @@ class LoRAModel(BaseModule):
         kinds = (nn.Linear, GroupedLinear)
         matrices = {name: part for name, part in self.module.named_modules() if isinstance(part, kinds)}
         for target in targets or [dict(type='none')]:
+            if 'type' not in target or target.keys() - {'type', 'rank', 'alpha', 'drop_rate'}:
+                words = 'needs a type, and may have rank, alpha and drop_rate'
+                raise UserError(f'LoRAModel: the target {dict(target)} {words}')
             self._adapt(matrices, **dict(rank=rank, alpha=alpha, drop_rate=drop_rate) | target)
         for name, parameter in self.named_parameters():
             parameter.requires_grad = 'lora_' in name
 
     def _adapt(self, matrices: dict[str, nn.Module], type: str, rank: int, alpha: float, drop_rate: float) -> None:
         """Adapt the matrices that a target names, and take them out."""
-        found = [name for name in matrices if name.endswith(type) or re.fullmatch(type, name)]
-        if not found or rank < 1:
+        try:
+            found = [name for name in matrices if name.endswith(type) or re.fullmatch(type, name)]
+        except re.error as error:
+            raise UserError(f'LoRAModel: target {type!r} is no regular expression: {error}') from error
+        if alpha <= 0:
+            raise UserError(f'LoRAModel: alpha={alpha} must be above 0: adapters would have no effect')
+        if not found or not isinstance(rank, int) or rank < 1:
             known = ', '.join(sorted({name.rpartition('.')[2] for name in matrices}))
             raise UserError(f'LoRAModel: target {type!r}, rank {rank}: give a rank of at least 1 and some of {known}')
         for name in found:
@@ -105,4 +123,5 @@ class LoRAModel(BaseModule):
         try:
             return super().__getattr__(name)
         except AttributeError:
-            return getattr(super().__getattr__('module'), name)
+            found = getattr(super().__getattr__('module'), name)
+        return partial(_layer_depth, found) if name == 'get_layer_depth' else found

@@ -49,8 +49,8 @@ class LoadClips(BaseTransform):
         short_videos: str = 'repeat',
     ) -> None:
         for name, value in (('clip_length', clip_length), ('frame_stride', frame_stride), ('num_clips', num_clips)):
-            if value is not None and value < 1:
-                raise UserError(f'LoadClips: {name}={value} must be at least 1')
+            if value is not None and (type(value) is not int or value < 1):
+                raise UserError(f'LoadClips: {name}={value!r} must be a whole number of at least 1')
         if short_videos not in SHORT:
             raise UserError(f"LoadClips: short_videos='{short_videos}' is none of {', '.join(SHORT)}")
         require_decoder(decoder)
