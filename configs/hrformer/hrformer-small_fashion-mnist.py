@@ -1,4 +1,4 @@
-# HRFormer-S on Fashion-MNIST, enlarged to 56x56.
+# HRFormer-S on Fashion-MNIST, enlarged to 56x56. Two epochs: docs/benchmark.md.
 # python tools/train.py configs/hrformer/hrformer-small_fashion-mnist.py
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-56px.py', '../_base_/models/hrformer-small.py']
 

@@ -1,5 +1,7 @@
-# MSG-T on Fashion-MNIST, enlarged to 56x56.
+# MSG-T on Fashion-MNIST, enlarged to 56x56. Two epochs: docs/benchmark.md.
 # python tools/train.py configs/msg/msg-tiny_fashion-mnist.py
 _base_ = ['../_base_/recipes/tokens_fashion-mnist-56px.py', '../_base_/models/msg-tiny.py']
 
 model = _base_.architecture
+
+optim_wrapper = dict(optimizer=dict(lr=3e-4))

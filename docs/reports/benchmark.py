@@ -1,5 +1,6 @@
 """The tables of the page on Fashion-MNIST: runs on a CPU, and what GPUs measured."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from vt.analysis.ablation.run_scores import Scores, mean_margin
 from vt.analysis.ablation.score_tables import describe
 from vt.checkpoints.files import read_json
 
-from .markdown import BENCHMARKS, RECORDS, milliseconds, plus_minus, short_name, table
+from .markdown import BENCHMARKS, RECORDS, plus_minus, short_name, table
 from .scores import by_label, compare_two, describe_source, read_table, tell_change
 from .speeds import read_speeds
 
@@ -21,9 +22,11 @@ GPUS = GPU, BENCHMARKS / 'nvidia-h200/fashion-mnist.json'  # the second: other v
 ALL = 60_000  # training images
 LATENCY = BENCHMARKS / 'fashion-mnist_cpu.json'
 FIELD = RECORDS / 'rates-fashion-mnist-field.json'
-RATES = 0.0003, 0.001  # of the other vision transformers
+TWO_EPOCHS = RECORDS / 'two-epochs-fashion-mnist.json'  # beside them: the pair, and more seeds
+SEED = 9  # of searches
+TABLES = 'fashion-mnist-half', 'fashion-mnist-labels', 'rates-fashion-mnist', FIELD.stem, TWO_EPOCHS.stem  # on a CPU
+PAIR = 'resnet18', 'vt-resnet18-tuned'
 FIELD_LATENCIES = sorted(BENCHMARKS.glob('fashion-mnist-field-*px_cpu.json'))  # a file for each size of images
-COSTS = {'MFLOPs': '{flops:M.1f}', 'M params': '{parameters:M.2f}', 'ms, one image': '{latency:ms}'}
 
 
 def show_runs(name: str) -> str:
@@ -69,11 +72,12 @@ def _seconds_per_epoch(run: dict) -> float:
 
 
 def read_gpu(phase: str, path: Path = GPU) -> pd.DataFrame:
-    """Return the runs of a phase on a GPU, a row each, with ``model`` and ``told``, the score or ``diverged``."""
+    """Return the runs of a phase on a GPU, a row each; ``told`` is a score or ``diverged``."""
     rows = pd.DataFrame(read_json(path, 'measured on a GPU', keys=['rows'])['rows']).query('phase == @phase')
     names = rows['config'].str.extract(r'/([^/]+)\.py$', expand=False)
     told = rows['top1'].map('{:.2f}'.format).where(rows['status'] == 'finished', 'diverged')
-    return rows.assign(model=names.map(shorten), told=told)
+    device = path.parent.name.removeprefix('nvidia-').upper()
+    return rows.assign(model=names.map(shorten), told=told, device=device)
 
 
 def show_gpu(width: str) -> str:
@@ -101,7 +105,7 @@ def show_gpu(width: str) -> str:
         'top-1 (%), each seed': '{each}',
         'mean': '{mean}',
         'change (95 %)': '{change}',
-        **COSTS,
+        **tell_costs(LATENCY),
     }
     return table(rows, forms)
 
@@ -128,6 +132,17 @@ def read_latency(paths: Sequence[Path]) -> dict[str, float]:
     return dict(zip(speeds['model'].map(shorten), speeds['median']))
 
 
+def tell_costs(path: Path) -> dict[str, str]:
+    """Columns of costs, with the latencies of a file."""
+    return {'MFLOPs': '{flops:M.1f}', 'M params': '{parameters:M.2f}', tell_latency(path): '{latency:ms}'}
+
+
+def tell_latency(path: Path) -> str:
+    """The title of the latencies of a file, with their processor."""
+    processor = read_json(path, 'measured by tools/benchmark.py', keys=['device'])['device']
+    return f'ms, one image, {re.sub(r"[(]R[)]| Processor| [(]family.*", "", processor)}'
+
+
 def shorten(config: str) -> str:
     """A model's name: a config's without its data."""
     return short_name(config).replace('_fashion-mnist', '')
@@ -141,7 +156,7 @@ def draw() -> dict[str, Figure]:
 def _draw_pair() -> Figure:
     """Scores on the test images with the 95 % intervals of their means."""
     runs, latency = read_gpu('seeds'), read_latency([LATENCY])
-    figure, panels = _begin('top-1 on Fashion-MNIST, %', height=4.5)
+    figure, panels = _begin('top-1 on Fashion-MNIST, %', LATENCY, height=4.5)
     for model, own in runs.groupby('model'):
         if (own['status'] == 'finished').all():
             scores = to_scores(own)
@@ -152,24 +167,26 @@ def _draw_pair() -> Figure:
 
 
 def _draw_field() -> Figure:
-    """Scores of the other vision transformers on the held-out images, the best ten with their names."""
-    rows = best_of_field(read_latency(FIELD_LATENCIES))
-    figure, panels = _begin('top-1 on held-out images after two epochs, %', height=6)
-    for axes, costs in zip(panels, (rows['flops'] / 1e6, 1e3 * rows['latency'])):
-        axes.plot(costs, rows['best'], 'o')
-        for model, cost, best in [*zip(rows['model'], costs, rows['best'])][:10]:
-            _name(axes, model, cost, best)
+    """Scores on the held-out images after two epochs, the pair's and the best ten of the others with their names."""
+    ranked = rank_field()
+    is_pair = ranked['model'].isin(PAIR)
+    figure, panels = _begin('top-1 on held-out images after two epochs, %', FIELD_LATENCIES[0], height=6)
+    for rows, marker, named in ((ranked[~is_pair], 'o', 10), (ranked[is_pair], 's', 2)):
+        for axes, costs in zip(panels, (rows['flops'] / 1e6, 1e3 * rows['latency'])):
+            axes.plot(costs, rows['top1'], marker)
+            for model, cost, score in [*zip(rows['model'], costs, rows['top1'])][:named]:
+                _name(axes, model, cost, score)
     return figure
 
 
-def _begin(score: str, height: float) -> tuple[Figure, list[Axes]]:
+def _begin(score: str, latencies: Path, height: float) -> tuple[Figure, list[Axes]]:
     """A figure of two panels, for FLOPs and latency."""
     figure = Figure(figsize=(11, height), layout='constrained')
     panels = figure.subplots(1, 2, sharey=True)
     for axes in panels:
         axes.margins(x=0.45)  # names are beside the points
     panels[0].set(xlabel='MFLOPs', ylabel=score)
-    panels[1].set(xlabel='ms, one image on a CPU')
+    panels[1].set(xlabel=tell_latency(latencies))
     return figure, panels
 
 
@@ -203,50 +220,73 @@ def show_gpu_rates() -> str:
 
 
 def read_field() -> pd.DataFrame:
-    """Return the searches of the other vision transformers on all devices, of models with both learning rates."""
+    """Return the runs of two epochs, on all devices: of the other vision transformers, and of the pair."""
     gpus = (read_gpu('field search', path) for path in GPUS)
-    runs = pd.concat([*gpus, read_field_cpu()], ignore_index=True)
-    return runs.groupby('model').filter(lambda own: own['learning_rate'].nunique() == 2)
+    return pd.concat([*gpus, *map(_read_field_cpu, (FIELD, TWO_EPOCHS))], ignore_index=True)
 
 
-def read_field_cpu() -> pd.DataFrame:
-    """Return the searches on a CPU in columns of :func:`read_gpu`."""
+def _read_field_cpu(path: Path) -> pd.DataFrame:
+    """The runs of a table in columns of :func:`read_gpu`; their labels end in learning rates."""
     rows = []
-    for run in read_table(FIELD):
+    for run in read_table(path):
         costs = dict(flops=run['flops'], parameters=run['parameters'])
-        rate, top1 = run['options']['optim_wrapper.optimizer.lr'], run['metrics']['accuracy/top1']
+        scores = dict(seed=run['seed'], top1=run['metrics']['accuracy/top1'])
+        rate = float(run['label'].rpartition('_')[2])
         model = shorten(Path(run['config']).stem)
-        rows.append(dict(config=run['config'], model=model, learning_rate=rate, top1=top1) | costs)
+        run_of = dict(config=run['config'], model=model, learning_rate=rate, epochs=2, device='CPU')
+        rows.append(run_of | scores | costs)
     return pd.DataFrame(rows)
 
 
-def best_of_field(latency: dict[str, float]) -> pd.DataFrame:
-    """A row for each other vision transformer, best first: scores by learning rate, the better one, and costs."""
+def rank_field() -> pd.DataFrame:
+    """A row for each model after two epochs, best first: its ``scores`` at the better rate of the search, and costs.
+
+    ``top1`` and ``learning_rate`` are of the search, ``each`` has the scores of all seeds, the search's first, and
+    ``other`` is the score of the other rate.
+    """
+    latency = read_latency(FIELD_LATENCIES)
     runs = read_field()
-    scores = runs.pivot_table('top1', 'model', 'learning_rate').rename(columns=dict(zip(RATES, ('lower', 'higher'))))
-    costs = runs.groupby('model')[['flops', 'parameters']].first()
-    rows = costs.join([scores, pd.Series(latency, name='latency')]).assign(best=scores.max(axis=1))
-    return rows.sort_values('best', ascending=False).reset_index()
+    devices = runs.groupby(['model', 'learning_rate'])['device'].agg(lambda own: list(dict.fromkeys(own)))
+    keys = ['model', 'learning_rate', 'seed']  # two were searched on two GPUs: their means
+    runs = runs.groupby(keys, as_index=False).agg(dict(top1='mean', epochs='first', flops='first', parameters='first'))
+    rows = []
+    for model, own in runs.groupby('model'):
+        best, *others = own.query('seed == @SEED').sort_values('top1', ascending=False).to_dict('records')
+        seeds = own[own['learning_rate'] == best['learning_rate']].sort_values('seed', key=lambda seed: seed != SEED)
+        row = dict(each=[f'{score:.2f}' for score in seeds['top1']], latency=latency[model])
+        row['device'] = devices[model, best['learning_rate']]
+        if len(seeds) > 1:
+            scores = to_scores(seeds)
+            row['mean'] = f'{scores.mean:.2f}{plus_minus(mean_margin(scores, [scores]))}'
+        if others:
+            row['other'] = others[0]['top1']
+        rows.append(best | row)
+    return pd.DataFrame(rows).sort_values('top1', ascending=False)
 
 
 def show_field() -> str:
-    """A row for each other vision transformer, best first: scores on the held-out images by learning rate."""
-    lower, higher = RATES
+    """A row for each model after two epochs, best first: scores on the held-out images."""
     forms = {
         'model': '{model}',
-        f'{lower:g}': '{lower:.2f}',
-        f'{higher:g}': '{higher:.2f}',
-        **COSTS,
+        'learning rate': '{learning_rate:g}',
+        'top-1 (%), each seed': '{each}',
+        'mean': '{mean}',
+        'other rate': '{other:.2f}',
+        'on': '{device}',
+        **tell_costs(FIELD_LATENCIES[0]),
     }
-    latency = read_latency(FIELD_LATENCIES)
-    pair = [milliseconds(latency[model]) for model in ('resnet18', 'vt-resnet18-tuned')]
     finals = read_gpu('seeds', GPUS[1])
     told = ', '.join(f'{model} {score}' for model, score in zip(finals['model'], finals['told']))
-    return (
-        f'{table(best_of_field(latency), forms)}\n\n'
-        f'Test images, after six epochs on all training images, one seed: {told}. '
-        f'One image takes ResNet-18 {pair[0]} ms, the tuned VT-ResNet-18 {pair[1]} ms.'
-    )
+    return f'{table(rank_field(), forms)}\n\nTest images, after six epochs on all training images, one seed: {told}.'
+
+
+def show_cost() -> str:
+    """The hours of all runs of the page, by CPUs and GPUs."""
+    tables = [read_table(RECORDS / f'{name}.json') for name in TABLES]
+    cores = sum(run['seconds'] for records in tables for run in records) / 3600
+    gpus = pd.concat([pd.DataFrame(read_json(path, 'measured on a GPU', keys=['rows'])['rows']) for path in GPUS])
+    hours = gpus['seconds'].sum() / 3600
+    return f'All runs of this page: {cores:.1f} core-hours on CPUs, {hours:.1f} hours on GPUs, several at a time.'
 
 
 def show_origin(path: Path = GPU) -> str:
@@ -256,12 +296,17 @@ def show_origin(path: Path = GPU) -> str:
 
 
 PLACES = {
+    'benchmark cost': show_cost,
     'benchmark runs': show_runs,
     'benchmark both': show_both,
     'benchmark numbers': show_numbers,
     'benchmark GPU': lambda width: f'{show_gpu(width)}\n\n{show_origin()}',
     'benchmark rates': show_gpu_rates,
     'benchmark field': lambda: '\n\n'.join(
-        [show_field(), *map(show_origin, GPUS), describe_source(read_table(FIELD), FIELD.stem)]
+        [
+            show_field(),
+            *map(show_origin, GPUS),
+            *(describe_source(read_table(path), path.stem) for path in (FIELD, TWO_EPOCHS)),
+        ]
     ),
 }

@@ -58,14 +58,11 @@ def test_a_seed_that_comes_twice_is_refused():
         (dict(config='configs/b.py'), 'config'),
         (dict(length='90 epochs'), r'length \(90 epochs, 10 epochs\): give them other names'),
         (dict(metrics={'mIoU': 40.0}), 'metrics'),
-        (dict(options={'optim_wrapper.optimizer.lr': 1.0}), 'options'),
     ],
 )
-def test_runs_of_a_label_differ_in_seed_and_fold_alone(other, words):
+def test_runs_of_a_label_have_one_config_length_and_metric(other, words):
     with pytest.raises(ValueError, match=f"the runs of 'plain' differ in {words}"):
         describe([RECORDS[0], RECORDS[1] | other])
-    options = {'fold': 2, 'load_from': 'runs/a_seed-0/last.pth'}
-    describe([RECORDS[0], RECORDS[1] | dict(options=options)])
 
 
 def test_one_seed_has_no_interval():

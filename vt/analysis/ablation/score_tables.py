@@ -79,7 +79,7 @@ def summarize_row(records: Sequence[dict], label: str) -> Scores:
     """Summarize the runs of a label.
 
     Raises:
-        UserError: the label has no records, a seed occurs twice, or runs differ in more than seed and fold.
+        UserError: the label has no records, a seed occurs twice, or runs differ in config, length or metrics.
     """
     runs = sorted((run for run in records if run['label'] == label), key=trial)
     if len({trial(run) for run in runs}) < len(runs):
@@ -90,17 +90,10 @@ def summarize_row(records: Sequence[dict], label: str) -> Scores:
         ('config', [run['config'] for run in runs]),
         ('length', [run['length'] for run in runs]),
         ('metrics', [sorted(run['metrics']) for run in runs]),
-        ('options', [_without_seed(run) for run in runs]),
     ):
         if other := [value for value in values if value != values[0]]:
             raise UserError(f'the runs of {label!r} differ in {what} ({values[0]}, {other[0]}): give them other names')
     return summarize(runs, label, None, Path(runs[0]['config']).stem, runs[0]['length'])
-
-
-def _without_seed(run: dict) -> dict:
-    """Options of a run that are neither its fold nor hold its seed."""
-    seed = re.compile(rf'(?<![\d.]){run["seed"]}(?![\d.])')
-    return {key: value for key, value in run['options'].items() if key != 'fold' and not seed.search(str(value))}
 
 
 def describe_origin(records: Sequence[dict]) -> str:
