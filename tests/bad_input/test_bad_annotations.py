@@ -55,7 +55,7 @@ def test_files_that_are_missing(folder, kept):
     arguments = ['--work-dir', kept]
     assert_refused(train(folder, ANNOTATED, *arguments), 'there is no such annotation file', kept)
     (folder / 'data/list.txt').write_bytes(GOOD + b'gone.png 1\n')
-    assert_refused(train(folder, ANNOTATED, *arguments), 'there is no data/images/gone.png', kept)
+    assert_refused(train(folder, ANNOTATED, *arguments), 'data/images/gone.png does not exist', kept)
 
 
 def test_odd_lines_that_are_fine(folder):

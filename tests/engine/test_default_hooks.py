@@ -101,7 +101,7 @@ def test_what_a_config_names_itself_stays():
     ('given', 'expected'),
     [
         (dict(by_epoch=True, max_epochs=1), dict(type='vt.EpochBasedTrainLoop', max_epochs=1)),
-        (dict(by_epoch=False, max_iters=1), dict(by_epoch=False, max_iters=1)),
+        (dict(by_epoch=False, max_iters=1), dict(type='IterBasedTrainLoop', max_iters=1)),
         (dict(by_epoch=True, type='IterBasedTrainLoop', max_iters=1), dict(type='IterBasedTrainLoop', max_iters=1)),
         (dict(by_epoch=True, type=IterBasedTrainLoop, max_iters=1), dict(type=IterBasedTrainLoop, max_iters=1)),
         (None, None),

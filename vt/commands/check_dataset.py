@@ -38,7 +38,7 @@ CHECKS = {
     'settings of masks': ('settings',),
     'files left out': ('left out',),
     'samples of each class': ('one class', 'no samples', 'few samples'),
-    'duplicates': ('duplicate',),
+    'duplicates': ('duplicate', 'same'),
 }
 
 

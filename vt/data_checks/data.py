@@ -42,7 +42,7 @@ MOST_LISTED = 20_000  # files of a list that are looked up before a run
 MOST_SAMPLES = 256  # samples of a split that are read before a run
 # Kinds of problems that only warn, and kinds that concern single samples or lines.
 WARNINGS = ('left out', 'no samples', 'few samples', 'order', 'duplicate', 'subset', 'palette', 'turned')
-WARNINGS += ('frames', 'depth')
+WARNINGS += ('frames', 'depth', 'same')
 OF_SAMPLES = ('missing', 'unreadable', 'mode', 'size', 'label', 'annotation')
 
 
@@ -146,7 +146,7 @@ class Source:
         """Check suffixes and number of class folders, which MMPretrain only asserts."""
         wanted = getattr(self.dataset, 'extensions', None)
         suffixes = (Path(file).suffix.lower() for file in islice(files_below(self.folder), MOST_FILES))
-        if wanted and not any(suffix in wanted for suffix in suffixes):
+        if wanted and not self.reader.load_clips and not any(suffix in wanted for suffix in suffixes):
             files = islice(files_below(self.folder), MOST_FILES)
             found = Counter(Path(file).suffix.lower() or 'no suffix' for file in files)
             there = ', '.join(f'{number:,} with {suffix}' for suffix, number in found.most_common(3))
@@ -211,7 +211,7 @@ def check_data(cfg: Config, splits: tuple[str, ...]) -> list[str]:
             of_train = [*chain(*(own for own in training if may_share(own, infos)))]
             source.problems += find_shared(of_train, infos, source.split, source.labels.source)
     found = [(source.split, problem) for source in sources for problem in source.problems]
-    found += find_label_problems([source.labels for source in sources])
+    found += [*find_label_problems([source.labels for source in sources]), *find_same(cfg, splits)]
     for split, problem in found:
         if problem.kind not in WARNINGS:
             raise UserError(f'{split} data: {problem}')
@@ -234,9 +234,7 @@ def _raise_first(source: Source) -> None:
 
 def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> Iterator[Source]:
     """Yield the data sets of splits inside wrappers such as ``RepeatDataset``, each once; ``whole``: of the reader."""
-    seen: list[
-        tuple[bool, dict]
-    ] = []  # the same data for validation and tests are checked once, as training data again
+    seen = []
     model = cfg.get('model', {})
     head = model.get('head') or model.get('decode_head')
     num_classes = head.get('num_classes') if isinstance(head, dict) else None
@@ -246,9 +244,23 @@ def find_sources(cfg: Config, splits: tuple[str, ...], whole: bool = False) -> I
             if 'train' in splits and str(data.get('type')).endswith('KFoldDataset') and data.get('test_mode'):
                 continue  # a fold of the training data, which are checked as a whole
             for dataset_cfg in leaves(data or None):
-                if (own := (split == 'train', dataset_cfg)) not in seen:
-                    seen.append(own)
+                if dataset_cfg not in seen:
+                    seen.append(dataset_cfg)
                     yield _make_source(split, dataset_cfg, registry, num_classes, whole, image_channels(cfg))
+
+
+def find_same(cfg: Config, splits: tuple[str, ...]) -> list[tuple[str, Problem]]:
+    """Return split and problem for each split that has a data set of the training data, by the same config."""
+    parts = {split: leaves((cfg.get(f'{split}_dataloader') or {}).get('dataset') or None) for split in splits}
+    training = parts.pop('train', [])
+    return [
+        (
+            split,
+            Problem('same', f'{split}_dataloader', f'has a data set of train: the scores of {split} have no meaning'),
+        )
+        for split, own in parts.items()
+        if any(part in training for part in own)
+    ]
 
 
 def _make_source(

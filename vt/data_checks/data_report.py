@@ -9,7 +9,7 @@ from mmengine.config import Config
 
 from vt.errors import UserError
 
-from .data import WARNINGS, Source, find_sources
+from .data import WARNINGS, Source, find_same, find_sources
 from .labels import find_label_problems, tabulate_classes
 from .overlap import find_contradictions, find_duplicates
 from .samples import Problem, Sample
@@ -44,7 +44,10 @@ def read_data(cfg: Config, splits: tuple[str, ...], threads: int) -> tuple[dict,
         sources.append(source)
     labels = [source.labels for source in sources if source.labels]
     found = [(source.split, problem) for source in sources for problem in source.problems]
-    problems = [dict(split=split, **asdict(problem)) for split, problem in (*found, *find_label_problems(labels))]
+    problems = [
+        dict(split=split, **asdict(problem))
+        for split, problem in (*found, *find_label_problems(labels), *find_same(cfg, splits))
+    ]
     warnings = [problem for problem in problems if problem['kind'] in WARNINGS and problem['kind'] != 'duplicate']
     problems = [problem for problem in problems if problem not in warnings]
     counts = dict(Counter(problem['kind'] for problem in problems).most_common())

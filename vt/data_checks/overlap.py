@@ -63,6 +63,6 @@ def find_contradictions(samples: Sequence[Sample]) -> Iterator[Problem]:
     """Yield a problem for each image or video that is a copy of an earlier one with other labels."""
     known: dict[str, Sample] = {}
     for sample in samples:
-        first = known.setdefault(sample.digest, sample) if sample.digest else sample
+        first = known.setdefault(sample.digest, sample) if sample.digest and not sample.problems else sample
         if first.labels != sample.labels:
             yield Problem('duplicate', sample.path, f'is the same file as {first.path}, which has other labels')
