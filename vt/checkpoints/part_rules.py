@@ -70,8 +70,11 @@ class PartRules:
         )
 
     def may_be_left(self, key: str, loaded: Iterable[str]) -> bool:
-        """Return whether a tensor of the file may be ignored; ``loaded`` are the names that the model has."""
-        if self.is_free(key) or COMPUTED.search(key):
+        """Return whether a tensor of the file may be ignored; ``loaded`` are the names that the model has.
+
+        Computed tensors are not asked about, see :func:`split_computed`.
+        """
+        if self.is_free(key):
             return True
         if any(key.startswith(part) and not _any_below(part, loaded) for part in [*self.new, *self.others]):
             return True
@@ -84,12 +87,15 @@ class PartRules:
         return is_other and not POSITIONS.search(key) and not AT_INPUT.search(key)
 
 
-def is_computed(model: nn.Module, key: str, given: Tensor) -> bool:
-    """Return whether a tensor of a file is a buffer that the model computes, such as fixed positions, and equals it.
+def split_computed(model: nn.Module, state: dict[str, Tensor], names: list[str]) -> tuple[list[str], list[str]]:
+    """Return which names of a file the model does not know, and which it computes itself, with the same values."""
+    buffers = dict(model.named_buffers())
+    computed = [key for key in names if COMPUTED.search(key) or _is_equal(buffers.get(key), state[key])]
+    return [key for key in names if key not in computed], computed
 
-    Of another grid, what both have is compared.
-    """
-    own = dict(model.named_buffers()).get(key)
+
+def _is_equal(own: Tensor | None, given: Tensor) -> bool:
+    """Return whether a buffer, such as fixed positions, equals a file's; of other grids, what both have is compared."""
     if own is None or own.dim() != given.dim():
         return False
     common = tuple(slice(min(sizes)) for sizes in zip(own.shape, given.shape))

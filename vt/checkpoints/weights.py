@@ -27,7 +27,7 @@ from .channels import Channels, adapt_stem
 from .formats.recognise import OWN, to_own_names
 from .grids import FileGrids, Size, size_text
 from .old_names import to_new_names
-from .part_rules import COMPUTED, POSITIONS, PartRules, is_computed, require_parts
+from .part_rules import POSITIONS, PartRules, require_parts, split_computed
 from .reading import load_checkpoint
 
 # Keys of state dicts; by default the first that a file has: averaged weights of timm and of DeiT's authors; mmengine
@@ -80,7 +80,7 @@ def load_weights(
     with _unchanged_if_refused(model):
         missing, unexpected = _enter(model, state, f"{name} is not {owner}'s", remedy)
         missing = [key for key in missing if not key.endswith('num_batches_tracked')]
-        unexpected, left = _split_computed(model, state, unexpected)
+        unexpected, left = split_computed(model, state, unexpected)
         unexpected += outside
         for difference, names in (('lacks', missing), ('also has', unexpected)):
             if names:
@@ -157,7 +157,7 @@ def load_part(
     remedy = 'give a file of the same model, set the prefix of its names, or list what differs in may_differ'
     with _unchanged_if_refused(model):
         missing, unexpected = _enter(model, state, f'{name} does not fit', remedy)
-        unexpected, computed = _split_computed(model, state, unexpected)
+        unexpected, computed = split_computed(model, state, unexpected)
         counters = {key for key in own if key.endswith('num_batches_tracked')}  # missing ones start at 0
         loaded, left = own.keys() - missing - (counters - state.keys()), [*left, *unexpected]
         require_parts(rules, loaded, sorted(missing), sorted(left), name, remedy)
@@ -205,7 +205,7 @@ def check_own_loading(model: nn.Module) -> None:
         what = type(part).__name__
         rules = PartRules(part, own, init_cfg.get('may_differ', ()))
         missing, left = sorted(own.keys() - loaded - {*new}), sorted(state.keys() - own.keys())
-        unknown, _ = _split_computed(part, state, left)
+        unknown, _ = split_computed(part, state, left)
         require_parts(rules, loaded, missing, unknown, name, f'{what} loads it itself: give a file with its names')
         warn = logging.WARNING if any(not rules.may_be_missing(key, loaded) for key in new) else logging.INFO
         line = describe(name, len(loaded), {}, own.keys() - loaded, left, [f'loaded by {what} itself'])
@@ -250,12 +250,6 @@ def _enter(model: nn.Module, state: dict[str, Tensor], complaint: str, remedy: s
         reason = f'{differing[0]}, and {len(differing) - 1} more differ' if is_shape else printable(error, 300)
         raise UserError(f'{complaint}: {reason}; {remedy}') from error
     return missing, unexpected
-
-
-def _split_computed(model: nn.Module, state: dict[str, Tensor], names: list[str]) -> tuple[list[str], list[str]]:
-    """Return which names of a file the model does not know, and which it computes itself, with the same values."""
-    computed = [key for key in names if COMPUTED.search(key) or is_computed(model, key, state[key])]
-    return [key for key in names if key not in computed], computed
 
 
 def _resize_positions(

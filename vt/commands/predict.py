@@ -91,13 +91,13 @@ def predict(args: argparse.Namespace) -> None:
     masks = mask_paths(files)
     if args.masks and not is_segmentation(cfg):
         raise UserError('--masks needs a segmentor, and the model is none: leave it out')
+    figures = {(args.out_dir / path).resolve() for path in files.values()} if args.out_dir else set()
     for suffix in ('.png', '.tif'):
         of_masks = {file: path.with_suffix(suffix) for file, path in masks.items()}
         check_paths(files, of_masks, args.masks, '--masks')
-        if args.masks and args.out_dir:
-            figures = {(args.out_dir / path).resolve() for path in files.values()}
-            if both := [file for file, path in of_masks.items() if (args.masks / path).resolve() in figures]:
-                raise UserError(f'figure and mask of {both[0]} would be one file: give --masks another folder')
+        for file, path in of_masks.items() if args.masks and figures else ():
+            if (args.masks / path).resolve() in figures:
+                raise UserError(f'figure and mask of {file} would be one file: give --masks another folder')
     skipped: dict[str, Exception] = {}
     rows = []
     with ResultFile(args.out) if args.out else nullcontext() as out:
