@@ -24,7 +24,6 @@ from vt.untrusted_text import check_dataset_meta, printable
 from .archives import check_archive, check_header, check_pickles
 from .files import REST
 from .grids import read_image_size
-from .old_names import undivide
 from .pickles import RefusedError
 from .plain import NAMES, Conversion, Foreign, restore_histories
 from .public import locate_hub, read_timm, torchvision_weights
@@ -103,7 +102,6 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
                 raise UserError(f'{key} of {path} is {printable(repr(described), 80)}, but must be a dict')
         check_dataset_meta(described, 'dataset_meta.', f' of {path}')
     _require_finite(loaded, path)
-    undivide(loaded, str(path))
     if str(name).startswith('mmcls://'):  # a whole classifier, of which the backbone is used
         state = loaded.get('state_dict', loaded)
         return dict(state_dict={key[9:]: state[key] for key in state if key.startswith('backbone.')})

@@ -26,7 +26,6 @@ from vt.untrusted_text import printable
 from .channels import Channels, adapt_stem
 from .formats.recognise import OWN, to_own_names
 from .grids import FileGrids, Size, size_text
-from .old_names import to_new_names
 from .part_rules import POSITIONS, PartRules, require_parts, split_computed
 from .reading import load_checkpoint
 
@@ -135,7 +134,6 @@ def load_part(
         checkpoint = load_checkpoint(name, map_location)
     model = unwrap(model)
     held, own = state_of(checkpoint, name, weights), model.state_dict()
-    to_new_names(held)
     if prefix is not None:
         prefix = _with_dot(prefix)
     if not any(key.startswith(prefix or '') for key in held):

@@ -66,11 +66,6 @@ FOREIGN = {'Albu': 'transforms', 'Albumentations': 'transforms', 'LoRAModel': 't
 NO_PARTS = ('runner', 'runner constructor', 'inferencer')  # registries that configs do not use
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 SIMPLE = (bool, int, float, str, type(None))
-# Arguments of VT's parts in earlier versions, and what to set instead.
-OLD_ARGUMENTS = {
-    'step': 'for tokenizer, relation and projector each set optim_wrapper.paramwise_cfg.custom_keys.PART.lr_mult=step '
-    'and decay_mult=1/step, for SGD their squares, as configs/_base_/recipes/tuned_adamw.py and tuned_sgd.py do'
-}
 
 
 def check_config(cfg: Config, options: Iterable[str] = ()) -> None:
@@ -134,9 +129,7 @@ def _check_arguments(part: dict, path: str, scope: str, usual: Any) -> None:
         built, key = candidates[0], unknown[0][0]
         owner = built.__name__ if part.get('type', usual) else 'it'
         known = sorted({*accepted_arguments(built)[0], *beside})
-        is_ours = getattr(built, '__module__', '').startswith('vt.')
-        advice = (is_ours and OLD_ARGUMENTS.get(key)) or _near(key, known)
-        raise UserError(f"{path}: {owner} has no argument '{key}'; {advice}")
+        raise UserError(f"{path}: {owner} has no argument '{key}'; {_near(key, known)}")
     if candidates:
         _check_values(candidates[0], part, path)
 

@@ -67,14 +67,8 @@ def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = Fa
 
     Raises:
         UserError: the checkpoint has another kind of optimizer, or without ``new_schedule`` another kind of schedule,
-            or another schedule of epochs of another length; or it was written by a version that stored divided
-            matrices.
+            or another schedule of epochs of another length.
     """
-    if 'divided_by' in checkpoint['meta']:
-        raise UserError(
-            'the checkpoint was written by an earlier version, which stored matrices divided by the setting step, and '
-            'its optimizer state does not fit: use load_from, which loads its weights'
-        )
     is_new, asked, meta = bool(runner.cfg.get('new_schedule')), settings_of(runner), checkpoint['meta']
     has_one = isinstance(runner.optim_wrapper, OptimWrapper) and not isinstance(runner.optim_wrapper, OptimWrapperDict)
     written = _written_settings(meta)

@@ -11,7 +11,6 @@ from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from vt.checkpoints.old_names import load_old_names
 from vt.errors import UserError
 from vt.registry import MODELS
 
@@ -102,7 +101,6 @@ class HRFormer(BaseBackbone):
         for part in self.modules():
             if isinstance(part, TokenPart):
                 check_part(part, 'HRFormer: a branch has', 0, has_messengers=False)
-        load_old_names(self)
         self._freeze()
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:

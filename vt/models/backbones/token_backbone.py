@@ -12,7 +12,6 @@ from mmcv.cnn import build_norm_layer
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor, nn
 
-from vt.checkpoints.old_names import load_old_names
 from vt.checkpoints.weights import load_init_cfg
 from vt.errors import UserError
 from vt.registry import MODELS
@@ -112,7 +111,6 @@ class TokenBackbone(BaseBackbone):
             if norm_outputs and isinstance(self.stages[index].norm, nn.Identity):
                 norm_cfg = stages[index].get('norm_cfg', NORM)
                 self.out_norms[str(index)] = build_norm_layer(norm_cfg, self.stages[index].out_channels)[1]
-        load_old_names(self)
         self._freeze()
 
     def init_weights(self) -> None:
