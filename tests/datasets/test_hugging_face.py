@@ -49,6 +49,7 @@ def layouts(tmp_path_factory):
         splits.save_to_disk(folder / 'saved')
         (folder / 'arrow').mkdir()
         (folder / 'parquet').mkdir()
+        (folder / 'v[1]').mkdir()
         for split, rows in splits.items():
             rows.save_to_disk(folder / 'of one split' / split)
             (stored,) = (folder / 'saved' / split).glob('*.arrow')
@@ -115,7 +116,8 @@ def test_images_stay_in_their_files_and_a_process_is_handed_where_these_are(tmp_
 
 @pytest.mark.parametrize('kind', ['bytes', 'paths', 'struct'])
 def test_images_that_no_features_describe(kind, tmp_path):
-    content = encode(make_image(0))
+    content, tmp_path = encode(make_image(0)), tmp_path / 'v [1]'
+    tmp_path.mkdir()
     (tmp_path / 'a.png').write_bytes(content['bytes'])
     value = dict(bytes=content['bytes'], paths='a.png', struct=content)[kind]
     table = pyarrow.table(dict(image=[value], number=[4]))
@@ -158,6 +160,7 @@ BAD = {
     'a part of a file': (dict(data_root='{}/arrow/pets-train.arrow', split='train[:5]'), "split='train[:5]' a part of"),
     'a name of a file': (dict(data_root='{}/arrow/pets-train.arrow', name='a'), "name='a' has no effect, since"),
     'a name of splits': (dict(SAVED, name='a'), "name='a' has no effect, since"),
+    'a pattern': (dict(data_root='{}/v[1]'), 'is a pattern for datasets, which does not read such a folder: rename it'),
     'no column': (dict(SAVED, image='img'), "there is no column 'img', there are image, mask, label, shown"),
     'no images': (dict(SAVED, image='label'), 'is of type ClassLabel: encoded images'),
     'no label': (dict(SAVED, label='shown'), 'train/shown/0 is [0, 1], not '),

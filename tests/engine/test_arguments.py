@@ -29,10 +29,30 @@ def parser():
         ("[{'type': 'EMAHook', 'momentum': 1e-3}]", [{'type': 'EMAHook', 'momentum': 1e-3}]),
         ("{'depth': 18}", {'depth': 18}),
         ('{}.pth', '{}.pth'),
+        ("'007'", '007'),
+        ("'a','b'", ['a', 'b']),
+        ("dad's", "dad's"),
     ],
 )
 def test_values_of_cfg_options(parser, text, value):
     assert parser.parse_args(['--cfg-options', f'a.b={text}', 'c=1']).cfg_options == {'a.b': value, 'c': 1}
+
+
+@pytest.mark.parametrize('text', ['2024', '007', '1e3', 'a,b', 'nan', 'True', '[1]', '(a) b', '{a}', '0x10', '1_000'])
+def test_a_path_stays_text(parser, text):
+    keys = ['data_root', 'a.data_prefix.img_path', 'a.ann_file', 'work_dir', 'load_from', 'a.init_cfg.checkpoint']
+    found = parser.parse_args(['--cfg-options', *(f'{key}={text}' for key in keys)]).cfg_options
+    assert found == dict.fromkeys(keys, text)
+
+
+def test_no_path_a_dict_of_paths_and_a_rate(parser):
+    settings = ['load_from=None', "a.data_prefix={'img_path': 'b'}", 'a.drop_path=0.1', 'hooks.checkpoint=None']
+    assert parser.parse_args(['--cfg-options', *settings]).cfg_options == {
+        'load_from': None,
+        'a.data_prefix': dict(img_path='b'),
+        'a.drop_path': 0.1,
+        'hooks.checkpoint': None,
+    }
 
 
 def test_an_option_without_a_value_is_named(parser, capsys):

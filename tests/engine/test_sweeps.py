@@ -31,6 +31,7 @@ def test_names_are_as_short_as_they_tell_apart():
     assert labels('x=1,2', 'a.y=3,4')[0] == 'x=1_y=3'
     assert labels('out=[(0,1),(2,3)]', 'x=1,2') == ['x=1', 'x=2']
     assert labels('a=[[1,2],[3,4]],[[5,6],[7,8]]') == ['a=1_2_3_4', 'a=5_6_7_8']
+    assert labels('data_root="a,b",c') == ['data_root=a_b', 'data_root=c']
     assert labels('depths=[2,2],[2,6]', 'norm=-1,1e-3') == [
         'depths=2_2_norm=-1',
         'depths=2_2_norm=1e-3',

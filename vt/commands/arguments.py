@@ -22,6 +22,9 @@ CHECKPOINT = 'path of a checkpoint; or timm, torchvision or huggingface, for the
 # runs on the same cores take each other's time: a step took 2.1 to 10.5 s, and 2.3 s with this one.
 SPINS = '20000'
 BRACKETS = {'[': ']', '(': ')', '{': '}'}
+QUOTED = re.compile(r"""(['"])((?:(?!\1).)*)\1""")
+# Last parts of the keys of paths, which stay text: folders are named 2024, 1e3 or a,b.
+PATHS = re.compile(r'load_from|(?!drop_path)(.*_)?(path|root|dir|file|folder|prefix|checkpoint)')
 
 
 def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -> None:
@@ -53,6 +56,7 @@ class ConfigOptions(DictAction):
     """mmengine's ``KEY=VALUE`` action that keeps spaces in single values such as paths.
 
     Values that begin with a bracket may be Python, ``[{'type': 'A'}]``; lists need no quotes, ``[a,b]`` or ``a,b``.
+    Values in quotes are text, and so are paths, except None and dicts.
     """
 
     def __call__(
@@ -71,12 +75,19 @@ class ConfigOptions(DictAction):
         setattr(namespace, self.dest, options)
 
     def _parse(self, parser: argparse.ArgumentParser, key: str, text: str) -> Any:
+        if quoted := QUOTED.fullmatch(text):
+            return quoted[2]
+        is_path = PATHS.fullmatch(key.rpartition('.')[2])
         if text[:1] in BRACKETS:
             with contextlib.suppress(ValueError, SyntaxError):  # names without quotes
-                return ast.literal_eval(text)
+                value = ast.literal_eval(text)
+                if isinstance(value, dict) or not is_path:
+                    return value
+        if is_path:
+            return None if text == 'None' else text
         is_dict = (text[:1], text[-1:]) == ('{', '}') or 'dict(' in text
         if not (is_dict or ',' in text or text.startswith(('[', '('))):
-            return parse_value(text.strip('\'"'))
+            return parse_value(text)
         is_closed = all(text.count(begin) == text.count(end) for begin, end in BRACKETS.items())
         has_spaces = re.search(r'[^\s,[({]\s+[^\s,\])}]', text)  # mmengine would remove them
         try:

@@ -5,6 +5,7 @@ the usual steps of pipelines load it. If a row contains only the path of an imag
 shard has the address ``rows://<folder>/<shard>.tar#<row>/<member>``.
 """
 
+import glob
 import os
 import re
 from collections.abc import Iterator
@@ -237,7 +238,7 @@ def _open(datasets: ModuleType, path: Path | str, split: str, name: str | None) 
             raise UserError(f'{path} is not a file of type {" or ".join(FILES)}: correct data_root')
         if FILES[path.suffix] is None:
             return datasets.Dataset.from_file(str(path))
-        return datasets.load_dataset(FILES[path.suffix], data_files=str(path), split='train')
+        return datasets.load_dataset(FILES[path.suffix], data_files=glob.escape(str(path)), split='train')
     check_saved(path)
     if (path / SPLITS).is_file():
         splits = datasets.load_from_disk(str(path))
@@ -257,6 +258,10 @@ def _open(datasets: ModuleType, path: Path | str, split: str, name: str | None) 
             raise UserError(f'{path} has no Arrow file with {split!r} in its name: there are {there}')
         return datasets.concatenate_datasets([datasets.Dataset.from_file(str(file)) for file in named])
     check_folder(path)
+    if glob.has_magic(str(path.resolve())):
+        raise UserError(
+            f'{path} is a pattern for datasets, which does not read such a folder: rename it without [, * or ?'
+        )
     builder = datasets.load_dataset_builder(str(path), name)
     check_builder(builder, path)
     builder.download_and_prepare()

@@ -62,7 +62,7 @@ def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Pat
 
     Args:
         config: path of the config.
-        settings: settings as ``key=value,value``; commas inside brackets belong to a value.
+        settings: settings as ``key=value,value``; commas inside brackets, and in a value in quotes, belong to it.
         seeds: seeds; all combinations of one seed come before the next seed.
         folder: folder of the sweep.
 
@@ -137,10 +137,12 @@ def _read_identity(path: Path) -> tuple[str, int] | None:
 
 def _split(setting: str) -> tuple[str, list[str]]:
     key, sign, text = setting.partition('=')
-    values, depth = [''], 0
+    values, depth, quote = [''], 0, ''
     for letter in text:
         depth += (letter in '[({') - (letter in '])}')
-        if letter == ',' and not depth:
+        if letter in ('"', "'") and (letter == quote or not values[-1].strip()):
+            quote = '' if quote else letter
+        if letter == ',' and not depth and not quote:
             values.append('')
         else:
             values[-1] += letter
