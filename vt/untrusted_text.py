@@ -31,6 +31,16 @@ def printable(text: Any, width: int | None = None) -> str:
     return ''.join(ascii(letter)[1:-1] if is_control(letter) else letter for letter in text)
 
 
+def composed(name: str) -> str:
+    """Return a name with composed letters (NFC): archives of macOS write an accent as a character of its own."""
+    return unicodedata.normalize('NFC', name)
+
+
+def folded(name: str) -> str:
+    """Return a form of a name that is equal for names that differ only in case or in Unicode normalisation."""
+    return composed(composed(name).casefold())
+
+
 def check_class_names(names: Any, source: str, number: int | None = None) -> tuple[str, ...]:
     """Check class names that a file contains, and return them.
 
@@ -40,8 +50,8 @@ def check_class_names(names: Any, source: str, number: int | None = None) -> tup
         number: required number of names; None for any.
 
     Raises:
-        UserError: not a sequence of strings, a wrong number of names, or a name that is empty, too long, or contains
-            control characters.
+        UserError: not a sequence of strings, a wrong number of names, or a name that is empty, too long, not in UTF-8,
+            or contains control characters.
     """
     if isinstance(names, (str, bytes)) or not isinstance(names, (Sequence, set, frozenset)):
         raise UserError(f'{source} is {printable(repr(names), 80)}, not a list of names of classes')
@@ -55,11 +65,14 @@ def check_class_names(names: Any, source: str, number: int | None = None) -> tup
 
 
 def check_name(name: Any, source: str) -> str:
-    """Return a name from a file or folder; a UserError if it is empty, too long, or contains control characters."""
+    """Return a name from a file or folder; a UserError if it is empty, too long, or not plain text in UTF-8."""
     if not isinstance(name, str) or not name:
         raise UserError(f'{source} is {printable(repr(name), 80)}, not a text')
     if len(name) > MAX_NAME:
         raise UserError(f'{source} has {len(name):,} characters, {printable(name, 40)}; at most {MAX_NAME} are read')
+    if any(unicodedata.category(letter) == 'Cs' for letter in name):  # bytes that Python could not decode
+        advice = 'convert names to it, such as by convmv -f latin1 -t utf8 -r --notest FOLDER'
+        raise UserError(f'{source} is not in UTF-8, {printable(name)}: {advice}')
     if any(map(is_control, name)):
         raise UserError(f'{source} holds control characters: {printable(name)}')
     return name

@@ -79,6 +79,8 @@ def test_an_image_without_its_mask_and_how_many(data):
     assert (
         f'{root}/masks/b.png does not exist: it is the mask of {root}/images/b.jpg (and 1 more of 3 files)' in message
     )
+    (root / 'masks/B.PNG').touch()
+    assert f'mask of {root}/images/b.jpg; there is {root}/masks/B.PNG: give both the same name' in problem(cfg)
 
 
 def test_sizes_that_differ(data):
@@ -238,11 +240,14 @@ def test_labels_without_names_beside_named_ones(folders):
         (['train/cat/0.png 0', 'train/dog/1.png 1'], 'the list repeats train, which is in data_prefix (and 1 more of'),
         ([r'cat\0.png 0', r'dog\1.png 1'], r'write / instead of \ in the list'),
         (['cat/0.png 0', 'dog/99.png 1'], 'dog/99.png does not exist'),
+        (['cat/0.png 0', 'Dog/1.PNG 1'], 'train/dog/1.png: give both the same name'),
+        (['cat/0.png 0', 'dog/\u00e9.png 1'], r'train/dog/e\u0301.png, in another Unicode normalisation: write '),
     ],
 )
 def test_lists_that_contradict_themselves_or_the_files(folders, lines, message):
     root, configure = folders
     (root / 'list.txt').write_text('\n'.join(lines))
+    (root / 'train/dog/e\u0301.png').touch()
     assert message in problem(configure(train=dict(ann_file='list.txt', classes=['cat', 'dog'])))
 
 

@@ -49,6 +49,17 @@ def test_folders_that_move_the_labels(load, val, words):
     assert words in found
 
 
+def test_folders_in_another_unicode_normalisation(load):
+    splits = [load('train', 'caf\u00e9', 'tea'), load('val', 'cafe\u0301', 'tea'), load('test', 'cafe\u0301', 'cafz')]
+    assert not [*compare_classes(splits[:2])]
+    assert [row['name'] for row in tabulate_classes(splits[:2])] == ['caf\u00e9', 'tea']
+    splits[0] = load('more', 'caf\u00e9', 'cafz')
+    (found,) = messages(compare_classes([splits[0], splits[2]]))
+    words = r"has the class folder 'cafe\u0301', but more has 'caf\xe9' in another Unicode normalisation, so the "
+    assert words in found
+    assert r"rename 'cafe\u0301' to 'caf\xe9'" in found
+
+
 def test_the_same_folders_pass(load):
     splits = [load(split, 'apple', 'banana') for split in ('train', 'val')]
     assert not [*compare_classes(splits)]
@@ -118,6 +129,7 @@ def test_class_folders_that_are_numbers(load):
     [
         (('apple', 'banana'), None),
         (('Apple', 'Banana'), None),
+        (('a\u0301pple', 'banana'), "a.pth was trained with 'apple' as label 0, the data has 'a\u0301pple'"),
         (('Apfel', 'Banane'), None),  # the same classes in another language
         (('banana', 'apple'), "a.pth was trained with 'apple' as label 0, the data has 'banana'"),
         (('apple', 'banana', 'cherry'), "a.pth was trained with 2 classes ('apple', 'banana'), the data has 3"),
@@ -125,3 +137,7 @@ def test_class_folders_that_are_numbers(load):
 )
 def test_classes_of_a_checkpoint(classes, words):
     assert compare_with_checkpoint(classes, ('apple', 'banana'), 'a.pth', 'the data') == words
+
+
+def test_classes_of_a_checkpoint_in_another_unicode_normalisation():
+    assert compare_with_checkpoint(('cafe\u0301', 'tea'), ('caf\u00e9', 'tea'), 'a.pth', 'the data') is None

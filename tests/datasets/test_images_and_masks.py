@@ -36,6 +36,15 @@ def test_linked_folders_are_read_once(tmp_path):
     assert problems_of(look_at_coverage(load(**options))) == []
 
 
+def test_masks_in_another_unicode_normalisation_than_their_images(tmp_path):
+    write(tmp_path, 'images/caf\u00e9/\u00fc.png', 'masks/cafe\u0301/u\u0308.png')
+    options = dict(data_root=str(tmp_path), data_prefix=dict(img_path='images', seg_map_path='masks'))
+    (tmp_path / 'list').write_text('cafe\u0301/\u00fc\n', encoding='utf-8')
+    for dataset in (load(**options), load(ann_file='list', **options)):
+        assert dataset.get_data_info(0)['seg_map_path'] == str(tmp_path / 'masks/cafe\u0301/u\u0308.png')
+        assert problems_of(look_at_coverage(dataset)) == []
+
+
 def test_images_and_masks_of_any_suffix(tmp_path):
     write(tmp_path, 'images/0.PNG', 'images/below/1.webp', 'images/2.jpg', 'images/.3.png', 'images/notes.txt')
     write(tmp_path, 'masks/0.png', 'masks/below/1.PNG', 'masks/4.png')

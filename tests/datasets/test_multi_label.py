@@ -76,6 +76,24 @@ def test_forms_of_a_table(root, text):
     assert given.get_cat_ids(0) == [0, 1]
 
 
+def test_names_of_classes_in_two_unicode_normalisations_are_equal(tmp_path):
+    composed, decomposed = 'caf\u00e9', 'cafe\u0301'
+    for folder, name in ((decomposed, 'a.png'), ('tea', 'b.png')):
+        image(tmp_path / 'train' / name)
+        image(tmp_path / 'folders/train' / folder / name)
+    table = f'file,labels\na.png,{composed}\nb.png,{decomposed};tea\n'
+    for options in ({}, dict(metainfo=dict(classes=(decomposed, 'tea')))):
+        dataset = load(tmp_path, table, **options)
+        assert [info['gt_label'] for info in map(dataset.get_data_info, (0, 1))] == [[0], [0, 1]]
+        dataset = load(tmp_path / 'folders', metainfo=dict(classes=(composed, 'tea')))
+        assert [info['gt_label'] for info in map(dataset.get_data_info, (0, 1))] == [[0], [1]]
+    columns = load(tmp_path, f'file,{composed},tea\na.png,1,0\nb.png,0,1\n', **options)
+    assert columns.get_cat_ids(1) == [1]
+    (tmp_path / 'train/a.png').rename(tmp_path / 'train' / f'{decomposed}.png')
+    with pytest.raises(UserError, match=r'cafe\\u0301.png, in another Unicode normalisation: write both in NFC'):
+        load(tmp_path, f'file,labels\n{composed}.png,tea\nb.png,a\n')
+
+
 def test_classes_that_are_numbers_are_ordered_by_value(root):
     assert load(root, 'file,labels\na.png,10;9\nb.png,\nmore/c.png,1\n').metainfo['classes'] == ('1', '9', '10')
 
@@ -234,3 +252,8 @@ def test_thresholds_that_are_none(tmp_path, monkeypatch, given, message):
     (tmp_path / 'report.json').write_text(json.dumps(dict(per_class=[dict(name='cat', F1=1.0)])))
     with pytest.raises(UserError, match=message):
         read_thresholds(given, ['cat'])
+
+
+def test_thresholds_of_a_class_in_another_unicode_normalisation(tmp_path):
+    (tmp_path / 'report.json').write_text(json.dumps(dict(per_class=[dict(name='caf\u00e9', best_threshold=0.3)])))
+    assert read_thresholds(str(tmp_path / 'report.json'), ['cafe\u0301']).tolist() == pytest.approx([0.3])

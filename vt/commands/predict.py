@@ -36,7 +36,7 @@ from vt.errors import UserError
 from vt.folders import files_below
 from vt.image_bounds import EXTENSIONS as IMAGES
 from vt.inference.inputs import MAX_THREADS, default_workers, in_batches, read_ahead
-from vt.untrusted_text import printable
+from vt.untrusted_text import composed, printable
 from vt.video.dataset import EXTENSIONS as VIDEOS
 
 from .mask_files import encode_mask, mask_paths
@@ -145,8 +145,8 @@ def read_thresholds(given: str, classes: Sequence[str] | None) -> float | Tensor
         )
     hint = 'tools/test.py --report FOLDER of a model of several labels writes it'
     rows = read_json(Path(given), hint, keys=['per_class'])['per_class']
-    found = {row['name']: row['best_threshold'] for row in rows if 'best_threshold' in row}
-    names = [*map(str, classes or found)]
+    found = {composed(row['name']): row['best_threshold'] for row in rows if 'best_threshold' in row}
+    names = [composed(str(name)) for name in classes or found]
     if missing := [name for name in names if name not in found]:
         raise UserError(f'--threshold {given} has no best_threshold of the class {missing[0]!r}; {hint}')
     return torch.tensor([0.5 if found[name] is None else found[name] for name in names])

@@ -10,6 +10,7 @@ import numpy as np
 from vt.analysis.evaluation import compare_paired
 from vt.checkpoints.files import read_json
 from vt.errors import UserError
+from vt.untrusted_text import composed
 
 HINT = 'give the folder of an earlier --report of the same test set'
 KEYS = ('checkpoint', 'images', 'classes', 'per_class', 'image_scores', 'labels_digest')
@@ -51,7 +52,8 @@ def compare_reports(record: dict[str, Any], other: dict[str, Any], key: str, lab
     Raises:
         UserError: the earlier report has other images or classes, or is damaged.
     """
-    if any(record[name] != other[name] for name in ('labels_digest', 'classes')):
+    classes = [[composed(str(name)) for name in each['classes']] for each in (record, other)]
+    if record['labels_digest'] != other['labels_digest'] or classes[0] != classes[1]:
         raise UserError(f'--compare: the report of {other["checkpoint"]} has other images or classes; {HINT}')
     names = [each.get('files_digest') for each in (record, other)]
     if None not in names and names[0] != names[1]:

@@ -26,7 +26,7 @@ from vt.engine.checks.classes import list_names
 from vt.engine.checks.config import accepted_arguments
 from vt.engine.config_parts import leaves, steps_in
 from vt.errors import UserError
-from vt.folders import files_below
+from vt.folders import files_below, find_similar
 from vt.untrusted_text import check_class_names
 
 from .annotations import find_annotation_problems
@@ -175,7 +175,7 @@ class Source:
                 advice = f': the list repeats {Path(name).parts[0]}, which is in data_prefix'
             elif '\\' in name:
                 advice = ': write / instead of \\ in the list'
-            yield Problem('missing', path, f'does not exist{advice}')
+            yield Problem('missing', path, f'does not exist{advice or find_similar(path)}')
 
 
 def require_split(folder: Path) -> None:

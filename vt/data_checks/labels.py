@@ -16,6 +16,7 @@ from mmengine.dataset import BaseDataset
 
 from vt.datasets.shards import ShardSamples
 from vt.engine.checks.classes import first_difference, labels_in, list_names
+from vt.untrusted_text import composed, folded
 
 from .masks import Masks, find_mask_gaps, merge_masks
 from .samples import Problem
@@ -85,7 +86,7 @@ def compare_classes(splits: Sequence[SplitLabels]) -> Iterator[tuple[str, Proble
         for problem in _compare_with_config(own):
             yield own.split, problem
     for other in splits[1:]:
-        if splits[0].names and other.names and splits[0].names != other.names:
+        if splits[0].names and other.names and [*map(composed, splits[0].names)] != [*map(composed, other.names)]:
             yield other.split, Problem('classes', other.source, _difference(splits[0], other))
         if bool(splits[0].names) != bool(other.names) and splits[0].counts and other.counts:
             named, numbered = (splits[0], other) if splits[0].names else (other, splits[0])
@@ -128,7 +129,7 @@ def tabulate_classes(splits: Sequence[SplitLabels]) -> list[dict[str, str]]:
     number = max((len(own.names) if own.names else max(own.counts, default=-1) + 1 for own in splits), default=0)
     rows = []
     for label in range(number):
-        names = dict.fromkeys(own.names[label] for own in splits if own.names and label < len(own.names))
+        names = dict.fromkeys(composed(own.names[label]) for own in splits if own.names and label < len(own.names))
         counts = {own.split: f'{own.counts[label]:,}' for own in splits}
         rows.append(dict(label=str(label), name=' / '.join(names) or '-') | counts)
     return rows
@@ -170,8 +171,11 @@ def _difference(first: SplitLabels, other: SplitLabels) -> str:
     alike = {_letters(name): name for name in missing}
     for name in extra:
         if right := alike.get(_letters(name)):
-            message = f'has the {what} {name!r}, but {first.split} has {right!r}, so the meaning of labels differs'
-            return f'{message}: rename {name!r} to {right!r}'
+            same = composed(name) == composed(right)
+            shown, wanted = (ascii(each) if same else repr(each) for each in (name, right))
+            how = ' in another Unicode normalisation' if same else ''
+            message = f'has the {what} {shown}, but {first.split} has {wanted}{how}, so the meaning of labels differs'
+            return f'{message}: rename {shown} to {wanted}'
     if extra:
         repair = 'remove it, or create an empty folder of that name there' if folders else 'give both the same classes'
         return f'has the {what} {list_names(extra)}, which {first.split} ({first.source}) does not have: {repair}'
@@ -186,4 +190,4 @@ def _difference(first: SplitLabels, other: SplitLabels) -> str:
 
 def _letters(name: str) -> str:
     """Return a name in lower case without spaces, hyphens and underscores."""
-    return ''.join(letter for letter in name.casefold() if letter.isalnum())
+    return ''.join(letter for letter in folded(name) if letter.isalnum())

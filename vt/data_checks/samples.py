@@ -17,6 +17,7 @@ from vt.datasets.bands import LoadBands
 from vt.datasets.rows import PREFIX
 from vt.engine.checks.classes import labels_in
 from vt.engine.errors import in_one_line
+from vt.folders import find_similar
 from vt.image_bounds import check_image_size
 from vt.video.clips import LoadClips
 from vt.video.decoders import open_video
@@ -112,9 +113,7 @@ class SampleReader:
             file = _find_file(path, step)
             if isinstance(file, Path) and not file.is_file():
                 reason = '' if path == sample.path else f': it is the mask of {sample.path}'
-                other = file.with_suffix(file.suffix.swapcase())
-                beside = f'; rename {other.name} to it' if other.is_file() else ''
-                return [Problem('missing', path, f'does not exist{reason}{beside}')]
+                return [Problem('missing', path, f'does not exist{reason}{find_similar(file)}')]
             if self.whole and file is not None and path == sample.path:
                 content = file.read_bytes() if isinstance(file, Path) else file.getvalue()
                 sample.digest = blake2b(content, digest_size=16).hexdigest()

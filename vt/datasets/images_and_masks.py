@@ -11,6 +11,7 @@ from vt.errors import UserError
 from vt.folders import files_below
 from vt.image_bounds import EXTENSIONS
 from vt.registry import DATASETS
+from vt.untrusted_text import composed
 
 
 @DATASETS.register_module()
@@ -39,7 +40,7 @@ class ImagesAndMasks(BaseSegDataset):
         """Return one dict per image, in alphabetical order; ``seg_map_path`` of a missing mask does not exist."""
         images, folder = self._files('img_path'), self.data_prefix.get('seg_map_path')
         masks = self._files('seg_map_path') if folder else {}
-        names = [line.strip() for line in list_from_file(self.ann_file)] if self.ann_file else [*images]
+        names = [composed(line.strip()) for line in list_from_file(self.ann_file)] if self.ann_file else [*images]
         infos = []
         for name in names:
             if name not in images:
@@ -54,7 +55,7 @@ class ImagesAndMasks(BaseSegDataset):
         """Return the paths of the files below a folder, by their names without suffix."""
         folder, found = self.data_prefix[key], {}
         for path in files_below(folder):
-            stem, suffix = os.path.splitext(os.path.relpath(path, folder))
+            stem, suffix = os.path.splitext(composed(os.path.relpath(path, folder)))
             if suffix.lower() in self.extensions and not any(part.startswith('.') for part in Path(stem).parts):
                 other = found.setdefault(stem, path)
                 if other != path:

@@ -11,9 +11,10 @@ from pathlib import Path
 from mmpretrain.datasets import MultiLabelDataset
 
 from vt.errors import UserError
-from vt.folders import files_below
+from vt.folders import files_below, find_similar
 from vt.image_bounds import EXTENSIONS
 from vt.registry import DATASETS
+from vt.untrusted_text import composed, folded
 
 NAMES = ('labels', 'label', 'classes', 'tags')  # headers of a column of class names
 VALUES = {'0': False, '0.0': False, 'false': False, '': False, '1': True, '1.0': True, 'true': True}
@@ -62,7 +63,7 @@ class MultiLabelImages(MultiLabelDataset):
         for line, message in table.problems:
             raise UserError(f'{self.ann_file or self.img_prefix}{f", line {line}" if line else ""} {message}')
         classes = self._metainfo.setdefault('classes', tuple(table.classes))
-        numbers = {name: label for label, name in enumerate(classes)}
+        numbers = {composed(name): label for label, name in enumerate(classes)}
         return [
             dict(img_path=os.path.join(self.img_prefix, file), gt_label=sorted({numbers[name] for name in labels}))
             for file, labels in zip(table.files, table.labels)
@@ -71,21 +72,21 @@ class MultiLabelImages(MultiLabelDataset):
     def _read_folders(self) -> LabelTable:
         root, found = Path(self.img_prefix), {}
         folders = sorted(path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith('.'))
-        known = self.metainfo.get('classes') or folders
+        known = {composed(name) for name in self.metainfo.get('classes') or folders}
         for name in [*folders, '']:
-            if name and name not in known:
+            if name and composed(name) not in known:
                 return LabelTable(problems=[(None, f'has the folder {name!r}, which is not one of the classes')])
             paths = map(Path, files_below(root / name)) if name else root.iterdir()
             for path in sorted(path for path in paths if path.is_file() and path.suffix.lower() in self.extensions):
                 first, labels = found.setdefault(str(path.relative_to(root / name)), (path, []))
-                labels += [name] if name else []
+                labels += [composed(name)] if name else []
                 if first != path:
                     self.copies.append(str(path))
                     if not filecmp.cmp(first, path, shallow=False):  # by content: sizes and times may be equal
                         words = f'has {first} and {path}, which have the same name but differ'
                         return LabelTable(problems=[(None, f'{words}: rename one, or copy one to the other')])
         files = [str(path.relative_to(root)) for path, _ in found.values()]
-        return LabelTable(files, [labels for _, labels in found.values()], _in_order(folders))
+        return LabelTable(files, [labels for _, labels in found.values()], _in_order([*map(composed, folders)]))
 
 
 def read_label_table(path: Path, classes: Sequence[str] | None = None, folder: str = '') -> LabelTable:
@@ -103,13 +104,14 @@ def read_label_table(path: Path, classes: Sequence[str] | None = None, folder: s
         Content of the table, with its problems.
     """
     table = LabelTable()
+    classes = None if classes is None else [*map(composed, classes)]
     try:
         lines = path.read_text(encoding='utf-8-sig').splitlines()
     except UnicodeDecodeError:
         return LabelTable(problems=[(None, 'is not text in UTF-8')])
     rows = csv.reader(lines, delimiter=max(',;\t', key=lines[0].count) if lines else ',')
     try:
-        header = [name.strip() for name in next(rows, [])]
+        header = [composed(name.strip()) for name in next(rows, [])]
         if len(header) < 2 or len({*header}) < len(header) or header[0].lower().endswith(EXTENSIONS):
             words = 'must name the columns: file,labels, or file and each class once'
             return LabelTable(problems=[(1, words)])
@@ -119,7 +121,7 @@ def read_label_table(path: Path, classes: Sequence[str] | None = None, folder: s
             words = f'has no column {odd!r}' if odd in classes else f'has the column {odd!r}, which is not a class'
             return LabelTable(problems=[(1, f'{words}: use one column for each of the {len(classes)} classes')])
         seen: dict[str, int] = {}
-        alike = {name.casefold(): name for name in classes or ()}
+        alike = {folded(name): name for name in classes or ()}
         for row in rows:
             if any(map(str.strip, row)):
                 labels = _labels_of(row, header, of_names)
@@ -138,7 +140,7 @@ def read_label_table(path: Path, classes: Sequence[str] | None = None, folder: s
 
 def _labels_of(row: list[str], header: list[str], of_names: bool) -> list[str]:
     if of_names:
-        return [label.strip() for label in re.split('[;|,]', row[1] if len(row) > 1 else '') if label.strip()]
+        return [label.strip() for label in re.split('[;|,]', composed(row[1]) if len(row) > 1 else '') if label.strip()]
     return [name for name, value in zip(header[1:], row[1:]) if VALUES.get(value.strip().lower())]
 
 
@@ -151,7 +153,7 @@ def _check_row(
     classes: Sequence[str] | None,
     folder: str,
 ) -> Iterator[str]:
-    """Yield the problems of a line; ``alike`` contains the class names so far, by their lower case."""
+    """Yield the problems of a line; ``alike`` contains the class names so far, by their folded form."""
     file = row[0].strip()
     if len(row) != len(header):
         yield f'has {len(row)} columns, but the first line has {len(header)}'
@@ -161,16 +163,16 @@ def _check_row(
         yield f'names {file} again, after line {seen[same]}'
     elif '://' not in folder and not os.path.isfile(path := os.path.join(folder, file)):
         near = next((path + suffix for suffix in EXTENSIONS if os.path.isfile(path + suffix)), None)
-        yield f'names {path}, which does not exist' + (f'; add the suffix of {near}' if near else '')
+        yield f'names {path}, which does not exist' + (f'; add the suffix of {near}' if near else find_similar(path))
     elif len(header) != 2 or header[1].lower() not in NAMES:
         for name, value in zip(header[1:], row[1:]):
             if value.strip().lower() not in VALUES:
                 yield f'has {value[:40]!r} in the column {name}, but must have 0 or 1'
     else:
         for label in labels:
-            known = alike.get(label.casefold(), '')
+            known = alike.get(folded(label), '')
             if not known and classes is None:
-                alike[label.casefold()] = label
+                alike[folded(label)] = label
             elif known != label and label not in (classes or ()):
                 words = f'but earlier lines have {known!r}: use the same spelling'
                 if classes is not None:

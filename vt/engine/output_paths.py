@@ -3,9 +3,8 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from unicodedata import normalize
 
-from vt.untrusted_text import printable
+from vt.untrusted_text import folded, printable
 
 MAX_NAME, MAX_PATH = 200, 1000  # bytes of a name and of a relative path; file systems allow 255 and 4096
 
@@ -22,15 +21,16 @@ def distinct_paths(wished: Mapping[str, Path], suffix: str = '.png') -> dict[str
     """
     safe = {file: _inside(path) for file, path in wished.items()}
     safe = {file: path.with_name(f'{path.name.removesuffix(suffix)}{suffix}') for file, path in safe.items()}
-    taken = {_key(folder) for path in safe.values() for folder in path.parents}  # a file cannot have a folder's name
+    folders = {folder for path in safe.values() for folder in path.parents}  # a file cannot have a folder's name
+    taken = {folded(str(folder)) for folder in folders}
     paths: dict[str, Path] = {}
-    next_number: dict[str, int] = {}
+    next_number: dict[Path, int] = {}
     for file, path in safe.items():
         plain = path
-        while _key(path) in taken:
-            number = next_number[_key(plain)] = next_number.get(_key(plain), 1) + 1
+        while folded(str(path)) in taken:
+            number = next_number[plain] = next_number.get(plain, 1) + 1
             path = plain.with_name(f'{plain.name.removesuffix(suffix)}-{number}{suffix}')
-        taken.add(_key(path))
+        taken.add(folded(str(path)))
         paths[file] = path
     return paths
 
@@ -41,8 +41,3 @@ def _inside(path: Path) -> Path:
     parts = [part for part in parts if part not in (path.anchor, os.curdir, os.pardir)] or ['unnamed']
     inside = Path(*parts)
     return inside if len(os.fsencode(inside)) <= MAX_PATH else Path(inside.name)
-
-
-def _key(path: Path) -> str:
-    """Return a key that is equal for paths that are the same file on some file system."""
-    return normalize('NFC', normalize('NFC', str(path)).casefold())

@@ -34,6 +34,7 @@ from vt.engine.errors import describe, in_one_line
 from vt.engine.image_hooks import reads_bgr, visible
 from vt.engine.mixed_precision import predicting
 from vt.errors import MissingFileError, UserError
+from vt.folders import find_similar
 from vt.image_bounds import MAX_PIXELS, check_frames, check_image_size
 from vt.video import LoadClips, open_video
 
@@ -284,7 +285,7 @@ def _decode(path: str | Path, decode: Callable[[], Read | None]) -> Read:
 
 def _require_there(path: str | Path) -> None:
     if not os.path.isfile(path):
-        raise MissingFileError(f'there is no image {path}')
+        raise MissingFileError(f'there is no image {path}{find_similar(path)}')
 
 
 def input_shape(cfg: Config) -> tuple[int, ...]:

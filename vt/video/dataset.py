@@ -8,6 +8,7 @@ from mmengine.logging import MMLogger
 from mmpretrain.datasets import CustomDataset
 
 from vt.errors import FileError, MissingFileError, UserError
+from vt.folders import find_similar
 from vt.registry import DATASETS
 from vt.untrusted_text import printable
 
@@ -125,7 +126,7 @@ class VideoDataset(CustomDataset):
         there = [info for info in infos if info['img_path'] not in absent]
         if not absent:
             return infos
-        first = printable(min(absent), 300)
+        first = printable(min(absent), 300) + find_similar(min(absent))
         message = f'{len(infos) - len(there)} of {len(infos)} listed videos do not exist, the first is {first}'
         if not there or self.missing == 'refuse':
             remedy = "correct data_root and data_prefix, or skip these videos with missing='skip'"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vt.folders import files_below
-from vt.untrusted_text import printable
+from vt.untrusted_text import composed, folded, printable
 
 NEEDED = ('youtube_id', 'time_start', 'time_end')  # columns of Kinetics' lists
 SECONDS = re.compile(r'[0-9]{1,6}(\.[0-9]*)?|\.[0-9]+')  # files are named with six digits
@@ -86,7 +86,7 @@ def read_kinetics(path: Path, classes: tuple[str, ...] | None = None, with_label
     """
     needed, found = (*NEEDED, 'label') if with_label else NEEDED, KineticsList()
     try:
-        lines = path.read_text(encoding='utf-8-sig').splitlines()
+        lines = composed(path.read_text(encoding='utf-8-sig')).splitlines()
     except UnicodeDecodeError:
         return KineticsList(problems=[(None, 'is not a text file in UTF-8')])
     if not any(map(str.strip, lines)):
@@ -149,7 +149,7 @@ def _check_row(
 
 def _plain(label: str) -> str:
     """A label without case and surrounding spaces."""
-    return label.strip().casefold()
+    return folded(label.strip())
 
 
 def files_by_stem(folder: Path, extensions: tuple[str, ...]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 from vt.checkpoints.weights import unwrap
 from vt.errors import UserError
 from vt.registry import HOOKS
-from vt.untrusted_text import printable
+from vt.untrusted_text import folded, printable
 
 from .fit import HEADS, check_mixup
 
@@ -146,9 +146,9 @@ def compare_with_checkpoint(classes: Sequence[str], trained: Sequence[str], name
 def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> int | None:
     """Return the first index at which two lists of class names differ; None if they agree.
 
-    Case is ignored. Lists without a common name are assumed to be the same classes.
+    Case and Unicode normalisation are ignored. Lists without a common name are assumed to be the same classes.
     """
-    ours, theirs = ([name.casefold() for name in names] for names in (ours, theirs))
+    ours, theirs = ([*map(folded, names)] for names in (ours, theirs))
     differing = (label for label, (a, b) in enumerate(zip_longest(ours, theirs)) if a != b)
     return next(differing, None) if {*ours} & {*theirs} else None
 
