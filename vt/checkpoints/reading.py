@@ -34,6 +34,8 @@ SUFFIX = '.safetensors'
 NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')  # names that tools/publish.py writes
 # Keys of weights and averaged weights in a file.
 STATES = ('state_dict', 'model', 'model_state', 'ema_state_dict', 'state_dict_ema', 'model_ema')
+# What mmengine's hook writes into ``runtime_info`` about files: it would remove them. Also all keys ``best_ckpt...``.
+NAMES_OF_FILES = ('last_ckpt', 'outdated_ckpts', 'keep_ckpt_ids')
 is_trusted: ContextVar[bool] = ContextVar('is_trusted', default=False)  # whether checkpoints may run code
 ZOOS = {
     **dict.fromkeys(('torchvision', 'modelzoo'), mmengine_checkpoint.get_torchvision_models),
@@ -58,7 +60,8 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
     """Read a checkpoint of ``torch.save`` or of safetensors, weights-only unless :data:`is_trusted` is set.
 
     The result contains only tensors, numbers, strings, containers and mmengine's histories, see
-    :func:`vt.checkpoints.plain.make_plain`. The image size in its config is stored in ``meta['image_size']``.
+    :func:`vt.checkpoints.plain.make_plain`. Names of files that a run should remove are dropped. The image size in its
+    config is stored in ``meta['image_size']``.
 
     Args:
         name: a path; a URL ``https://...``, whose file is kept in PyTorch's cache; published weights
@@ -109,11 +112,12 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
         meta.pop('image_size', None)
         if isinstance(text := meta.get('cfg'), str) and (size := read_image_size(text)):
             meta['image_size'] = size
-    if not (texts or is_trusted.get()):
-        for holder in (loaded.get('meta'), loaded.get('message_hub', {}).get('runtime_info')):
-            if isinstance(holder, dict):
-                for text in ('config', 'cfg'):
-                    holder.pop(text, None)
+    unread = () if texts or is_trusted.get() else ('config', 'cfg')
+    for holder in (loaded.get('meta'), loaded.get('message_hub', {}).get('runtime_info')):
+        if isinstance(holder, dict):
+            for key in [*holder]:
+                if key in unread or key in NAMES_OF_FILES or str(key).startswith('best_ckpt'):
+                    holder.pop(key)
     return loaded
 
 

@@ -69,3 +69,52 @@ def test_a_copy_goes_on_without_touching_the_original(one_kept, tmp_path):
     best, newest = names(tmp_path)
     assert newest == f'epoch_{last + 2}.pth'
     assert best.startswith('best_accuracy_top1_epoch_')
+
+
+# Each pair is a name that a checkpoint gives, and what has that name here.
+NAMED = ['..', '.', 'my_notes', 'notes.pth', 'best_notes.pth', 'epoch_1.pth', '../mine/epoch_1.pth', 'linked']
+
+
+def test_a_checkpoint_does_not_decide_what_is_removed(one_kept, tmp_path):
+    """Its names are data: of folders, of files, of links, of other checkpoints; also as numbers of steps."""
+    shutil.copytree(one_kept / 'run', tmp_path / 'run')
+    last = max(int(path.stem.split('_')[1]) for path in (tmp_path / 'run').glob('epoch_*.pth'))
+    for name in ('mine', 'run/my_notes', f'run/epoch_{last - 1}.pth'):  # the last one has a name of the hook
+        (tmp_path / name).mkdir()
+        (tmp_path / name / 'notes.txt').write_text('mine')
+    for name in ('notes.pth', 'best_notes.pth', '../mine/epoch_1.pth'):
+        (tmp_path / 'run' / name).write_text('mine')
+    (tmp_path / 'run/epoch_0.pth').symlink_to(tmp_path / 'mine/epoch_1.pth')
+    (tmp_path / 'run/linked').symlink_to(tmp_path / 'mine')
+    own = {*(one_kept / 'run').rglob('*')}
+    kept = {path: path.read_bytes() for path in tmp_path.rglob('*') if path.is_file()}
+    kept = {path: data for path, data in kept.items() if one_kept / path.relative_to(tmp_path) not in own}
+    path = tmp_path / f'run/epoch_{last}.pth'
+    checkpoint = torch.load(path, weights_only=True)
+    named = dict(outdated_ckpts=NAMED, keep_ckpt_ids=['../..', *NAMED, 0], last_ckpt='notes.pth', best_ckpt='my_notes')
+    checkpoint['message_hub']['runtime_info'] |= named | {'best_ckpt_accuracy/top1': '..'}
+    torch.save(checkpoint, path)
+    result = train(tmp_path, '--resume', options=[KEEP_ONE, f'train_cfg.max_epochs={last + 1}'])
+    assert result.returncode == 0, result.stderr
+    assert {path: path.read_bytes() for path in kept} == kept
+    assert (tmp_path / 'run/epoch_0.pth').is_symlink()
+    assert not path.exists()
+    assert (tmp_path / f'run/epoch_{last + 1}.pth').is_file()
+
+
+def test_what_was_kept_on_purpose_stays(one_kept, tmp_path):
+    """A run that kept all checkpoints goes on with one; one more than its number is what a kill has left."""
+    shutil.copytree(one_kept / 'run', tmp_path / 'run')
+    best, newest = names(tmp_path)
+    last = int(newest[6:-4])
+    for count in (1, 2):  # earlier checkpoints beside the newest
+        folder = tmp_path / str(count)
+        shutil.copytree(tmp_path / 'run', folder / 'run')
+        for step in range(count):
+            shutil.copy(folder / 'run' / newest, folder / f'run/epoch_{step}.pth')
+        shutil.copy(folder / 'run' / best, folder / 'run/best_accuracy_top1_epoch_0.pth')
+        result = train(folder, '--resume', options=[KEEP_ONE, f'train_cfg.max_epochs={last + 1}'])
+        assert result.returncode == 0, result.stderr
+        kept = [] if count == 1 else [f'epoch_{step}.pth' for step in range(count)] + [newest]
+        assert names(folder)[1:] == sorted([*kept, f'epoch_{last + 1}.pth'])
+        assert len([name for name in names(folder) if name.startswith('best')]) == 1

@@ -1,5 +1,6 @@
 """mmengine's checkpoint hook, which removes an old checkpoint only after the new one is complete."""
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 from torch.distributed.fsdp import FSDPModule
 
-from vt.checkpoints.files import POINTER, write_atomically
+from vt.checkpoints.files import POINTER, REST, write_atomically
 from vt.engine.checks.losses import why_not_save
 from vt.errors import UserError
 from vt.registry import HOOKS
@@ -20,9 +21,11 @@ INTERRUPTED = 'interrupted_iter_'
 
 @HOOKS.register_module()
 class CheckpointHook(PlainCheckpointHook):
-    """mmengine's hook with its arguments, and five differences.
+    """mmengine's hook with its arguments, and six differences.
 
     - A checkpoint, also the best one, is removed after its replacement has been written.
+    - A resumed run finds the checkpoints to replace by the names that this hook gives in the folder. What a checkpoint
+      says about files has no effect, and links are never removed or followed.
     - ``last_checkpoint`` is written atomically.
     - Before a checkpoint is written, accumulated gradients are averaged over processes.
     - Nothing is written while weights or loss are not finite.
@@ -43,16 +46,51 @@ class CheckpointHook(PlainCheckpointHook):
         super().before_train(runner)
         if getattr(runner, 'saver', None) and (self.published_keys or '://' in self.out_dir):
             raise UserError('checkpoints in shards have no published_keys, and go to a folder: see tools/publish.py')
-        infos, self._saved = runner.message_hub.runtime_info, runner.iter
-        self.last_ckpt = self._here(infos.get('last_ckpt'))
-        self.best_ckpt_path = self._here(getattr(self, 'best_ckpt_path', None))
-        best = getattr(self, 'best_ckpt_path_dict', {})
-        self.best_ckpt_path_dict = {key: self._here(path) for key, path in best.items()}
-        self._outdated = [self._here(name) for name in infos.get('outdated_ckpts', [])]
+        self._saved = runner.iter
+        self._outdated: list[str] = []
+        self.best_ckpt_path, self.best_ckpt_path_dict = None, dict.fromkeys(self.save_best or ())
+        if runner.iter and '://' not in self.out_dir:
+            self._find_own(runner)
         # mmengine removes the best checkpoint before it writes a better one: the backend of this hook delays that.
         self._remove, self.file_backend.remove = self.file_backend.remove, self._outdated.append
         self._remove_folder, self.file_backend.rmtree = self.file_backend.rmtree, self._outdated.append
-        self._remove_files(self._take_outdated())  # what a run that was killed had no time for
+
+    def _find_own(self, runner: Runner) -> None:
+        """Go on with the checkpoints that this hook has written up to the one that the run resumes from."""
+        done = runner.epoch if self.by_epoch else runner.iter
+        steps, interrupted = self._own(done), self._own(runner.iter, template=f'{INTERRUPTED}{{}}.pth')
+        self.last_ckpt = interrupted.get(runner.iter) or steps.get(done)
+        self._outdated += interrupted.values()
+        if self.max_keep_ckpts > 0:
+            self.keep_ckpt_ids.extend(self._newest(steps, self.max_keep_ckpts))
+        for key in self.key_indicators if self.save_best else ():
+            bests = self._own(done, prefix='best_.+_' if key == 'auto' else re.escape(f'best_{key}_'.replace('/', '_')))
+            best = next((bests[step] for step in self._newest(bests, 1)), None)
+            if len(self.key_indicators) == 1:
+                self.best_ckpt_path = best
+            else:
+                self.best_ckpt_path_dict[key] = best
+
+    def _own(self, last: int, prefix: str = '', template: str | None = None) -> dict[int, str]:
+        """Return step and path of the checkpoints with a name that this hook gives, up to step ``last``."""
+        found = {}
+        for path in Path(self.out_dir).glob('*'):
+            for step in map(int, re.findall(r'\d+', path.name)):
+                name = re.escape((template or self.filename_tmpl).format(step))
+                if step <= last and re.fullmatch(prefix + name, path.name) and _is_checkpoint(path):
+                    found[step] = self._here(path.name)
+        return dict(sorted(found.items()))
+
+    def _newest(self, found: dict[int, str], most: int) -> list[int]:
+        """Return the last ``most`` steps, and note what a run that was killed had no time to remove.
+
+        That is one checkpoint. More were kept on purpose, by another setting: they stay.
+        """
+        steps = [*found]
+        if len(steps) > most + 1:
+            return []
+        self._outdated += [found[step] for step in steps[:-most]]
+        return steps[-most:]
 
     def after_train(self, runner: Runner) -> None:
         """Save what a run that stopped early has trained since its last checkpoint."""
@@ -104,7 +142,6 @@ class CheckpointHook(PlainCheckpointHook):
             if len(self.keep_ckpt_ids) == self.max_keep_ckpts:
                 self._outdated.append(self._here(self.filename_tmpl.format(self.keep_ckpt_ids.popleft())))
             self.keep_ckpt_ids.append(step)
-            runner.message_hub.update_info('keep_ckpt_ids', list(self.keep_ckpt_ids))
         runner.logger.info(f'Saving checkpoint at {step} {"epochs" if self.by_epoch else "iterations"}')
         self._save(runner, self.filename_tmpl.format(step), meta)
 
@@ -114,7 +151,6 @@ class CheckpointHook(PlainCheckpointHook):
             self._outdated.append(self.last_ckpt)
         self.last_ckpt, self._saved = self._here(name), meta['iter']
         runner.message_hub.update_info('last_ckpt', self.last_ckpt)
-        runner.message_hub.update_info('outdated_ckpts', [Path(path).name for path in self._outdated])
         parts = dict(save_optimizer=self.save_optimizer, save_param_scheduler=self.save_param_scheduler, **self.args)
         options = dict(meta=meta, by_epoch=self.by_epoch, backend_args=self.backend_args)
         runner.save_checkpoint(self.out_dir, name, self.file_client_args, **parts, **options)
@@ -134,14 +170,21 @@ class CheckpointHook(PlainCheckpointHook):
 
     def _remove_files(self, paths: set[str]) -> None:
         for path in paths if is_main_process() else ():
+            if '://' not in path and not _is_checkpoint(Path(path)):
+                continue
             if self.file_backend.isfile(path):
                 self._remove(path)
-            elif self.file_backend.isdir(path):  # in shards, or of DeepSpeed
+            else:
                 self._remove_folder(path)
 
-    def _here(self, path: str | None) -> str | None:
-        """Return the path of a checkpoint in the folder of this run, which may have been copied or moved."""
-        return path and self.file_backend.join_path(self.out_dir, Path(path).name)
+    def _here(self, name: str) -> str:
+        """Return the path of a checkpoint in the folder of this run."""
+        return self.file_backend.join_path(self.out_dir, name)
+
+
+def _is_checkpoint(path: Path) -> bool:
+    """Whether a path is a file, or the folder of a checkpoint in shards; a link is neither."""
+    return not path.is_symlink() and (path.is_file() or (path / REST).is_file())
 
 
 def _may_save(runner: Runner) -> bool:
