@@ -14,6 +14,7 @@ from mmengine.runner import EpochBasedTrainLoop as WholeEpochsLoop
 from mmengine.runner import Runner
 from torch.utils.data import BatchSampler
 
+from vt.checkpoints.files import REST
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint, read_run
 from vt.engine.config_files import require_file
 from vt.engine.processes.distributed import any_process
@@ -75,7 +76,7 @@ def _choose(work_dir: str, asked: str | None) -> tuple[str | None, str | None, l
     if asked is None or '://' in asked:
         return asked, new_run(), []
     folder = Path(work_dir if asked == 'auto' else asked)
-    is_file = not (asked == 'auto' or folder.is_dir())
+    is_file = asked != 'auto' and (not folder.is_dir() or (folder / REST).is_file())  # in shards it is a folder
     damage = find_damage(asked) if is_file else None
     folder = folder.parent if is_file else folder
     unknown_run = None if folder.resolve() == Path(work_dir).resolve() else new_run()  # of an earlier version's file
