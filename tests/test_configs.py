@@ -48,15 +48,21 @@ def take_step(path):
     from vt.engine.checks.parameter_rules import check_parameter_rules
     from vt.engine.checks.variables import own_words
     from vt.apis.folders import describe
+    from vt.errors import UserError
     check_config(cfg)
     check_fit(cfg)
     check_mixup(cfg)
-    assert describe(cfg)['model']  # it can be saved as a folder
     inner = cfg.model.backbone
     while 'backbone' in inner:
         inner = inner.backbone
     if 'HuggingFace' in inner.type:
         inner.pretrained = None
+        try:
+            raise AssertionError(describe(cfg))
+        except UserError as error:
+            assert "type='vt.HuggingFaceBackbone' is none of the types of saved models" in str(error)
+    else:
+        assert describe(cfg)['model']  # it can be saved as a folder
     side = 70 if 'dinov2' in path else 64  # of patches of 14
     if 'decode_head' in cfg.model:
         cfg.model.backbone.init_cfg = None

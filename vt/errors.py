@@ -9,6 +9,10 @@ class UserError(ValueError):
     """
 
 
+class DamagedError(UserError):
+    """File of others whose data cannot be interpreted. Its cause is the original error."""
+
+
 class FileError(UserError, OSError):
     """File that cannot be read, written or downloaded."""
 

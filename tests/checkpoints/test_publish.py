@@ -70,7 +70,7 @@ def test_a_file_of_plain_weights_is_published(tmp_path):
         (['a.pth', 'a.pth'], 'the name of a published checkpoint must end with .safetensors'),
         (['none.pth', 'a.safetensors'], 'there is no checkpoint none.pth'),
         (['a.pth', 'a.safetensors', '--metrics', 'none.json'], 'there is no none.json'),
-        (['a.pth', 'a.safetensors', '--metrics', 'a.pth'], 'a.pth is damaged, or not JSON'),
+        (['a.pth', 'a.safetensors', '--metrics', 'a.pth'], 'a.pth is damaged: '),
         (['a.pth'], 'give CHECKPOINT and OUT, or --show FILE'),
         (['--show', 'a.pth'], 'a.pth is not a .safetensors file'),
         (['--show', 'changed-01234567.safetensors'], 'its content has the digits'),

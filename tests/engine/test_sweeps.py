@@ -130,7 +130,7 @@ def test_a_folder_beside_that_is_not_its_own_is_one_line(run):
 
 def test_a_damaged_mark_of_a_sweep_is_one_line(tmp_path):
     (tmp_path / 'sweep.json').write_text('{"config": "c')
-    with pytest.raises(UserError, match=r'sweep\.json is damaged, or not JSON .*; remove it if'):
+    with pytest.raises(UserError, match=r'sweep\.json is damaged: .*; remove it if'):
         enter_sweep(tmp_path, 'c.py')
 
 

@@ -15,20 +15,17 @@ import mmengine
 import torch
 from mmengine.config import Config
 from mmengine.model import BaseModel
-from safetensors import safe_open
 
 import vt
-from vt.checkpoints.files import read_json, write_atomically
+from vt.checkpoints.files import file_in, interpreting, read_json, write_atomically
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.publishing import as_safetensors
 from vt.checkpoints.weights import unwrap
 from vt.engine.config_files import DISTRIBUTION
 from vt.errors import MissingFileError, UserError
 from vt.inference.test_set import in_scope
-from vt.models.lora import LoRAModel
 from vt.untrusted_text import check_dataset_meta, printable
 
-from .build_budget import Budget
 from .saved_inputs import check_inputs, describe_inputs, make_pipeline
 from .schema import SCOPES, check_model, describe_model
 
@@ -51,7 +48,7 @@ def save_folder(model: BaseModel, folder: Path, cfg: Config | None = None) -> No
         cfg: config of the model; None for ``model.cfg``, which :func:`vt.apis.get_model` sets.
 
     Raises:
-        UserError: no config, a config of another library's scope, or one with values or adapters that a folder cannot
+        UserError: no config, a config of another library's scope, or one with types or values that a folder cannot
             contain.
         FileError: a file cannot be written.
     """
@@ -59,10 +56,6 @@ def save_folder(model: BaseModel, folder: Path, cfg: Config | None = None) -> No
     cfg = getattr(model, 'cfg', None) if cfg is None else cfg
     if cfg is None:
         raise UserError(f'{type(model).__name__} has no attribute cfg: give cfg, or build it with vt.apis.get_model')
-    if any(isinstance(part, LoRAModel) for part in model.modules()):
-        raise UserError(
-            'a model with vt.LoRAModel cannot be saved as a folder: publish its checkpoint (tools/publish.py)'
-        )
     meta = getattr(model, 'dataset_meta', {})
     meta = {key: [*meta[key]] for key in ('classes', 'palette') if meta.get(key)}
     versions = dict(vt=vt.__version__, torch=torch.__version__, mmengine=mmengine.__version__)
@@ -109,11 +102,9 @@ def read_folder(folder: str | PathLike) -> Config:
     path = require(folder, CONFIG)
     require(folder, WEIGHTS)
     content = read_json(path, ADVICE, most=MAX_BYTES)
-    try:
+    with interpreting(path, ADVICE):
         content = _from_json(content)
         _check(content, path)
-    except RecursionError as error:
-        raise UserError(f'{path} is nested too deeply to be a model: {ADVICE}') from error
     scope, inputs = content['scope'], content['inputs']
     meta = {key: content[key] for key in ('classes', 'palette') if key in content}
     dataset = dict(type='BaseDataset' if scope == 'mmpretrain' else 'BaseSegDataset')  # without samples
@@ -138,43 +129,29 @@ def _check(content: Any, path: Path) -> None:
         raise UserError(f'{path} {found}, unlike the config of a model: {ADVICE}')
     if content['scope'] not in SCOPES:
         raise UserError(f'{path}: scope={printable(repr(content["scope"]), 80)} is none of {", ".join(SCOPES)}')
-    try:
-        check_model(content['model'], content['scope'])
-        check_inputs(content['inputs'])
-        check_dataset_meta({key: content[key] for key in ('classes', 'palette') if key in content})
-    except UserError as error:
-        raise UserError(f'{path}: {error}') from error
+    check_model(content['model'], content['scope'])
+    check_inputs(content['inputs'])
+    check_dataset_meta({key: content[key] for key in ('classes', 'palette') if key in content})
 
 
 @contextmanager
 def building(cfg: Config) -> Iterator[None]:
-    """Build a model safely inside the block: checkpoints are read weights-only.
-
-    A saved model may use only the memory that its weights need, and errors in its arguments are one line.
+    """Build a model inside the block: checkpoints are read weights-only, and errors of a saved model are one line.
 
     Raises:
-        UserError: a saved model needs more memory, or cannot be built.
+        UserError: a saved model cannot be built.
     """
     with in_scope(cfg), weights_only():
         if 'saved_in' not in cfg:
             yield
             return
-        weights = require(cfg.saved_in, WEIGHTS)
-        try:
-            with safe_open(weights, 'pt') as file:
-                tensors = len(file.keys())
-            with Budget(weights.stat().st_size, tensors):
-                yield
-        except UserError as error:
-            raise UserError(f'{cfg.saved_in}: {error}') from error
-        except Exception as error:  # an argument of a wrong type can raise any error
-            reason = printable(f'{type(error).__name__}: {error}', 200)
-            raise UserError(f'{cfg.saved_in} holds a model that cannot be built ({reason}): {ADVICE}') from error
+        with interpreting(cfg.saved_in, ADVICE):
+            yield
 
 
 def require(folder: str | PathLike, name: str) -> Path:
-    """Return the path of a file in a folder; a MissingFileError if it does not exist."""
-    path = Path(folder, name)
+    """Return the path of a file in a folder; a UserError if it does not exist or is a link out of the folder."""
+    path = file_in(folder, name)
     if not path.is_file():
         raise MissingFileError(f'{folder} holds no {name}: {ADVICE}')
     return path

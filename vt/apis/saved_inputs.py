@@ -3,23 +3,21 @@
 A folder contains no transforms, only settings for known steps in a fixed order.
 """
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 from mmengine.config import Config
 
 from vt.errors import UserError
 from vt.inference.inputs import input_shape, pipeline_of
 from vt.untrusted_text import printable
 
-from .schema import LARGEST_SIDE, RESIZINGS
+from .saved_types import RESIZINGS
 
 
 def is_side(value: Any) -> bool:
-    """Return whether it is an integer from 1 to the largest side of an image."""
-    return type(value) is int and 1 <= value <= LARGEST_SIDE
+    """Return whether it is a number of pixels from 1 to 4,096."""
+    return type(value) is int and 1 <= value <= 4096
 
 
 def is_pair(value: Any) -> bool:
@@ -30,7 +28,7 @@ def is_pair(value: Any) -> bool:
 def are_bands(value: Any) -> bool:
     """Return whether it is None or a list of channel indices."""
     is_list = isinstance(value, (list, tuple)) and len(value) > 0
-    return value is None or (is_list and all(type(each) is int and 0 <= each < LARGEST_SIDE for each in value))
+    return value is None or (is_list and all(type(each) is int and 0 <= each < 4096 for each in value))
 
 
 SWITCH = (False, True)
@@ -58,7 +56,6 @@ PACKS = ('PackInputs', 'PackSegInputs', 'vt.PackClips', 'PackClips')
 MACHINE = ('decoder', 'backend_args', 'file_client_args')  # settings of this machine
 LABELS = ('LoadAnnotations',)
 OF_FRAMES = ('resize_edge', 'resize', 'crop', 'efficientnet_crop')
-MOST_PIXELS = 2**26  # of the frames of an input
 
 
 def describe_inputs(cfg: Config) -> dict[str, Any]:
@@ -105,17 +102,6 @@ def check_inputs(settings: Any) -> None:
                 allowed = known(value) if callable(known) else (type(value), value) in ((type(x), x) for x in known)
                 if not allowed:
                     raise UserError(f'inputs.{name}.{printable(key, 80)}={printable(repr(value), 80)} is not allowed')
-    if _pixels(settings) > MOST_PIXELS:
-        raise UserError(f'inputs define {_pixels(settings):,} pixels per input: at most {MOST_PIXELS:,} are allowed')
-
-
-def _pixels(settings: dict[str, Any]) -> int:
-    """Return the largest number of pixels of an input, over all frames of a video."""
-    clips = settings.get('clips', {})
-    frames = clips.get('clip_length', 1) * clips.get('num_clips', 1) * (3 if 'crops' in settings else 1)
-    steps = [settings[name] for name in ('crops', *reversed(OF_FRAMES)) if name in settings]
-    side = next((step.get('crop_size') or step.get('scale') for step in steps), None) or 1
-    return max(frames * int(np.max(side)) ** 2, math.prod(settings.get('shape', (1,))))
 
 
 def make_pipeline(settings: dict[str, Any], scope: str) -> list[dict]:

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from vt.errors import FileError, MissingFileError, UserError
+import torch
+
+from vt.errors import DamagedError, FileError, MissingFileError, UserError
 from vt.untrusted_text import printable
 
 REST = 'run.pth'  # file of a sharded checkpoint with everything that is not sharded
@@ -76,15 +78,10 @@ def read_json(
     size = path.stat().st_size
     if most is not None and size > most:
         raise UserError(f'{path} has {size:,} bytes, more than the limit of {most:,}; {hint}')
-    try:
+    if not size:
+        raise UserError(f'{path} is empty; {hint}')
+    with interpreting(path, hint):
         content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise FileError(f'{path} could not be read ({error.strerror})') from error
-    except RecursionError as error:
-        raise UserError(f'{path} is nested too deeply; {hint}') from error
-    except ValueError as error:
-        what = f'is damaged, or not JSON ({printable(error, 80)})' if size else 'is empty'
-        raise UserError(f'{path} {what}; {hint}') from error
     if not isinstance(content, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         needed = ' or '.join(part.__name__ for part in kinds)
@@ -92,6 +89,50 @@ def read_json(
     if missing := [key for key in keys if key not in content]:
         raise UserError(f'{path} lacks {", ".join(missing)}; {hint}')
     return content
+
+
+@contextlib.contextmanager
+def interpreting(source: str | os.PathLike, hint: str = '') -> Iterator[None]:
+    """Interpret a file or folder of others within the block, in which its data may cause any error.
+
+    Args:
+        source: the file or folder, which begins error messages.
+        hint: what to do about a damaged one; the end of error messages.
+
+    Raises:
+        FileError: it cannot be read.
+        DamagedError: its data cannot be interpreted.
+        UserError: another user error, with the name of the source.
+    """
+    try:
+        yield
+    except UserError as error:
+        if str(source) in str(error):
+            raise
+        raise UserError(f'{source}: {error}') from error
+    except OSError as error:
+        raise FileError(f'{source} could not be read ({error.strerror or error})') from error
+    except (MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        reason = printable(' '.join(f'{type(error).__name__}: {error}'.split()), 160)
+        raise DamagedError(f'{source} is damaged: {reason}{hint and "; "}{hint}') from error
+
+
+def file_in(folder: str | os.PathLike, name: str) -> Path:
+    """Return the path of a file in a folder of others, from which no link leads out.
+
+    Links of a snapshot in the cache of huggingface_hub lead to ``blobs``, in the same folder of a repository.
+
+    Raises:
+        UserError: it is a link out of the folder.
+    """
+    path, root = Path(folder, name), Path(os.path.realpath(folder))
+    roots = [root, root.parents[1] / 'blobs'] if root.parent.name == 'snapshots' else [root]
+    target = Path(os.path.realpath(path))
+    if not any(target.is_relative_to(each) for each in roots):
+        raise UserError(f'{path} is a link out of its folder, which is not followed: copy the file into the folder')
+    return path
 
 
 def _sync(path: Path) -> None:

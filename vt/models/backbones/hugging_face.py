@@ -25,9 +25,8 @@ class HuggingFaceBackbone(BaseModule):
             loads, so that training begins with them; transformers reports those that a file has not. None for
             arbitrary ones.
         config: options of transformers' config. With a ``model_type``, such as ``dict(model_type='dinov2',
-            hidden_size=384, num_attention_heads=6)``, they say all: nothing is fetched to build the model, and folders
-            of :func:`vt.apis.hub.save_pretrained` can hold it. Without, they win over those of ``pretrained``, whose
-            config is fetched whenever the model is built.
+            hidden_size=384, num_attention_heads=6)``, they say all: nothing is fetched to build the model.
+            Without, they win over those of ``pretrained``, whose config is fetched whenever the model is built.
         out_type: ``'featmap'``, the maps of transformers' ``AutoBackbone``; or ``'vector'``, the ``pooler_output`` of
             its ``AutoModel``: of DINOv2 and DINOv3 the normalised class token.
         out_indices: layers whose map is returned, as transformers counts them: 0 is the embedding, so 12 is the last
