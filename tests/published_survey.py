@@ -285,17 +285,17 @@ def patches_or_merged(x: Tensor, w: Weights, is_first: bool) -> Tensor:
 
 
 def shifted(index: int, size: Size, window: Size, rows: int) -> Size:
-    """Every second block's shift; a grid of which one window covers a side is not shifted (Swin's classifiers)."""
-    is_covered = any(whole <= side for whole, side in zip(size, window))
-    return (rows, rows) if index % 2 and not is_covered else (0, 0)
+    """Every second block's shift; a grid whose shorter side is a window's is not shifted (Swin's classifiers)."""
+    return (rows, rows) if index % 2 and min(size) != min(window) else (0, 0)
 
 
 def shortened(window: int, built: Size | None, stage: int, is_cropped: bool = False) -> Size:
-    """A window, as long as a side of the stage's grid in training that is shorter; of images of size ``built``."""
+    """A window, at most as long as the longer side of the stage's grid in training; of images of size ``built``."""
     if built is None:
         return window, window
-    grid = [-(-side // 4) for side in built]
-    return tuple(min(window, side // 2**stage if is_cropped else -(-side // 2**stage)) for side in grid)
+    longest = -(-max(built) // 4)
+    side = min(window, longest // 2**stage if is_cropped else -(-longest // 2**stage))
+    return side, side
 
 
 def swin(

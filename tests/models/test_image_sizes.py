@@ -19,7 +19,7 @@ from vt.registry import MODELS
 # The size of poses, a larger one, one of whole windows, and one that nothing divides.
 SIZES = [(256, 192), (320, 256), (448, 448), (233, 187)]
 SLOW = pytest.mark.slow
-# Of each model its equations, and whether a short side of the grid in training makes its windows shorter.
+# Of each model its equations, and whether a small grid in training makes its windows smaller.
 EQUATIONS = {
     'swin-tiny': (published.swin, True),
     'swinv2-tiny': (published.swin_v2, True),
@@ -121,9 +121,10 @@ SECOND = [
 ]
 
 
-# Of two windows one covers a side of the last grid. MMPretrain's takes no shorter side, and has the offsets of the
-# second Swin in float32.
-@pytest.mark.parametrize('size', [(448, 448), (320, 256), 'two windows'])
+# Of two windows one covers a side of the last grid; at the size of poses a side is shorter, which MMPretrain's pads if
+# asked. It has the offsets of the second Swin in float32.
+@pytest.mark.parametrize('size', [(448, 448), (320, 256), 'two windows', (256, 192)])
+@pytest.mark.parametrize('is_built_for_it', [True, False])
 @pytest.mark.parametrize(
     ('name', 'kind', 'options', 'rules', 'tolerance'),
     [
@@ -131,20 +132,22 @@ SECOND = [
         ('swinv2-tiny', SwinTransformerV2, dict(window_size=[8] * 4), SECOND, 1e-5),
     ],
 )
-def test_swin_is_mmpretrains(name, kind, options, rules, tolerance, size):
-    """Built for one window in the last stage, which is not shifted there, and run on larger images."""
+def test_swin_is_mmpretrains(name, kind, options, rules, tolerance, size, is_built_for_it):
+    """Built for these images, or for one window in the last stage, which is not shifted there."""
     torch.manual_seed(0)
     arch = dict(embed_dims=6, depths=[2, 2, 2, 2], num_heads=[1, 2, 2, 4])
     arch |= dict(extra_norm_every_n_blocks=0) if kind is SwinTransformerV2 else {}
     window = options.get('window_size', [7])[0]
     size = (64 * window, 32 * window) if size == 'two windows' else size
-    theirs = kind(arch=arch, img_size=32 * window, out_indices=(3,), drop_path_rate=0.0, **options)
+    options = options | dict(pad_small_map=size == (256, 192), out_indices=(3,), drop_path_rate=0.0)
+    theirs = kind(arch=arch, img_size=32 * window, **options)
     config = read(name).backbone.to_dict()
     stages = [
         stage | dict(channels=6 * 2**index, num_heads=heads, depth=2)
         for index, (stage, heads) in enumerate(zip(config['stages'], arch['num_heads']))
     ]
-    ours = MODELS.build(config | dict(stages=stages, image_size=32 * window, out_type='map')).eval()
+    image_size = size if is_built_for_it else 32 * window
+    ours = MODELS.build(config | dict(stages=stages, image_size=image_size, out_type='map')).eval()
     randomise(theirs.double())
     theirs.eval()
     ours.load_state_dict(renamed(theirs.state_dict(), SWIN + rules))

@@ -213,9 +213,9 @@ def windows_of(window, dilated, shift, built, size, options):
     part = Windows(window, dilated=dilated, shift=shift, size=built, **options)
     sides = window if isinstance(window, tuple) else (window, window)
     if options.get('shrink', True):
-        sides = tuple(min(side, longest) if side else None for side, longest in zip(sides, built))
+        sides = tuple(min(side, max(built)) if side else None for side in sides)
     sides = tuple(side or whole for side, whole in zip(sides, size))
-    shift = (shift, shift) if all(side < whole for side, whole in zip(sides, size)) else (0, 0)
+    shift = (shift, shift) if min(sides) != min(size) else (0, 0)
     places = published.windows(size, sides, dilated, shift, options.get('centered', False))
     return part, sides, places, any(shift)
 

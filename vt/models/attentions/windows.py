@@ -18,7 +18,8 @@ class Windows(TokenPart):
     """Windows of neighbouring tokens (Swin), stripes (CSWin), or dilated windows (Shuffle Transformer, GG Transformer).
 
     The grid is padded with zeros to whole windows, so any size works, also after training. As in Swin's code, a grid is
-    not shifted if one window covers one of its sides; this is decided in each forward pass.
+    not shifted if a window is as long as its shorter side; this is decided in each forward pass. A grid with a side
+    shorter than a window is padded and shifted as in Swin's code for segmentation.
 
     Args:
         window: height and width in tokens, or one number for both; None stands for the whole side of the grid.
@@ -26,8 +27,8 @@ class Windows(TokenPart):
         shift: rows and columns by which the grid is rolled first; tokens that were not neighbours before the roll are
             masked from each other (Swin, section 3.2).
         size: grid size during training.
-        shrink: reduce the window to ``size`` where ``size`` is smaller (timm's Swin); otherwise pad the grid (code of
-            CSWin, HRFormer and Twins).
+        shrink: reduce the window to the longer side of ``size`` where that is smaller (Swin's code, for squares);
+            otherwise pad the grid (code of CSWin, HRFormer and Twins).
         centered: pad on all four sides (code of CSWin and HRFormer), instead of below and on the right (Swin's code
             for segmentation).
 
@@ -52,7 +53,7 @@ class Windows(TokenPart):
             raise UserError(f'Windows: window={window} must be at least 1, or None for the whole side')
         if shift and not 0 < shift < min(side or 0 for side in window):
             raise UserError(f'Windows: shift={shift} must be less than the sides of window={window}, and at least 0')
-        self.window = tuple(min(side, whole or side) if side and shrink else side for side, whole in zip(window, size))
+        self.window = tuple(min(side, max(size) or side) if side and shrink else side for side in window)
         self.dilated, self.shift, self.size, self.centered = dilated, shift, size, centered
         self.mask: Tensor | None
         self.register_buffer('mask', self.regions(size) if self.is_shifted(size) else None, persistent=False)
@@ -62,8 +63,8 @@ class Windows(TokenPart):
         return tuple(side or whole for side, whole in zip(self.window, size))
 
     def is_shifted(self, size: Size) -> bool:
-        """Whether a grid of ``size`` is shifted: no window covers one of its sides."""
-        return self.shift > 0 and all(side < whole for side, whole in zip(self.sides(size), size))
+        """Whether a grid of ``size`` is shifted: no window is as long as its shorter side."""
+        return self.shift > 0 and min(self.sides(size)) != min(size)
 
     def padding(self, size: Size) -> tuple[int, int, int, int]:
         """Padding on the left, on the right, above and below a grid of ``size``."""
@@ -73,12 +74,16 @@ class Windows(TokenPart):
 
     def partition(self, x: Tensor, size: Size) -> Tensor:
         """Partition the tokens ``(N, P, C)`` into windows ``(N * W_n, T, C)``."""
-        (height, width), padding = self.sides(size), self.padding(size)
-        x = x.unflatten(1, size)
+        padding, x = self.padding(size), x.unflatten(1, size)
         if any(padding):
             x = pad(x, (0, 0, *padding))
         if self.is_shifted(size):
             x = x.roll((-self.shift, -self.shift), dims=(1, 2))
+        return self._split(x, self.sides(size))
+
+    def _split(self, x: Tensor, sides: Size) -> Tensor:
+        """Split a grid of whole windows ``(N, H, W, C)`` into windows ``(N * W_n, T, C)``."""
+        height, width = sides
         if self.dilated:
             x = x.unflatten(2, (width, -1)).unflatten(1, (height, -1)).permute(0, 2, 4, 1, 3, 5)
         else:
@@ -102,7 +107,8 @@ class Windows(TokenPart):
         padded = tuple(whole + -whole % side for side, whole in zip(self.sides(size), size))
         # Rows that the roll moved to the other end are a region of their own; so are columns.
         rows, columns = (torch.arange(whole, device=device) < self.shift for whole in padded)
-        windows = self.partition((2 * rows[:, None] + columns).reshape(1, -1, 1), padded)[..., 0]  # W_n, T
+        numbers = (2 * rows[:, None] + columns).roll((-self.shift, -self.shift), dims=(0, 1))
+        windows = self._split(numbers[None, ..., None], self.sides(size))[..., 0]  # W_n, T
         apart = windows[:, None, :, None] != windows[:, None, None, :]
         return torch.zeros(apart.shape, device=device).masked_fill(apart, float('-inf'))
 
