@@ -230,7 +230,14 @@ GOOD = {
     'model': dict(model=WHOLE, optimizer=dict(state={})),
     'model_state': dict(model_state=WHOLE, epoch=1, cfg='a: 1'),
     'averages': dict(state_dict_ema=WHOLE, state_dict={name: 0 * tensor for name, tensor in WHOLE.items()}),
-    'averages of DeiT': dict(model_ema=WHOLE, model={name: 0 * tensor for name, tensor in WHOLE.items()}),
+    'averages of DeiT, which its authors do not score': dict(
+        model=WHOLE, model_ema={name: 0 * tensor for name, tensor in WHOLE.items()}
+    ),
+    "averages of torchvision's trainer": dict(
+        model={name: 0 * tensor for name, tensor in WHOLE.items()},
+        model_ema={f'module.{name}': tensor for name, tensor in WHOLE.items()} | dict(n_averaged=torch.tensor(3)),
+    ),
+    'empty averages': dict(state_dict_ema={}, model_ema=None, state_dict=WHOLE),
     'q, k and v apart': {name: x for name, x in WHOLE.items() if '.qkv.' not in name} | apart(WHOLE),
 }
 

@@ -1,6 +1,8 @@
 """One loading for ``init_cfg``, ``load_from``, tests and models by name: positions of a known grid, whole backbones."""
 
+import ast
 import logging
+import re
 
 import pytest
 import torch
@@ -17,10 +19,12 @@ from torch import nn
 from torch.nn.functional import interpolate
 
 from vt.apis import get_model
+from vt.apis.model_zoo import resolve_config
 from vt.checkpoints.grids import FileGrids, read_image_size
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import check_own_loading, load_part, load_weights, state_of
+from vt.engine.checks.config import check_config
 from vt.errors import UserError
 
 THREE = dict(num_stages=3, strides=(1, 2, 2), dilations=(1, 1, 1), out_indices=(2,))
@@ -228,7 +232,8 @@ def test_a_whole_load_resizes_too_but_not_to_go_on(tmp_path):
             "weights: state_dict_ema (for the others, set weights='state_dict')",
         ),
         (('state_dict', 'state_dict_ema'), 'state_dict', 0, "weights: state_dict (weights='state_dict_ema'"),
-        (('model', 'model_ema'), None, 1, "weights: model_ema (for the others, set weights='model')"),
+        (('model', 'model_ema'), None, 0, "weights: model (for the others, set weights='model_ema')"),
+        (('model', 'model_ema'), 'model_ema', 1, "weights: model_ema (for the others, set weights='model')"),
         (('state_dict', 'ema_state_dict'), None, 0, 'weights: state_dict, averages (weights='),
         (('state_dict', 'ema_state_dict'), 'ema_state_dict', 1, 'weights: ema_state_dict (weights='),
     ],
@@ -366,6 +371,70 @@ def test_a_model_by_name_loads_what_its_options_name(tmp_path):
         get_model('vt-resnet18_digits', 'other.pth', backbone=dict(init_cfg=init_cfg))
 
 
+PAGE = (ROOT / 'docs/how-to/fine-tune.md').read_text()
+ADVISED = dict(re.findall(r'^\| `(\w+)` \|.*\| `\w+=(.*)` \|$', PAGE, re.MULTILINE))
+
+
+@pytest.mark.parametrize('key', ADVISED)
+def test_keys_that_the_page_advises_are_accepted_and_used(key, tmp_path):
+    torch.manual_seed(0)
+    changed = dict(in_channels=4) if key == 'channels' else {}
+    backbone = dict(type='ResNet', depth=18) | changed
+    state = ResNet(18).state_dict()
+    held = dict(state_dict=state)
+    if key == 'may_differ':
+        state = held['state_dict'] = {name: tensor for name, tensor in state.items() if 'layer4' not in name}
+    if key == 'weights':
+        held['state_dict_ema'] = {name: torch.zeros_like(tensor) for name, tensor in state.items()}
+    if key == 'grid':
+        stage = dict(channels=16, depth=1, num_heads=2, embed=dict(type='vt.PatchEmbed', kernel_size=4))
+        stage['position'] = dict(type='vt.AbsolutePosition')
+        backbone = dict(type='vt.TokenBackbone', image_size=(28, 56), stages=[stage])
+        held = MODELS.build(backbone | dict(image_size=(56, 28))).state_dict()
+    torch.save(held, tmp_path / 'a.pth')
+    init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'a.pth'), **{key: ast.literal_eval(ADVISED[key])})
+    model = dict(type='ImageClassifier', backbone=backbone | dict(init_cfg=init_cfg))
+    check_config(Config(dict(model=model, default_scope='mmpretrain')))
+    built = MODELS.build(model)
+    with weights_only():
+        built.init_weights()
+    if key == 'grid':
+        grid = held['stages.0.position.vectors'].view(1, 14, 7, 16).permute(0, 3, 1, 2)
+        expected = interpolate(grid, (7, 14), mode='bicubic', antialias=True).permute(0, 2, 3, 1).reshape(1, 98, 16)
+        torch.testing.assert_close(positions(built.backbone), expected)
+        return
+    stem = state['conv1.weight']
+    taken = [stem[:, 2], stem[:, 1], stem[:, 0], stem.mean(dim=1)]
+    expected = torch.stack(taken, dim=1) * 3 / 4 if key == 'channels' else stem
+    torch.testing.assert_close(built.backbone.conv1.weight.detach(), expected)
+    assert torch.equal(built.backbone.bn1.running_var, state['bn1.running_var'])
+
+
+def test_a_model_by_name_takes_the_grid_of_its_config(tmp_path):
+    source = get_model('deit-small_digits', backbone=dict(image_size=(56, 28)))
+    torch.save(source.state_dict(), tmp_path / 'a.pth')
+    cfg = resolve_config('deit-small_digits', {'model.backbone.image_size': (32, 28)})
+    with pytest.raises(UserError, match=r'set grid=\(height, width\) .* in default_hooks\.weights_match of the config'):
+        get_model(cfg, tmp_path / 'a.pth')
+    size = source.backbone.stages[0].position.size
+    cfg.default_hooks.weights_match = dict(grid=size)
+    vectors = positions(get_model(cfg, tmp_path / 'a.pth').backbone)
+    to = get_model(cfg).backbone.stages[0].position.size
+    torch.testing.assert_close(vectors, resized(positions(source.backbone), size, to))
+
+
+def test_a_file_of_a_window_loads_where_the_grid_is_shorter(tmp_path):
+    """Windows stay as long as configured, so that the model is the one of square images."""
+    torch.manual_seed(0)
+    source = get_model('swin-tiny_16xb64-300e_in1k')
+    source.init_weights()
+    file = save(tmp_path / 'a.pth', source)
+    model = get_model('swin-tiny_16xb64-300e_in1k', file, backbone=dict(image_size=(256, 192)))
+    images = torch.randn(1, 3, 256, 192)
+    with torch.no_grad():
+        assert torch.equal(model(images), source(images))
+
+
 def test_a_public_classifier_is_loaded_with_its_head_or_refused(tmp_path):
     name, reference = 'resnet18_8xb32-90e_in1k', torchvision.models.resnet18(num_classes=10)
     torch.save(reference.state_dict(), tmp_path / 'ten.pth')
@@ -381,3 +450,9 @@ def test_a_public_classifier_is_loaded_with_its_head_or_refused(tmp_path):
     torch.save(backbone, tmp_path / 'backbone.pth')
     with pytest.raises(UserError, match=r'of \d+ tensors it lacks head\.fc\.bias and 1 more'):
         get_model(name, tmp_path / 'backbone.pth')
+    torch.save(torchvision.models.resnet18().state_dict(), tmp_path / 'resnet.pth')
+    words = (
+        r'of another model, of which it has 2 of 152 tensors; it lacks backbone\.stages\.0\.class_tokens, and head\.fc'
+    )
+    with pytest.raises(UserError, match=words):
+        get_model('deit-small_16xb64-300e_in1k', tmp_path / 'resnet.pth')

@@ -6,6 +6,7 @@ from checkpoints.small_models import Line, build_runner
 from mmengine.model import BaseModule
 from mmengine.runner import Runner
 from torch import nn
+from torch.nn.functional import interpolate
 
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.weights import WeightsMatchHook, load_part, load_weights, state_of
@@ -164,9 +165,7 @@ class Positioned(nn.Module):
 @pytest.mark.parametrize('load', [load_weights, load_part])
 def test_tensors_of_modules_without_state_are_refused(load, tmp_path):
     """As of a model that was trained with an option that the config does not set."""
-    learned, fixed = Positioned(fixed=False).state_dict(), Positioned(fixed=True)
-    with pytest.raises(UserError, match=r'also has position\.vectors'):
-        load(fixed, learned)
+    fixed = Positioned(fixed=True)
     with pytest.raises(UserError, match=r'also has scale\.weight'):
         load(fixed, fixed.state_dict() | {'scale.weight': torch.ones(4)})
     with pytest.raises(UserError, match=r'also has layer\.lora\.weight'):
@@ -174,15 +173,24 @@ def test_tensors_of_modules_without_state_are_refused(load, tmp_path):
 
 
 @pytest.mark.parametrize('load', [load_weights, load_part])
-@pytest.mark.parametrize('size', [2, 3])
-def test_a_file_may_have_positions_that_the_model_computes(load, size):
-    """As authors' files have them, also of another grid, since a token's sines depend on its number alone."""
-    stored = Positioned(fixed=True, size=size)
-    model, state = Positioned(fixed=True), stored.state_dict() | {'position.vectors': stored.position.vectors}
-    load(model, state)
-    assert torch.equal(model.layer.weight, stored.layer.weight)
-    with pytest.raises(UserError, match=r'also has position\.vectors'):
-        load(model, state | {'position.vectors': state['position.vectors'] + 1e-3})
+@pytest.mark.parametrize('size', [3, 4])
+def test_fixed_positions_of_a_file_are_used(load, size):
+    """Resized to another grid, as in T2T-ViT's code; without them in the file the model computes its own."""
+    stored, model = Positioned(fixed=True, size=3).state_dict(), Positioned(fixed=True, size=size)
+    computed = model.position.vectors.clone()
+    vectors = stored['position.vectors'] + 1e-3  # as others round them
+    load(model, stored | {'position.vectors': vectors})
+    grid = vectors.view(1, 3, 3, 4).permute(0, 3, 1, 2)
+    expected = interpolate(grid, size=(size, size), mode='bicubic').permute(0, 2, 3, 1).reshape(1, -1, 4)
+    torch.testing.assert_close(model.position.vectors, expected)
+    again = Positioned(fixed=True, size=size)
+    load(again, model.state_dict())
+    assert torch.equal(again.position.vectors, model.position.vectors)
+    del stored['position.vectors']
+    again = Positioned(fixed=True, size=size)
+    load(again, stored)
+    assert torch.equal(again.position.vectors, computed)
+    assert torch.equal(again.layer.weight, stored['layer.weight'])
 
 
 @pytest.mark.parametrize('key', ['backbone.reg_token', 'backbone.norm_pre.weight', 'backbone.register_tokens'])
@@ -191,3 +199,11 @@ def test_tensors_at_the_input_are_no_classifier(key, tmp_path):
     with pytest.raises(UserError, match=f'also has {key}'):
         load_part(model, model.state_dict() | {key: torch.ones(1, 4, 4)})
     assert load_part(model, model.state_dict() | {'backbone.head.weight': torch.ones(9, 4)})
+
+
+def test_register_tokens_are_named_where_positions_count_them():
+    model = nn.ModuleDict(dict(backbone=Positioned(fixed=False, size=3)))
+    state = model.state_dict() | {'backbone.reg_token': torch.ones(1, 4, 4)}
+    state['backbone.position.vectors'] = torch.ones(1, 4 + 9, 4)
+    with pytest.raises(UserError, match=r'the model has no register tokens, but the file has backbone\.reg_token'):
+        load_part(model, state)

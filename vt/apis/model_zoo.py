@@ -114,11 +114,13 @@ def get_model(
     prepared = prepare_as_published(cfg, checkpoint)
     with building(cfg):
         model = build_model(cfg)
+    options = {'weights': None, 'grid': None} | ((cfg.get('default_hooks') or {}).get('weights_match') or {})
+    chosen = dict(name=checkpoint, weights=options['weights'], grid=options['grid'])
     if loaded and 'num_classes' in overrides.get('head', {}):
         draw_weights(model)  # of the head, if the file's has other classes
-        load_part(model, loaded, name=checkpoint)
+        load_part(model, loaded, **chosen)
     elif loaded:
-        load_weights(model, loaded, name=checkpoint, adapts=prepared is not None)
+        load_weights(model, loaded, adapts=prepared is not None, **chosen)
     elif begins:
         with weights_only():
             draw_weights(model)

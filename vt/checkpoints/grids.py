@@ -73,7 +73,7 @@ class FileGrids:
         grid = ', '.join(['frames', 'height', 'width'][-len(own) :])
         raise UserError(
             f'the grid of its {number} positions is unknown, and the model has {size_text(own)}: set grid=({grid}) '
-            'beside checkpoint in init_cfg or, for load_from, in default_hooks.weights_match'
+            'beside checkpoint in init_cfg, or for files elsewhere in default_hooks.weights_match of the config'
         )
 
     @staticmethod

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,8 @@ from mmengine.runner import checkpoint as mmengine_checkpoint
 from mmengine.runner.checkpoint import CheckpointLoader
 from torch import nn
 
+from .channels import Channels
+from .grids import Size
 from .reading import FLAG, is_trusted, load_checkpoint
 from .weights import load_init_cfg
 
@@ -57,15 +59,25 @@ def weights_only(unless: bool = False) -> Iterator[None]:
 
 
 class PretrainedInit(PlainPretrainedInit):
-    """``init_cfg=dict(type='Pretrained', ...)`` for parts of all libraries, with options of :func:`load_init_cfg`."""
+    """``init_cfg=dict(type='Pretrained', ...)`` for parts of all libraries, with options of :func:`load_part`."""
 
-    def __init__(self, checkpoint: str, prefix: str | None = None, map_location: str = 'cpu', **options: Any) -> None:
+    def __init__(
+        self,
+        checkpoint: str,
+        prefix: str | None = None,
+        map_location: str = 'cpu',
+        weights: str | None = None,
+        grid: Size | None = None,
+        may_differ: str | Sequence[str] = (),
+        channels: Channels | None = None,
+        **unknown: Any,
+    ) -> None:
         super().__init__(checkpoint, prefix, map_location)
-        self.options = options
+        named = dict(checkpoint=checkpoint, prefix=prefix, map_location=map_location, weights=weights)
+        self.options = dict(**named, grid=grid, may_differ=may_differ, channels=channels, **unknown)
 
     def __call__(self, module: nn.Module) -> None:
-        named = dict(checkpoint=self.checkpoint, prefix=self.prefix, map_location=self.map_location)
-        load_init_cfg(module, named | self.options)
+        load_init_cfg(module, self.options)
 
 
 def _install(initializer: type) -> None:

@@ -17,6 +17,7 @@ COMPUTED = re.compile(
 POSITIONS = re.compile(r'(^|\.)(absolute_pos|pos_(embed|encoding|block)|position_embedding|rel(ative)?_pos)')
 # Tokens and normalisations before the first block, which are no classifier and must not be ignored either.
 AT_INPUT = re.compile(r'(^|\.)(reg(ister)?_tokens?|storage_tokens|norm_pre|ln_pre)(\.|$)')
+REGISTERS = re.compile(r'(^|\.)(reg(ister)?_tokens?|storage_tokens)$')
 TOLERANCE = 1e-5  # of fixed positions, whose formulas round differently
 STATISTICS = ('running_mean', 'running_var')
 

@@ -26,13 +26,15 @@ from vt.untrusted_text import printable
 from .channels import Channels, adapt_stem
 from .formats.recognise import OWN, to_own_names
 from .grids import FileGrids, Size, size_text
-from .part_rules import POSITIONS, PartRules, require_parts, split_computed
+from .part_rules import POSITIONS, REGISTERS, PartRules, require_parts, split_computed
 from .reading import load_checkpoint
 
-# Keys of state dicts; by default the first that a file has: averaged weights of timm and of DeiT's authors; mmengine
-# (averaged, if there is an average) and timm; the authors of DeiT and Swin; SlowFast.
-STATES = ('state_dict_ema', 'model_ema', 'state_dict', 'model', 'model_state')
-SECOND_STATES = ('ema_state_dict', 'ema')  # keys of a second state dict, of mmengine
+# Keys of state dicts. By default the first with tensors is used, which is what the trainer that wrote it scores: timm's
+# averages (T2T-ViT, LV-ViT, PS-ViT, CSWin, ViTAE, ELSA), weights of mmengine and timm, those of the authors of Swin and
+# DeiT (DeiT, CeiT, LocalViT, DeepViT and ResT score no averages), of SlowFast, and the second ones of mmengine.
+STATES = ('state_dict_ema', 'state_dict', 'model', 'model_ema', 'model_state', 'ema_state_dict', 'ema')
+AVERAGES = ('state_dict_ema', 'model_ema', 'ema_state_dict', 'ema')
+COUNTERS = ('steps', 'n_averaged')  # tensors among averages of mmengine and torchvision
 
 
 def load_weights(
@@ -246,6 +248,9 @@ def _enter(model: nn.Module, state: dict[str, Tensor], complaint: str, remedy: s
         differing = [f'{key} is {theirs}, the model needs {ours}' for key, theirs, ours in shapes if theirs != ours]
         is_shape = differing and type(error) is RuntimeError  # other errors are of a part that resizes tensors
         reason = f'{differing[0]}, and {len(differing) - 1} more differ' if is_shape else printable(error, 300)
+        if 2 * len(shapes) < len(own):
+            has = f'{len(shapes)} of {len(own)} tensors; it lacks {next(key for key in own if key not in state)}'
+            reason = f'it is of another model, of which it has {has}, and {reason}'
         raise UserError(f'{complaint}: {reason}; {remedy}') from error
     return missing, unexpected
 
@@ -256,14 +261,16 @@ def _resize_positions(
     """Resize positions in a state dict to the model's grids, in place; return old and new grid by name."""
     resized, exempt = {}, tuple(filter(None, exempt))
     for part_name, part in model.named_modules():
-        for own_name, own in part.named_parameters() if hasattr(part, 'resized') else ():
+        for own_name, own in part.state_dict().items() if hasattr(part, 'resized') else ():
             key = f'{part_name}.{own_name}'.removeprefix('.')
             if key not in state or key.startswith(exempt) or state[key].shape[-1:] != own.shape[-1:]:
                 continue
             try:
                 state[key], size, to = part.resized(state[key], own_name, grids)
             except UserError as error:
-                raise UserError(f'{name}: {key}: {error}') from None
+                register = next((other for other in state if REGISTERS.search(other)), None)
+                reason = f'the model has no register tokens, but the file has {printable(register, 120)}'
+                raise UserError(f'{name}: {key}: {reason if register else error}') from None
             if size != to:
                 resized[key] = (size, to)
     return resized
@@ -314,9 +321,10 @@ def _count(names: Iterable[str]) -> str:
 
 def which_weights(checkpoint: dict, weights: str | None) -> list[str]:
     """Return a note about which state dict of a file is used, if it has several or ``weights`` is set."""
-    first = weights or next((key for key in STATES if isinstance(checkpoint.get(key), dict)), None)
-    others = [key for key in (*STATES, *SECOND_STATES) if key != first and isinstance(checkpoint.get(key), dict)]
-    if first is None or not (others or weights):
+    keys = _state_keys(checkpoint)
+    first = weights or next(iter(keys), None)
+    others = [key for key in keys if key != first]
+    if not (others or weights):
         return []
     average = ', averages' if first == 'state_dict' and 'ema_state_dict' in others else ''
     return [f'weights: {first}{average}' + (f' (for the others, set weights={others[0]!r})' if others else '')]
@@ -328,25 +336,35 @@ def state_of(checkpoint: dict, name: str = 'the checkpoint', weights: str | None
     Args:
         checkpoint: content of the file.
         name: name of the file, for messages.
-        weights: key of the state dict; by default the first of :data:`STATES` that the file has.
+        weights: key of the state dict; by default the first of :data:`STATES` with tensors.
 
     Raises:
         UserError: there is no such key, or it has no tensors.
     """
-    if weights is not None and not isinstance(checkpoint.get(weights), dict):
-        kept = [str(key) for key, value in checkpoint.items() if isinstance(value, dict)]
+    if weights is not None and not _has_tensors(checkpoint.get(weights)):
+        kept = [str(key) for key, value in checkpoint.items() if _has_tensors(value)]
         raise UserError(f'{name} has no weights={weights!r}: set one of {printable(", ".join(kept), 200)}')
-    first = (weights,) if weights else STATES
-    state = next((checkpoint[key] for key in first if isinstance(checkpoint.get(key), dict)), checkpoint)
-    items = state.items() if isinstance(state, dict) else ()
-    tensors = [(str(key).removeprefix('module.'), value) for key, value in items if isinstance(value, Tensor)]
-    if weights == 'ema_state_dict':
-        tensors = [(key, value) for key, value in tensors if key != 'steps']  # mmengine's counter
+    key = weights or next(iter(_state_keys(checkpoint)), None)
+    state = checkpoint[key] if key else checkpoint
+    skipped = COUNTERS if key in AVERAGES else ()
+    named = [(str(name), value) for name, value in state.items() if isinstance(value, Tensor) and name not in skipped]
+    tensors = [(name.removeprefix('module.'), value) for name, value in named]
     if not tensors:
         raise UserError(f'{name} has no weights by name: give a checkpoint or a state dict')
     named = OrderedDict(tensors)
     named._metadata = getattr(state, '_metadata', OrderedDict())  # versions of modules
     return named
+
+
+def _state_keys(checkpoint: dict) -> list[str]:
+    """Return the keys of the state dicts with tensors, the one that is used by default first."""
+    keys = [key for key in STATES if _has_tensors(checkpoint.get(key))]
+    is_torchvisions = 'model_ema' in keys and 'n_averaged' in checkpoint['model_ema']  # its trainer tests the averages
+    return sorted(keys, key=lambda key: is_torchvisions and key != 'model_ema')
+
+
+def _has_tensors(state: Any) -> bool:
+    return isinstance(state, dict) and any(isinstance(value, Tensor) for value in state.values())
 
 
 def unwrap(model: nn.Module) -> nn.Module:

@@ -16,12 +16,14 @@ from importlib.util import find_spec
 from typing import Any
 
 from mmengine.config import Config
+from mmengine.model import PretrainedInit as PlainPretrainedInit
 from mmengine.optim import OptimWrapper
 from mmengine.registry import Registry, root
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop, LogProcessor, Runner, TestLoop, ValLoop
 from torch.utils.data import DataLoader
 
 from vt._libraries import importing
+from vt.checkpoints.loading import PretrainedInit
 from vt.engine.config_parts import leaves
 from vt.engine.default_hooks import check_hooks
 from vt.engine.processes.sharding import ShardSettings
@@ -181,7 +183,8 @@ def find_types(name: str, scope: str, path: str) -> list[Any]:
 
 
 def _found(built: Iterable[Any]) -> list[Any]:
-    return [*dict.fromkeys(each for each in built if each is not None)]
+    replaced = [PretrainedInit if each is PlainPretrainedInit else each for each in built]  # as ``weights_only`` does
+    return [*dict.fromkeys(each for each in replaced if each is not None)]
 
 
 def _unknown(built: Any, part: dict, beside: list[str]) -> list[str]:

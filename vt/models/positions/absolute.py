@@ -4,6 +4,7 @@ Letters: N batch, K class tokens, P positions of the grid, C channels.
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -71,7 +72,8 @@ class AbsolutePosition(TokenPart):
 class SinusoidalPosition(AbsolutePosition):
     """Add fixed sinusoidal vectors to the tokens, which are numbered row by row, class tokens first.
 
-    Even channels are sines, odd channels cosines (Vaswani et al., 2017, section 3.5; T2T-ViT).
+    Even channels are sines, odd channels cosines (Vaswani et al., 2017, section 3.5; T2T-ViT). Those in a checkpoint
+    are used, resized to other grids, as in T2T-ViT's code; it may lack them.
 
     Args: as in :class:`AbsolutePosition`.
 
@@ -85,7 +87,12 @@ class SinusoidalPosition(AbsolutePosition):
         lengths = 10000 ** (torch.arange(0, channels, 2, dtype=torch.float64) / channels)
         angles = numbers[:, None] / lengths
         waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)  # K + P, C
-        self.register_buffer('vectors', waves[None].to(torch.get_default_dtype()), persistent=False)
+        self.register_buffer('vectors', waves[None].to(torch.get_default_dtype()))
+        self.register_load_state_dict_pre_hook(_keep_vectors)
+
+
+def _keep_vectors(module: nn.Module, state: dict, prefix: str, *options: Any) -> None:
+    state.setdefault(f'{prefix}vectors', module.vectors)
 
 
 def resize_positions(vectors: Tensor, size: Size, to: Size, resize: str = 'bicubic') -> Tensor:
