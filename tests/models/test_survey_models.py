@@ -1,5 +1,6 @@
 """The survey's models, as their configs build them: sizes, costs, public references, and what every backbone can do."""
 
+import copy
 import json
 import pickle
 from fnmatch import fnmatch
@@ -359,19 +360,21 @@ def test_frozen_stages_stay_as_they_are(name):
 
 
 @pytest.mark.parametrize('name', OURS)
-def test_recomputed_blocks_give_the_same_gradients(name):
+def test_recomputed_blocks_give_the_same_gradients_and_statistics(name):
     torch.manual_seed(0)
     model, size = small_backbone(name, with_cp=True)
-    images = torch.randn(1, 3, size, size)
-
-    def gradients():
-        loss = sum(out.square().sum() for out in flat(model(images)))
-        return torch.autograd.grad(loss, [*model.parameters()], allow_unused=True, materialize_grads=True)
-
-    recomputed = gradients()
-    model.with_cp = False
-    for own, other in zip(recomputed, gradients(), strict=True):
+    images = torch.randn(2, 3, size, size)
+    plain = copy.deepcopy(model)
+    plain.with_cp = False
+    found = []
+    for each in (model.train(), plain.train()):
+        torch.manual_seed(1)
+        loss = sum(out.square().sum() for out in flat(each(images)))
+        found.append(torch.autograd.grad(loss, [*each.parameters()], allow_unused=True, materialize_grads=True))
+    for own, other in zip(*found, strict=True):
         torch.testing.assert_close(own, other)
+    for own, other in zip(model.buffers(), plain.buffers(), strict=True):
+        assert torch.equal(own, other)
 
 
 @pytest.mark.parametrize('name', OURS)

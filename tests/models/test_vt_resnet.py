@@ -1,5 +1,6 @@
 """VT-ResNet: shapes, sizes, freezing, checkpointing, pretrained weights, training from scratch."""
 
+from functools import partial
 from logging.handlers import BufferingHandler
 
 import pytest
@@ -120,15 +121,18 @@ def test_frozen_stages_are_not_trained(frozen_stages):
     assert model.train() is model
 
 
-def test_gradient_checkpointing_changes_memory_not_gradients():
+@pytest.mark.parametrize('make', [VTResNet, partial(VTResNetAnywhere, positions=('layer2', 'layer4'))])
+def test_gradient_checkpointing_changes_memory_not_gradients_and_statistics(make):
     torch.manual_seed(0)
-    plain, checkpointed = VTResNet(18, **SMALL), VTResNet(18, **SMALL, with_cp=True)
+    plain, checkpointed = make(18, **SMALL), make(18, **SMALL, with_cp=True)
     checkpointed.load_state_dict(plain.state_dict())
     images = torch.randn(2, 3, 32, 32)
     for model in (plain, checkpointed):
         model(images.clone().requires_grad_())[0].square().sum().backward()
     for one, other in zip(plain.parameters(), checkpointed.parameters(), strict=True):
-        torch.testing.assert_close(one.grad, other.grad)
+        assert torch.equal(one.grad, other.grad)
+    for one, other in zip(plain.buffers(), checkpointed.buffers(), strict=True):
+        assert torch.equal(one, other)
 
 
 def test_stochastic_depth_grows_over_blocks_and_modules():

@@ -25,6 +25,7 @@ from vt.engine.interruption.sharded_saving import ShardedSaver, checkpoint_of
 from vt.engine.processes.distributed import TIMEOUT
 from vt.engine.processes.sharding import ShardSettings, shard_run
 from vt.errors import UserError
+from vt.models.recomputation import keep_statistics_in_backward
 from vt.models.token_side import compile_token_side, prepare_for_onednn
 from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
@@ -63,6 +64,8 @@ class VTRunner(Runner):
         super().call_hook(fn_name, **kwargs)
         if fn_name == 'before_train':  # nothing was refused
             self._write_config(self.work_dir, self.asked)
+        if fn_name == 'before_train_epoch' and not self.cfg.get('compile'):  # compiled graphs count batches once
+            keep_statistics_in_backward(self.optim_wrapper, self.model)
         dropped = make_plain(checkpoint) if checkpoint else set()
         if dropped - self._dropped:
             self.logger.warning(f'Not saved, because they are neither numbers nor text: {", ".join(sorted(dropped))}')

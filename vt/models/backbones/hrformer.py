@@ -9,13 +9,13 @@ import numpy as np
 from mmcv.cnn import ConvModule
 from mmpretrain.models.backbones.base_backbone import BaseBackbone
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from vt.errors import UserError
 from vt.registry import MODELS
 
 from ..embeddings.bottleneck import Bottleneck
 from ..grid import Size, TokenPart
+from ..recomputation import recompute
 from .contract import check_part
 from .parallel_resolutions import BN, ParallelResolutions
 
@@ -42,7 +42,7 @@ class HRFormer(BaseBackbone):
         out_indices: indices of the branches whose maps are returned; all by default.
         drop_path_rate: stochastic depth rate of the last block; rates grow linearly from 0.
         frozen_stages: index of the last frozen stage; the stem and the stages up to it are not trained; -1 for none.
-        with_cp: recompute modules in the backward pass to save memory; batch norm then sees each batch twice.
+        with_cp: recompute modules in the backward pass to save memory.
         init_cfg: as in mmengine; PyTorch's initialisation by default.
 
     Raises:
@@ -111,7 +111,7 @@ class HRFormer(BaseBackbone):
             maps = [convert(x) for convert, x in zip(finer, maps)] + [coarser(maps[-1])]
             for module in stage:
                 recomputed = self.with_cp and any(x.requires_grad for x in maps)
-                maps = checkpoint(module, maps, use_reentrant=False) if recomputed else module(maps)
+                maps = recompute(module, maps) if recomputed else module(maps)
         return tuple(maps[index] for index in self.out_indices)
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:

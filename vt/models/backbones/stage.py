@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from mmcv.cnn import build_norm_layer
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from vt.errors import UserError
 
 from ..checks import build_part, check_tokens, optional_part, require_with
 from ..grid import Size, TokenPart
+from ..recomputation import recompute
 
 NORM = dict(type='LN', eps=1e-6)
 PARTS = dict(attention='vt.Attention', feed_forward='vt.FeedForward')  # default types
@@ -123,7 +123,7 @@ class Stage(nn.Module):
             x = torch.cat([self.class_tokens.expand(x.shape[0], -1, -1), x], dim=1)  # N, K + P, C
         x = self.position(x, size)  # N, K + P, C
         for block, peg in zip(self.blocks, self.peg):
-            x = checkpoint(block, x, size, use_reentrant=False) if with_cp and x.requires_grad else block(x, size)
+            x = recompute(block, x, size) if with_cp and x.requires_grad else block(x, size)
             size = block.out_size(size)
             x = peg(x, size)  # N, K + P, C
             if classes is not None:

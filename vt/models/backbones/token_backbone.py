@@ -41,7 +41,7 @@ class TokenBackbone(BaseBackbone):
         norm_outputs: normalise the outputs of stages that have no final normalisation.
         drop_path_rate: stochastic depth rate of the last block; rates grow linearly from 0.
         frozen_stages: index of the last frozen stage; the stages up to it are not trained; -1 for none.
-        with_cp: recompute blocks in the backward pass to save memory; batch norm then sees each batch twice.
+        with_cp: recompute blocks in the backward pass to save memory.
         layer_inits: initialisers applied after those of ``init_cfg``, such as :class:`vt.LayerInit`; not used if
             ``init_cfg`` loads a checkpoint.
         init_cfg: as in mmengine; linear layers are drawn with a standard deviation of 0.02 by default.

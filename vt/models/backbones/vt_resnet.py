@@ -9,18 +9,35 @@ from collections.abc import Sequence
 import torch
 from mmcv.cnn.bricks import DropPath
 from mmpretrain.models.backbones import ResNet
+from mmpretrain.models.backbones.resnet import ResLayer
 from torch import Tensor, nn
 
 from vt.checkpoints.weights import load_init_cfg
 from vt.errors import UserError
 from vt.registry import MODELS
 
+from ..recomputation import recompute
 from .map_scale import scale_stage
 from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELATION, VTStage, require_out_type
 
 # Number of modules that replace stage 5, by depth (paper, section 4.1).
 NUM_MODULES = {18: 2, 34: 3, 50: 3, 101: 3}
 SMALLEST_MAP = 2  # pixels on a side of stage 4's map
+
+
+class ResNetStage(ResLayer):
+    """MMPretrain's stage; ``with_cp`` recomputes its blocks without counting their batches twice."""
+
+    def __init__(self, *args, with_cp: bool = False, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        self.with_cp = with_cp
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map of the previous stage to that of this one."""
+        for part in self:
+            own = self.with_cp and x.requires_grad and not isinstance(part, VTStage)  # which has its own
+            x = recompute(part, x) if own else part(x)
+        return x
 
 
 @MODELS.register_module()
@@ -96,6 +113,10 @@ class VTResNet(ResNet):
         self.vt_stages = {'layer4': 'layer4'}  # position of each stage of modules: its module name
         self.frozen_stages = frozen_stages
         self._freeze_stages()
+
+    def make_res_layer(self, **kwargs) -> ResNetStage:
+        """Build a stage of blocks."""
+        return ResNetStage(**kwargs)
 
     def init_weights(self) -> None:
         """Initialise or load the convolutional stages; VT parts are initialised when they are constructed."""

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from vt.errors import UserError
 
+from ..recomputation import recompute
 from ..vt_module import VTModule
 
 # The published model.
@@ -78,7 +78,7 @@ class VTStage(nn.ModuleList):
         tokens = None
         for module in self:
             if self.with_cp and x.requires_grad:
-                x, tokens = checkpoint(module, x, tokens, use_reentrant=False)
+                x, tokens = recompute(module, x, tokens)
             else:
                 x, tokens = module(x, tokens)
         return tokens if self.out_type == 'tokens' else x
