@@ -113,7 +113,8 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
         if isinstance(text := meta.get('cfg'), str) and (size := read_image_size(text)):
             meta['image_size'] = size
     unread = () if texts or is_trusted.get() else ('config', 'cfg')
-    for holder in (loaded.get('meta'), loaded.get('message_hub', {}).get('runtime_info')):
+    hub = loaded.get('message_hub', {})
+    for holder in (loaded.get('meta'), hub.get('runtime_info'), hub.get('resumed_keys')):
         if isinstance(holder, dict):
             for key in [*holder]:
                 if key in unread or key in NAMES_OF_FILES or str(key).startswith('best_ckpt'):
