@@ -5,6 +5,7 @@ import random
 from functools import partial
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -14,13 +15,15 @@ from mmengine.dataset import DefaultSampler, InfiniteSampler
 from mmengine.registry import DATASETS, TRANSFORMS, init_default_scope
 from mmengine.runner import Runner
 
-from vt.engine.interruption.seeds import SampleIndex, SeededDataset, seed_random, seeded_loader
+from vt.engine.interruption.seeds import SampleIndex, SeededDataset, find_generators, seed_random, seeded_loader
 from vt.engine.launch import build_runner
 from vt.engine.runner import VTRunner
 
+OF_MODULE = np.random.default_rng(2)
+
 
 def draw():
-    return random.random(), *np.random.rand(2), *torch.rand(2).tolist()
+    return random.random(), *np.random.rand(2), *torch.rand(2).tolist(), *cv2.randu(np.zeros((1, 2)), 0, 1)[0]
 
 
 def test_a_key_decides_what_all_generators_draw():
@@ -50,13 +53,31 @@ def test_an_index_keeps_its_place_on_the_way_to_a_worker():
     assert (index, index.key) == (7, (3, 2, 5))
 
 
+class Holder:
+    """A step with generators of its own."""
+
+    of_class = np.random.default_rng(3)
+
+    def __init__(self):
+        self.python, self.others = random.Random(4), [dict(numpy=np.random.RandomState(5))]
+        self.twice = self.python, partial(torch.rand, 1, generator=torch.Generator())
+        self.bound = np.random.Generator(np.random.Philox(6)).random
+
+    def __call__(self):
+        numbers = self.of_class.random(), self.python.random(), self.others[0]['numpy'].rand(), OF_MODULE.random()
+        return *numbers, self.twice[0].random(), self.twice[1]().item(), self.bound()
+
+
 class Noise(torch.utils.data.Dataset):
-    """Samples of noise of three kinds, with their index."""
+    """Samples of noise of many kinds, with their index."""
 
     metainfo = dict(classes=('noise',))
 
+    def __init__(self):
+        self.steps = [Holder()]
+
     def __getitem__(self, index):
-        return torch.tensor([index, *draw()], dtype=torch.float64)
+        return torch.tensor([index, *draw(), *self.steps[0]()], dtype=torch.float64)
 
     def __len__(self):
         return 10
@@ -97,6 +118,36 @@ def test_workers_and_batches_change_nothing_and_epochs_everything():
     assert torch.equal(first[order[0], 0], second[order[1], 0])  # each sample once
     assert not torch.isin(first[:, 1:], second[:, 1:]).any()
     assert len(first[:, 1:].unique()) == first[:, 1:].numel()
+
+
+def test_generators_are_found_once_and_those_of_libraries_are_not_among_them():
+    holder, in_closure = Holder(), random.Random(7)
+    libraries = random.random, np.random.rand, torch.default_generator
+    found = find_generators([holder, holder.python, lambda: in_closure.random(), *libraries])
+    assert len(found) == 7
+    assert {id(each) for each in found} >= {id(holder.python), id(Holder.of_class), id(OF_MODULE)}
+    assert find_generators([*range(10**6)]) == []
+
+
+def test_albumentations_draws_by_sample():
+    albumentations = pytest.importorskip('albumentations')
+    step = albumentations.Compose([albumentations.OneOf([albumentations.GaussNoise(), albumentations.Blur()], p=0.9)])
+    image = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
+
+    def draws(positions):
+        dataset = SeededDataset(dict(type='Noise'))
+        dataset.dataset.steps = [lambda: step(image=image)['image'].ravel() / 255]
+        return torch.stack([dataset[numbered(position)] for position in positions])
+
+    whole = draws(range(8))
+    assert torch.equal(draws(range(4, 8)), whole[4:])
+    assert len(whole.unique(dim=0)) == 8
+
+
+def numbered(position):
+    index = SampleIndex(0)
+    index.key = 3, 0, position
+    return index
 
 
 def test_the_main_processes_draws_do_not_matter():
