@@ -74,7 +74,18 @@ LATE = {
     ),
     'logging package': (
         IMAGES + "vis_backends = [dict(type='NeptuneVisBackend')]\nvisualizer = dict(vis_backends=vis_backends)",
-        'visualizer.vis_backends.0 is NeptuneVisBackend, but package neptune is not installed: pip install neptune',
+        'install neptune: install what cannot be imported, or remove the part of the config that needs it',
+    ),
+    'package of a step': (
+        SCENES.replace('LoadImageFromFile', 'LoadSingleRSImageFromFile'),
+        'train_dataloader.dataset.pipeline.0, LoadSingleRSImageFromFile, cannot be built: RuntimeError: gdal is not',
+    ),
+    'a last batch of one': (
+        IMAGES
+        + "model['backbone'] = dict(_delete_=True, type='ResNet', depth=18)\nmodel['head']['in_channels'] = 512\n"
+        + "model['neck'] = dict(_delete_=True, type='GlobalAveragePooling')\n"
+        + 'train_dataloader.update(batch_size=47, drop_last=False)',
+        'train_dataloader: the last batch of an epoch has 1 of 47 samples and fails, ValueError: Expected more than 1',
     ),
     'schedule after the run': (
         IMAGES + "param_scheduler = dict(_delete_=True, type='CosineAnnealingLR', begin=5)",

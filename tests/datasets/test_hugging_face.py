@@ -270,6 +270,18 @@ def test_masks_are_checked_before_training(layouts, tmp_path):
     }
 
 
+@pytest.mark.parametrize('nothing', [None, dict(bytes=b'', path=None)])
+@pytest.mark.parametrize('column', ['image', 'mask'])
+def test_a_row_without_image_or_mask_is_named_when_the_data_set_is_opened(column, nothing, tmp_path):
+    rows = make_rows(range(4))
+    values = rows.to_dict() | {column: [*rows.to_dict()[column][:2], nothing, nothing]}
+    Dataset.from_dict(values, features=rows.features).save_to_disk(tmp_path / 'own')
+    kind = vt.HuggingFaceDataset if column == 'image' else vt.HuggingFaceSegDataset
+    options = {} if column == 'image' else dict(classes='shown')
+    with pytest.raises(UserError, match=f'own/{column}/2 is null or empty, as are 2 of 4 rows: remove them'):
+        kind(str(tmp_path / 'own'), **options)
+
+
 def test_an_image_that_is_damaged_is_named(tmp_path):
     Dataset.from_dict(dict(image=[encode(make_image(0)), dict(bytes=b'none', path=None)], label=[0, 1])).save_to_disk(
         tmp_path / 'own'

@@ -24,7 +24,8 @@ from vt.datasets.shards import ShardSamples
 from vt.engine.checks.channels import image_channels
 from vt.engine.checks.classes import list_names
 from vt.engine.checks.config import accepted_arguments
-from vt.engine.config_parts import leaves, steps_in
+from vt.engine.config_parts import dicts_in, leaves, steps_in
+from vt.engine.errors import in_one_line
 from vt.errors import UserError
 from vt.folders import files_below, find_similar
 from vt.untrusted_text import check_class_names
@@ -286,6 +287,8 @@ def _make_source(
     is_folder = not cfg.get('download') and not issubclass(built_by, RowsDataset)
     if root and '://' not in root and is_folder:
         os.scandir(root).close()  # some data sets only use an assertion
+    for index, step in enumerate(dicts_in(pipeline)):
+        _try_to_build(step, f'{where}.pipeline.{index}')
     light = dict(lazy_init=True, serialize_data=False, pipeline=[])
     check_palette(split, cfg, built_by)
     dataset = registry.build(cfg | {name: value for name, value in light.items() if takes_any or name in names})
@@ -295,6 +298,16 @@ def _make_source(
     number, ignored = num_classes if classes is None else len(classes), getattr(dataset, 'ignore_index', 255)
     reader = SampleReader(built_by.__name__, number, ignored, *steps, whole, channels)
     return Source(split, built_by.__name__, cfg, dataset, reader)
+
+
+def _try_to_build(step: Any, where: str) -> None:
+    """Build a step of a pipeline; raises a UserError that names it if its package is missing or a value is wrong."""
+    try:
+        TRANSFORMS.build(step)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f'{where}, {step["type"]}, cannot be built: {in_one_line(error)}') from error
 
 
 def _build_step(pipeline: Any, name: str) -> BaseTransform | None:

@@ -95,14 +95,22 @@ class Column(Rows):
         self.enter()
 
     def paths(self) -> list[str]:
-        """Return the address or the path of the image of each row; UserError for a remote one."""
+        """Return the address or the path of the image of each row; UserError for a missing or a remote one."""
         from pyarrow import compute, types
 
-        column = self.rows.with_format('arrow')[:].column(self.name)
-        if types.is_struct(column.type):
-            path, content = (compute.struct_field(column, part) for part in ('path', 'bytes'))
-            column = compute.if_else(compute.is_null(content), path, None)
-        files = [None] * len(self.rows) if 'binary' in str(column.type) else column.to_pylist()
+        path = content = self.rows.with_format('arrow')[:].column(self.name)
+        if types.is_struct(content.type):
+            path = compute.struct_field(content, 'path').cast('large_string')  # of type null if all are
+            content = compute.struct_field(content, 'bytes').cast('large_binary')
+            path = compute.if_else(compute.is_null(content), path, None)
+        lengths = (compute.fill_null(compute.binary_length(part), 0) for part in (path, content))
+        missing = compute.equal(compute.add(*lengths), 0)
+        if number := compute.sum(missing).as_py():
+            first = f'{self.address}/{compute.index(missing, True)} is null or empty'
+            raise UserError(
+                f'{first}, as are {number} of {len(path)} rows: remove them, as with datasets.Dataset.filter'
+            )
+        files = [None] * len(path) if 'binary' in str(path.type) else path.to_pylist()
         paths = []
         for row, file in enumerate(files):
             address = f'{self.address}/{row}'
@@ -113,11 +121,9 @@ class Column(Rows):
         return paths
 
     def read(self, row: int) -> bytes:
-        """Return the encoded image of a row; UserError if it has none or a too large one."""
+        """Return the encoded image of a row; UserError if it is too large."""
         value = self.rows[row][self.name]
         content = value['bytes'] if isinstance(value, dict) else value
-        if not content:
-            raise UserError(f'{self.address}/{row} has no image')
         check_image_size(BytesIO(content), f'{self.address}/{row}')
         return content
 

@@ -11,7 +11,7 @@ from mmengine.runner import Runner
 
 from vt.errors import UserError
 
-from .checks.rehearsal import rehearsed_batch
+from .checks.rehearsal import rehearsed_batches
 
 PRECISION = 1 / 16  # relative precision of the result
 OF_A_CPU = ("can't allocate memory", 'bad_alloc', 'could not create')  # out-of-memory errors of PyTorch and oneDNN
@@ -70,7 +70,8 @@ def _train(runner: Runner, size: int) -> float:
     steps = max(2, (runner.cfg.optim_wrapper or {}).get('accumulative_counts', 1))
     runner.model.train()
     for _ in range(steps):
-        with rehearsed_batch(runner.train_dataloader, 'train_dataloader', size) as batch:
+        with rehearsed_batches(runner.train_dataloader, 'train_dataloader', size) as batches:
+            batch = next(batches)
             begin = time.perf_counter()
             runner.model.train_step(batch, runner.optim_wrapper)
             if torch.cuda.is_available():

@@ -74,6 +74,8 @@ def describe(error: BaseException) -> str | None:
     torch = sys.modules.get('torch')
     if isinstance(error, MemoryError) or (torch is not None and isinstance(error, torch.OutOfMemoryError)):
         return OUT_OF_MEMORY
+    if isinstance(error, ImportError):
+        return f'{in_one_line(error)}: install what cannot be imported, or remove the part of the config that needs it'
     return None
 
 

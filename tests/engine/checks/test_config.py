@@ -8,6 +8,7 @@ import pytest
 from mmengine.config import Config
 from mmengine.hooks import CheckpointHook, LoggerHook
 from tool_runner import ROOT
+from torch.utils.data import WeightedRandomSampler
 
 from vt._libraries import import_library
 from vt.engine.checks.config import check_config
@@ -124,6 +125,14 @@ def test_configs_of_the_libraries_are_accepted(package, scope):
             SCENES,
             {'model.data_preprocessor.sise': (3, 3)},
             "model.data_preprocessor: SegDataPreProcessor has no argument 'sise'",
+        ),
+        *(
+            (
+                DIGITS,
+                {'train_dataloader.sampler': dict(type=kind, weights=[1.0], num_samples=1)},
+                "; imbalance='balanced'",
+            )
+            for kind in (WeightedRandomSampler, 'WeightedRandomSampler', 'torch.utils.data.WeightedRandomSampler')
         ),
         (DIGITS, {'default_scope': 'mmcls'}, "model: 'mmcls' is not a package with registries"),
         (DIGITS, {'default_scope': 'os'}, "model: 'os' is not a package with registries"),

@@ -42,6 +42,20 @@ def test_an_error_in_one_process_ends_all(tmp_path):
     assert [bool(result.stdout) for result in results] == [True, False, False]
 
 
+def test_parameters_without_gradient_end_all_before_the_first_step(tmp_path):
+    """A stage after the last map that the head gets."""
+    backbone = (
+        "backbone=dict(_delete_=True, type='ResNet', depth=18, base_channels=8, stem_channels=8, out_indices=(2,))"
+    )
+    model = f"dict({backbone}, neck=dict(_delete_=True, type='GlobalAveragePooling'), head=dict(in_channels=32))"
+    (tmp_path / 'unused.py').write_text(f'_base_ = {str(CONFIG)!r}\nmodel = {model}\n')
+    options = ['train_cfg.max_epochs=1', 'train_dataloader.batch_size=8']
+    options += ['train_dataloader.dataset.indices=32', 'val_dataloader.dataset.indices=8']
+    for result in run_processes(2, 'train.py', 'unused.py', cwd=tmp_path, options=options):
+        assert_one_line(result, '15 parameters: backbone.layer4.0.conv1.weight, ')
+        assert ', ...: set find_unused_parameters=True, or remove or freeze' in result.stderr
+
+
 def test_a_damaged_image_in_the_shard_of_one_process_ends_both(tmp_path):
     for split in ('train', 'val'):
         for label in ('cat', 'dog'):

@@ -15,6 +15,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+import torch
 from mmengine.config import Config
 from mmengine.model import PretrainedInit as PlainPretrainedInit
 from mmengine.optim import OptimWrapper
@@ -120,6 +121,8 @@ def _check(part: Any, path: str, scope: str, usual: Any = None) -> None:
 
 def _check_arguments(part: dict, path: str, scope: str, usual: Any) -> None:
     """Check that the type of a dict exists and takes its keys; if several types share the name, one must."""
+    if fnmatch(path, '*_dataloader.sampler'):
+        _check_sampler(part, path, scope)
     candidates = list(_classes(part, path, scope, usual))
     defaults = _default_types(candidates[0]) if candidates else {}
     for key, value in part.items():
@@ -136,7 +139,21 @@ def _check_arguments(part: dict, path: str, scope: str, usual: Any) -> None:
         _check_values(candidates[0], part, path)
 
 
-def _classes(part: dict, path: str, scope: str, usual: Any) -> Iterator[Any]:
+def _check_sampler(part: dict, path: str, scope: str) -> None:
+    """Check that a sampler takes the data set and the seed, which the runner passes to it; PyTorch's do not."""
+    try:
+        built = next(_classes(part, path, scope), None)
+    except UserError:  # PyTorch's are not registered
+        built = getattr(torch.utils.data, str(part['type']), None)
+        if built is None:
+            raise
+    names, takes_any = accepted_arguments(built) if built else ([], True)
+    if not (takes_any or {'dataset', 'seed'} <= {*names}):
+        words = f"{path}: {built.__name__} takes no 'dataset' and 'seed': use DefaultSampler or InfiniteSampler"
+        raise UserError(f"{words}; imbalance='balanced' shows rare classes more often (page 'Imbalanced classes')")
+
+
+def _classes(part: dict, path: str, scope: str, usual: Any = None) -> Iterator[Any]:
     """Yield the classes and functions that a dict may be passed to."""
     kind = part.get('type', usual)
     if kind is None and 'type' not in part:

@@ -1,7 +1,6 @@
 """Check that parts of a config fit each other: metrics, losses and augmentations the classes, images the model."""
 
 from collections.abc import Iterable, Iterator
-from importlib.util import find_spec
 from numbers import Number
 from typing import Any
 
@@ -14,24 +13,17 @@ from vt.errors import UserError
 
 from .channels import check_image_channels
 
-# Packages that mmengine's visualizer backends need.
-PACKAGES = {
-    f'{name}VisBackend': name.lower()
-    for name in ('Aim', 'ClearML', 'DVCLive', 'MLflow', 'Neptune', 'Tensorboard', 'Wandb')
-}
 HEADS = ('head', 'decode_head', 'auxiliary_head')
 
 
 def check_fit(cfg: Config) -> None:
-    """Check channels, logging packages, schedules, and that metrics and losses fit the number of classes.
+    """Check channels, schedules, and that metrics and losses fit the number of classes.
 
     Raises:
         UserError: numbers of channels differ, a top-k exceeds the number of classes, loss weights have another number
-            of classes, a softmax has one output, a logging package is not installed, or a schedule starts after the end
-            of the run.
+            of classes, a softmax has one output, or a schedule starts after the end of the run.
     """
     check_image_channels(cfg)
-    _check_packages(cfg)
     _check_schedules(cfg)
     for path, head in heads_of(cfg):
         _check_losses(path, head)
@@ -125,14 +117,6 @@ def _num_classes(cfg: Config) -> int | None:
     """Return the number of classes if all heads have the same, else None."""
     numbers = {head['num_classes'] for _, head in heads_of(cfg) if isinstance(head.get('num_classes'), int)}
     return numbers.pop() if len(numbers) == 1 else None
-
-
-def _check_packages(cfg: Config) -> None:
-    for index, backend in enumerate(dicts_in((cfg.get('visualizer') or {}).get('vis_backends'))):
-        package = PACKAGES.get(str(backend.get('type')).split('.')[-1])
-        if package and find_spec(package) is None:
-            where = f'visualizer.vis_backends.{index} is {backend["type"]}, but package {package} is not installed'
-            raise UserError(f'{where}: pip install {package}, or remove the backend')
 
 
 def _check_schedules(cfg: Config) -> None:

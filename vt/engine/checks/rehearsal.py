@@ -1,11 +1,11 @@
-"""Rehearse a run: take one training step and one validation first, so that errors do not wait for hours.
+"""Rehearse a run: take a training step and a validation, or a test, first, so that errors do not wait for hours.
 
 The rehearsal does not change the run: weights are not updated, buffers such as running means are restored, and the
 random numbers of later steps do not depend on it (see :mod:`vt.engine.interruption.seeds`).
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from typing import Any
@@ -14,15 +14,14 @@ import numpy as np
 import torch
 from mmengine.evaluator import DumpResults, Evaluator
 from mmengine.hooks import Hook
-from mmengine.model import BaseTTAModel
 from mmengine.optim import OptimWrapper
-from mmengine.runner import Runner
+from mmengine.runner import Runner, TestLoop, ValLoop, autocast
 from PIL import ExifTags, Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from vt.checkpoints.weights import unwrap
-from vt.engine.errors import files_of
+from vt.engine.errors import files_of, in_one_line
 from vt.engine.launch import quiet
 from vt.errors import UserError
 from vt.registry import HOOKS
@@ -32,16 +31,17 @@ from .parameter_rules import check_parameter_rules
 from .variables import own_words
 
 MOST_SAMPLES = 8  # samples that are loaded; a larger batch repeats them
+MOST_NAMES = 3  # parameters that a message names
 MOST_HEADERS = 256  # image files whose size is read to find the widest and the narrowest image
 
 
 @HOOKS.register_module()
 class RehearsalHook(Hook):
-    """Train on one batch and validate on another before a run starts, without changing the run.
+    """Take a training step and validate before a run starts, or a test step before a test, without changing the run.
 
-    The batches have the size and shapes of the run, so they need the same memory. The scores for the best checkpoint
-    and for early stopping must be scores of the validation. ``tools/train.py --skip-data-check`` skips the rehearsal,
-    and so does a resumed run. Before a test, one batch is collated.
+    The batches have the size and shapes of the run, so they need the same memory; the last, smaller batch of an epoch
+    is tried, too. The scores for the best checkpoint and for early stopping must be scores of the validation.
+    ``tools/train.py --skip-data-check`` skips the rehearsal, and so does a resumed run.
     """
 
     priority = 'VERY_LOW'
@@ -55,44 +55,62 @@ class RehearsalHook(Hook):
             return
         with unchanged_buffers(runner.model):
             self._train(runner)
-            scores = self._validate(runner) if runner.val_loop is not None else None
+            loop, step = runner.val_loop, runner.model.val_step
+            scores = None if loop is None else self._evaluate(loop, step, 'val_dataloader')
         if scores is not None:
             schedulers = runner.param_schedulers
             check_scores(scores, runner.hooks, schedulers if isinstance(schedulers, list) else ())
 
     def before_test(self, runner: Runner) -> None:
-        """Collate a batch of test images; raises a UserError if their sizes differ."""
-        loader = runner.test_loop.dataloader
-        if (loader.batch_size or 1) > 1 and not isinstance(runner.model, BaseTTAModel):
-            with rehearsed_batch(loader, 'test_dataloader') as batch:
-                unwrap(runner.model).data_preprocessor(batch, False)
+        """Rehearse a test; raises like :meth:`before_train`."""
+        if not (runner.cfg.get('speed') or {}).get('compile'):  # the model of the test is a copy, compiled later
+            with unchanged_buffers(runner.model):
+                self._evaluate(runner.test_loop, runner.model.test_step, 'test_dataloader')
 
     def _train(self, runner: Runner) -> None:
         on_gpu = torch.cuda.is_available()
         if on_gpu:
             torch.cuda.reset_peak_memory_stats()
-        with rehearsed_batch(runner.train_dataloader, 'train_dataloader') as batch:
-            check_channels(unwrap(runner.model), batch)
-            runner.model.train()
-            runner.model.train_step(batch, WithoutStep(runner.optim_wrapper))
-        runner.optim_wrapper.zero_grad()
+        runner.model.train()
+        with rehearsed_batches(runner.train_dataloader, 'train_dataloader') as batches:
+            for number, batch in enumerate(batches):
+                check_channels(unwrap(runner.model), batch)
+                runner.model.train_step(batch, WithoutStep(runner.optim_wrapper))
+                if number == 0:
+                    report_unused(runner)
+                runner.optim_wrapper.zero_grad()
         if on_gpu:
             peak = torch.cuda.max_memory_allocated() / 2**30
             runner.logger.info(f'Memory: one training step needs {peak:.1f} GiB, plus the state of the optimizer')
             torch.cuda.empty_cache()
 
     @torch.no_grad()
-    def _validate(self, runner: Runner) -> dict[str, Any]:
-        """Return the scores of one batch; their names and types are those of the run, their values have no meaning."""
-        loop = runner.val_loop
-        runner.model.eval()
-        evaluator = _without_files(loop.evaluator)
-        with rehearsed_batch(loop.dataloader, 'val_dataloader') as batch:
-            check_channels(unwrap(runner.model), batch)
-            predictions = runner.model.val_step(batch)
+    def _evaluate(self, loop: ValLoop | TestLoop, step: Callable[[Any], list], name: str) -> dict[str, Any]:
+        """Return the scores of some batches; their names and types are those of the run, their values are not."""
+        loop.runner.model.eval()
+        evaluator, number = _without_files(loop.evaluator), 0
+        with rehearsed_batches(loop.dataloader, name) as batches:
+            for batch in batches:
+                check_channels(unwrap(loop.runner.model), batch)
+                with autocast(enabled=loop.fp16):
+                    predictions = step(batch)
+                evaluator.process(data_samples=predictions, data_batch=batch)
+                number += len(predictions)
         with quiet(logging.ERROR):  # do not log these scores
-            evaluator.process(data_samples=predictions, data_batch=batch)
-            return evaluator.evaluate(len(predictions))
+            return evaluator.evaluate(number)
+
+
+def report_unused(runner: Runner) -> None:
+    """Warn of trained parameters that a backward pass gave no gradient; raise a UserError if DDP would stop at them."""
+    parameters = unwrap(runner.model).named_parameters()
+    unused = [name for name, parameter in parameters if parameter.requires_grad and parameter.grad is None]
+    if not unused:
+        return
+    words = f'the loss does not depend on {len(unused)} parameters: {", ".join(unused[:MOST_NAMES])}'
+    words += ', ...' * (len(unused) > MOST_NAMES)
+    if not getattr(runner.model, 'find_unused_parameters', True) and not runner.model.static_graph:
+        raise UserError(f'{words}: set find_unused_parameters=True, or remove or freeze what they belong to')
+    runner.logger.warning(f'{words}: they are not trained')
 
 
 def log_parameter_rules(runner: Runner) -> None:
@@ -120,32 +138,56 @@ class WithoutStep:
 
 
 @contextmanager
-def rehearsed_batch(loader: DataLoader, name: str, size: int | None = None) -> Iterator[Any]:
-    """Provide a batch of samples spread over the data set of a loader, without using its sampler.
+def rehearsed_batches(loader: DataLoader, name: str, size: int | None = None) -> Iterator[Iterator[Any]]:
+    """Provide batches of samples spread over the data set of a loader, without using its sampler.
 
     Args:
         loader: the loader.
         name: key of the loader in the config, for messages.
-        size: batch size; that of the loader by default.
+        size: size of the only batch; by default there is one of the loader's size, and one like the last of an epoch if
+            that is smaller. If the size is 1, there are two, of the widest and the narrowest image.
 
     Raises:
-        UserError: collating the batch or the block fails, and the images of the batch differ in size.
+        UserError: collating a batch or the block fails, and the images of the batch differ in size, or the batch is the
+            last of an epoch.
     """
-    size, number = size or loader.batch_size or 1, len(loader.dataset)
-    samples = _load(loader, _choose(loader.dataset, min(size, number, MOST_SAMPLES)))
+    sizes = [size] if size else _batch_sizes(loader)
+    samples = _load(loader, _choose(loader.dataset, min(max(sizes[0], len(sizes)), MOST_SAMPLES)))
+    tried: list[int] = []
+
+    def collate() -> Iterator[Any]:
+        for number in sizes:
+            begin = len(tried) if sizes[0] == 1 else 0
+            tried.append(number)
+            yield loader.collate_fn([deepcopy(samples[(begin + k) % len(samples)]) for k in range(number)])
+
     try:
-        yield loader.collate_fn([deepcopy(samples[index % len(samples)]) for index in range(min(size, number))])
-    except torch.OutOfMemoryError:
+        yield collate()
+    except (torch.OutOfMemoryError, UserError):
         raise
-    except (RuntimeError, AssertionError) as error:
+    except Exception as error:
         images = [sample['inputs'] for sample in samples if isinstance(sample, dict) and 'inputs' in sample]
         shapes = {'x'.join(map(str, image.shape[-2:])) for image in images if isinstance(image, Tensor)}
-        if len(shapes) > 1:
+        if len(shapes) > 1 and sizes[0] > 1 and isinstance(error, (RuntimeError, AssertionError)):
             advice = f'resize or crop them to one size in its pipeline, or set {name}.batch_size=1'
             raise UserError(
                 f'{name}: images of a batch differ in size, {" and ".join(sorted(shapes)[:2])}: {advice}'
             ) from error
+        if tried and tried[-1] < sizes[0]:
+            advice = f'set {name}.drop_last=True, or another batch_size'
+            raise UserError(
+                f'{name}: the last batch of an epoch has {tried[-1]} of {sizes[0]} samples and fails, '
+                f'{in_one_line(error)}: {advice}'
+            ) from error
         raise
+
+
+def _batch_sizes(loader: DataLoader) -> list[int]:
+    """Return the sizes of batches to try: that of all but the last of an epoch, and that of the last."""
+    size, is_infinite = loader.batch_size or 1, hasattr(loader.sampler, 'skip')
+    number = len(loader.dataset) if is_infinite else len(loader.sampler)  # the sampler's are those of this process
+    first, last = min(size, number), 0 if is_infinite or loader.drop_last else number % size
+    return [first, last] if 0 < last < first else [first] * (2 if first == 1 < number else 1)
 
 
 def _load(loader: DataLoader, places: list[int]) -> list[Any]:

@@ -1,0 +1,70 @@
+"""The batches that a rehearsal tries, and parameters that the loss does not reach."""
+
+import pytest
+import torch
+from checkpoints.small_models import build_runner
+from mmengine.dataset import DefaultSampler, InfiniteSampler, pseudo_collate
+from torch.utils.data import DataLoader
+
+import vt
+from vt.engine.checks.rehearsal import RehearsalHook, rehearsed_batches
+from vt.errors import UserError
+
+SGD = dict(type='SGD', lr=0.1)
+
+
+def loader(number, batch_size, sampler=DefaultSampler, **options):
+    data = vt.Digits('train', indices=number, pipeline=[dict(type='PackInputs')])
+    sampler = sampler(data, shuffle=False, seed=0)
+    return DataLoader(data, batch_size, sampler=sampler, collate_fn=pseudo_collate, **options)
+
+
+@pytest.mark.parametrize(
+    ('loader', 'sizes'),
+    [
+        (loader(10, 4), [4, 2]),
+        (loader(8, 4), [4]),
+        (loader(3, 4), [3]),
+        (loader(10, 4, drop_last=True), [4]),
+        (loader(10, 4, InfiniteSampler), [4]),
+        (loader(3, 1), [1, 1]),
+        (loader(1, 1), [1]),
+        (loader(19, 10), [10, 9]),  # more than the samples that are loaded
+    ],
+)
+def test_the_last_batch_of_an_epoch_is_tried_too(loader, sizes):
+    with rehearsed_batches(loader, 'train_dataloader') as batches:
+        found = [*batches]
+    assert [len(batch['inputs']) for batch in found] == sizes
+    if sizes == [1, 1]:
+        assert not torch.equal(found[0]['inputs'][0], found[1]['inputs'][0])
+    with rehearsed_batches(loader, 'train_dataloader', 2) as batches:
+        assert [len(batch['inputs']) for batch in batches] == [2]
+
+
+def fail_at(number, size):
+    with rehearsed_batches(loader(number, 4), 'val_dataloader') as batches:
+        for batch in batches:
+            if len(batch['inputs']) == size:
+                raise ValueError('odd')
+
+
+def test_what_fails_on_the_last_batch_alone_says_so():
+    message = 'val_dataloader: the last batch of an epoch has 1 of 4 samples and fails, ValueError: odd: set val_data'
+    with pytest.raises(UserError, match=message):
+        fail_at(9, 1)
+    with pytest.raises(ValueError, match=r'^odd$'):
+        fail_at(9, 4)
+
+
+def test_parameters_without_gradient_are_named_and_weights_stay(tmp_path):
+    runner = build_runner(tmp_path, SGD)
+    runner.model.spare = torch.nn.Linear(2, 2)
+    runner.model.frozen = torch.nn.Linear(2, 2).requires_grad_(False)
+    before = {name: value.clone() for name, value in runner.model.state_dict().items()}
+    runner.optim_wrapper = runner.build_optim_wrapper(runner.optim_wrapper)
+    RehearsalHook().before_train(runner)
+    (log,) = tmp_path.rglob('*.log')
+    line = 'the loss does not depend on 2 parameters: spare.weight, spare.bias: they are not trained'
+    assert log.read_text().count(line) == 1
+    assert all(torch.equal(value, before[name]) for name, value in runner.model.state_dict().items())
