@@ -52,7 +52,7 @@ def clone(tmp_path_factory):
     start trains, here untrained.
     """
     folder = tmp_path_factory.mktemp('clone') / 'vt'
-    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    shutil.copytree(ROOT, folder, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
     for name, text in SMALL.items():
         with (folder / name).open('a') as file:
             file.write(text)

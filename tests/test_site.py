@@ -117,7 +117,7 @@ def test_a_block_that_fails_ends_its_page(wrong, tmp_path):
 @pytest.mark.parametrize('page', HOW_TO)
 def test_the_blocks_of_a_page_run(page, tmp_path):
     copy = tmp_path / 'vt'
-    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    shutil.copytree(ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ['PATH']])
     env = dict(os.environ, PATH=path, PYTHONPATH=str(copy), CUDA_VISIBLE_DEVICES='', OMP_NUM_THREADS='1')
     env |= dict(HF_HUB_OFFLINE='1', HF_HUB_CACHE=str(tmp_path / 'hub'), TORCH_HOME=str(tmp_path / 'torch'))

@@ -32,18 +32,19 @@ cv2.imwrite('a.png', np.full((40, 60, 3), 200, np.uint8))
 assert result['pred_class'] in '0123456789'
 import mmpretrain
 apis.register_models()
-from mmengine.config import Config
 from mmengine.hub import get_config
 from mmengine.infer import BaseInferencer
 assert get_config('vt::vt_fpn/vt-fpn_r18_digit-scenes.py').model.neck.type == 'vt.VTFPN'
-open('own.py', 'w').write("_base_ = 'vt::vt_resnet/vt-resnet18_digits.py'")
-assert Config.fromfile('own.py').model.backbone.num_tokens == 8
 assert 'vt-fpn_r18_digit-scenes' in BaseInferencer.list_models('vt')
 assert 'vt-resnet18_digits' in mmpretrain.list_models('vt-resnet18')
 tools = apis.find_config('vt-resnet18_digits').parents[2] / 'tools'
 command = [sys.executable, tools / 'predict.py', 'vt-resnet18_digits', 'x.pth', 'a.png', '--out', 'r.json']
 subprocess.run(command, check=True)
 assert json.load(open('r.json'))[0]['predictions'][0]['name'] == result['pred_class']
+open('own.py', 'w').write("_base_ = 'vt::vt_resnet/vt-resnet18-half_digits.py'")
+options = ['train_cfg.max_epochs=1', 'train_dataloader.dataset.indices=64', 'val_dataloader.dataset.indices=32']
+subprocess.run([sys.executable, tools / 'train.py', 'own.py', '--cfg-options', *options], check=True)
+assert apis.get_model('own.py', 'work_dirs/own/epoch_1.pth').backbone.layer4[0].tokenizer.weight.shape[0] == 16
 print('import', seconds)
 """
 

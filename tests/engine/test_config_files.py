@@ -7,6 +7,8 @@ import sys
 import pytest
 from tool_runner import ROOT
 
+from vt import apis
+from vt.engine.checks.config import check_config
 from vt.engine.config_files import read_config
 from vt.engine.config_parts import digest_config, leaves
 
@@ -38,6 +40,24 @@ def test_one_data_root_is_every_splits(config, root):
     assert data_roots(config, data_root='elsewhere') == {'elsewhere'}
     own = {'train_dataloader.dataset.data_root': 'own', 'data_root': 'elsewhere'}
     assert data_roots(config, **own) == {'own', 'elsewhere'}
+
+
+@pytest.mark.parametrize('name', ['vt_resnet/vt-resnet18-tuned_digits.py', 'vt_fpn/vt-fpn_r18_digit-scenes.py'])
+def test_a_config_inherits_one_of_the_package(name, tmp_path):
+    """Parts are those of the config's own library, not looked up in the scope ``vt``."""
+    (tmp_path / 'own.py').write_text(f"_base_ = 'vt::{name}'")
+    own = read_config(str(tmp_path / 'own.py'), quietly=True)
+    check_config(own)
+    assert own.to_dict() == read_config(str(ROOT / 'configs' / name), quietly=True).to_dict()
+
+
+def test_a_config_takes_a_model_of_the_package(tmp_path):
+    bases = ['vt::_base_/models/deit-small.py', 'vt::_base_/recipes/fine_tune_image-folder.py']
+    (tmp_path / 'own.py').write_text(
+        f"_base_ = {bases}\nmodel = _base_.architecture\nmodel['head'] = dict(num_classes=3)"
+    )
+    model = apis.get_model(str(tmp_path / 'own.py'))
+    assert model.head.fc.weight.shape == (3, 384)
 
 
 CONFIG = """

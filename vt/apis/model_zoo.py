@@ -21,7 +21,7 @@ from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import load_part, load_weights
 from vt.engine.checks.classes import compare_with_checkpoint, heads
 from vt.engine.checks.config import check_config
-from vt.engine.config_files import DISTRIBUTION, ROOT, read_config, require_file
+from vt.engine.config_files import ROOT, read_config, require_file
 from vt.engine.config_options import apply_options
 from vt.engine.launch import build_model, draw_weights, require_device
 from vt.engine.mixed_precision import keep_scores_exact
@@ -245,5 +245,5 @@ def register_models() -> None:
     """
     with importing():
         from mmpretrain.apis import ModelHub
-    MODULE2PACKAGE['vt'] = DISTRIBUTION
+    MODULE2PACKAGE['vt'] = 'vt'  # name of the package: mmengine looks for the configs in its folder
     ModelHub.register_model_index(INDEX, config_prefix=ROOT)

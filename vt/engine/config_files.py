@@ -19,9 +19,10 @@ from .config_parts import leaves
 from .folds import enter_fold
 
 DISTRIBUTION = 'visual-transformers'  # name for pip; vt on PyPI is another project
-# Folder of configs/, tools/ and model-index.yml: .mim in an installed package, else the parent of the package.
+# Folder of configs/, tools/ and model-index.yml. OpenMMLab's libraries look for them in .mim of the package; in the
+# repository these are links.
 PACKAGE = Path(__file__).parents[1]
-ROOT = PACKAGE / '.mim' if (PACKAGE / '.mim').is_dir() else PACKAGE.parent
+ROOT = (PACKAGE / '.mim/configs').resolve().parent
 
 
 def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool = False) -> Config:
@@ -44,8 +45,7 @@ def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool 
     require_file(path, 'config')
     if not quietly:
         announce(f'{path} and the configs it inherits')
-    MODULE2PACKAGE['mmseg'] = 'mmseg'  # finds _base_ = 'mmseg::...' under any name of the distribution
-    MODULE2PACKAGE['vt'] = DISTRIBUTION
+    MODULE2PACKAGE.update(mmseg='mmseg', vt='vt')  # finds _base_ = 'vt::...' under any name of the distribution
     try:
         cfg = Config.fromfile(path)
     except RecursionError as error:
@@ -55,6 +55,7 @@ def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool 
     except Exception as error:
         text = ' '.join(str(error.args[0] if error.args else error).split())
         raise UserError(f'{_place(error)}{type(error).__name__}: {text}') from error
+    _remove_own_scope(list(cfg.values()))
     root = cfg.get('data_root')
     apply_options(cfg, options or {})
     enter_fold(cfg)
@@ -67,6 +68,15 @@ def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool 
 
         enter_image_size(cfg)
     return cfg
+
+
+def _remove_own_scope(value: Any) -> None:
+    """Remove ``_scope_='vt'``, which mmengine adds where ``_base_`` is ``'vt::...'``; names are of the default scope."""
+    if isinstance(value, dict) and value.get('_scope_') == 'vt':
+        del value['_scope_']
+    parts = value.values() if isinstance(value, dict) else value
+    for part in parts if isinstance(value, (dict, list, tuple)) else ():
+        _remove_own_scope(part)
 
 
 def _complete_loader(loader: dict, cfg: Config, root: str | None) -> None:
