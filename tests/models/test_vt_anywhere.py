@@ -304,11 +304,13 @@ def test_modules_stand_at_any_stage_of_a_resnet(positions):
     copy.load_state_dict(model.state_dict())
 
 
+@pytest.mark.parametrize('start', ['built', 'scratch'])
 @pytest.mark.parametrize('positions', PLACES[:-1])
-def test_modules_read_a_small_map_wherever_they_stand(positions):
+def test_modules_read_a_small_map_wherever_they_stand(positions, start):
     torch.manual_seed(0)
     model = VTResNetAnywhere(18, positions=positions, out_type='featmap')
-    model.init_weights()
+    if start == 'scratch':
+        model.init_weights()
     found = []
     for part in model.modules():
         if isinstance(part, VTStage):

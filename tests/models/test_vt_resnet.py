@@ -13,6 +13,8 @@ from mmengine.registry import init_default_scope
 from mmpretrain.models import ResNet, ResNet_CIFAR
 from mmpretrain.registry import DATASETS, MODELS
 from mmpretrain.structures import DataSample
+from page_blocks import read_blocks
+from tool_runner import ROOT
 from torch import nn
 
 import vt
@@ -255,16 +257,19 @@ def test_the_maps_size_is_told_from_weights_and_set_without_a_trace(depth, map_s
         torch.testing.assert_close(source(images)[-1], x * (0.2 / predicted), rtol=0.05, atol=0.01)  # but for epsilon
 
 
-@pytest.mark.parametrize('start', ['scratch', 'small', 'as ImageNet', 'large'])
+@pytest.mark.parametrize('start', ['built', 'scratch', 'small', 'as ImageNet', 'large'])
 @pytest.mark.parametrize('depth', [18, 34, 50, 101])
 def test_every_depth_starts_with_calm_tokens(depth, start, tmp_path):
+    """As built, too: a loop of one's own may not call ``init_weights``."""
     torch.manual_seed(0)
     model, images = VTResNet(depth), torch.randn(4, 3, 64, 64)
-    if start != 'scratch':
+    if start not in ('built', 'scratch'):
         source, images = resnet_of_scale(depth, {'small': 0.1, 'as ImageNet': 1, 'large': 10}[start])
         torch.save(source.state_dict(), tmp_path / 'weights.pth')
         model = VTResNet(depth, init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth')))
-    model.init_weights()
+    if start != 'built':
+        model.init_weights()
+    assert predict_rms(model.layer3) == pytest.approx(MAP_RMS)
     (tokens,) = model(images)
     assert 0.05 < tokens.square().mean().sqrt() < 1
     with vt.record_attention(model) as records:
@@ -273,6 +278,27 @@ def test_every_depth_starts_with_calm_tokens(depth, start, tmp_path):
         last_axes = (-1,) if name.endswith('relation') else (-2, -1)
         strongest = record.attention.amax(dim=2 if name.endswith('projector') else last_axes)
         assert strongest.mean() < 0.5, name  # nothing is saturated
+
+
+def test_the_map_is_scaled_once_whether_or_not_weights_are_drawn_again():
+    model = VTResNet(18, **SMALL)
+    assert all(norm.running_var.eq(1).all() for norm in model.modules() if isinstance(norm, nn.BatchNorm2d))
+    model.init_weights()
+    factor = model.layer3[0].downsample[-1].weight[0].item()
+    assert factor == pytest.approx(MAP_RMS / 0.671, rel=1e-3)
+    assert model.layer3[1].norm1.running_var[0].item() == pytest.approx(factor**2, rel=1e-3)
+
+
+def test_it_trains_in_the_loop_of_the_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    (block,) = (block.text for block in read_blocks(ROOT / 'docs/python.md') if 'optimizer.step' in block.text)
+    names = {}
+    exec(block, names)
+    model = names['model'].eval()
+    with torch.no_grad():
+        scores = model['head'](model['backbone'](names['images'])[0].mean(dim=1))
+    assert (scores.argmax(dim=1) == names['labels']).float().mean() > 0.6  # chance is 0.1
 
 
 STARTS = [

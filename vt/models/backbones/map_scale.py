@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Sequence
 
 import torch
-from mmengine.logging import print_log
 from torch import Tensor, nn
 
 
@@ -53,12 +52,12 @@ def scale_output(stage: Sequence[nn.Module], factor: float, readers: Iterable[nn
             norm.running_var.add_(norm.eps).mul_(factor**2).sub_(norm.eps).clamp_(min=0)
 
 
-def scale_stage(name: str, stage: Iterable[nn.Module], rms: float, readers: Iterable[nn.Module] = ()) -> None:
-    """Rescale a stage's output to the root mean square ``rms`` by :func:`scale_output`, and log it under ``name``."""
+def scale_stage(stage: Iterable[nn.Module], rms: float, readers: Iterable[nn.Module] = ()) -> str:
+    """Rescale a stage's output to the root mean square ``rms`` by :func:`scale_output`; return a line for the log."""
     blocks = list(stage)
     found = predict_rms(blocks)
     scale_output(blocks, rms / found, readers)
-    print_log(f'{name}: its map is scaled from {found:.2f} to {rms:.2f} (root mean square)', 'current')
+    return f'its input is scaled from {found:.2f} to {rms:.2f} (root mean square)'
 
 
 def _shortcut_norm(stage: Sequence[nn.Module]) -> nn.Module:

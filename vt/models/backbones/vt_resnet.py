@@ -4,13 +4,15 @@ Letters: N batch, L tokens, C_T token channels, C_i, H_i and W_i channels and si
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from mmcv.cnn.bricks import DropPath
+from mmengine.logging import print_log
 from mmpretrain.models.backbones import ResNet
 from mmpretrain.models.backbones.resnet import ResLayer
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from vt.checkpoints.weights import load_init_cfg
 from vt.errors import UserError
@@ -113,6 +115,15 @@ class VTResNet(ResNet):
         self.vt_stages = {'layer4': 'layer4'}  # position of each stage of modules: its module name
         self.frozen_stages = frozen_stages
         self._freeze_stages()
+        self._start_untrained()
+
+    def _start_untrained(self) -> None:
+        """Rescale the maps for training without :meth:`init_weights`, which draws other weights and rescales again."""
+        for position in self._new_modules():
+            self.start(position)
+        for norm in self.modules():
+            if isinstance(norm, _BatchNorm):
+                norm.reset_running_stats()
 
     def make_res_layer(self, **kwargs) -> ResNetStage:
         """Build a stage of blocks."""
@@ -123,18 +134,22 @@ class VTResNet(ResNet):
         pretrained = isinstance(self.init_cfg, dict) and self.init_cfg['type'] == 'Pretrained'
         loaded = load_init_cfg(self, self.init_cfg) if pretrained else super().init_weights() or set()
         self.is_init = True
-        for position, name in self.vt_stages.items():
-            if len(self.get_submodule(name)) and not any(found.startswith(f'{name}.') for found in loaded):
-                self.start(position)
+        for position in self._new_modules(loaded):
+            print_log(f'{position}: {self.start(position)}', 'current')
+
+    def _new_modules(self, loaded: Iterable[str] = ()) -> list[str]:
+        """Return the positions of modules that have no parameter among the ``loaded`` ones."""
+        stages = [(position, name) for position, name in self.vt_stages.items() if len(self.get_submodule(name))]
+        return [position for position, name in stages if not any(key.startswith(f'{name}.') for key in loaded)]
 
     @property
     def new_by_design(self) -> tuple[str, ...]:
         """Names of the parts that the checkpoint of a ResNet does not have."""
         return tuple(self.vt_stages.values())
 
-    def start(self, position: str) -> None:
-        """Rescale the map below new modules to the root mean square at which they start."""
-        scale_stage('stage 4', self.layer3, MAP_RMS)
+    def start(self, position: str) -> str:
+        """Rescale the map below new modules to the root mean square at which they start; return a line for the log."""
+        return scale_stage(self.layer3, MAP_RMS)
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Compute tokens or maps.

@@ -76,6 +76,7 @@ class VTResNetAnywhere(VTResNet):
         self._add_modules(positions, num_modules or NUM_MODULES[depth], drop_path_rate, options, set(out_indices))
         self.frozen_stages = frozen_stages
         self._freeze_stages()
+        self._start_untrained()
 
     def _add_modules(
         self, positions: Sequence[str], num_modules: int, drop_path_rate: float, options: dict, read: set[int]
@@ -118,14 +119,13 @@ class VTResNetAnywhere(VTResNet):
             setattr(self, layer, nn.Sequential(convolve, build_norm_layer(self.norm_cfg, channels)[1], stage))
             self.vt_stages[position] = layer
 
-    def start(self, position: str) -> None:
+    def start(self, position: str) -> str:
         layer = getattr(self, position[-6:])
         if position in LAYERS and isinstance(layer, nn.Sequential):
             nn.init.constant_(layer[-2].weight, MAP_RMS)  # the normalisation before the modules
-            return
+            return f'its input is normalised to {MAP_RMS:.2f} (root mean square)'
         blocks = list(self.layer3) if position == 'layer4' else list(layer)[:-1]
-        stage = int(position[-1]) + (position != 'layer4')
-        scale_stage(f'stage {stage}', blocks, MAP_RMS, self._readers(position))
+        return scale_stage(blocks, MAP_RMS, self._readers(position))
 
     def _readers(self, position: str) -> Iterator[nn.Module]:
         """Yield the normalisations of the next stage whose convolutions read the output of modules after a stage."""
