@@ -71,7 +71,7 @@ def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool 
 
 
 def _remove_own_scope(value: Any) -> None:
-    """Remove ``_scope_='vt'``, which mmengine adds where ``_base_`` is ``'vt::...'``; names are of the default scope."""
+    """Remove ``_scope_='vt'``, which mmengine adds for ``_base_ = 'vt::...'``: names are of the default scope."""
     if isinstance(value, dict) and value.get('_scope_') == 'vt':
         del value['_scope_']
     parts = value.values() if isinstance(value, dict) else value
