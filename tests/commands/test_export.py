@@ -1,10 +1,13 @@
 """``tools/export.py`` as a user calls it: what it writes computes what the model does, at other batches and sizes."""
 
+import ast
 import json
+import resource
 import subprocess
 import sys
 from argparse import Namespace
-from importlib.util import find_spec
+from collections import Counter
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 
 import cv2
 import numpy as np
@@ -16,12 +19,15 @@ from apis.small_models import make
 from forked_tools import run_forked as run
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
+from PIL import Image
 from tool_runner import assert_one_line
 
+from docs.reports.rooms import imported_names
 from vt import apis
 from vt.apis import predict_exported
 from vt.apis.exporting import Network, encode, export_program, largest_difference
-from vt.commands.export import describe_inputs, describe_preparation, why_refused
+from vt.commands.export import describe_inputs, why_refused
+from vt.commands.exported_script import describe_preparation, script_text, write_script
 from vt.inference.inputs import Images
 
 NEEDS_OPENVINO = pytest.mark.skipif(not find_spec('openvino'), reason='openvino is not installed')
@@ -112,30 +118,218 @@ def test_eight_bits_openvino_and_a_script_without_pytorch(classifier, tmp_path):
             assert entry['score'] == pytest.approx(expected[entry['name']], abs=tolerance)
 
 
-def test_the_script_numbers_classes_without_names_and_names_what_it_leaves_out(tmp_path):
-    make_node, info, float32 = onnx.helper.make_node, onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
-    nodes = [make_node('GlobalAveragePool', ['images'], ['means']), make_node('Flatten', ['means'], ['scores'])]
-    given, made = info('images', float32, [1, 3, 8, 8]), info('scores', float32, [1, 3])
-    graph = onnx.helper.make_graph(nodes, 'means', [given], [made])
+@pytest.fixture(scope='module')
+def script(folder):
+    """The script as a module of its own, as an export writes it."""
+    (folder / 'predict.py').write_text(script_text())
+    spec = spec_from_file_location('predict', folder / 'predict.py')
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+ABOUT = dict(input=['batch', 3, 8, 8], open_size=True, channels='BGR', mean=None, std=None, classes=None, read={})
+ABOUT |= dict(steps=[], scores='softmax', threshold=None, palette=None, pad_divisor=1, pad_value=0)
+
+
+def write_means(folder):
+    """An exported classifier of three classes, whose logits are the means of the channels."""
+    nodes = [onnx.helper.make_node('GlobalAveragePool', ['images'], ['means'])]
+    nodes += [onnx.helper.make_node('Flatten', ['means'], ['scores'])]
+    write_onnx(folder / 'model.onnx', nodes, ['batch', 3])
+    (folder / 'model.json').write_text(json.dumps(ABOUT | dict(task='classification', steps=[dict(scale=8)])))
+    return folder / 'model.onnx'
+
+
+def write_levels(folder, number, **about):
+    """An exported segmentor that numbers levels of grey from 0 to ``number - 1``; its only output is their logit."""
+    weight, bias = np.zeros((number, 3, 1, 1), np.float32), np.zeros(number, np.float32)
+    if number == 1:
+        weight[0, 0], bias[0] = 1, -255 / 2
+    else:  # the largest of 2 k x - k^2 is at k = x, here for x from 0 to number - 1
+        weight[:, 0, 0, 0] = 2 * np.arange(number) * (number - 1) / 255
+        bias = -(np.arange(number, dtype=np.float32) ** 2)
+    tensors = [onnx.numpy_helper.from_array(weight, 'weight'), onnx.numpy_helper.from_array(bias, 'bias')]
+    nodes = [onnx.helper.make_node('Conv', ['images', 'weight', 'bias'], ['scores'])]
+    write_onnx(folder / 'model.onnx', nodes, ['batch', number, 'height', 'width'], tensors)
+    colours = [[k % 256, 0, 1] for k in range(max(2, number))]
+    (folder / 'model.json').write_text(
+        json.dumps(ABOUT | dict(task='segmentation', palette=colours, threshold=0.3) | about)
+    )
+    return folder / 'model.onnx'
+
+
+def write_onnx(path, nodes, shape, tensors=()):
+    info, float32 = onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    given, made = info('images', float32, ['batch', 3, 'height', 'width']), info('scores', float32, shape)
+    graph = onnx.helper.make_graph(nodes, 'graph', [given], [made], tensors)
     opset = onnx.helper.make_opsetid('', 17)
-    onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8), tmp_path / 'means.onnx')
-    about = dict(task='classification', scores='softmax', read={}, steps=[dict(scale=8)], channels='RGB', mean=None)
-    about |= dict(std=None, pad_divisor=1, pad_value=0, classes=None)
-    (tmp_path / 'means.json').write_text(json.dumps(about))
-    cv2.imwrite(str(tmp_path / 'red.png'), np.full((9, 9, 3), (1, 2, 3), np.uint8))
-    command = [sys.executable, predict_exported.__file__, tmp_path / 'means.onnx']
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8), path)
 
-    def predict(*arguments):
-        return subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
 
-    result = predict(tmp_path / 'gone.png', tmp_path / 'red.png')
-    found = json.loads(result.stdout)
-    assert [entry['name'] for entry in found['predictions']] == ['0', '1', '2']
-    assert result.stderr.endswith('gone.png: no image that can be read\n')
-    assert result.returncode == 1
+def test_the_script_numbers_classes_without_names_and_names_what_it_leaves_out(script, tmp_path, capsys):
+    model = str(write_means(tmp_path))
+    (tmp_path / 'images').mkdir()
+    cv2.imwrite(str(tmp_path / 'images/red.png'), np.full((9, 9, 3), (1, 2, 3), np.uint8))
+    (tmp_path / 'images/text.png').write_text('no image')
+    (tmp_path / 'images/notes.txt').write_text('no image')
+    assert script.main([model, str(tmp_path / 'gone.png'), str(tmp_path / 'images')]) == 1
+    out, errors = capsys.readouterr()
+    found = json.loads(out)
+    assert {entry['name']: entry['score'] for entry in found['predictions']} == pytest.approx(
+        dict(zip('012', np.exp([1, 2, 3]) / np.exp([1, 2, 3]).sum())), abs=1e-6
+    )
+    assert errors.splitlines() == [
+        f'warning: {tmp_path / "images"} contains files of other kinds, which are left out: 1 .txt',
+        f'skipped: there is no image {tmp_path / "gone.png"}',
+        f'skipped: {tmp_path / "images/text.png"} is no image that can be read',
+    ]
     (tmp_path / 'empty').mkdir()
-    assert predict(tmp_path / 'empty').stderr == f'error: {tmp_path / "empty"} contains no image\n'
-    assert '--masks needs a segmentation model' in predict(tmp_path / 'red.png', '--masks', tmp_path / 'masks').stderr
+    assert script.main([model, str(tmp_path / 'empty')]) == 1
+    assert capsys.readouterr().err.startswith(f'error: {tmp_path / "empty"} contains no file that ends in .bmp')
+    assert script.main([model, str(tmp_path / 'images'), '--masks', 'masks']) == 1
+    assert capsys.readouterr().err == 'error: --masks needs a segmentor, and the model is none: leave it out\n'
+
+
+@pytest.mark.parametrize(('number', 'mode'), [(1, 'P'), (3, 'P'), (256, 'P'), (257, 'I;16'), (300, 'I;16')])
+def test_masks_of_the_script_hold_every_class_of_every_file(number, mode, script, tmp_path, monkeypatch, capsys):
+    model = str(write_levels(tmp_path, number))
+    levels = np.arange(256, dtype=np.uint8).reshape(8, 32)
+    expected = np.round(levels / 255 * (number - 1)) if number > 1 else levels > 255 / 2 + np.log(0.3 / 0.7)
+    files = ['left/same.png', 'right/same.png', 'right/same.bmp', 'right/same-2.png', 'é\n.png', 'A.png', 'a.png']
+    for file in files:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        Image.fromarray(levels).save(tmp_path / file)
+    exif = Image.Exif()
+    exif[274] = 6
+    Image.fromarray(levels).transpose(Image.Transpose.ROTATE_90).save(tmp_path / 'turned.tif', exif=exif)
+    (tmp_path / 'right/below').mkdir()
+    monkeypatch.chdir(tmp_path / 'right/below')
+    given = [f'../../{file}' for file in (*files, 'turned.tif')]
+    assert script.main([model, *given, '--masks', 'masks']) == 0
+    masks = [path for path in (tmp_path / 'right/below').rglob('*') if path.is_file()]
+    names = {str(path.relative_to(tmp_path / 'right/below/masks')) for path in masks}
+    assert names == {
+        *('left/same.png', 'right/same.png', 'same.png', 'same-2.png', 'é_n.png', 'A.png', 'a-2.png', 'turned.png')
+    }
+    for path in masks:
+        mask = Image.open(path)
+        assert mask.mode == mode
+        assert np.array_equal(np.asarray(mask), expected)
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row['file'] for row in rows] == given
+    top = rows[0]['predictions'][0]
+    assert top['score'] == (expected == int(top['name'])).mean()
+
+
+def test_files_of_other_sizes_are_skipped_where_the_size_is_fixed(script, tmp_path, capsys):
+    model = str(write_levels(tmp_path, 3, open_size=False))
+    files = [tmp_path / f'{side}.png' for side in (7, 8, 9)]
+    for file, side in zip(files, (7, 8, 9)):
+        Image.fromarray(np.full((side, 8), 200, np.uint8)).save(file)
+    assert script.main([model, *map(str, files)]) == 1
+    out, errors = capsys.readouterr()
+    assert json.loads(out)['predictions'][0] == dict(name='2', score=1.0)
+    assert errors.splitlines() == [
+        f'skipped: {tmp_path / name}.png becomes an input of {name}x8 pixels; this export takes only 8x8'
+        for name in '79'
+    ]
+
+
+def test_a_mask_without_space_is_one_line(script, tmp_path, capsys):
+    model = str(write_levels(tmp_path, 256))
+    pixels = np.random.default_rng(0).integers(0, 256, (64, 64), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / 'a.png')
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        code = script.main([model, str(tmp_path / 'a.png'), '--masks', str(tmp_path / 'masks')])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert code == 1
+    assert line.startswith(f'error: {tmp_path / "masks/a.png"} could not be written (File too large)')
+    assert not list((tmp_path / 'masks').iterdir())
+    before = (tmp_path / 'a.png').read_bytes()
+    assert script.main([model, str(tmp_path / 'a.png'), '--masks', str(tmp_path)]) == 1
+    assert 'a.png would be overwritten: give another folder than --masks' in capsys.readouterr().err
+    assert (tmp_path / 'a.png').read_bytes() == before
+
+
+DAMAGED = [
+    (dict(steps='resize'), ' is damaged: AttributeError: '),
+    (
+        dict(steps=[dict(scale=10**9)]),
+        ': an input of 1000000000x1000000000 pixels has no pixel, or more than 64 million',
+    ),
+    (dict(steps=[dict(scale=8, edge='short', other=1)]), ' is damaged: TypeError: '),
+    (dict(steps=[dict(crop_size=-2)]), ': an input of 0x0 pixels has no pixel, or more than 64 million'),
+    (dict(mean=[1, 2], std=[1, 1]), ' is damaged: ValueError: '),
+    (dict(mean=[0], std=[0]), ' is damaged: FloatingPointError: '),
+    (dict(channels='HSV'), " is damaged: KeyError: 'HSV'; export the model again"),
+    (dict(pad_divisor=0), ' is damaged: ZeroDivisionError: '),
+    (dict(pad_divisor=10**9), ': an input of 1000000000x1000000000 pixels has no pixel, or more than 64 million'),
+    (dict(classes=['a', 3, 'c']), ': name 1 of classes is 3, not a text'),
+    (dict(palette=[[0, 0, 999]]), ': colour 0 of palette is [0, 0, 999], not three numbers up to 255'),
+]
+
+
+@pytest.mark.parametrize(('change', 'reason'), DAMAGED)
+def test_a_damaged_description_is_one_line(change, reason, script, tmp_path, capsys):
+    model = str(write_levels(tmp_path, 3, **change))
+    Image.new('RGB', (8, 8)).save(tmp_path / 'a.png')
+    assert script.main([model, str(tmp_path / 'a.png')]) == 1
+    out, errors = capsys.readouterr()
+    assert errors.startswith(f'error: {tmp_path / "model.json"}{reason}')
+    assert (out, errors.count('\n')) == ('', 1)
+
+
+def test_files_of_an_export_that_do_not_fit_are_one_line(script, tmp_path, capsys):
+    model, about = str(write_levels(tmp_path, 3, classes=['a', 'b'])), tmp_path / 'model.json'
+    Image.new('RGB', (8, 8)).save(tmp_path / 'a.png')
+
+    def message():
+        assert script.main([model, str(tmp_path / 'a.png')]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        return line
+
+    assert 'holds 2 names of classes, the model has 3 classes' in message()
+    for content, words in (('[1]', 'contains a list'), ('{', 'is damaged'), ('{}', 'lacks input, open_')):
+        about.write_text(content)
+        assert words in message()
+    about.unlink()
+    assert message() == f'error: there is no {about}; export the model again'
+    write_levels(tmp_path, 3)
+    (tmp_path / 'model.onnx').write_bytes(b'no model')
+    assert message().startswith(f'error: {model} is damaged: ')
+
+
+def test_no_script_is_written_that_predicts_something_else(classifier, tmp_path, capsys):
+    model = apis.get_model(classifier[0], classifier[1])
+    nodes = [onnx.helper.make_node('GlobalAveragePool', ['images'], ['means'])]
+    weight = onnx.numpy_helper.from_array(np.eye(3, 10, dtype=np.float32), 'weight')
+    nodes += [onnx.helper.make_node('Flatten', ['means'], ['rows'])]
+    nodes += [onnx.helper.make_node('MatMul', ['rows', 'weight'], ['scores'])]
+    write_onnx(tmp_path / 'other.onnx', nodes, ['batch', 10], [weight])
+    about, content = describe_inputs(model, torch.zeros(1, 3, 32, 32), True), (tmp_path / 'other.onnx').read_bytes()
+    assert write_script(model, about, content, 'other', tmp_path) == {}
+    assert 'predict.py is not written: predictions of the script differ' in capsys.readouterr().out
+    assert write_script(model, about | dict(classes=['a']), content, 'other', tmp_path) == {}
+    assert 'holds 1 names of classes, the model has 10 classes' in capsys.readouterr().out
+    assert write_script(model, about | dict(channels='BGR'), content, 'other', tmp_path) == {}
+    assert 'inputs of the script differ from those of the test pipeline for ' in capsys.readouterr().out
+    assert not (tmp_path / 'predict.py').exists()
+
+
+def test_the_script_defines_each_name_once_and_imports_none_of_ours():
+    nodes = ast.parse(script_text()).body
+    names = [node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    assigned = [target for node in nodes if isinstance(node, ast.Assign) for target in node.targets]
+    names += [name.id for target in assigned for name in ast.walk(target) if isinstance(name, ast.Name)]
+    assert [name for name, times in Counter(names).items() if times > 1] == []
+    assert {'encode_mask', 'distinct_paths', 'write_atomically', 'MAX_PIXELS'} <= {*names}
+    imported = {name.partition('.')[0] for name in imported_names(script_text(), ())}
+    assert imported & {'vt', 'torch', 'mmengine', 'mmcv'} == set()
 
 
 def inferred(model, image):
@@ -291,7 +485,7 @@ def test_scenes_and_videos(name, folder, tmp_path):
         image = write_waves(tmp_path / 'a.png', 150, 150)
         file = tmp_path / f'exported/{name}.onnx'
         (found,) = predict_alone(tmp_path / 'exported', file, image, '--masks', tmp_path / 'masks')
-        mask = cv2.imread(str(tmp_path / 'masks/a.png.png'), cv2.IMREAD_UNCHANGED)
+        mask = np.asarray(Image.open(tmp_path / 'masks/a.png'))
         expected = inferred((config, checkpoint), image)
         assert np.mean(mask == expected['prediction'].pred_sem_seg.data[0].numpy()) > 0.999
         best = expected['predictions'][0]

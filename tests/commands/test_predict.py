@@ -18,8 +18,9 @@ from video.written_videos import write
 
 from vt import apis
 from vt.apis.hub import HubModel
-from vt.commands.mask_files import encode_mask
-from vt.commands.predict import find_files
+from vt.errors import UserError
+from vt.inference.image_files import find_files
+from vt.inference.mask_files import encode_mask
 
 
 @pytest.fixture(scope='module')
@@ -183,7 +184,7 @@ def test_masks_are_indexed_and_keep_a_georeference(folder, tmp_path):
     result = run_forked('predict.py', config, checkpoint, 'data', '--masks', 'data', cwd=tmp_path)
     assert_one_line(result, 'data/a.png would be overwritten: give another folder than --masks data')
     result = run_forked('predict.py', config, checkpoint, 'data', '--masks', 'x', '--out-dir', './x', cwd=tmp_path)
-    assert_one_line(result, 'figure and mask of data/a.png would be one file: give --masks another folder')
+    assert_one_line(result, 'x/a.png would be overwritten: give another folder than --masks x')
     assert not (tmp_path / 'x').exists()
 
 
@@ -192,6 +193,10 @@ def test_masks_of_many_classes_have_16_bits(tmp_path):
     cv2.imwrite(str(tmp_path / 'a.png'), labels.astype(np.uint8))
     suffix, content = encode_mask(labels, [[0, 0, 0]] * 300, str(tmp_path / 'a.png'))
     assert (suffix, np.asarray(Image.open(BytesIO(content))).tolist()) == ('.png', labels.tolist())
+    suffix, content = encode_mask(labels + 65535 - 299, [[0, 0, 0]] * 65536, str(tmp_path / 'a.png'))
+    assert np.asarray(Image.open(BytesIO(content))).tolist() == (labels + 65535 - 299).tolist()
+    with pytest.raises(UserError, match='a mask holds at most 65536 classes, this one has class 65536'):
+        encode_mask(labels + 65536 - 299, [[0, 0, 0]] * 65537, str(tmp_path / 'a.png'))
 
 
 def test_videos_are_classified_and_an_image_is_none(folder, images):

@@ -6,23 +6,54 @@ It needs onnxruntime, numpy, opencv-python-headless and pillow, and prints one l
 import argparse
 import json
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image
+
+from vt.checkpoints.files import interpreting, read_json, write_atomically
+from vt.errors import UserError
+from vt.image_bounds import EXTENSIONS, MAX_PIXELS, check_scores
+from vt.inference.image_files import find_files, read_image
+from vt.inference.mask_files import encode_mask, mask_paths
+from vt.untrusted_text import check_class_names, check_palette, printable
 
 FLAGS = dict(nearest=0, bilinear=1, bicubic=2, area=3, lanczos=4)  # cv2.INTER_NEAREST, ...
+KEYS = ('input', 'open_size', 'channels', 'mean', 'std', 'classes')  # of all exports
+KEYS += (
+    'task',
+    'scores',
+    'threshold',
+    'palette',
+    'read',
+    'steps',
+    'pad_divisor',
+    'pad_value',
+)  # of those with a script
+HINT = 'export the model again'
+TOP = 5  # classes that are printed
 
 
-def resize(image, size, interpolation='bilinear', backend='cv2'):
+def resize(image: np.ndarray, size: Sequence[int], interpolation: str = 'bilinear', backend: str = 'cv2') -> np.ndarray:
     """Resize an image to ``(width, height)``."""
+    require_size(*size)
     if backend == 'pillow':
         return np.asarray(Image.fromarray(image).resize(size, Image.Resampling[interpolation.upper()]))
     return cv2.resize(image, size, interpolation=FLAGS[interpolation])
 
 
-def find_size(width, height, scale, edge=None, keep_ratio=False):
+def require_size(width: int, height: int) -> None:
+    """Raise a UserError for a size that would take gigabytes."""
+    if not 0 < width * height <= MAX_PIXELS:
+        raise UserError(f'an input of {height}x{width} pixels has no pixel, or more than {MAX_PIXELS // 10**6} million')
+
+
+def find_size(
+    width: int, height: int, scale: int | Sequence[int], edge: str | None = None, keep_ratio: bool = False
+) -> tuple[int, ...]:
     """Return the ``(width, height)`` to which a step of the test pipeline resizes an image."""
     if edge:
         by_width = dict(short=width < height, long=width > height).get(edge, edge == 'width')
@@ -32,13 +63,15 @@ def find_size(width, height, scale, edge=None, keep_ratio=False):
     return (int(width * factor + 0.5), int(height * factor + 0.5)) if keep_ratio else tuple(pair)
 
 
-def prepare(file, about):
+def prepare(file: str | Path, about: dict[str, Any]) -> tuple[np.ndarray, tuple[int, ...], tuple[int, ...]]:
     """Return the network's input ``(1, 3, H, W)`` for an image file, the size of the file, and that before padding."""
-    by_pillow = about['read'].get('imdecode_backend') == 'pillow'
-    image = np.asarray(ImageOps.exif_transpose(Image.open(file)).convert('RGB')) if by_pillow else cv2.imread(str(file))
-    if image is None:
-        raise ValueError('no image that can be read')
-    image, own_size = image[..., ::-1] if by_pillow else image, image.shape[:2]  # blue first
+    image = read_image(file, about['read'].get('imdecode_backend', 'cv2'))
+    x, size = prepare_pixels(image, about)
+    return x, image.shape[:2], size
+
+
+def prepare_pixels(image: np.ndarray, about: dict[str, Any]) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Return the network's input for an image ``(height, width, 3)``, blue first, and the size before padding."""
     for step in about['steps']:
         height, width = image.shape[:2]
         if crop := step.get('crop_size'):
@@ -49,55 +82,102 @@ def prepare(file, about):
             how = {key: step[key] for key in ('interpolation', 'backend') if key in step}
             sizes = {key: value for key, value in step.items() if key not in how}
             image = resize(image, find_size(width, height, **sizes), **how)
-    x = (image[..., ::-1] if about['channels'] == 'RGB' else image).astype(np.float32)
-    if about['mean']:
+    x = dict(RGB=image[..., ::-1], BGR=image)[about['channels']].astype(np.float32)
+    if about['mean'] is not None:
         x = (x - np.float32(about['mean'])) / np.float32(about['std'])
     pads = [(0, -side % about['pad_divisor']) for side in image.shape[:2]]
+    require_size(*(side + more for side, (_, more) in zip(image.shape, pads)))
     padded = np.pad(x, (*pads, (0, 0)), constant_values=about['pad_value']).transpose(2, 0, 1)[None]
-    return np.ascontiguousarray(padded), own_size, x.shape  # compiled libraries take no other strides
+    return np.ascontiguousarray(padded), image.shape[:2]  # compiled libraries take no other strides
 
 
-def predict(run, about, file):
-    """Return the scores of the classes, ``(classes,)``, or the class of each pixel, ``(height, width)``."""
+def predict(run: Callable[[np.ndarray], Sequence[np.ndarray]], about: dict[str, Any], file: str | Path) -> np.ndarray:
+    """Return the scores of the classes, ``(classes,)``, or the class of each pixel, ``(height, width)``.
+
+    Raises:
+        UserError: the file cannot be read, or becomes an input of a size that the exported model does not take.
+    """
     x, own_size, size = prepare(file, about)
+    if not about['open_size'] and [*x.shape[1:]] != about['input'][1:]:
+        given, needed = ('x'.join(map(str, sides)) for sides in (x.shape[2:], about['input'][2:]))
+        raise UserError(f'{file} becomes an input of {given} pixels; this export takes only {needed}')
     (output,) = run(x)[0]
     if about['task'] == 'segmentation':
+        check_scores(own_size, len(output), str(file), 'make it smaller')
         planes = [resize(plane, x.shape[:1:-1])[: size[0], : size[1]] for plane in output]
-        return np.argmax([resize(plane, own_size[::-1]) for plane in planes], axis=0)
+        planes = [resize(plane, own_size[::-1]) for plane in planes]
+        return np.argmax(planes, axis=0) if len(planes) > 1 else (sigmoid(planes[0]) > about['threshold']).astype(int)
     powers = np.exp(output - output.max())
-    return powers / powers.sum() if about['scores'] == 'softmax' else 1 / (1 + np.exp(-output))
+    return powers / powers.sum() if about['scores'] == 'softmax' else sigmoid(output)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    """Return the logistic function of each number."""
+    return (1 + np.tanh(x / 2)) / 2  # without overflow
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """Read the description of an exported model and try it on an image; a UserError if it is damaged."""
+    about = read_json(path, HINT, keys=KEYS)
+    with interpreting(path, HINT), np.errstate(divide='raise', invalid='raise'):
+        check_class_names(about['classes'] or [], 'classes')
+        check_palette(about['palette'] or [], 'palette')
+        prepare_pixels(np.zeros((64, 64, 3), np.uint8), about)
+    return about
+
+
+def predict_files(args: argparse.Namespace) -> int:
+    """Print the predictions of all files, and write their masks on request.
+
+    Returns:
+        The exit code: 1 if files were skipped.
+
+    Raises:
+        UserError: the model, its description or all of a folder cannot be used; a mask cannot be written.
+    """
+    import onnxruntime
+
+    about = read_about(args.model.with_name(args.model.name.removesuffix('.onnx').removesuffix('.int8') + '.json'))
+    is_segmentor = about['task'] == 'segmentation'
+    if args.masks and not is_segmentor:
+        raise UserError('--masks needs a segmentor, and the model is none: leave it out')
+    onnxruntime.set_default_logger_severity(4)  # errors are in the exceptions
+    with interpreting(args.model, HINT):
+        session = onnxruntime.InferenceSession(args.model)
+        (given,), (made, *_) = session.get_inputs(), session.get_outputs()
+    number = made.shape[1] if made.shape[1] != 1 or not is_segmentor else 2  # one output is the second of two classes
+    names = check_class_names(about['classes'] or [*map(str, range(number))], f'classes beside {args.model}', number)
+    files = find_files(args.images, EXTENSIONS)
+    masks, skipped = mask_paths(files, args.masks), 0
+    for file in files:
+        try:
+            result = predict(lambda x: session.run(None, {given.name: x}), about, file)
+            mask = encode_mask(result, about['palette'], file) if args.masks else None
+        except Exception as error:  # of any type: other files may be predicted
+            reason = str(error) if isinstance(error, UserError) else f'{type(error).__name__}: {error}'
+            print(printable(f'skipped: {reason if file in reason else f"{file}: {reason}"}'), file=sys.stderr)
+            skipped += 1
+            continue
+        if mask:
+            write_atomically((args.masks / masks[file]).with_suffix(mask[0]), mask[1])
+        scores = np.bincount(result.ravel(), minlength=number) / result.size if is_segmentor else result
+        best = [dict(name=names[i], score=float(scores[i])) for i in np.argsort(-scores)[:TOP]]
+        print(json.dumps(dict(file=file, predictions=best)), flush=True)
+    return min(skipped, 1)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    parser = argparse.ArgumentParser(description='Predict with an exported ONNX model.')
+    parser.add_argument('model', type=Path, help='path of the .onnx file, beside its .json')
+    parser.add_argument('images', nargs='+', help='images, or folders of images')
+    parser.add_argument('--masks', type=Path, help='folder for PNGs of class numbers of a segmentation model')
+    try:
+        return predict_files(parser.parse_args(arguments))
+    except (UserError, OSError) as error:
+        print(printable(f'error: {error}'), file=sys.stderr)
+        return 1
 
 
 if __name__ == '__main__':
-    import onnxruntime
-
-    parser = argparse.ArgumentParser(description='Predict with an exported ONNX model.')
-    parser.add_argument('model', type=Path, help='path of the .onnx file, beside its .json')
-    parser.add_argument('images', type=Path, nargs='+', help='images, or folders of images')
-    parser.add_argument('--masks', type=Path, help='folder for PNGs of class numbers of a segmentation model')
-    args = parser.parse_args()
-    about = args.model.with_name(args.model.name.removesuffix('.onnx').removesuffix('.int8') + '.json')
-    about, session = json.loads(about.read_text()), onnxruntime.InferenceSession(args.model)
-    is_mask, skipped = about['task'] == 'segmentation', 0
-    if args.masks and not is_mask:
-        parser.error('--masks needs a segmentation model')
-    for given in args.images:
-        found = [file for file in sorted(given.rglob('*')) if file.is_file() and cv2.haveImageReader(str(file))]
-        if given.is_dir() and not found:
-            raise SystemExit(f'error: {given} contains no image')
-        for file in found if given.is_dir() else [given]:
-            try:
-                result = predict(lambda x: session.run(None, {session.get_inputs()[0].name: x}), about, file)
-            except (OSError, ValueError) as error:
-                print(f'error: {file}: {error}', file=sys.stderr)
-                skipped += 1
-                continue
-            if args.masks:
-                path = args.masks / f'{file.relative_to(given) if given.is_dir() else file.name}.png'
-                path.parent.mkdir(parents=True, exist_ok=True)
-                cv2.imwrite(str(path), result.astype(np.uint8))
-            scores = np.bincount(result.ravel()) / result.size if is_mask else result
-            names = about['classes'] or [str(i) for i in range(len(scores))]
-            best = [dict(name=names[i], score=float(scores[i])) for i in np.argsort(-scores)[:5]]
-            print(json.dumps(dict(file=str(file), predictions=best)))
-    sys.exit(min(skipped, 1))
+    sys.exit(main())

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from vt.errors import DamagedError, FileError, MissingFileError, UserError
 from vt.untrusted_text import printable
 
@@ -112,9 +110,11 @@ def interpreting(source: str | os.PathLike, hint: str = '') -> Iterator[None]:
         raise UserError(f'{source}: {error}') from error
     except OSError as error:
         raise FileError(f'{source} could not be read ({error.strerror or error})') from error
-    except (MemoryError, torch.OutOfMemoryError):
+    except MemoryError:
         raise
     except Exception as error:
+        if type(error).__name__ == 'OutOfMemoryError':  # of PyTorch, which exported scripts do not need
+            raise
         reason = printable(' '.join(f'{type(error).__name__}: {error}'.split()), 160)
         raise DamagedError(f'{source} is damaged: {reason}{hint and "; "}{hint}') from error
 

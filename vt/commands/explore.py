@@ -17,9 +17,10 @@ from vt.errors import UserError
 from vt.explorer.looking import ShownImage, open_image, pick_from_test_set
 from vt.explorer.uploads import ending_in_order, upload_folder
 from vt.explorer.views import Models, write_report
+from vt.image_bounds import EXTENSIONS as IMAGES
+from vt.inference.image_files import find_files
 
 from .outputs import check_output
-from .predict import IMAGES, find_files
 
 
 def explore(args: argparse.Namespace) -> None:

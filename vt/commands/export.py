@@ -1,34 +1,28 @@
 """Command of ``tools/export.py``: export a model for other runtimes."""
 
 import argparse
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import torch
 from mmengine.dataset import pseudo_collate
 from mmengine.evaluator import Evaluator
 from mmengine.registry import DATASETS
 from mmengine.runner import Runner
-from mmpretrain.models import MultiLabelClsHead
 from rich.progress import track
 from torch import Tensor
 from torch.nn.functional import interpolate
 
 from vt.analysis.speed.timing import time_interleaved
 from vt.analysis.tables import print_table
-from vt.apis import predict_exported
-from vt.apis.exporting import Network, Run, answered_by, encode, export_program, largest_difference, run_onnx
+from vt.apis.exporting import Network, Run, answered_by, encode, export_program, largest_difference
 from vt.apis.model_zoo import get_model, require_weights, resolve_config
-from vt.apis.saved_inputs import describe_inputs as describe_steps
 from vt.checkpoints.files import write_atomically
 from vt.engine.config_parts import leaves
-from vt.engine.errors import describe, in_one_line
 from vt.engine.image_hooks import reads_bgr
 from vt.engine.run_record import describe_device
 from vt.engine.speed_settings import require_compiler, use_threads
@@ -36,6 +30,7 @@ from vt.errors import UserError
 from vt.inference.inputs import Images, Videos, pipeline_of
 from vt.inference.test_set import build_test_set, in_scope, spread_evenly
 
+from .exported_script import write_script
 from .outputs import check_output, write_json, write_measured
 
 BATCHES = (1, 2, 5)
@@ -91,7 +86,7 @@ def export(args: argparse.Namespace) -> None:
     if runs:
         about = describe_inputs(model, images, program.open_size)
         if {'onnx', 'int8'} & runs.keys():
-            about |= write_script(model, about, run_onnx(program.onnx), images, args.out_dir)
+            about |= write_script(model, about, program.onnx, name, args.out_dir)
         write_json(about, args.out_dir / f'{name}.json')
     if args.benchmark:
         enter_times(rows, runs, network, images[:batch])
@@ -248,72 +243,6 @@ def describe_inputs(model: Any, images: Tensor, open_size: bool) -> dict[str, An
         **numbers,
         classes=model.dataset_meta.get('classes'),
     )
-
-
-def write_script(model: Any, about: dict[str, Any], run: Run, images: Tensor, folder: Path) -> dict[str, Any]:
-    """Write ``predict.py``, which needs no PyTorch, if its predictions equal the model's; else print why not.
-
-    Returns:
-        What the script reads from the ``.json`` file: preprocessing and postprocessing.
-    """
-    try:
-        if images.ndim != 4:
-            raise UserError('the script does not support videos')
-        more = describe_preparation(model)
-        for scale, same_sides in ((1.3, True), (2.1, False)):
-            check_script(model, about | more, run, images.shape[2:], scale, same_sides)
-    except Exception as error:  # of a library, of any type, if a step differs from the script's
-        print(f'predict.py is not written: {describe(error) or in_one_line(error)}')
-        return {}
-    write_atomically(folder / 'predict.py', Path(predict_exported.__file__).read_text())
-    return more
-
-
-def describe_preparation(model: Any) -> dict[str, Any]:
-    """Return the steps of the test pipeline, padding and postprocessing; or raise a UserError."""
-    preprocessor, steps = model.data_preprocessor, describe_steps(model.cfg)
-    read = steps.pop('read', {})
-    if 'shape' in steps:  # as vt.inference.inputs.Images for test sets in memory
-        steps = dict(shape=dict(scale=steps.pop('shape')[:0:-1], interpolation='area')) | steps
-    unknown = {*steps} - {'shape', 'resize_edge', 'resize', 'crop'}
-    is_segmentor = 'decode_head' in model.cfg.model
-    if unknown or (is_segmentor and model.test_cfg.mode != 'whole'):
-        raise UserError(f'the script does not support {", ".join(unknown) or "sliding windows"}')
-    padding = (preprocessor.test_cfg or {}) if is_segmentor else dict(size_divisor=preprocessor.pad_size_divisor)
-    return dict(
-        task='segmentation' if is_segmentor else 'classification',
-        scores='sigmoid' if isinstance(getattr(model, 'head', None), MultiLabelClsHead) else 'softmax',
-        read=read,
-        steps=[*steps.values()],
-        pad_divisor=padding.get('size_divisor') or 1,
-        pad_value=getattr(preprocessor, 'pad_val', 0) if is_segmentor else preprocessor.pad_value,
-    )
-
-
-@torch.no_grad()
-def check_script(model: Any, about: dict[str, Any], run: Run, size: torch.Size, scale: float, same_sides: bool) -> None:
-    """Compare the script's inputs and predictions for a random smooth image with the model's; raise a UserError."""
-    height, width = (round(scale * side) for side in size)
-    pixels = np.random.default_rng(0).integers(0, 256, (6, 7, 3), np.uint8)
-    pixels = cv2.resize(pixels, (width if same_sides else 2 * width, height), interpolation=cv2.INTER_CUBIC)
-    with tempfile.TemporaryDirectory() as folder:
-        file = str(Path(folder, 'image.png'))
-        write_atomically(file, cv2.imencode('.png', pixels)[1].tobytes())
-        batch = pseudo_collate([Images(model.cfg)(file)])
-        expected = model.data_preprocessor(batch, False)['inputs'].numpy()
-        found = predict_exported.prepare(file, about)[0]
-        if found.shape != expected.shape or np.abs(found - expected).max() > 1e-4 * np.abs(expected).max():
-            raise UserError('inputs of the script differ from those of the test pipeline')
-        if expected.shape[2:] != size and not about['open_size']:
-            return  # the exported files do not take this size
-        (sample,) = model.test_step(batch)
-        result = predict_exported.predict(lambda x: run(torch.from_numpy(x)), about, file)
-    if about['task'] == 'segmentation':
-        is_same = np.mean(result == sample.pred_sem_seg.data[0].numpy()) > 0.999
-    else:
-        is_same = np.allclose(result, sample.pred_score.numpy(), atol=1e-3)
-    if not is_same:
-        raise UserError('predictions of the script differ from those of the model')
 
 
 def enter_times(rows: list[dict], runs: dict, network: Network, images: Tensor) -> None:

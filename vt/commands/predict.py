@@ -1,11 +1,9 @@
 """Command of ``tools/predict.py``: predictions on a user's files."""
 
 import argparse
-import glob
-import os
 import sys
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -30,16 +28,15 @@ from vt.checkpoints.files import read_json, write_atomically
 from vt.engine.errors import describe, in_one_line
 from vt.engine.launch import is_segmentation, require_device
 from vt.engine.mixed_precision import slow_on_this_cpu
-from vt.engine.output_paths import distinct_paths
 from vt.engine.speed_settings import SpeedSettings
 from vt.errors import UserError
-from vt.folders import files_below
 from vt.image_bounds import EXTENSIONS as IMAGES
+from vt.inference.image_files import check_paths, find_files
 from vt.inference.inputs import MAX_THREADS, default_workers, in_batches, read_ahead
+from vt.inference.mask_files import encode_mask, mask_paths
 from vt.untrusted_text import composed, printable
 from vt.video.dataset import EXTENSIONS as VIDEOS
 
-from .mask_files import encode_mask, mask_paths
 from .outputs import check_output
 from .result_file import ResultFile
 
@@ -87,28 +84,27 @@ def predict(args: argparse.Namespace) -> None:
     is_video = isinstance(inferencer, VideoInferencer)
     files = find_files(args.inputs, VIDEOS if is_video else (*IMAGES, *inferencer.pipeline.suffixes))
     check_output(args.out, *files)
-    check_paths(files, files, args.out_dir, '--out-dir')
-    masks = mask_paths(files)
+    check_paths(files, files.values(), args.out_dir, '--out-dir')
+    figures = [args.out_dir / path for path in files.values()] if args.out_dir else []
+    masks = mask_paths(files, args.masks, figures)
     if args.masks and not is_segmentation(cfg):
         raise UserError('--masks needs a segmentor, and the model is none: leave it out')
-    figures = {(args.out_dir / path).resolve() for path in files.values()} if args.out_dir else set()
-    for suffix in ('.png', '.tif'):
-        of_masks = {file: path.with_suffix(suffix) for file, path in masks.items()}
-        check_paths(files, of_masks, args.masks, '--masks')
-        for file, path in of_masks.items() if args.masks and figures else ():
-            if (args.masks / path).resolve() in figures:
-                raise UserError(f'figure and mask of {file} would be one file: give --masks another folder')
     skipped: dict[str, Exception] = {}
     rows = []
     with ResultFile(args.out) if args.out else nullcontext() as out:
         for file, prediction in track_predictions(inferencer, list(files), args.batch_size, workers, skipped):
-            image = draw(inferencer, file, prediction, skipped) if args.out_dir or args.show else None
-            if file in skipped:
+            image = mask = None
+            try:
+                if args.out_dir or args.show:
+                    image = inferencer.draw(inferencer.pixels(file), prediction)
+                if args.masks:
+                    labels, palette = prediction.pred_sem_seg.data[0].numpy(), inferencer.model.dataset_meta['palette']
+                    mask = encode_mask(labels, palette, file)
+            except Exception as error:  # such as a side too long for Matplotlib
+                skip(file, error, skipped)
                 continue
-            if args.masks:
-                labels, palette = prediction.pred_sem_seg.data[0].numpy(), inferencer.model.dataset_meta['palette']
-                suffix, content = encode_mask(labels, palette, file)
-                write_atomically((args.masks / masks[file]).with_suffix(suffix), content)
+            if mask:
+                write_atomically((args.masks / masks[file]).with_suffix(mask[0]), mask[1])
             few = {} if is_segmentation(cfg) else dict(top_k=args.top_k)
             result: dict[str, Any] = dict(file=file, **inferencer.describe(prediction, **few))
             score = 'share' if is_segmentation(cfg) else 'score'
@@ -152,59 +148,6 @@ def read_thresholds(given: str, classes: Sequence[str] | None) -> float | Tensor
     return torch.tensor([0.5 if found[name] is None else found[name] for name in names])
 
 
-def find_files(inputs: list[str], extensions: tuple[str, ...]) -> dict[str, Path]:
-    """Return files given by name, folder or pattern, each once, with the paths of their figures.
-
-    The path of a figure is the path within the folder, or the name of a file; the absolute path if these are equal.
-
-    Raises:
-        UserError: a folder or a pattern has no file with these extensions.
-    """
-    files: dict[str, tuple[str, Path]] = {}  # by absolute path
-    for given in inputs:
-        if os.path.isdir(given):
-            found = {str(path): path.relative_to(given) for path in sorted(map(Path, files_below(given)))}
-        elif not os.path.exists(given) and glob.has_magic(given):
-            found = {path: Path(Path(path).name) for path in expand(given)}
-        else:
-            files.setdefault(os.path.abspath(given), (given, Path(Path(given).name)))
-            continue
-        others = Counter(own.suffix.lower() for own in found.values() if own.suffix.lower() not in extensions)
-        found = {path: own for path, own in found.items() if own.suffix.lower() not in others}
-        if not found:
-            raise UserError(f'{given} contains no file that ends in {", ".join(extensions)}')
-        if others:
-            listed = ', '.join(f'{number} {suffix or "without suffix"}' for suffix, number in others.most_common())
-            print(f'warning: {given} contains files of other kinds, which are left out: {listed}', file=sys.stderr)
-        for path, own in found.items():
-            files.setdefault(os.path.abspath(path), (path, own))
-    times = Counter(own for _, own in files.values())
-    wished = {path: own if times[own] == 1 else Path(whole) for whole, (path, own) in files.items()}
-    return distinct_paths(wished)
-
-
-def expand(pattern: str) -> list[str]:
-    """Return the sorted paths of a pattern's files; existing folders and brackets without a match are literal."""
-    folder = next(folder for folder in Path(pattern).parents if folder.is_dir())
-    inner = str(Path(pattern).relative_to(folder))
-    for rest in (inner, inner.replace('[', '[[]')):
-        if found := glob.glob(rest, root_dir=folder, recursive=True):
-            return sorted(str(folder / path) for path in found)
-    return []
-
-
-def check_paths(files: Iterable[str], written: dict[str, Path], folder: Path | None, option: str) -> None:
-    """Raise a UserError if the folder of an option is a file, or if an input would be overwritten."""
-    if folder is None:
-        return
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f'{option} {folder} is a file where a folder is needed')
-    read = {Path(file).resolve() for file in files}
-    for file, path in written.items():
-        if (folder / path).resolve() in read:
-            raise UserError(f'{file} would be overwritten: give another folder than {option} {folder}')
-
-
 def track_predictions(
     inferencer: Any, files: list[str], batch_size: int, workers: int, skipped: dict[str, Exception]
 ) -> Iterator[tuple[str, BaseDataElement]]:
@@ -245,14 +188,6 @@ def predict_batch(
                 yield from predict_batch(inferencer, [file], [sample], skipped)
     else:
         yield from zip(files, predictions)
-
-
-def draw(inferencer: Any, file: str, prediction: BaseDataElement, skipped: dict[str, Exception]) -> np.ndarray | None:
-    """Return an RGB figure of a prediction; or None, and add the file to ``skipped``, if it cannot be drawn."""
-    try:
-        return inferencer.draw(inferencer.pixels(file), prediction)
-    except Exception as error:  # such as a side too long for Matplotlib
-        return skip(file, error, skipped)
 
 
 def skip(file: str, error: Exception, skipped: dict[str, Exception]) -> None:

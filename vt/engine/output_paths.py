@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vt.untrusted_text import folded, printable
 
-MAX_NAME, MAX_PATH = 200, 1000  # bytes of a name and of a relative path; file systems allow 255 and 4096
+NAME_BYTES, PATH_BYTES = 200, 1000  # of a name and of a relative path; file systems allow 255 and 4096
 
 
 def distinct_paths(wished: Mapping[str, Path], suffix: str = '.png') -> dict[str, Path]:
@@ -37,7 +37,7 @@ def distinct_paths(wished: Mapping[str, Path], suffix: str = '.png') -> dict[str
 
 def _inside(path: Path) -> Path:
     names = [printable(part).replace('\\', '_') for part in path.parts]
-    parts = [name.encode()[:MAX_NAME].decode(errors='ignore') for name in names]
+    parts = [name.encode()[:NAME_BYTES].decode(errors='ignore') for name in names]
     parts = [part for part in parts if part not in (path.anchor, os.curdir, os.pardir)] or ['unnamed']
     inside = Path(*parts)
-    return inside if len(os.fsencode(inside)) <= MAX_PATH else Path(inside.name)
+    return inside if len(os.fsencode(inside)) <= PATH_BYTES else Path(inside.name)

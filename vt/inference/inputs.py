@@ -12,7 +12,6 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, TypeVar
 
-import cv2
 import joblib
 import mmcv
 import numpy as np
@@ -34,10 +33,10 @@ from vt.engine.errors import describe, in_one_line
 from vt.engine.image_hooks import reads_bgr, visible
 from vt.engine.mixed_precision import predicting
 from vt.errors import MissingFileError, UserError
-from vt.folders import find_similar
-from vt.image_bounds import MAX_PIXELS, check_frames, check_image_size
+from vt.image_bounds import MAX_PIXELS, check_frames
 from vt.video import LoadClips, open_video
 
+from .image_files import load_image, read_image, require_image
 from .test_set import build_test_set, in_scope
 
 ImageSource = str | os.PathLike | np.ndarray
@@ -119,7 +118,7 @@ class Images(Samples):
             return self._make_of_bands(source)
         path = '' if isinstance(source, np.ndarray) else str(source)
         if path and self.load:
-            return self.rest(_decode(path, lambda: self.load(dict(img_path=path))))
+            return self.rest(load_image(path, lambda: self.load(dict(img_path=path))))
         image = read_image(path) if path else source
         original = image.shape[:2]
         if self.size:
@@ -131,7 +130,7 @@ class Images(Samples):
         if isinstance(source, np.ndarray):
             image, size = source.astype(np.float32), source.shape[:2]
             return self.rest(dict(img=image, img_path='', img_shape=size, ori_shape=size))
-        _require_there(source)
+        require_image(source)
         results = self.load(dict(img_path=str(source)))
         if results['img'].shape[2] != self.num_bands:
             number = results['img'].shape[2]
@@ -258,34 +257,6 @@ def read_ahead(
                 yield found
         while waiting:
             yield waiting.popleft().get()
-
-
-def read_image(path: str | Path) -> np.ndarray:
-    """Read an image file as ``(height, width, 3)`` of uint8 in OpenCV's channel order.
-
-    Raises:
-        UserError: the file does not exist, is not an image, damaged, or too large.
-    """
-    return _decode(path, lambda: mmcv.imfrombytes(Path(path).read_bytes(), backend='cv2'))
-
-
-def _decode(path: str | Path, decode: Callable[[], Read | None]) -> Read:
-    """Return what a decoder makes of an image file; errors as in :func:`read_image`."""
-    _require_there(path)
-    try:
-        decoded = decode() if check_image_size(path) else None
-    except cv2.error as error:
-        raise UserError(f'{path} is no image that can be read: {in_one_line(error)}') from error
-    except AssertionError:  # of mmcv's transform, if the decoder returns None
-        decoded = None
-    if decoded is None:
-        raise UserError(f'{path} is no image that can be read')
-    return decoded
-
-
-def _require_there(path: str | Path) -> None:
-    if not os.path.isfile(path):
-        raise MissingFileError(f'there is no image {path}{find_similar(path)}')
 
 
 def input_shape(cfg: Config) -> tuple[int, ...]:
