@@ -1,5 +1,6 @@
 """Scores class by class, against scikit-learn and literal definitions."""
 
+import tracemalloc
 from math import comb
 
 import cv2
@@ -13,6 +14,7 @@ from vt.analysis.evaluation import (
     boundary_band,
     calibration,
     compare_paired,
+    count_pairs,
     evaluate_segmentation,
     evaluate_several_labels,
     evaluate_single_label,
@@ -30,6 +32,35 @@ def draw(seed, number=200):
     return labels, np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
 
 
+def as_matrix(confusions, number):
+    matrix = np.zeros((number, number), int)
+    matrix[confusions[:, 0], confusions[:, 1]] = confusions[:, 2]
+    return matrix
+
+
+@pytest.mark.parametrize('number', [3, 21_841])
+def test_pairs_are_counted_and_only_those_that_occur(number):
+    labels, predicted = np.random.default_rng(0).integers(number - 3, number, size=(2, 50))
+    found = count_pairs(labels, predicted, number)
+    expected = {}
+    for pair in zip(labels.tolist(), predicted.tolist()):
+        expected[pair] = expected.get(pair, 0) + 1
+    assert found.tolist() == [[*pair, expected[pair]] for pair in sorted(expected)]
+
+
+def test_scores_of_many_classes_take_no_memory_of_their_square():
+    number, labels = 21_841, np.array([5, 21_840, 7, 7])
+    scores = np.zeros((4, number), np.float32)
+    scores[range(4), [5, 21_840, 7, 8]] = 1
+    tracemalloc.start()
+    found = evaluate_single_label(labels, scores, range(number))
+    assert tracemalloc.get_traced_memory()[1] < 100e6
+    tracemalloc.stop()
+    assert found['confusions'].tolist() == [[5, 5, 1], [7, 7, 1], [7, 8, 1], [21_840, 21_840, 1]]
+    assert found['per_class'][7]['recall'] == 50
+    assert found['metrics']['macro F1'] == pytest.approx(100 * (1 + 2 / 3 + 1) / 3)
+
+
 @pytest.mark.parametrize('seed', range(3))
 def test_single_labels_are_scored_as_by_scikit_learn(seed):
     labels, scores = draw(seed)
@@ -40,7 +71,7 @@ def test_single_labels_are_scored_as_by_scikit_learn(seed):
         assert found['metrics'][f'top-{k}'] == pytest.approx(100 * top)
     macro = metrics.f1_score(labels, predicted, labels=[0, 1, 2], average='macro')
     assert found['metrics']['macro F1'] == pytest.approx(100 * macro)
-    assert found['confusion_matrix'].tolist() == metrics.confusion_matrix(labels, predicted).tolist()
+    assert (as_matrix(found['confusions'], 4) == metrics.confusion_matrix(labels, predicted, labels=range(4))).all()
     for label, row in enumerate(found['per_class']):
         assert (row['name'], row['samples']) == (NAMES[label], (labels == label).sum())
         assert row['predicted'] == (predicted == label).sum()
@@ -118,15 +149,17 @@ def test_several_labels_are_scored_as_by_scikit_learn(seed):
 def test_segmentations_are_scored_by_pixels():
     random = np.random.default_rng(0)
     label, predicted = random.integers(3, size=(2, 500))
-    matrix = metrics.confusion_matrix(label, predicted, labels=range(4))
-    found = evaluate_segmentation(matrix, np.zeros((3, 4)), 0, NAMES)
+    found = evaluate_segmentation(count_pairs(label, predicted, 4), np.zeros((3, 4)), 0, NAMES)
     iou = 100 * metrics.jaccard_score(label, predicted, labels=[0, 1, 2], average=None)
     assert [row['IoU'] for row in found['per_class'][:3]] == pytest.approx(iou)
     assert [row['accuracy'] for row in found['per_class'][:3]] == pytest.approx(
         100 * metrics.recall_score(label, predicted, average=None)
     )
     assert np.isnan(found['per_class'][3]['IoU'])
-    assert found['confusion_matrix'][:3].sum(axis=1) == pytest.approx(np.ones(3))
+    expected = metrics.confusion_matrix(label, predicted, labels=range(4))
+    assert (as_matrix(found['confusions'], 4) == expected).all()
+    assert [row['pixels'] for row in found['per_class']] == expected.sum(axis=1).tolist()
+    assert [row['predicted'] for row in found['per_class']] == expected.sum(axis=0).tolist()
 
 
 def their_band(mask, width):
@@ -150,8 +183,8 @@ def test_boundary_iou_is_that_of_cheng_et_al_of_each_class(seed):
         assert all((band & each & valid == one).all() for band, each, one in zip(bands, pair, expected))
     counts = np.array([[ours.sum(), other.sum(), (ours & other).sum()] for ours, other in theirs]).T
     wrong = bands[0] & valid & (label != predicted)
-    matrix = metrics.confusion_matrix(label[valid], predicted[valid], labels=range(3))
-    found = evaluate_segmentation(matrix, counts, wrong.sum(), NAMES[:3])
+    pairs = count_pairs(label[valid], predicted[valid], 3)
+    found = evaluate_segmentation(pairs, counts, wrong.sum(), NAMES[:3])
     with np.errstate(invalid='ignore'):
         iou = np.array([(ours & other).sum() / (ours | other).sum() for ours, other in theirs])
         elsewhere = 100 * (label != predicted)[valid & ~bands[0]].mean() if (valid & ~bands[0]).any() else np.nan

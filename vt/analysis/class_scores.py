@@ -12,7 +12,13 @@ from vt.errors import UserError
 from vt.registry import METRICS
 from vt.untrusted_text import printable
 
-from .evaluation import boundary_band, evaluate_segmentation, evaluate_several_labels, evaluate_single_label
+from .evaluation import (
+    boundary_band,
+    count_pairs,
+    evaluate_segmentation,
+    evaluate_several_labels,
+    evaluate_single_label,
+)
 
 
 class PredictionCollector(BaseMetric):
@@ -60,8 +66,7 @@ class MapCollector(PredictionCollector):
             maps = [sample[key]['data'].squeeze().cpu().numpy() for key in ('gt_sem_seg', 'pred_sem_seg')]
             label, predicted = (each.astype(np.int64) for each in maps)
             valid = (label != self.ignore_index) & (label < number) & (predicted < number)
-            counts = np.bincount(label[valid] * number + predicted[valid])
-            pairs = counts.nonzero()[0]
+            pairs = count_pairs(label[valid], predicted[valid], number)
             at_label, at_class = (valid & boundary_band(each) for each in (label, predicted))
             right = at_label & at_class & (label == predicted)
             counted = (label[at_label], predicted[at_class], label[right])
@@ -69,7 +74,7 @@ class MapCollector(PredictionCollector):
             about = dict(bands=bands, wrong=(label != predicted)[at_label].sum(), file=sample.get('img_path'))
             if self.side:
                 about['maps'] = [self.shrink(each) for each in maps]
-            self.results.append(dict(about, pairs=pairs, counts=counts[pairs]))
+            self.results.append(dict(about, pairs=pairs))
 
     def shrink(self, mask: np.ndarray) -> np.ndarray:
         """A small PNG of a mask ``(H, W)``."""
@@ -142,11 +147,10 @@ def stack_predictions(results: list[dict], several: bool) -> tuple[np.ndarray, n
 
 
 def sum_pairs(results: list[dict], number: int) -> np.ndarray:
-    """Pixels of each label, its row, that got each class, of a :class:`MapCollector`: ``(C, C)``."""
-    total = np.zeros(number**2, np.int64)
-    for result in results:
-        total[result['pairs']] += result['counts']
-    return total.reshape(number, number)
+    """``confusions`` of :func:`.evaluation.evaluate_segmentation`, of a :class:`MapCollector`."""
+    label, predicted, pixels = np.concatenate([result['pairs'] for result in results]).T
+    codes, places = np.unique(label * number + predicted, return_inverse=True)
+    return np.stack([*np.divmod(codes, number), np.bincount(places, pixels).astype(np.int64)], axis=1)
 
 
 def sum_bands(results: list[dict]) -> tuple[np.ndarray, int]:

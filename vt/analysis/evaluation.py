@@ -8,6 +8,7 @@ import numpy as np
 
 BINS = 15  # of confidences, as in Guo et al., "On Calibration of Modern Neural Networks", 2017
 TOP = (1, 2, 3, 5, 10)
+MOST_DENSE = 1000  # classes for which all pairs are counted in an array
 BAND = 0.02  # of a boundary, to each side, in diagonals of the image
 
 
@@ -20,10 +21,10 @@ def evaluate_single_label(labels: np.ndarray, scores: np.ndarray, names: Sequenc
         names: of the classes.
 
     Returns:
-        ``metrics`` (top-k, and macro means over the classes that have images), ``per_class``, ``confusion_matrix``
-        (counts, rows are labels), ``ece`` (0 to 1) and ``reliability`` (a row a bin).
+        ``metrics`` (top-k, and macro means over the classes that have images), ``per_class``, ``confusions`` (of
+        :func:`count_pairs`), ``ece`` (0 to 1) and ``reliability`` (a row a bin).
     """
-    from sklearn.metrics import confusion_matrix, precision_recall_fscore_support  # slow to import: not in training
+    from sklearn.metrics import precision_recall_fscore_support  # slow to import: not in training
 
     present, predicted = np.unique(labels), scores.argmax(axis=1)
     own = scores[np.arange(len(labels)), labels][:, None]
@@ -32,10 +33,26 @@ def evaluate_single_label(labels: np.ndarray, scores: np.ndarray, names: Sequenc
     metrics = {f'top-{k}': 100 * (ranks < k).mean() for k in TOP if k == 1 or k < len(names)}
     macro = precision_recall_fscore_support(labels, predicted, labels=present, average='macro', zero_division=0)
     metrics |= {f'macro {name}': 100 * value for name, value in zip(('precision', 'recall', 'F1'), macro)}
-    matrix = confusion_matrix(labels, predicted, labels=range(len(names)))
+    confusions = count_pairs(labels, predicted, len(names))
     ece, reliability = calibration(scores.max(axis=1), predicted == labels)
-    per_class = _per_class(labels, predicted, names, predicted=matrix.sum(axis=0))
-    return dict(metrics=metrics, per_class=per_class, confusion_matrix=matrix, ece=ece, reliability=reliability)
+    per_class = _per_class(labels, predicted, names, predicted=np.bincount(predicted, minlength=len(names)))
+    return dict(metrics=metrics, per_class=per_class, confusions=confusions, ece=ece, reliability=reliability)
+
+
+def count_pairs(labels: np.ndarray, predicted: np.ndarray, number: int) -> np.ndarray:
+    """Count the pairs of label and predicted class that occur among ``number`` classes.
+
+    Returns:
+        A row for each pair, ``(P, 3)``: label, predicted class and count; in the order of labels, then of classes.
+    """
+    codes = labels.astype(np.int64) * number + predicted
+    if number <= MOST_DENSE:  # faster than to sort
+        counts = np.bincount(codes)
+        codes = counts.nonzero()[0]
+        counts = counts[codes]
+    else:
+        codes, counts = np.unique(codes, return_counts=True)
+    return np.stack([*np.divmod(codes, number), counts], axis=1)
 
 
 def score_by_clips(labels: np.ndarray, scores: np.ndarray) -> list[dict[str, float]]:
@@ -116,11 +133,13 @@ def calibration(confidences: np.ndarray, correct: np.ndarray) -> tuple[float, li
     return ece, rows
 
 
-def evaluate_segmentation(matrix: np.ndarray, bands: np.ndarray, wrong: int, names: Sequence[str]) -> dict[str, Any]:
+def evaluate_segmentation(
+    confusions: np.ndarray, bands: np.ndarray, wrong: int, names: Sequence[str]
+) -> dict[str, Any]:
     """Metrics of segmentations.
 
     Args:
-        matrix: pixels of each label, its row, that got each class, its column; ``(C, C)``.
+        confusions: pixels of each pair of label and predicted class, as of :func:`count_pairs`.
         bands: pixels of each class in the :func:`boundary_band` of the labels, in that of the predictions, and those of
             both that are right; ``(3, C)``.
         wrong: pixels in the band of the labels whose prediction is wrong.
@@ -128,20 +147,22 @@ def evaluate_segmentation(matrix: np.ndarray, bands: np.ndarray, wrong: int, nam
 
     Returns:
         ``metrics`` (mean boundary IoU, and the share of wrong pixels in the band of the labels and elsewhere),
-        ``per_class`` and ``confusion_matrix``, the shares of each row.
+        ``per_class`` and ``confusions``.
     """
-    hits, of_label, of_class = matrix.diagonal(), matrix.sum(axis=1), matrix.sum(axis=0)
+    label, predicted, pixels = confusions.T
+    of_label, of_class = (np.bincount(each, pixels, len(names)).astype(np.int64) for each in (label, predicted))
+    hits = np.bincount(label, pixels * (label == predicted), len(names)).astype(np.int64)
     in_band, right = bands[0].sum(), hits.sum()
     with np.errstate(invalid='ignore'):  # of a class without pixels
         iou, accuracy = 100 * hits / (of_label + of_class - hits), 100 * hits / of_label
-        boundary_iou, shares = 100 * bands[2] / (bands[0] + bands[1] - bands[2]), matrix / of_label[:, None]
+        boundary_iou = 100 * bands[2] / (bands[0] + bands[1] - bands[2])
         near = 100 * wrong / in_band
-        elsewhere = 100 * (matrix.sum() - right - wrong) / (matrix.sum() - in_band)
+        elsewhere = 100 * (pixels.sum() - right - wrong) / (pixels.sum() - in_band)
     mean = np.nanmean(boundary_iou) if np.isfinite(boundary_iou).any() else np.nan
     metrics = {'mean boundary IoU': mean, 'wrong at boundaries': near, 'wrong elsewhere': elsewhere}
     columns = dict(pixels=of_label, predicted=of_class, IoU=iou, accuracy=accuracy, boundary_IoU=boundary_iou)
     rows = [dict(label=k, name=names[k]) | {key: each[k] for key, each in columns.items()} for k in range(len(names))]
-    return dict(metrics=metrics, per_class=rows, confusion_matrix=shares)
+    return dict(metrics=metrics, per_class=rows, confusions=confusions)
 
 
 def boundary_band(labels: np.ndarray) -> np.ndarray:

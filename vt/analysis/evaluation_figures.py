@@ -43,9 +43,11 @@ def read_curves(folder: Path) -> Curves:
     return curves
 
 
-def draw_confusion(matrix: np.ndarray, names: list[str]) -> Figure:
-    """Draw a confusion matrix ``(C, C)`` as shares of its rows."""
-    shares, number = shares_of(matrix), len(names)
+def draw_confusion(confusions: np.ndarray, names: list[str]) -> Figure:
+    """Draw pairs of :func:`.evaluation.count_pairs` as a matrix ``(C, C)`` of shares of its rows, the labels."""
+    number = len(names)
+    shares = np.zeros((number, number))
+    shares[confusions[:, 0], confusions[:, 1]] = shares_of(confusions)
     side = min(12.0, max(4.0, 2 + 0.35 * number))
     figure = Figure(figsize=(side + 1, side), layout='constrained')
     axes = figure.subplots()
@@ -87,6 +89,7 @@ def draw_curves(curves: Curves) -> Figure:
     return figure
 
 
-def shares_of(matrix: np.ndarray) -> np.ndarray:
-    """Divide each row of a confusion matrix by its sum; empty rows are 0."""
-    return np.nan_to_num(matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-12))
+def shares_of(confusions: np.ndarray) -> np.ndarray:
+    """Return the shares of pairs of :func:`.evaluation.count_pairs` among those of their labels, ``(P,)``."""
+    label, _, number = confusions.T
+    return number / np.bincount(label, number)[label]

@@ -16,6 +16,7 @@ from vt.analysis.class_scores import MapCollector, PredictionCollector, stack_pr
 from vt.analysis.evaluation import (
     BAND,
     BINS,
+    MOST_DENSE,
     evaluate_segmentation,
     evaluate_several_labels,
     evaluate_single_label,
@@ -118,7 +119,8 @@ def write_report(
     shown = _Images(dataset, reads_bgr(runner.cfg), results, palette, mapper)
     sheets = {title.replace('_', ' '): [*map(shown, images)] for title, images in ranked.items()}
     rows = sorted(found['per_class'], key=lambda row: np.nan_to_num(row[key], nan=np.inf))
-    matrix, reliability = found['confusion_matrix'], found.get('reliability')
+    confusions, reliability = found.get('confusions'), found.get('reliability')
+    drawn = confusions is not None and len(names) <= MOST_DENSE
     text = TEMPLATES.get_template('evaluation_report.html.j2').render(
         checkpoint=printable(checkpoint),
         config=printable(config),
@@ -129,8 +131,8 @@ def write_report(
         key=key,
         rows=[{name: _shown(value) for name, value in row.items()} for row in rows[:ROWS]],
         hidden_rows=max(0, len(rows) - ROWS),
-        confusion=figure_address(draw_confusion(matrix, names)) if matrix.ndim == 2 else '',
-        pairs=_most_confused(matrix, names) if matrix.ndim == 2 else [],
+        confusion=figure_address(draw_confusion(confusions, names)) if drawn else '',
+        pairs=[] if confusions is None else _most_confused(confusions, names),
         ece=found.get('ece'),
         bins=BINS,
         clips=[{name: _shown(value) for name, value in row.items()} for row in found.get('clips', [])],
@@ -180,9 +182,9 @@ def _segmentation(results: list[dict], names: list[str]) -> tuple[dict, dict[str
     """Return metrics, and the images with the lowest mean IoU of their classes."""
     number, means, labels = len(names), [], []
     for result in results:
-        label, predicted = np.divmod(result['pairs'], number)
-        sums = [np.bincount(classes, result['counts'], number) for classes in (label, predicted)]
-        hits = np.bincount(label, result['counts'] * (label == predicted), number)
+        label, predicted, pixels = result['pairs'].T
+        sums = [np.bincount(classes, pixels, number) for classes in (label, predicted)]
+        hits = np.bincount(label, pixels * (label == predicted), number)
         labels.append(sums[0].astype(int))
         shown = sums[0] + sums[1] > 0
         means.append(100 * (hits / np.maximum(sums[0] + sums[1] - hits, 1))[shown].mean() if shown.any() else np.nan)
@@ -247,19 +249,18 @@ class _Images:
         return (255 * glow(seen, heat[None])[0, :height, :width]).astype(np.uint8)
 
 
-def _most_confused(matrix: np.ndarray, names: list[str]) -> list[dict[str, str]]:
-    """Return the pairs of classes with the largest shares off the diagonal."""
-    shares = shares_of(matrix)
-    np.fill_diagonal(shares, 0)
-    order = np.argsort(-shares, axis=None, kind='stable')[:PAIRS]
-    pairs = [(row, column) for row, column in zip(*np.unravel_index(order, shares.shape)) if shares[row, column] > 0]
+def _most_confused(confusions: np.ndarray, names: list[str]) -> list[dict[str, str]]:
+    """Return the pairs of different classes with the largest shares of their labels."""
+    shares = shares_of(confusions) * (confusions[:, 0] != confusions[:, 1])
+    order = np.argsort(-shares, kind='stable')[:PAIRS]
     return [
         {
-            'label': _shown(names[row]),
-            'predicted': _shown(names[column]),
-            '% of the label': f'{100 * shares[row, column]:.1f}',
+            'label': _shown(names[confusions[index, 0]]),
+            'predicted': _shown(names[confusions[index, 1]]),
+            '% of the label': f'{100 * shares[index]:.1f}',
         }
-        for row, column in pairs
+        for index in order
+        if shares[index] > 0
     ]
 
 
