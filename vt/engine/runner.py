@@ -11,7 +11,7 @@ import torch
 from mmengine.dist import is_main_process, master_only
 from mmengine.hooks import Hook
 from mmengine.logging import MMLogger
-from mmengine.optim import BaseOptimWrapper, OptimWrapper
+from mmengine.optim import BaseOptimWrapper, OptimWrapper, OptimWrapperDict
 from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner
 from torch import nn
 from torch.utils.data import DataLoader
@@ -34,6 +34,7 @@ from vt.registry import HOOKS, RUNNERS
 from .cuda_graphs import CudaGraphsHook, require_graphs
 from .folding import FoldNormsHook
 from .mixed_precision import describe_risk, evaluation_dtype, keep_scores_exact, training_dtype
+from .parameter_groups import complete_optimizer
 from .schedules import count_accumulation
 from .speed_settings import SpeedSettings, compile_parts, copy_without_waiting, require_compiler, to_channels_last
 
@@ -132,6 +133,11 @@ class VTRunner(Runner):
             compile_token_side(model)
         self._compile(model)
         return model
+
+    def build_optim_wrapper(self, optim_wrapper: Any) -> OptimWrapper | OptimWrapperDict:
+        """Build the optimizer wrapper, with defaults that the rules of ``paramwise_cfg`` need."""
+        given = isinstance(optim_wrapper, dict)
+        return super().build_optim_wrapper(complete_optimizer(optim_wrapper, self.model) if given else optim_wrapper)
 
     def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
         """The model for several processes; with ``fsdp`` as it is, until :meth:`load_or_resume` or :meth:`test`."""

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from vt.errors import UserError
 from vt.registry import MODELS
 
+from ..layer_depths import layer_depths
 from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELATION, VTStage, require_out_type
 
 NORM = dict(type='GN', num_groups=1)
@@ -46,7 +47,7 @@ class VTBackbone(BaseBackbone):
     batch), and the weight of the normalisation starts at the root mean square at which VT-ResNet starts.
 
     The backbone loads its weights by its own ``init_cfg``. For layer-wise learning rates, the layers of the backbone
-    come first, as its ``get_layer_depth`` counts them, or one per child module without it; each VT module adds one.
+    come first, as :func:`vt.models.layer_depths.layer_depths` counts them; each VT module adds one.
 
     Args:
         backbone: config of the backbone; the modules read the last map that it returns.
@@ -155,7 +156,7 @@ class VTBackbone(BaseBackbone):
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
         """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay."""
-        depths = _depths(self.backbone)
+        depths = layer_depths(self.backbone)
         number = max(depths.values()) + 1
         num_layers = number + len(self.stage) + 1
         part, _, rest = param_name.removeprefix(prefix).partition('.')
@@ -185,31 +186,3 @@ def _leave_out(backbone: nn.Module, name: str) -> None:
         parts = ', '.join(name for name, _ in backbone.named_children())
         raise UserError(f'VTBackbone: drop={name!r} is not a part of the backbone; its parts are {parts}') from None
     setattr(backbone.get_submodule(owner), child, Identity())
-
-
-def _depths(backbone: nn.Module) -> dict[str, int]:
-    """Layer index of each parameter of the backbone, from 0 without gaps."""
-    names = [name for name, _ in backbone.named_parameters()]
-    try:
-        found = {name: backbone.get_layer_depth(f'backbone.{name}', 'backbone.')[0] for name in names}
-    except (AttributeError, NotImplementedError):  # the backbone, or its depth, does not implement the method
-        layers = _layers(backbone)
-        found = {
-            name: max([i for i, layer in enumerate(layers) if name.startswith(layer)], default=0) for name in names
-        }
-    order = {depth: index for index, depth in enumerate(sorted(set(found.values())))}
-    return {name: order[depth] for name, depth in found.items()}
-
-
-def _layers(owner: nn.Module, prefix: str = '') -> list[str]:
-    """Name prefixes of a backbone's layers in order: its children, the items of lists, or those of an only child."""
-    children = [
-        (f'{prefix}{name}.', child) for name, child in owner.named_children() if any(True for _ in child.parameters())
-    ]
-    if len(children) == 1:
-        return _layers(children[0][1], children[0][0])
-    layers = []
-    for name, child in children:
-        is_list = isinstance(child, (nn.ModuleList, nn.Sequential))
-        layers += [f'{name}{index}.' for index, _ in child.named_children()] if is_list else [name]
-    return layers or [prefix]
