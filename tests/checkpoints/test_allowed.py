@@ -1,6 +1,8 @@
 """What a checkpoint may ask for can not call anything, and is all that mmengine's own checkpoints need."""
 
+import argparse
 import contextlib
+import copyreg
 import enum
 import inspect
 import itertools
@@ -8,11 +10,16 @@ import os
 import random
 import subprocess
 import sys
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from addict import Dict
 from checkpoints import instructions
 from checkpoints.small_models import build_runner
 from forked_tools import run_forked
@@ -21,8 +28,9 @@ from mmengine.logging import HistoryBuffer
 from tool_runner import ROOT, SMALL_CLASSIFIER
 from torch._weights_only_unpickler import _get_allowed_globals
 
-from vt.checkpoints.plain import NAMES, Conversion, Foreign, make_plain, restore_histories
+from vt.checkpoints.plain import IGNORED, NAMES, Conversion, Foreign, Ignored, make_plain, restore_histories
 from vt.checkpoints.reading import load_checkpoint
+from vt.checkpoints.weights import state_of
 from vt.errors import UserError
 
 CLASSIFIER = ROOT / 'configs/vt_resnet/vt-resnet18_digits.py'
@@ -71,22 +79,13 @@ def test_importing_vt_changes_nothing_and_what_a_block_changes_is_undone():
     assert result.returncode == 0, result.stderr
 
 
-def test_the_list_is_short_and_ours():
-    assert set(NAMES) == {
-        'numpy.core.multiarray._reconstruct',
-        'numpy._core.multiarray._reconstruct',
-        'numpy.core.multiarray.scalar',
-        'numpy._core.multiarray.scalar',
-        'numpy.ndarray',
-        'numpy.dtype',
-        'mmengine.logging.history_buffer.HistoryBuffer',
-        'mmengine.config.config.ConfigDict',
-        'mmengine.optim.scheduler.param_scheduler.OneCycleParamScheduler',
-        'builtins.getattr',
-        'builtins.bytes',
-    }
+def test_placeholders_call_nothing():
+    assert not {name for name in (*NAMES, *IGNORED) if name.startswith(('os.', 'posix.', 'subprocess.', 'torch._'))}
     assert Foreign.__mro__ == (Foreign, object)
     assert {name for name in vars(Foreign) if inspect.isroutine(vars(Foreign)[name])} == {'__new__', '__setstate__'}
+    assert Ignored.__mro__ == (Ignored, object)
+    assert {name for name in vars(Ignored) if inspect.isroutine(vars(Ignored)[name])} == {'__new__'}
+    assert equal(Ignored(len, os.system), OrderedDict())
 
 
 class Trap:
@@ -120,7 +119,7 @@ def test_nothing_on_the_list_calls_what_it_is_given():
         with contextlib.suppress(ValueError):  # refused
             made.add(type(Conversion()([foreign])[0]))
     assert not Trap.called
-    assert made == {type(None), bytes, dict, float, torch.Tensor}
+    assert made == {type(None), bytes, dict, float, str, torch.Tensor}
 
 
 def test_pytorch_adds_only_its_own():
@@ -198,13 +197,15 @@ def test_our_files_hold_tensors_and_numbers_alone(recipe, tmp_path):
 @pytest.mark.parametrize('optimizer', ['SGD', 'RMSprop', 'AdamW'])
 @pytest.mark.parametrize('resumed', ['Runner', 'VTRunner'])
 def test_what_mmengines_own_runner_writes_is_read_whole_and_resumed(optimizer, resumed, tmp_path):
-    """As PyTorch reads it where it may run code, made plain, but for the texts of configs."""
+    """As PyTorch reads it where it may run code, made plain, but for the texts of configs and names of files."""
     build_runner(tmp_path, dict(type=optimizer, lr=0.01), runner='Runner').train()
     path = tmp_path / 'epoch_1.pth'
     assert torch.serialization.get_unsafe_globals_in_checkpoint(path)
     expected, loaded = torch.load(path, weights_only=False), load_checkpoint(path)
     expected['meta'].pop('cfg', None)
-    expected['message_hub']['runtime_info'].pop('cfg', None)
+    for held in (expected['message_hub']['runtime_info'], expected['message_hub']['resumed_keys']):
+        for key in ('cfg', 'last_ckpt'):
+            held.pop(key, None)
     make_plain(expected)
     restore_histories(expected)
     assert equal(loaded, expected)
@@ -245,6 +246,77 @@ def test_numbers_of_numpy_and_nested_configs(tmp_path):
     assert equal(loaded, held)  # as it is written
     torch.save(loaded, tmp_path / 'b.pth')  # what was read can be saved and read again
     assert equal(load_checkpoint(tmp_path / 'b.pth'), loaded)
+
+
+class Options(dict):
+    """As yacs, easydict and Lightning keep options: items, some also as attributes, which may have any name."""
+
+    def __reduce__(self):
+        return copyreg.__newobj__, (type(self),), self.__dict__ or None, None, iter(dict.items(self))
+
+
+class Node:
+    """As omegaconf keeps them: attributes, one of which is the parent."""
+
+
+@pytest.fixture
+def trainers(monkeypatch):
+    """Values that trainers store beside weights; of classes whose packages need not be installed."""
+    made = {}
+    for name, kind in (
+        *((name, Options) for name in ('yacs.config.CfgNode', 'easydict.EasyDict')),
+        ('pytorch_lightning.utilities.parsing.AttributeDict', Options),
+        *((f'omegaconf.{name}', Node) for name in ('dictconfig.DictConfig', 'nodes.AnyNode', 'base.ContainerMetadata')),
+    ):
+        module, _, short = name.rpartition('.')
+        made[short] = type(short, (kind,), dict(__module__=module, __qualname__=short))
+        monkeypatch.setitem(sys.modules, module.split('.')[0], ModuleType(module.split('.')[0]))
+        monkeypatch.setitem(sys.modules, module, ModuleType(module))
+    for kind in made.values():
+        setattr(sys.modules[kind.__module__], kind.__name__, kind)
+    cfg = made['CfgNode'](MODEL=made['CfgNode'](TYPE='swin', DROP=0.2), AMP=True)
+    cfg.__dict__.update(__immutable__=True, items=None)
+    easy = made['EasyDict'](a=1)
+    easy.__dict__.update(a=1)
+    nested = made['DictConfig']()
+    child, meta = made['AnyNode'](), made['ContainerMetadata']()
+    meta.__dict__.update(ref_type=Any, object_type=dict, key='a')
+    child.__dict__.update(_parent=nested, _val=3, _metadata=meta)
+    nested.__dict__.update(_content=dict(a=child), _metadata=meta)
+    optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.ones(2))], lr=0.1)
+    counts = defaultdict(list, a=[1, np.float32(2)])
+    return dict(
+        config=cfg,
+        args=argparse.Namespace(lr=0.1, output_dir=Path('/a/b'), device=torch.device('cpu'), more=SimpleNamespace(a=1)),
+        best=Path('c/d.pth'),
+        hyper_parameters=made['AttributeDict'](width=3, since=datetime(2021, 1, 2), span=timedelta(1)),
+        easy=easy,
+        omega=nested,
+        counts=counts,
+        optimizer=optimizer,
+        lr_scheduler=torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=5),
+        own=Dict(a=Dict(b=2)),
+        scaler=torch.amp.GradScaler('cpu').state_dict(),
+        max_accuracy=np.float64(81.5),
+    )
+
+
+@pytest.mark.parametrize('archive', [True, False])
+def test_what_trainers_store_beside_weights(archive, trainers, monkeypatch, tmp_path):
+    """Options that are dicts are read, of others nothing; weights are whole."""
+    weights = OrderedDict(weight=torch.arange(3.0))
+    torch.save(dict(model=weights, **trainers), tmp_path / 'a.pth', _use_new_zipfile_serialization=archive)
+    for name in ('yacs', 'easydict', 'pytorch_lightning', 'omegaconf'):
+        monkeypatch.setitem(sys.modules, name, None)  # so that importing it is an error
+    loaded = load_checkpoint(tmp_path / 'a.pth')
+    assert equal(state_of(loaded)['weight'], weights['weight'])
+    assert loaded['config'] == dict(MODEL=dict(TYPE='swin', DROP=0.2), AMP=True)
+    assert loaded['hyper_parameters'] == dict(width=3, since={}, span={})
+    assert (loaded['easy'], loaded['own'], loaded['counts']) == (dict(a=1), dict(a=dict(b=2)), dict(a=[1, 2.0]))
+    assert [loaded[key] for key in ('args', 'omega', 'lr_scheduler', 'best')] == [{}, {}, {}, 'c/d.pth']
+    assert loaded['max_accuracy'] == 81.5
+    torch.save(loaded, tmp_path / 'b.pth')
+    assert torch.serialization.get_unsafe_globals_in_checkpoint(tmp_path / 'b.pth') == []
 
 
 @pytest.mark.parametrize('archive', [True, False])

@@ -14,7 +14,7 @@ import torch
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
-from .plain import NAMES
+from .plain import IGNORED, NAMES
 
 MAX_STEPS = 2_000_000  # plus one per 256 bytes; a tensor needs about 80 steps of about a microsecond each
 MAX_DEPTH = 100
@@ -34,7 +34,7 @@ PARAMETER, ENCODE = 'torch._utils._rebuild_parameter', '_codecs.encode'
 TYPED = 'torch._tensor._rebuild_from_type_v2'  # arguments: function, class, arguments of the function, attributes
 DICTS = {'collections.OrderedDict', 'collections.Counter', 'builtins.set'}
 OBJECTS = {'torch.Size', 'torch.device', *NAMES}
-NEEDED = {*TENSORS, PARAMETER, TYPED, ENCODE, *DICTS, *OBJECTS, *STORAGES, *DTYPES, 'torch.Tensor'}
+NEEDED = {*TENSORS, PARAMETER, TYPED, ENCODE, *DICTS, *OBJECTS, *IGNORED, *STORAGES, *DTYPES, 'torch.Tensor'}
 
 CONSTANTS = dict(NONE=None, NEWTRUE=True, NEWFALSE=False)
 ATOMS = {*CONSTANTS, 'BININT', 'BININT1', 'BININT2', 'LONG1', 'BINFLOAT', 'BINUNICODE', 'SHORT_BINSTRING'}
@@ -63,7 +63,8 @@ class Node:
     """Object that a pickle makes.
 
     Attributes:
-        kind: list, tuple, dict, text, tensor, storage, bytes, or object for everything else.
+        kind: list, tuple, dict, options (of :data:`IGNORED`), text, tensor, storage, bytes, or object for everything
+            else.
         parts: its items; for a storage, its bytes and those of an element.
         depth: depth of nesting.
         size, text: number of objects and bytes of long strings in it, counted each time they occur.
@@ -178,7 +179,7 @@ class Scan:
 
     def fill(self, parts: list, kind: str) -> None:
         target = self.stack[-1]
-        if kind_of(target) != kind:
+        if kind_of(target) != kind and (kind, kind_of(target)) != ('dict', 'options'):
             raise UserError(f'it adds items to something that is not a {kind}')
         for key in parts[::2] if kind == 'dict' else ():
             # Tuples and large numbers can be chosen so that all have the same hash.
@@ -189,12 +190,14 @@ class Scan:
         target.count(parts)
 
     def build(self, target: Any, state: Any) -> None:
-        """Set the state of an object; the state of a dict of weights contains the versions of modules."""
-        is_versions = kind_of(target) == kind_of(state) == 'dict' and state.parts[::2] == ['_metadata']
-        if kind_of(target) != 'object' and not is_versions:
+        """Set the state of an object; of a dict of weights and of options only the versions of modules are read."""
+        kind, is_dict = kind_of(target), kind_of(state) in ('dict', 'options')
+        is_versions = is_dict and state.parts[::2] == ['_metadata']
+        if not dict(object=True, options=is_dict, dict=is_versions).get(kind):
             raise RefusedError('it changes an object in a way that weights do not need')
         self.spend(CALL, getattr(state, 'text', 0))
-        target.count([state])
+        if kind == 'object' or is_versions:
+            target.count([state])
         self.stack.append(target)
 
     def call(self, function: Any, arguments: Any) -> Node:
@@ -212,6 +215,8 @@ class Scan:
             return self.call(parts[0], parts[2])
         if name == ENCODE and parts[1:] == ['latin1']:
             return Node('bytes', text=getattr(parts[0], 'text', 0) or len(parts[0]))
+        if name in IGNORED:
+            return Node('options')
         if name in DICTS and [kind_of(part) for part in parts] in ([], ['list'], ['dict']):
             self.spend(ODD_KEY * (arguments.size - 1))
             return Node('dict', [*parts[0].parts] if parts else ())

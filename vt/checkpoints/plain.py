@@ -1,24 +1,50 @@
 """Convert checkpoints to tensors, numbers, strings and containers, when writing them and when reading those of others.
 
 A pickle names functions and classes to call. PyTorch's weights-only reader calls only its own and those that it is
-given. We give it one class, :class:`Foreign`, under all names that mmengine's files contain; it stores the arguments
-and calls nothing, and numbers are extracted from it afterwards. numpy's own constructors are not safe: a file could
-choose the fields of a dtype, and make numpy follow invented pointers. ``getattr`` would give it any function.
+given. We give it :class:`Foreign` under all names that mmengine's files contain; it stores the arguments and calls
+nothing, and numbers are extracted from it afterwards. Options of other trainers become dicts, see :class:`Ignored`.
+numpy's own constructors are not safe: a file could choose the fields of a dtype, and make numpy follow invented
+pointers. ``getattr`` would give it any function.
 """
 
 import re
 from collections import Counter, OrderedDict, deque
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
 import torch
 from mmengine.logging import HistoryBuffer
+from torch import optim
 
 NAMES = (
     *(f'numpy.{core}.multiarray.{name}' for core in ('core', '_core') for name in ('_reconstruct', 'scalar')),
     *('numpy.ndarray', 'numpy.dtype', 'builtins.getattr', 'builtins.bytes'),
     *('mmengine.logging.history_buffer.HistoryBuffer', 'mmengine.config.config.ConfigDict'),
     'mmengine.optim.scheduler.param_scheduler.OneCycleParamScheduler',
+    *(f'pathlib.{kind}{system}Path' for kind in ('', 'Pure') for system in ('Posix', 'Windows')),
+    *(f'pathlib._local.{kind}{system}Path' for kind in ('', 'Pure') for system in ('Posix', 'Windows')),
+)
+# Classes of the options, optimizers and schedules that trainers store beside weights; the packages are not needed.
+IGNORED = (
+    *('argparse.Namespace', 'types.SimpleNamespace', 'collections.defaultdict', 'typing.Any'),
+    *(f'builtins.{name}' for name in ('bool', 'dict', 'float', 'int', 'list', 'object', 'str', 'tuple')),
+    *('builtins.long', 'builtins.unicode'),  # names of int and str in Python 2, which PyTorch translates
+    *(f'datetime.{name}' for name in ('date', 'datetime', 'timedelta', 'timezone')),
+    *('yacs.config.CfgNode', 'fvcore.common.config.CfgNode', 'detectron2.config.config.CfgNode'),
+    *('addict.addict.Dict', 'easydict.EasyDict', 'mmcv.utils.config.ConfigDict', 'munch.Munch'),
+    'ml_collections.config_dict.config_dict.ConfigDict',
+    *(f'omegaconf.{name}' for name in ('dictconfig.DictConfig', 'listconfig.ListConfig')),
+    *(f'omegaconf.base.{name}' for name in ('ContainerMetadata', 'Metadata')),
+    *(f'omegaconf.nodes.{kind}Node' for kind in ('Any', 'Boolean', 'Bytes', 'Float', 'Integer', 'Path', 'String')),
+    *(f'{package}.utilities.parsing.AttributeDict' for package in ('lightning.pytorch', 'pytorch_lightning')),
+    *(f'{package}.utilities.data.AttributeDict' for package in ('lightning.fabric', 'lightning_fabric')),
+    *(
+        f'{kind.__module__}.{kind.__name__}'
+        for module in (optim, optim.lr_scheduler)
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, (optim.Optimizer, optim.lr_scheduler.LRScheduler))
+    ),
 )
 NUMBERS = re.compile(r'[<>|](b1|[iu][1248]|f[248]|c8|c16)')  # dtypes for which any bytes are valid numbers
 KEPT = (type(None), bool, int, float, complex, str, bytes, bytearray, torch.dtype, torch.device, torch.Size)
@@ -38,6 +64,18 @@ class Foreign:
 
     def __setstate__(self, state: Any) -> None:
         self.state = state
+
+
+class Ignored:
+    """Placeholder for an object of which only items are read, as of a dict; it makes an ``OrderedDict``."""
+
+    __slots__ = ()
+
+    def __new__(cls, *arguments) -> OrderedDict:
+        return OrderedDict()
+
+
+PLACEHOLDERS = [(kind, name) for kind, names in ((Foreign, NAMES), (Ignored, IGNORED)) for name in names]
 
 
 def make_plain(checkpoint: dict) -> set[str]:
@@ -107,11 +145,11 @@ class Conversion:
 
     def _convert_dict(self, value: dict, keys: tuple) -> dict:
         result = type(value)() if type(value) in (OrderedDict, Counter) else {}
-        for key, item in value.items():
+        for key, item in type(value).items(value):  # attributes from a file do not replace methods
             name, plain = self(key, keys), self(item, (*keys, key))
             if name is not DROPPED and plain is not DROPPED:
                 result[name] = plain
-        if hasattr(value, '_metadata'):  # versions of a model's modules
+        if [*getattr(value, '__dict__', ())] == ['_metadata']:  # versions of a model's modules
             result._metadata = self(value._metadata, keys)
         return result
 
@@ -130,6 +168,8 @@ def _taken_from(value: Foreign) -> Any:
             return items
         case (), None:  # empty bytes
             return b''
+        case parts, None if all(isinstance(part, str) for part in parts):
+            return str(PurePosixPath(*parts))
     return DROPPED
 
 

@@ -25,7 +25,7 @@ from .archives import check_archive, check_header, check_pickles
 from .files import REST
 from .grids import read_image_size
 from .pickles import RefusedError
-from .plain import NAMES, Conversion, Foreign, restore_histories
+from .plain import PLACEHOLDERS, Conversion, restore_histories
 from .public import locate_hub, read_timm, torchvision_weights
 
 FLAG = '--trust-checkpoint'
@@ -223,7 +223,7 @@ def _names_alone() -> Iterator[None]:
     before = serialization.get_safe_globals()
     serialization.clear_safe_globals()
     try:
-        with serialization.safe_globals([(Foreign, name) for name in NAMES]):
+        with serialization.safe_globals(PLACEHOLDERS):
             yield
     finally:
         serialization.add_safe_globals(before)
@@ -233,7 +233,8 @@ def _explained(path: Path, error: Exception) -> CheckpointError:
     """Convert an error of a reader to a message for the user."""
     if isinstance(error, RefusedError):
         reason = printable(error, 400)
-        explained = CheckpointError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, add {FLAG}')
+        advice = 'read it within vt.checkpoints.loading.weights_only(unless=True), or to the command of a tool add'
+        explained = CheckpointError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, {advice} {FLAG}')
         explained.asks_more = error.asks_more
     else:
         reason = printable(error if type(error) is UserError else f'{type(error).__name__}: {error}', 160)
