@@ -266,6 +266,8 @@ DAMAGED = [
     (dict(steps=[dict(crop_size=-2)]), ': an input of 0x0 pixels has no pixel, or more than 64 million'),
     (dict(mean=[1, 2], std=[1, 1]), ' is damaged: ValueError: '),
     (dict(mean=[0], std=[0]), ' is damaged: FloatingPointError: '),
+    (dict(mean=[float('nan')], std=[1]), ': task, scores, mean or std is not valid; export the model again'),
+    (dict(scores=['softmax']), ': task, scores, mean or std is not valid'),
     (dict(channels='HSV'), " is damaged: KeyError: 'HSV'; export the model again"),
     (dict(pad_divisor=0), ' is damaged: ZeroDivisionError: '),
     (dict(pad_divisor=10**9), ': an input of 1000000000x1000000000 pixels has no pixel, or more than 64 million'),
@@ -319,6 +321,10 @@ def test_no_script_is_written_that_predicts_something_else(classifier, tmp_path,
     assert write_script(model, about | dict(channels='BGR'), content, 'other', tmp_path) == {}
     assert 'inputs of the script differ from those of the test pipeline for ' in capsys.readouterr().out
     assert not (tmp_path / 'predict.py').exists()
+    (tmp_path / 'predict.py').write_text('mine')
+    assert write_script(model, about, content, 'other', tmp_path) == {}
+    assert f'{tmp_path / "predict.py"} is another script, which is kept' in capsys.readouterr().out
+    assert (tmp_path / 'predict.py').read_text() == 'mine'
 
 
 def test_the_script_defines_each_name_once_and_imports_none_of_ours():

@@ -195,8 +195,10 @@ def test_masks_of_many_classes_have_16_bits(tmp_path):
     assert (suffix, np.asarray(Image.open(BytesIO(content))).tolist()) == ('.png', labels.tolist())
     suffix, content = encode_mask(labels + 65535 - 299, [[0, 0, 0]] * 65536, str(tmp_path / 'a.png'))
     assert np.asarray(Image.open(BytesIO(content))).tolist() == (labels + 65535 - 299).tolist()
-    with pytest.raises(UserError, match='a mask holds at most 65536 classes, this one has class 65536'):
+    with pytest.raises(UserError, match='class 65536 has no colour of 65537, or is above those of 16 bits'):
         encode_mask(labels + 65536 - 299, [[0, 0, 0]] * 65537, str(tmp_path / 'a.png'))
+    with pytest.raises(UserError, match='class 299 has no colour of 299'):
+        encode_mask(labels, [[0, 0, 0]] * 299, str(tmp_path / 'a.png'))
 
 
 def test_videos_are_classified_and_an_image_is_none(folder, images):

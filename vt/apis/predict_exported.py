@@ -33,6 +33,7 @@ KEYS += (
     'pad_divisor',
     'pad_value',
 )  # of those with a script
+TASKS, SCORES = ('classification', 'segmentation'), ('softmax', 'sigmoid')
 HINT = 'export the model again'
 TOP = 5  # classes that are printed
 
@@ -122,7 +123,9 @@ def read_about(path: Path) -> dict[str, Any]:
     with interpreting(path, HINT), np.errstate(divide='raise', invalid='raise'):
         check_class_names(about['classes'] or [], 'classes')
         check_palette(about['palette'] or [], 'palette')
-        prepare_pixels(np.zeros((64, 64, 3), np.uint8), about)
+        pixels = prepare_pixels(np.zeros((64, 64, 3), np.uint8), about)[0]
+        if about['task'] not in TASKS or about['scores'] not in SCORES or not np.isfinite(pixels).all():
+            raise UserError(f'task, scores, mean or std is not valid; {HINT}')
     return about
 
 

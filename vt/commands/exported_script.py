@@ -1,12 +1,12 @@
 """The script beside an exported model: written if all that it prints and writes equals what the model predicts."""
 
 import ast
-import io
 import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from importlib.util import find_spec, module_from_spec, resolve_name, spec_from_file_location
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
@@ -30,22 +30,20 @@ from vt.inference.mask_files import encode_mask, mask_paths
 from .outputs import write_json
 
 ORIENTATION, TURNED = 274, 6  # EXIF's tag, and its value for an image that is shown turned by 90 degrees
+# Name, height and width relative to the input, and mode of the images that the script is tried on.
+EXAMPLES = (('a/same.png', 1, 1, 'RGB'), ('b/same.png', 0.7, 0.7, 'LA'), ('b/é 2.png', 1.3, 2.6, 'L'))
 
 
 def write_script(model: Any, about: dict[str, Any], onnx: bytes, name: str, folder: Path) -> dict[str, Any]:
     """Write ``predict.py``, which needs no PyTorch, if its results equal the model's; else print why not.
 
-    Args:
-        model: the model.
-        about: description of its inputs and classes.
-        onnx: content of its ONNX file.
-        name: name of the exported files.
-        folder: folder of the exported files.
-
     Returns:
-        What the script reads from the ``.json`` file besides: preprocessing and postprocessing.
+        What the script reads from ``NAME.json`` beside ``about``: preprocessing and postprocessing.
     """
     try:
+        path = folder / 'predict.py'
+        if path.exists() and not path.read_bytes().startswith(script_text().partition('\n')[0].encode()):
+            raise UserError(f'{path} is another script, which is kept')
         if len(about['input']) != 4:
             raise UserError('the script does not support videos')
         more = describe_preparation(model)
@@ -58,7 +56,7 @@ def write_script(model: Any, about: dict[str, Any], onnx: bytes, name: str, fold
     except Exception as error:  # of a library, of any type, if a step differs from the script's
         print(f'predict.py is not written: {describe(error) or in_one_line(error)}')
         return {}
-    write_atomically(folder / 'predict.py', script_text())
+    write_atomically(path, script_text())
     return more
 
 
@@ -107,26 +105,17 @@ def describe_preparation(model: Any) -> dict[str, Any]:
 
 
 def write_examples(folder: Path, height: int, width: int) -> None:
-    """Write smooth random images of several sizes, formats, kinds of pixels and names, two of them equal."""
-    random = np.random.default_rng(0)
-    (folder / 'a').mkdir(parents=True)
-    (folder / 'b').mkdir()
-
-    def image(tall: float = 1, wide: float = 1) -> Image.Image:
-        pixels = random.integers(0, 256, (6, 7, 3), np.uint8)
-        size = max(1, round(wide * width)), max(1, round(tall * height))
-        return Image.fromarray(cv2.resize(pixels, size, interpolation=cv2.INTER_CUBIC))
-
-    exif = Image.Exif()
+    """Write smooth random images of several sizes, formats, channels and names, some of them equal."""
+    random, exif = np.random.default_rng(0), Image.Exif()
     exif[ORIENTATION] = TURNED
-    image().save(folder / 'a/same.png')
-    image(1.3, 1.3).save(folder / 'b/same.png')
-    image(1.3, 2.6).save(folder / 'b/wide name.bmp')
-    image(0.7, 0.7).save(folder / 'b/same.webp')
-    image().convert('LA').save(folder / 'é.png')
-    Image.fromarray(257 * np.asarray(image().convert('L')).astype(np.uint16)).save(folder / '16.bits.png')
-    for suffix in ('jpg', 'tif'):
-        image().transpose(Image.Transpose.ROTATE_90).save(folder / f'turned.{suffix}', exif=exif)
+    for name, tall, wide, mode in EXAMPLES:
+        size = max(1, round(wide * width)), max(1, round(tall * height))
+        pixels = cv2.resize(random.integers(0, 256, (6, 7, 3), np.uint8), size, interpolation=cv2.INTER_CUBIC)
+        image = Image.fromarray(pixels).convert(mode)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        image.save(folder / name)
+        turned = image.convert('RGB').transpose(Image.Transpose.ROTATE_90)
+        turned.save((folder / name).with_suffix('.tif'), exif=exif)
 
 
 @torch.no_grad()
@@ -156,25 +145,26 @@ def check_script(model: Any, folder: Path, name: str) -> None:
             expected[file] = {row['name']: row.get('score', row.get('share')) for row in rows}
             if about['task'] == 'segmentation':
                 suffix, content = encode_mask(prediction.pred_sem_seg.data[0].numpy(), about['palette'], file)
-                masks[places[file].with_suffix(suffix)] = io.BytesIO(content)
+                masks[places[file].with_suffix(suffix)] = content
     if not expected:
         raise UserError(f'no example becomes an input of the fixed size {about["input"][2:]}')
-    printed, errors, written = io.StringIO(), io.StringIO(), folder / 'masks'
+    printed, errors, written = StringIO(), StringIO(), folder / 'masks'
     with redirect_stdout(printed), redirect_stderr(errors):
         options = ['--masks', str(written)] if masks else []
         code = script.main([str(folder / f'{name}.onnx'), str(folder / 'images'), *options])
-    rows = [json.loads(line) for line in printed.getvalue().splitlines()]
-    if code != int(len(expected) < len(files)) or [row['file'] for row in rows] != [*expected]:
+    rows = {row['file']: row['predictions'] for row in map(json.loads, printed.getvalue().splitlines())}
+    if code != int(len(expected) < len(files)) or rows.keys() != expected.keys():
         raise UserError(f'the script predicts {len(rows)} of {len(expected)} images: {errors.getvalue()}')
-    for row in rows:
-        own = expected[row['file']]
-        if any(abs(entry['score'] - own.get(entry['name'], 0)) > 1e-3 for entry in row['predictions']):
+    for file, own in expected.items():
+        if any(abs(entry['score'] - own.get(entry['name'], 0)) > 1e-3 for entry in rows[file]):
             raise UserError('predictions of the script differ from those of the model')
-    if {path.relative_to(written) for path in written.rglob('*.*')} != {*masks}:
-        raise UserError('the script writes masks of other names than tools/predict.py')
-    for path, content in masks.items():
-        with Image.open(content) as one, Image.open(written / path) as other:
-            if (one.size, one.mode, one.getpalette()) != (other.size, other.mode, other.getpalette()):
-                raise UserError('masks of the script have another size or other colours than those of tools/predict.py')
-            if np.mean(np.asarray(one) == np.asarray(other)) < 0.999:
-                raise UserError('masks of the script differ from those of tools/predict.py')
+    names = {path.relative_to(written) for path in written.rglob('*.*')}
+    if names != {*masks} or not all(are_alike(BytesIO(content), written / path) for path, content in masks.items()):
+        raise UserError('masks of the script differ from those of tools/predict.py')
+
+
+def are_alike(mask: BytesIO, other: Path) -> bool:
+    """Return whether two masks have the same size, mode and colours, and the same class in 99.9 % of the pixels."""
+    with Image.open(mask) as one, Image.open(other) as two:
+        same = (one.size, one.mode, one.getpalette()) == (two.size, two.mode, two.getpalette())
+        return same and np.mean(np.asarray(one) == np.asarray(two)) > 0.999

@@ -68,17 +68,7 @@ def expand(pattern: str) -> list[str]:
 
 
 def check_paths(kept: Iterable[str | Path], written: Iterable[Path], folder: Path | None, option: str) -> None:
-    """Check where files will be written.
-
-    Args:
-        kept: paths that must not be overwritten.
-        written: paths within the folder.
-        folder: folder of an option; None if it is not given.
-        option: the option, for error messages.
-
-    Raises:
-        UserError: the folder is a file, or a file would be overwritten.
-    """
+    """Raise a UserError if the folder of an option is a file, or if a path to keep would be overwritten."""
     if folder is None:
         return
     if folder.exists() and not folder.is_dir():
@@ -90,11 +80,7 @@ def check_paths(kept: Iterable[str | Path], written: Iterable[Path], folder: Pat
 
 
 def read_image(path: str | Path, backend: str = 'cv2') -> np.ndarray:
-    """Read an image file, as mmcv does, as ``(height, width, 3)`` of uint8 in OpenCV's channel order.
-
-    Args:
-        path: path of the file.
-        backend: decoder, ``'cv2'`` or ``'pillow'``.
+    """Read an image file as mmcv does, by ``'cv2'`` or ``'pillow'``: ``(height, width, 3)``, uint8, blue first.
 
     Raises:
         UserError: the file does not exist, is not an image, damaged, or too large.

@@ -25,13 +25,8 @@ BIG_TIFF = 43  # third byte of such files
 def mask_paths(files: dict[str, Path], folder: Path | None, figures: Iterable[Path] = ()) -> dict[str, Path]:
     """Return a distinct path ``NAME.png`` for the mask of each file ``NAME.*``, given the paths of its figures.
 
-    Args:
-        files: path of the figure of each file.
-        folder: folder of the masks; None if they are not written.
-        figures: paths that are written, too.
-
     Raises:
-        UserError: the folder is a file, or a mask, PNG or TIFF, would overwrite an image or a figure.
+        UserError: the folder is a file, or a mask in it, PNG or TIFF, would overwrite an image or a figure.
     """
     names = {file: path.name.removesuffix('.png').removesuffix(Path(file).suffix) for file, path in files.items()}
     masks = distinct_paths({file: path.with_name(names[file] or path.name) for file, path in files.items()})
@@ -49,10 +44,10 @@ def encode_mask(labels: np.ndarray, palette: Sequence[Sequence[int]], image: str
         image: path of the image, whose georeference is kept.
 
     Raises:
-        UserError: more classes than 16 bits can number, or a damaged georeference.
+        UserError: a class without colour or above 16 bits, or a damaged georeference.
     """
-    if labels.max() >= LABELS:
-        raise UserError(f'a mask holds at most {LABELS} classes, this one has class {labels.max()}')
+    if labels.max() >= min(len(palette), LABELS):
+        raise UserError(f'class {labels.max()} has no colour of {len(palette)}, or is above those of 16 bits')
     few, content = len(palette) <= COLOURS, BytesIO()
     mask = Image.fromarray(labels.astype(np.uint8 if few else np.uint16))
     if few:
