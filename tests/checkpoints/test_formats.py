@@ -253,6 +253,21 @@ def test_containers_and_prefixes_are_found(kind):
     assert len(loaded) == len(wanted)
 
 
+def test_coordinates_that_count_from_another_window_are_refused():
+    """Of a Swin v2 that was fine-tuned at a larger window than it was trained with."""
+    backbone = get_model('swinv2-tiny_16xb64-300e_in1k').backbone
+    for window, refused in ((0, False), (6, True)):
+        theirs = timm.create_model('swinv2_tiny_window8_256', pretrained_window_sizes=(window,) * 4)
+        tables = {name: table for name, table in theirs.named_buffers() if name.endswith('coords_table')}
+        state = theirs.state_dict() | tables
+        assert len(tables) == 12
+        if refused:
+            with pytest.raises(UserError, match=r'also has stages\.0\.blocks\.0\.attention\.part\.bias\.coordinates'):
+                load_part(backbone, state)
+        else:
+            assert len(load_part(backbone, state)) == len(backbone.state_dict())
+
+
 def test_a_second_network_beside_it_is_left_out():
     """Momentum encoders are in the file, too."""
     state = renamed(without(WHOLE, 'head'), '^', 'module.encoder_q.')

@@ -333,6 +333,12 @@ def test_a_backbone_that_reads_its_file_itself_is_checked(tmp_path):
         check_own_loading(models['part.pth'])
     with pytest.raises(UserError, match=r'other\.pth has none of the \d+ tensors of the model'):
         check_own_loading(models['other.pth'])
+    models['whole.pth'].init_cfg['channels'] = [2, 1, 0]
+    with pytest.raises(
+        UserError, match=r'init_cfg of SwinTransformer: channels has no effect, because it loads .*whole'
+    ):
+        check_own_loading(models['whole.pth'])
+    del models['whole.pth'].init_cfg['channels']
     with torch.no_grad():
         models['whole.pth'].stages[0].blocks[0].attn.w_msa.qkv.weight.zero_()
     with pytest.raises(UserError, match=r'whole\.pth does not fit: .* it lacks stages\.0\.blocks\.0.*qkv\.weight'):
@@ -408,6 +414,23 @@ def test_keys_that_the_page_advises_are_accepted_and_used(key, tmp_path):
     expected = torch.stack(taken, dim=1) * 3 / 4 if key == 'channels' else stem
     torch.testing.assert_close(built.backbone.conv1.weight.detach(), expected)
     assert torch.equal(built.backbone.bn1.running_var, state['bn1.running_var'])
+
+
+def test_bands_of_the_page_are_loaded_from_its_init_cfg(tmp_path, monkeypatch):
+    page = (ROOT / 'docs/how-to/channels.md').read_text()
+    init_cfg = eval(re.search(r'^init_cfg = (dict\(.*\))$', page, re.MULTILINE)[1], dict(dict=dict))
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    stem = (source := ResNet(18)).conv1.weight.detach()
+    torch.save(source.state_dict(), init_cfg['checkpoint'])
+    model = dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18, in_channels=13, init_cfg=init_cfg))
+    check_config(Config(dict(model=model, default_scope='mmpretrain')))
+    built = MODELS.build(model)
+    with weights_only():
+        built.init_weights()
+    mean = stem.mean(dim=1)
+    expected = torch.stack([mean, stem[:, 2], stem[:, 1], stem[:, 0], *[mean] * 9], dim=1) * 3 / 13
+    torch.testing.assert_close(built.backbone.conv1.weight.detach(), expected)
 
 
 def test_a_model_by_name_takes_the_grid_of_its_config(tmp_path):

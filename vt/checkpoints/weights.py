@@ -195,14 +195,16 @@ def check_own_loading(model: nn.Module) -> None:
         if not _loads_itself(part):
             continue
         init_cfg: Any = part.init_cfg
-        name, own = str(init_cfg['checkpoint']), part.state_dict()
+        name, own, what = str(init_cfg['checkpoint']), part.state_dict(), type(part).__name__
+        for key in ('grid', 'channels'):
+            if init_cfg.get(key) is not None:
+                raise UserError(f'init_cfg of {what}: {key} has no effect, because it loads {name} itself: remove it')
         held = state_of(load_checkpoint(name, 'cpu'), name, init_cfg.get('weights'))
         _, state, _ = to_own_names(part, held, init_cfg.get('prefix') and _with_dot(init_cfg['prefix']))
         both = sorted(own.keys() & state.keys())  # in one order in all processes, which gather what is sharded
         loaded = {key for key in both if _is_entered(key, own[key], state[key])}
         empty = [child for child, _ in part.named_children() if not any(key.startswith(f'{child}.') for key in loaded)]
         new = [key for key in own if key.split('.')[0] in empty]
-        what = type(part).__name__
         rules = PartRules(part, own, init_cfg.get('may_differ', ()))
         missing, left = sorted(own.keys() - loaded - {*new}), sorted(state.keys() - own.keys())
         unknown, _ = split_computed(part, state, left)

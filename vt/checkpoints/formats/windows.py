@@ -26,6 +26,7 @@ SWIN_V2: Rules = (
     (r'\.attn\.q_bias', '.attention.part.query_bias'),
     (r'\.attn\.v_bias', '.attention.part.value_bias'),
     (r'\.attn\.cpb_mlp', '.attention.part.bias.mlp'),
+    (r'\.attn\.relative_coords_table', '.attention.part.bias.coordinates'),
     *SWIN,
 )
 NEXT: Rules = each(r'^(?:layers|stages)\.#\.downsample\.', 'stages.#.embed.', TO_NEXT)
@@ -45,7 +46,7 @@ HUGGING_FACE: Rules = (
     (r'^encoder\.', ''),
     *NEXT,
     (r'\.attention\.(?:self|relative_position_bias)\.relative_position_bias_table', '.attention.part.bias.table'),
-    (r'\.attention\.self\.logit_scale', '.attn.logit_scale'),
+    (r'\.attention\.self\.(logit_scale|relative_coords_table)', r'.attn.\1'),
     (r'\.attention\.self\.continuous_position_bias_mlp', '.attn.cpb_mlp'),
     *HF_BLOCK,
 )
