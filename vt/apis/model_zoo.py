@@ -114,13 +114,14 @@ def get_model(
     prepared = prepare_as_published(cfg, checkpoint)
     with building(cfg):
         model = build_model(cfg)
-    options = {'weights': None, 'grid': None} | ((cfg.get('default_hooks') or {}).get('weights_match') or {})
-    chosen = dict(name=checkpoint, weights=options['weights'], grid=options['grid'])
+    hook = (cfg.get('default_hooks') or {}).get('weights_match') or {}
+    chosen = {key: hook[key] for key in ('weights', 'grid', 'may_differ', 'channels') if key in hook}
     if loaded and 'num_classes' in overrides.get('head', {}):
         draw_weights(model)  # of the head, if the file's has other classes
-        load_part(model, loaded, **chosen)
+        load_part(model, loaded, name=checkpoint, **chosen)
     elif loaded:
-        load_weights(model, loaded, adapts=prepared is not None, **chosen)
+        whole = dict(weights=chosen.get('weights'), grid=chosen.get('grid'))
+        load_weights(model, loaded, name=checkpoint, adapts=prepared is not None, **whole)
     elif begins:
         with weights_only():
             draw_weights(model)

@@ -154,7 +154,10 @@ def load_part(
             del state[key]
         elif own[key].shape != state[key].shape:
             resized[key] = (tuple(state[key].shape), tuple(own[key].shape))  # the part resizes it itself, or refuses it
-    remedy = 'give a file of the same model, set the prefix of its names, or list what differs in may_differ'
+    keys = (
+        'may_differ or prefix beside checkpoint in init_cfg, or may_differ in default_hooks.weights_match of the config'
+    )
+    remedy = f'give a file of the same model, or set {keys}'
     with _unchanged_if_refused(model):
         missing, unexpected = _enter(model, state, f'{name} does not fit', remedy)
         unexpected, computed = split_computed(model, state, unexpected)
