@@ -10,7 +10,6 @@ from vt.analysis.figures import save_figure
 from vt.analysis.tables import print_table
 from vt.checkpoints.files import write_atomically
 from vt.commands.outputs import write_measured
-from vt.engine.config_files import announce
 from vt.engine.errors import one_line_errors
 from vt.errors import UserError
 
@@ -30,7 +29,6 @@ def write_pages(args: argparse.Namespace) -> None:
 
 def write_models(args: argparse.Namespace) -> None:
     """Write the page and the metafile of each folder of ``configs``, every model counted anew; a few minutes."""
-    announce(f'configs of {ROOT / "configs"}')
     for path, text in model_pages.render(None if args.known else {}).items():
         write_atomically(path, text)
 

@@ -84,7 +84,7 @@ def describe(path: Path) -> dict[str, Any]:
 
     Nothing is computed for it, and no data set is needed.
     """
-    cfg = read_config(str(path), quietly=True)
+    cfg = read_config(str(path))
     size = NAMED_SIZE.search(path.stem)
     segments = is_segmentation(cfg)
     with DefaultScope.overwrite_default_scope(cfg.get('default_scope', 'mmpretrain')):

@@ -109,7 +109,7 @@ def _plainest(models: list[dict], folder: str) -> dict:
 def _commands(example: dict, parallel: dict | None) -> list[str]:
     """How to train and test the one, and how to train the other in several processes."""
     path = example['Config']
-    loop = read_config(str(ROOT / path), quietly=True).train_cfg
+    loop = read_config(str(ROOT / path)).train_cfg
     last = f'epoch_{loop["max_epochs"]}' if 'max_epochs' in loop else f'iter_{loop["max_iters"]}'
     commands = _header(example)[1] or [f'python tools/train.py {path}']
     commands.append(f'python tools/test.py {path} work_dirs/{example["Name"]}/{last}.pth')

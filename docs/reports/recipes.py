@@ -68,7 +68,7 @@ def read_notes(path: Path) -> dict[str, str]:
 @cache
 def read_recipe(path: str) -> dict[str, str]:
     """Each setting of a config's recipe as a text."""
-    cfg = read_config(str(ROOT / path), quietly=True)
+    cfg = read_config(str(ROOT / path))
     optim, model = cfg.optim_wrapper, build(cfg)
     warm_up, cosine = cfg.param_scheduler
     cool_down = cosine.get('cool_down', 0)

@@ -135,7 +135,7 @@ class OwnNeck(nn.Module):
 
 
 def test_a_users_own_part_is_saved_and_must_be_registered_to_be_read(saved, tmp_path):
-    cfg = read_config(str(apis.find_config('resnet18-half_digits')), quietly=True)
+    cfg = read_config(str(apis.find_config('resnet18-half_digits')))
     cfg.model.neck = dict(type='OwnNeck', scale=0.5, mode='other')
     with pytest.raises(UserError, match="there is no type 'OwnNeck'"):
         apis.get_model(cfg)
@@ -157,14 +157,14 @@ def test_a_users_own_part_is_saved_and_must_be_registered_to_be_read(saved, tmp_
 
 
 def test_a_distilled_model_is_saved_without_its_teacher():
-    cfg = read_config(str(apis.find_config('vt-resnet18-advanced_digits')), quietly=True)
+    cfg = read_config(str(apis.find_config('vt-resnet18-advanced_digits')))
     model = describe(cfg)['model']
     assert model['type'] == 'ImageClassifier'
     assert not {'teacher', 'teacher_checkpoint', 'distillation_weight', 'train_cfg'} & model.keys()
 
 
 def test_a_step_that_a_folder_can_not_hold_is_named():
-    cfg = read_config(str(apis.find_config('vt-resnet18_digits')), quietly=True)
+    cfg = read_config(str(apis.find_config('vt-resnet18_digits')))
     cfg.test_dataloader.dataset.pipeline.insert(0, dict(type='Solarize', thr=128))
     with pytest.raises(UserError, match='the test pipeline has the step Solarize, which saved models do not support'):
         describe(cfg)
@@ -172,7 +172,7 @@ def test_a_step_that_a_folder_can_not_hold_is_named():
 
 @pytest.mark.parametrize('part', ['TIMMBackbone', 'vt.HuggingFaceBackbone', 'vt.LoRAModel'])
 def test_a_model_with_another_part_is_refused_when_it_is_saved(part, tmp_path):
-    cfg = read_config(str(apis.find_config('resnet18-half_digits')), quietly=True)
+    cfg = read_config(str(apis.find_config('resnet18-half_digits')))
     model = apis.get_model(cfg)
     cfg.model.backbone = dict(type=part)
     with pytest.raises(

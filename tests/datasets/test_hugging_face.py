@@ -249,7 +249,7 @@ def test_what_is_wrong_is_one_line_before_training(layouts, tmp_path):
 
 def read(text, folder, root):
     (folder / 'config.py').write_text(text)
-    return read_config(str(folder / 'config.py'), dict(data_root=str(root)), quietly=True)
+    return read_config(str(folder / 'config.py'), dict(data_root=str(root)))
 
 
 def test_masks_are_checked_before_training(layouts, tmp_path):

@@ -45,7 +45,7 @@ test_dataloader = val_dataloader
 
 def write_config(folder, text, **options):
     (folder / 'config.py').write_text(text)
-    return read_config(str(folder / 'config.py'), options, quietly=True)
+    return read_config(str(folder / 'config.py'), options)
 
 
 def make(folder, text, **options):
@@ -384,7 +384,7 @@ def test_videos_are_read_as_from_files(decoder, tmp_path):
 
 @pytest.mark.parametrize('name', ['swin/swin-tiny_32xb128-90e_in21k', 'mvit/mvit-base-16x4_k400-shards'])
 def test_a_config_on_shards_says_what_is_missing(name, tmp_path):
-    cfg = read_config(str(ROOT / f'configs/{name}.py'), dict(data_root=str(tmp_path)), quietly=True)
+    cfg = read_config(str(ROOT / f'configs/{name}.py'), dict(data_root=str(tmp_path)))
     for split in ('train', 'val', 'test'):
         folder = f'{tmp_path}/{split.replace("test", "val")}'
         with pytest.raises(MissingFileError, match=f'there is no {folder}/shards.index, the index of the shards: run'):

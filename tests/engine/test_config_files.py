@@ -17,7 +17,7 @@ LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 
 def data_roots(config, **options):
     path = next((ROOT / 'configs').rglob(f'{config}.py'))
-    cfg = read_config(str(path), options, quietly=True)
+    cfg = read_config(str(path), options)
     return {leaf.data_root for loader in LOADERS for leaf in leaves(cfg[loader].dataset)}
 
 
@@ -46,9 +46,9 @@ def test_one_data_root_is_every_splits(config, root):
 def test_a_config_inherits_one_of_the_package(name, tmp_path):
     """Parts are those of the config's own library, not looked up in the scope ``vt``."""
     (tmp_path / 'own.py').write_text(f"_base_ = 'vt::{name}'")
-    own = read_config(str(tmp_path / 'own.py'), quietly=True)
+    own = read_config(str(tmp_path / 'own.py'))
     check_config(own)
-    assert own.to_dict() == read_config(str(ROOT / 'configs' / name), quietly=True).to_dict()
+    assert own.to_dict() == read_config(str(ROOT / 'configs' / name)).to_dict()
 
 
 def test_a_config_takes_a_model_of_the_package(tmp_path):
@@ -75,7 +75,7 @@ randomness = dict(seed=0)
 
 def digest(folder, text='', **options):
     (folder / 'c.py').write_text(CONFIG + text)
-    return digest_config(read_config(str(folder / 'c.py'), options, quietly=True))
+    return digest_config(read_config(str(folder / 'c.py'), options))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_digest_is_not_of_seed_place_and_ways_to_write(text, options, tmp_path
 
 def test_a_digest_is_of_mixed_precision_and_not_of_the_machine(tmp_path):
     (tmp_path / 'c.py').write_text(CONFIG)
-    cfg = read_config(str(tmp_path / 'c.py'), quietly=True)
+    cfg = read_config(str(tmp_path / 'c.py'))
     plain = digest_config(cfg)
     assert digest_config(cfg, amp='bfloat16') != plain
     cfg.launcher, cfg.train_dataloader.pin_memory = 'slurm', True
@@ -124,7 +124,7 @@ def test_a_digest_is_the_same_in_every_process(tmp_path):
     """Whatever order their sets have, and whatever addresses their objects."""
     here = digest(tmp_path)
     code = 'from vt.engine.config_files import read_config; from vt.engine.config_parts import digest_config; '
-    code += 'print(digest_config(read_config("c.py", quietly=True)))'
+    code += 'print(digest_config(read_config("c.py")))'
     for seed in '12':
         env = os.environ | dict(PYTHONHASHSEED=seed, PYTHONPATH=str(ROOT))
         found = subprocess.run([sys.executable, '-c', code], cwd=tmp_path, env=env, capture_output=True, text=True)

@@ -17,7 +17,7 @@ FEW = {'train_dataloader.dataset.indices': 31}
 
 
 def read(config=DIGITS, **options):
-    cfg = read_config(config, options, quietly=True)
+    cfg = read_config(config, options)
     check_config(cfg, options)
     return cfg
 

@@ -18,7 +18,7 @@ SIDES = ('scale', 'crop_size', 'size')
 
 
 def read(name, side):
-    return read_config(str(apis.find_config(name)), dict(image_size=side), quietly=True)
+    return read_config(str(apis.find_config(name)), dict(image_size=side))
 
 
 def sides(cfg, loader):
@@ -75,7 +75,7 @@ def test_segmentation_by_crops_follows_too(tmp_path):
     image_size = 256
     """
     (tmp_path / 'a.py').write_text('\n'.join(line[4:] for line in text.splitlines()))
-    cfg = read_config(str(tmp_path / 'a.py'), quietly=True)
+    cfg = read_config(str(tmp_path / 'a.py'))
     resize, crop = cfg.train_dataloader.dataset.pipeline
     assert (resize.scales, crop.crop_size, crop.cat_max_ratio) == ([(512, 256), (1024, 512)], (256, 256), 0.75)
     assert cfg.test_dataloader.dataset.pipeline[0].scale == (1024, 256)
@@ -83,7 +83,7 @@ def test_segmentation_by_crops_follows_too(tmp_path):
     assert (cfg.model.test_cfg.crop_size, cfg.model.test_cfg.stride) == ((256, 256), (170, 170))
     assert cfg.model.backbone.img_size == 256
     cfg.dump(tmp_path / 'again.py')  # as a run leaves its config
-    assert read_config(str(tmp_path / 'again.py'), quietly=True).to_dict() == cfg.to_dict()
+    assert read_config(str(tmp_path / 'again.py')).to_dict() == cfg.to_dict()
 
 
 @pytest.mark.parametrize(
@@ -126,4 +126,4 @@ def test_data_of_one_size_and_images_that_are_no_squares_are_refused(tmp_path):
     text = f'_base_ = {base!r}\nimage_size = 96\ntrain_dataloader = dict(dataset=dict(pipeline={steps}))\n'
     (tmp_path / 'a.py').write_text(text)
     with pytest.raises(UserError, match=r'training images are .*, not square'):
-        read_config(str(tmp_path / 'a.py'), quietly=True)
+        read_config(str(tmp_path / 'a.py'))

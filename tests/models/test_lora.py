@@ -16,7 +16,7 @@ TOKEN_SIDE = '.*(tokenizer|relation|projector).*'
 
 def backbone(name, **options):
     (path,) = (ROOT / 'configs').rglob(f'{name}.py')
-    return read_config(str(path), options, quietly=True).model.backbone
+    return read_config(str(path), options).model.backbone
 
 
 def small_deit():

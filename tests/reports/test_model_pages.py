@@ -55,7 +55,7 @@ def test_a_backbone_starts_from_timms_weights_as_its_page_says(tmp_path):
     public = timm.create_model(name)
     torch.save(public.state_dict(), tmp_path / f'{name}.pth')
     options['model.backbone.init_cfg.checkpoint'] = str(tmp_path / f'{name}.pth')
-    cfg = read_config(str(ROOT / 'configs/swin/swin-tiny_16xb64-300e_in1k.py'), options, quietly=True)
+    cfg = read_config(str(ROOT / 'configs/swin/swin-tiny_16xb64-300e_in1k.py'), options)
     check_config(cfg, options)
     model = build_model(cfg)
     model.init_weights()

@@ -160,14 +160,14 @@ def resolve_model(
     return model.eval()
 
 
-def resolve_config(name_or_config: Source, options: dict[str, Any] | None = None, quietly: bool = True) -> Config:
+def resolve_config(name_or_config: Source, options: dict[str, Any] | None = None) -> Config:
     """Return the config for a name, a path, a saved model's folder, or a copy of a config.
 
-    ``options`` and ``quietly`` are as in :func:`vt.engine.config_files.read_config`.
+    ``options`` are as in :func:`vt.engine.config_files.read_config`.
     """
     if not isinstance(name_or_config, Config) and not is_folder(name_or_config):
         name = str(name_or_config)
-        return read_config(name if name.endswith('.py') else str(find_config(name)), options, quietly)
+        return read_config(name if name.endswith('.py') else str(find_config(name)), options)
     cfg = deepcopy(name_or_config) if isinstance(name_or_config, Config) else read_folder(name_or_config)
     import_library(cfg.get('default_scope', 'mmpretrain'))
     apply_options(cfg, options or {})

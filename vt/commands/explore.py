@@ -39,7 +39,7 @@ def explore(args: argparse.Namespace) -> None:
     images = [open_image(path) for path in files]
     models: Models = {}
     for config, checkpoint in chosen:
-        cfg = resolve_config(config, args.cfg_options, quietly=False)
+        cfg = resolve_config(config, args.cfg_options)
         inferencer = inferencer_of(cfg, require_weights(config, checkpoint), device)
         if isinstance(inferencer, VideoInferencer):
             raise UserError(f'{config} is a video model: use tools/analysis/show_tokens.py')

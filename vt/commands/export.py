@@ -52,7 +52,7 @@ def export(args: argparse.Namespace) -> None:
     if 'aot' in args.formats:
         require_compiler()
     use_threads()
-    cfg, name = resolve_config(args.config, args.cfg_options, quietly=False), Path(args.config).stem
+    cfg, name = resolve_config(args.config, args.cfg_options), Path(args.config).stem
     model = get_model(cfg, require_weights(args.config, args.checkpoint))
     network, images = Network(model), read_inputs(model, args.inputs)
     others = [] if args.fixed_size else resized(images)

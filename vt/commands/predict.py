@@ -63,7 +63,7 @@ def predict(args: argparse.Namespace) -> None:
         raise UserError(f'--workers {workers} must be from 0 to {MAX_THREADS}')
     given = args.device if args.device is not None else 'cuda' if torch.cuda.is_available() else 'cpu'
     device = require_device(given)
-    cfg = resolve_config(args.config, args.cfg_options, quietly=False)
+    cfg = resolve_config(args.config, args.cfg_options)
     if args.amp:
         cfg.test_cfg = dict(cfg.get('test_cfg') or {}, fp16=True)
         for note in slow_on_this_cpu() if device.type == 'cpu' else ():

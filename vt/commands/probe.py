@@ -30,7 +30,7 @@ def probe(args: argparse.Namespace) -> None:
     """Train on features of the training images, score those of the test images; write a table and ``probe.json``."""
     if args.neighbours < 1 or args.c <= 0 or args.batch_size < 1:
         raise UserError('--neighbours and --batch-size must be at least 1, --c more than 0')
-    cfg = resolve_config(args.config, args.cfg_options, quietly=False)
+    cfg = resolve_config(args.config, args.cfg_options)
     model = get_model(cfg, require_weights(args.config, args.checkpoint))
     model.to('cuda' if torch.cuda.is_available() else 'cpu')
     layers = [HEAD] if args.layers is None else args.layers or [*blocks_of(model), HEAD]

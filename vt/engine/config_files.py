@@ -1,8 +1,6 @@
 """Read a config file."""
 
-import functools
 import os
-import sys
 import traceback
 from pathlib import Path
 from typing import Any
@@ -25,10 +23,10 @@ PACKAGE = Path(__file__).parents[1]
 ROOT = (PACKAGE / '.mim/configs').resolve().parent
 
 
-def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool = False) -> Config:
+def read_config(path: str, options: dict[str, Any] | None = None) -> Config:
     """Read a config, apply options, and import the library of its default scope.
 
-    A config is a Python file: reading it runs it and all configs that it inherits. A message on standard error says so.
+    A config is a Python file: reading it runs it and all configs that it inherits.
     Data sets with ``data_root=None`` get the config's ``data_root``; an option ``data_root`` also replaces the data
     sets' ``data_root`` where it was the config's. Pipelines and model follow ``image_size``, see
     :mod:`vt.engine.image_size`.
@@ -36,15 +34,12 @@ def read_config(path: str, options: dict[str, Any] | None = None, quietly: bool 
     Args:
         path: path of the config.
         options: options of ``--cfg-options`` by their keys, such as ``model.backbone.depth``.
-        quietly: do not write the message; for callers in Python.
 
     Raises:
         MissingFileError: the file does not exist.
         UserError: running the file fails (the message names file and line), or an option does not fit.
     """
     require_file(path, 'config')
-    if not quietly:
-        announce(f'{path} and the configs it inherits')
     MODULE2PACKAGE.update(mmseg='mmseg', vt='vt')  # finds _base_ = 'vt::...' under any name of the distribution
     try:
         cfg = Config.fromfile(path)
@@ -98,13 +93,6 @@ def _place(error: Exception) -> str:
         return f'line {error.lineno}: ' if error.lineno else ''
     modules = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.name == '<module>']
     return f'{os.path.relpath(modules[-1].filename)}, line {modules[-1].lineno}: ' if modules else ''
-
-
-@functools.cache  # one message per config
-def announce(configs: str) -> None:
-    """Print on standard error, in the main process, which configs will be run."""
-    if os.environ.get('RANK', '0') == '0':
-        print(f'Running {configs}: a config is Python', file=sys.stderr)
 
 
 def require_file(path: str, what: str) -> None:

@@ -2,13 +2,10 @@
 
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 from mmengine.config import Config
 from mmengine.dist import get_world_size
-from mmengine.logging import MMLogger
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import MODELS, RUNNERS, init_default_scope
 from mmengine.runner import Runner
@@ -17,6 +14,7 @@ from torch import nn
 from vt.errors import UserError
 
 from .config_parts import model_of
+from .console import quiet
 from .default_hooks import enter_defaults
 from .mixed_precision import enter_amp
 from .runner import VTRunner
@@ -82,18 +80,6 @@ def draw_weights(model: nn.Module) -> None:
     """Initialise a model's weights as its config says, without MMEngine's log line for each tensor."""
     with quiet(logging.WARNING):
         model.init_weights()
-
-
-@contextmanager
-def quiet(level: int) -> Iterator[None]:
-    """Suppress log messages below a level of :mod:`logging`."""
-    logger = MMLogger.get_current_instance()
-    before = logger.level
-    logger.setLevel(level)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 def is_segmentation(cfg: Config) -> bool:

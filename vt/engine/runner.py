@@ -1,12 +1,16 @@
 """mmengine's runners with settings for speed, reproducible samples, and safe reading and writing of checkpoints."""
 
 import copy
+import io
+import logging
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import joblib
 import torch
 from mmengine.dist import is_main_process, master_only
 from mmengine.hooks import Hook
@@ -31,6 +35,7 @@ from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
 
+from .console import consoles_of
 from .cuda_graphs import CudaGraphsHook, require_graphs
 from .folding import FoldNormsHook
 from .mixed_precision import describe_risk, evaluation_dtype, keep_scores_exact, training_dtype
@@ -54,10 +59,13 @@ class VTRunner(Runner):
     saver: ShardedSaver | None = None
     asked: Mapping[str, Any] = {}  # values of keys of the config that a start has changed, None for none
     _dropped: frozenset[str] = frozenset()
+    _is_built = False
 
     def __init__(self, *args, auto_scale_lr: dict | None = None, optim_wrapper: Any = None, **kwargs) -> None:
         self.scaling = count_accumulation(auto_scale_lr, optim_wrapper)
         super().__init__(*args, **dict(kwargs, auto_scale_lr=self.scaling, optim_wrapper=optim_wrapper))
+        self._is_built = True
+        self.logger.info(f'Environment, config and hooks are in the log: {self.logger.log_file}')
 
     def call_hook(self, fn_name: str, **kwargs) -> None:
         """Call all hooks, then reduce a checkpoint to tensors, numbers and text, whatever hooks added to it."""
@@ -85,8 +93,10 @@ class VTRunner(Runner):
         write_atomically(Path(folder, Path(cfg.filename or self.timestamp).stem + '.py'), cfg.pretty_text)
 
     def build_dataloader(self, dataloader: DataLoader | dict, seed: int | None = None, *args, **kwargs) -> DataLoader:
-        loader = seeded_loader(dataloader, seed) if isinstance(dataloader, dict) else dataloader
-        return super().build_dataloader(loader, seed, *args, **kwargs)
+        if isinstance(dataloader, dict):
+            workers = min(dataloader.get('num_workers', 0), joblib.cpu_count())
+            dataloader = seeded_loader(dict(dataloader, num_workers=workers), seed)
+        return super().build_dataloader(dataloader, seed, *args, **kwargs)
 
     def setup_env(self, env_cfg: dict) -> None:
         """Set up allocator, threads and precision of the process before mmengine sets threads and builds anything."""
@@ -116,7 +126,15 @@ class VTRunner(Runner):
 
     def build_logger(self, *args, **kwargs) -> MMLogger:
         """Build a logger; each process writes its own file ``*_rank<N>.log``, and only the main process prints."""
-        return super().build_logger(*args, distributed=True, **kwargs)
+        logger = super().build_logger(*args, distributed=True, **kwargs)
+        for console in consoles_of(logger):
+            console.addFilter(self._is_needed)
+        return logger
+
+    def _is_needed(self, record: logging.LogRecord) -> bool:
+        """Return whether to print a message: none about environment, config and hooks, and no name of the run."""
+        is_needed = self._is_built and not record.getMessage().endswith(self.experiment_name)
+        return is_needed or record.levelno > logging.INFO
 
     def build_model(self, model: nn.Module | dict) -> nn.Module:
         """Build the model and apply settings for speed before it is wrapped for DDP."""
@@ -161,7 +179,8 @@ class VTRunner(Runner):
             raise UserError(f'{filename} is a checkpoint in shards: resume it with fsdp')
         with weights_only():
             if self.saver is None:
-                return super().load_checkpoint(filename, *args, **kwargs)
+                with redirect_stdout(io.StringIO()):  # mmengine prints the name of its reader
+                    return super().load_checkpoint(filename, *args, **kwargs)
             if not in_shards:
                 raise UserError(
                     f'{filename} is not in shards: resume it without fsdp, or take its weights by load_from'
@@ -258,6 +277,7 @@ class VTRunner(Runner):
             f'cudnn.benchmark {_on(cudnn)}',
             *(gpu if torch.cuda.is_available() else ()),
             f'token_products {self.token_library}',
+            f'at most {joblib.cpu_count()} workers for a data loader (cores)',
             f'fold_norms {_on(self.speed.fold_norms)} (in tests)',
             f'compile_tokens {_on(self.speed.compile_tokens)}',
             f'compile_pixels {_on(self.speed.compile_pixels)}',

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from vt.checkpoints.weights import unwrap
+from vt.engine.console import quiet
 from vt.engine.errors import files_of, in_one_line
-from vt.engine.launch import quiet
 from vt.errors import UserError
 from vt.registry import HOOKS
 

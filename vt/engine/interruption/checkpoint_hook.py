@@ -13,6 +13,7 @@ from torch.distributed.fsdp import FSDPModule
 
 from vt.checkpoints.files import POINTER, REST, write_atomically
 from vt.engine.checks.losses import why_not_save
+from vt.engine.console import unprinted
 from vt.errors import UserError
 from vt.registry import HOOKS
 
@@ -43,7 +44,9 @@ class CheckpointHook(PlainCheckpointHook):
             raise UserError(f"CheckpointHook: {error.args[0]} Set rule='greater' or rule='less'") from error
 
     def before_train(self, runner: Runner) -> None:
-        super().before_train(runner)
+        with unprinted():  # mmengine warns of its own file client
+            super().before_train(runner)
+        runner.logger.info(f'Checkpoints will be saved to {self.out_dir}.')
         if getattr(runner, 'saver', None) and (self.published_keys or '://' in self.out_dir):
             raise UserError('checkpoints in shards have no published_keys, and go to a folder: see tools/publish.py')
         self._saved = runner.iter
@@ -51,9 +54,6 @@ class CheckpointHook(PlainCheckpointHook):
         self.best_ckpt_path, self.best_ckpt_path_dict = None, dict.fromkeys(self.save_best or ())
         if runner.iter and '://' not in self.out_dir:
             self._find_own(runner)
-        # mmengine removes the best checkpoint before it writes a better one: the backend of this hook delays that.
-        self._remove, self.file_backend.remove = self.file_backend.remove, self._outdated.append
-        self._remove_folder, self.file_backend.rmtree = self.file_backend.rmtree, self._outdated.append
 
     def _find_own(self, runner: Runner) -> None:
         """Go on with the checkpoints that this hook has written up to the one that the run resumes from."""
@@ -127,13 +127,22 @@ class CheckpointHook(PlainCheckpointHook):
         runner.message_hub.update_info('last_validation', runner.iter)
         if not _may_save(runner):
             return
-        bests = self.best_ckpt_path, *self.best_ckpt_path_dict.values()
-        last, self.last_ckpt = self.last_ckpt, None  # with None mmengine does not write the last one
+        last, bests = self.last_ckpt, self._bests()
+        # With None mmengine does not write the last one, nor removes the best one before it writes a better one.
+        self.last_ckpt = self.best_ckpt_path = None
+        self.best_ckpt_path_dict = dict.fromkeys(self.best_ckpt_path_dict)
         super().after_val_epoch(runner, metrics)
-        self.last_ckpt = last
-        if last and bests != (self.best_ckpt_path, *self.best_ckpt_path_dict.values()):
+        better = {key: path for key, path in self._bests().items() if path}
+        self._outdated += [path for key, path in bests.items() if path and key in better]
+        bests |= better
+        self.last_ckpt, self.best_ckpt_path, self.best_ckpt_path_dict = last, bests.pop(None), bests
+        if last and better:
             meta = dict(epoch=runner.epoch, iter=runner.iter)
             self._save_step(runner, meta['epoch' if self.by_epoch else 'iter'], meta)
+
+    def _bests(self) -> dict[str | None, str | None]:
+        """Return the paths of the best checkpoints by their scores, by None of a single score."""
+        return {None: self.best_ckpt_path, **self.best_ckpt_path_dict}
 
     def _save_step(self, runner: Runner, step: int, meta: dict) -> None:
         if not _may_save(runner):
@@ -142,7 +151,8 @@ class CheckpointHook(PlainCheckpointHook):
             if len(self.keep_ckpt_ids) == self.max_keep_ckpts:
                 self._outdated.append(self._here(self.filename_tmpl.format(self.keep_ckpt_ids.popleft())))
             self.keep_ckpt_ids.append(step)
-        runner.logger.info(f'Saving checkpoint at {step} {"epochs" if self.by_epoch else "iterations"}')
+        if self._saved != meta['iter']:  # once, also if the validation is added
+            runner.logger.info(f'Saving checkpoint at {step} {"epochs" if self.by_epoch else "iterations"}')
         self._save(runner, self.filename_tmpl.format(step), meta)
 
     def _save(self, runner: Runner, name: str, meta: dict) -> None:
@@ -173,9 +183,9 @@ class CheckpointHook(PlainCheckpointHook):
             if '://' not in path and not _is_checkpoint(Path(path)):
                 continue
             if self.file_backend.isfile(path):
-                self._remove(path)
+                self.file_backend.remove(path)
             else:
-                self._remove_folder(path)
+                self.file_backend.rmtree(path)
 
     def _here(self, name: str) -> str:
         """Return the path of a checkpoint in the folder of this run."""
