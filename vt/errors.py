@@ -10,7 +10,13 @@ class UserError(ValueError):
 
 
 class DamagedError(UserError):
-    """File of others whose data cannot be interpreted. Its cause is the original error."""
+    """File of others whose data cannot be interpreted; the cause is the original error.
+
+    Attributes:
+        reason: message without the name of the file.
+    """
+
+    reason = ''
 
 
 class FileError(UserError, OSError):

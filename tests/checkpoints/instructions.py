@@ -4,7 +4,6 @@ import struct
 import zipfile
 
 MEGABYTE = 1_000_000
-PRIME = 2**61 - 1  # Python's hash of its multiples is 0
 
 
 def text(value):
@@ -38,12 +37,6 @@ def named(name):
 
 def call(name, *arguments):
     return named(name) + b'(' + b''.join(arguments) + b'tR'
-
-
-def calls(count, function, *arguments):
-    """One call with the same arguments many times."""
-    again = get(900) + get(901) + b'R'
-    return b'(' + named(function) + put(900) + b'(' + b''.join(arguments) + b't' + put(901) + again * count + b't'
 
 
 def doubling(make, levels, width=2):
@@ -86,15 +79,10 @@ def history(log, count, length):
     return named('mmengine.logging.history_buffer.HistoryBuffer') + b')\x81}(' + state + b'ub'
 
 
-def keyed(*keys):
-    return b'}(' + b''.join(key + b'N' for key in keys) + b'u'
-
-
 def inside(opening, closing, levels):
     return opening * levels + b'N' + closing * levels
 
 
-KIND = kind_of_number('f8')
 NEW_ARRAY = call('numpy.core.multiarray._reconstruct', named('numpy.ndarray'), b'(K\x00t', b'U\x01b')
 
 

@@ -100,23 +100,24 @@ def interpreting(source: str | os.PathLike, hint: str = '') -> Iterator[None]:
     Raises:
         FileError: it cannot be read.
         DamagedError: its data cannot be interpreted.
-        UserError: another user error, with the name of the source.
+        UserError: another user error, with the name of the source; or it needs more memory than there is.
     """
     try:
         yield
-    except UserError as error:
-        if str(source) in str(error):
-            raise
-        raise UserError(f'{source}: {error}') from error
-    except OSError as error:
-        raise FileError(f'{source} could not be read ({error.strerror or error})') from error
-    except MemoryError:
-        raise
     except Exception as error:
-        if type(error).__name__ == 'OutOfMemoryError':  # of PyTorch, which exported scripts do not need
+        if isinstance(error, MemoryError) or type(error).__name__ == 'OutOfMemoryError':  # of PyTorch, not needed here
+            raise UserError(f'{source} needs more memory than there is') from error
+        is_told = isinstance(error, UserError)
+        if is_told and str(source) in str(error):
             raise
-        reason = printable(' '.join(f'{type(error).__name__}: {error}'.split()), 160)
-        raise DamagedError(f'{source} is damaged: {reason}{hint and "; "}{hint}') from error
+        if is_told and not isinstance(error, DamagedError):
+            raise UserError(f'{source}: {error}') from error
+        if isinstance(error, OSError):
+            raise FileError(f'{source} could not be read ({error.strerror or error})') from error
+        reason = printable(' '.join(f'{"" if is_told else f"{type(error).__name__}: "}{error}'.split()), 160)
+        damaged = DamagedError(f'{source} is damaged: {reason}{hint and "; "}{hint}')
+        damaged.reason = reason
+        raise damaged from error
 
 
 def file_in(folder: str | os.PathLike, name: str) -> Path:

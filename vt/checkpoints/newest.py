@@ -8,7 +8,7 @@ from vt.errors import UserError
 from vt.untrusted_text import is_control
 
 from .files import POINTER
-from .reading import CheckpointError
+from .pickles import RefusedError
 from .sharded import read_rest
 
 NAMES_OF_STATES = ('epoch_*.pth', 'iter_*.pth', 'interrupted*.pth')  # best_*.pth have no optimizer state
@@ -19,10 +19,10 @@ def find_damage(path: str | Path) -> str | None:
     """Return in a few words why a checkpoint is damaged; None if it is complete, even if reading it is refused."""
     try:
         read_rest(path, map_location='meta')
-    except CheckpointError as error:
-        return None if error.asks_more else error.reason
+    except RefusedError:
+        return None
     except UserError as error:
-        return str(error)
+        return getattr(error, 'reason', '') or str(error)
     return None
 
 
@@ -90,7 +90,6 @@ def _read_state(path: str | Path) -> tuple[int, str | None] | str:
     try:
         loaded = read_rest(path, map_location='meta')
     except UserError as error:
-        return getattr(error, 'reason', str(error))
-    meta, infos = loaded.get('meta'), loaded.get('message_hub', {}).get('runtime_info')
-    iteration = meta.get('iter') if isinstance(meta, dict) else None
+        return getattr(error, 'reason', '') or str(error)
+    iteration, infos = (loaded.get('meta') or {}).get('iter'), loaded.get('message_hub', {}).get('runtime_info')
     return (iteration, run_in(infos)) if isinstance(iteration, int) else 'it contains only weights'

@@ -115,7 +115,7 @@ class Conversion:
         self._done: dict[int, tuple[Any, Any]] = {}
 
     def __call__(self, value: Any, keys: tuple = ()) -> Any:
-        if isinstance(value, torch.Tensor) or type(value) in KEPT:
+        if type(value) in KEPT:
             return value
         if id(value) not in self._done:  # a reference to the value is stored, so that its id stays unique
             self._done[id(value)] = value, self._convert(value, keys)
@@ -123,6 +123,8 @@ class Conversion:
 
     def _convert(self, value: Any, keys: tuple) -> Any:
         match value:
+            case torch.Tensor():  # without attributes and hooks, which could replace its methods
+                return torch.Tensor.detach(value)
             case Foreign():
                 return self(_taken_from(value), keys)
             case HistoryBuffer():

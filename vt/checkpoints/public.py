@@ -16,6 +16,8 @@ import torch
 from vt.errors import FileError, UserError
 from vt.untrusted_text import printable
 
+from .files import interpreting
+
 EXTRAS = dict(timm='timm', hf='hub')  # of setup.py
 
 
@@ -84,25 +86,25 @@ def find_preparation(address: str) -> Preparation | None:
         return Preparation(to.resize_size[0], to.crop_size[0], to.interpolation.value, (*mean,), (*std,), classes)
     if not separator or scheme not in EXTRAS:
         return None
-    said: Any = {}
     with _fetching(address):
         if scheme == 'hf':
-            said = json.loads(locate_hub(name, 'config.json').read_text()).get('pretrained_cfg') or {}
+            path = locate_hub(name, 'config.json')
         else:
             import timm
 
-            said = getattr(timm.get_pretrained_cfg(name), 'to_dict', dict)()
-    missing = [key for key in ('input_size', 'crop_pct', 'interpolation', 'mean', 'std') if not said.get(key)]
-    if missing:
-        raise UserError(f'{address} does not specify {missing[0]} of its images: give the path of its file')
-    if (crop := said.get('crop_mode') or 'center') != 'center':
-        raise UserError(
-            f"{address} has crop_mode={printable(repr(crop), 40)}, but only 'center' is supported: give the path of "
-            'its file'
-        )
-    side = said['input_size'][-1]
-    mean, std = (tuple(255 * value for value in said[key]) for key in ('mean', 'std'))
-    return Preparation(math.floor(side / said['crop_pct']), side, said['interpolation'], mean, std)
+            said: Any = getattr(timm.get_pretrained_cfg(name), 'to_dict', dict)()
+    with interpreting(address, 'give the path of its file'):
+        if scheme == 'hf':
+            said = json.loads(path.read_bytes()).get('pretrained_cfg') or {}
+        missing = [key for key in ('input_size', 'crop_pct', 'interpolation', 'mean', 'std') if not said.get(key)]
+        if missing:
+            raise UserError(f'{address} does not specify {missing[0]} of its images: give the path of its file')
+        if (crop := said.get('crop_mode') or 'center') != 'center':
+            reason = f"crop_mode={printable(repr(crop), 40)}, but only 'center' is supported"
+            raise UserError(f'{address} has {reason}: give the path of its file')
+        side = int(said['input_size'][-1])
+        mean, std = (tuple(255.0 * value for value in said[key]) for key in ('mean', 'std'))
+        return Preparation(math.floor(side / said['crop_pct']), side, str(said['interpolation']), mean, std)
 
 
 def torchvision_weights(name: str) -> Any:

@@ -18,17 +18,16 @@ from mmengine.runner import checkpoint as mmengine_checkpoint
 from safetensors import safe_open
 from torch import serialization
 
-from vt.errors import FileError, MissingFileError, UserError
+from vt.errors import DamagedError, FileError, MissingFileError, UserError
 from vt.untrusted_text import check_dataset_meta, printable
 
-from .archives import check_archive, check_header, check_pickles
-from .files import REST
+from .archives import check_archive, check_pickles
+from .files import REST, interpreting
 from .grids import read_image_size
-from .pickles import RefusedError
+from .pickles import FLAG as FLAG
 from .plain import PLACEHOLDERS, Conversion, restore_histories
 from .public import locate_hub, read_timm, torchvision_weights
 
-FLAG = '--trust-checkpoint'
 ARCHIVE, PICKLE = b'PK\x03\x04', b'\x80'  # first bytes of files of torch.save, now and before PyTorch 1.6
 SUFFIX = '.safetensors'
 NAMED_DIGITS = re.compile(r'-([0-9a-f]{8})\.safetensors$')  # names that tools/publish.py writes
@@ -42,18 +41,6 @@ ZOOS = {
     **dict.fromkeys(('open-mmlab', 'openmmlab'), mmengine_checkpoint.get_external_models),
     'mmcls': mmengine_checkpoint.get_mmcls_models,
 }
-
-
-class CheckpointError(UserError):
-    """A file is damaged, is not a checkpoint, or asks for more than weights need.
-
-    Attributes:
-        reason: message without the name of the file.
-        asks_more: the file is complete, and names functions or classes that weights do not need.
-    """
-
-    reason = ''
-    asks_more = False
 
 
 def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = False) -> dict:
@@ -72,8 +59,8 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
 
     Raises:
         FileError: the file does not exist, or cannot be opened or downloaded.
-        UserError: the name does not exist, or weights are NaN, infinite or complex; CheckpointError if the file is
-            damaged or asks for more than weights need.
+        UserError: the name does not exist, or weights are NaN, infinite or complex; DamagedError or RefusedError if the
+            file is damaged or asks for more than weights need.
     """
     if not str(name):
         raise UserError('the name of a checkpoint is empty: give a path, or remove the setting')
@@ -90,36 +77,30 @@ def load_checkpoint(name: str | Path, map_location: Any = None, texts: bool = Fa
         raise MissingFileError(
             f'there is no checkpoint {printable(path)}: correct load_from, or the path on the command line'
         )
-    try:
+    with interpreting(path):
         loaded = _read_safetensors(path, map_location) if path.suffix == SUFFIX else _read(path, map_location)
         restore_histories(loaded)
-    except OSError as error:
-        raise FileError(f'{path} could not be read ({error.strerror or error})') from error
-    except Exception as error:  # a damaged file may raise any error
-        raise _explained(path, error) from error
-    if not is_trusted.get():
-        described = loaded
-        for key in ('meta', 'dataset_meta'):
-            described = {} if described.get(key) is None else described[key]
-            if not isinstance(described, dict):
-                raise UserError(f'{key} of {path} is {printable(repr(described), 80)}, but must be a dict')
-        check_dataset_meta(described, 'dataset_meta.', f' of {path}')
-    _require_finite(loaded, path)
+        if not is_trusted.get():
+            check_dataset_meta((loaded.get('meta') or {}).get('dataset_meta') or {}, 'dataset_meta.', f' of {path}')
+        _require_finite(loaded, path)
+        _keep_data(loaded, texts)
     if str(name).startswith('mmcls://'):  # a whole classifier, of which the backbone is used
         state = loaded.get('state_dict', loaded)
         return dict(state_dict={key[9:]: state[key] for key in state if key.startswith('backbone.')})
-    if isinstance(meta := loaded.get('meta'), dict):
-        meta.pop('image_size', None)
-        if isinstance(text := meta.get('cfg'), str) and (size := read_image_size(text)):
-            meta['image_size'] = size
-    unread = () if texts or is_trusted.get() else ('config', 'cfg')
-    hub = loaded.get('message_hub', {})
-    for holder in (loaded.get('meta'), hub.get('runtime_info'), hub.get('resumed_keys')):
-        if isinstance(holder, dict):
-            for key in [*holder]:
-                if key in unread or key in NAMES_OF_FILES or str(key).startswith('best_ckpt'):
-                    holder.pop(key)
     return loaded
+
+
+def _keep_data(loaded: dict, texts: bool) -> None:
+    """Store the image size of a checkpoint's config, and drop names of files and texts that libraries would run."""
+    meta, hub = loaded.get('meta') or {}, loaded.get('message_hub') or {}
+    meta.pop('image_size', None)
+    if isinstance(text := meta.get('cfg'), str) and (size := read_image_size(text)):
+        meta['image_size'] = size
+    unread = () if texts or is_trusted.get() else ('config', 'cfg')
+    for holder in (meta, hub.get('runtime_info') or {}, hub.get('resumed_keys') or {}):
+        for key in [*holder]:
+            if key in unread or key in NAMES_OF_FILES or str(key).startswith('best_ckpt'):
+                holder.pop(key)
 
 
 def _require_finite(loaded: dict, path: str | Path) -> None:
@@ -183,16 +164,12 @@ def _read_safetensors(path: Path, map_location: Any) -> dict:
     """Read a safetensors file: ``state_dict``, and ``meta`` with config and classes of a published file."""
     named = NAMED_DIGITS.search(path.name)
     if named and named[1] != (digits := content_digits(path.read_bytes())):
-        raise UserError(f'its content has the digits {digits}, not those in its name: it was changed')
-    check_header(path)
+        raise DamagedError(f'its content has the digits {digits}, not those in its name: it was changed')
     device = map_location if isinstance(map_location, (str, torch.device)) else 'cpu'
     with safe_open(path, 'pt') as file:
         state = OrderedDict((name, file.get_tensor(name).to(device)) for name in sorted(file.keys()))
         metadata = file.metadata() or {}
-    try:
-        classes = json.loads(metadata['classes']) if 'vt' in metadata and 'classes' in metadata else None
-    except (ValueError, RecursionError) as error:
-        raise UserError(f'the class names in its header are not JSON ({error})') from error
+    classes = json.loads(metadata['classes']) if 'vt' in metadata and 'classes' in metadata else None
     meta = dict(cfg=metadata['config']) if 'vt' in metadata and 'config' in metadata else {}
     return dict(state_dict=state, meta=meta if classes is None else meta | dict(dataset_meta=dict(classes=classes)))
 
@@ -203,7 +180,7 @@ def _read(path: Path, map_location: Any) -> dict:
     if begin == ARCHIVE:
         check_archive(path, is_trusted.get())
     elif not begin.startswith(PICKLE) and not is_trusted.get():
-        raise UserError('its first bytes are not those of a checkpoint' if begin else 'it is empty')
+        raise DamagedError('its first bytes are not those of a checkpoint' if begin else 'it is empty')
     elif not is_trusted.get():
         check_pickles(path)
     if is_trusted.get():
@@ -213,7 +190,7 @@ def _read(path: Path, map_location: Any) -> dict:
             warnings.simplefilter('ignore')  # about pickle protocols and archive formats
             loaded = Conversion()(torch.load(path, map_location=map_location, weights_only=True))
     if not isinstance(loaded, dict):
-        raise UserError(f'it contains a {type(loaded).__name__}, but must contain a dict of weights')
+        raise DamagedError(f'it contains a {type(loaded).__name__}, but must contain a dict of weights')
     return loaded
 
 
@@ -227,17 +204,3 @@ def _names_alone() -> Iterator[None]:
             yield
     finally:
         serialization.add_safe_globals(before)
-
-
-def _explained(path: Path, error: Exception) -> CheckpointError:
-    """Convert an error of a reader to a message for the user."""
-    if isinstance(error, RefusedError):
-        reason = printable(error, 400)
-        advice = 'read it within vt.checkpoints.loading.weights_only(unless=True), or to the command of a tool add'
-        explained = CheckpointError(f'{path} is not loaded: {reason}; if you trust whoever wrote it, {advice} {FLAG}')
-        explained.asks_more = error.asks_more
-    else:
-        reason = printable(error if type(error) is UserError else f'{type(error).__name__}: {error}', 160)
-        explained = CheckpointError(f'{path} is damaged or not a checkpoint: {reason}')
-    explained.reason = reason
-    return explained

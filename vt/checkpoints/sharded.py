@@ -18,10 +18,10 @@ from torch import Tensor, distributed
 from torch.distributed import checkpoint as dcp
 from torch.distributed.tensor import DTensor, zeros
 
-from vt.errors import UserError
+from vt.errors import DamagedError
 from vt.untrusted_text import printable
 
-from .files import REST, write_atomically
+from .files import REST, file_in, interpreting, write_atomically
 from .reading import load_checkpoint
 
 
@@ -69,13 +69,13 @@ def read_rest(folder: str | Path, map_location: Any = 'cpu', texts: bool = False
     Raises:
         UserError: it is damaged, or a file of the folder is missing or of another size.
     """
-    rest = load_checkpoint(Path(folder, REST) if os.path.isdir(folder) else folder, map_location, texts)
-    shards = rest.pop('shards', None)
-    for name, size in shards.items() if isinstance(shards, dict) else ():
-        path = Path(folder, os.path.basename(str(name)))
-        found = path.stat().st_size if path.is_file() else 'no'
-        if found != size:
-            raise UserError(f'{folder} is damaged: {printable(path.name, 80)} has {found} bytes, not {size}')
+    rest = load_checkpoint(file_in(folder, REST) if os.path.isdir(folder) else folder, map_location, texts)
+    with interpreting(folder):
+        for name, size in (rest.pop('shards', None) or {}).items():
+            path = file_in(folder, os.path.basename(str(name)))
+            found = path.stat().st_size if path.is_file() else 'no'
+            if found != size:
+                raise DamagedError(f'{printable(path.name, 80)} has {found} bytes, not {printable(size, 80)}')
     return rest
 
 
@@ -104,15 +104,22 @@ def read_sharded(
         return rest
     reader = dcp.HuggingFaceStorageReader(str(folder))
     make = torch.zeros if like is None else partial(zeros, device_mesh=like.device_mesh, placements=like.placements)
-    try:
+    with interpreting(folder):
+        for path in Path(folder).glob('*.safetensors'):
+            file_in(folder, path.name)
         tensors = {
             place: make(held.size, dtype=held.properties.dtype)
             for place, held in sorted(reader.read_metadata().state_dict_metadata.items())
-            if place.startswith(f'/{part}') and isinstance(held, dcp.TensorStorageMetadata)
+            if place.startswith(f'/{part}') and isinstance(held, dcp.TensorStorageMetadata) and _is_whole(place, held)
         }
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')  # about a single reading process
             dcp.load(tensors, storage_reader=reader, process_group=group, no_dist=like is None)
-    except Exception as error:  # a damaged file can raise any exception
-        raise UserError(f'{folder} is damaged: {printable(error, 160)}') from error
-    return _join(rest, tensors)
+        return _join(rest, tensors)
+
+
+def _is_whole(place: str, held: dcp.TensorStorageMetadata) -> bool:
+    """Return True; a DamagedError for a tensor of which the shards do not hold all numbers, or more."""
+    if sum(chunk.sizes.numel() for chunk in held.chunks) != held.size.numel():
+        raise DamagedError(f'the shards of {printable(place, 80)} are not those of a tensor of {tuple(held.size)}')
+    return True
