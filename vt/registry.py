@@ -82,6 +82,7 @@ HOOKS = Registry(
         'vt.engine.image_hooks',
         'vt.engine.redraw_hook',
         'vt.engine.schedules',
+        'vt.engine.validation_loss',
         'vt.checkpoints.weights',
     ],
 )

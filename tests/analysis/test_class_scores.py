@@ -11,6 +11,7 @@ from mmpretrain.structures import DataSample
 from tool_runner import ROOT, SMALL_CLASSIFIER
 
 from vt.analysis.evaluation import evaluate_several_labels, evaluate_single_label
+from vt.analysis.evaluation_figures import read_curves
 from vt.errors import UserError
 
 NAMES = ('cat', 'dog', 'emu')
@@ -63,15 +64,20 @@ def test_of_several_labels():
 
 def test_in_the_record_of_a_run_and_in_a_tracker(tmp_path):
     evaluators = "val_evaluator=[{'type':'Accuracy'},{'type':'vt.ClassScores'}]"
-    options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=1', evaluators]
+    loss = ["custom_hooks=[{'type':'vt.ValidationLossHook'}]", 'default_hooks.checkpoint.save_best=val/loss']
+    options = [*SMALL_CLASSIFIER, 'train_cfg.max_epochs=1', evaluators, *loss, 'default_hooks.logger.interval=1']
     result = run(
         'train.py', ROOT / 'configs/vt_resnet/vt-resnet18_digits.py', '--work-dir', 'run', cwd=tmp_path, options=options
     )
     assert result.returncode == 0, result.stderr
+    assert (tmp_path / 'run/best_val_loss_epoch_1.pth').exists()
     metrics = json.loads((tmp_path / 'run/training.json').read_text())['metrics']
     assert metrics['classes/top-1'] == pytest.approx(metrics['accuracy/top1'])
     (path,) = tmp_path.glob('run/*/vis_data/scalars.json')
-    (logged,) = [row for line in path.read_text().splitlines() if 'classes/ECE' in (row := json.loads(line))]
+    *losses, logged = map(json.loads, path.read_text().splitlines())
+    assert logged['step'] == losses[-1]['step'] == len(losses)
+    assert 0 < logged['val/loss'] < 10
+    assert read_curves(tmp_path / 'run')['val']['val/loss'] == [[len(losses), logged['val/loss']]]
     assert {name: logged[name] for name in metrics} == pytest.approx(metrics)
     assert sum(name.startswith('classes/F1/') for name in metrics) >= 9
 

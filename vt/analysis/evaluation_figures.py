@@ -17,7 +17,7 @@ Curves = dict[str, dict[str, list[list[float]]]]
 
 
 def read_curves(folder: Path) -> Curves:
-    """Read the losses by iteration, and validation scores by epoch or iteration, of the training in a folder.
+    """Read losses and validation scores by iteration, of the training in a folder.
 
     Returns:
         For ``'train'`` and ``'val'``, steps and values of each name; of a resumed training, without repeated steps.
@@ -80,10 +80,10 @@ def draw_reliability(rows: list[dict[str, float]]) -> Figure:
 def draw_curves(curves: Curves) -> Figure:
     """Draw the curves of :func:`read_curves`, training on the left and validation on the right."""
     figure = Figure(figsize=(9, 3.6), layout='constrained')
-    for axes, (split, lines), step in zip(figure.subplots(1, 2), curves.items(), ('iteration', 'epoch or iteration')):
+    for axes, (split, lines) in zip(figure.subplots(1, 2, sharex=True), curves.items()):
         for name, points in [*lines.items()][:LINES]:
             axes.plot(*zip(*points), marker='.', label=printable(name, 30).replace('$', r'\$'))
-        axes.set(xlabel=step, title='training' if split == 'train' else 'validation')
+        axes.set(xlabel='iteration', title='training' if split == 'train' else 'validation')
         if lines:
             axes.legend(fontsize=7)
     return figure

@@ -56,6 +56,9 @@ def enter_defaults(cfg: Config) -> None:
         if hooks[name] is None:
             hooks.pop(name)
     hooks.setdefault('checkpoint', ConfigDict(type='CheckpointHook', interval=1))  # as mmengine's default
+    logger = hooks.setdefault('logger', ConfigDict(type='LoggerHook'))
+    if isinstance(logger, dict) and _find(logger.get('type'), HOOKS, scope) is LoggerHook:
+        logger.setdefault('log_metric_by_epoch', False)  # scores lie at iterations, on one axis with losses
     for hook in (*hooks.values(), *(cfg.get('custom_hooks') or ())):
         _replace(hook, HOOKS, scope)
     _replace(cfg, RUNNERS, scope, 'runner_type')

@@ -21,6 +21,7 @@ CLASSIFIER = f"""
 _base_ = '{ROOT}/configs/vt_resnet/vt-resnet18-advanced_digits.py'
 custom_imports = dict(imports=['vt', 'loss_recorder'])
 custom_hooks = [dict(type='EMAHook', momentum=0.3, update_buffers=True), dict(type='LossRecorder')]
+custom_hooks.append(dict(type='vt.ValidationLossHook'))
 model = dict(
     backbone=dict(
         num_tokens=4,
@@ -46,7 +47,7 @@ train_cfg = dict(max_epochs=1)
 SEGMENTOR = f"""
 _base_ = '{ROOT}/configs/vt_fpn/vt-fpn_r18_digit-scenes.py'
 custom_imports = dict(imports=['vt', 'loss_recorder'])
-custom_hooks = [dict(type='LossRecorder')]
+custom_hooks = [dict(type='LossRecorder'), dict(type='vt.ValidationLossHook')]
 sync_bn = 'torch'
 model = dict(
     backbone=dict(base_channels=8, stem_channels=8),
@@ -100,6 +101,7 @@ def test_losses_weights_and_metrics_are_those_of_one_process(text, batch_size, i
     (losses,), checkpoint, metrics = train(folder, text, batch_size, 1)
     assert losses.unique().numel() == iterations
     assert metrics['count'] == 33
+    assert metrics['val/loss'] > 0
     for count in (2, 4):
         losses_of_all, checkpoint_of_all, metrics_of_all = train(folder, text, batch_size, count)
         torch.testing.assert_close(losses_of_all.mean(0), losses, **TOLERANCE)
@@ -114,6 +116,7 @@ def test_with_plain_bn_a_checkpoint_gives_the_metrics_of_its_validation(text, fo
     """Each process has its own running statistics until then; the moving average has them too."""
     text = text.replace("norm_cfg=dict(type='SyncBN')", "norm_cfg=dict(type='BN')").replace("sync_bn = 'torch'", '')
     _, _, metrics = train(folder, text, 8, 2)
+    del metrics['val/loss']  # of trainings alone
     buffers = [torch.load(folder / f'2_processes/buffers_{rank}.pth') for rank in range(2)]
     assert [name for name in buffers[0] if 'running_var' in name]
     assert ('EMAHook' in text) == any('average.' in name and 'running_var' in name for name in buffers[0])

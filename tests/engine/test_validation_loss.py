@@ -1,0 +1,89 @@
+"""The loss of the validation data is the mean over samples, whatever the batches."""
+
+import pytest
+import torch
+from mmengine.config import ConfigDict
+from mmengine.evaluator import Evaluator
+from mmengine.registry import DefaultScope
+from mmengine.structures import PixelData
+from mmpretrain.registry import MODELS
+from mmpretrain.structures import DataSample
+from mmseg.registry import MODELS as SEGMENTORS
+from mmseg.structures import SegDataSample
+from torch.nn import functional as F
+
+from vt.engine.validation_loss import HeadLoss
+from vt.errors import UserError
+
+BACKBONE = dict(type='mmpretrain.ResNet', depth=18, base_channels=8, stem_channels=8)
+LOSS = dict(type='mmpretrain.LabelSmoothLoss', label_smooth_val=0.1, mode='original')
+
+
+def classifier(**head):
+    model = dict(
+        type='ImageClassifier',
+        backbone=BACKBONE,
+        neck=dict(type='GlobalAveragePooling'),
+        head=dict(type='LinearClsHead', in_channels=64, num_classes=3) | head,
+    )
+    return MODELS.build(model).eval()
+
+
+def segmentor(**head):
+    model = dict(
+        type='EncoderDecoder',
+        data_preprocessor=dict(type='SegDataPreProcessor', test_cfg=dict(size_divisor=32)),
+        backbone=BACKBONE,
+        decode_head=dict(
+            type='FCNHead', in_channels=64, channels=8, num_convs=1, concat_input=False, num_classes=3, **head
+        ),
+        test_cfg=dict(mode='whole'),
+    )
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        return SEGMENTORS.build(ConfigDict(model)).eval()
+
+
+@torch.no_grad()
+def evaluate(model, inputs, samples, batch):
+    evaluator = Evaluator([HeadLoss(model)])
+    for start in range(0, len(inputs), batch):
+        data = dict(inputs=inputs[start : start + batch], data_samples=samples[start : start + batch])
+        evaluator.process(data_samples=model.val_step(data), data_batch=data)
+    return evaluator.evaluate(len(inputs))
+
+
+@pytest.mark.parametrize('batch', [1, 4, 7])
+def test_of_a_classifier(batch):
+    torch.manual_seed(0)
+    model, inputs, labels = classifier(loss=LOSS), torch.randn(7, 3, 32, 32), torch.tensor([0, 1, 2, 2, 1, 0, 2])
+    samples = [DataSample().set_gt_label(int(label)) for label in labels]
+    found = evaluate(model, inputs, samples, batch)
+    expected = F.cross_entropy(model(inputs), labels, label_smoothing=0.1)
+    assert found == {'val/loss': pytest.approx(expected.item(), rel=1e-5)}
+
+
+@pytest.mark.parametrize('batch', [1, 2, 3])
+def test_of_a_segmentor_whose_images_are_padded(batch):
+    torch.manual_seed(0)
+    model, inputs = segmentor(), torch.randn(3, 3, 40, 64)
+    masks = torch.randint(3, (3, 1, 40, 64))
+    masks[0, :, :20] = 255
+    samples = [
+        SegDataSample(metainfo=dict(img_shape=(40, 64), ori_shape=(40, 64)), gt_sem_seg=PixelData(data=mask))
+        for mask in masks
+    ]
+    found = evaluate(model, [*inputs], samples, batch)
+    padded = F.pad(inputs, (0, 0, 0, 24))
+    logits = F.interpolate(model(padded), (64, 64), mode='bilinear')[:, :, :40]
+    expected = F.cross_entropy(logits, masks[:, 0], ignore_index=255, reduction='none').mean()
+    assert found == {'val/loss': pytest.approx(expected.item(), rel=1e-5)}
+
+
+def test_what_has_no_such_loss_is_one_line():
+    with pytest.raises(UserError, match='needs a classifier with a head, or a segmentor with a decode head'):
+        HeadLoss(torch.nn.Linear(1, 1))
+    masks = torch.ones(1, 1, 64, 64, dtype=torch.int64)
+    sample = SegDataSample(metainfo=dict(img_shape=(64, 64), ori_shape=(64, 64)), gt_sem_seg=PixelData(data=masks[0]))
+    model = segmentor(out_channels=1, threshold=0.3)
+    with pytest.raises(UserError, match='needs a logit of each class, which FCNHead lacks'):
+        evaluate(model, [torch.randn(3, 64, 64)], [sample], 1)
