@@ -1,8 +1,9 @@
 """Models by name: the name of a model is the name of its config."""
 
-import difflib
 import functools
+import re
 from copy import deepcopy
+from difflib import SequenceMatcher
 from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
@@ -33,10 +34,14 @@ from vt.ops.token_products import use_fastest_library
 from vt.untrusted_text import check_class_names
 
 from .folders import WEIGHTS, building, read_folder, require
-from .published import LIBRARIES, find_published, named_weights, prepare_as_published
+from .published import LIBRARIES, PUBLISHED, find_published, named_weights, prepare_as_published
 
 INDEX = ROOT / 'model-index.yml'
 Source = str | PathLike | Config
+# Words of public names that say nothing about the architecture, and sizes that torchvision shortens.
+SPLIT, SETTINGS = re.compile('[-_ ]'), re.compile(r'patch\d+|window\d+|weights|\d{3}')
+SIZES = dict(t='tiny', s='small', b='base', l='large')
+NEAR, FAMILY, FEW = 0.6, 0.4, 3  # least similarity of a suggested name; what its first word adds; suggestions
 
 
 @functools.cache
@@ -61,14 +66,39 @@ def find_config(name: str) -> Path:
     """Return the path of a model's config by name, in upper or lower case.
 
     Raises:
-        UserError: there is no such model; the message lists similar names.
+        UserError: there is no such model; the message lists similar names, also for those of timm, torchvision and
+            Hugging Face.
     """
     by_name = {known.lower(): path for known, path in _configs().items()}
     if name.lower() in by_name:
         return by_name[name.lower()]
-    near = difflib.get_close_matches(name.lower(), by_name, n=3, cutoff=0.5)
-    advice = f'did you mean {" or ".join(by_name[other].stem for other in near)}? ' if near else ''
+    near = _similar(name)
+    advice = f'did you mean {" or ".join(near)}? ' if near else ''
+    if libraries := [each for each, own in zip(LIBRARIES, PUBLISHED.get(near[0], ())) if own] if near else []:
+        advice += f'{" or ".join(libraries)} as checkpoint of {near[0]} loads the weights published there; '
     raise UserError(f'there is no model {name!r}: {advice}vt.apis.list_models(ablations=True) lists all {len(by_name)}')
+
+
+def _similar(name: str) -> list[str]:
+    """Return the names of the most similar models; of equally similar ones published weights and ImageNet are first."""
+    ranks = []
+    for own in list_models(ablations=True):
+        public = [other for other in PUBLISHED.get(own, ()) if other]
+        similarities = [_similarity(_words(name), _words(other)) for other in (own.split('_')[0], *public)]
+        similarity = max(*similarities, _similarity(SPLIT.split(name.lower()), SPLIT.split(own)))
+        is_last = own not in PUBLISHED, not own.endswith('in1k')
+        ranks.append((-round(similarity, 1), *is_last, -similarity, len(own), own))
+    return [own for similarity, *_, own in sorted(ranks)[:FEW] if -similarity >= NEAR]
+
+
+def _similarity(words: list[str], others: list[str]) -> float:
+    return SequenceMatcher(None, ''.join(words), ''.join(others)).ratio() + FAMILY * (words[:1] == others[:1])
+
+
+def _words(name: str) -> list[str]:
+    """Return the words of any library's name that are about the architecture: ``['swin', 'tiny']`` for all Swin-T."""
+    words = SPLIT.split(name.lower().rpartition('/')[2].partition('.')[0])
+    return [SIZES.get(word, word) for word in words if not SETTINGS.fullmatch(word)]
 
 
 def get_model(
