@@ -97,6 +97,8 @@ def test_features_are_computed_once(deit, monkeypatch):
     scores = [[(row['knn'], row['linear'], row['parameters']) for row in each['layers']] for each in (first, second)]
     assert scores[0] == scores[1]
     assert first['layers'][0]['parameters'] == 10 * 25
+    with pytest.raises(TypeError):  # another output of the same weights
+        run(folder, layers=[], cfg_options={'model.backbone.out_type': 'average'})
     with pytest.raises(TypeError):  # other data
         run(folder, layers=[], cfg_options={'test_dataloader.dataset.indices': 29})
     torch.save(dict(state_dict=apis.get_model(str(folder / 'deit.py')).state_dict()), folder / 'b.pth')

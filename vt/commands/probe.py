@@ -1,9 +1,7 @@
 """Command of ``tools/probe.py``: linear probe and nearest neighbours on a frozen model's features."""
 
 import argparse
-import hashlib
 import io
-import json
 import time
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from vt.analysis.probing import Split, score_linear, score_neighbours
 from vt.analysis.tables import print_table
 from vt.apis.model_zoo import get_model, require_weights, resolve_config
 from vt.checkpoints.files import write_atomically
+from vt.datasets.identity import digest_samples, digest_values
 from vt.engine.config_parts import as_data
 from vt.engine.run_record import describe_origin, digest_weights
 from vt.errors import UserError
@@ -73,25 +72,21 @@ def read_features(
 ) -> tuple[dict[str, dict[str, Split]], bool]:
     """Return features and labels of each split and layer, and whether they are from the cache in a folder.
 
-    The cache depends on the weights, the settings of the data sets and the layers, not on the contents of the images.
+    The cache depends on weights, samples and their files, layers, and the settings of model and data. Without a list of
+    the samples the features are computed each time.
     """
     cfg = model.cfg
-    asked = [
-        digest_weights(model),
-        layers,
-        cfg.train_dataloader,
-        cfg.test_dataloader,
-        cfg.model.get('data_preprocessor'),
-    ]
-    digest = hashlib.blake2b(json.dumps(as_data(asked), sort_keys=True).encode(), digest_size=8).hexdigest()
-    path = folder / f'features_{digest}.npz'
-    if is_cached := path.is_file():
+    datasets = {split: build(cfg) for split, build in SPLITS.items()}
+    samples = [digest_samples(dataset) for dataset in datasets.values()]
+    settings = as_data([cfg.model, cfg.train_dataloader, cfg.test_dataloader])
+    path = folder / f'features_{digest_values(digest_weights(model), samples, layers, settings)[:16]}.npz'
+    if is_cached := None not in samples and path.is_file():
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
     else:
         arrays = {}
-        for split, build in SPLITS.items():
-            found, labels = extract_features(model, build(cfg), layers, batch_size, f'Features of {split}')
+        for split, dataset in datasets.items():
+            found, labels = extract_features(model, dataset, layers, batch_size, f'Features of {split}')
             arrays |= {f'{split}/{layer}': values for layer, values in found.items()} | {f'{split} labels': labels}
         content = io.BytesIO()
         np.savez(content, **arrays)

@@ -44,11 +44,17 @@ class RowsBackend(BaseStorageBackend):
 
     def get(self, filepath: str) -> bytes:
         """Return the encoded image of an address."""
-        in_shard = IN_SHARD.match(str(filepath))
-        address, row = in_shard.groups() if in_shard else str(filepath).rsplit('/', 1)
+        address, row = self.split(str(filepath))
         if address not in self.columns:
             raise MissingFileError(f'the data set of {filepath} is not open in this process: build it first')
         return self.columns[address].read(int(row))
+
+    @staticmethod
+    def split(address: str) -> tuple[str, str]:
+        """Split the address of a sample into that of its column or shards, and the row."""
+        in_shard = IN_SHARD.match(address)
+        column, row = in_shard.groups() if in_shard else address.rsplit('/', 1)
+        return column, row
 
     def get_text(self, filepath: str, encoding: str = 'utf-8') -> str:
         """Return the content as text; mmengine requires this method."""
@@ -119,6 +125,11 @@ class Column(Rows):
                 raise UserError(f'{named}, but nothing is downloaded or unpacked: do that first')
             paths.append(address if file is None else os.path.join(self.folder, file))
         return paths
+
+    def identity(self) -> list:
+        """Return what the content of the rows depends on: their files, or themselves if they are in memory."""
+        files = [file['filename'] for file in self.rows.cache_files]
+        return files or self.rows[:][self.name]
 
     def read(self, row: int) -> bytes:
         """Return the encoded image of a row; UserError if it is too large."""

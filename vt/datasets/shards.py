@@ -49,6 +49,10 @@ class ShardSamples(Rows, Sequence):
         labels, counts = np.unique(labels[labels != NO_LABEL], return_counts=True)
         return Counter(dict(zip(labels.tolist(), counts.tolist())))
 
+    def identity(self) -> list:
+        """Return what the content of the samples depends on: the shards of the index, and its checksums."""
+        return [self.source.shards, self.source.rows['crc']]
+
     def read(self, row: int) -> bytes:
         """Return the content of a row's member; UserError if it differs from the index or the image is too large."""
         content = self.ahead.get(row) or self.source.fetch([row])[0]

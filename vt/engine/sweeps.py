@@ -1,8 +1,8 @@
 """Sweeps: train a config with all combinations of settings and seeds, on one machine or on a cluster.
 
 Each run calls ``tools/train.py``; on a cluster it is a submitit job. Finished runs are skipped, interrupted runs resume
-from their last checkpoint, and a run that fails does not stop the others. A run is identified by the digest of its
-settings: if its folder contains a run of other settings, it gets another folder.
+from their last checkpoint, and a run that fails does not stop the others. A run is identified by digests of its
+settings and data: if its folder contains a run of others, it gets another folder.
 """
 
 import fcntl
@@ -50,11 +50,13 @@ class SweepRun:
     seed: int
     work_dir: Path  # folder of the results
     digest: str = ''  # of the whole config, see vt.engine.config_parts.digest_config
+    data: str = ''  # digest of its data and of the weights that it begins with
 
     @property
     def is_finished(self) -> bool:
         """Whether the folder has the record of a finished run with these settings."""
-        return _read_identity(self.work_dir / RECORD) == (self.digest, self.seed)
+        found = _read_identity(self.work_dir / RECORD)
+        return found is not None and found[:2] == (self.digest, self.seed)
 
 
 def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Path) -> list[SweepRun]:
@@ -105,7 +107,8 @@ def settle(run: SweepRun, tell: Callable[[str], None]) -> SweepRun:
     name = f'{run.label}, seed {run.seed}'
     settled, other = run, _claim(run)
     if other:
-        settled = replace(run, work_dir=run.work_dir.with_name(f'{run.work_dir.name}_{run.digest[:8]}'))
+        name_beside = '_'.join(part for part in (run.work_dir.name, run.digest[:8], run.data[:8]) if part)
+        settled = replace(run, work_dir=run.work_dir.with_name(name_beside))
         if why := _claim(settled):
             raise UserError(f'{settled.work_dir} {why}: remove it, or choose another --work-dir')
         tell(f'{name}: {run.work_dir} {other}; this run uses {settled.work_dir}')
@@ -118,20 +121,23 @@ def _claim(run: SweepRun) -> str | None:
     """Create and mark the folder of a run; return why it cannot be used, or None."""
     try:
         run.work_dir.mkdir(parents=True)
-        write_atomically(run.work_dir / MARK, json.dumps(dict(digest=run.digest, seed=run.seed)))
+        write_atomically(run.work_dir / MARK, json.dumps(dict(digest=run.digest, seed=run.seed, data=run.data)))
         return None
     except FileExistsError:
-        found = {_read_identity(run.work_dir / name) for name in (MARK, RECORD)} - {None}
+        read = (_read_identity(run.work_dir / name) for name in (MARK, RECORD))
+        found = {each for each in read if each is not None}
     if not found:
         return 'contains a run that this sweep did not start, or that an earlier version did'
-    return None if found == {(run.digest, run.seed)} else 'contains a run with other settings'
+    if {each[:2] for each in found} != {(run.digest, run.seed)}:
+        return 'contains a run with other settings'
+    return None if run.data in {data for *_, data in found} else 'contains a run with other data'
 
 
-def _read_identity(path: Path) -> tuple[str, int] | None:
-    """Read digest and seed from a mark or a record; None if it is missing, damaged or of an earlier version."""
+def _read_identity(path: Path) -> tuple[str, int, str | None] | None:
+    """Read digest and seed from a mark or a record, and the mark's digest of data; None without them."""
     with suppress(UserError):
         content = read_json(path, '', keys=['digest', 'seed'])
-        return str(content['digest']), int(content['seed'])
+        return str(content['digest']), int(content['seed']), content.get('data')
     return None
 
 
