@@ -12,9 +12,11 @@ import subprocess
 import sys
 from collections import OrderedDict, defaultdict
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -297,6 +299,7 @@ def trainers(monkeypatch):
         own=Dict(a=Dict(b=2)),
         scaler=torch.amp.GradScaler('cpu').state_dict(),
         max_accuracy=np.float64(81.5),
+        kinds=[frozenset([1]), range(3), slice(2), uuid4(), Decimal(1), float, int, str],
     )
 
 
@@ -313,6 +316,7 @@ def test_what_trainers_store_beside_weights(archive, trainers, monkeypatch, tmp_
     assert loaded['hyper_parameters'] == dict(width=3, since={}, span={})
     assert (loaded['easy'], loaded['own'], loaded['counts']) == (dict(a=1), dict(a=dict(b=2)), dict(a=[1, 2.0]))
     assert [loaded[key] for key in ('args', 'omega', 'lr_scheduler', 'best')] == [{}, {}, {}, 'c/d.pth']
+    assert loaded['kinds'] == [{}] * 5 + [None] * 3
     assert loaded['max_accuracy'] == 81.5
     torch.save(loaded, tmp_path / 'b.pth')
     assert torch.serialization.get_unsafe_globals_in_checkpoint(tmp_path / 'b.pth') == []

@@ -28,8 +28,9 @@ NAMES = (
 # Classes of the options, optimizers and schedules that trainers store beside weights; the packages are not needed.
 IGNORED = (
     *('argparse.Namespace', 'types.SimpleNamespace', 'collections.defaultdict', 'typing.Any'),
-    *(f'builtins.{name}' for name in ('bool', 'dict', 'float', 'int', 'list', 'object', 'str', 'tuple')),
-    *('builtins.long', 'builtins.unicode'),  # names of int and str in Python 2, which PyTorch translates
+    *(f'builtins.{name}' for name in ('bool', 'dict', 'float', 'frozenset', 'int', 'list', 'object', 'range', 'slice')),
+    *(f'builtins.{name}' for name in ('str', 'tuple', 'long', 'unicode', 'xrange')),  # PyTorch translates Python 2's
+    *('decimal.Decimal', 'fractions.Fraction', 'uuid.UUID', 'uuid.SafeUUID'),
     *(f'datetime.{name}' for name in ('date', 'datetime', 'timedelta', 'timezone')),
     *('yacs.config.CfgNode', 'fvcore.common.config.CfgNode', 'detectron2.config.config.CfgNode'),
     *('addict.addict.Dict', 'easydict.EasyDict', 'mmcv.utils.config.ConfigDict', 'munch.Munch'),
@@ -38,6 +39,8 @@ IGNORED = (
     *(f'omegaconf.base.{name}' for name in ('ContainerMetadata', 'Metadata')),
     *(f'omegaconf.nodes.{kind}Node' for kind in ('Any', 'Boolean', 'Bytes', 'Float', 'Integer', 'Path', 'String')),
     *(f'{package}.utilities.parsing.AttributeDict' for package in ('lightning.pytorch', 'pytorch_lightning')),
+    'pytorch_lightning.callbacks.early_stopping.EarlyStopping',
+    'pytorch_lightning.callbacks.model_checkpoint.ModelCheckpoint',
     *(f'{package}.utilities.data.AttributeDict' for package in ('lightning.fabric', 'lightning_fabric')),
     *(
         f'{kind.__module__}.{kind.__name__}'

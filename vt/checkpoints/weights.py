@@ -27,12 +27,8 @@ from .channels import Channels, adapt_stem
 from .formats.recognise import OWN, to_own_names
 from .grids import FileGrids, Size, size_text
 from .part_rules import POSITIONS, REGISTERS, PartRules, require_parts, split_computed
-from .reading import load_checkpoint
+from .reading import STATES, load_checkpoint
 
-# Keys of state dicts. By default the first with tensors is used, which is what the trainer that wrote it scores: timm's
-# averages (T2T-ViT, LV-ViT, PS-ViT, CSWin, ViTAE, ELSA), weights of mmengine and timm, those of the authors of Swin and
-# DeiT (DeiT, CeiT, LocalViT, DeepViT and ResT score no averages), of SlowFast, and the second ones of mmengine.
-STATES = ('state_dict_ema', 'state_dict', 'model', 'model_ema', 'model_state', 'ema_state_dict', 'ema')
 AVERAGES = ('state_dict_ema', 'model_ema', 'ema_state_dict', 'ema')
 COUNTERS = ('steps', 'n_averaged')  # tensors among averages of mmengine and torchvision
 
