@@ -79,11 +79,9 @@ def test_of_a_segmentor_whose_images_are_padded(batch):
     assert found == {'val/loss': pytest.approx(expected.item(), rel=1e-5)}
 
 
-def test_what_has_no_such_loss_is_one_line():
-    with pytest.raises(UserError, match='needs a classifier with a head, or a segmentor with a decode head'):
-        HeadLoss(torch.nn.Linear(1, 1))
+def test_one_logit_for_two_classes_is_refused():
     masks = torch.ones(1, 1, 64, 64, dtype=torch.int64)
     sample = SegDataSample(metainfo=dict(img_shape=(64, 64), ori_shape=(64, 64)), gt_sem_seg=PixelData(data=masks[0]))
     model = segmentor(out_channels=1, threshold=0.3)
-    with pytest.raises(UserError, match='needs a logit of each class, which FCNHead lacks'):
+    with pytest.raises(UserError, match='needs logits of each class, of whole images: remove it'):
         evaluate(model, [torch.randn(3, 64, 64)], [sample], 1)

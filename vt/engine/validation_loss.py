@@ -23,7 +23,7 @@ class ValidationLossHook(Hook):
     not depend on batches or processes. Auxiliary heads and a teacher do not count.
 
     Raises:
-        UserError: there is no validation, or the head computes its loss in another way.
+        UserError: there is no validation, or the model has no logits of single samples.
     """
 
     def before_train(self, runner: Runner) -> None:
@@ -48,8 +48,6 @@ class HeadLoss(BaseMetric):
         self.model, self.features = model, None
         if hasattr(model, 'head'):
             model.head.register_forward_pre_hook(self._keep)
-        elif not hasattr(getattr(model, 'decode_head', None), 'loss_by_feat'):
-            raise UserError('vt.ValidationLossHook needs a classifier with a head, or a segmentor with a decode head')
 
     def __deepcopy__(self, memo: dict) -> 'HeadLoss':
         """Itself, since a copy of the model would see no features; results do not outlast an evaluation."""
@@ -79,8 +77,8 @@ class HeadLoss(BaseMetric):
 
     def _of_maps(self, labels: list, predictions: Sequence[dict]) -> list[dict[str, Tensor]]:
         head = self.model.decode_head
-        if head.out_channels == 1 or any('seg_logits' not in each for each in predictions):
-            raise UserError(f'vt.ValidationLossHook needs a logit of each class, which {type(head).__name__} lacks')
+        if head.out_channels == 1 or 'seg_logits' not in predictions[0]:
+            raise UserError('vt.ValidationLossHook needs logits of each class, of whole images: remove it')
         return [
             head.loss_by_feat(_sample(each['seg_logits']['data'][None], 0), [label])
             for each, label in zip(predictions, labels)

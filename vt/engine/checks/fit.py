@@ -92,17 +92,10 @@ def check_channels(model: nn.Module, batch: dict) -> None:
     stem = next((part for part in model.modules() if isinstance(part, (nn.Conv2d, nn.Conv3d))), None)
     if not isinstance(image, Tensor) or stem is None or image.dim() != 3 or isinstance(stem, nn.Conv3d):
         return
-    mean = getattr(getattr(model, 'data_preprocessor', None), 'mean', None)
-    channels = mean.numel() if isinstance(mean, Tensor) else 0
     if image.shape[0] != stem.in_channels:
         repair = "set in_channels of the backbone, or color_type='color' (1 channel: 'grayscale') of LoadImageFromFile"
         found = f'images have {image.shape[0]} channels, but the first convolution takes {stem.in_channels}'
         raise UserError(f'{found}: {repair}')
-    if channels not in (0, 1, image.shape[0]):
-        raise UserError(
-            f'images have {image.shape[0]} channels, but data_preprocessor.mean has {channels} numbers: set one number '
-            'of mean and std per channel'
-        )
 
 
 def heads_of(cfg: Config) -> Iterator[tuple[str, dict]]:
