@@ -12,15 +12,15 @@ WRITES |= {'save_model', 'quantize_static', 'quant_pre_process'}
 SAVES = {'save', 'dump', 'save_file', 'to_parquet', 'save_to_disk', 'savez', 'savez_compressed', 'tofile'}
 # Places that may: the function itself, files that nobody keeps, what is no file, and what is added to line by line.
 ALLOWED = {
-    'vt/checkpoints/files.py': {'path.write_bytes', 'part.write_bytes'},
+    'vt/checkpoints/files.py': {'Path(path).write_bytes', 'part.write_bytes', 'open_plain'},
     'vt/apis/exporting.py': {
         *('torch.export.save', 'torch.jit.save', 'aoti_compile_and_package', 'torch.onnx.export'),
         *('quant_pre_process', 'quantize_static', 'openvino.save_model'),  # a temporary folder
     },
-    'vt/apis/predict_exported.py': {'cv2.imwrite'},  # a script that is copied to where there is no VT
     'vt/analysis/figures.py': {'figure.savefig'},  # to memory
     'vt/commands/label_maps.py': {'torch.save'},  # to memory
-    'vt/commands/mask_files.py': {'tifffile.imwrite', 'mask.save'},  # to memory
+    'vt/commands/exported_script.py': {'image.save', 'turned.save'},  # a temporary folder
+    'vt/inference/mask_files.py': {'mask.save'},  # to memory
     'vt/commands/outputs.py': {'mmengine.dump'},  # to a text
     'vt/commands/probe.py': {'np.savez'},  # to memory
     'vt/commands/test.py': {'mmengine.dump'},  # to a text
@@ -28,8 +28,8 @@ ALLOWED = {
     'vt/datasets/shard_index.py': {'system.pipe_file'},  # of another machine, which takes a file whole
     'vt/checkpoints/publishing.py': {'save'},  # to bytes
     'vt/checkpoints/sharded.py': {'torch.save'},  # to memory
-    'vt/engine/sweeps.py': {"(run.work_dir / 'sweep.lock').open", 'output.open'},  # a lock, and the output of a run
-    'vt/engine/interruption/run_identity.py': {'(folder / LOCK).open'},  # a lock
+    'vt/engine/sweeps.py': {'open_plain'},  # locks, and the output of a run
+    'vt/engine/interruption/run_identity.py': {'open_plain'},  # a lock
     'docs/reports/references.py': {'torch.save'},  # a temporary folder
     'tools/benchmark/data_loading.py': {
         *('cv2.imwrite', 'cv2.VideoWriter', "(folder / f'train-{name}-ubyte').write_bytes"),  # a temporary folder
@@ -41,7 +41,7 @@ ALLOWED = {
     'tools/benchmark/kernels.py': {'cubin.write_bytes'},  # a temporary folder
     'vt/video/decoders.py': {'os.fdopen'},  # to memory
     'vt/analysis/speed/timing.py': {'MARKS.write_text'},  # no file, but the kernel's
-    'vt/commands/result_file.py': {'self.part.open'},  # results as they come, in a part that takes the name at the end
+    'vt/commands/result_file.py': {'open_plain'},  # results as they come, in a part that takes the name at the end
 }
 
 
@@ -55,7 +55,7 @@ def writes(call):
     name = called.rpartition('.')[2]
     values = [*call.args, *(key.value for key in call.keywords)]
     texts = [each.value for each in values if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-    opened = name in ('open', 'fdopen') and any(re.fullmatch('[wax][bt+]*', text) for text in texts)
+    opened = name in ('open', 'fdopen', 'open_plain') and any(re.fullmatch('[wax][bt+]*', text) for text in texts)
     return opened or name in WRITES | SAVES or called.endswith('onnx.export')
 
 

@@ -2,9 +2,9 @@
 
     limited_tool.py LIMIT TOOL [ARGUMENT ...]
 
-LIMIT is ``rights`` (those of files hold, for root too), ``file-size`` (no file above a megabyte), ``output`` (nobody
-reads what is printed) or ``memory`` (2 GB more than a process takes that has done nothing; the file ``peak`` tells what
-it took at most, in KB).
+LIMIT is ``rights`` (those of files hold, for root too), ``file-size`` (no file above half a megabyte), ``output``
+(nobody reads what is printed) or ``memory`` (2 GB more than a process takes that has done nothing; the file ``peak``
+tells what it took at most, in KB).
 """
 
 import atexit
@@ -18,7 +18,7 @@ from pathlib import Path
 from bad_input.hostile_images import limited_memory
 
 VERSION_3 = 0x20080522  # of the kernel's sets of capabilities
-MEGABYTE = 2**20
+HALF_A_MEGABYTE = 2**19
 
 
 def drop_rights():
@@ -33,7 +33,7 @@ def close_output():
 
 
 def limit_files():
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MEGABYTE, MEGABYTE))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (HALF_A_MEGABYTE, HALF_A_MEGABYTE))
 
 
 def limit_memory():

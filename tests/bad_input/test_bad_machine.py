@@ -87,14 +87,6 @@ def test_no_space_for_a_checkpoint(kept, tmp_path):
     assert_refused(result, 'epoch_1.pth could not be written (File too large)', kept)
 
 
-def test_no_space_for_the_last_file(tmp_path):
-    (tmp_path / 'out').mkdir()
-    (tmp_path / 'out/training.json').symlink_to('/dev/full')
-    result = train(tmp_path, DIGITS, '--work-dir', 'out')
-    assert_one_line(result, 'no space is left to write')
-    assert (tmp_path / 'out/epoch_1.pth').exists()
-
-
 def test_a_port_in_use(kept, tmp_path):
     with socket.socket() as taken:
         taken.bind(('0.0.0.0', 0))

@@ -122,13 +122,59 @@ def path_of_older(path):
     return path
 
 
-def test_links_and_devices_stay_what_they_are(tmp_path):
+def test_links_and_devices_that_a_person_names_stay_what_they_are(tmp_path):
     (tmp_path / 'link').symlink_to(tmp_path / 'target')
-    write_atomically(tmp_path / 'link', 'text')
+    write_atomically(tmp_path / 'link', 'text', follow=True)
     assert (tmp_path / 'link').is_symlink()
     assert (tmp_path / 'target').read_text() == 'text'
-    write_atomically('/dev/null', b'text')
+    write_atomically('/dev/null', b'text', follow=True)
     assert not Path('/dev/null').is_file()
+
+
+@pytest.mark.parametrize('target', ['target', 'folder', 'none', '/dev/null'])
+def test_a_link_in_place_of_a_file_is_replaced(target, tmp_path):
+    (tmp_path / 'target').write_text('mine')
+    (tmp_path / 'folder').mkdir()
+    (tmp_path / 'link').symlink_to(target)
+    write_atomically(tmp_path / 'link', 'text')
+    assert not (tmp_path / 'link').is_symlink()
+    assert (tmp_path / 'link').read_text() == 'text'
+    assert (tmp_path / 'target').read_text() == 'mine'
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['folder', 'link', 'target']
+
+
+def test_two_writers_of_a_file_each_write_their_own(tmp_path):
+    path = tmp_path / 'file'
+    with replacing(path) as first, first.open('w') as file:
+        file.write('fir')
+        with replacing(path) as second:
+            second.write_text('second')
+        assert path.read_text() == 'second'
+        file.write('st')
+    assert path.read_text() == 'first'
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_unfinished_files_of_the_living_stay_and_those_of_the_killed_go(tmp_path):
+    def leave():
+        with replacing(tmp_path / 'killed') as part:
+            part.write_text('half')
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def write():
+        write_atomically(tmp_path / 'file', 'whole')
+
+    (tmp_path / '.mine.part').mkdir()
+    for function in (leave, leave):
+        (process := fork.Process(target=function)).start()
+        process.join()
+    assert len([*tmp_path.iterdir()]) == 2  # the second one has removed what the first one left
+    with replacing(tmp_path / 'living') as part:
+        part.write_text('whole')
+        (process := fork.Process(target=write)).start()
+        process.join()
+        assert part.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['.mine.part', 'file', 'living']
 
 
 def in_child(function, *arguments):

@@ -18,6 +18,7 @@ from video.written_videos import write
 
 from vt import apis
 from vt.apis.hub import HubModel
+from vt.commands.result_file import ResultFile
 from vt.errors import UserError
 from vt.inference.image_files import find_files
 from vt.inference.mask_files import encode_mask
@@ -334,8 +335,47 @@ def test_no_space_for_results_is_one_line(classifier, images):
     before = (images / 'r.csv').read_bytes()
     (images / 'r.csv.part').mkdir()
     result = run_forked('predict.py', *classifier[:2], 'data', '--out', 'r.csv', cwd=images)
-    assert_one_line(result, 'r.csv.part could not be written (Is a directory)')
+    assert_one_line(result, 'r.csv.part is a folder where a file is needed: correct the path')
     assert (images / 'r.csv').read_bytes() == before
+
+
+def result_of(file):
+    return dict(file=file, predictions=[dict(label=0, name='one', score=1.0)])
+
+
+@pytest.mark.parametrize('out', ['r.csv', 'r.json'])
+def test_two_commands_that_write_one_file_do_not_mix(out, tmp_path):
+    part = tmp_path / f'{out}.part'
+    part.write_text('of a killed command')
+    with ResultFile(tmp_path / out) as first:
+        assert part.read_text() == 'of a killed command'  # until there is a result
+        first.add(result_of('a'))
+        before = part.read_text()
+        with pytest.raises(UserError, match=f'another process writes {part}: wait'), ResultFile(tmp_path / out):
+            pass
+        assert part.read_text() == before
+        first.add(result_of('b'))
+    text = (tmp_path / out).read_text()
+    found = json.loads(text) if out == 'r.json' else csv.DictReader(text.splitlines())
+    assert [entry['file'] for entry in found] == ['a', 'b']
+    with ResultFile(tmp_path / out):
+        pass
+    assert (tmp_path / out).read_text() == text  # without results it stays
+    assert [*tmp_path.iterdir()] == [tmp_path / out]
+
+
+def test_results_follow_the_link_that_a_person_names_and_no_other(tmp_path):
+    (tmp_path / 'mine').write_text('mine')
+    (tmp_path / 'link.csv').symlink_to(tmp_path / 'r.csv')
+    (tmp_path / 'r.csv.part').symlink_to(tmp_path / 'mine')
+    with pytest.raises(OSError, match=r'symbolic links: .*r\.csv\.part'), ResultFile(tmp_path / 'link.csv'):
+        pass
+    assert (tmp_path / 'mine').read_text() == 'mine'
+    (tmp_path / 'r.csv.part').unlink()
+    with ResultFile(tmp_path / 'link.csv') as out:
+        out.add(result_of('a'))
+    assert (tmp_path / 'link.csv').is_symlink()
+    assert (tmp_path / 'r.csv').read_text().splitlines()[1] == 'a,0,one,1.0'
 
 
 def test_what_befalls_every_file_is_no_fault_of_the_files(classifier, images):

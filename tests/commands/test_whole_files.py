@@ -1,7 +1,6 @@
 """What tools write is whole or not there, and what is damaged all the same is named while the others are reported."""
 
 import json
-import os
 import pickle
 import signal
 import time
@@ -178,22 +177,42 @@ def test_a_full_disk_leaves_the_earlier_predictions(classifier, limited, tmp_pat
 def test_predicted_maps_take_their_names_whole(tmp_path):
     config, checkpoint, *_ = make(tmp_path, 'vt-fpn_r18_digit-scenes')
     few = ['test_dataloader.dataset.indices=4', 'test_dataloader.batch_size=2', 'test_dataloader.num_workers=0']
-    unfinished = tmp_path / '.maps.part'
-    unfinished.mkdir()
+    unfinished = tmp_path / 'maps/.killed.part'
+    unfinished.mkdir(parents=True)
     (unfinished / 'of a killed test.png').write_text('half')
+    (unfinished / 'in_use.lock').write_text('')
     result = run_forked('test.py', config, checkpoint, '--out', 'maps', cwd=tmp_path, options=few)
     assert result.returncode == 0, result.stderr
     assert len(list((tmp_path / 'maps').iterdir())) == 4
     assert not unfinished.exists()
 
 
-def test_no_space_for_a_report_is_one_line(runs):
-    """Of a table, an image and a record."""
+def test_a_report_that_cannot_be_written_is_one_line(runs):
+    """Of a table, an image and a record, whose path leads to a device."""
     (runs / 'out').mkdir()
-    for name in ('sweep.md', 'sweep.csv', 'sweep.png', 'records.json'):
-        os.symlink('/dev/full', runs / 'out' / name)
-        command = ['scores', *sorted(path for path in runs.iterdir() if '_seed-' in path.name), '--out', f'out/{name}']
-        command = command if name == 'records.json' else ['sweep', '.', '--out', 'out']
-        assert_one_line(run_forked('analysis/report.py', *command, cwd=runs), 'no space is left to write')
-        os.unlink(runs / 'out' / name)
+    for name in ('sweep.md', 'sweep.csv', 'sweep.png'):
+        (runs / 'out' / name).mkdir()
+        result = run_forked('analysis/report.py', 'sweep', '.', '--out', 'out', cwd=runs)
+        assert_one_line(result, f'{name} could not be written (Is a directory)')
+        (runs / 'out' / name).rmdir()
+    (runs / 'out/records.json').symlink_to('/dev/full')
+    folders = sorted(path for path in runs.iterdir() if '_seed-' in path.name)
+    result = run_forked('analysis/report.py', 'scores', *folders, '--out', 'out/records.json', cwd=runs)
+    assert_one_line(result, 'no space is left to write')
     assert not list((runs / 'out').glob('.*'))
+
+
+def test_a_report_writes_to_its_folder_alone(runs):
+    """A file there that leads elsewhere is replaced; the path that a person gives leads where it leads."""
+    (runs / 'out').mkdir()
+    (runs / 'elsewhere.csv').write_text('mine')
+    (runs / 'out/sweep.csv').symlink_to('../elsewhere.csv')
+    (runs / 'records.json').symlink_to('out/records.json')
+    folders = sorted(path for path in runs.iterdir() if '_seed-' in path.name)
+    for command in (['sweep', '.', '--out', 'out'], ['scores', *folders, '--out', 'records.json']):
+        result = run_forked('analysis/report.py', *command, cwd=runs)
+        assert result.returncode == 0, result.stderr
+    assert (runs / 'elsewhere.csv').read_text() == 'mine'
+    assert '90.00, 91.00' in (runs / 'out/sweep.csv').read_text()
+    assert (runs / 'records.json').is_symlink()
+    assert len(json.loads((runs / 'out/records.json').read_text())) == 4

@@ -325,8 +325,9 @@ def test_shards_on_a_server_are_read_in_parts_a_batch_at_once(shards):
 
 def test_what_fails_on_the_way_leaves_nothing(made, tmp_path):
     shutil.copytree(made / 'files', tmp_path / 'files')
-    (tmp_path / 'shards/.train.part').mkdir(parents=True)  # of a process that was killed
-    (tmp_path / 'shards/.train.part/000000.tar').write_bytes(b'cut')
+    (tmp_path / 'shards/.killed.part/train').mkdir(parents=True)  # of a process that was killed
+    (tmp_path / 'shards/.killed.part/train/000000.tar').write_bytes(b'cut')
+    (tmp_path / 'shards/.killed.part/in_use.lock').write_bytes(b'')
     (tmp_path / 'files/train/c/000.png').write_bytes(b'')
     with pytest.raises(UserError, match=r'c/000.png is neither an image nor a video'):
         make(tmp_path, CONFIG)

@@ -1,12 +1,13 @@
 """Which runs a sweep has, and what they are called."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from vt.engine.sweeps import enter_sweep, plan, settle
+from vt.engine.sweeps import Training, enter_sweep, plan, settle
 from vt.errors import UserError
 
 
@@ -72,6 +73,26 @@ def record(run, text=None, **content):
     (run.work_dir / 'training.json').write_text(text or json.dumps(dict(digest=run.digest, seed=3) | content))
 
 
+def test_sweeps_that_start_together_share_their_folder(run):
+    def enter(number):
+        enter_sweep(run.work_dir.parent, 'c.py')
+        return settled(run)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert [*pool.map(enter, range(40))] == [('c_seed-3', False, '')] * 40
+    assert sorted(path.name for path in run.work_dir.parent.iterdir()) == ['c_seed-3', 'sweep.json']
+
+
+@pytest.mark.parametrize('name', ['sweep.lock', 'output.txt'])
+def test_links_in_the_folder_of_a_run_are_not_followed(name, run, tmp_path):
+    settle(run, print)
+    (tmp_path / 'mine').write_text('mine')
+    (run.work_dir / name).symlink_to(tmp_path / 'mine')
+    with pytest.raises(OSError, match=rf'symbolic links: .*c_seed-3/{name}'):
+        Training()(run)
+    assert (tmp_path / 'mine').read_text() == 'mine'
+
+
 def test_a_run_has_its_folder_again_until_it_is_finished_and_then(run):
     assert settled(run) == ('c_seed-3', False, '')
     assert settled(run) == ('c_seed-3', False, '')
@@ -132,8 +153,9 @@ def test_a_damaged_record_is_named(run):
 
 
 def test_a_folder_beside_that_is_not_its_own_is_one_line(run):
-    run.work_dir.mkdir(parents=True)
-    run.work_dir.with_name('c_seed-3_aaaaaaaa').mkdir()
+    for folder in (run.work_dir, run.work_dir.with_name('c_seed-3_aaaaaaaa')):
+        folder.mkdir()
+        (folder / 'epoch_1.pth').write_text('mine')
     with pytest.raises(UserError, match=r'c_seed-3_aaaaaaaa contains a run that this sweep .*: remove it, or choose'):
         settled(run)
 

@@ -35,9 +35,9 @@ def lay_over(images: Tensor, brightness: Tensor) -> np.ndarray:
     return (1 - opacity) * 0.6 * images.movedim(-3, -1).numpy() + opacity * colours
 
 
-def save_figure(figure: Figure, path: str | Path, dpi: int = 100) -> None:
-    """Write a figure to a file, in the format of its suffix."""
-    write_atomically(path, render_figure(figure, Path(path).suffix[1:].lower(), dpi))
+def save_figure(figure: Figure, path: str | Path, dpi: int = 100, follow: bool = False) -> None:
+    """Write a figure to a file, in the format of its suffix; ``follow`` as in :func:`write_atomically`."""
+    write_atomically(path, render_figure(figure, Path(path).suffix[1:].lower(), dpi), follow)
 
 
 def render_figure(figure: Figure, kind: str = 'png', dpi: int = 100) -> bytes:

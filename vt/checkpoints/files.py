@@ -1,9 +1,14 @@
 """Write files atomically, and read JSON files with checks."""
 
 import contextlib
+import fcntl
+import functools
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -13,44 +18,82 @@ from vt.untrusted_text import printable
 REST = 'run.pth'  # file of a sharded checkpoint with everything that is not sharded
 
 POINTER = 'last_checkpoint'
+PART, MARK = '.part', 'in_use.lock'  # suffix of folders of unfinished files, and a file in them
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[Path]:
-    """Replace a file atomically: provide a temporary path, which is synced and renamed to ``path`` after the block.
+    """Replace a file or folder: provide a temporary path, which is synced and renamed to ``path`` after the block.
 
-    A process that is killed within the block leaves ``.<name>.part``, which the next write replaces. The folder is
-    created if needed.
+    A symbolic link at ``path`` is replaced, not followed. The parent folder is created if needed.
 
     Raises:
-        FileError: the file could not be written; an existing file is unchanged.
+        FileError: it could not be written; what exists is unchanged.
     """
-    path = Path(os.path.realpath(path))  # keeps symbolic links
-    part = path.with_name(f'.{path.name}.part')
+    path = Path(path)
+    path = Path(os.path.realpath(path.parent), path.name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        yield part
-        _sync(part)
-        part.replace(path)
+        with temporary_folder(path.parent) as folder:
+            part = folder / path.name
+            yield part
+            _sync(part)
+            part.replace(path)
     except OSError as error:
         before = '; the existing file is unchanged' if path.exists() else ''
         advice = 'free space there, correct its permissions, or choose another folder (--work-dir, --out)'
         raise FileError(f'{path} could not be written ({error.strerror or error}){before}: {advice}') from error
-    finally:
-        with contextlib.suppress(OSError):  # renamed, or the folder does not exist
-            part.unlink()
     with contextlib.suppress(OSError):  # some file systems cannot sync a folder
         _sync(path.parent)
 
 
-def write_atomically(path: str | os.PathLike, data: bytes | memoryview | str) -> None:
-    """Write a file by :func:`replacing`, text as UTF-8; devices such as ``/dev/stdout`` are written directly."""
-    path = Path(path)
+@contextlib.contextmanager
+def temporary_folder(parent: Path) -> Iterator[Path]:
+    """Provide a new folder in another one, with a name of its own, which is removed after the block.
+
+    A process that is killed leaves ``.<random>.part``, which the next process that writes to ``parent`` removes, since
+    its mark is not locked any more.
+    """
+    _remove_unfinished(parent, os.getpid())
+    unfinished = tempfile.TemporaryDirectory(PART, '.', parent, ignore_cleanup_errors=True)
+    with unfinished as name, open_plain(Path(name, 'new'), 'w') as mark:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(mark, fcntl.LOCK_EX)
+            os.rename(mark.name, Path(name, MARK))  # it is locked from the moment it is there
+        yield Path(name)
+
+
+@functools.cache  # once in a process, since a folder may hold many files
+def _remove_unfinished(parent: Path, process: int) -> None:
+    for folder in parent.glob(f'.*{PART}'):
+        with contextlib.suppress(OSError), open_plain(folder / MARK, 'r+') as mark:
+            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder)
+
+
+def open_plain(path: Path, mode: str, newline: str | None = None) -> TextIOWrapper:
+    """Open a text file; a symbolic link, which could lead to any other file, is refused with an OSError."""
+
+    def open_here(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NOFOLLOW, 0o666)
+
+    return TextIOWrapper(open(path, f'{mode}b', opener=open_here), 'utf-8', newline=newline)
+
+
+def write_atomically(path: str | os.PathLike, data: bytes | memoryview | str, follow: bool = False) -> None:
+    """Write a file by :func:`replacing`, text as UTF-8.
+
+    Args:
+        path: path of the file.
+        data: its content.
+        follow: for a path that the user gave: write the target of a symbolic link, and devices such as ``/dev/stdout``
+            directly.
+    """
     data = data.encode() if isinstance(data, str) else data
-    if path.exists() and not path.is_file():
-        path.write_bytes(data)
+    if follow and os.path.exists(path) and not os.path.isfile(path):
+        Path(path).write_bytes(data)
         return
-    with replacing(path) as part:
+    with replacing(os.path.realpath(path) if follow else path) as part:
         part.write_bytes(data)
 
 

@@ -3,6 +3,7 @@
 import os
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from vt.errors import UserError
 from vt.untrusted_text import is_control
@@ -26,22 +27,32 @@ def find_damage(path: str | Path) -> str | None:
     return None
 
 
+class State(NamedTuple):
+    """State of training in a checkpoint."""
+
+    position: tuple[int, int]  # epoch and iteration
+    run: str | None  # id; None in a checkpoint of another program
+
+
 def read_run(path: str | Path) -> str | None:
-    """Return the id of the run that wrote a checkpoint; None for earlier versions and unreadable files."""
-    state = _read_state(path)
-    return None if isinstance(state, str) else state[1]
+    """Return the id of the run that wrote a checkpoint; None for other programs and unreadable files."""
+    state = read_state(path)
+    return state.run if isinstance(state, State) else None
 
 
-def run_in(infos: dict | None) -> str | None:
-    """Return the id of the run in ``runtime_info`` of mmengine's message hub; None without a valid one."""
+def state_in(checkpoint: dict) -> State | None:
+    """Return the state of training in a checkpoint; None if it contains only weights."""
+    meta, infos = checkpoint.get('meta'), checkpoint.get('message_hub', {}).get('runtime_info')
+    position = (meta.get('epoch', 0), meta.get('iter')) if isinstance(meta, dict) else (None, None)
     run = infos.get('run') if isinstance(infos, dict) else None
-    return run if isinstance(run, str) and re.fullmatch(r'[\w-]{1,64}', run) else None
+    run = run if isinstance(run, str) and re.fullmatch(r'[\w-]{1,64}', run) else None
+    return State(position, run) if all(isinstance(number, int) for number in position) else None
 
 
 def find_newest_checkpoint(folder: str | Path, run: str | None = None) -> tuple[Path | None, list[tuple[Path, str]]]:
     """Find the newest complete checkpoint of a work directory that training can resume from.
 
-    It is the one that ``last_checkpoint`` names if it is complete, else the one with the highest iteration among
+    It is the one that ``last_checkpoint`` names if it is complete, else the one with the highest position among
     ``epoch_*.pth``, ``iter_*.pth`` and ``interrupted*.pth``. Files are looked for in ``folder`` first, since it may
     have been moved.
 
@@ -55,21 +66,22 @@ def find_newest_checkpoint(folder: str | Path, run: str | None = None) -> tuple[
     """
     folder = Path(folder)
     named = _named_checkpoint(folder)
-    found = {} if named is None else {named: _read_state(named)}
-    if _is_of(found.get(named), run):
+    found = {} if named is None else {named: read_state(named)}
+    if _own(found, run):
         return named, []
     folders = {folder, *(path.parent for path in found)}
     others = {path for each in folders for name in NAMES_OF_STATES for path in each.glob(name)} - {named}
-    found |= {path: _read_state(path) for path in sorted(others)}
-    own = [path for path in found if _is_of(found[path], run)]
-    newest = max(own, key=lambda path: (found[path][0], path.stat().st_mtime), default=None)
-    only_others = not own and any(_is_of(state, None) for state in found.values())
+    found |= {path: read_state(path) for path in sorted(others)}
+    own = _own(found, run)
+    newest = max(own, key=lambda path: (own[path].position, path.stat().st_mtime), default=None)
+    only_others = not own and _own(found, None)
     damaged = [] if only_others else [(path, state) for path, state in found.items() if isinstance(state, str)]
     return newest, damaged
 
 
-def _is_of(state: tuple[int, str | None] | str | None, run: str | None) -> bool:
-    return isinstance(state, tuple) and run in (None, state[1])
+def _own(found: dict[Path, State | str], run: str | None) -> dict[Path, State]:
+    states = {path: state for path, state in found.items() if isinstance(state, State)}
+    return {path: state for path, state in states.items() if run in (None, state.run)}
 
 
 def _named_checkpoint(folder: Path) -> Path | None:
@@ -85,11 +97,10 @@ def _named_checkpoint(folder: Path) -> Path | None:
     return Path(name) if not os.path.exists(beside) and os.path.exists(name) else beside
 
 
-def _read_state(path: str | Path) -> tuple[int, str | None] | str:
-    """Return iteration and run of a checkpoint, or why training cannot resume from it, without reading weights."""
+def read_state(path: str | Path) -> State | str:
+    """Return the state of training in a checkpoint, or why training cannot resume from it, without reading weights."""
     try:
         loaded = read_rest(path, map_location='meta')
     except UserError as error:
         return getattr(error, 'reason', '') or str(error)
-    iteration, infos = (loaded.get('meta') or {}).get('iter'), loaded.get('message_hub', {}).get('runtime_info')
-    return (iteration, run_in(infos)) if isinstance(iteration, int) else 'it contains only weights'
+    return state_in(loaded) or 'it contains only weights'

@@ -122,7 +122,7 @@ def prepare(args: argparse.Namespace) -> tuple[nn.Module, Dataset, list[int], di
 
 def write(figure: Figure, out: str | Path, dpi: int = 100) -> None:
     """Write a figure, and print its path."""
-    save_figure(figure, out, dpi)
+    save_figure(figure, out, dpi, follow=True)
     print(f'written to {out}')
 
 

@@ -52,10 +52,10 @@ def benchmark(args: argparse.Namespace) -> None:
             ceilings=comparison.ceilings,
             results=comparison.measurements,
         )
-        write_json(asdict(record), args.out)
+        write_json(asdict(record), args.out, follow=True)
     comparison.print_tables()
     if args.plot:
-        save_figure(draw_scaling(comparison.measurements), args.plot)
+        save_figure(draw_scaling(comparison.measurements), args.plot, follow=True)
     if comparison.left_out:
         raise UserError('; '.join(comparison.left_out))
 

@@ -69,7 +69,7 @@ def check_dataset(args: argparse.Namespace) -> None:
         write_page(folder / 'index.html', args.config, report, sources, verdicts(report), lines, reads_bgr(cfg))
         print(f'written to {folder}')
     elif args.out:
-        write_json(report, args.out)
+        write_json(report, args.out, follow=True)
     if report['problems']:
         sys.exit(1)
 

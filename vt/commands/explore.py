@@ -47,7 +47,8 @@ def explore(args: argparse.Namespace) -> None:
         models[name if name not in models else f'{name} ({Path(checkpoint).name})'] = inferencer
     first = next(iter(models.values()))
     if args.html:
-        write_atomically(args.html, write_report(models, images or pick_from_test_set(first.model.cfg, args.images)))
+        report = write_report(models, images or pick_from_test_set(first.model.cfg, args.images))
+        write_atomically(args.html, report, follow=True)
         print(f'written to {args.html}')
     else:
         serve(models, images + _from_test_set(first.model.cfg, args.images), args.port)

@@ -46,5 +46,5 @@ def write_label_maps(args: argparse.Namespace) -> None:
     content = io.BytesIO()
     maps = torch.cat(maps)
     torch.save(maps, content)
-    write_atomically(args.out, content.getbuffer())
+    write_atomically(args.out, content.getbuffer(), follow=True)
     print(f'written to {args.out}: {len(dataset)} images, {"x".join(map(str, maps.shape[1:]))}')

@@ -49,9 +49,9 @@ def check_figure(out: str | Path | None, *inputs: str | Path | None) -> None:
         raise UserError(f'{out}: a figure is written as .{", .".join(sorted(kinds))}')
 
 
-def write_json(record: Any, out: str | Path, indent: int = 2) -> None:
-    """Write a record as JSON, with any suffix of the file; see :func:`as_plain`."""
-    write_atomically(Path(out), mmengine.dump(as_plain(record), file_format='json', indent=indent))
+def write_json(record: Any, out: str | Path, indent: int | None = 2, follow: bool = False) -> None:
+    """Write a record as JSON, see :func:`as_plain`, to a file with any suffix, see :func:`write_atomically`."""
+    write_atomically(out, mmengine.dump(as_plain(record), file_format='json', indent=indent), follow)
 
 
 def as_plain(value: Any) -> Any:
@@ -68,5 +68,5 @@ def as_plain(value: Any) -> Any:
 def write_measured(out: str | Path | None, device: torch.device | str = 'cpu', **measured: Any) -> None:
     """Write measurements to a JSON file, if given, with the command, the device and versions."""
     if out:
-        write_json(describe_origin(device) | measured, out)
+        write_json(describe_origin(device) | measured, out, follow=True)
         print(f'written to {out}')

@@ -2,7 +2,6 @@
 
 import argparse
 import re
-import shutil
 import tarfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -66,16 +65,12 @@ def write_split(cfg: Config, split: str, out: Path, size: float, seed: int | Non
     infos, classes, is_bgr = infos_of(dataset), dataset.metainfo.get('classes'), reads_bgr(cfg)
     order = range(len(infos)) if seed is None else np.random.default_rng(seed).permutation(len(infos)).tolist()
     samples = (encode(infos[index], number, is_bgr) for number, index in enumerate(order))
-    try:
-        with replacing(out) as folder:
-            shutil.rmtree(folder, ignore_errors=True)  # what a killed process left
-            folder.mkdir()
-            if classes:
-                write_atomically(folder / CLASSES, '\n'.join(map(str, classes)))
-            number = write_shards(iter(track(samples, f'Writing {split}', len(infos))), folder, size)
-            write_index(str(folder))
-    finally:
-        shutil.rmtree(out.with_name(f'.{out.name}.part'), ignore_errors=True)
+    with replacing(out) as folder:
+        folder.mkdir()
+        if classes:
+            write_atomically(folder / CLASSES, '\n'.join(map(str, classes)))
+        number = write_shards(iter(track(samples, f'Writing {split}', len(infos))), folder, size)
+        write_index(str(folder))
     print(f'{split}: {len(infos):,} samples in {number:,} shards: {out}')
 
 

@@ -26,5 +26,5 @@ def show_samples(args: argparse.Namespace) -> None:
             axes.imshow(image.flip(-1) if is_bgr else image)
             name = name_class(dataset, sample['data_samples'].gt_label)
             axes.set_title(name, fontsize=7, parse_math=False)
-    save_figure(figure, args.out)
+    save_figure(figure, args.out, follow=True)
     print(f'written to {args.out}')

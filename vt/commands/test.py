@@ -2,22 +2,24 @@
 
 import argparse
 import os
-import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
 
 import mmengine
 from mmengine.config import Config, ConfigDict
-from mmengine.dist import is_main_process
+from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.evaluator import DumpResults
+from mmengine.runner import Runner
 from torch.utils.data import Dataset
 
 from vt.analysis.attention.heat_maps import HeatMapper, check_method
 from vt.analysis.speed.inference_cost import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
 from vt.apis.published import LIBRARIES, find_published, prepare_as_published
-from vt.checkpoints.files import replacing, write_atomically
+from vt.checkpoints.files import replacing, temporary_folder, write_atomically
 from vt.checkpoints.weights import unwrap
 from vt.data_checks.data import check_data
 from vt.engine.checks.channels import check_image_channels
@@ -60,17 +62,13 @@ def test(args: argparse.Namespace) -> None:
         check_maps(dataset, args.out)
     elif predictions:
         runner.test_evaluator.metrics.append(WriteResults(out_file_path=args.out))
-    metrics = runner.test()
+    with whole_maps(runner, Path(args.out)) if predictions and maps else nullcontext():
+        metrics = runner.test()
     if not is_main_process():
         return
-    if predictions and maps:  # MMSegmentation wrote them to a temporary folder
-        for file in sorted(_unfinished(args.out).iterdir()):
-            with replacing(Path(args.out, file.name)) as part:
-                file.replace(part)
-        _unfinished(args.out).rmdir()
     if args.out_item == 'metrics':
         plain = metrics if args.out.endswith(PICKLE) else as_plain(metrics)
-        write_atomically(args.out, mmengine.dump(plain, file_format=Path(args.out).suffix[1:]))
+        write_atomically(args.out, mmengine.dump(plain, file_format=Path(args.out).suffix[1:]), follow=True)
     numbers = {name: float(value) for name, value in metrics.items() if is_number(value)}
     if collector:
         mapper = HeatMapper(unwrap(runner.model), args.heat_maps) if args.heat_maps else None
@@ -92,7 +90,7 @@ class WriteResults(DumpResults):
 
     def compute_metrics(self, results: list) -> dict:
         """Write them; they are no metrics."""
-        write_atomically(self.out_file_path, mmengine.dump(results, file_format='pickle'))
+        write_atomically(self.out_file_path, mmengine.dump(results, file_format='pickle'), follow=True)
         print(f'written to {self.out_file_path}')
         return {}
 
@@ -145,8 +143,6 @@ def direct_predictions(cfg: Config, out: str) -> None:
     elif Path(out).suffix:
         raise UserError(f'--out {out}: predicted maps are written as PNG files to a folder: give its name')
     else:
-        if is_main_process():
-            shutil.rmtree(_unfinished(out), ignore_errors=True)  # files of a killed test
         found = [metric for metric in dicts_in(cfg.test_evaluator) if str(metric['type']).endswith('IoUMetric')]
         if not found:
             raise UserError(f'--out {out}: maps are written by IoUMetric, and test_evaluator has none: add it')
@@ -154,11 +150,22 @@ def direct_predictions(cfg: Config, out: str) -> None:
         if classes > MOST_CLASSES:
             words = f'maps have 8 bits, for {MOST_CLASSES} classes, and the model has {classes}'
             raise UserError(f'--out {out}: {words}; tools/predict.py --masks writes 16 bits')
-        found[0].output_dir = str(_unfinished(out))
+        found[0].output_dir = out
 
 
-def _unfinished(out: str) -> Path:
-    return Path(out).absolute().with_name(f'.{Path(out).absolute().name}.part')
+@contextmanager
+def whole_maps(runner: Runner, out: Path) -> Iterator[None]:
+    """Let MMSegmentation write maps to a temporary folder, and move them to ``out`` after the block."""
+    with temporary_folder(out) if is_main_process() else nullcontext() as folder:
+        shared = [folder]
+        broadcast_object_list(shared)
+        for metric in runner.test_evaluator.metrics:
+            if getattr(metric, 'output_dir', None):
+                metric.output_dir = str(shared[0])
+        yield
+        for file in sorted(folder.glob('*.png')) if folder else ():
+            with replacing(out / file.name) as part:
+                file.replace(part)
 
 
 def check_maps(dataset: Dataset, out: str) -> None:

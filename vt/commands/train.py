@@ -56,7 +56,7 @@ def train(args: argparse.Namespace) -> None:
         runner.train()
         if is_main_process():
             record = record_training(runner, args.config, args.cfg_options or {})
-            run.before_file(runner, run.work_dir)
+            runner.call_hook('before_file', folder=run.work_dir)
             record['digest'] = None if record['kept_settings'] else digest  # only if all settings were used
             write_json(record, run.work_dir / 'training.json')
 

@@ -102,7 +102,7 @@ def write_index(root: str, out: str | None = None) -> int:
     np.lib.format.write_array(content, rows)
     content.write(json.dumps(dict(classes=classes, shards=states, store=kind_of(root))).encode())
     if out or not kind_of(root):
-        write_atomically(out or f'{folder}/{INDEX}', content.getvalue())
+        write_atomically(out or f'{folder}/{INDEX}', content.getvalue(), follow=bool(out))
     else:
         system.pipe_file(f'{folder}/{INDEX}', content.getvalue())
     return len(rows)

@@ -24,6 +24,7 @@ SYSTEM = {
     errno.EEXIST: '{} is a file where a folder is needed: remove it, or choose another folder',
     errno.ENOTDIR: 'in the path {} is a file where a folder is needed: correct the path',
     errno.EISDIR: '{} is a folder where a file is needed: correct the path',
+    errno.ELOOP: '{} is a symbolic link where a file is written: remove it',
     errno.EMFILE: 'too many files are open: raise the limit (ulimit -n 65536), or lower num_workers',
     errno.EADDRINUSE: 'the port is in use: set PORT (MASTER_PORT without tools/dist_*.sh) to a free one',
 }

@@ -64,9 +64,7 @@ class FigureHook(Hook):
                 raise UserError(f'a figure would overwrite the image {image_path}: choose another folder for figures')
             pixels = visible(as_strip(image), is_bgr)
             with replacing(out_file) as part:
-                drawn = part.with_name(f'{part.name}.png')  # libraries choose the format by the suffix
-                self.draw(np.ascontiguousarray(pixels), sample, str(drawn))
-                drawn.replace(part)
+                self.draw(np.ascontiguousarray(pixels), sample, str(part))
 
     def draw(self, image: np.ndarray, sample: BaseDataElement, out_file: str) -> None:
         """Write one figure of an input of the model, RGB, ``(height, width, 3)``, uint8."""

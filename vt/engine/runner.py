@@ -43,6 +43,8 @@ from .parameter_groups import complete_optimizer
 from .schedules import count_accumulation
 from .speed_settings import SpeedSettings, compile_parts, copy_without_waiting, require_compiler, to_channels_last
 
+WRITTEN = '# Config of a run\n'  # first line of the files
+
 
 @RUNNERS.register_module()
 class VTRunner(Runner):
@@ -60,6 +62,7 @@ class VTRunner(Runner):
     asked: Mapping[str, Any] = {}  # values of keys of the config that a start has changed, None for none
     _dropped: frozenset[str] = frozenset()
     _is_built = False
+    _has_config = False
 
     def __init__(self, *args, auto_scale_lr: dict | None = None, optim_wrapper: Any = None, **kwargs) -> None:
         self.scaling = count_accumulation(auto_scale_lr, optim_wrapper)
@@ -71,7 +74,8 @@ class VTRunner(Runner):
         """Call all hooks, then reduce a checkpoint to tensors, numbers and text, whatever hooks added to it."""
         checkpoint = kwargs['checkpoint'] if fn_name == 'before_save_checkpoint' else None
         super().call_hook(fn_name, **kwargs)
-        if fn_name == 'before_train':  # nothing was refused
+        if fn_name == 'before_file' and not self._has_config:  # files of an earlier run were set aside
+            self._has_config = True
             self._write_config(self.work_dir, self.asked)
         if fn_name == 'before_train_epoch' and not self.cfg.get('compile'):  # compiled graphs count batches once
             keep_statistics_in_backward(self.optim_wrapper, self.model)
@@ -81,7 +85,7 @@ class VTRunner(Runner):
             self._dropped = frozenset(dropped)
 
     def dump_config(self) -> None:
-        """Write nothing yet: a training writes its config when it begins, a test into the folder of its log."""
+        """Write nothing yet: a training writes its config with its first checkpoint, a test beside its log."""
 
     @master_only
     def _write_config(self, folder: str, changes: Mapping[str, Any] | None = None) -> None:
@@ -90,7 +94,7 @@ class VTRunner(Runner):
             cfg[key] = value
             if value is None:
                 cfg.pop(key)
-        write_atomically(Path(folder, Path(cfg.filename or self.timestamp).stem + '.py'), cfg.pretty_text)
+        write_atomically(Path(folder, Path(cfg.filename or self.timestamp).stem + '.py'), WRITTEN + cfg.pretty_text)
 
     def build_dataloader(self, dataloader: DataLoader | dict, seed: int | None = None, *args, **kwargs) -> DataLoader:
         if isinstance(dataloader, dict):
@@ -200,6 +204,8 @@ class VTRunner(Runner):
             self.saver.write(path, checkpoint, before_name)
         elif '://' in str(out_dir):  # an object store, which does so itself
             super().save_checkpoint(out_dir, filename, *args, **kwargs)
+            if is_main_process():
+                before_name()
         elif is_main_process():
             with replacing(path) as part:
                 super().save_checkpoint(str(part.parent), part.name, *args, **kwargs)

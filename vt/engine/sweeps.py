@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from vt.checkpoints.files import read_json, write_atomically
+from vt.checkpoints.files import open_plain, read_json, temporary_folder, write_atomically
 from vt.errors import UserError
 from vt.untrusted_text import printable
 
@@ -118,16 +118,17 @@ def settle(run: SweepRun, tell: Callable[[str], None]) -> SweepRun:
 
 
 def _claim(run: SweepRun) -> str | None:
-    """Create and mark the folder of a run; return why it cannot be used, or None."""
-    try:
-        run.work_dir.mkdir(parents=True)
-        write_atomically(run.work_dir / MARK, json.dumps(dict(digest=run.digest, seed=run.seed, data=run.data)))
-        return None
-    except FileExistsError:
-        read = (_read_identity(run.work_dir / name) for name in (MARK, RECORD))
-        found = {each for each in read if each is not None}
+    """Create the folder of a run with its mark, unless it is there; return why it cannot be used, or None."""
+    run.work_dir.parent.mkdir(parents=True, exist_ok=True)
+    with temporary_folder(run.work_dir.parent) as folder:
+        mark = dict(digest=run.digest, seed=run.seed, data=run.data)
+        write_atomically(folder / 'run' / MARK, json.dumps(mark))
+        with suppress(OSError):  # it is there
+            (folder / 'run').rename(run.work_dir)
+    read = (_read_identity(run.work_dir / name) for name in (MARK, RECORD))
+    found = {each for each in read if each is not None}
     if not found:
-        return 'contains a run that this sweep did not start, or that an earlier version did'
+        return 'contains a run that this sweep did not start'
     if {each[:2] for each in found} != {(run.digest, run.seed)}:
         return 'contains a run with other settings'
     return None if run.data in {data for *_, data in found} else 'contains a run with other data'
@@ -187,7 +188,7 @@ class Training:
         command = [sys.executable, str(TRAIN), run.config, '--work-dir', str(run.work_dir), '--resume']
         command += ['--launcher', 'none', '--cfg-options', f'randomness.seed={run.seed}', *run.settings]
         output = run.work_dir / 'output.txt'
-        with (run.work_dir / 'sweep.lock').open('w') as lock, output.open('a') as log:
+        with open_plain(run.work_dir / 'sweep.lock', 'w') as lock, open_plain(output, 'a') as log:
             fcntl.flock(lock, fcntl.LOCK_EX)  # inherited by the training, which may outlive a killed sweep
             if run.is_finished:
                 return None

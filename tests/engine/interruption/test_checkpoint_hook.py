@@ -7,9 +7,10 @@ import pytest
 import torch
 from forked_tools import run_forked
 from run_comparison import differences, final_checkpoint
-from tool_runner import assert_one_line
+from tool_runner import ROOT, assert_one_line
 
 CONFIG = Path(__file__).parent / 'epochs.py'
+LIMITED = ROOT / 'tests/bad_input/limited_tool.py'
 FEW = ['train_cfg.val_interval=1', 'train_dataloader.num_workers=0', 'train_dataloader.persistent_workers=False']
 KEEP_ONE = 'default_hooks.checkpoint.max_keep_ckpts=1'
 
@@ -40,13 +41,12 @@ def test_one_last_and_one_best_checkpoint_are_kept(one_kept):
 
 def test_what_cannot_be_written_leaves_what_is_there(one_kept):
     before = {name: (one_kept / 'run' / name).read_bytes() for name in [*names(one_kept), 'last_checkpoint']}
-    in_the_way = one_kept / 'run/.epoch_3.pth.part'
-    in_the_way.mkdir()
-    result = train(one_kept, '--resume', options=[KEEP_ONE, 'train_cfg.max_epochs=3'])
+    options = [*FEW, KEEP_ONE, 'train_cfg.max_epochs=3']
+    arguments = [CONFIG, '--work-dir', 'run', '--resume']
+    result = run_forked(LIMITED, 'file-size', ROOT / 'tools/train.py', *arguments, cwd=one_kept, options=options)
     assert_one_line(result, 'epoch_3.pth could not be written')
     assert {name: (one_kept / 'run' / name).read_bytes() for name in before} == before
     assert names(one_kept) == sorted(set(before) - {'last_checkpoint'})
-    in_the_way.rmdir()
     result = train(one_kept, '--resume', options=[KEEP_ONE, 'train_cfg.max_epochs=3'])
     assert result.returncode == 0, result.stderr
     assert names(one_kept)[1:] == ['epoch_3.pth']

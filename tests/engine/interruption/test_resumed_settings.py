@@ -43,8 +43,9 @@ def finished(tmp_path_factory):
 def copied(finished, tmp_path):
     """A copy of it that stopped after the first epoch."""
     shutil.copytree(finished / 'run', tmp_path / 'run')
-    for name in ('epoch_2.pth', 'last_checkpoint', 'training.json'):
-        (tmp_path / 'run' / name).unlink()
+    for pattern in ('*epoch_2.pth', 'last_checkpoint', 'training.json'):
+        for path in (tmp_path / 'run').glob(pattern):
+            path.unlink()
     return tmp_path
 
 

@@ -64,14 +64,12 @@ def used(finished, tmp_path):
 
 def files(folder):
     """Names and contents of a run's files."""
-    return {
-        path.name: path.read_bytes()
-        for path in [*folder.glob('*.pth'), *folder.glob('*.json'), folder / 'last_checkpoint']
-    }
+    patterns = ('*.pth', '*.json', '*.py', 'last_checkpoint')
+    return {path.name: path.read_bytes() for pattern in patterns for path in folder.glob(pattern)}
 
 
 def without_identity(folder):
-    """As an earlier version wrote it."""
+    """As another program wrote it."""
     for path in folder.glob('*.pth'):
         checkpoint = torch.load(path, weights_only=True)
         del checkpoint['message_hub']['runtime_info']['run'], checkpoint['meta']['settings']
@@ -85,13 +83,11 @@ def test_the_id_stands_in_every_place(finished):
     assert {read_run(path) for path in (finished / 'run').glob('epoch_*.pth')} == {run}
 
 
-@pytest.mark.parametrize('is_old', [False, True])
 @pytest.mark.parametrize('moment', ['Checkpoints will be saved', 'Epoch(train) [1][3/5]'])
-def test_a_run_killed_before_its_first_checkpoint_begins_anew(moment, is_old, used, other):
+def test_a_run_killed_before_its_first_checkpoint_begins_anew(moment, used, other):
     """It does not go on from the earlier run of the folder, whose files are set aside when there is one to mix with."""
-    if is_old:
-        without_identity(used / 'run')
     before = files(used / 'run')
+    assert before.keys() >= {'epoch_1.pth', 'epoch_2.pth', 'epochs.py', 'last_checkpoint', 'training.json'}
     second = start(used, options=OTHER)
     wait_for(second, moment)
     kill(second)
@@ -104,7 +100,10 @@ def test_a_run_killed_before_its_first_checkpoint_begins_anew(moment, is_old, us
     assert_same_end(used / 'run', other / 'run')
     (earlier,) = (used / 'run').glob('earlier_run_*')
     assert files(earlier) == before
-    assert f'Files of an earlier run in run were moved to {earlier.relative_to(used)}' in result.stdout
+    assert (
+        f'Files of an earlier run, or of later iterations, in run were moved to {earlier.relative_to(used)}'
+        in result.stdout
+    )
 
 
 def test_a_new_run_never_mixes_with_the_earlier_one(used, other):
@@ -117,6 +116,9 @@ def test_a_new_run_never_mixes_with_the_earlier_one(used, other):
     assert files(earlier) == before
     assert {read_run(path) for path in (used / 'run').glob('*.pth')} == {(used / 'run/last_run').read_text()}
     assert not (used / 'run/training.json').exists()
+    few = ['test_dataloader.dataset.indices=8']
+    result = run_forked('test.py', earlier / 'epochs.py', earlier / 'epoch_1.pth', cwd=used, options=few)
+    assert result.returncode == 0, result.stderr
     result = train(used, '--resume', options=OTHER)
     assert result.returncode == 0, result.stderr
     assert 'Epoch(train) [1]' not in result.stdout
@@ -174,7 +176,51 @@ def test_an_earlier_run_goes_on_where_a_person_names_its_file(used, finished):
     assert [path.name for path in (used / 'run').glob('epoch_*.pth')] == ['epoch_2.pth']
 
 
-def test_a_run_of_an_earlier_version_goes_on(used):
+@pytest.mark.parametrize('name', ['epoch_1.pth', 'notes.pth'])
+def test_a_run_that_goes_on_from_an_earlier_checkpoint_sets_the_later_ones_aside(name, used, finished):
+    """Not before there is a new one: until then nothing has changed. What is not of a run stays."""
+    (used / 'run/notes.pth').write_text('mine')
+    (used / 'run/notes.py').write_text('mine = True')
+    before = files(used / 'run')
+    if name == 'notes.pth':  # a copy, under a name of one's own
+        shutil.copy(used / 'run/epoch_1.pth', used / name)
+    checkpoint = name if name == 'notes.pth' else f'run/{name}'
+    second = start(used, '--resume', checkpoint)
+    wait_for(second, 'Epoch(train) [2][2/5]')
+    kill(second)
+    assert files(used / 'run') == before
+    result = train(used, '--resume', checkpoint)
+    assert result.returncode == 0, result.stderr
+    assert 'Epoch(train) [1]' not in result.stdout
+    (earlier,) = (used / 'run').glob('earlier_run_*')
+    assert f'later iterations, in run were moved to {earlier.relative_to(used)}' in result.stdout
+    here = {'epoch_1.pth', 'notes.pth', 'notes.py'}
+    assert files(earlier) == {path: content for path, content in before.items() if path not in here}
+    assert {path: files(used / 'run')[path] for path in here} == {path: before[path] for path in here}
+    (used / 'run/notes.pth').unlink()
+    assert_same_end(used / 'run', finished / 'run')
+    assert files(used / 'run')['epochs.py'] == before['epochs.py']
+
+
+def test_links_in_a_work_directory_are_not_followed(used):
+    """Neither by what is written nor by what is moved."""
+    (used / 'mine').write_text('mine')
+    for name in ('last_run', 'last_checkpoint', 'training.json', 'epochs.py', 'epoch_1.pth', 'epoch_3.pth'):
+        (used / 'run' / name).unlink(missing_ok=True)
+        (used / 'run' / name).symlink_to(used / 'mine')
+    result = train(used)
+    assert result.returncode == 0, result.stderr
+    assert (used / 'mine').read_text() == 'mine'
+    (earlier,) = (used / 'run').glob('earlier_run_*')
+    assert all((earlier / name).is_symlink() for name in ('epoch_1.pth', 'epoch_3.pth', 'last_checkpoint'))
+    assert not any(path.is_symlink() for path in (used / 'run').iterdir())
+    (used / 'run/run.lock').unlink()
+    (used / 'run/run.lock').symlink_to(used / 'mine')
+    assert_one_line(train(used), 'run/run.lock is a symbolic link where a file is written: remove it')
+    assert (used / 'mine').read_text() == 'mine'
+
+
+def test_a_run_of_another_program_goes_on(used):
     without_identity(used / 'run')
     result = train(used, '--resume', options=['train_cfg.max_epochs=3'])
     assert result.returncode == 0, result.stderr
@@ -215,7 +261,7 @@ def test_two_trainings_of_one_folder(count, tmp_path):
     assert_one_line(train(tmp_path, '--resume'), name)
     for run in going:
         kill(run)
-    assert train(tmp_path, '--resume').returncode == 0
+    assert train(tmp_path).returncode == 0
 
 
 def test_workers_that_are_left_behind_do_not_hold_the_folder(tmp_path):

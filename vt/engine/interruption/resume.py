@@ -62,7 +62,7 @@ def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
     choice: list[Any] = [_choose(cfg.work_dir, asked) if is_main_process() else None]
     broadcast_object_list(choice)
     checkpoint, identity, notes = choice[0]
-    run.enter(identity, is_new=checkpoint is None)
+    run.enter(identity)
     if asked is not None:
         cfg.resume = checkpoint is not None
         cfg.load_from = checkpoint or cfg.get('load_from')
@@ -79,7 +79,7 @@ def _choose(work_dir: str, asked: str | None) -> tuple[str | None, str | None, l
     is_file = asked != 'auto' and (not folder.is_dir() or (folder / REST).is_file())  # in shards it is a folder
     damage = find_damage(asked) if is_file else None
     folder = folder.parent if is_file else folder
-    unknown_run = None if folder.resolve() == Path(work_dir).resolve() else new_run()  # of an earlier version's file
+    unknown_run = None if folder.resolve() == Path(work_dir).resolve() else new_run()  # of another program's file
     if is_file and damage is None:
         return asked, read_run(asked) or unknown_run, []
     last_run = read_last_run(folder)

@@ -2,11 +2,11 @@
 
 import fcntl
 import os
+import re
 import secrets
 import socket
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
@@ -15,32 +15,34 @@ from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from vt.checkpoints.files import POINTER, write_atomically
-from vt.checkpoints.newest import read_run, run_in
-from vt.engine.runner import VTRunner
+from vt.checkpoints.files import POINTER, open_plain, write_atomically
+from vt.checkpoints.newest import State, read_state, state_in
+from vt.engine.runner import WRITTEN, VTRunner
 from vt.errors import UserError
 
-LAST_RUN, LOCK = 'last_run', 'run.lock'
-FILES_OF_A_RUN = ('*.pth', POINTER, 'training.json')
+LAST_RUN, LOCK, RECORD = 'last_run', 'run.lock', 'training.json'
+NAME = re.compile(r'(?:best_.+_|interrupted_)?(epoch|iter)_(\d+)\.pth')  # of a checkpoint
 
 
 class Run(Hook):
     """A training with exclusive use of its work directory: a context manager, and a hook of the runner.
 
     The id of the run is stored in the file ``last_run``, in checkpoints and in ``training.json``. Files of an earlier
-    run stay in place until the first checkpoint of this one is written; then they move to the subfolder
-    ``earlier_run_<date>``. After an error before the first iteration, the earlier run remains the newest one.
+    run, and of later iterations than the one that this run resumes from, stay in place until the first new checkpoint
+    is complete; then they move to the subfolder ``earlier_run_<date>``. After an error before the first iteration, the
+    earlier run remains the newest one.
 
     Raises:
         UserError: on entering the context, if another training uses the folder.
     """
 
-    priority = 'VERY_HIGH'  # move files of another run before CheckpointHook looks for its own
+    priority = 'VERY_HIGH'  # see a checkpoint before other hooks change it
 
     def __init__(self, work_dir: str) -> None:
         self.work_dir = Path(work_dir)
-        self.id: str | None = None  # None for runs of earlier versions
-        self._is_new = self._has_begun = False
+        self.id: str | None = None  # None if another program wrote the resumed checkpoint
+        self._begin: State | None = None  # of the resumed checkpoint
+        self._has_begun = self._has_files = False
 
     def __enter__(self) -> 'Run':
         if is_main_process():
@@ -56,51 +58,61 @@ class Run(Hook):
             self._write(self._before)
         self._lock.close()
 
-    def enter(self, run: str | None, is_new: bool) -> None:
+    def enter(self, run: str | None) -> None:
         """Set the id of the run, which becomes the newest run of the folder. Call it in all processes."""
-        self.id, self._is_new = run, is_new
+        self.id = run
         if is_main_process():
             self._write(run)
 
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        self._begin = state_in(checkpoint) if runner.cfg.get('resume') else None
+        self.id = (self._begin and self._begin.run) or self.id
+
     def before_train(self, runner: Runner) -> None:
-        found = None if self._is_new else run_in(runner.message_hub.runtime_info)
-        self.id = found or self.id
         if self.id is not None:
             runner.message_hub.update_info('run', self.id)
         self._has_begun = True
         if is_main_process():
             self._write(self.id)
-            if not self._is_new and self.id != self._before:
-                self._set_aside(runner, self.work_dir, unless=lambda path: read_run(path) == self.id)
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         if is_main_process() and not isinstance(runner, VTRunner):  # VTRunner calls before_file later
             self.before_file(runner, self.work_dir)
 
     def before_file(self, runner: Runner, folder: Path) -> None:
-        """Set files of an earlier run aside; the main process calls it before it renames a complete file."""
-        if self._is_new:
-            self._is_new = False
+        """Set aside what the run does not continue; the main process calls it before it renames a complete file."""
+        if not self._has_files:
+            self._has_files = True
             for place in (self.work_dir, folder):  # often the same
-                self._set_aside(runner, place, unless=lambda path: False)
+                self._set_aside(runner, place)
 
-    def _set_aside(self, runner: Runner, folder: Path, unless: Callable[[Path], bool]) -> None:
-        found = [path for pattern in FILES_OF_A_RUN for path in folder.glob(pattern)]
+    def _set_aside(self, runner: Runner, folder: Path) -> None:
+        paths = [path for path in folder.glob('*.pth') if self._is_other(path)]
+        if not paths and (self._begin or not (folder / RECORD).exists()):
+            return
+        paths += [path for path in (folder / POINTER, folder / RECORD) if os.path.lexists(path)]
+        configs = [path for path in folder.glob('*.py') if path.is_file()]
+        paths += [path for path in configs if path.read_text(errors='replace').startswith(WRITTEN)]
         # The newest file gives the folder its name and moves last, so that a later run can finish the move after a
         # kill.
-        paths = sorted(
-            (path for path in found if path.suffix != '.pth' or not unless(path)), key=lambda path: path.stat().st_mtime
-        )
-        if not any(path.suffix == '.pth' for path in paths):
-            return
-        name = f'earlier_run_{time.strftime("%Y%m%d_%H%M%S", time.localtime(paths[-1].stat().st_mtime))}'
+        paths.sort(key=lambda path: path.lstat().st_mtime)
+        name = f'earlier_run_{time.strftime("%Y%m%d_%H%M%S", time.localtime(paths[-1].lstat().st_mtime))}'
         target = folder / name
-        while any((target / path.name).exists() for path in paths):
+        while target.is_symlink() or any(os.path.lexists(target / path.name) for path in paths):
             target = target.with_name(f'{target.name}_')
         target.mkdir(exist_ok=True)
         for path in paths:
             path.rename(target / path.name)
-        runner.logger.warning(f'Files of an earlier run in {folder} were moved to {target}')
+        runner.logger.warning(f'Files of an earlier run, or of later iterations, in {folder} were moved to {target}')
+
+    def _is_other(self, path: Path) -> bool:
+        """Whether a checkpoint is of another run, or of a later iteration than the one that this run resumes from."""
+        state, begin, name = read_state(path), self._begin, NAME.fullmatch(path.name)
+        if isinstance(state, State) and (state.run or name):
+            return begin is None or state.run != begin.run or state.position > begin.position
+        if name is None:
+            return False
+        return begin is None or int(name[2]) > begin.position[name[1] == 'iter']  # damaged
 
     def _write(self, run: str | None) -> None:
         if run is None:
@@ -115,7 +127,7 @@ def new_run() -> str:
 
 
 def read_last_run(folder: str | Path) -> str | None:
-    """Return the id of the newest run of a work directory; None without one, or if it is of an earlier version."""
+    """Return the id of the newest run of a work directory; None without one."""
     path = Path(folder, LAST_RUN)
     return (path.read_text(errors='replace').strip() if path.is_file() else '') or None
 
@@ -130,7 +142,7 @@ def lock_folder(folder: Path) -> TextIO:
         UserError: another process has locked the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    file = (folder / LOCK).open('a+')
+    file = open_plain(folder / LOCK, 'a+')
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError) as error:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from mmengine.dist import is_main_process
@@ -22,8 +23,8 @@ from vt.errors import FileError
 class ShardedSaver:
     """Writer of one checkpoint at a time, which gets its name when it is complete on disk.
 
-    All processes call its methods together. An incomplete checkpoint is called ``.<name>.part``, so that a run that is
-    killed while writing keeps its last complete checkpoint.
+    All processes call its methods together. Shards are written to ``.<name>.part``, so that a run that is killed while
+    writing keeps its last complete checkpoint.
 
     Args:
         asynchronous: :meth:`write` returns after copying the tensors to CPU memory.
@@ -48,7 +49,7 @@ class ShardedSaver:
         The main process calls ``before_name`` before the folder gets its name ``path``.
         """
         self.wait()
-        path, shards = Path(os.path.realpath(path)), {}
+        path, shards = Path(os.path.abspath(path)), {}
         rest, iteration = split(checkpoint, shards), checkpoint['meta']['iter']
         if self._written.get(path) == iteration:
             if is_main_process():
@@ -57,10 +58,11 @@ class ShardedSaver:
         self._written[path] = iteration
         part = path.with_name(f'.{path.name}.part')
         if is_main_process():
-            shutil.rmtree(part, ignore_errors=True)  # left by a run that was killed
+            remove = os.unlink if part.is_symlink() else partial(shutil.rmtree, ignore_errors=True)
+            remove(part)  # left by a run that was killed
         writer = dcp.HuggingFaceStorageWriter(str(part), save_distributed=True)
         writing = dcp.async_save(shards, storage_writer=writer, process_group=self.group, async_stager=self._stager)
-        self._pending = self._thread.submit(self._finish, writing, path, rest, before_name)
+        self._pending = self._thread.submit(self._finish, writing, part, path, rest, before_name)
         if not self._asynchronous:
             self.wait()
 
@@ -81,20 +83,18 @@ class ShardedSaver:
         if pending is not None:
             pending.result()
 
-    def _finish(self, writing: Future, path: Path, rest: dict, before_name: Callable[[], None]) -> None:
+    def _finish(self, writing: Future, shards: Path, path: Path, rest: dict, before_name: Callable[[], None]) -> None:
         try:
             writing.result()
         except (OSError, dcp.CheckpointException) as error:
             raise FileError(f'{path} could not be written ({str(error).splitlines()[-1]}): free space there') from error
-        if not is_main_process():
-            return
-        before = path.with_name(f'.{path.name}.before')
-        with replacing(path) as part:
-            write_rest(part, rest)
-            before_name()
-            with suppress(FileNotFoundError):  # a folder cannot replace another one
-                path.rename(before)
-        shutil.rmtree(before, ignore_errors=True)
+        if is_main_process():
+            with replacing(path) as part:
+                shards.rename(part)
+                write_rest(part, rest)
+                before_name()
+                with suppress(FileNotFoundError):  # a folder cannot replace another one
+                    path.rename(part.with_name('before'))
 
 
 def checkpoint_of(runner: Runner, meta: dict, save_optimizer: bool, save_param_scheduler: bool) -> dict:
