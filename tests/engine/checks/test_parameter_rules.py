@@ -5,7 +5,7 @@ from mmengine.optim import build_optim_wrapper
 from mmpretrain.models import build_backbone
 from torch import nn
 
-from vt.engine.checks.parameter_rules import check_parameter_rules, match_parameters
+from vt.engine.checks.parameter_rules import check_parameter_rules, find_moving_statistics, match_parameters
 from vt.errors import UserError
 
 DEIT = {'.cls_token': dict(decay_mult=0.0), '.pos_embed': dict(decay_mult=0.0)}
@@ -98,3 +98,37 @@ def test_a_key_whose_parameters_all_follow_longer_keys(model):
     assert warning.endswith(
         'custom_keys.head has no effect, because all its parameters match head.weight, head.bias: remove it'
     )
+
+
+RESNET = dict(type='mmpretrain.ResNet', depth=18, base_channels=8, stem_channels=8)
+
+
+def moving(part, freeze=None, warms_up=False, **custom_keys):
+    """The warning about a backbone below a head, with rates by keys."""
+    model = nn.ModuleDict(dict(backbone=build_backbone(part), head=nn.Linear(64, 3)))
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(parameter.requires_grad and not (freeze and name.startswith(freeze)))
+    groups = build_optim_wrapper(model, wrapper(custom_keys)).optimizer.param_groups
+    for group in groups if warms_up else ():
+        group.update(initial_lr=group['lr'], lr=0.0)
+    return ' '.join(find_moving_statistics(model.train(), groups))
+
+
+def test_statistics_of_layers_that_are_not_trained_are_named():
+    still = dict(lr_mult=0.0)
+    found = moving(RESNET, backbone=still)
+    assert found.startswith('running statistics of 20 normalisations, such as backbone.bn1, change in training')
+    assert 'set frozen_stages of the backbone, or wrap it in vt.FrozenBackbone' in found
+    assert moving(RESNET, freeze='backbone') == found
+    assert moving(RESNET, **{'backbone.conv1': still, 'backbone.bn1': still}).startswith('running statistics of 1 ')
+    assert 'backbone.layer1.0.bn1' in moving(RESNET, **{'backbone.layer1': still})
+
+
+def test_statistics_of_trained_and_of_frozen_layers_are_not_named():
+    still = dict(lr_mult=0.0)
+    assert moving(RESNET) == moving(RESNET, warms_up=True) == ''
+    assert moving(RESNET | dict(norm_cfg=dict(type='BN', requires_grad=False))) == ''
+    assert moving(RESNET | dict(norm_cfg=dict(type='GN', num_groups=2)), backbone=still) == ''
+    assert moving(RESNET | dict(frozen_stages=4)) == ''
+    assert moving(RESNET | dict(norm_eval=True), backbone=still) == ''
+    assert moving(dict(type='vt.FrozenBackbone', backbone=RESNET)) == ''

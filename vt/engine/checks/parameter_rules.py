@@ -1,4 +1,4 @@
-"""Check ``optim_wrapper.paramwise_cfg``: which parameters each rule applies to, and rules without their effect.
+"""Check ``optim_wrapper.paramwise_cfg``: which parameters each rule applies to, and rules without their full effect.
 
 mmengine applies to each parameter the longest of the ``custom_keys`` that its name contains. The rules for norms,
 biases and depth-wise convolutions apply only to parameters without such a key. A factor that the key does not set is
@@ -7,7 +7,7 @@ then 1.
 
 import difflib
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,6 +90,30 @@ def match_parameters(model: nn.Module, custom_keys: dict[str, dict]) -> list[Rul
         for rule in matching[1:]:
             rule.shadowed.setdefault(matching[0].key, []).append(name)
     return [rules[key] for key in custom_keys]
+
+
+def find_moving_statistics(model: nn.Module, groups: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Yield a warning if statistics of a model in training mode change in layers that are not trained.
+
+    Such a normalisation is in training mode, and neither its weights nor those of the layer before it are trained.
+
+    Args:
+        model: the model.
+        groups: parameter groups of the optimizer; a warm-up may begin at 0 below ``initial_lr``.
+    """
+    rated = (parameter for group in groups if group.get('initial_lr', group['lr']) for parameter in group['params'])
+    trained = {id(parameter) for parameter in rated if parameter.requires_grad}
+    is_trained, moving = False, []
+    for name, part in model.named_modules():
+        own = [id(parameter) in trained for parameter in part.parameters(recurse=False)]
+        if getattr(part, 'running_mean', None) is None:
+            is_trained = any(own) if own else is_trained
+        elif part.training and not any(own) and not is_trained:
+            moving.append(name)
+    if moving:
+        subject = f'running statistics of {len(moving)} normalisations, such as {moving[0]}'
+        advice = 'to freeze these, too, set frozen_stages of the backbone, or wrap it in vt.FrozenBackbone'
+        yield f'{subject}, change in training, although their layers are not trained (learning rate 0): {advice}'
 
 
 def _check_readers(options: dict[str, Any], constructor: str) -> None:

@@ -27,7 +27,7 @@ from vt.errors import UserError
 from vt.registry import HOOKS
 
 from .fit import check_channels, check_scores
-from .parameter_rules import check_parameter_rules
+from .parameter_rules import check_parameter_rules, find_moving_statistics
 from .variables import own_words
 
 MOST_SAMPLES = 8  # samples that are loaded; a larger batch repeats them
@@ -114,7 +114,7 @@ def report_unused(runner: Runner) -> None:
 
 
 def log_parameter_rules(runner: Runner) -> None:
-    """Log the parameters of each custom key of ``paramwise_cfg``; raises like :func:`check_parameter_rules`."""
+    """Log what ``paramwise_cfg`` applies to, and warnings; raises like :func:`check_parameter_rules`."""
     options = runner.cfg.get('optim_wrapper') or {}
     keys = (options.get('paramwise_cfg') or {}).get('custom_keys') or {}
     own = own_words(runner.cfg.filename, keys) if runner.cfg.filename else None
@@ -122,7 +122,8 @@ def log_parameter_rules(runner: Runner) -> None:
     for row in rows:
         factors = f'lr_mult {row["lr_mult"]}, decay_mult {row["decay_mult"]}'
         runner.logger.info(f'paramwise_cfg: {row["key"]} applies to {row["parameters"]} parameters, {factors}')
-    for warning in warnings:
+    runner.model.train()
+    for warning in (*warnings, *find_moving_statistics(unwrap(runner.model), runner.optim_wrapper.param_groups)):
         runner.logger.warning(warning)
 
 
