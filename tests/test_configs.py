@@ -64,8 +64,9 @@ def take_step(path):
     else:
         assert describe(cfg)['model']  # it can be saved as a folder
     side = 70 if 'dinov2' in path else 64  # of patches of 14
-    if 'decode_head' in cfg.model:
+    if 'decode_head' in cfg.model or 'pretrained_1xb' in path:
         cfg.model.backbone.init_cfg = None
+    if 'decode_head' in cfg.model:
         cfg.model.data_preprocessor.update(size=(64, 64), size_divisor=None)
         labels = torch.zeros(1, 64, 64, dtype=torch.long)
         options = dict(gt_sem_seg=PixelData(data=labels), metainfo=dict(img_shape=(64, 64)))

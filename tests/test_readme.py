@@ -34,10 +34,11 @@ SMALL = {
         "train_dataloader.update(batch_size=2)\nval_dataloader['dataset']['num_scenes'] = 2\n"
     ),
     'configs/vt_fpn/vt-fpn_r18_digit-scenes.py': 'train_cfg = dict(max_iters=2, val_interval=2)\n',
-    'configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py': (
+    'configs/vt_resnet/vt-resnet18-tuned_1xb32-90e_image-folder.py': (
         'train_dataloader = dict(batch_size=2, num_workers=0)\nval_dataloader = test_dataloader = dict(num_workers=0)\n'
         'train_cfg = dict(max_epochs=1)\n'
     ),
+    'configs/vt_resnet/vt-resnet18-tuned-pretrained_1xb32-30e_image-folder.py': "train_cfg['max_epochs'] = 1\n",
     'tools/environment.sh': f'install_vt() {{ :; }}\npython="{sys.executable}"\n',
 }
 # The last iteration that the README names, and that of the small run.
@@ -97,13 +98,13 @@ def test_the_quick_start_ends_in_a_table_and_a_figure(clone):
 
 # Words of each task's block, and what it leaves in ``work_dirs``.
 TASKS = {
-    'data_root="my images" model.head.num_classes=2\n': 'vt-resnet18_1xb32-90e_image-folder/epoch_1.pth',
-    'init_cfg': 'fine-tuned/epoch_1.pth',
+    'data_root="my images" model.head.num_classes=2\n': 'vt-resnet18-tuned_1xb32-90e_image-folder/epoch_1.pth',
+    'pretrained': 'fine-tuned/epoch_1.pth',
     'digit-scenes': 'overlays',
     'predict.py': 'predictions.json',
     'explore.py': 'report.html',
 }
-SLOW = ('init_cfg', 'digit-scenes', 'explore.py')
+SLOW = ('pretrained', 'digit-scenes', 'explore.py')
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_each_task_leaves_its_result(words, clone):
     output = run_block(block.replace(*ITERATIONS), clone)
     result = clone / 'work_dirs' / TASKS[words]
     assert any(result.rglob('*.png')) if result.name == 'overlays' else result.stat().st_size > 1000
-    if words == 'init_cfg':
+    if words == 'pretrained':
         assert re.search(r'torchvision://resnet18: \d+ tensors loaded', output)
 
 

@@ -18,6 +18,7 @@ from tool_runner import ROOT
 from torch import nn
 
 import vt
+from vt.engine.counting import count_complexity
 from vt.errors import UserError
 from vt.models import TokenAverage, VTResNet, VTResNetAnywhere, VTResNetCIFAR
 from vt.models.backbones.map_scale import predict_rms, scale_output
@@ -299,6 +300,24 @@ def test_it_trains_in_the_loop_of_the_page(tmp_path, monkeypatch):
     with torch.no_grad():
         scores = model['head'](model['backbone'](names['images'])[0].mean(dim=1))
     assert (scores.argmax(dim=1) == names['labels']).float().mean() > 0.6  # chance is 0.1
+
+
+def test_the_page_tells_what_small_images_cost():
+    """VT costs less than ResNet-18 where the pages recommend it: at every size with the config for small images."""
+    folder = '1xb32-90e_image-folder'
+    names = ['resnet18_1xb32-90e-adamw_image-folder', f'vt-resnet18-tuned_{folder}', f'vt-resnet18-tuned_{folder}-64px']
+    page = (ROOT / 'docs/how-to/choose-a-model.md').read_text()
+    table = page.split('## Small images')[1].split('##')[0]
+    rows = [line.split('|')[2:-1] for line in table.splitlines() if line.startswith('| ') and 'ResNet-18' in line]
+    shown = [[float(cell.replace(',', '')) for cell in row] for row in rows]
+    for name, row in zip(names, shown, strict=True):
+        model = vt.apis.get_model(name)
+        costs = [count_complexity(model, torch.zeros(1, 3, side, side)) for side in (32, 64, 96, 128, 224)]
+        found = [*(cost.flops / 1e6 for cost in costs), costs[0].parameters / 1e6]
+        assert row == pytest.approx(found, rel=1e-3, abs=0.05), name
+    resnet, published, small = (torch.tensor(row) for row in shown)
+    assert (small < resnet).all()
+    assert (published < resnet).tolist() == [False, False, False, True, True, True]  # 'about 125'
 
 
 STARTS = [

@@ -1,0 +1,17 @@
+# ResNet-50 with VT-FPN on images and masks of any data set that Hugging Face's library `datasets` can read, from
+# ImageNet weights, with the tuned recipe: docs/training.md.
+# python tools/train.py configs/vt_fpn/vt-fpn-tuned_r50_1xb4-80k_hugging-face-512x512.py \
+#     --cfg-options data_root=<data set> model.decode_head.num_classes=<classes>
+_base_ = [
+    '../_base_/models/fpn_r50.py',
+    '../_base_/datasets/hugging-face_512x512.py',
+    '../_base_/recipes/tuned_bs4-20k.py',
+    '../_base_/segmentation_runtime.py',
+]
+
+model = dict(
+    data_preprocessor=dict(size=(512, 512)),
+    neck=dict(type='vt.VTFPN', num_tokens=8, token_channels=1024),
+    decode_head=dict(num_classes=2),
+)
+train_cfg = dict(max_iters=80000, val_interval=8000)

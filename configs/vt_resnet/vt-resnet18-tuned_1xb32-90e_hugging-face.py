@@ -1,0 +1,12 @@
+# VT-ResNet-18 on images and labels of any data set that Hugging Face's library `datasets` can read, with the tuned
+# recipe: docs/training.md.
+# python tools/train.py configs/vt_resnet/vt-resnet18-tuned_1xb32-90e_hugging-face.py \
+#     --cfg-options data_root=<data set> model.head.num_classes=<classes>
+_base_ = [
+    '../_base_/models/vt-resnet18.py',
+    '../_base_/datasets/hugging-face_bs32.py',
+    '../_base_/recipes/tuned_bs32-90e.py',
+    '../_base_/default_runtime.py',
+]
+
+model = dict(head=dict(num_classes=2, topk=(1,)))
