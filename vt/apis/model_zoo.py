@@ -38,7 +38,7 @@ from .published import LIBRARIES, PUBLISHED, find_published, named_weights, prep
 
 INDEX = ROOT / 'model-index.yml'
 Source = str | PathLike | Config
-# Words of public names that say nothing about the architecture, and sizes that torchvision shortens.
+# Words of public names that do not tell architectures apart, and sizes that torchvision shortens.
 SPLIT, SETTINGS = re.compile('[-_ ]'), re.compile(r'patch\d+|window\d+|weights|\d{3}')
 SIZES = dict(t='tiny', s='small', b='base', l='large')
 NEAR, FAMILY, FEW = 0.6, 0.4, 3  # least similarity of a suggested name; what its first word adds; suggestions
