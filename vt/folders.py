@@ -48,7 +48,7 @@ def find_similar(path: str | os.PathLike) -> str:
     if composed(str(found)) != composed(str(path)):
         return f'; there is {found}: give both the same name'
     advice = 'write both in NFC, files by convmv -f utf8 -t utf8 --nfc -r --notest FOLDER'
-    return f'; there is {ascii(str(found))[1:-1]}, in another Unicode normalisation: {advice}'
+    return f'; in another Unicode normalisation there is {ascii(found.name)[1:-1]}: {advice}'
 
 
 def _find_similar(path: Path) -> Path | None:

@@ -241,7 +241,7 @@ def test_labels_without_names_beside_named_ones(folders):
         ([r'cat\0.png 0', r'dog\1.png 1'], r'write / instead of \ in the list'),
         (['cat/0.png 0', 'dog/99.png 1'], 'dog/99.png does not exist'),
         (['cat/0.png 0', 'Dog/1.PNG 1'], 'train/dog/1.png: give both the same name'),
-        (['cat/0.png 0', 'dog/\u00e9.png 1'], r'train/dog/e\u0301.png, in another Unicode normalisation: write '),
+        (['cat/0.png 0', 'dog/\u00e9.png 1'], r'; in another Unicode normalisation there is e\u0301.png: write both'),
     ],
 )
 def test_lists_that_contradict_themselves_or_the_files(folders, lines, message):
