@@ -105,7 +105,7 @@ def test_classes_that_are_numbers_are_ordered_by_value(root):
         ('a.png,cat\nb.png,dog\n', 'line 1 must name the columns: file,labels'),
         ('file,labels\n', 'lists no images'),
         ('file,labels\na.png,cat\nb.png,Cat\n', "line 3 has the label 'Cat', but earlier lines have 'cat'"),
-        ('file,labels\na,cat\n', r'line 2 names .*train/a, which does not exist; add the suffix of .*train/a.png'),
+        ('file,labels\na,cat\n', r'line 2 names a, which does not exist; add the suffix of .*train/a.png'),
         ('file,labels\na.png,cat\na.png,dog\n', 'line 3 names a.png again, after line 2'),
         ('file,labels\na.png,cat,dog\n', 'line 2 has 3 columns, but the first line has 2'),
         ('file,labels\n,cat\n', 'line 2 names no image'),

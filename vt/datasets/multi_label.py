@@ -163,7 +163,8 @@ def _check_row(
         yield f'names {file} again, after line {seen[same]}'
     elif '://' not in folder and not os.path.isfile(path := os.path.join(folder, file)):
         near = next((path + suffix for suffix in EXTENSIONS if os.path.isfile(path + suffix)), None)
-        yield f'names {path}, which does not exist' + (f'; add the suffix of {near}' if near else find_similar(path))
+        similar = f'; add the suffix of {near}' if near else find_similar(path)
+        yield f'names {file if similar else path}, which does not exist{similar}'
     elif len(header) != 2 or header[1].lower() not in NAMES:
         for name, value in zip(header[1:], row[1:]):
             if value.strip().lower() not in VALUES:
