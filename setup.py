@@ -69,7 +69,6 @@ setup(
         'explorer': read_requirements('explorer'),  # tools/explore.py's page
         'docs': read_requirements('docs'),  # the site of mkdocs.yml
         'videos': ['av>=14'],  # PyAV as a decoder, beside OpenCV
-        'shards': ['fsspec[http]>=2024.6'],  # vt.ShardedDataset on other machines
         'sweeps': ['submitit>=1.5,<2'],  # tools/sweep.py
         'heat-maps': ['grad-cam>=1.5,<2'],  # tools/analysis/show_heat_maps.py, also in the explorer and reports
         'hub': ['huggingface_hub>=1,<3'],  # vt.apis.hub: save_pretrained, push_to_hub; hf:// weights

@@ -33,7 +33,6 @@ NOT_RUNNING = {
     'explore.md': 1,
     'how-to/clusters.md': 3,
     'how-to/many-machines.md': 3,
-    'how-to/shards.md': 1,
 }
 LEFT_OUT = ('.git', '.venv', '.cache', 'work_dirs', '__pycache__', '*.egg-info', 'tests', 'data', 'site')
 

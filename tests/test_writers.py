@@ -24,8 +24,6 @@ ALLOWED = {
     'vt/commands/outputs.py': {'mmengine.dump'},  # to a text
     'vt/commands/probe.py': {'np.savez'},  # to memory
     'vt/commands/test.py': {'mmengine.dump'},  # to a text
-    'vt/commands/shard.py': {'tarfile.open'},  # a part that takes the name at the end
-    'vt/datasets/shard_index.py': {'system.pipe_file'},  # of another machine, which takes a file whole
     'vt/checkpoints/publishing.py': {'save'},  # to bytes
     'vt/checkpoints/sharded.py': {'torch.save'},  # to memory
     'vt/engine/sweeps.py': {'open_plain'},  # locks, and the output of a run
@@ -35,9 +33,6 @@ ALLOWED = {
         *('cv2.imwrite', 'cv2.VideoWriter', "(folder / f'train-{name}-ubyte').write_bytes"),  # a temporary folder
     },
     'tools/benchmark/inference.py': {'torch.save'},  # random weights in its working directory
-    'tools/benchmark/shards.py': {
-        *('rows.save_to_disk', 'rows.to_parquet', 'open', '(folder / INDEX).write_bytes'),  # a temporary folder
-    },
     'tools/benchmark/kernels.py': {'cubin.write_bytes'},  # a temporary folder
     'vt/video/decoders.py': {'os.fdopen'},  # to memory
     'vt/analysis/speed/timing.py': {'MARKS.write_text'},  # no file, but the kernel's

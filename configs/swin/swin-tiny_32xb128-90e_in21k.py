@@ -1,14 +1,14 @@
-# Swin-T on ImageNet-21k, 21,841 classes, in tar shards, with the authors' schedule; not trained here.
+# Swin-T on ImageNet-21k, 21,841 classes, in Arrow files, with the authors' schedule; not trained here.
 # Source: microsoft/Swin-Transformer f82860b, configs/swin/swin_tiny_patch4_window7_224_22k.yaml.
-# data/imagenet21k-shards/{train,val}: docs/how-to/shards.md makes them of class folders.
+# data/imagenet21k: docs/how-to/many-images.md makes it of class folders.
 # bash tools/dist_train.sh configs/swin/swin-tiny_32xb128-90e_in21k.py 32
 _base_ = ['../_base_/recipes/swin_in1k.py', '../_base_/models/swin-tiny.py']
 
-data_root = 'data/imagenet21k-shards'
+data_root = 'data/imagenet21k'
 data_preprocessor = dict(num_classes=21841)
-shards = dict(_delete_=True, type='vt.ShardedDataset', data_root=data_root)
-train_dataloader = dict(batch_size=128, dataset=dict(**shards, split='train', pipeline={{_base_.train_pipeline}}))
-val_dataloader = dict(batch_size=128, dataset=dict(**shards, split='val', pipeline={{_base_.test_pipeline}}))
+rows = dict(_delete_=True, type='vt.HuggingFaceDataset', data_root=data_root)
+train_dataloader = dict(batch_size=128, dataset=dict(**rows, split='train', pipeline={{_base_.train_pipeline}}))
+val_dataloader = dict(batch_size=128, dataset=dict(**rows, split='val', pipeline={{_base_.test_pipeline}}))
 test_dataloader = val_dataloader
 
 model = _base_.architecture

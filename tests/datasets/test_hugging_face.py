@@ -4,6 +4,7 @@ import pickle
 import shutil
 import socket
 import sys
+from collections import Counter
 from pathlib import Path
 
 import datasets
@@ -112,6 +113,17 @@ def test_images_stay_in_their_files_and_a_process_is_handed_where_these_are(tmp_
     assert len(handed) < 50_000
     RowsBackend.columns.clear()  # as in a process that has opened nothing
     assert np.array_equal(pickle.loads(handed)[99]['inputs'].permute(1, 2, 0), image)
+
+
+def test_samples_are_made_when_they_are_asked_for(layouts):
+    """In any order, of a part, of files as of rows; the labels are counted without them."""
+    for root in ('saved', 'images'):
+        whole = vt.HuggingFaceDataset(str(layouts / root), 'train', pipeline=LOAD).data_list
+        part = vt.HuggingFaceDataset(str(layouts / root), 'train', pipeline=LOAD, indices=3).data_list
+        assert [*part] == [*whole[:3]] == [whole[index] for index in range(3)]
+        assert [*whole[::-2]] == [*whole][::-2]
+        assert whole[1:].count_labels() == Counter(info['gt_label'] for info in [*whole][1:])
+        assert bool(whole.address) == (root == 'saved')
 
 
 @pytest.mark.parametrize('kind', ['bytes', 'paths', 'struct'])

@@ -6,7 +6,6 @@ import shutil
 import cv2
 import hugging_face_data
 import numpy as np
-import shard_files
 from mmengine.dataset import ConcatDataset
 from mmpretrain.datasets import CustomDataset
 from torch.utils.data import TensorDataset
@@ -15,8 +14,6 @@ from vt.datasets.digits import Digits
 from vt.datasets.hugging_face import HuggingFaceDataset
 from vt.datasets.identity import digest_samples, digest_values
 from vt.datasets.images_and_masks import ImagesAndMasks
-from vt.datasets.shard_index import write_index
-from vt.datasets.shards import ShardedDataset
 
 
 def test_files_count_by_name_size_and_time_and_folders_as_classes(tmp_path):
@@ -74,18 +71,6 @@ def test_rows_count_by_their_files_or_by_themselves(tmp_path):
     assert digest_samples(HuggingFaceDataset(data_root=str(folder / 'a'), pipeline=[])) == first
     (folder / 'a').rename(folder / 'old')
     assert digest(range(3, 9), 'a') != first  # other images of the same names and labels
-
-
-def test_shards_count_by_their_checksums(tmp_path):
-    shard_files.write_shards(tmp_path)
-    write_index(str(tmp_path))
-    before = digest_samples(ShardedDataset(str(tmp_path), pipeline=[]))
-    assert digest_samples(ShardedDataset(str(tmp_path), pipeline=[])) == before
-    shard_files.write_shards(tmp_path, seeds=range(3, 9))
-    for path in sorted(tmp_path.glob('*.tar'))[:1]:
-        path.unlink()
-    write_index(str(tmp_path))
-    assert digest_samples(ShardedDataset(str(tmp_path), pipeline=[])) != before
 
 
 def test_samples_that_are_not_listed_or_not_here_have_no_digest():

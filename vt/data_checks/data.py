@@ -19,8 +19,8 @@ from mmengine.registry import DATASETS, TRANSFORMS
 from rich.progress import track
 
 from vt.datasets.bands import LoadBands
+from vt.datasets.hugging_face import RowSamples
 from vt.datasets.rows import RowsDataset
-from vt.datasets.shards import ShardSamples
 from vt.engine.checks.channels import image_channels
 from vt.engine.checks.classes import list_names
 from vt.engine.checks.config import accepted_arguments
@@ -100,7 +100,7 @@ class Source:
         elif self.has_files and dataset.ann_file and not getattr(reader.load_image, 'backend_args', None):
             self.problems += self._find_missing()
         self.problems += [problem for sample in self.samples for problem in sample.problems]
-        if isinstance(infos, ShardSamples) and max(infos.count_labels(), default=0) < (reader.num_classes or math.inf):
+        if isinstance(infos, RowSamples) and max(infos.count_labels(), default=0) < (reader.num_classes or math.inf):
             infos = ()  # of a million samples most know their labels at once
         self.problems += [problem for info in infos for problem in reader.find_labels_outside(info)]
         masks = masks_of(dataset, reader.num_classes, self.samples)

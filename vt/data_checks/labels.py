@@ -14,7 +14,7 @@ from typing import Any
 
 from mmengine.dataset import BaseDataset
 
-from vt.datasets.shards import ShardSamples
+from vt.datasets.hugging_face import RowSamples
 from vt.engine.checks.classes import first_difference, labels_in, list_names
 from vt.untrusted_text import composed, folded
 
@@ -47,7 +47,7 @@ def labels_of(split: str, dataset: BaseDataset, masks: Masks | None = None) -> S
     names = dataset.metainfo.get('classes')
     names = None if names is None else tuple(map(str, names))
     infos = infos_of(dataset)
-    counts = infos.count_labels() if isinstance(infos, ShardSamples) else Counter(chain(*map(labels_in, infos)))
+    counts = infos.count_labels() if isinstance(infos, RowSamples) else Counter(chain(*map(labels_in, infos)))
     counts += masks.pixels if masks else Counter()
     prefix = dataset.data_prefix.get('img_path') if isinstance(dataset.data_prefix, dict) else dataset.data_prefix
     folder = str(prefix or dataset.data_root or type(dataset).__name__)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from vt.datasets.shards import ShardSamples
+from vt.datasets.hugging_face import RowSamples
 
 from .samples import Problem, Sample, digest_of
 
@@ -15,8 +15,8 @@ MOST_IMAGES = 200_000  # training images in memory that are compared
 
 
 def may_share(training: Sequence[dict], other: Sequence[dict]) -> bool:
-    """Whether samples can be the same by their paths or pixels: those in shards are where these are the same."""
-    folders = {infos.address if isinstance(infos, ShardSamples) else '' for infos in (training, other)}
+    """Whether samples can be the same by their paths or pixels: those in rows are where these are the same."""
+    folders = {infos.address if isinstance(infos, RowSamples) else '' for infos in (training, other)}
     return len(folders) == 1
 
 

@@ -1,7 +1,7 @@
 """Data sets that need no download (handwritten digits, generated tasks of relations), and readers for your own data.
 
-The readers load images with masks, images with several labels, tar shards, Fashion-MNIST, and data sets of Hugging
-Face's library ``datasets``.
+The readers load images with masks, images with several labels, Fashion-MNIST, and data sets of Hugging Face's
+library ``datasets``.
 """
 
 from typing import TYPE_CHECKING
@@ -22,7 +22,6 @@ __all__ = [
     'MultiLabelImages',
     'Pathfinder',
     'RelationalDigitScenes',
-    'ShardedDataset',
     'SortOfCLEVR',
     'TorchVision',
     'TwinDigits',
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from .multi_label import MultiLabelImages
     from .pathfinder import Pathfinder
     from .same_different import PSVRT, SVRT
-    from .shards import ShardedDataset
     from .sort_of_clevr import SortOfCLEVR
     from .torchvision_step import TorchVision
     from .twin_digits import TwinDigits

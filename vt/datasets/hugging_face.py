@@ -1,24 +1,58 @@
 """Classification data sets of Hugging Face's library ``datasets``."""
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from mmpretrain.datasets import BaseDataset
 
 from vt.errors import UserError
 from vt.registry import DATASETS
 
-from .rows import RowsDataset, require_column
+from .rows import Column, RowsDataset, require_column
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+
+class RowSamples(Sequence):
+    """Data list of many rows: the dict of a sample is made when it is accessed.
+
+    Attributes:
+        address: address of the images; empty if they are files.
+    """
+
+    def __init__(self, images: Column, labels: np.ndarray | None, rows: range) -> None:
+        self.images, self.labels, self.rows = images, labels, rows
+        self.files = images.files()
+        self.address = '' if self.files else images.address
+
+    def __deepcopy__(self, memo: dict) -> 'RowSamples':
+        return self  # immutable
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return RowSamples(self.images, self.labels, self.rows[index])
+        row = self.rows[index]
+        info = dict(img_path=(self.files and self.files[row]) or f'{self.images.address}/{row}')
+        return info if self.labels is None else dict(info, gt_label=int(self.labels[row]))
+
+    def count_labels(self) -> Counter[int]:
+        """Return the number of samples of each label."""
+        rows = slice(self.rows.start, self.rows.stop, self.rows.step)
+        labels, counts = np.unique([] if self.labels is None else self.labels[rows], return_counts=True)
+        return Counter(dict(zip(labels.tolist(), counts.tolist())))
 
 
 @DATASETS.register_module()
 class HuggingFaceDataset(RowsDataset, BaseDataset):
     """Images and labels of a local data set that ``datasets`` reads: Arrow, Parquet, ImageFolder, saved, cached.
 
-    Rows are memory-mapped and images are read on access, so memory does not grow with the number of images. Samples
+    Rows are memory-mapped and images are read on access, so memory hardly grows with the number of images. Samples
     contain ``img_path``, an address or a path that ``LoadImageFromFile`` loads, and ``gt_label``: pipelines for image
     files work. Nothing is downloaded. It needs the extra ``[datasets]``.
 
@@ -48,19 +82,16 @@ class HuggingFaceDataset(RowsDataset, BaseDataset):
         self.locate(data_root, split, name)
         self.image, self.label = image, label
         prefix = dict(img_path=f'{self.address}/{image}')
+        kwargs['serialize_data'] = False  # a sample is made of its row
         super().__init__(ann_file='', data_prefix=prefix, classes=classes, **kwargs)
 
-    def load_data_list(self) -> list[dict]:
-        """Return one dict per row, in their order."""
+    def load_data_list(self) -> Any:
+        """Return the samples in the order of their rows."""
         rows = self.open()
         self.images = self.column(rows, self.image)
-        infos: list[dict] = [dict(img_path=path) for path in self.images.paths()]
-        labels = [] if self.label is None else self._labels(rows)
-        for info, label in zip(infos, labels):
-            info['gt_label'] = label
-        return infos
+        return RowSamples(self.images, None if self.label is None else self._labels(rows), range(len(rows)))
 
-    def _labels(self, rows: 'Dataset') -> list[int]:
+    def _labels(self, rows: 'Dataset') -> np.ndarray:
         where = f'{self.address}/{self.label}'
         require_column(rows, self.label, where)
         feature = rows.features[self.label]
@@ -77,4 +108,4 @@ class HuggingFaceDataset(RowsDataset, BaseDataset):
             if type(label) is not int or label < 0 or (number is not None and label >= number):
                 known = 'a whole number from 0' if number is None else f'one of the {number} classes'
                 raise UserError(f'{where}/{row} is {label!r}, not {known}: correct it, or set label=None for no labels')
-        return labels
+        return np.array(labels, np.int64)

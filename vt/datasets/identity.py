@@ -33,7 +33,7 @@ def digest_samples(dataset: Any) -> str | None:
         for path in (value for value in info.values() if isinstance(value, str) and '://' in value):
             if not path.startswith(f'{PREFIX}://'):
                 return None
-            address, _ = RowsBackend.split(path)
+            address = path.rpartition('/')[0]
             tables.setdefault(address, RowsBackend.columns[address])
     return digest_values(samples.hexdigest(), {address: rows.identity() for address, rows in tables.items()})
 

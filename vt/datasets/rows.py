@@ -1,8 +1,7 @@
 """Open local data sets with Hugging Face's library ``datasets``, offline and memory-mapped.
 
 The image of a row has the address ``rows://<data set>/<split>/<column>/<row>``, which mmengine reads like a path, so
-the usual steps of pipelines load it. If a row contains only the path of an image, that file is read. A sample in a
-shard has the address ``rows://<folder>/<shard>.tar#<row>/<member>``.
+the usual steps of pipelines load it. If a row contains only the path of an image, that file is read.
 """
 
 import glob
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 PREFIX = 'rows'
 OPENING = Lock()  # opening a data set temporarily changes a setting of the libraries
-IN_SHARD = re.compile(r'(.+?)/[^/]+\.tar#(\d+)/')
 FILES = {'.arrow': None, '.parquet': 'parquet'}  # suffixes, and the reader for each
 
 
@@ -40,42 +38,24 @@ class RowsBackend(BaseStorageBackend):
         columns: columns by their addresses that this process has opened or received; the last one per address.
     """
 
-    columns: ClassVar[dict[str, Any]] = {}
+    columns: ClassVar[dict[str, 'Column']] = {}
 
     def get(self, filepath: str) -> bytes:
         """Return the encoded image of an address."""
-        address, row = self.split(str(filepath))
+        address, row = str(filepath).rsplit('/', 1)
         if address not in self.columns:
             raise MissingFileError(f'the data set of {filepath} is not open in this process: build it first')
         return self.columns[address].read(int(row))
-
-    @staticmethod
-    def split(address: str) -> tuple[str, str]:
-        """Split the address of a sample into that of its column or shards, and the row."""
-        in_shard = IN_SHARD.match(address)
-        column, row = in_shard.groups() if in_shard else address.rsplit('/', 1)
-        return column, row
 
     def get_text(self, filepath: str, encoding: str = 'utf-8') -> str:
         """Return the content as text; mmengine requires this method."""
         return self.get(filepath).decode(encoding)
 
 
-class Rows:
-    """Samples that mmengine finds by their ``address``, in this process and in any that receives them."""
+class Column:
+    """Column of images that mmengine finds by their ``address``, in this process and in any that receives it.
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.enter()
-
-    def enter(self) -> None:
-        """Make mmengine find them by their address in this process."""
-        RowsBackend.columns[self.address] = self
-        register_backend(PREFIX, RowsBackend, prefixes=PREFIX, force=True)
-
-
-class Column(Rows):
-    """Column of images. When it is sent to a worker process, only the locations of its files are copied.
+    When it is sent to a worker process, only the locations of its files are copied.
 
     Args:
         rows: the data set.
@@ -100,8 +80,26 @@ class Column(Rows):
         self.name, self.address, self.folder = name, address, folder
         self.enter()
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.enter()
+
+    def enter(self) -> None:
+        """Make mmengine find the images by their address in this process."""
+        RowsBackend.columns[self.address] = self
+        register_backend(PREFIX, RowsBackend, prefixes=PREFIX, force=True)
+
     def paths(self) -> list[str]:
-        """Return the address or the path of the image of each row; UserError for a missing or a remote one."""
+        """Return the address or the path of the image of each row; errors as of :meth:`files`."""
+        files = self.files() or [None] * len(self.rows)
+        return [file or f'{self.address}/{row}' for row, file in enumerate(files)]
+
+    def files(self) -> list[str | None]:
+        """Return the path of the file of each row that contains only a path; an empty list if there is none.
+
+        Raises:
+            UserError: an image is missing or remote.
+        """
         from pyarrow import compute, types
 
         path = content = self.rows.with_format('arrow')[:].column(self.name)
@@ -116,15 +114,14 @@ class Column(Rows):
             raise UserError(
                 f'{first}, as are {number} of {len(path)} rows: remove them, as with datasets.Dataset.filter'
             )
-        files = [None] * len(path) if 'binary' in str(path.type) else path.to_pylist()
-        paths = []
+        if 'binary' in str(path.type) or path.null_count == len(path):
+            return []
+        files = path.to_pylist()
         for row, file in enumerate(files):
-            address = f'{self.address}/{row}'
             if file is not None and '://' in file:
-                named = f'{address} names {printable(file, 100)}'
+                named = f'{self.address}/{row} names {printable(file, 100)}'
                 raise UserError(f'{named}, but nothing is downloaded or unpacked: do that first')
-            paths.append(address if file is None else os.path.join(self.folder, file))
-        return paths
+        return [file and os.path.join(self.folder, file) for file in files]
 
     def identity(self) -> list:
         """Return what the content of the rows depends on: their files, or themselves if they are in memory."""

@@ -10,11 +10,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import cv2
 import numpy as np
-from mmengine import fileio
 
 from vt.errors import FileError, UserError
 from vt.image_bounds import check_frames
@@ -37,7 +36,6 @@ class Video:
 
     num_frames: int
     size: tuple[int, int]
-    file: BinaryIO | None = None  # of a video in memory
 
     @property
     def fps(self) -> float:
@@ -365,22 +363,15 @@ def open_video(path: str, decoder: str = 'opencv') -> Video:
     """Open a video file.
 
     Args:
-        path: path of a local file, or the address of a sample of :class:`vt.ShardedDataset`.
+        path: path of a local file.
         decoder: ``'opencv'``, ``'pyav'`` or ``'torchcodec'``; see :func:`require_decoder`.
 
     Raises:
         FileError: the file can't be read, has no frames, or too large frames; the message does not name the file.
     """
-    file = None
-    if str(path).startswith('rows://'):
-        file = os.fdopen(os.memfd_create('video'), 'wb')
-        file.write(fileio.get(path))
-        file.flush()
-        path = f'/proc/self/fd/{file.fileno()}'  # every decoder opens and seeks it like a file
     if not os.path.isfile(path):
         raise FileError('it does not exist')
     video = DECODERS[decoder](str(path))
-    video.file = file  # it is gone with the video
     if video.num_frames <= 0:
         raise FileError('it has no frames')
     if video.num_frames == 1 and cv2.haveImageReader(str(path)):

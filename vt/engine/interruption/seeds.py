@@ -160,12 +160,6 @@ class SeededDataset(Dataset):
                 check_image_size(file)
             return self.dataset[int(index)]
 
-    def __getitems__(self, indices: list[int]) -> list:
-        """The samples of a batch; a data set with ``read_ahead`` may fetch them at once before."""
-        if hasattr(self.dataset, 'read_ahead'):
-            self.dataset.read_ahead(indices)
-        return [self[index] for index in indices]
-
     def __len__(self) -> int:
         return len(self.dataset)
 
