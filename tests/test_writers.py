@@ -34,7 +34,6 @@ ALLOWED = {
     },
     'tools/benchmark/inference.py': {'torch.save'},  # random weights in its working directory
     'tools/benchmark/kernels.py': {'cubin.write_bytes'},  # a temporary folder
-    'vt/video/decoders.py': {'os.fdopen'},  # to memory
     'vt/analysis/speed/timing.py': {'MARKS.write_text'},  # no file, but the kernel's
     'vt/commands/result_file.py': {'open_plain'},  # results as they come, in a part that takes the name at the end
 }
