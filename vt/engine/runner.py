@@ -20,7 +20,7 @@ from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner
 from torch import nn
 from torch.utils.data import DataLoader
 
-from vt.checkpoints.files import REST, replacing, write_atomically
+from vt.checkpoints.files import REST, interpreting, replacing, write_atomically
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.plain import make_plain
 from vt.checkpoints.sharded import read_sharded
@@ -299,9 +299,9 @@ class VTRunner(Runner):
         """Resume, and give the optimizer's state the memory layout of its weights.
 
         A checkpoint keeps the layout of the run that wrote it. PyTorch's fused optimizers give wrong results if the
-        layouts of a weight and its state differ.
+        layouts of a weight and its state differ. Errors of the checkpoint's data are one line.
         """
-        with weights_only():
+        with weights_only(), interpreting(filename):
             super().resume(filename, *args, **kwargs)
         if isinstance(self.optim_wrapper, OptimWrapper):
             match_layouts(self.optim_wrapper.optimizer)

@@ -18,6 +18,7 @@ from mmengine.structures import BaseDataElement
 from torch import nn
 
 from vt.checkpoints.weights import unwrap
+from vt.engine.processes.process_variables import number_in
 from vt.errors import UserError
 
 # Parameters of glibc's mallopt, from malloc.h.
@@ -202,7 +203,7 @@ def use_threads(most: int | None = None) -> int:
         most: maximum number of threads.
     """
     if 'OMP_NUM_THREADS' not in os.environ:
-        processes = int(os.environ.get('LOCAL_WORLD_SIZE', 1))
+        processes = number_in('LOCAL_WORLD_SIZE', 1)
         threads = max(1, joblib.cpu_count(only_physical_cores=True) // processes)
         torch.set_num_threads(min(threads, most or threads))
     return torch.get_num_threads()

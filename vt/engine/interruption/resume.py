@@ -1,7 +1,6 @@
 """Resume a run exactly: choose the checkpoint, and restore what mmengine does not save."""
 
 import json
-import os
 from bisect import bisect
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,13 @@ from vt.checkpoints.files import REST
 from vt.checkpoints.newest import find_damage, find_newest_checkpoint, read_run
 from vt.engine.config_files import require_file
 from vt.engine.processes.distributed import any_process
+from vt.engine.processes.process_variables import number_in
 from vt.engine.schedules import epoch_length
 from vt.errors import UserError
 from vt.registry import HOOKS, LOOPS
 
 from .checkpoint_hook import is_accumulating
+from .resumed_fields import check_fields
 from .resumed_settings import settings_of, settle
 from .run_identity import Run, new_run, read_last_run
 from .seeds import NumberedSampler
@@ -50,7 +51,7 @@ def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
     Raises:
         UserError: a file does not exist, or all checkpoints are damaged.
     """
-    was_restarted = any_process(any(int(os.environ.get(name) or 0) > 0 for name in RESTARTS))
+    was_restarted = any_process(any(number_in(name) > 0 for name in RESTARTS))
     if asked is None and cfg.get('resume'):
         asked = cfg.get('load_from') or 'auto'
     if was_restarted:  # the newest run may have written a checkpoint, possibly a damaged one
@@ -155,6 +156,7 @@ class ResumeHook(Hook):
                 'the checkpoint has averaged weights beside those that were trained, and the config has no EMAHook: '
                 'keep it in custom_hooks, or start a new run from the averages with load_from'
             )
+        check_fields(runner, checkpoint)
         self._gradients = checkpoint.get('gradients')
         length, meta, progress = epoch_length(runner), checkpoint['meta'], checkpoint.get('progress', {})
         key, done, most = (

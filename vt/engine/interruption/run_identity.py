@@ -17,6 +17,7 @@ from mmengine.runner import Runner
 
 from vt.checkpoints.files import POINTER, open_plain, write_atomically
 from vt.checkpoints.newest import State, read_state, state_in
+from vt.engine.processes.process_variables import number_in
 from vt.engine.runner import WRITTEN, VTRunner
 from vt.errors import UserError
 
@@ -53,7 +54,7 @@ class Run(Hook):
     def __exit__(self, kind: type | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         if not is_main_process():
             return
-        starts_again = int(os.environ.get('TORCHELASTIC_MAX_RESTARTS') or 0) > 0
+        starts_again = number_in('TORCHELASTIC_MAX_RESTARTS') > 0
         if error is not None and not (self._has_begun or starts_again):  # also Ctrl-C
             self._write(self._before)
         self._lock.close()

@@ -7,6 +7,7 @@ import socket
 import torch
 
 from vt.errors import UserError
+from vt.untrusted_text import printable
 
 # Variables of each launcher for rank, world size and local rank, and the command that starts it.
 LAUNCHERS = dict(
@@ -16,14 +17,27 @@ LAUNCHERS = dict(
 )
 
 
+def number_in(name: str, default: int = 0) -> int:
+    """Return the number in an environment variable; the default if it is not set or empty.
+
+    Raises:
+        UserError: it is not a whole number of at least 0.
+    """
+    text = os.environ.get(name) or str(default)
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        shown = printable(repr(text), 40)
+        raise UserError(f'the environment variable {name}={shown} is not a whole number: correct it, or unset it')
+    return int(text)
+
+
 def find_launcher() -> str:
     """Return the launcher of this process by its environment: ``'pytorch'``, ``'mpi'``, ``'slurm'`` or ``'none'``."""
     if 'RANK' in os.environ and 'WORLD_SIZE' in os.environ:
         return 'pytorch'
-    if int(os.environ.get('OMPI_COMM_WORLD_SIZE', 1)) > 1:
+    if number_in('OMPI_COMM_WORLD_SIZE', 1) > 1:
         return 'mpi'
     # SLURM_NTASKS is also set in a batch script, which is not one of the tasks; only srun sets this variable.
-    if int(os.environ.get('SLURM_STEP_NUM_TASKS', 1)) > 1:
+    if number_in('SLURM_STEP_NUM_TASKS', 1) > 1:
         return 'slurm'
     return 'none'
 
@@ -39,7 +53,7 @@ def set_process_variables(launcher: str) -> str:
         ``'none'``, or ``'pytorch'`` for one of several processes, since the environment is now that of torchrun.
 
     Raises:
-        UserError: variables of the launcher are missing, or the address of the main process is unknown.
+        UserError: variables of the launcher are missing or no numbers, or the address of the main process is unknown.
     """
     launcher = find_launcher() if launcher == 'auto' else launcher
     if launcher == 'none':
@@ -48,16 +62,18 @@ def set_process_variables(launcher: str) -> str:
     for name in names[:2]:
         if name not in os.environ:
             raise UserError(f'--launcher {launcher}: {name} is not set; start the processes with {command}')
-    rank, world_size, local_rank = (os.environ.get(name, '0') for name in names)
+    rank, world_size, local_rank = (str(number_in(name)) for name in names)
+    if int(rank) >= int(world_size):
+        raise UserError(f'{names[0]}={rank} is not below {names[1]}={world_size}: start the processes with {command}')
     if launcher != 'pytorch' and torch.cuda.device_count() == 1:
         local_rank = '0'  # the scheduler gives each process only its own GPU
     os.environ.update(RANK=rank, WORLD_SIZE=world_size, LOCAL_RANK=local_rank)
     os.environ.setdefault('MKL_NUM_THREADS', os.environ.get('OMP_NUM_THREADS', '1'))  # avoids mmengine's warning
     if 'MASTER_ADDR' not in os.environ:
         os.environ['MASTER_ADDR'] = _find_address(launcher)
-    job = sum(int(os.environ.get(name, 0)) for name in ('SLURM_JOB_ID', 'SLURM_STEP_ID'))  # jobs may share a machine
+    job = sum(number_in(name) for name in ('SLURM_JOB_ID', 'SLURM_STEP_ID'))  # jobs may share a machine
     port = 15000 + job % 15000 if launcher == 'slurm' else 29500
-    os.environ.setdefault('MASTER_PORT', os.environ.get('PORT', str(port)))
+    os.environ['MASTER_PORT'] = str(number_in('MASTER_PORT', number_in('PORT', port)))
     try:
         socket.getaddrinfo(os.environ['MASTER_ADDR'], None)
     except OSError as error:  # PyTorch would retry until its timeout
