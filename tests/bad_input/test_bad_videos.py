@@ -95,7 +95,7 @@ def test_a_bad_list_of_kinetics(content, message, folder, kept):
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        ([f'{STEP}.decoder=ffmpeg'], "decoder='ffmpeg' is none of opencv, pyav, torchcodec"),
+        ([f'{STEP}.decoder=ffmpeg'], "decoder='ffmpeg' is none of opencv, pyav"),
         pytest.param(
             [f'{STEP}.decoder=pyav'], "decoder='pyav' is not installed: install av",
             marks=pytest.mark.skipif(find_spec('av') is not None, reason='it is there'),

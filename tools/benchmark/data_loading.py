@@ -244,7 +244,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--decoders',
         nargs='+',
-        choices=['cv2', 'pillow', 'turbojpeg', 'opencv', 'pyav', 'torchcodec'],
+        choices=['cv2', 'pillow', 'turbojpeg', 'opencv', 'pyav'],
         help="decoders of images: the first three; of videos: the others (default: the config's)",
     )
     parser.add_argument('--max-batch-size', type=int, help='load larger batches in this size')

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Measure multiscale vision transformers beside the same of torchvision, timm and MMPretrain, and beside ViT, a run each,
-# then how fast clips are decoded: mvit.sh [arguments of benchmark.py ...]. About 20 minutes on two cores. All
-# three decoders are needed: pip install av torchcodec, and FFmpeg of the system. A file that is there is left alone;
-# delete it to measure it anew. Then: python -m docs.reports
+# then how fast clips are decoded: mvit.sh [arguments of benchmark.py ...]. About 20 minutes on two cores.
+# Both decoders are needed: pip install av. A file that is there is left alone; delete it to measure it anew. Then:
+# python -m docs.reports
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 python="${PYTHON:-python}"
@@ -30,7 +30,7 @@ load() { # load NAME [ARGUMENT ...]: clips of synthetic videos, batches of 8
     [ -e "$out" ] && { echo "$out is there"; return; }
     echo "$out"
     "$python" tools/benchmark/data_loading.py configs/mvit/mvit-base-16x4_k400.py --synthetic 16 --workers 1 2 \
-        --decoders opencv pyav torchcodec --batches 8 --rounds 3 --out "$out" "${@:2}"
+        --decoders opencv pyav --batches 8 --rounds 3 --out "$out" "${@:2}"
 }
 
 load decoding --load-only

@@ -32,7 +32,7 @@ class LoadClips(BaseTransform):
         clip_length: T.
         frame_stride: step between frames of a clip, in frames of the file.
         num_clips: number of evenly spread clips, for testing; None for one at a random position, for training.
-        decoder: ``'opencv'``, ``'pyav'`` or ``'torchcodec'``.
+        decoder: ``'opencv'`` or ``'pyav'``.
         short_videos: what to do if a video is shorter than a clip: ``'repeat'`` its last frame, or ``'refuse'`` it with
             an error.
 

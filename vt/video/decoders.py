@@ -1,15 +1,13 @@
-"""Read frames of a video file by index with OpenCV, PyAV or TorchCodec.
+"""Read frames of a video file by index with OpenCV or PyAV.
 
-All three return the frames that a player shows: rotated as the file states, without frames that its edit list hides,
+Both return the frames that a player shows: rotated as the file states, without frames that its edit list hides,
 from the first key frame on. Decoding uses one thread, since a run has several workers.
 """
 
-import math
 import os
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from importlib import import_module
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import cv2
@@ -23,12 +21,25 @@ EXACT = 5e-6  # tolerance of the time of a frame, in seconds
 TAIL = 4  # frames from the end at which the search for the last frame starts
 
 
+class Packet(NamedTuple):
+    """An encoded frame: its time in seconds, whether it is a key frame, and whether it is shown."""
+
+    time: float
+    is_key: bool = True
+    is_shown: bool = True
+
+
 class Video:
     """Base class of open video files, with a subclass per library.
+
+    Frames are identified by their times, since they need not be evenly spaced. If a library seeks past the wanted
+    frame, or frames have no times, frames are counted from the first one.
 
     Attributes:
         num_frames: number of frames.
         size: height and width of a frame after rotation.
+        times: times of all frames in seconds, increasing.
+        has_times: whether decoded frames have these times.
 
     Raises:
         FileError: the library can't read the file.
@@ -36,6 +47,9 @@ class Video:
 
     num_frames: int
     size: tuple[int, int]
+    times: list[float]
+    has_times = True
+    place: int | None = 0  # index of the next decoded frame; None if only its time will tell
 
     @property
     def fps(self) -> float:
@@ -45,11 +59,7 @@ class Video:
 
     def seconds(self, index: int) -> float:
         """Time of a frame in seconds after the first frame."""
-        raise NotImplementedError
-
-    def decode(self, indices: list[int]) -> Iterable[np.ndarray]:
-        """Yield BGR frames ``(H, W, 3)`` uint8 of increasing ``indices``; a FileError if one can't be decoded."""
-        raise NotImplementedError
+        return self.times[index] - self.times[0]
 
     def read(self, indices: Sequence[int]) -> list[np.ndarray]:
         """Read frames of ``indices`` in any order, as :meth:`decode`; repeated indices give copies."""
@@ -57,32 +67,13 @@ class Video:
         frames = dict(zip(wanted, self.decode(wanted)))
         return [frames[index].copy() if index in seen else seen.add(index) or frames[index] for index in indices]
 
-    def lacks(self, index: int) -> FileError:
-        """Return the error for a frame that can't be decoded."""
-        return FileError(f'frame {index} of {self.num_frames} cannot be decoded: the file is damaged or cut off')
-
-
-class Packet(NamedTuple):
-    """An encoded frame: its time in seconds, whether it is a key frame, and whether it is shown."""
-
-    time: float
-    is_key: bool = True
-    is_shown: bool = True
-
-
-class TimedVideo(Video):
-    """A video whose frames are identified by their times, since frames need not be evenly spaced.
-
-    If a library seeks past the wanted frame, or frames have no times, frames are counted from the first one.
-
-    Attributes:
-        times: times of all frames in seconds, increasing.
-        has_times: whether decoded frames have these times.
-    """
-
-    times: list[float]
-    has_times = True
-    place: int | None = 0  # index of the next decoded frame; None if only its time will tell
+    def decode(self, indices: list[int]) -> Iterator[np.ndarray]:
+        """Yield BGR frames ``(H, W, 3)`` uint8 of increasing ``indices``; a FileError if one can't be decoded."""
+        for index in indices:
+            if index >= self.num_frames or not (self._go(index) or self._go(index, anew=True)):
+                damage = 'the file is damaged or cut off'
+                raise FileError(f'frame {index} of {self.num_frames} cannot be decoded: {damage}')
+            yield self.image()
 
     def restart(self) -> None:
         """Go to the first frame."""
@@ -99,15 +90,6 @@ class TimedVideo(Video):
     def image(self) -> np.ndarray:
         """Return the frame that was decoded last, as :meth:`decode`."""
         raise NotImplementedError
-
-    def seconds(self, index: int) -> float:
-        return self.times[index] - self.times[0]
-
-    def decode(self, indices: list[int]) -> Iterator[np.ndarray]:
-        for index in indices:
-            if index >= self.num_frames or not (self._go(index) or self._go(index, anew=True)):
-                raise self.lacks(index)
-            yield self.image()
 
     def _go(self, index: int, anew: bool = False) -> bool:
         """Decode up to a frame; return whether it was found."""
@@ -155,7 +137,7 @@ class TimedVideo(Video):
         return number if number < self.num_frames and self.times[number] < time + EXACT else None
 
 
-class OpenCVVideo(TimedVideo):
+class OpenCVVideo(Video):
     """A video read by OpenCV, which includes FFmpeg."""
 
     def __init__(self, path: str) -> None:
@@ -215,7 +197,7 @@ class OpenCVVideo(TimedVideo):
             back *= 4
 
 
-class PyAVVideo(TimedVideo):
+class PyAVVideo(Video):
     """A video read by PyAV."""
 
     def __init__(self, path: str) -> None:
@@ -274,89 +256,15 @@ class PyAVVideo(TimedVideo):
                 yield Packet(time * self.tick, packet.is_keyframe, not packet.is_discard)
 
 
-class TorchCodecVideo(Video):
-    """A video read by TorchCodec."""
-
-    def __init__(self, path: str) -> None:
-        from torchcodec.decoders import VideoDecoder
-
-        self.errors = RuntimeError, ValueError, IndexError
-        self.open = lambda: VideoDecoder(path, num_ffmpeg_threads=1)
-        try:
-            self.decoder = self.open()
-        except self.errors as error:
-            raise FileError('TorchCodec finds no video in it: it is damaged, or not a video') from error
-        about = self.decoder.metadata
-        self.size, found = (about.height, about.width), about.num_frames or 0
-        check_frames(self.size)
-        self.skipped = self._before_first_key(found)
-        self.num_frames = found - self.skipped
-
-    def seconds(self, index: int) -> float:
-        return self._time(self.decoder, self.skipped + index) - self._time(self.decoder, self.skipped)
-
-    def decode(self, indices: list[int]) -> Iterable[np.ndarray]:
-        try:
-            batch = self.decoder.get_frames_at([self.skipped + index for index in indices])
-        except self.errors as error:
-            raise self.misses(indices) from error
-        if not (batch.pts_seconds.diff() > 0).all():  # the same frame for two indices
-            raise self.misses(indices)
-        return batch.data.flip(1).permute(0, 2, 3, 1).contiguous().numpy()  # n, C, H, W, RGB
-
-    def misses(self, indices: list[int]) -> FileError:
-        """Return the error for frames that TorchCodec doesn't find, which happens in some formats."""
-        numbers = f'{indices[0]}' if len(indices) == 1 else f'{indices[0]} to {indices[-1]}'
-        where = "it is damaged, or in a format that needs decoder='opencv' or 'pyav'"
-        return FileError(f'frame {numbers} of {self.num_frames} cannot be decoded by TorchCodec: {where}')
-
-    def _before_first_key(self, found: int) -> int:
-        """Number of frames before the first key frame: TorchCodec raises an error for them, or returns that frame."""
-        begin, first = self.decoder.metadata.begin_stream_seconds, math.inf
-        with suppress(*self.errors):
-            first = self._time(self.decoder, 0)
-        if found < 2 or abs(first - begin) < EXACT:
-            return 0
-        number = bisect_left(range(found - 1), True, key=self._is_itself)
-        if not self._is_itself(number) or first not in (math.inf, self._time(self.open(), number)):
-            self.num_frames = found
-            raise self.misses([0])
-        return number
-
-    def _is_itself(self, index: int) -> bool:
-        """Whether an index gives another frame than the next index."""
-        try:
-            return self._time(self.open(), index) < self._time(self.open(), index + 1)
-        except self.errors:
-            return False
-
-    @staticmethod
-    def _time(decoder, index: int) -> float:
-        return decoder.get_frame_at(index).pts_seconds
-
-
-DECODERS = dict(opencv=OpenCVVideo, pyav=PyAVVideo, torchcodec=TorchCodecVideo)
-# Module that a decoder needs, and the package that installs it.
-NEEDS = {
-    'opencv': ('cv2', 'opencv-python'),
-    'pyav': ('av', 'av'),
-    'torchcodec': ('torchcodec.decoders', 'torchcodec, and FFmpeg from your system'),
-}
+DECODERS = dict(opencv=OpenCVVideo, pyav=PyAVVideo)
 
 
 def require_decoder(name: str) -> None:
-    """Raise a UserError if a decoder is unknown, or its library can't be imported."""
+    """Raise a UserError if a decoder is unknown, or its library is not installed."""
     if name not in DECODERS:
         raise UserError(f"decoder='{name}' is none of {', '.join(DECODERS)}")
-    module, packages = NEEDS[name]
-    absent = f"decoder='{name}' is not installed: install {packages}, or use decoder='opencv'"
-    try:
-        library = import_module(module)
-        if name == 'torchcodec':
-            library.VideoDecoder(b'no video')  # loads FFmpeg
-    except (ImportError, RuntimeError, ValueError) as error:
-        if isinstance(error, ImportError) or 'libtorchcodec' in str(error):
-            raise UserError(absent) from error
+    if name == 'pyav' and find_spec('av') is None:
+        raise UserError("decoder='pyav' is not installed: install av, or use decoder='opencv'")
 
 
 def open_video(path: str, decoder: str = 'opencv') -> Video:
@@ -364,7 +272,7 @@ def open_video(path: str, decoder: str = 'opencv') -> Video:
 
     Args:
         path: path of a local file.
-        decoder: ``'opencv'``, ``'pyav'`` or ``'torchcodec'``; see :func:`require_decoder`.
+        decoder: ``'opencv'`` or ``'pyav'``; see :func:`require_decoder`.
 
     Raises:
         FileError: the file can't be read, has no frames, or too large frames; the message does not name the file.
