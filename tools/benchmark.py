@@ -74,10 +74,9 @@ def parse_args() -> argparse.Namespace:
     measurement.add_argument('--rounds', type=int, default=30, help='measured steps of each model (default: 30)')
     measurement.add_argument('--seconds', type=float, default=120, help='time limit per table, about (default: 120)')
     measurement.add_argument('--out', help='JSON file for the measurements')
-    measurement.add_argument('--plot', help='file for a figure of time over image size and number of tokens')
     parser.add_common_options(config=False, checkpoint=False)
     args = parser.parse_args()
-    args.compile = args.compile or ['default']
+    args.compile, args.meter = args.compile or ['default'], None
     return args
 
 

@@ -10,17 +10,23 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from vt.analysis.speed.ceilings import TITLES
 from vt.analysis.speed.measurement import PIXELS
-from vt.analysis.speed.scaling import Line, draw_lines, exponent, scaling_lines
 from vt.checkpoints.files import read_json
 from vt.errors import MissingFileError
 
 from . import gpu_tables
 from .markdown import BENCHMARKS, ROOT, Rows, cells, fill, milliseconds, short_name, table
 from .metafiles import read_models
+from .scaling import Line, draw_lines, exponent, scaling_lines
 from .speeds import by_kind, read_pairs, read_speeds
 
+# Columns of the table of ceilings.
+TITLES = dict(
+    matmul='matrix product (GFLOP/s)',
+    convolution1x1='1x1 convolution (GFLOP/s)',
+    convolution3x3='3x3 convolution (GFLOP/s)',
+    copy='copy (GB/s)',
+)
 SCRIPT = 'bash tools/benchmark/performance.sh'
 AGAIN = f'measure it again: {SCRIPT}'
 TEMPLATE = ROOT / 'docs/performance.template.md'

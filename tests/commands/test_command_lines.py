@@ -112,7 +112,7 @@ def test_benchmark_report_and_image(trained, checkpoint):
 def test_models_side_by_side(tmp_path):
     twin = ROOT / 'configs/baselines/resnet18_digits.py'
     arguments = [twin, CONFIG, 'torchvision:resnet18', '--sizes', '64x32', '64', '--batch-sizes', '1', '2']
-    arguments += ['--kinds', 'inference', '--rounds', '3', '--no-memory', '--out', 'b.json', '--plot', 'b.png']
+    arguments += ['--kinds', 'inference', '--rounds', '3', '--no-memory', '--out', 'b.json']
     result = run('benchmark.py', *arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     record = json.loads((tmp_path / 'b.json').read_text())
@@ -121,9 +121,7 @@ def test_models_side_by_side(tmp_path):
     assert measured == [(n, *size, name) for n in (1, 2) for size in ((64, 32), (64, 64)) for name in names]
     assert all(len(entry['seconds']) == 3 for entry in record['results'])
     assert record['versions']['torch']
-    assert len(record['ceilings']) == 4
     assert 'whole, inference: batch 2, 64x32, float32, channels_last' in result.stdout
-    assert cv2.imread(str(tmp_path / 'b.png')).shape[1] > 500
 
 
 def test_a_training_step_and_its_memory(tmp_path):

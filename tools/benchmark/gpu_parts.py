@@ -22,11 +22,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from ceilings import CeilingMeter
 from gpu_timing import list_kernels, time_cold, time_launch, time_row
 from torch import Tensor, nn
 
 from vt import ops
-from vt.analysis.speed.ceilings import CeilingMeter
 from vt.analysis.speed.measurement import KINDS, Setting
 from vt.analysis.speed.subject import Subject
 from vt.analysis.speed.timing import run_seconds, synchronize

@@ -22,7 +22,7 @@ run() { # run TOOL NAME ARGUMENTS...: one run of a tool, unless its file is ther
 }
 
 measure() { # measure NAME ARGUMENTS...: models
-    run benchmark "$@" "${more[@]}"
+    run benchmark/with_roofline "$@" "${more[@]}"
 }
 
 fpn=configs/baselines/fpn_r50_4xb8-90k_coco-stuff164k-800x1216.py

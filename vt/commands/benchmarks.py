@@ -7,10 +7,8 @@ from itertools import product
 
 import torch
 
-from vt.analysis.figures import save_figure
 from vt.analysis.speed.comparison import Comparison
 from vt.analysis.speed.measurement import BenchmarkRecord, Setting, default_dtype, parse_size
-from vt.analysis.speed.scaling import draw_scaling
 from vt.analysis.speed.subject import Subject
 from vt.engine.launch import require_device
 from vt.engine.run_record import describe_origin
@@ -18,7 +16,7 @@ from vt.engine.speed_settings import keep_freed_memory, require_compiler, use_th
 from vt.errors import UserError
 from vt.ops.token_products import choose_token_library
 
-from .outputs import check_figure, check_output, write_json
+from .outputs import check_output, write_json
 
 # Environment variables that influence the speed of a CPU.
 ENVIRONMENT = ('OMP_NUM_THREADS', 'GLIBC_TUNABLES', 'LD_PRELOAD', 'THP_MEM_ALLOC_ENABLE', 'ONEDNN_MAX_CPU_ISA')
@@ -32,7 +30,6 @@ def benchmark(args: argparse.Namespace) -> None:
         UserError: at the end, if a model does not support a size.
     """
     check_output(args.out, *args.configs)
-    check_figure(args.plot, *args.configs)
     settings = _read_settings(args)
     if any(setting.compile != 'off' for setting in settings):
         require_compiler()
@@ -41,7 +38,7 @@ def benchmark(args: argparse.Namespace) -> None:
     subjects = [
         subject for source in args.configs for subject in Subject(source, args.num_classes).with_tokens(args.tokens)
     ]
-    comparison = Comparison(subjects, args.kinds, args.rounds, args.seconds, not args.no_memory)
+    comparison = Comparison(subjects, args.kinds, args.rounds, args.seconds, not args.no_memory, args.meter)
     for setting in settings:
         comparison.measure(setting, args.only)
     if args.out:
@@ -54,8 +51,6 @@ def benchmark(args: argparse.Namespace) -> None:
         )
         write_json(asdict(record), args.out, follow=True)
     comparison.print_tables()
-    if args.plot:
-        save_figure(draw_scaling(comparison.measurements), args.plot, follow=True)
     if comparison.left_out:
         raise UserError('; '.join(comparison.left_out))
 

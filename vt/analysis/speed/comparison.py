@@ -1,11 +1,12 @@
 """Benchmark several models in one process and print the results."""
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from multiprocessing import get_context
+from typing import Any
 
 import torch
 from torch import nn
@@ -15,27 +16,17 @@ from vt.engine.errors import in_one_line
 from vt.engine.speed_settings import give_back_freed_memory
 from vt.errors import UserError
 
-from .ceilings import TITLES, CeilingMeter
 from .measurement import Measurement, Setting, describe_size
-from .roofline import bound_seconds
 from .subject import Subject
 from .timing import STATUS, peak_memory, resident_memory, time_interleaved, time_token_side
 from .workload import Workload, has_part
-
-# Notes below the tables.
-NOTES = (
-    "FLOPs of models are multiply-adds; in the ceilings' GFLOP/s a multiply-add counts as two. A copy counts the bytes "
-    'read and written.',
-    'Of the roofline: the time of the matrix operators alone, each at these ceilings, divided by the measured time.',
-)
 
 
 @dataclass
 class Comparison:
     """Measure models in one or several settings.
 
-    In every round each model takes a step and the machine's ceilings are measured, so that all are measured under the
-    same conditions.
+    In every round each model takes a step, so that all are measured under the same conditions.
 
     Attributes:
         subjects: the models; the first is the reference.
@@ -43,6 +34,7 @@ class Comparison:
         rounds: number of steps of each model.
         seconds: approximate time limit per part of the models, for inference and for training.
         memory: measure peak memory.
+        meter: what else is measured in every round, of a device and a dtype: the machine's ceilings.
         measurements: results so far.
         ceilings: ceilings of each part, kind and setting so far.
         left_out: models that were not measured in a setting, with the reason.
@@ -56,6 +48,7 @@ class Comparison:
     rounds: int
     seconds: float
     memory: bool = True
+    meter: Callable[[torch.device, torch.dtype], Any] | None = None
     measurements: list[Measurement] = field(default_factory=list)
     ceilings: list[dict] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -88,13 +81,15 @@ class Comparison:
         first = workloads[self.subjects[0]]
         setting, part = first.setting, first.part
         device = torch.device(setting.device)
-        meter = CeilingMeter(device, setting.tensor_dtype)
+        meter = None if self.meter is None else self.meter(device, setting.tensor_dtype)
         steps = {subject: workload.step(kind) for subject, workload in workloads.items()}
         title = f'{kind.capitalize()}, {part}, {setting.describe()}'
         warmup = 5 if device.type == 'cuda' else 2  # the first steps on a GPU select kernels and record graphs
-        times = time_interleaved(steps | meter.steps, device, title, self.rounds, warmup, self.seconds)
-        ceilings = meter.ceilings(times)
-        self.ceilings.append(dict(part=part, kind=kind, **asdict(setting), **asdict(ceilings)))
+        more = {} if meter is None else meter.steps
+        times = time_interleaved(steps | more, device, title, self.rounds, warmup, self.seconds)
+        ceilings = None if meter is None else meter.ceilings(times)
+        if ceilings is not None:
+            self.ceilings.append(dict(part=part, kind=kind, **asdict(setting), **asdict(ceilings)))
         sees_modules = kind == 'inference' and setting.compile == 'off' and not setting.fuse_conv_bn
         self.measurements += [
             Measurement(
@@ -106,27 +101,17 @@ class Comparison:
                 seconds=times[subject].tolist(),
                 **asdict(workload.count()),
                 peak_memory=peak,
-                bound_seconds=bound_seconds(workload.matrix_operators(kind), ceilings),
+                bound_seconds=None if meter is None else meter.bound_seconds(workload, kind, ceilings),
                 token_side_seconds=time_token_side(workload.module, step, device) if sees_modules else None,
             )
             for (subject, step), workload, peak in zip(steps.items(), workloads.values(), peaks)
         ]
 
     def print_tables(self) -> None:
-        """Print a table per part, kind and setting, then the ceilings."""
+        """Print a table per part, kind and setting."""
         runs = groupby(self.measurements, lambda result: (result.part, result.kind, result.setting))
         for (part, kind, setting), measurements in runs:
             print_table(tabulate(list(measurements)), title=f'{part}, {kind}: {setting.describe()}')
-        ceilings = [
-            {
-                'while': f'{row["part"]}, {row["kind"]}, batch {row["batch_size"]}, {describe_size(row["size"])}',
-                'device': row['device'],
-                'precision': row['dtype'],
-            }
-            | {title: f'{row[name] / 1e9:.1f}' for name, title in TITLES.items()}
-            for row in self.ceilings
-        ]
-        print_table(ceilings, title="the machine's ceilings", notes=NOTES)
 
 
 def _refusal(subject: Subject, model: nn.Module, setting: Setting) -> str | None:
@@ -154,7 +139,6 @@ def tabulate(measurements: Sequence[Measurement]) -> list[dict[str, str]]:
             'spread (%)': f'{100 * m.spread:.1f}',
             'faster': f'{first.median / m.median:.3f}x',
             f'{"images" if len(m.size) == 2 else "clips"}/s': f'{m.batch_size / m.median:.4g}',
-            'of the roofline (%)': f'{100 * m.share:.0f}',
         }
         rows.append(row if m.peak_memory is None else row | {'peak memory (MB)': f'{m.peak_memory / 1e6:.0f}'})
     return rows

@@ -97,7 +97,8 @@ class Measurement(Setting):
         flops: multiply-adds of one image in inference.
         parameters: number of parameters.
         peak_memory: peak memory of a step in bytes; None if it was not measured.
-        bound_seconds: roofline of a step, see :func:`roofline.bound_seconds`.
+        bound_seconds: roofline of a step, the time of its matrix operators at the machine's ceilings; None if it was
+            not measured.
         token_side_seconds: time of each step in modules that process only tokens; None if there are none.
     """
 
@@ -122,11 +123,6 @@ class Measurement(Setting):
         """Interquartile range of the seconds, relative to their median."""
         low, high = np.percentile(self.seconds, (25, 75))
         return float(high - low) / self.median
-
-    @property
-    def share(self) -> float:
-        """Share of the roofline: ``bound_seconds`` over the median time."""
-        return self.bound_seconds / self.median
 
     @property
     def pixels(self) -> int:
@@ -169,7 +165,7 @@ class BenchmarkRecord:
     """The file that ``tools/benchmark.py --out`` writes.
 
     ``environment`` has variables that influence the speed of a CPU, ``settings`` the number of threads and whether the
-    allocator keeps freed memory, ``ceilings`` the ceilings of each part, kind and setting.
+    allocator keeps freed memory, ``ceilings`` the machine's ceilings while each part, kind and setting was measured.
     """
 
     command: str
@@ -191,7 +187,7 @@ def read_record(path: Path) -> BenchmarkRecord:
     record = read_json(path, f'write it first: tools/benchmark.py CONFIG ... --out {path}')
     try:
         for entry in record['results']:
-            entry.pop('seconds_by_operator', None)  # written by earlier versions
+            entry.pop('seconds_by_operator', None)  # in some records of this repository
         return BenchmarkRecord(**record | dict(results=[Measurement(**entry) for entry in record['results']]))
     except (KeyError, TypeError, AttributeError) as error:
         raise UserError(f'{path} is not a record of tools/benchmark.py --out; write it again') from error

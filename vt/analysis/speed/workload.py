@@ -19,7 +19,6 @@ from vt.errors import UserError
 from vt.models.token_side import compile_token_side
 
 from .measurement import PIXELS, TOKENS, Setting
-from .roofline import Operator, matrix_operators
 from .timing import Step
 
 
@@ -54,11 +53,6 @@ class Workload:
         one = [x[:1].detach().to('meta', torch.float32) for x in _as_tuple(self.inputs)]
         skeleton = copy.deepcopy(self.module).to('meta').requires_grad_(False)  # gradients bar views
         return count_complexity(skeleton, tuple(one) if self.part == 'neck' else one[0], **self.options)
-
-    def matrix_operators(self, kind: str) -> list[Operator]:
-        """List the matrix operators of a step of ``'inference'`` or ``'training'``."""
-        dtype = self.setting.tensor_dtype
-        return matrix_operators(self.module, self.inputs, dtype, kind == 'training', **self.options)
 
     def step(self, kind: str) -> Step:
         """Return a step of ``'inference'`` or ``'training'``, and set the module to that mode."""

@@ -10,15 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
-from .timing import Step
-
-# Columns of tables.
-TITLES = dict(
-    matmul='matrix product (GFLOP/s)',
-    convolution1x1='1x1 convolution (GFLOP/s)',
-    convolution3x3='3x3 convolution (GFLOP/s)',
-    copy='copy (GB/s)',
-)
+from vt.analysis.speed.timing import Step
 
 
 @dataclass(frozen=True)

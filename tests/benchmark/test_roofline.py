@@ -4,18 +4,19 @@ from pathlib import Path
 
 import pytest
 import torch
+from ceilings import CeilingMeter, Ceilings
+from roofline import Operator, Roofline, bound_seconds, matrix_operators, workload_operators
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from vt.analysis.speed.ceilings import CeilingMeter, Ceilings
+from vt.analysis.speed.comparison import Comparison
 from vt.analysis.speed.measurement import Setting
-from vt.analysis.speed.roofline import Operator, bound_seconds, matrix_operators
 from vt.analysis.speed.subject import Subject
 from vt.analysis.speed.timing import time_interleaved
 from vt.analysis.speed.workload import Workload
 from vt.engine.counting import count_complexity
 
-CONFIGS = Path(__file__).parents[3] / 'configs'
+CONFIGS = Path(__file__).parents[2] / 'configs'
 CEILINGS = Ceilings(matmul=1e9, convolution1x1=1e9, convolution3x3=2e9, copy=1e8)
 
 
@@ -80,7 +81,7 @@ def test_an_operator_takes_the_longer_of_arithmetic_and_bytes(operator, seconds)
 def test_operators_have_the_flops_that_are_counted_elsewhere(name):
     setting = Setting(batch_size=2, size=(96, 64))
     workload = Workload(Subject(str(CONFIGS / f'{name}.py')).build(setting), 'neck', setting)
-    flops = {kind: sum(op.flops for op in workload.matrix_operators(kind)) for kind in ('inference', 'training')}
+    flops = {kind: sum(op.flops for op in workload_operators(workload, kind)) for kind in ('inference', 'training')}
     assert flops['inference'] == 2 * workload.count().flops  # two images
     assert flops['training'] == 3 * flops['inference']  # each product has a gradient to both of its operands
     assert workload.count() == count_complexity(workload.module, tuple(x[:1] for x in workload.inputs))
@@ -94,3 +95,15 @@ def test_ceilings_are_rates_of_the_median_run():
     assert ceilings.matmul == pytest.approx(2 * 1536**3 / sorted(times['matmul'])[1])
     assert ceilings.copy == pytest.approx(2 * 2**27 / sorted(times['copy'])[1])
     assert ceilings.convolution == max(ceilings.convolution1x1, ceilings.convolution3x3)
+
+
+def test_a_comparison_measures_the_ceilings_in_every_round():
+    setting = Setting(batch_size=1, size=(64, 64))
+    neck = Subject(str(CONFIGS / 'vt_fpn/vt-fpn_r18_digit-scenes.py'))
+    comparison = Comparison([neck], ['inference', 'training'], rounds=3, seconds=1, memory=False, meter=Roofline)
+    comparison.measure(setting, ['neck'])
+    assert [row['kind'] for row in comparison.ceilings] == comparison.kinds
+    for row, measured in zip(comparison.ceilings, comparison.measurements):
+        workload = Workload(neck.build(setting), 'neck', setting)
+        ceilings = Ceilings(**{name: row[name] for name in Ceilings.__dataclass_fields__})
+        assert measured.bound_seconds == bound_seconds(workload_operators(workload, row['kind']), ceilings)

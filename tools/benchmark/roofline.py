@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from ceilings import CeilingMeter, Ceilings
 from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.functional import scaled_dot_product_attention
@@ -17,9 +18,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from vt.analysis.speed.workload import Workload
 from vt.ops import use_path
-
-from .ceilings import Ceilings
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,20 @@ class Operator:
     kind: str
     flops: int
     bytes: int
+
+
+class Roofline(CeilingMeter):
+    """What :class:`vt.analysis.speed.comparison.Comparison` measures and computes beside the times of models."""
+
+    def bound_seconds(self, workload: Workload, kind: str, ceilings: Ceilings) -> float:
+        """Return the roofline of a step, see :func:`bound_seconds`."""
+        return bound_seconds(workload_operators(workload, kind), ceilings)
+
+
+def workload_operators(workload: Workload, kind: str) -> list['Operator']:
+    """List the matrix operators of a step of ``'inference'`` or ``'training'``."""
+    dtype = workload.setting.tensor_dtype
+    return matrix_operators(workload.module, workload.inputs, dtype, kind == 'training', **workload.options)
 
 
 def bound_seconds(operators: Iterable[Operator], ceilings: Ceilings) -> float:

@@ -4,11 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from vt.errors import UserError
-
-from .measurement import Measurement, describe_size
+from vt.analysis.speed.measurement import Measurement, describe_size
 
 # Horizontal axes: attribute of a measurement, and the field of a setting that determines it.
 AXES = {'pixels': 'size', 'tokens': 'tokens'}
@@ -46,22 +43,6 @@ def _describe(name: str, value: object) -> str:
     if name == 'size':
         return describe_size(value)
     return f'{name.replace("_", " ")} {value}' if name in ('batch_size', 'tokens', 'compile') else str(value)
-
-
-def draw_scaling(measurements: Sequence[Measurement]) -> Figure:
-    """Draw time against pixels and against tokens, on logarithmic axes, with the fitted exponents.
-
-    Raises:
-        UserError: there is only one resolution and one number of tokens.
-    """
-    panels = {x: lines for x in AXES if (lines := scaling_lines(measurements, x))}
-    if not panels:
-        raise UserError('a figure of time needs several resolutions or token numbers: give several --sizes or --tokens')
-    figure = Figure(figsize=(7 * len(panels), 6), layout='constrained')
-    axes = figure.subplots(1, len(panels), squeeze=False)
-    for panel, (x, lines) in zip(axes[0], panels.items()):
-        draw_lines(panel, x, lines)
-    return figure
 
 
 def draw_lines(panel: Axes, x: str, lines: dict[str, Line]) -> None:
