@@ -327,6 +327,15 @@ def test_no_script_is_written_that_predicts_something_else(classifier, tmp_path,
     assert (tmp_path / 'predict.py').read_text() == 'mine'
 
 
+def test_the_script_runs_without_locks(monkeypatch, tmp_path):
+    """As on Windows."""
+    monkeypatch.setitem(sys.modules, 'fcntl', None)
+    names = dict(__name__='script')
+    exec(compile(script_text(), 'predict.py', 'exec'), names)
+    names['write_atomically'](tmp_path / 'a.txt', 'text')
+    assert [path.name for path in tmp_path.iterdir()] == ['a.txt']
+
+
 def test_the_script_defines_each_name_once_and_imports_none_of_ours():
     nodes = ast.parse(script_text()).body
     names = [node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))]

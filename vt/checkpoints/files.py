@@ -1,7 +1,6 @@
 """Write files atomically, and read JSON files with checks."""
 
 import contextlib
-import fcntl
 import functools
 import json
 import os
@@ -11,6 +10,11 @@ from collections.abc import Iterator, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
+
+try:
+    import fcntl
+except ImportError:  # Windows, where exported scripts use this module
+    fcntl = None
 
 from vt.errors import DamagedError, FileError, MissingFileError, UserError
 from vt.untrusted_text import printable
@@ -58,13 +62,16 @@ def temporary_folder(parent: Path) -> Iterator[Path]:
     unfinished = tempfile.TemporaryDirectory(PART, '.', parent, ignore_cleanup_errors=True)
     with unfinished as name, open_plain(Path(name, 'new'), 'w') as mark:
         with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(mark, fcntl.LOCK_EX)
-            os.rename(mark.name, Path(name, MARK))  # it is locked from the moment it is there
+            if fcntl:
+                fcntl.flock(mark, fcntl.LOCK_EX)
+                os.rename(mark.name, Path(name, MARK))  # it is locked from the moment it is there
         yield Path(name)
 
 
 @functools.cache  # once in a process, since a folder may hold many files
 def _remove_unfinished(parent: Path, process: int) -> None:
+    if fcntl is None:
+        return
     for folder in parent.glob(f'.*{PART}'):
         with contextlib.suppress(OSError), open_plain(folder / MARK, 'r+') as mark:
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -75,7 +82,7 @@ def open_plain(path: Path, mode: str, newline: str | None = None) -> TextIOWrapp
     """Open a text file; a symbolic link, which could lead to any other file, is refused with an OSError."""
 
     def open_here(name: str, flags: int) -> int:
-        return os.open(name, flags | os.O_NOFOLLOW, 0o666)
+        return os.open(name, flags | getattr(os, 'O_NOFOLLOW', 0), 0o666)
 
     return TextIOWrapper(open(path, f'{mode}b', opener=open_here), 'utf-8', newline=newline)
 
