@@ -73,9 +73,9 @@ STRINGS: list[tuple[str, dict[str, Any]]] = [
     ('TokenBackbone', TOKENS | POOLING | dict(out_type=OUTPUTS, tied=WORD)),
     ('MultiscaleBlock PoolingAttention TokenPooling', POOLING),
     ('MViT', POOLING | dict(arch=WORD, out_type=OUTPUTS, pooling=MODES, position=('by arch',))),
-    ('VTBackbone VTResNet VTResNetAnywhere VTResNetCIFAR', dict(out_type=('tokens', 'featmap'))),
+    ('VTBackbone VTResNet', dict(out_type=('tokens', 'featmap'))),
     ('VTBackbone', dict(drop=WORD)),
-    ('VTResNetAnywhere', dict(positions=WORD)),
+    ('VTResNet', dict(positions=WORD)),
     ('Res2Net ResNeSt ResNet', dict(style=('pytorch', 'caffe'))),
     (
         'BEiTViT HiViT MViT RevVisionTransformer ViTEVA02 ViTSAM VisionTransformer XCiT',

@@ -1,12 +1,14 @@
-"""VT-ResNet: a ResNet whose last stage is replaced by Visual Transformer modules (paper, section 4.1).
+"""VT-ResNet: a ResNet with Visual Transformer modules, in place of its last stage (paper, section 4.1) or elsewhere.
 
 Letters: N batch, L tokens, C_T token channels, C_i, H_i and W_i channels and size of a stage's map.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 import torch
+from mmcv.cnn import build_conv_layer, build_norm_layer
 from mmcv.cnn.bricks import DropPath
 from mmengine.logging import print_log
 from mmpretrain.models.backbones import ResNet
@@ -20,10 +22,9 @@ from vt.registry import MODELS
 
 from ..recomputation import recompute
 from .map_scale import scale_stage
-from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELATION, VTStage, require_out_type
+from .vt_positions import LAYERS, NUM_MODULES, check_options, check_positions, layers_of
+from .vt_stage import FIRST_TOKENIZER, LATER_TOKENIZER, MAP_RMS, PROJECTOR, RELATION, VTStage
 
-# Number of modules that replace stage 5, by depth (paper, section 4.1).
-NUM_MODULES = {18: 2, 34: 3, 50: 3, 101: 3}
 SMALLEST_MAP = 2  # pixels on a side of stage 4's map
 
 
@@ -44,32 +45,38 @@ class ResNetStage(ResLayer):
 
 @MODELS.register_module()
 class VTResNet(ResNet):
-    """MMPretrain's ResNet up to stage 4 of the paper, then VT modules on its map (stride 16).
+    """MMPretrain's ResNet up to stage 4 of the paper, then VT modules on its map (stride 16), or modules elsewhere.
 
-    The modules are ``layer4``, the name of ResNet's last stage, so ``frozen_stages`` counts as in ResNet.
+    The modules are ``layer4``, the name of ResNet's last stage, so ``frozen_stages`` counts as in ResNet. In place of
+    an earlier stage, a 1x1 convolution and a normalisation, like those of ResNet's shortcuts, first bring the map to
+    the width and stride of that stage. After a stage, the modules follow its blocks, as one more block. In ``layer4``,
+    after other modules, the map is normalised first.
 
     The paper gives no initialisation. Convolutional stages start like MMPretrain's ResNet or from a ResNet's weights;
     the VT parts as their docstrings say. The token attention is cubic in the scale of the map, and training diverges at
-    that of a ResNet's map, so the output of stage 4 is rescaled to a root mean square of 0.18, a quarter of that of
-    an untrained one. All four depths then train with their ResNet's recipe, clipped to a norm of 1 under SGD.
+    that of a ResNet's map, so the output of the stage below modules is rescaled to a root mean square of 0.18, a
+    quarter of that of an untrained stage 4. All four depths then train with their ResNet's recipe, clipped to a norm of
+    1 under SGD.
 
     Args:
         depth: 18, 34, 50 or 101.
         num_tokens, token_channels, groups, tokenizer, later_tokenizer, relation, projector: options of the modules, as
             in :class:`vt.models.backbones.vt_stage.VTStage`.
-        out_type: ``'tokens'`` for classifiers, or ``'featmap'`` for dense prediction.
+        out_type: ``'tokens'`` for classifiers, if modules come last, or ``'featmap'`` for dense prediction.
         out_indices: for ``'featmap'``, indices of the returned maps: 0 to 3 for ``layer1`` to ``layer4``. Without 3 no
-            module is built.
-        num_modules: number of modules; 2 for depth 18 and 3 for the others by default.
-        frozen_stages: -1 trains everything, 0 freezes the stem, 1 to 3 also the stages up to it, 4 also the modules.
+            module is built in place of ``layer4``.
+        num_modules: number of modules at each position; 2 for depth 18 and 3 for the others by default.
+        frozen_stages: -1 trains everything, 0 freezes the stem, 1 to 4 also the stages up to it with their modules.
         drop_path_rate: stochastic depth rate of the last module; rates grow linearly from 0 over blocks and modules.
         with_cp: recompute blocks and modules in the backward pass to save memory.
+        positions: positions of the modules: ``'layer1'`` to ``'layer4'``, in place of that stage, or
+            ``'after_layer1'`` to ``'after_layer4'``, after it.
         init_cfg: as in mmengine; ``Pretrained`` takes a checkpoint of a ResNet, for its stages, or of a VT-ResNet.
         **resnet: other options of :class:`mmpretrain.models.ResNet`, such as ``style``, ``norm_cfg``, ``deep_stem``.
 
     Raises:
-        UserError: an unknown depth, output type or stage; sizes that are not divisible; in the forward pass, an image
-            smaller than 32x32.
+        UserError: an unknown depth, output type, stage or position; ``'tokens'`` if a convolutional stage comes last;
+            sizes that are not divisible; in the forward pass, an image smaller than 32x32.
     """
 
     stem_stride = 4
@@ -92,30 +99,67 @@ class VTResNet(ResNet):
         with_cp: bool = False,
         strides: Sequence[int] = (1, 2, 2, 2),
         dilations: Sequence[int] = (1, 1, 1, 1),
+        positions: Sequence[str] = ('layer4',),
         **resnet,
     ) -> None:
         check_options(type(self).__name__, depth, num_modules, out_type, out_indices)
+        check_positions(type(self).__name__, depth, positions, out_type)
         if frozen_stages > 4:
             raise UserError(f'{type(self).__name__}: frozen_stages={frozen_stages} does not exist; the last is 4')
         out_indices = (3,) if out_type == 'tokens' else tuple(sorted(set(out_indices)))
-        stages = dict(num_stages=3, strides=strides[:3], dilations=dilations[:3])  # 1 to 4 of the paper
-        stages |= dict(out_indices=sorted({*out_indices, 2} - {3}), frozen_stages=min(frozen_stages, 3))
-        super().__init__(depth, with_cp=with_cp, **stages, **resnet)
-        blocks = [block for layer in self.res_layers for block in getattr(self, layer)]
-        num_modules = (num_modules or NUM_MODULES[depth]) if 3 in out_indices else 0
-        rates = torch.linspace(0, drop_path_rate, len(blocks) + num_modules).tolist()
-        for block, rate in zip(blocks, rates):
-            block.drop_path = DropPath(rate) if rate else nn.Identity()
-        # Modules, in place of stage 5.
+        number = 3 if 'layer4' in positions else 4  # of convolutional stages
+        stages = dict(num_stages=number, strides=(*strides, 2)[:number], dilations=(*dilations, 1)[:number])
+        stages |= dict(out_indices=sorted({*out_indices, number - 1} - {number}))
+        super().__init__(depth, frozen_stages=min(frozen_stages, number), with_cp=with_cp, **stages, **resnet)
+        self.out_type, self.token_channels, self.out_indices = out_type, token_channels, out_indices
+        self.vt_stages = {}  # position of each stage of modules: its module name
         options = dict(num_tokens=num_tokens, token_channels=token_channels, groups=groups, with_cp=with_cp)
         options |= dict(tokenizer=tokenizer, later_tokenizer=later_tokenizer, relation=relation, projector=projector)
-        self.layer4 = VTStage(blocks[-1].out_channels, rates[len(blocks) :], out_type=out_type, **options)
-        self.res_layers.append('layer4')
-        self.out_type, self.token_channels, self.out_indices = out_type, token_channels, out_indices
-        self.vt_stages = {'layer4': 'layer4'}  # position of each stage of modules: its module name
+        self._add_modules(positions, num_modules or NUM_MODULES[depth], drop_path_rate, options, set(out_indices))
         self.frozen_stages = frozen_stages
         self._freeze_stages()
         self._start_untrained()
+
+    def _add_modules(
+        self, positions: Sequence[str], num_modules: int, drop_path_rate: float, options: dict, read: set[int]
+    ) -> None:
+        """Put a stage of modules at each position, in the order of the network."""
+        widths = [getattr(self, layer)[-1].out_channels for layer in self.res_layers]
+        in_channels, numbers = self.stem_channels, []  # of blocks or modules, up to each position
+        ordered = sorted(positions, key=lambda position: (position[-6:], position.startswith('after')))
+        last = ordered[-1] if ordered and ordered[-1].endswith('layer4') else None
+        for layer, blocks in zip(LAYERS, (*self.stage_blocks, 0)):
+            own = [position for position in ordered if position.endswith(layer)]
+            numbers += [(layer, blocks)] * (layer not in own)  # blocks of ResNet
+            numbers += [(position, 0 if position == 'layer4' and 3 not in read else num_modules) for position in own]
+        rates = torch.linspace(0, drop_path_rate, sum(number for _, number in numbers)).tolist()
+        for position, number in numbers:
+            own_rates, rates = rates[:number], rates[number:]
+            if position not in positions:
+                for block, rate in zip(getattr(self, position, ()), own_rates):
+                    block.drop_path = DropPath(rate) if rate else nn.Identity()
+                continue
+            index = int(position[-1]) - 1
+            channels = widths[min(index, len(widths) - 1)]
+            stage = VTStage(channels, own_rates, out_type=self.out_type if position == last else 'featmap', **options)
+            self._insert(position, stage, widths[index - 1] if index else in_channels, channels)
+
+    def _insert(self, position: str, stage: VTStage, in_channels: int, channels: int) -> None:
+        layer = position[-6:]
+        if position == 'layer4':
+            follows = {'layer3', 'after_layer3'} & set(self.vt_stages)  # other modules, which increase the map's scale
+            self.layer4 = nn.Sequential(build_norm_layer(self.norm_cfg, channels)[1], stage) if follows else stage
+            self.res_layers.append(layer)
+            self.vt_stages[position] = layer
+        elif position.startswith('after'):
+            blocks = getattr(self, layer)
+            blocks.append(stage)
+            self.vt_stages[position] = f'{layer}.{len(blocks) - 1}'
+        else:
+            stride = self.strides[int(layer[-1]) - 1]
+            convolve = build_conv_layer(self.conv_cfg, in_channels, channels, 1, stride=stride, bias=False)
+            setattr(self, layer, nn.Sequential(convolve, build_norm_layer(self.norm_cfg, channels)[1], stage))
+            self.vt_stages[position] = layer
 
     def _start_untrained(self) -> None:
         """Rescale the maps for training without :meth:`init_weights`, which draws other weights and rescales again."""
@@ -149,7 +193,21 @@ class VTResNet(ResNet):
 
     def start(self, position: str) -> str:
         """Rescale the map below new modules to the root mean square at which they start; return a line for the log."""
-        return scale_stage(self.layer3, MAP_RMS)
+        layer = getattr(self, position[-6:])
+        if position in LAYERS and isinstance(layer, nn.Sequential):
+            nn.init.constant_(layer[-2].weight, MAP_RMS)  # the normalisation before the modules
+            return f'its input is normalised to {MAP_RMS:.2f} (root mean square)'
+        blocks = list(self.layer3) if position == 'layer4' else list(layer)[:-1]
+        return scale_stage(blocks, MAP_RMS, self._readers(position))
+
+    def _readers(self, position: str) -> Iterator[nn.Module]:
+        """Yield the normalisations of the next stage whose convolutions read the output of modules after a stage."""
+        following = dict(pairwise(LAYERS)).get(position[-6:])
+        if following in self.res_layers and following not in self.vt_stages:
+            block = getattr(self, following)[0]
+            yield block.norm1
+            if block.downsample is not None:
+                yield block.downsample[-1]
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Compute tokens or maps.
@@ -159,7 +217,7 @@ class VTResNet(ResNet):
 
         Returns:
             A tuple: for ``'tokens'`` the tokens of the last module, ``(N, L, C_T)``; for ``'featmap'`` the maps of
-            ``out_indices``, ``(N, C_i, H_i, W_i)`` at strides 4, 8, 16 and 16.
+            ``out_indices``, ``(N, C_i, H_i, W_i)`` at strides 4, 8, 16 and, of modules in ``layer4``, 16.
 
         Raises:
             UserError: the images are too small.
@@ -173,12 +231,17 @@ class VTResNet(ResNet):
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
         """Depth of a parameter and number of layers, for MMPretrain's layer-wise learning-rate decay: the stem is layer
-        0, each block and each module one layer, all after the backbone the last one.
+        0, each block and each module one layer, all after the backbone the last one. What comes before the modules of a
+        position belongs to the layer of the first module.
         """
-        layers = [f'{layer}.{index}.' for layer in self.res_layers for index in range(len(getattr(self, layer)))]
-        own = [index for index, layer in enumerate(layers, 1) if param_name.startswith(prefix + layer)]
-        elsewhere = 0 if param_name.startswith(prefix) else len(layers) + 1
-        return (own[0] if own else elsewhere), len(layers) + 2
+        layers = [name for layer in self.res_layers for name in layers_of(layer, getattr(self, layer))]
+        num_layers = len(layers) + 2
+        if not param_name.startswith(prefix):
+            return num_layers - 1, num_layers
+        name = param_name.removeprefix(prefix)
+        own = [index for index, layer in enumerate(layers, 1) if name.startswith(f'{layer}.')]
+        stage = [index for index, layer in enumerate(layers, 1) if layer.split('.')[0] == name.split('.')[0]]
+        return next(iter(own or stage), 0), num_layers
 
     def train(self, mode: bool = True) -> 'VTResNet':
         """Switch modes; frozen stages stay in evaluation mode."""
@@ -186,12 +249,6 @@ class VTResNet(ResNet):
         return self
 
 
-def check_options(name: str, depth: int, num_modules: int | None, out_type: str, out_indices: Sequence[int]) -> None:
-    """Raise ``UserError`` for an unknown depth, an unknown output or a number of modules below 1."""
-    if depth not in NUM_MODULES:
-        raise UserError(f'{name}: depth={depth} is not one of {", ".join(map(str, NUM_MODULES))}')
-    require_out_type(name, out_type)
-    if not set(out_indices) <= set(range(4)) or not out_indices:
-        raise UserError(f'{name}: out_indices={tuple(out_indices)} must be stages from 0 to 3')
-    if num_modules is not None and num_modules < 1:
-        raise UserError(f'{name}: num_modules={num_modules} must be 1 or more; without modules use a ResNet')
+@MODELS.register_module()
+class VTResNetAnywhere(VTResNet):
+    """:class:`VTResNet` under another name, for models with modules at other ``positions``."""

@@ -1,0 +1,60 @@
+"""Positions of VT modules in a ResNet: in place of a stage or after it."""
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from vt.errors import UserError
+
+from .vt_stage import VTStage, require_out_type
+
+# Number of modules that replace stage 5, by depth (paper, section 4.1).
+NUM_MODULES = {18: 2, 34: 3, 50: 3, 101: 3}
+LAYERS = ('layer1', 'layer2', 'layer3', 'layer4')  # ResNet's names for its stages 2 to 5
+POSITIONS = (*LAYERS, *(f'after_{layer}' for layer in LAYERS))
+
+
+def check_options(name: str, depth: int, num_modules: int | None, out_type: str, out_indices: Sequence[int]) -> None:
+    """Raise ``UserError`` for an unknown depth, an unknown output or a number of modules below 1."""
+    if depth not in NUM_MODULES:
+        raise UserError(f'{name}: depth={depth} is not one of {", ".join(map(str, NUM_MODULES))}')
+    require_out_type(name, out_type)
+    if not set(out_indices) <= set(range(4)) or not out_indices:
+        raise UserError(f'{name}: out_indices={tuple(out_indices)} must be stages from 0 to 3')
+    if num_modules is not None and num_modules < 1:
+        raise UserError(f'{name}: num_modules={num_modules} must be 1 or more; without modules use a ResNet')
+
+
+def check_positions(name: str, depth: int, positions: Sequence[str], out_type: str) -> None:
+    """Raise ``UserError`` for positions that are unknown, exclude each other or do not suit the depth or the output."""
+    unknown = [position for position in positions if position not in POSITIONS]
+    if unknown or isinstance(positions, str) or len(set(positions)) < len(positions):
+        known = ', '.join(POSITIONS)
+        raise UserError(f'{name}: positions={positions!r} must be a list of distinct names from {known}')
+    if 'after_layer1' in positions and depth in (18, 34):
+        raise UserError(
+            f'{name}: the first stage of depth {depth} has no shortcut to rescale: use '
+            "'layer2' instead of 'after_layer1'"
+        )
+    for layer in LAYERS:
+        if {layer, f'after_{layer}'} <= set(positions):
+            raise UserError(
+                f'{name}: positions={positions!r} has both {layer} and after_{layer}: use one of them, and '
+                'set num_modules for more modules'
+            )
+    if out_type == 'tokens' and not {'layer4', 'after_layer4'} & set(positions):
+        raise UserError(
+            f"{name}: out_type='tokens' needs modules in or after layer4, positions={tuple(positions)}; set "
+            "out_type='featmap' and a neck for maps, such as GlobalAveragePooling"
+        )
+
+
+def layers_of(name: str, stage: nn.Module) -> list[str]:
+    """Names of a stage's blocks and modules, in order."""
+    names = []
+    for index, part in enumerate(stage):
+        if isinstance(part, VTStage):
+            names += layers_of(f'{name}.{index}', part)
+        elif any(part.children()):  # skips the convolution and normalisation before modules
+            names.append(f'{name}.{index}')
+    return names
