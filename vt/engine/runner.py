@@ -24,6 +24,7 @@ from vt.checkpoints.files import REST, interpreting, replacing, write_atomically
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.plain import make_plain
 from vt.checkpoints.sharded import read_sharded
+from vt.engine.interruption.run_identity import WRITTEN, Run, new_run, read_last_run
 from vt.engine.interruption.seeds import seeded_loader
 from vt.engine.interruption.sharded_saving import ShardedSaver, checkpoint_of
 from vt.engine.processes.distributed import TIMEOUT
@@ -42,8 +43,6 @@ from .mixed_precision import describe_risk, evaluation_dtype, keep_scores_exact,
 from .parameter_groups import complete_optimizer
 from .schedules import count_accumulation
 from .speed_settings import SpeedSettings, compile_parts, copy_without_waiting, require_compiler, to_channels_last
-
-WRITTEN = '# Config of a run\n'  # first line of the files
 
 
 @RUNNERS.register_module()
@@ -239,6 +238,15 @@ class VTRunner(Runner):
         return loop
 
     def train(self) -> nn.Module:
+        """Train; the work directory is this run's alone, as with ``tools/train.py``, which registers its own ``Run``."""
+        if any(isinstance(hook, Run) for hook in self.hooks):
+            return self._train()
+        with Run(self.work_dir) as run:
+            run.enter(read_last_run(self.work_dir) if self.cfg.get('resume') else new_run())
+            self.register_hook(run)
+            return self._train()
+
+    def _train(self) -> nn.Module:
         if self.speed.cuda_graphs:
             raise UserError('speed.cuda_graphs is only for tests: remove it for training')
         wrapper = self.optim_wrapper if isinstance(self.optim_wrapper, dict) else self.cfg.get('optim_wrapper') or {}

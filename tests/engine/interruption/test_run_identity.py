@@ -5,6 +5,8 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from engine.interruption.test_preemption import wait_for
 from forked_tools import ForkedTool, run_forked
 from process_groups import start_processes
 from run_comparison import assert_same_end
-from tool_runner import assert_one_line
+from tool_runner import ROOT, assert_one_line
 
 from vt.checkpoints.newest import read_run
 
@@ -228,6 +230,24 @@ def test_a_run_of_another_program_goes_on(used):
     assert 'Epoch(train) [3]' not in result.stdout
     assert 'Epoch(train) [4]' in result.stdout
     assert not list((used / 'run').glob('earlier_run_*'))
+
+
+def test_a_training_in_python_keeps_the_earlier_one(used):
+    """Also without the tool."""
+    code = """
+import sys
+from vt.engine.config_files import read_config
+from vt.engine.launch import build_runner
+options = {key: int(value) for key, value in (each.split('=') for each in sys.argv[2:])}
+build_runner(read_config(sys.argv[1], options | dict(work_dir='run'))).train()
+"""
+    before, numbers = files(used / 'run'), ['train_cfg.max_epochs=1', 'train_dataloader.num_workers=0', *OTHER]
+    flags = [*numbers, 'train_dataloader.persistent_workers=0']
+    command = [sys.executable, '-c', code, str(CONFIG), *flags]
+    subprocess.run(command, cwd=used, check=True, env=dict(os.environ, PYTHONPATH=str(ROOT)))
+    (earlier,) = (used / 'run').glob('earlier_run_*')
+    assert files(earlier) == before
+    assert {read_run(path) for path in (used / 'run').glob('*.pth')} == {(used / 'run/last_run').read_text()}
 
 
 def test_a_runner_of_ones_own_mixes_nothing_either(used):

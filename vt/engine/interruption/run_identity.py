@@ -18,9 +18,9 @@ from mmengine.runner import Runner
 from vt.checkpoints.files import POINTER, open_plain, write_atomically
 from vt.checkpoints.newest import State, read_state, state_in
 from vt.engine.processes.process_variables import number_in
-from vt.engine.runner import WRITTEN, VTRunner
 from vt.errors import UserError
 
+WRITTEN = '# Config of a run\n'  # first line of the configs that runs write
 LAST_RUN, LOCK, RECORD = 'last_run', 'run.lock', 'training.json'
 NAME = re.compile(r'(?:best_.+_|interrupted_)?(epoch|iter)_(\d+)\.pth')  # of a checkpoint
 
@@ -77,7 +77,7 @@ class Run(Hook):
             self._write(self.id)
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        if is_main_process() and not isinstance(runner, VTRunner):  # VTRunner calls before_file later
+        if is_main_process() and not hasattr(runner, 'saver'):  # VTRunner calls before_file later
             self.before_file(runner, self.work_dir)
 
     def before_file(self, runner: Runner, folder: Path) -> None:
