@@ -238,7 +238,7 @@ class VTRunner(Runner):
         return loop
 
     def train(self) -> nn.Module:
-        """Train; the work directory is this run's alone, as with ``tools/train.py``, which registers its own ``Run``."""
+        """Train in a work directory of this run alone, as ``tools/train.py`` does, which registers its own ``Run``."""
         if any(isinstance(hook, Run) for hook in self.hooks):
             return self._train()
         with Run(self.work_dir) as run:
