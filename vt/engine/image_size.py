@@ -21,7 +21,6 @@ def enter_image_size(cfg: Config) -> None:
     the training pipeline becomes ``image_size``: with 112, a crop of 224 from 256 becomes a crop of 112 from 128.
     Backbones with an argument ``image_size``, or MMPretrain's ``img_size``, get it as well.
 
-
     Raises:
         UserError: ``image_size`` is not a whole number of pixels, no step sets a size, or training images are not
             square.

@@ -28,7 +28,6 @@ def enter_imbalance(cfg: Config) -> str | None:
     - ``'balanced'`` repeats images of rare classes with MMEngine's ``ClassBalancedDataset``, so that the counts become
       proportional to their square roots (Gupta et al., "LVIS", 2019).
 
-
     Returns:
         A line for the log that says what was set; None without ``imbalance``.
 

@@ -186,8 +186,6 @@ def read_record(path: Path) -> BenchmarkRecord:
     """
     record = read_json(path, f'write it first: tools/benchmark.py CONFIG ... --out {path}')
     try:
-        for entry in record['results']:
-            entry.pop('seconds_by_operator', None)  # in some records of this repository
         return BenchmarkRecord(**record | dict(results=[Measurement(**entry) for entry in record['results']]))
     except (KeyError, TypeError, AttributeError) as error:
         raise UserError(f'{path} is not a record of tools/benchmark.py --out; write it again') from error
