@@ -399,6 +399,7 @@ def test_layer_wise_rates_count_every_block_and_module(depth, positions):
         (dict(positions='layer3'), "positions='layer3' must be a list"),
         (dict(positions=('layer4', 'layer4')), 'must be a list of distinct names'),
         (dict(num_modules=0), 'num_modules=0 must be 1 or more'),
+        (dict(frozen_stages=5), 'frozen_stages=5 does not exist; the last is 4'),
         (dict(positions=('layer3', 'after_layer3')), 'has both layer3 and after_layer3'),
         (dict(positions=('after_layer1',)), "the first stage of depth 18 has no shortcut to rescale: use 'layer2'"),
     ],
