@@ -165,7 +165,8 @@ def test_a_table_is_checked_before_a_run(root):
     (root / 'train.csv').write_text('file,labels\na.png,cat\nb,cat\n')
     data = dict(type='vt.MultiLabelImages', data_root=str(root), data_prefix='train', ann_file='train.csv')
     cfg = Config(dict(train_dataloader=dict(dataset=data | dict(pipeline=[dict(type='LoadImageFromFile')]))))
-    with pytest.raises(UserError, match=r'train data: .*train.csv, line 3 names .*train/b, which does not exist'):
+    message = r'train data: .*train.csv, line 3 names b, which does not exist; add the suffix of .*train/b.png'
+    with pytest.raises(UserError, match=message):
         check_data(cfg, ('train',))
 
 

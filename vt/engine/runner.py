@@ -242,7 +242,8 @@ class VTRunner(Runner):
         if any(isinstance(hook, Run) for hook in self.hooks):
             return self._train()
         with Run(self.work_dir) as run:
-            run.enter(read_last_run(self.work_dir) if self.cfg.get('resume') else new_run())
+            known = read_last_run(self.work_dir) if self.cfg.get('resume') else new_run()
+            run.enter(known, is_named=bool(self.cfg.get('load_from')))
             self.register_hook(run)
             return self._train()
 

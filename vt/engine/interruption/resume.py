@@ -63,7 +63,7 @@ def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
     choice: list[Any] = [_choose(cfg.work_dir, asked) if is_main_process() else None]
     broadcast_object_list(choice)
     checkpoint, identity, notes = choice[0]
-    run.enter(identity)
+    run.enter(identity, is_named=asked not in (None, 'auto'))
     if asked is not None:
         cfg.resume = checkpoint is not None
         cfg.load_from = checkpoint or cfg.get('load_from')

@@ -29,9 +29,9 @@ class Run(Hook):
     """A training with exclusive use of its work directory: a context manager, and a hook of the runner.
 
     The id of the run is stored in the file ``last_run``, in checkpoints and in ``training.json``. Files of an earlier
-    run, and of later iterations than the one that this run resumes from, stay in place until the first new checkpoint
-    is complete; then they move to the subfolder ``earlier_run_<date>``. After an error before the first iteration, the
-    earlier run remains the newest one.
+    run, and of later iterations than the one that the user named to resume from, stay in place until the first new
+    checkpoint is complete; then they move to the subfolder ``earlier_run_<date>``. After an error before the first
+    iteration, the earlier run remains the newest one.
 
     Raises:
         UserError: on entering the context, if another training uses the folder.
@@ -43,7 +43,7 @@ class Run(Hook):
         self.work_dir = Path(work_dir)
         self.id: str | None = None  # None if another program wrote the resumed checkpoint
         self._begin: State | None = None  # of the resumed checkpoint
-        self._has_begun = self._has_files = False
+        self._has_begun = self._has_files = self._is_named = False
 
     def __enter__(self) -> 'Run':
         if is_main_process():
@@ -59,9 +59,15 @@ class Run(Hook):
             self._write(self._before)
         self._lock.close()
 
-    def enter(self, run: str | None) -> None:
-        """Set the id of the run, which becomes the newest run of the folder. Call it in all processes."""
-        self.id = run
+    def enter(self, run: str | None, is_named: bool = False) -> None:
+        """Set the id of the run, which becomes the newest run of the folder. Call it in all processes.
+
+        Args:
+            run: the id.
+            is_named: the user named the checkpoint to resume from. Otherwise it is the newest, and later files of the
+                run are what a kill left; they are written again.
+        """
+        self.id, self._is_named = run, is_named
         if is_main_process():
             self._write(run)
 
@@ -110,10 +116,11 @@ class Run(Hook):
         """Whether a checkpoint is of another run, or of a later iteration than the one that this run resumes from."""
         state, begin, name = read_state(path), self._begin, NAME.fullmatch(path.name)
         if isinstance(state, State) and (state.run or name):
-            return begin is None or state.run != begin.run or state.position > begin.position
+            is_later = begin is not None and state.position > begin.position
+            return begin is None or state.run != begin.run or (self._is_named and is_later)
         if name is None:
             return False
-        return begin is None or int(name[2]) > begin.position[name[1] == 'iter']  # damaged
+        return begin is None or (self._is_named and int(name[2]) > begin.position[name[1] == 'iter'])  # damaged
 
     def _write(self, run: str | None) -> None:
         if run is None:
