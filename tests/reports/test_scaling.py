@@ -1,29 +1,9 @@
 """Scaling of time with pixels and tokens: exponents, and the lines of a figure."""
 
 import pytest
+from analysis.speed.test_benchmark import measurement
 
 from docs.reports.scaling import exponent, scaling_lines
-from vt.analysis.speed.measurement import Measurement
-
-
-def measurement(model='a', size=(10, 10), tokens=None, seconds=(1.0, 2.0, 4.0), token_side=None, kind='inference'):
-    return Measurement(
-        model=model,
-        part='neck',
-        kind=kind,
-        device='cpu',
-        dtype='float32',
-        memory_format='channels_last',
-        compile='off',
-        batch_size=1,
-        size=size,
-        tokens=tokens,
-        seconds=list(seconds),
-        flops=100,
-        parameters=1,
-        bound_seconds=1.0,
-        token_side_seconds=token_side,
-    )
 
 
 def test_exponents_are_powers():
