@@ -82,7 +82,7 @@ def test_a_checkpoint_does_not_decide_what_is_removed(one_kept, tmp_path):
     for name in ('mine', 'run/my_notes', f'run/epoch_{last - 1}.pth'):  # the last one has a name of the hook
         (tmp_path / name).mkdir()
         (tmp_path / name / 'notes.txt').write_text('mine')
-    for name in ('notes.pth', 'best_notes.pth', '../mine/epoch_1.pth'):
+    for name in ('notes.pth', 'best_notes.pth', 'best_mine_epoch_1.pth', '../mine/epoch_1.pth'):
         (tmp_path / 'run' / name).write_text('mine')
     (tmp_path / 'run/epoch_0.pth').symlink_to(tmp_path / 'mine/epoch_1.pth')
     (tmp_path / 'run/linked').symlink_to(tmp_path / 'mine')

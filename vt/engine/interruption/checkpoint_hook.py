@@ -63,8 +63,10 @@ class CheckpointHook(PlainCheckpointHook):
         self._outdated += interrupted.values()
         if self.max_keep_ckpts > 0:
             self.keep_ckpt_ids.extend(self._newest(steps, self.max_keep_ckpts))
+        scored = [name.removeprefix('val/') for name in runner.message_hub.log_scalars if name.startswith('val/')]
         for key in self.key_indicators if self.save_best else ():
-            bests = self._own(done, prefix='best_.+_' if key == 'auto' else re.escape(f'best_{key}_'.replace('/', '_')))
+            names = [re.escape(name.replace('/', '_')) for name in (scored if key == 'auto' else [key])]
+            bests = self._own(done, prefix=f'best_({"|".join(names)})_')
             best = next((bests[step] for step in self._newest(bests, 1)), None)
             if len(self.key_indicators) == 1:
                 self.best_ckpt_path = best
