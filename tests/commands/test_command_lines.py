@@ -124,6 +124,15 @@ def test_models_side_by_side(tmp_path):
     assert 'whole, inference: batch 2, 64x32, float32, channels_last' in result.stdout
 
 
+def test_the_ceilings_beside_a_model(tmp_path):
+    arguments = [CONFIG, '--sizes', '64x32', '--batch-sizes', '1', '--kinds', 'inference', '--rounds', '3']
+    result = run('benchmark/with_roofline.py', *arguments, '--no-memory', '--out', 'b.json', cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    record = json.loads((tmp_path / 'b.json').read_text())
+    assert record['results'][0]['bound_seconds'] > 0
+    assert record['ceilings'][0]['matmul'] > 0
+
+
 def test_a_training_step_and_its_memory(tmp_path):
     arguments = [CONFIG, '--sizes', '64x32', '--batch-sizes', '2', '--rounds', '3', '--out', 'b.json']
     result = run('benchmark.py', *arguments, '--memory-formats', 'contiguous', cwd=tmp_path)
