@@ -62,7 +62,7 @@ def killed_after(seconds, target, *arguments):
 
 
 def unfinished(folder):
-    return {(part.name, part.stat().st_mtime_ns) for part in folder.glob('.*.part')}
+    return {(part.name, part.stat().st_mtime_ns) for part in folder.glob('.*.part/iter_*.pth')}
 
 
 @pytest.mark.parametrize('kills', [15, pytest.param(50, marks=pytest.mark.slow)])

@@ -75,6 +75,8 @@ def _remove_unfinished(parent: Path, process: int) -> None:
     for folder in parent.glob(f'.*{PART}'):
         with contextlib.suppress(OSError), open_plain(folder / MARK, 'r+') as mark:
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for path in {*folder.iterdir()} - {folder / MARK}:  # the mark last, for the next process after a kill here
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
             shutil.rmtree(folder)
 
 
