@@ -27,6 +27,7 @@ from hugging_face_data import (
 from run_comparison import assert_same_end
 from small_image_config import SMALL_IMAGES
 from tool_runner import ROOT, assert_one_line
+from video.written_videos import draw, write
 
 import vt
 from vt.data_checks.data import check_data
@@ -124,6 +125,21 @@ def test_samples_are_made_when_they_are_asked_for(layouts):
         assert [*whole[::-2]] == [*whole][::-2]
         assert whole[1:].count_labels() == Counter(info['gt_label'] for info in [*whole][1:])
         assert bool(whole.address) == (root == 'saved')
+
+
+@pytest.mark.parametrize('decoder', ['opencv', 'pyav'])
+@pytest.mark.parametrize('feature', [datasets.Video(decode=False), datasets.Value('binary')])
+def test_videos_have_the_frames_of_their_files(feature, decoder, tmp_path):
+    contents = [write(tmp_path / f'{shade}.avi', draw(9, shade), 'FFV1').read_bytes() for shade in (0, 50)]
+    values = [dict(bytes=each, path=None) if hasattr(feature, 'decode') else each for each in contents]
+    names = datasets.ClassLabel(names=['a', 'b'])
+    features = datasets.Features(video=feature, label=names)
+    Dataset.from_dict(dict(video=values, label=[1, 0]), features=features).save_to_disk(tmp_path / 'own')
+    load = [dict(type='vt.LoadClips', clip_length=4, frame_stride=2, num_clips=1, decoder=decoder)]
+    dataset = vt.HuggingFaceDataset(str(tmp_path / 'own'), image='video', pipeline=load)
+    for sample, shade, label in zip(dataset, (0, 50), (1, 0)):
+        assert np.array_equal(sample['frames'], draw(9, shade)[1:8:2])
+        assert sample['gt_label'] == label
 
 
 @pytest.mark.parametrize('kind', ['bytes', 'paths', 'struct'])

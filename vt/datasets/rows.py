@@ -1,7 +1,7 @@
 """Open local data sets with Hugging Face's library ``datasets``, offline and memory-mapped.
 
-The image of a row has the address ``rows://<data set>/<split>/<column>/<row>``, which mmengine reads like a path, so
-the usual steps of pipelines load it. If a row contains only the path of an image, that file is read.
+The image or video of a row has the address ``rows://<data set>/<split>/<column>/<row>``, which mmengine reads like a
+path, so the usual steps of pipelines load it. If a row contains only the path of an image, that file is read.
 """
 
 import glob
@@ -53,7 +53,7 @@ class RowsBackend(BaseStorageBackend):
 
 
 class Column:
-    """Column of images that mmengine finds by their ``address``, in this process and in any that receives it.
+    """Column of images or videos that mmengine finds by their ``address``, in this process and in any that receives it.
 
     When it is sent to a worker process, only the locations of its files are copied.
 
@@ -72,11 +72,11 @@ class Column:
 
         require_column(rows, name, address)
         feature = rows.features[name]
-        if not _is_image(feature):
-            what = 'encoded images (datasets.Image, the bytes or the paths of files) are needed'
+        if not _is_encoded(feature):
+            what = 'encoded images or videos (datasets.Image or Video, the bytes or the paths of files) are needed'
             raise UserError(f'{address} is of type {type(feature).__name__}: {what}')
         rows = rows.select_columns(name)
-        self.rows = rows.cast_column(name, datasets.Image(decode=False)) if hasattr(feature, 'decode') else rows
+        self.rows = rows.cast_column(name, type(feature)(decode=False)) if hasattr(feature, 'decode') else rows
         self.name, self.address, self.folder = name, address, folder
         self.enter()
 
@@ -129,20 +129,20 @@ class Column:
         return files or self.rows[:][self.name]
 
     def read(self, row: int) -> bytes:
-        """Return the encoded image of a row; UserError if it is too large."""
+        """Return the encoded image or video of a row; UserError if the image is too large."""
         value = self.rows[row][self.name]
         content = value['bytes'] if isinstance(value, dict) else value
         check_image_size(BytesIO(content), f'{self.address}/{row}')
         return content
 
 
-def _is_image(feature: Any) -> bool:
+def _is_encoded(feature: Any) -> bool:
     import datasets
 
     if isinstance(feature, dict):
         return {'bytes', 'path'} <= feature.keys()
     kinds = ('binary', 'large_binary', 'string', 'large_string')
-    return isinstance(feature, datasets.Image) or getattr(feature, 'dtype', None) in kinds
+    return isinstance(feature, (datasets.Image, datasets.Video)) or getattr(feature, 'dtype', None) in kinds
 
 
 def require_column(rows: 'Dataset', name: str, where: str) -> None:

@@ -5,17 +5,20 @@ from the first key frame on. Decoding uses one thread, since a run has several w
 """
 
 import os
+import tempfile
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import cv2
 import numpy as np
+from mmengine.fileio import get
 
 from vt.errors import FileError, UserError
 from vt.image_bounds import check_frames
 
+ROWS = 'rows://'  # start of addresses of :mod:`vt.datasets.rows`
 FORWARD = 32  # largest distance in frames that is decoded sequentially instead of seeking a key frame
 EXACT = 5e-6  # tolerance of the time of a frame, in seconds
 TAIL = 4  # frames from the end at which the search for the last frame starts
@@ -49,6 +52,7 @@ class Video:
     size: tuple[int, int]
     times: list[float]
     has_times = True
+    file: IO[bytes] | None = None
     place: int | None = 0  # index of the next decoded frame; None if only its time will tell
 
     @property
@@ -268,18 +272,25 @@ def require_decoder(name: str) -> None:
 
 
 def open_video(path: str, decoder: str = 'opencv') -> Video:
-    """Open a video file.
+    """Open a video.
 
     Args:
-        path: path of a local file.
+        path: path of a local file, or address of a row of a data set, which becomes a temporary file.
         decoder: ``'opencv'`` or ``'pyav'``; see :func:`require_decoder`.
 
     Raises:
         FileError: the file can't be read, has no frames, or too large frames; the message does not name the file.
     """
+    file = None
+    if str(path).startswith(ROWS):
+        file = tempfile.NamedTemporaryFile()
+        file.write(get(path))
+        file.flush()
+        path = file.name
     if not os.path.isfile(path):
         raise FileError('it does not exist')
     video = DECODERS[decoder](str(path))
+    video.file = file  # which is removed with the video
     if video.num_frames <= 0:
         raise FileError('it has no frames')
     if video.num_frames == 1 and cv2.haveImageReader(str(path)):
