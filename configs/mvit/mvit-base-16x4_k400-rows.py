@@ -1,4 +1,4 @@
-# MViT-B on Kinetics-400 as rows of Hugging Face's library datasets, videos and labels, instead of files; not trained here.
+# MViT-B on Kinetics-400, videos and labels as rows of Hugging Face's library datasets; not trained here.
 # data/kinetics400-rows: docs/how-to/many-images.md says how to make it of folders.
 # python tools/train.py configs/mvit/mvit-base-16x4_k400-rows.py
 _base_ = 'mvit-base-16x4_k400.py'

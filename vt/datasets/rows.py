@@ -68,8 +68,6 @@ class Column:
     """
 
     def __init__(self, rows: 'Dataset', name: str, address: str, folder: Path) -> None:
-        import datasets
-
         require_column(rows, name, address)
         feature = rows.features[name]
         if not _is_encoded(feature):

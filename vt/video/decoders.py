@@ -283,14 +283,14 @@ def open_video(path: str, decoder: str = 'opencv') -> Video:
     """
     file = None
     if str(path).startswith(ROWS):
-        file = tempfile.NamedTemporaryFile()
+        file = tempfile.NamedTemporaryFile()  # noqa: SIM115 - it is removed with the video
         file.write(get(path))
         file.flush()
         path = file.name
     if not os.path.isfile(path):
         raise FileError('it does not exist')
     video = DECODERS[decoder](str(path))
-    video.file = file  # which is removed with the video
+    video.file = file
     if video.num_frames <= 0:
         raise FileError('it has no frames')
     if video.num_frames == 1 and cv2.haveImageReader(str(path)):
