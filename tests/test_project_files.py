@@ -16,6 +16,14 @@ def test_every_link_to_a_file_leads_to_one(page):
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+def test_every_promise_names_its_test():
+    """In the last column of its row; that the files are there is tested above."""
+    rows = re.findall(r'^\| .* \|$', (ROOT / 'docs/promises.md').read_text().split('## Silent faults')[0], re.MULTILINE)
+    promises = [row for row in rows if not row.startswith(('| promise', '|---'))]
+    assert len(promises) > 10
+    assert [row for row in promises if '](../tests/' not in row.rsplit(' | ', 1)[1]] == []
+
+
 @pytest.mark.parametrize('name', ['tests', 'newest'])
 def test_a_workflow_runs_the_suite(name):
     text = (ROOT / f'.github/workflows/{name}.yml').read_text()
