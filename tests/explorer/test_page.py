@@ -1,8 +1,6 @@
 """The explorer's page in Chromium: its numbers are the recorder's, and what is no image of a user's stays outside."""
 
-import os
 import re
-from urllib.parse import quote
 
 import cv2
 import numpy as np
@@ -146,16 +144,7 @@ def test_what_is_no_image_is_one_line_and_the_page_goes_on(page, image, folder):
     page.wait(lambda page: page.text('#status') == 'Shown: my own.png')
 
 
-def test_nothing_but_uploads_is_served(page, classifier, image):
-    private = ['/etc/passwd', *classifier[:2], image, os.path.abspath(__file__)]
-    for path in map(quote, map(str, private)):
-        for address in (
-            f'file={path}',
-            f'file={path.replace("/", "%2F")}',
-            f'file/{path}',
-            f'file=../../../../..{path}',
-        ):
-            assert page.status_of(f'/gradio_api/{address}') in (403, 404), address
+def test_an_event_takes_uploads_only_and_nothing_is_fetched(page, image):
     upload = page.driver.execute_async_script(
         """const [path, done] = arguments;
         const event = window.gradio_config.dependencies.find(each => each.targets.some(t => t[1] == 'upload'));
@@ -169,15 +158,6 @@ def test_nothing_but_uploads_is_served(page, classifier, image):
     )
     assert '"success":false' in upload
     assert 'Shown' not in upload
-    status = page.driver.execute_async_script(
-        """const [size, done] = arguments;
-        const body = new FormData();
-        body.append('files', new Blob([new Uint8Array(size)]), 'huge.png');
-        done((await fetch('/gradio_api/upload', {method: 'POST', body})).status);""",
-        40_000_000,
-    )
-    assert status == 413
-    assert page.status_of('/', host='elsewhere.example') == 400
     fetched = page.driver.execute_script('return performance.getEntriesByType("resource").map(each => each.name)')
     assert fetched
     assert all(name.startswith((page.address, 'data:')) for name in fetched), fetched

@@ -3,7 +3,6 @@
 import base64
 import os
 import re
-import socket
 import sys
 from importlib.util import find_spec
 
@@ -160,11 +159,6 @@ def test_what_cannot_be_done_is_one_line(folder, classifier, image, tmp_path):
     def explore(*arguments):
         return run_forked('explore.py', *arguments, cwd=tmp_path)
 
-    with socket.create_server(('127.0.0.1', 0)) as taken:
-        port = taken.getsockname()[1]
-        result = explore(config, checkpoint, '--port', port)
-        assert_one_line(result, f'port {port} cannot be served (Address already in use): give another one with --port')
-    assert_one_line(explore(config, checkpoint, '--port', '70000'), 'port 70000 cannot be served')
     result = explore('vt-resnet18_digits', checkpoint, '--html', 'r.html')
     assert_one_line(result, f"{checkpoint} is not the model's: ")
     result = explore(config, checkpoint, '--compare', config, 'nowhere.pth', '--html', 'r.html')

@@ -2,8 +2,9 @@
 
 import argparse
 import os
-import socket
+import signal
 import sys
+import tempfile
 from pathlib import Path
 
 from mmengine.config import Config
@@ -15,7 +16,6 @@ from vt.engine.errors import describe
 from vt.engine.launch import require_device
 from vt.errors import UserError
 from vt.explorer.looking import ShownImage, open_image, pick_from_test_set
-from vt.explorer.uploads import ending_in_order, upload_folder
 from vt.explorer.views import Models, write_report
 from vt.image_bounds import EXTENSIONS as IMAGES
 from vt.inference.image_files import find_files
@@ -31,8 +31,6 @@ def explore(args: argparse.Namespace) -> None:
     """
     chosen = [(args.config, args.checkpoint), *([args.compare] if args.compare else [])]
     check_output(args.html, *(path for pair in chosen for path in pair), *args.inputs)
-    if not args.html:
-        check_port(args.port)
     device = require_device(args.device)
     files = find_files(args.inputs, (*IMAGES, '.npy'))
     check_output(args.html, *files)
@@ -66,30 +64,19 @@ def _from_test_set(cfg: Config, number: int) -> list[ShownImage]:
         return []
 
 
-def check_port(port: int) -> None:
-    """Check that a port can be served.
+def serve(models: Models, images: list[ShownImage], port: int) -> None:
+    """Serve the page until Ctrl-C, SIGTERM or SIGHUP. Its files are in a private folder, deleted when it ends.
 
     Raises:
-        UserError: not a port, in use, or not permitted.
+        UserError: Gradio is not installed, or the port cannot be served.
     """
     try:
-        with socket.create_server(('127.0.0.1', port)):
-            pass
-    except (OSError, OverflowError) as error:
-        reason = os.strerror(error.errno) if isinstance(error, OSError) else 'ports are 1 to 65535'
-        raise UserError(f'port {port} cannot be served ({reason}): give another one with --port') from error
-
-
-def serve(models: Models, images: list[ShownImage], port: int) -> None:
-    """Serve the page. Its files are deleted when it ends or, after a kill, when the next one starts.
-
-    Raises:
-        UserError: Gradio is not installed, or the port is in use.
-    """
-    with ending_in_order(), upload_folder() as folder:
-        os.environ['GRADIO_TEMP_DIR'] = str(folder)
-        try:
-            from vt.explorer.page import build_page, launch
-        except ImportError as error:
-            raise UserError("the page needs Gradio: pip install 'visual-transformers[explorer]'") from error
-        launch(build_page(models, images), port, folder)
+        from vt.explorer.page import build_page, launch
+    except ImportError as error:
+        raise UserError("the page needs Gradio: pip install 'visual-transformers[explorer]'") from error
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # not with nohup
+            signal.signal(number, signal.default_int_handler)
+    with tempfile.TemporaryDirectory(prefix='vt_explorer_', ignore_cleanup_errors=True) as folder:
+        os.environ['GRADIO_TEMP_DIR'] = folder
+        launch(build_page(models, images), port)

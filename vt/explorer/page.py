@@ -12,15 +12,14 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from vt.apis import ClassificationInferencer, SegmentationInferencer
 from vt.engine.errors import describe
+from vt.errors import UserError
 from vt.untrusted_text import printable
 
-from .door import HOSTS, SameOrigin, UploadLimit
 from .looking import Look, ShownImage, look_at, open_image
 from .views import STYLE, Models, View, describe_module, describe_prediction, draw_token, render
 
-HOST = HOSTS[0]
+HOST = '127.0.0.1'
 MAX_FILE_SIZE = '32mb'
-MAX_UPLOADS, MAX_FILES = 512 * 2**20, 1000  # total bytes and files
 KEEP = 3600  # seconds after which uploads are deleted
 THEME = gr.themes.Default(font=['system-ui', 'sans-serif'], font_mono=['ui-monospace', 'monospace'])
 MAX_TEXT = 1000  # characters of a line of the page
@@ -190,20 +189,21 @@ def build_page(models: Models, images: Sequence[ShownImage]) -> gr.Blocks:
     return page
 
 
-def launch(page: gr.Blocks, port: int, folder: Path) -> None:
-    """Serve a page on this machine only, until it is interrupted; ``folder`` is for uploads."""
-    doors = [
-        Middleware(TrustedHostMiddleware, allowed_hosts=[*HOSTS]),  # against DNS rebinding
-        Middleware(SameOrigin, port=port),
-        Middleware(UploadLimit, folder=folder, most=MAX_UPLOADS, files=MAX_FILES),
-    ]
+def launch(page: gr.Blocks, port: int) -> None:
+    """Serve a page on this machine only, until it is interrupted.
+
+    Raises:
+        UserError: the port cannot be served.
+    """
+    hosts = Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, 'localhost'])  # against DNS rebinding
     try:
         page.launch(
             server_name=HOST,
             server_port=port,
             share=False,
             max_file_size=MAX_FILE_SIZE,
-            app_kwargs=dict(middleware=doors),
+            strict_cors=True,
+            app_kwargs=dict(middleware=[hosts]),
             run_history=False,
             ssr_mode=False,
             footer_links=[],
@@ -212,10 +212,10 @@ def launch(page: gr.Blocks, port: int, folder: Path) -> None:
             quiet=True,
             prevent_thread_lock=True,
         )
-        print(f'http://{HOST}:{port}/ until Ctrl-C', flush=True)
-        page.block_thread()
-    finally:
-        page.close(verbose=False)
+    except (OSError, OverflowError) as error:
+        raise UserError(f'port {port} cannot be served: give another one with --port') from error
+    print(f'http://{HOST}:{port}/ until Ctrl-C', flush=True)
+    page.block_thread()
 
 
 def _thumbnails(images: Sequence[ShownImage]) -> list[tuple[np.ndarray, str]]:

@@ -1,4 +1,4 @@
-"""Low-rank adapters of a frozen backbone (Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models", ICLR 2022)."""
+"""Low-rank adapters of a frozen backbone (Hu et al., "LoRA: Low-Rank Adaptation ...", ICLR 2022)."""
 
 import re
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class LoRAModel(BaseModule):
         self.module = MODELS.build(module)
         layers = {name: part for name, part in self.module.named_modules() if isinstance(part, nn.Linear)}
         for target in targets:
-            options = dict(rank=rank, alpha=alpha, drop_rate=drop_rate) | target
+            options: dict[str, Any] = dict(rank=rank, alpha=alpha, drop_rate=drop_rate) | target
             kind = options.pop('type')
             found = [name for name in layers if name.endswith(kind) or re.fullmatch(kind, name)]
             if not found:
