@@ -136,5 +136,5 @@ def test_the_frozen_weights_are_loaded_from_a_plain_file_and_are_in_the_checkpoi
 
 def test_a_target_without_effect_is_refused():
     targets = [dict(type='qkv'), dict(type='query')]
-    with pytest.raises(UserError, match="target 'query' is the name of no linear layer: give some of fc1, fc2, proj$"):
+    with pytest.raises(UserError, match=r"target 'query' is the name of no linear layer: give some of fc1, fc2, proj$"):
         MODELS.build(dict(type='vt.LoRAModel', module=small_deit(), targets=targets))
