@@ -27,7 +27,7 @@ ALLOWED = {
     'vt/checkpoints/publishing.py': {'save'},  # to bytes
     'vt/checkpoints/sharded.py': {'torch.save'},  # to memory
     'vt/engine/sweeps.py': {'open_plain'},  # locks, and the output of a run
-    'vt/engine/interruption/run_identity.py': {'open_plain'},  # a lock
+    'vt/engine/interruption/work_directory.py': {'open_plain'},  # a lock
     'docs/reports/references.py': {'torch.save'},  # a temporary folder
     'tools/benchmark/data_loading.py': {
         *('cv2.imwrite', 'cv2.VideoWriter', "(folder / f'train-{name}-ubyte').write_bytes"),  # a temporary folder

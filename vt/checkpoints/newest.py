@@ -1,9 +1,7 @@
 """Find the newest checkpoint of a work directory that training can resume from."""
 
 import os
-import re
 from pathlib import Path
-from typing import NamedTuple
 
 from vt.errors import UserError
 from vt.untrusted_text import is_control
@@ -27,29 +25,7 @@ def find_damage(path: str | Path) -> str | None:
     return None
 
 
-class State(NamedTuple):
-    """State of training in a checkpoint."""
-
-    position: tuple[int, int]  # epoch and iteration
-    run: str | None  # id; None in a checkpoint of another program
-
-
-def read_run(path: str | Path) -> str | None:
-    """Return the id of the run that wrote a checkpoint; None for other programs and unreadable files."""
-    state = read_state(path)
-    return state.run if isinstance(state, State) else None
-
-
-def state_in(checkpoint: dict) -> State | None:
-    """Return the state of training in a checkpoint; None if it contains only weights."""
-    meta, infos = checkpoint.get('meta'), checkpoint.get('message_hub', {}).get('runtime_info')
-    position = (meta.get('epoch', 0), meta.get('iter')) if isinstance(meta, dict) else (None, None)
-    run = infos.get('run') if isinstance(infos, dict) else None
-    run = run if isinstance(run, str) and re.fullmatch(r'[\w-]{1,64}', run) else None
-    return State(position, run) if all(isinstance(number, int) for number in position) else None
-
-
-def find_newest_checkpoint(folder: str | Path, run: str | None = None) -> tuple[Path | None, list[tuple[Path, str]]]:
+def find_newest_checkpoint(folder: str | Path) -> tuple[Path | None, list[tuple[Path, str]]]:
     """Find the newest complete checkpoint of a work directory that training can resume from.
 
     It is the one that ``last_checkpoint`` names if it is complete, else the one with the highest position among
@@ -58,30 +34,21 @@ def find_newest_checkpoint(folder: str | Path, run: str | None = None) -> tuple[
 
     Args:
         folder: the work directory.
-        run: id of the run that must have written it; None for any run.
 
     Returns:
-        Path of the checkpoint or None, and the damaged checkpoints, each with the problem. If all complete ones are of
-        other runs, the damaged ones are assumed to be so, too, and are not returned.
+        Path of the checkpoint or None, and the damaged checkpoints, each with the problem.
     """
     folder = Path(folder)
     named = _named_checkpoint(folder)
-    found = {} if named is None else {named: read_state(named)}
-    if _own(found, run):
+    found = {} if named is None else {named: read_position(named)}
+    if isinstance(found.get(named), tuple):
         return named, []
     folders = {folder, *(path.parent for path in found)}
     others = {path for each in folders for name in NAMES_OF_STATES for path in each.glob(name)} - {named}
-    found |= {path: read_state(path) for path in sorted(others)}
-    own = _own(found, run)
-    newest = max(own, key=lambda path: (own[path].position, path.stat().st_mtime), default=None)
-    only_others = not own and _own(found, None)
-    damaged = [] if only_others else [(path, state) for path, state in found.items() if isinstance(state, str)]
-    return newest, damaged
-
-
-def _own(found: dict[Path, State | str], run: str | None) -> dict[Path, State]:
-    states = {path: state for path, state in found.items() if isinstance(state, State)}
-    return {path: state for path, state in states.items() if run in (None, state.run)}
+    found |= {path: read_position(path) for path in sorted(others)}
+    complete = {path: position for path, position in found.items() if isinstance(position, tuple)}
+    newest = max(complete, key=lambda path: (complete[path], path.stat().st_mtime), default=None)
+    return newest, [(path, reason) for path, reason in found.items() if isinstance(reason, str)]
 
 
 def _named_checkpoint(folder: Path) -> Path | None:
@@ -97,10 +64,12 @@ def _named_checkpoint(folder: Path) -> Path | None:
     return Path(name) if not os.path.exists(beside) and os.path.exists(name) else beside
 
 
-def read_state(path: str | Path) -> State | str:
-    """Return the state of training in a checkpoint, or why training cannot resume from it, without reading weights."""
+def read_position(path: str | Path) -> tuple[int, int] | str:
+    """Return epoch and iteration of a checkpoint, or why training cannot resume from it, without reading weights."""
     try:
         loaded = read_rest(path, map_location='meta')
     except UserError as error:
         return getattr(error, 'reason', '') or str(error)
-    return state_in(loaded) or 'it contains only weights'
+    meta = loaded.get('meta')
+    position = (meta.get('epoch', 0), meta.get('iter')) if isinstance(meta, dict) else (None,)
+    return position if all(isinstance(number, int) for number in position) else 'it contains only weights'

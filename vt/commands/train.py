@@ -14,7 +14,7 @@ from vt.engine.checks.fit import check_fit
 from vt.engine.config_parts import digest_config
 from vt.engine.imbalance import enter_imbalance
 from vt.engine.interruption.resume import ResumeHook, enter_resume
-from vt.engine.interruption.run_identity import Run
+from vt.engine.interruption.work_directory import RECORD, WorkDirectory
 from vt.engine.launch import build_runner
 from vt.engine.mixed_precision import choose_dtype
 from vt.engine.run_record import describe_device, record_training
@@ -36,8 +36,8 @@ def train(args: argparse.Namespace) -> None:
         if not (args.resume or cfg.get('resume')):
             raise UserError('--new-schedule is for a resumed run: add --resume')
         cfg.new_schedule = True
-    with Run(cfg.work_dir) as run:
-        notes = enter_resume(cfg, args.resume, run)
+    with WorkDirectory(cfg.work_dir, cfg) as folder:
+        notes = enter_resume(cfg, args.resume, folder)
         if not (args.skip_data_check or cfg.get('resume')):  # a resumed run was checked before
             notes += check_data(cfg, ('train', 'val'))
         notes += [] if cfg.get('resume') else compare_preparation(cfg)
@@ -45,7 +45,7 @@ def train(args: argparse.Namespace) -> None:
             cfg.merge_from_dict({'default_hooks.rehearsal': None})
         line = enter_imbalance(cfg)
         runner = build_runner(cfg, amp=args.amp)
-        runner.register_hook(run)
+        runner.register_hook(folder)
         runner.asked = asked
         if line:
             runner.logger.info(line)
@@ -56,9 +56,8 @@ def train(args: argparse.Namespace) -> None:
         runner.train()
         if is_main_process():
             record = record_training(runner, args.config, args.cfg_options or {})
-            runner.call_hook('before_file', folder=run.work_dir)
             record['digest'] = None if record['kept_settings'] else digest  # only if all settings were used
-            write_json(record, run.work_dir / 'training.json')
+            write_json(record, folder.path / RECORD)
 
 
 def find_batch_size(cfg: Config, args: argparse.Namespace) -> None:

@@ -35,7 +35,7 @@ def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dic
         options: options that were set in the config.
 
     Returns:
-        A dict with the origin (see :func:`describe_origin`), ``config``, ``seed``, ``date`` (UTC), ``run`` (id) and
+        A dict with the origin (see :func:`describe_origin`), ``config``, ``seed``, ``date`` (UTC) and
 
         - ``options``: the options without the seed.
         - ``kept_settings``: settings that a resumed checkpoint kept in place of the config's.
@@ -65,7 +65,6 @@ def record_training(runner: Runner, config: str, options: dict[str, Any]) -> dic
         iterations=runner.iter,
         batch_size=runner.train_dataloader.batch_size,
         weights=None if sharded else digest_weights(runner.model),
-        run=runner.message_hub.runtime_info.get('run'),
         date=datetime.now(timezone.utc).date().isoformat(),
         **origin,
     )

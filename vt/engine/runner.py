@@ -6,7 +6,6 @@ import logging
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,9 @@ from vt.checkpoints.files import REST, interpreting, replacing, write_atomically
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.plain import make_plain
 from vt.checkpoints.sharded import read_sharded
-from vt.engine.interruption.run_identity import WRITTEN, Run, new_run, read_last_run
 from vt.engine.interruption.seeds import seeded_loader
 from vt.engine.interruption.sharded_saving import ShardedSaver, checkpoint_of
+from vt.engine.interruption.work_directory import WRITTEN, WorkDirectory
 from vt.engine.processes.distributed import TIMEOUT
 from vt.engine.processes.sharding import ShardSettings, shard_run
 from vt.errors import UserError
@@ -61,7 +60,6 @@ class VTRunner(Runner):
     asked: Mapping[str, Any] = {}  # values of keys of the config that a start has changed, None for none
     _dropped: frozenset[str] = frozenset()
     _is_built = False
-    _has_config = False
 
     def __init__(self, *args, auto_scale_lr: dict | None = None, optim_wrapper: Any = None, **kwargs) -> None:
         self.scaling = count_accumulation(auto_scale_lr, optim_wrapper)
@@ -73,8 +71,7 @@ class VTRunner(Runner):
         """Call all hooks, then reduce a checkpoint to tensors, numbers and text, whatever hooks added to it."""
         checkpoint = kwargs['checkpoint'] if fn_name == 'before_save_checkpoint' else None
         super().call_hook(fn_name, **kwargs)
-        if fn_name == 'before_file' and not self._has_config:  # files of an earlier run were set aside
-            self._has_config = True
+        if fn_name == 'before_train':  # files of an earlier run were set aside
             self._write_config(self.work_dir, self.asked)
         if fn_name == 'before_train_epoch' and not self.cfg.get('compile'):  # compiled graphs count batches once
             keep_statistics_in_backward(self.optim_wrapper, self.model)
@@ -84,7 +81,7 @@ class VTRunner(Runner):
             self._dropped = frozenset(dropped)
 
     def dump_config(self) -> None:
-        """Write nothing yet: a training writes its config with its first checkpoint, a test beside its log."""
+        """Write nothing yet: a training writes its config when it begins, a test beside its log."""
 
     @master_only
     def _write_config(self, folder: str, changes: Mapping[str, Any] | None = None) -> None:
@@ -196,19 +193,15 @@ class VTRunner(Runner):
     def save_checkpoint(self, out_dir: str, filename: str, *args, **kwargs) -> None:
         """Save; at every moment either the old file or the new one is there, whole. All processes call it."""
         path = Path(out_dir, filename)
-        before_name = partial(self.call_hook, 'before_file', folder=path.parent)
         if self.saver is not None:
             checkpoint = checkpoint_of(self, kwargs['meta'], kwargs['save_optimizer'], kwargs['save_param_scheduler'])
             self.call_hook('before_save_checkpoint', checkpoint=checkpoint)
-            self.saver.write(path, checkpoint, before_name)
+            self.saver.write(path, checkpoint)
         elif '://' in str(out_dir):  # an object store, which does so itself
             super().save_checkpoint(out_dir, filename, *args, **kwargs)
-            if is_main_process():
-                before_name()
         elif is_main_process():
             with replacing(path) as part:
                 super().save_checkpoint(str(part.parent), part.name, *args, **kwargs)
-                before_name()
 
     def _compile(self, model: nn.Module) -> None:
         if self.speed.compile:
@@ -238,13 +231,14 @@ class VTRunner(Runner):
         return loop
 
     def train(self) -> nn.Module:
-        """Train in a work directory of this run alone, as ``tools/train.py`` does, which registers its own ``Run``."""
-        if any(isinstance(hook, Run) for hook in self.hooks):
+        """Train in a work directory of this run alone, which ``tools/train.py`` has entered before."""
+        if any(isinstance(hook, WorkDirectory) for hook in self.hooks):
             return self._train()
-        with Run(self.work_dir) as run:
-            known = read_last_run(self.work_dir) if self.cfg.get('resume') else new_run()
-            run.enter(known, is_named=bool(self.cfg.get('load_from')))
-            self.register_hook(run)
+        with WorkDirectory(self.work_dir, self.cfg) as folder:
+            checkpoint = self.cfg.get('load_from') if self.cfg.get('resume') else None
+            if checkpoint or not self.cfg.get('resume'):
+                folder.begin_from(checkpoint)
+            self.register_hook(folder)
             return self._train()
 
     def _train(self) -> nn.Module:

@@ -64,10 +64,10 @@ def test_second_run_of_a_folder_killed_and_resumed(kill, uninterrupted, earlier,
 
 def kill_run(config, moment, folder):
     """Kill a run some seconds after it has the folder; sooner where it has ended by then."""
-    before = read(folder / 'run/last_run')
+    is_used = (folder / 'used').exists()
     while True:
         run = ForkedTool('train.py', config, *ARGUMENTS, 'run', cwd=folder)
-        while before is not None and read(folder / 'run/last_run') == before and run.process.is_alive():
+        while is_used and not [*folder.glob('run/to_set_aside'), *folder.glob('run/earlier_run_*')]:
             time.sleep(0.001)
         time.sleep(moment)
         run.send_signal(signal.SIGKILL)
@@ -76,10 +76,6 @@ def kill_run(config, moment, folder):
             return
         assert result.returncode == 0, result.stderr
         shutil.rmtree(folder / 'run')
-        if before is not None:
+        if is_used:
             shutil.copytree(folder / 'used', folder / 'run')
         moment *= 0.7
-
-
-def read(path):
-    return path.read_text() if path.exists() else None

@@ -31,17 +31,7 @@ class CheckpointHook(PlainCheckpointHook):
     - Before a checkpoint is written, accumulated gradients are averaged over processes.
     - Nothing is written while weights or loss are not finite.
     - A run that stops early saves its last weights.
-
-    Raises:
-        UserError: the name of a score in ``save_best`` does not show whether higher or lower is better, and there is no
-            ``rule``.
     """
-
-    def __init__(self, *args, **kwargs) -> None:
-        try:
-            super().__init__(*args, **kwargs)
-        except (ValueError, KeyError) as error:
-            raise UserError(f"CheckpointHook: {error.args[0]} Set rule='greater' or rule='less'") from error
 
     def before_train(self, runner: Runner) -> None:
         with unprinted():  # mmengine warns of its own file client

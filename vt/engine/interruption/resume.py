@@ -14,7 +14,7 @@ from mmengine.runner import Runner
 from torch.utils.data import BatchSampler
 
 from vt.checkpoints.files import REST
-from vt.checkpoints.newest import find_damage, find_newest_checkpoint, read_run
+from vt.checkpoints.newest import find_damage, find_newest_checkpoint
 from vt.engine.config_files import require_file
 from vt.engine.processes.distributed import any_process
 from vt.engine.processes.process_variables import number_in
@@ -23,27 +23,25 @@ from vt.errors import UserError
 from vt.registry import HOOKS, LOOPS
 
 from .checkpoint_hook import is_accumulating
-from .resumed_fields import check_fields
 from .resumed_settings import settings_of, settle
-from .run_identity import Run, new_run, read_last_run
 from .seeds import NumberedSampler
+from .work_directory import WorkDirectory
 
 # Set when torchrun or SLURM restarts a run with the same command line.
 RESTARTS = ('TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT')
 
 
-def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
-    """Choose the checkpoint to resume from, and set ``resume`` and ``load_from`` of the config and the id of the run.
+def enter_resume(cfg: Config, asked: str | None, folder: WorkDirectory) -> list[str]:
+    """Choose the checkpoint to resume from, and set ``resume`` and ``load_from`` of the config.
 
-    Call it in all processes. Checkpoints of the newest run in the folder are considered. If the file is damaged, the
-    newest complete one of the same folder is used. A run that torchrun or SLURM restarts resumes from its own last
-    checkpoint, if there is one.
+    Call it in all processes. If the file is damaged, the newest complete one of the same folder is used. A run that
+    torchrun or SLURM restarts resumes from its own last checkpoint, if there is one.
 
     Args:
         cfg: config of the run, changed in place.
         asked: value of ``--resume``: a path or a folder with checkpoints, a URL, ``'auto'`` for the newest checkpoint
             in the work directory, or None.
-        run: the run that has locked the work directory.
+        folder: the work directory, which this run has locked.
 
     Returns:
         Lines for the log.
@@ -54,16 +52,17 @@ def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
     was_restarted = any_process(any(number_in(name) > 0 for name in RESTARTS))
     if asked is None and cfg.get('resume'):
         asked = cfg.get('load_from') or 'auto'
-    if was_restarted:  # the newest run may have written a checkpoint, possibly a damaged one
-        newest = find_newest_checkpoint(cfg.work_dir, read_last_run(cfg.work_dir)) if is_main_process() else ()
+    if was_restarted:  # the run may have written a checkpoint, possibly a damaged one
+        newest = find_newest_checkpoint(cfg.work_dir) if is_main_process() else ()
         asked = 'auto' if any_process(any(newest)) else asked
     if asked not in (None, 'auto') and not Path(asked).is_dir():
         require_file(asked, 'checkpoint to resume from')
     # The main process chooses, since a file system may look different to other processes.
     choice: list[Any] = [_choose(cfg.work_dir, asked) if is_main_process() else None]
     broadcast_object_list(choice)
-    checkpoint, identity, notes = choice[0]
-    run.enter(identity, is_named=asked not in (None, 'auto'))
+    checkpoint, notes = choice[0]
+    if asked != 'auto':
+        folder.begin_from(checkpoint)
     if asked is not None:
         cfg.resume = checkpoint is not None
         cfg.load_from = checkpoint or cfg.get('load_from')
@@ -72,32 +71,28 @@ def enter_resume(cfg: Config, asked: str | None, run: Run) -> list[str]:
     return notes
 
 
-def _choose(work_dir: str, asked: str | None) -> tuple[str | None, str | None, list[str]]:
-    """Return a complete checkpoint or None, the id of its run, and lines for the log about checkpoints not used."""
+def _choose(work_dir: str, asked: str | None) -> tuple[str | None, list[str]]:
+    """Return a complete checkpoint or None, and lines for the log about checkpoints not used."""
     if asked is None or '://' in asked:
-        return asked, new_run(), []
+        return asked, []
     folder = Path(work_dir if asked == 'auto' else asked)
     is_file = asked != 'auto' and (not folder.is_dir() or (folder / REST).is_file())  # in shards it is a folder
     damage = find_damage(asked) if is_file else None
-    folder = folder.parent if is_file else folder
-    unknown_run = None if folder.resolve() == Path(work_dir).resolve() else new_run()  # of another program's file
     if is_file and damage is None:
-        return asked, read_run(asked) or unknown_run, []
-    last_run = read_last_run(folder)
-    newest, others = find_newest_checkpoint(folder, last_run)
+        return asked, []
+    folder = folder.parent if is_file else folder
+    newest, others = find_newest_checkpoint(folder)
     damaged = ({} if damage is None else {Path(asked): damage}) | dict(others)
     lines = [f'{path} is damaged: {why}' for path, why in damaged.items()]
     if newest is not None:
-        notes = [f'{line}. Resuming from {newest} instead' for line in lines]
-        return str(newest), last_run or read_run(newest) or unknown_run, notes
+        return str(newest), [f'{line}. Resuming from {newest} instead' for line in lines]
     if lines:
         raise UserError(f'{lines[0]}; {folder} has no complete checkpoint: remove --resume to start again')
     if asked != 'auto':
-        raise UserError(f'--resume {asked}: the folder has no checkpoint of its newest run')
-    earlier, _ = find_newest_checkpoint(folder)
-    reason = '' if earlier is None else f' of its newest run (for an earlier run, use --resume {earlier})'
-    note = f'There is nothing to resume in {folder}{reason}: training starts from the beginning'
-    return None, last_run or new_run(), [note]
+        raise UserError(f'--resume {asked}: the folder has no checkpoint')
+    earlier = max(folder.glob('earlier_run_*'), default=None)
+    hint = '' if earlier is None else f' (for an earlier run, use --resume {earlier})'
+    return None, [f'There is nothing to resume in {folder}{hint}: training starts from the beginning']
 
 
 @LOOPS.register_module()
@@ -156,7 +151,6 @@ class ResumeHook(Hook):
                 'the checkpoint has averaged weights beside those that were trained, and the config has no EMAHook: '
                 'keep it in custom_hooks, or start a new run from the averages with load_from'
             )
-        check_fields(runner, checkpoint)
         self._gradients = checkpoint.get('gradients')
         length, meta, progress = epoch_length(runner), checkpoint['meta'], checkpoint.get('progress', {})
         key, done, most = (

@@ -4,7 +4,6 @@ import copy
 import json
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 from mmengine.optim import OptimWrapper, OptimWrapperDict
@@ -21,22 +20,13 @@ SEED, PROCESSES = 'randomness.seed', 'number of processes'
 SCHEDULE = re.compile(r'param_scheduler\b|auto_scale_lr\.|optim_wrapper\.(\w+\.)?(optimizer|paramwise_cfg)\.')
 OF_ONE_START = ('work_dir', 'load_from', 'resume', 'launcher', 'new_schedule')
 TYPE = 'optim_wrapper.optimizer.type'
-SPANS = ('begin', 'end', 'T_max', 'total_steps')  # of schedulers; by default they follow from the length of training
 OF_SCHEDULES = ('initial_', 'max_', 'min_', 'momentum')  # keys that schedulers add to parameter groups
-MOST_ROWS = 40
 
 
 def settings_of(runner: Runner) -> dict[str, Any]:
-    """Return all settings of a run by their dotted keys, as plain data; call it before schedulers step."""
+    """Return all settings of a run by their dotted keys, as plain data."""
     asked = {key: value for key, value in runner.cfg.to_dict().items() if key not in OF_ONE_START}
-    schedulers = runner.param_schedulers if isinstance(runner.param_schedulers, list) else []
-    spans = {
-        f'param_scheduler.{index}.{name}': getattr(scheduler, name)
-        for index, scheduler in enumerate(schedulers)
-        for name in SPANS
-        if hasattr(scheduler, name)
-    }
-    return spans | {PROCESSES: runner.world_size} | dict(_flatten(as_data(asked)))
+    return {PROCESSES: runner.world_size} | dict(_flatten(as_data(asked)))
 
 
 def _flatten(value: Any, key: str = '') -> Iterator[tuple[str, Any]]:
@@ -71,21 +61,20 @@ def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = Fa
     """
     is_new, asked, meta = bool(runner.cfg.get('new_schedule')), settings_of(runner), checkpoint['meta']
     has_one = isinstance(runner.optim_wrapper, OptimWrapper) and not isinstance(runner.optim_wrapper, OptimWrapperDict)
-    written = _written_settings(meta)
+    written = json.loads(meta.get('settings') or 'null')  # None in a checkpoint of another library
     had = dict(written or asked | (_optimizer_settings(runner, checkpoint) if has_one else {}))
     had[SEED] = None if asked.get(SEED) is None else meta.get('seed')
     keys = sorted(key for key in asked | had if asked.get(key) != had.get(key))
     scheduled = [key for key in keys if SCHEDULE.match(key) and not key.endswith('.type')]
     if has_one and is_rescaled and any(not scheduler.by_epoch for scheduler in runner.param_schedulers or ()):
-        if not is_new and (other := [key for key in scheduled if key.rpartition('.')[2] not in SPANS]):
+        if scheduled and not is_new:
             raise UserError(
                 f'the epochs of the checkpoint have another number of iterations, which its schedule counts, and '
-                f'{other[0]} differs: add {FLAG}, or resume with the settings of the checkpoint'
+                f'{scheduled[0]} differs: add {FLAG}, or resume with the settings of the checkpoint'
             )
         is_new = True
     if has_one:
-        _require_fit(runner, checkpoint, is_new)
-        _require_type(had.get(TYPE), asked.get(TYPE))
+        _require_fit(runner, checkpoint, is_new, had.get(TYPE, asked.get(TYPE)), asked.get(TYPE))
     elif is_new:
         raise UserError(f'{FLAG} supports one optimizer, not several: remove it')
     kept = {key: had.get(key) for key in keys if key == SEED or (key in scheduled and not is_new)}
@@ -98,15 +87,11 @@ def settle(runner: Runner, checkpoint: dict, length: int, is_rescaled: bool = Fa
             _take_config(runner, checkpoint, length)
     if table:
         advice = f'; {FLAG} uses learning rate, decay and schedule of the config' if scheduled and not is_new else ''
-        _log(runner, table, advice, warns=bool(kept or advice))
+        shown = PrettyTable(['setting', 'checkpoint', 'config', 'used'], align='l')
+        shown.add_rows([[_show(cell) for cell in row] for row in table])
+        log = runner.logger.warning if kept or advice else runner.logger.info
+        log(f'The checkpoint and the config differ{advice}:\n{shown}')
     return kept
-
-
-def _written_settings(meta: dict) -> dict[str, Any]:
-    """Return the settings stored in a checkpoint; none in one of an earlier version or of another library."""
-    with suppress(KeyError, TypeError, ValueError, RecursionError):
-        return dict(json.loads(meta['settings']))
-    return {}
 
 
 def _optimizer_settings(runner: Runner, checkpoint: dict) -> dict[str, Any]:
@@ -119,8 +104,8 @@ def _optimizer_settings(runner: Runner, checkpoint: dict) -> dict[str, Any]:
     return {f'optim_wrapper.optimizer.{name}': plain[name] for name in given if name in plain}
 
 
-def _require_fit(runner: Runner, checkpoint: dict, is_new: bool) -> None:
-    """Raise ``UserError`` if the checkpoint has another kind of optimizer or schedulers."""
+def _require_fit(runner: Runner, checkpoint: dict, is_new: bool, *kinds: Any) -> None:
+    """Raise ``UserError`` if the checkpoint has another kind of optimizer, by its state or ``kinds``, or schedulers."""
     now, then = runner.optim_wrapper.optimizer.param_groups, checkpoint['optimizer']['param_groups']
     foreign = ', '.join(sorted(name for name in then[0].keys() - now[0].keys() if not name.startswith(OF_SCHEDULES)))
     if foreign or len(now) != len(then):
@@ -128,15 +113,11 @@ def _require_fit(runner: Runner, checkpoint: dict, is_new: bool) -> None:
         raise UserError(f'the checkpoint has another optimizer, {what}: resume with that optimizer, or use load_from')
     if not (is_new or _schedulers_fit(runner, checkpoint)):
         raise UserError(f'the checkpoint has other schedulers than param_scheduler: resume with those, or add {FLAG}')
-
-
-def _require_type(then: Any, now: Any) -> None:
-    """Raise ``UserError`` if the optimizer has another name: states of Adam and AdamW, for one, have the same keys."""
-    names = [str(kind).rpartition('.')[2].strip("'>") for kind in (then, now)]
-    if None not in (then, now) and names[0] != names[1]:
+    name, own = (str(kind).rpartition('.')[2].strip("'>") for kind in kinds)
+    if name != own:  # states of Adam and AdamW, for one, have the same keys
         raise UserError(
-            f'the checkpoint has the optimizer {names[0]}, and the config {names[1]}: resume with that optimizer, or '
-            'use load_from'
+            f'the checkpoint has the optimizer {name}, and the config {own}: resume with that optimizer, or use '
+            'load_from'
         )
 
 
@@ -146,14 +127,6 @@ def _schedulers_fit(runner: Runner, checkpoint: dict) -> bool:
     return [names - {'optimizer'} for names in now] == [
         state.keys() for state in checkpoint.get('param_schedulers', [])
     ]
-
-
-def _log(runner: Runner, table: list[tuple], advice: str, warns: bool) -> None:
-    shown = PrettyTable(['setting', 'checkpoint', 'config', 'used'], align='l')
-    shown.add_rows([[_show(cell) for cell in row] for row in table[:MOST_ROWS]])
-    more = f'\n({len(table) - MOST_ROWS} more differences)' if len(table) > MOST_ROWS else ''
-    log = runner.logger.warning if warns else runner.logger.info
-    log(f'The checkpoint and the config differ{advice}:\n{shown}{more}')
 
 
 def _show(value: Any) -> str:

@@ -43,11 +43,8 @@ class ShardedSaver:
         self._pending: Future | None = None
         self._written: dict[Path, int] = {}
 
-    def write(self, path: Path, checkpoint: dict, before_name: Callable[[], None]) -> None:
-        """Save this process's part of a checkpoint; a second one of an iteration replaces only what is not sharded.
-
-        The main process calls ``before_name`` before the folder gets its name ``path``.
-        """
+    def write(self, path: Path, checkpoint: dict) -> None:
+        """Save this process's part of a checkpoint; a second one of an iteration replaces only what is not sharded."""
         self.wait()
         path, shards = Path(os.path.abspath(path)), {}
         rest, iteration = split(checkpoint, shards), checkpoint['meta']['iter']
@@ -62,7 +59,7 @@ class ShardedSaver:
             remove(part)  # left by a run that was killed
         writer = dcp.HuggingFaceStorageWriter(str(part), save_distributed=True)
         writing = dcp.async_save(shards, storage_writer=writer, process_group=self.group, async_stager=self._stager)
-        self._pending = self._thread.submit(self._finish, writing, part, path, rest, before_name)
+        self._pending = self._thread.submit(self._finish, writing, part, path, rest)
         if not self._asynchronous:
             self.wait()
 
@@ -83,7 +80,7 @@ class ShardedSaver:
         if pending is not None:
             pending.result()
 
-    def _finish(self, writing: Future, shards: Path, path: Path, rest: dict, before_name: Callable[[], None]) -> None:
+    def _finish(self, writing: Future, shards: Path, path: Path, rest: dict) -> None:
         try:
             writing.result()
         except (OSError, dcp.CheckpointException) as error:
@@ -92,7 +89,6 @@ class ShardedSaver:
             with replacing(path) as part:
                 shards.rename(part)
                 write_rest(part, rest)
-                before_name()
                 with suppress(FileNotFoundError):  # a folder cannot replace another one
                     path.rename(part.with_name('before'))
 

@@ -1,6 +1,5 @@
-"""A checkpoint belongs to one run, and a work directory to one run at a time."""
+"""A work directory belongs to one run at a time, and the files of an earlier one are set aside."""
 
-import json
 import os
 import shutil
 import signal
@@ -14,10 +13,8 @@ import torch
 from engine.interruption.test_preemption import wait_for
 from forked_tools import ForkedTool, run_forked
 from process_groups import start_processes
-from run_comparison import assert_same_end
+from run_comparison import assert_same_end, final_checkpoint
 from tool_runner import ROOT, assert_one_line
-
-from vt.checkpoints.newest import read_run
 
 CONFIG = Path(__file__).parent / 'epochs.py'
 FEW = ['train_cfg.max_epochs=2', 'train_dataloader.num_workers=0', 'train_dataloader.persistent_workers=False']
@@ -70,42 +67,24 @@ def files(folder):
     return {path.name: path.read_bytes() for pattern in patterns for path in folder.glob(pattern)}
 
 
-def without_identity(folder):
-    """As another program wrote it."""
-    for path in folder.glob('*.pth'):
-        checkpoint = torch.load(path, weights_only=True)
-        del checkpoint['message_hub']['runtime_info']['run'], checkpoint['meta']['settings']
-        torch.save(checkpoint, path)
-    (folder / 'last_run').unlink()
-
-
-def test_the_id_stands_in_every_place(finished):
-    run = (finished / 'run/last_run').read_text()
-    assert json.loads((finished / 'run/training.json').read_text())['run'] == run
-    assert {read_run(path) for path in (finished / 'run').glob('epoch_*.pth')} == {run}
-
-
 @pytest.mark.parametrize('moment', ['Checkpoints will be saved', 'Epoch(train) [1][3/5]'])
 def test_a_run_killed_before_its_first_checkpoint_begins_anew(moment, used, other):
-    """It does not go on from the earlier run of the folder, whose files are set aside when there is one to mix with."""
+    """It does not go on from the earlier run of the folder, whose files are set aside."""
     before = files(used / 'run')
     assert before.keys() >= {'epoch_1.pth', 'epoch_2.pth', 'epochs.py', 'last_checkpoint', 'training.json'}
     second = start(used, options=OTHER)
     wait_for(second, moment)
     kill(second)
-    assert files(used / 'run') == before
     result = train(used, '--resume', options=OTHER)
     assert result.returncode == 0, result.stderr
-    (line,) = (line for line in result.stdout.splitlines() if 'There is nothing to resume in run' in line)
-    assert 'of its newest run (for an earlier run, use --resume run/epoch_2.pth)' in line
-    assert 'training starts from the beginning' in line
-    assert_same_end(used / 'run', other / 'run')
     (earlier,) = (used / 'run').glob('earlier_run_*')
+    name = earlier.relative_to(used)
+    hint = f'There is nothing to resume in run (for an earlier run, use --resume {name}): training starts from the'
+    assert hint in result.stdout
+    assert_same_end(used / 'run', other / 'run')
     assert files(earlier) == before
-    assert (
-        f'Files of an earlier run, or of later iterations, in run were moved to {earlier.relative_to(used)}'
-        in result.stdout
-    )
+    moved = f'Files of an earlier run, or of later iterations, in run were moved to {name}'
+    assert moved in second.stdout + result.stdout
 
 
 def test_a_new_run_never_mixes_with_the_earlier_one(used, other):
@@ -116,7 +95,7 @@ def test_a_new_run_never_mixes_with_the_earlier_one(used, other):
     kill(second)
     (earlier,) = (used / 'run').glob('earlier_run_*')
     assert files(earlier) == before
-    assert {read_run(path) for path in (used / 'run').glob('*.pth')} == {(used / 'run/last_run').read_text()}
+    assert [path.name for path in (used / 'run').glob('*.pth')] == ['epoch_1.pth']
     assert not (used / 'run/training.json').exists()
     few = ['test_dataloader.dataset.indices=8']
     result = run_forked('test.py', earlier / 'epochs.py', earlier / 'epoch_1.pth', cwd=used, options=few)
@@ -163,39 +142,33 @@ def test_a_restart_does_not_take_the_run_before(used):
 
 
 def test_an_earlier_run_goes_on_where_a_person_names_its_file(used, finished):
-    """It is the newest run then, and the files of the other are set aside; none of them is removed."""
+    """The files of the other are set aside; none of them is removed."""
     assert train(used, options=OTHER).returncode == 0
     (earlier,) = (used / 'run').glob('earlier_run_*')
     before = files(used / 'run')
     checkpoint = earlier.relative_to(used) / 'epoch_1.pth'
-    more = ['default_hooks.checkpoint.max_keep_ckpts=1']
-    result = train(used, '--resume', checkpoint, options=more)
+    result = train(used, '--resume', checkpoint)
     assert result.returncode == 0, result.stderr
-    assert (used / 'run/last_run').read_text() == (finished / 'run/last_run').read_text()
     (second,) = set((used / 'run').glob('earlier_run_*')) - {earlier}
     assert files(second) == before
+    assert final_checkpoint(used / 'run')['meta']['seed'] == final_checkpoint(finished / 'run')['meta']['seed']
     assert (earlier / 'epoch_1.pth').exists()
     assert [path.name for path in (used / 'run').glob('epoch_*.pth')] == ['epoch_2.pth']
 
 
-@pytest.mark.parametrize('name', ['epoch_1.pth', 'notes.pth'])
-def test_a_run_that_goes_on_from_an_earlier_checkpoint_sets_the_later_ones_aside(name, used, finished):
-    """Not before there is a new one: until then nothing has changed. What is not of a run stays."""
+def test_a_run_that_goes_on_from_an_earlier_checkpoint_sets_the_later_ones_aside(used, finished):
+    """What is not of a run stays."""
     (used / 'run/notes.pth').write_text('mine')
     (used / 'run/notes.py').write_text('mine = True')
     before = files(used / 'run')
-    if name == 'notes.pth':  # a copy, under a name of one's own
-        shutil.copy(used / 'run/epoch_1.pth', used / name)
-    checkpoint = name if name == 'notes.pth' else f'run/{name}'
-    second = start(used, '--resume', checkpoint)
+    second = start(used, '--resume', 'run/epoch_1.pth')
     wait_for(second, 'Epoch(train) [2][2/5]')
     kill(second)
-    assert files(used / 'run') == before
-    result = train(used, '--resume', checkpoint)
+    result = train(used, '--resume')
     assert result.returncode == 0, result.stderr
     assert 'Epoch(train) [1]' not in result.stdout
     (earlier,) = (used / 'run').glob('earlier_run_*')
-    assert f'later iterations, in run were moved to {earlier.relative_to(used)}' in result.stdout
+    assert f'later iterations, in run were moved to {earlier.relative_to(used)}' in second.stdout
     here = {'epoch_1.pth', 'notes.pth', 'notes.py'}
     assert files(earlier) == {path: content for path, content in before.items() if path not in here}
     assert {path: files(used / 'run')[path] for path in here} == {path: before[path] for path in here}
@@ -207,7 +180,7 @@ def test_a_run_that_goes_on_from_an_earlier_checkpoint_sets_the_later_ones_aside
 def test_links_in_a_work_directory_are_not_followed(used):
     """Neither by what is written nor by what is moved."""
     (used / 'mine').write_text('mine')
-    for name in ('last_run', 'last_checkpoint', 'training.json', 'epochs.py', 'epoch_1.pth', 'epoch_3.pth'):
+    for name in ('last_checkpoint', 'training.json', 'epochs.py', 'epoch_1.pth', 'epoch_3.pth'):
         (used / 'run' / name).unlink(missing_ok=True)
         (used / 'run' / name).symlink_to(used / 'mine')
     result = train(used)
@@ -223,7 +196,10 @@ def test_links_in_a_work_directory_are_not_followed(used):
 
 
 def test_a_run_of_another_program_goes_on(used):
-    without_identity(used / 'run')
+    for path in (used / 'run').glob('*.pth'):
+        checkpoint = torch.load(path, weights_only=True)
+        del checkpoint['meta']['settings']
+        torch.save(checkpoint, path)
     result = train(used, '--resume', options=['train_cfg.max_epochs=3'])
     assert result.returncode == 0, result.stderr
     result = train(used, '--resume', options=['train_cfg.max_epochs=4'])
@@ -247,7 +223,7 @@ build_runner(read_config(sys.argv[1], options | dict(work_dir='run'))).train()
     subprocess.run(command, cwd=used, check=True, env=dict(os.environ, PYTHONPATH=str(ROOT)))
     (earlier,) = (used / 'run').glob('earlier_run_*')
     assert files(earlier) == before
-    assert {read_run(path) for path in (used / 'run').glob('*.pth')} == {(used / 'run/last_run').read_text()}
+    assert [path.name for path in (used / 'run').glob('epoch*.pth')] == ['epoch_1.pth']
 
 
 def test_a_runner_of_ones_own_mixes_nothing_either(used):
