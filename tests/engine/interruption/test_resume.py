@@ -82,14 +82,14 @@ def test_a_validation_that_was_due_comes_first(tmp_path):
 
 
 def test_a_restart_goes_on_by_itself_but_not_from_an_earlier_run(copied, finished):
-    env = dict(os.environ, TORCHELASTIC_RESTART_COUNT='1')
+    env = dict(os.environ, TORCHELASTIC_MAX_RESTARTS='1', TORCHELASTIC_RESTART_COUNT='1')
     result = train(copied, env=env, options=['default_hooks.checkpoint.max_keep_ckpts=-1'])
     assert result.returncode == 0, result.stderr
     assert 'Epoch(train) [3]' not in result.stdout
     assert 'Epoch(train) [4]' in result.stdout
     assert_same_end(copied / 'run', finished / 'run')
     fails = ['train_dataloader.dataset.pipeline.0.scale=1']  # a run of the same folder that dies before it saves
-    assert train(copied, options=fails).returncode == 1
+    assert train(copied, options=fails, env=env | dict(TORCHELASTIC_RESTART_COUNT='0')).returncode == 1
     result = train(copied, env=env, options=['train_cfg.max_epochs=1'])
     assert 'Epoch(train) [1]' in result.stdout
 
