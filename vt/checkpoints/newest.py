@@ -71,5 +71,6 @@ def read_position(path: str | Path) -> tuple[int, int] | str:
     except UserError as error:
         return getattr(error, 'reason', '') or str(error)
     meta = loaded.get('meta')
-    position = (meta.get('epoch', 0), meta.get('iter')) if isinstance(meta, dict) else (None,)
-    return position if all(isinstance(number, int) for number in position) else 'it contains only weights'
+    epoch, iteration = (meta.get('epoch', 0), meta.get('iter')) if isinstance(meta, dict) else (None, None)
+    is_position = isinstance(epoch, int) and isinstance(iteration, int)
+    return (epoch, iteration) if is_position else 'it contains only weights'
