@@ -49,12 +49,14 @@ def parse_args() -> argparse.Namespace:
         help='score each format on the test set, or on this number of its images',
     )
     comparison.add_argument(
-        '--largest-loss', type=float, help='largest allowed loss of int8 in --accuracy (default: 1.0)'
+        '--largest-loss', type=float, default=1.0, help='largest allowed loss of int8 in --accuracy (default: 1.0)'
     )
     comparison.add_argument(
         '--benchmark', action='store_true', help='measure the speed of each format and of the model'
     )
-    comparison.add_argument('--benchmark-batch', type=int, help='batch size of --benchmark, 1 to 5 (default: 1)')
+    comparison.add_argument(
+        '--benchmark-batch', type=int, choices=range(1, 6), default=1, help='batch size of --benchmark (default: 1)'
+    )
     comparison.add_argument('--out', type=Path, help='JSON file for the measurements')
     parser.add_common_options()
     return parser.parse_args()

@@ -21,7 +21,7 @@ from mmengine.config import Config
 from vt import apis
 from vt._libraries import import_library
 from vt.apis import folders
-from vt.apis.schema import find_part
+from vt.apis.folders import find_part
 from vt.engine.checks.config import accepted_arguments, check_config, registries
 from vt.errors import UserError
 from vt.registry import import_every_part

@@ -61,12 +61,12 @@ def test_changed_folders_do_nothing_that_a_harmless_one_does_not(name, saved, tm
 # What ran code, or would have, where types alone were checked: the place in config.json and what was put there.
 ATTACKS = {
     'an expression that a transform evaluates': (
-        'inputs.resize',
+        'pipeline',
         [dict(type='torchvision/ConvertImageDtype', dtype=CODE)],
     ),
     'a module that a backend imports': (
-        'inputs.read',
-        dict(backend_args=dict(backend='memcached', server_list_cfg='a', client_cfg='b', sys_path='.')),
+        'pipeline',
+        [dict(type='LoadImageFromFile', backend_args=dict(backend='memcached', server_list_cfg='a', sys_path='.'))],
     ),
     'a pickle of weights of classes': ('model.head.loss.class_weight', 'trap.pkl'),
     'a pickle of margins': (
@@ -166,7 +166,7 @@ def test_a_distilled_model_is_saved_without_its_teacher():
 def test_a_step_that_a_folder_can_not_hold_is_named():
     cfg = read_config(str(apis.find_config('vt-resnet18_digits')))
     cfg.test_dataloader.dataset.pipeline.insert(0, dict(type='Solarize', thr=128))
-    with pytest.raises(UserError, match='the test pipeline has the step Solarize, which saved models do not support'):
+    with pytest.raises(UserError, match=r"pipeline\.0\.type='Solarize' is none of the types of saved models"):
         describe(cfg)
 
 

@@ -5,13 +5,13 @@ from copy import deepcopy
 import pytest
 import torch
 from mmengine.config import Config, ConfigDict
-from mmengine.registry import DefaultScope
+from mmengine.registry import MODELS, DefaultScope
 from mmseg.models import EncoderDecoder
 from mmseg.structures import SegDataSample
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import vt
-from vt.apis.schema import check_model
+from vt.apis.folders import check_parts
 from vt.commands.test import use_tta
 from vt.errors import UserError
 
@@ -129,7 +129,7 @@ def test_windows_that_leave_gaps_are_refused(wrong):
 
 def test_it_is_saved_and_its_scores_are_not_averaged():
     segmentor = dict(type='vt.LargeImageSegmentor', test_cfg=dict(mode='slide', crop_size=(32, 32), stride=(24, 24)))
-    check_model(dict(segmentor, **CONFIG), 'mmseg')
+    check_parts(dict(segmentor, **CONFIG), 'model', 'mmseg', MODELS)
     with pytest.raises(UserError, match='--tta needs scores of whole images'):
         use_tta(Config(dict(model=segmentor)))
 

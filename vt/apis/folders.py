@@ -1,12 +1,12 @@
 """Models saved in folders: weights as safetensors, the config as JSON. Reading a folder runs no code.
 
-``config.json`` contains the model (registered parts with plain arguments), the preprocessing of inputs and the class
-names; ``vt/apis/schema.py`` and ``saved_inputs.py`` define its schema. ``model.safetensors`` contains every tensor.
+``config.json`` contains the model and the test pipeline, as registered parts with plain arguments, and the class names.
+A folder is untrusted: a type must be one of :data:`vt.apis.saved_types.TYPES` or a registered part of the user, a
+string one of those that its argument takes, and arguments must fit the signature of the type.
 """
 
+import inspect
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,24 +15,30 @@ import mmengine
 import torch
 from mmengine.config import Config
 from mmengine.model import BaseModel
+from mmengine.registry import MODELS, TRANSFORMS, Registry
 
 import vt
+from vt._libraries import import_library
 from vt.checkpoints.files import file_in, interpreting, read_json, write_atomically
-from vt.checkpoints.loading import weights_only
 from vt.checkpoints.publishing import as_safetensors
 from vt.checkpoints.weights import unwrap
+from vt.engine.checks.config import accepted_arguments, check_config
 from vt.engine.config_files import DISTRIBUTION
 from vt.errors import MissingFileError, UserError
-from vt.inference.test_set import in_scope
+from vt.inference.inputs import input_shape, pipeline_of, pipeline_steps
+from vt.registry import import_every_part
 from vt.untrusted_text import check_dataset_meta, printable
 
-from .saved_inputs import check_inputs, describe_inputs, make_pipeline
-from .schema import SCOPES, check_model, describe_model
+from .saved_types import LEFT_OUT, NAMES, SCOPES, STRINGS, TYPES, WORD
 
 CONFIG, WEIGHTS = 'config.json', 'model.safetensors'
-FORMAT = 2
-KEYS = ('scope', 'model', 'inputs', 'classes', 'palette')
+FORMAT = 3
+KEYS = ('library', 'format', 'scope', 'model', 'pipeline')
+OPTIONAL = ('versions', 'shape', 'classes', 'palette')
+LIBRARIES = ('vt', 'mmcv', 'mmengine', 'mmpretrain', 'mmseg', 'timm', 'torch', 'torchvision', 'transformers')
+TAUGHT = ('vt.DistilledClassifier', 'vt.TokenLabelClassifier')  # saved as an ImageClassifier, with equal predictions
 TUPLE = 'tuple'  # JSON has no tuples, and the libraries distinguish them from lists
+LARGEST = 2**17  # number that a saved model may contain
 MAX_BYTES = 8_000_000  # of config.json; ImageNet-21k's names and colours take three million
 ADVICE = 'give a folder that was written by save_pretrained'
 
@@ -67,15 +73,45 @@ def save_folder(model: BaseModel, folder: Path, cfg: Config | None = None) -> No
 
 
 def describe(cfg: Config) -> dict[str, Any]:
-    """Return the parts of a config that are needed to build the model and predict: ``scope``, ``model``, ``inputs``."""
+    """Return the parts of a config that are needed to build the model and predict.
+
+    Returns:
+        ``scope``, ``model`` and ``pipeline``, the test pipeline without labels; ``shape`` of the inputs if the test set
+        is in memory.
+
+    Raises:
+        UserError: a type or value that a folder cannot contain.
+    """
     scope = cfg.get('default_scope') or 'mmpretrain'
     if scope not in SCOPES:
         raise UserError(f'default_scope={scope!r}: only models of {" and ".join(SCOPES)} are saved with their config')
     model = cfg.model.to_dict()
     if 'data_preprocessor' in cfg:
         model.setdefault('data_preprocessor', cfg.data_preprocessor.to_dict())  # as mmengine's runner does
-    with in_scope(cfg):
-        return dict(scope=scope, model=describe_model(model, scope), inputs=describe_inputs(cfg))
+    described = dict(scope=scope, model=_without_training(model, scope), pipeline=plain_steps(cfg))
+    if not any('Load' in str(step['type']) for step in described['pipeline']):
+        described['shape'] = [*input_shape(cfg)]
+    check_parts(described['model'], 'model', scope, MODELS)
+    check_parts(described['pipeline'], 'pipeline', scope, TRANSFORMS)
+    return described
+
+
+def plain_steps(cfg: Config) -> list[dict]:
+    """Return the steps of the test pipeline, without labels, names of labels and settings of this machine."""
+    steps = _without_training(pipeline_of(cfg), cfg.get('default_scope') or 'mmpretrain')
+    return [step for step in steps if 'LoadAnnotations' not in str(step['type'])]
+
+
+def _without_training(value: Any, scope: str) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_without_training(item, scope) for item in value)
+    if not isinstance(value, dict):
+        return value
+    kept = {key: _without_training(item, scope) for key, item in value.items() if key not in LEFT_OUT}
+    if value.get('type') not in TAUGHT:
+        return kept
+    arguments, _ = accepted_arguments(find_part('ImageClassifier', scope))
+    return dict({key: item for key, item in kept.items() if key in arguments}, type='ImageClassifier')
 
 
 def _as_json(value: Any) -> Any:
@@ -97,56 +133,97 @@ def read_folder(folder: str | PathLike) -> Config:
     """Return the config of a saved model, with ``dataset_meta``. It is checked before use, and runs no code.
 
     Raises:
-        UserError: a file is missing, damaged, of another kind, or contains values that :mod:`vt.apis.schema` forbids.
+        UserError: a file is missing, damaged, of another kind, or contains other types or values than those of
+            :mod:`vt.apis.saved_types`.
     """
     path = require(folder, CONFIG)
     require(folder, WEIGHTS)
-    content = read_json(path, ADVICE, most=MAX_BYTES)
+    content = read_json(path, ADVICE, keys=KEYS, most=MAX_BYTES)
     with interpreting(path, ADVICE):
-        content = _from_json(content)
-        _check(content, path)
-    scope, inputs = content['scope'], content['inputs']
-    meta = {key: content[key] for key in ('classes', 'palette') if key in content}
-    dataset = dict(type='BaseDataset' if scope == 'mmpretrain' else 'BaseSegDataset')  # without samples
-    dataset['pipeline'] = make_pipeline(inputs, scope)
-    shape = dict(input_shape=inputs['shape']) if 'shape' in inputs else {}
-    loader = dict(test_dataloader=dict(dataset=dataset))
-    return Config(
-        dict(default_scope=scope, model=content['model'], dataset_meta=meta, saved_in=str(folder), **loader, **shape)
-    )
+        content = {key: _from_json(value) for key, value in content.items()}
+        scope, shape = content['scope'], content.get('shape')
+        if unknown := [key for key in content if key not in (*KEYS, *OPTIONAL)]:
+            raise UserError(f'{printable(unknown[0], 80)} is not in the config of a saved model: {ADVICE}')
+        if content['library'] != DISTRIBUTION or content['format'] != FORMAT:
+            raise UserError(f'it is not a model of {DISTRIBUTION} in format {FORMAT}: {ADVICE}')
+        if scope not in SCOPES:
+            raise UserError(f'scope={printable(repr(scope), 80)} is none of {", ".join(SCOPES)}')
+        if 'type' not in content['model']:
+            raise UserError('model has no type')
+        if shape is not None and not (len(shape) in (3, 4) and all(type(side) is int and side > 0 for side in shape)):
+            raise UserError(f'shape={printable(repr(shape), 80)} is not the shape of an input')
+        meta = {key: content[key] for key in ('classes', 'palette') if key in content}
+        check_dataset_meta(meta)
+        check_parts(content['model'], 'model', scope, MODELS)
+        check_parts(content['pipeline'], 'pipeline', scope, TRANSFORMS)
+        dataset = dict(type='BaseDataset' if scope == 'mmpretrain' else 'BaseSegDataset')  # without samples
+        dataset['pipeline'] = content['pipeline']
+        cfg = Config(dict(default_scope=scope, model=content['model'], test_dataloader=dict(dataset=dataset)))
+        cfg.update(dict(dataset_meta=meta, saved_in=str(folder), **dict(input_shape=shape) if shape else {}))
+        check_config(cfg)
+        pipeline_steps(cfg)
+    return cfg
 
 
-def _check(content: Any, path: Path) -> None:
-    if content.get('library') != DISTRIBUTION:
-        raise UserError(f'{path} is not the config of a model of {DISTRIBUTION}: {ADVICE}')
-    if content.get('format') != FORMAT:
-        reason = f'has format {printable(repr(content.get("format")), 40)}, this version of VT reads {FORMAT}'
-        raise UserError(f'{path} {reason}: save the model again from its training config and these weights')
-    unknown = [key for key in content if key not in ('library', 'format', 'versions', *KEYS)]
-    missing = [key for key in KEYS[:3] if key not in content]
-    if unknown or missing:
-        found = f'holds {printable(repr(unknown[0]), 80)}' if unknown else f'lacks {missing[0]}'
-        raise UserError(f'{path} {found}, unlike the config of a model: {ADVICE}')
-    if content['scope'] not in SCOPES:
-        raise UserError(f'{path}: scope={printable(repr(content["scope"]), 80)} is none of {", ".join(SCOPES)}')
-    check_model(content['model'], content['scope'])
-    check_inputs(content['inputs'])
-    check_dataset_meta({key: content[key] for key in ('classes', 'palette') if key in content})
+def check_parts(
+    value: Any, where: str, scope: str, registry: Registry, argument: str = '', is_own: bool = False
+) -> None:
+    """Raise a UserError with the key of a value that a folder may not contain, before anything is built.
 
-
-@contextmanager
-def building(cfg: Config) -> Iterator[None]:
-    """Build a model inside the block: checkpoints are read weights-only, and errors of a saved model are one line.
-
-    Raises:
-        UserError: a saved model cannot be built.
+    Args:
+        value: the value of an argument, or a dict or list of them.
+        where: its path in the config.
+        scope: library of types without a prefix.
+        registry: root registry of the types.
+        argument: name of the argument.
+        is_own: whether it is of a user's own part.
     """
-    with in_scope(cfg), weights_only():
-        if 'saved_in' not in cfg:
-            yield
-            return
-        with interpreting(cfg.saved_in, ADVICE):
-            yield
+    if isinstance(value, dict):
+        scope = value.get('_scope_', scope)  # mmengine enters it where a config inherits one of another package
+        if scope not in SCOPES:
+            raise UserError(f'{where}._scope_={printable(repr(scope), 80)} is none of {", ".join(SCOPES)}')
+        if 'type' in value:
+            kind = find_part(value['type'], scope, registry)
+            if kind is None:
+                reason = f'{where}.type={printable(repr(value["type"]), 80)} is none of the types of saved models'
+                advice = 'models with other parts are shared as a checkpoint (tools/publish.py) and a config'
+                raise UserError(f'{reason}: if the part is yours, import its package first; {advice}')
+            is_own = _is_own(kind)
+        for key in [key for key in value if key not in ('type', '_scope_')]:
+            if not (isinstance(key, str) and WORD.fullmatch(key)) or key in LEFT_OUT:
+                raise UserError(f'{where} has the key {printable(repr(key), 80)}, which is not allowed: leave it out')
+            check_parts(value[key], f'{where}.{key}', scope, registry, key, is_own)
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            check_parts(item, f'{where}.{index}', scope, registry, argument, is_own)
+    elif isinstance(value, str):
+        takes_any = (is_own or argument in NAMES) and WORD.fullmatch(value)
+        if not (takes_any or value in STRINGS.get(argument, '').split()):
+            raise UserError(f'{where}={printable(repr(value), 80)} is not allowed in a saved model')
+    elif not (value is None or (isinstance(value, (int, float)) and -LARGEST <= value <= LARGEST)):
+        raise UserError(f'{where}={printable(repr(value), 80)} is not a string, or a number up to {LARGEST:,}')
+
+
+def find_part(name: Any, scope: str, registry: Registry = MODELS) -> type | None:
+    """Return the class of a name, of the list or of the user; or None. Names are never used for imports."""
+    if not isinstance(name, str):
+        return None
+    prefix, _, rest = name.rpartition('.')
+    for place in (scope, 'mmengine') if prefix in ('', scope) else (prefix,):
+        if place not in TYPES:
+            return None
+        if place in SCOPES:
+            import_library(place)
+        if place == 'vt':
+            import_every_part(scope)
+        found = (registry.children.get(place) or registry).module_dict.get(rest)
+        if inspect.isclass(found):
+            return found if _is_own(found) or rest in TYPES[place].split() else None
+    return None
+
+
+def _is_own(kind: type) -> bool:
+    return kind.__module__.partition('.')[0] not in LIBRARIES
 
 
 def require(folder: str | PathLike, name: str) -> Path:

@@ -27,9 +27,7 @@ CARD = """---
 {{ card_data }}
 ---
 
-A model of [Visual Transformers for OpenMMLab](https://arxiv.org/abs/2006.03677), of the distribution
-`visual-transformers`. `config.json` contains registered parts with plain arguments, and the weights are safetensors:
-loading them runs no code.
+A model of [Visual Transformers for OpenMMLab](https://arxiv.org/abs/2006.03677). Loading it runs no code.
 
 ```python
 from vt import apis
@@ -67,24 +65,6 @@ class HubModel(
         self.model = model
         self.cfg = getattr(model, 'cfg', None) if cfg is None else cfg
 
-    def save_pretrained(self, save_directory: str | PathLike, **options: Any) -> str | None:
-        """Write the model to a folder.
-
-        Args:
-            save_directory: the folder.
-            **options: those of the mixin.
-
-        Raises:
-            UserError: the model has no config, or one that cannot be saved; the folder cannot be written.
-        """
-        try:
-            return super().save_pretrained(save_directory, **options)
-        except FileError:
-            raise
-        except OSError as error:
-            advice = 'correct its permissions, or choose another folder'
-            raise FileError(f'{save_directory} could not be written ({error.strerror or error}): {advice}') from error
-
     def _save_pretrained(self, save_directory: Path) -> None:
         save_folder(self.model, save_directory, self.cfg)
 
@@ -98,14 +78,11 @@ class HubModel(
                 ``force_download`` and ``local_files_only``, as in :func:`huggingface_hub.hf_hub_download`.
 
         Raises:
-            UserError: a file is missing or cannot be downloaded; the config is of another kind, or names parts that
-                are not registered; the weights do not fit.
+            UserError: a file is missing or cannot be downloaded; the config is of another kind, or contains what
+                :mod:`vt.apis.saved_types` does not list; the weights do not fit.
         """
         device = options.pop('device', None)
         folder = Path(pretrained_model_name_or_path)
-        given = [name for name, value in options.items() if value not in (None, False)]
-        if folder.is_dir() and given:
-            raise UserError(f'{folder} is a folder: {", ".join(given)} are only for models of the hub')
         return cls(get_model(folder if folder.is_dir() else _fetch(folder.as_posix(), **options), device=device))
 
     def generate_model_card(self, *args: Any, **options: Any) -> ModelCard:

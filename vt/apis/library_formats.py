@@ -25,8 +25,8 @@ from vt.errors import UserError
 from vt.inference.inputs import input_shape
 from vt.untrusted_text import printable
 
+from .folders import plain_steps
 from .model_zoo import Source, get_model
-from .saved_inputs import describe_inputs
 
 TOLERANCE = 1e-4  # of the largest logit, in float64
 
@@ -155,9 +155,9 @@ def _describe_steps(cfg: Config, size: tuple[int, ...]) -> dict[str, Any]:
     Raises:
         UserError: timm has no settings for these steps.
     """
-    steps = describe_inputs(cfg)
-    edge, resize, crop = (steps.get(name, {}) for name in ('resize_edge', 'resize', 'crop'))
-    others = steps.keys() - {'read', 'bands', 'shape', 'resize_edge', 'resize', 'crop'}
+    steps = {step.pop('type').rpartition('.')[2]: step for step in plain_steps(cfg)}
+    edge, resize, crop = (steps.get(kind, {}) for kind in ('ResizeEdge', 'Resize', 'CenterCrop'))
+    others = steps.keys() - {'LoadImageFromFile', 'LoadBands', 'ResizeEdge', 'Resize', 'CenterCrop', 'PackInputs'}
     by_edge = edge and not resize and edge.get('edge', 'short') == 'short'
     if others or not (by_edge or (resize and not crop) or not (edge or resize or crop)) or resize.get('keep_ratio'):
         raise UserError(f'timm cannot prepare images as the test pipeline does ({", ".join(steps)}): use --format timm')

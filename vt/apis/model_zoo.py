@@ -2,6 +2,7 @@
 
 import functools
 import re
+from contextlib import nullcontext
 from copy import deepcopy
 from difflib import SequenceMatcher
 from fnmatch import fnmatchcase
@@ -17,6 +18,7 @@ from mmengine.model import BaseModel
 from torch import nn
 
 from vt._libraries import import_library, importing
+from vt.checkpoints.files import interpreting
 from vt.checkpoints.loading import weights_only
 from vt.checkpoints.reading import load_checkpoint
 from vt.checkpoints.weights import load_part, load_weights
@@ -28,12 +30,12 @@ from vt.engine.launch import build_model, draw_weights, require_device
 from vt.engine.mixed_precision import keep_scores_exact
 from vt.engine.speed_settings import SpeedSettings, to_channels_last
 from vt.errors import UserError
-from vt.inference.test_set import build_test_set
+from vt.inference.test_set import build_test_set, in_scope
 from vt.models.token_side import prepare_for_onednn
 from vt.ops.token_products import use_fastest_library
 from vt.untrusted_text import check_class_names
 
-from .folders import WEIGHTS, building, read_folder, require
+from .folders import ADVICE, WEIGHTS, read_folder, require
 from .published import LIBRARIES, PUBLISHED, find_published, named_weights, prepare_as_published
 
 INDEX = ROOT / 'model-index.yml'
@@ -142,7 +144,8 @@ def get_model(
     with weights_only():  # before the model is built, which takes longer
         loaded = {} if checkpoint is None else load_checkpoint(checkpoint, map_location='cpu')
     prepared = prepare_as_published(cfg, checkpoint)
-    with building(cfg):
+    of_folder = interpreting(cfg.saved_in, ADVICE) if 'saved_in' in cfg else nullcontext()
+    with in_scope(cfg), weights_only(), of_folder:
         model = build_model(cfg)
     hook = (cfg.get('default_hooks') or {}).get('weights_match') or {}
     chosen = {key: hook[key] for key in ('weights', 'grid', 'may_differ', 'channels') if key in hook}

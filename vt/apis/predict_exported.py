@@ -16,40 +16,23 @@ from PIL import Image
 
 from vt.checkpoints.files import interpreting, read_json, write_atomically
 from vt.errors import UserError
-from vt.image_bounds import EXTENSIONS, MAX_PIXELS, check_scores
+from vt.image_bounds import EXTENSIONS, check_scores
 from vt.inference.image_files import find_files, read_image
 from vt.inference.mask_files import encode_mask, mask_paths
-from vt.untrusted_text import check_class_names, check_palette, printable
+from vt.untrusted_text import check_class_names, printable
 
 FLAGS = dict(nearest=0, bilinear=1, bicubic=2, area=3, lanczos=4)  # cv2.INTER_NEAREST, ...
 KEYS = ('input', 'open_size', 'channels', 'mean', 'std', 'classes')  # of all exports
-KEYS += (
-    'task',
-    'scores',
-    'threshold',
-    'palette',
-    'read',
-    'steps',
-    'pad_divisor',
-    'pad_value',
-)  # of those with a script
-TASKS, SCORES = ('classification', 'segmentation'), ('softmax', 'sigmoid')
+KEYS += ('task', 'scores', 'threshold', 'palette', 'read', 'steps', 'pad_divisor', 'pad_value')  # with a script
 HINT = 'export the model again'
 TOP = 5  # classes that are printed
 
 
 def resize(image: np.ndarray, size: Sequence[int], interpolation: str = 'bilinear', backend: str = 'cv2') -> np.ndarray:
     """Resize an image to ``(width, height)``."""
-    require_size(*size)
     if backend == 'pillow':
         return np.asarray(Image.fromarray(image).resize(size, Image.Resampling[interpolation.upper()]))
     return cv2.resize(image, size, interpolation=FLAGS[interpolation])
-
-
-def require_size(width: int, height: int) -> None:
-    """Raise a UserError for a size that would take gigabytes."""
-    if not 0 < width * height <= MAX_PIXELS:
-        raise UserError(f'an input of {height}x{width} pixels has no pixel, or more than {MAX_PIXELS // 10**6} million')
 
 
 def find_size(
@@ -67,12 +50,7 @@ def find_size(
 def prepare(file: str | Path, about: dict[str, Any]) -> tuple[np.ndarray, tuple[int, ...], tuple[int, ...]]:
     """Return the network's input ``(1, 3, H, W)`` for an image file, the size of the file, and that before padding."""
     image = read_image(file, about['read'].get('imdecode_backend', 'cv2'))
-    x, size = prepare_pixels(image, about)
-    return x, image.shape[:2], size
-
-
-def prepare_pixels(image: np.ndarray, about: dict[str, Any]) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Return the network's input for an image ``(height, width, 3)``, blue first, and the size before padding."""
+    own_size = image.shape[:2]
     for step in about['steps']:
         height, width = image.shape[:2]
         if crop := step.get('crop_size'):
@@ -87,9 +65,8 @@ def prepare_pixels(image: np.ndarray, about: dict[str, Any]) -> tuple[np.ndarray
     if about['mean'] is not None:
         x = (x - np.float32(about['mean'])) / np.float32(about['std'])
     pads = [(0, -side % about['pad_divisor']) for side in image.shape[:2]]
-    require_size(*(side + more for side, (_, more) in zip(image.shape, pads)))
     padded = np.pad(x, (*pads, (0, 0)), constant_values=about['pad_value']).transpose(2, 0, 1)[None]
-    return np.ascontiguousarray(padded), image.shape[:2]  # compiled libraries take no other strides
+    return np.ascontiguousarray(padded), own_size, image.shape[:2]  # compiled libraries take no other strides
 
 
 def predict(run: Callable[[np.ndarray], Sequence[np.ndarray]], about: dict[str, Any], file: str | Path) -> np.ndarray:
@@ -117,18 +94,6 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
     return (1 + np.tanh(x / 2)) / 2  # without overflow
 
 
-def read_about(path: Path) -> dict[str, Any]:
-    """Read the description of an exported model and try it on an image; a UserError if it is damaged."""
-    about = read_json(path, HINT, keys=KEYS)
-    with interpreting(path, HINT), np.errstate(divide='raise', invalid='raise'):
-        check_class_names(about['classes'] or [], 'classes')
-        check_palette(about['palette'] or [], 'palette')
-        pixels = prepare_pixels(np.zeros((64, 64, 3), np.uint8), about)[0]
-        if about['task'] not in TASKS or about['scores'] not in SCORES or not np.isfinite(pixels).all():
-            raise UserError(f'task, scores, mean or std is not valid; {HINT}')
-    return about
-
-
 def predict_files(args: argparse.Namespace) -> int:
     """Print the predictions of all files, and write their masks on request.
 
@@ -140,7 +105,8 @@ def predict_files(args: argparse.Namespace) -> int:
     """
     import onnxruntime
 
-    about = read_about(args.model.with_name(args.model.name.removesuffix('.onnx').removesuffix('.int8') + '.json'))
+    stem = args.model.name.removesuffix('.onnx').removesuffix('.int8')
+    about = read_json(args.model.with_name(f'{stem}.json'), HINT, keys=KEYS)
     is_segmentor = about['task'] == 'segmentation'
     if args.masks and not is_segmentor:
         raise UserError('--masks needs a segmentor, and the model is none: leave it out')

@@ -1,11 +1,14 @@
-"""Types of the parts that a saved model may contain, and the strings that their arguments take."""
+"""Types of the parts that a saved model may contain, the strings that their arguments take, and what is not saved."""
 
 import re
-from typing import Any
 
-WORD = re.compile(r'(?!_)[\w+.-]{1,64}')  # a name: no path, address, expression, or key of mmengine
-RESIZINGS = ('nearest', 'bilinear', 'bicubic', 'area', 'lanczos')
-# Names of types by scope. No wrapper of another library is among them: timm and transformers
+SCOPES = ('mmpretrain', 'mmseg')
+# Arguments that are not saved: initial weights, augmentations, settings of the machine, and names of labels.
+LEFT_OUT = (
+    *('init_cfg', 'layer_inits', 'pretrained', 'train_cfg', 'batch_augments', 'sampler'),
+    *('algorithm_keys', 'backend_args', 'decoder', 'file_client_args', 'meta_keys'),
+)
+# Names of types by scope, of models and transforms. No wrapper of another library is among them: timm and transformers
 # fetch, and open the files that their arguments name.
 TYPES = dict(
     vt="""
@@ -21,6 +24,7 @@ TYPES = dict(
         TokenBackbone TokenBatchNorm TokenEncoder TokenFuser TokenLabelHead TokenLearner TokenPooling TokenTransformer
         TokenizedBlock TokenizerEmbed VTBackbone VTFPN VTModule VTResNet VTResNetAnywhere VTResNetCIFAR ValueTransformer
         VideoClassifier WindowAttention Windows
+        LoadBands LoadClips PackClips SameForAllFrames ThreeCrops
     """,
     mmpretrain="""
         AlexNet BEiTViT CSPDarkNet CSPResNeXt CSPResNet Conformer ConvMixer ConvNeXt DaViT DeiT3 DenseNet
@@ -34,6 +38,7 @@ TYPES = dict(
         MultiLabelClsHead MultiLabelLinearClsHead StackedLinearClsHead VigClsHead VisionTransformerClsHead
         AsymmetricLoss CrossEntropyLoss FocalLoss LabelSmoothLoss SeesawLoss
         ClsDataPreprocessor GRN ImageClassifier LN2d ShiftWindowMSA
+        CenterCrop EfficientNetCenterCrop LoadImageFromFile PackInputs Resize ResizeEdge
     """,
     mmseg="""
         BEiT BiSeNetV1 BiSeNetV2 CGNet DDRNet DeconvModule ERFNet FastSCNN HRNet ICNet InterpConv MAE MSCAN
@@ -46,6 +51,7 @@ TYPES = dict(
         STDCHead SegformerHead SegmenterMaskTransformerHead UPerHead
         BoundaryLoss CrossEntropyLoss DiceLoss FocalLoss LovaszLoss OhemCrossEntropy TverskyLoss
         CascadeEncoderDecoder EncoderDecoder SegDataPreProcessor
+        PackSegInputs Resize ResizeToMultiple
     """,
     mmengine="""
         BN BN1d BN2d BN3d GN IN IN1d IN2d IN3d LN SyncBN
@@ -54,48 +60,45 @@ TYPES = dict(
         deconv3d reflect replicate zero bilinear nearest DropPath Dropout
         BaseTransformerLayer ContextBlock FFN GeneralizedAttention MultiheadAttention NonLocal2d
         TransformerLayerSequence BaseDataPreprocessor ImgDataPreprocessor
+        CenterCrop LoadImageFromFile Resize
     """,
 )
-OUTPUTS = ('class_tokens', 'average', 'map', 'tokens', 'layers', 'messengers')
-MODES = ('convolution', 'max', 'average')
-POOLING = dict(kernel=('s', 's+1', '2s+1'), mode=MODES, grow_in=('feed_forward', 'attention'))
-POOLING |= dict(skip=('normalised', 'raw', 'none'))
-TOKENS = dict(class_tokens=('fed', 'passed', 'dropped'), combine=('plain', 'add', 'gate'))
-LOSSES = ('loss_ce', 'loss_dice', 'loss_focal', 'loss_lovasz', 'loss_tversky', 'loss_boundary')
-NON_LOCAL = ('gaussian', 'embedded_gaussian', 'dot_product', 'concatenation')
-# Strings that arguments of types and of those derived from them take, also in dicts; WORD for names of layers.
-# MMPretrain's and MMSegmentation's names of architectures (``arch``) are in tables of the classes.
-STRINGS: list[tuple[str, dict[str, Any]]] = [
-    ('AbsolutePosition SinusoidalPosition', dict(resize=RESIZINGS)),
-    ('ConvolutionalEmbed', dict(order=('conv', 'norm', 'act'))),
-    ('FeedForward OnMap', TOKENS),
-    ('HeadMixing', dict(norm=('BatchNorm2d', 'InstanceNorm2d'))),
-    ('TokenBackbone', TOKENS | POOLING | dict(out_type=OUTPUTS, tied=WORD)),
-    ('MultiscaleBlock PoolingAttention TokenPooling', POOLING),
-    ('MViT', POOLING | dict(arch=WORD, out_type=OUTPUTS, pooling=MODES, position=('by arch',))),
-    ('VTBackbone VTResNet', dict(out_type=('tokens', 'featmap'))),
-    ('VTBackbone', dict(drop=WORD)),
-    ('VTResNet', dict(positions=WORD)),
-    ('Res2Net ResNeSt ResNet', dict(style=('pytorch', 'caffe'))),
-    (
-        'BEiTViT HiViT MViT RevVisionTransformer ViTEVA02 ViTSAM VisionTransformer XCiT',
-        dict(out_type=('raw', 'cls_token', 'featmap', 'avg_featmap')),
-    ),
-    (
-        'BEiTViT MViT SegformerHead SwinTransformer SwinTransformerV2 T2T_ViT VisionTransformer',
-        dict(interpolate_mode=RESIZINGS),
-    ),
-    ('PyramidVig Vig', dict(graph_conv_type=('mr', 'edge', 'sage', 'gin'))),
-    ('HRNet', dict(block=('BASIC', 'BOTTLENECK'))),
-    ('STDCNet', dict(stdc_type=('STDCNet1', 'STDCNet2'), bottleneck_type=('cat', 'add'))),
-    ('FPN', dict(add_extra_convs=('on_input', 'on_lateral', 'on_output'), mode=RESIZINGS)),
-    ('BaseDecodeHead', dict(input_transform=('resize_concat', 'multiple_select'))),
-    ('DNLHead NLHead NonLocal2d', dict(mode=NON_LOCAL)),
-    ('ContextBlock GCHead', dict(pooling_type=('att', 'avg'), fusion_types=('channel_add', 'channel_mul'))),
-    ('PSAHead', dict(psa_type=('bi-direction', 'collect', 'distribute'))),
-    ('AsymmetricLoss CrossEntropyLoss FocalLoss LabelSmoothLoss SeesawLoss', dict(reduction=('none', 'mean', 'sum'))),
-    ('BoundaryLoss CrossEntropyLoss DiceLoss FocalLoss LovaszLoss TverskyLoss', dict(loss_name=LOSSES)),
-    ('DiceLoss LovaszLoss', dict(reduction=('none', 'mean', 'sum'))),
-    ('LabelSmoothLoss', dict(mode=('original', 'classy_vision', 'multi_label'))),
-    ('EncoderDecoder', dict(mode=('whole', 'slide'))),
-]
+WORD = re.compile(r'(?!_)[\w+.-]{1,64}')  # a name: no path, address, expression, or key of mmengine
+RESIZINGS = 'nearest bilinear bicubic area lanczos'
+POOLINGS = 'convolution max average'
+# Strings that arguments take, by the name of the argument, of any of these types. Other arguments take none.
+STRINGS = dict(
+    arch='768/32 1024/20 1536/20',  # of ConvMixer
+    add_extra_convs='on_input on_lateral on_output',
+    backend='cv2 pillow',
+    block='BASIC BOTTLENECK',
+    bottleneck_type='cat add',
+    class_tokens='fed passed dropped',
+    color_type='color grayscale',
+    combine='plain add gate',
+    edge='short long width height',
+    fusion_types='channel_add channel_mul',
+    graph_conv_type='mr edge sage gin',
+    grow_in='feed_forward attention',
+    imdecode_backend='cv2 pillow',
+    input_transform='resize_concat multiple_select',
+    interpolate_mode=RESIZINGS,
+    interpolation=RESIZINGS,
+    kernel='s s+1 2s+1',
+    loss_name='loss_ce loss_dice loss_focal loss_lovasz loss_tversky loss_boundary',
+    mode=f'{POOLINGS} {RESIZINGS} gaussian embedded_gaussian dot_product concatenation whole slide original '
+    'classy_vision multi_label',
+    norm='BatchNorm2d InstanceNorm2d',
+    order='conv norm act',
+    out_type='class_tokens average map tokens layers messengers featmap raw cls_token avg_featmap',
+    pooling=POOLINGS,
+    pooling_type='att avg',
+    psa_type='bi-direction collect distribute',
+    reduction='none mean sum',
+    resize=RESIZINGS,
+    short_videos='repeat refuse',
+    skip='normalised raw none',
+    stdc_type='STDCNet1 STDCNet2',
+    style='pytorch caffe',
+)
+NAMES = ('arch', 'drop', 'positions', 'tied')  # arguments that take any name of architectures and layers

@@ -1,16 +1,15 @@
-"""The script beside an exported model: written if all that it prints and writes equals what the model predicts."""
+"""The script beside an exported model: written if its predictions equal those of the model."""
 
 import ast
 import json
 import tempfile
-from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
-from importlib.util import find_spec, module_from_spec, resolve_name, spec_from_file_location
-from io import BytesIO, StringIO
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
 
 import cv2
+import mmengine
 import numpy as np
 import torch
 from mmengine.dataset import pseudo_collate
@@ -18,27 +17,26 @@ from mmpretrain.models import MultiLabelClsHead
 from PIL import Image
 
 from vt.apis import predict_exported
+from vt.apis.exporting import Run, run_onnx
+from vt.apis.folders import plain_steps
 from vt.apis.inferencers import inferencer_of
-from vt.apis.saved_inputs import describe_inputs as describe_steps
 from vt.checkpoints.files import write_atomically
+from vt.engine.checks.channels import TURNS, preprocessor_of
 from vt.engine.errors import describe, in_one_line
+from vt.engine.image_hooks import reads_bgr
 from vt.errors import UserError
-from vt.image_bounds import EXTENSIONS
-from vt.inference.image_files import find_files
-from vt.inference.mask_files import encode_mask, mask_paths
-
-from .outputs import write_json
+from vt.inference.inputs import input_shape
 
 ORIENTATION, TURNED = 274, 6  # EXIF's tag, and its value for an image that is shown turned by 90 degrees
 # Name, height and width relative to the input, and mode of the images that the script is tried on.
-EXAMPLES = (('a/same.png', 1, 1, 'RGB'), ('b/same.png', 0.7, 0.7, 'LA'), ('b/é 2.png', 1.3, 2.6, 'L'))
+EXAMPLES = (('colour', 1, 1, 'RGB'), ('transparent', 0.7, 0.7, 'LA'), ('grey', 1.3, 2.6, 'L'))
 
 
-def write_script(model: Any, about: dict[str, Any], onnx: bytes, name: str, folder: Path) -> dict[str, Any]:
-    """Write ``predict.py``, which needs no PyTorch, if its results equal the model's; else print why not.
+def write_script(model: Any, about: dict[str, Any], onnx: bytes, folder: Path) -> dict[str, Any]:
+    """Write ``predict.py``, which needs no PyTorch, if its predictions equal the model's; else print why not.
 
     Returns:
-        What the script reads from ``NAME.json`` beside ``about``: preprocessing and postprocessing.
+        What the script reads besides ``about``: preprocessing and postprocessing.
     """
     try:
         path = folder / 'predict.py'
@@ -47,12 +45,9 @@ def write_script(model: Any, about: dict[str, Any], onnx: bytes, name: str, fold
         if len(about['input']) != 4:
             raise UserError('the script does not support videos')
         more = describe_preparation(model)
+        known = json.loads(mmengine.dump(about | more, file_format='json'))
         with tempfile.TemporaryDirectory() as trial:
-            write_atomically(Path(trial, 'predict.py'), script_text())
-            write_atomically(Path(trial, f'{name}.onnx'), onnx)
-            write_json(about | more, Path(trial, f'{name}.json'))
-            write_examples(Path(trial, 'images'), *about['input'][2:])
-            check_script(model, Path(trial), name)
+            check_script(model, known, run_onnx(onnx), write_examples(Path(trial), *about['input'][2:]))
     except Exception as error:  # of a library, of any type, if a step differs from the script's
         print(f'predict.py is not written: {describe(error) or in_one_line(error)}')
         return {}
@@ -80,16 +75,35 @@ def _with_imports(name: str, done: set[str]) -> Iterator[str]:
     yield from (f'\n# {name}', *lines)
 
 
+def describe_inputs(model: Any, shape: torch.Size, open_size: bool) -> dict[str, Any]:
+    """Describe the inputs ``(3, H, W)`` or ``(3, T, H, W)`` and the classes of an exported file."""
+    preprocessor, settings = model.data_preprocessor, preprocessor_of(model.cfg)
+    numbers = {name: getattr(preprocessor, name, None) for name in ('mean', 'std')}
+    return dict(
+        input=['batch', *shape],
+        open_size=open_size,
+        channels='RGB' if any(map(settings.get, TURNS)) or not reads_bgr(model.cfg) else 'BGR',
+        **{name: None if values is None else values.flatten().tolist() for name, values in numbers.items()},
+        classes=model.dataset_meta.get('classes'),
+    )
+
+
 def describe_preparation(model: Any) -> dict[str, Any]:
     """Return the steps of the test pipeline, padding and postprocessing; or raise a UserError."""
-    preprocessor, steps = model.data_preprocessor, describe_steps(model.cfg)
-    read = steps.pop('read', {})
-    if 'shape' in steps:  # as vt.inference.inputs.Images for test sets in memory
-        steps = dict(shape=dict(scale=steps.pop('shape')[:0:-1], interpolation='area')) | steps
-    unknown = {*steps} - {'shape', 'resize_edge', 'resize', 'crop'}
+    preprocessor, steps, read = model.data_preprocessor, [], None
+    for step in plain_steps(model.cfg):
+        kind = step.pop('type').rpartition('.')[2]
+        if kind == 'LoadImageFromFile':
+            read = step
+        elif kind in ('Resize', 'ResizeEdge', 'CenterCrop'):
+            steps.append(step)
+        elif not kind.startswith('Pack'):
+            raise UserError(f'the script does not support {kind}')
+    if read is None:  # as vt.inference.inputs.Images for test sets in memory
+        steps.insert(0, dict(scale=input_shape(model.cfg)[:0:-1], interpolation='area'))
     is_segmentor = 'decode_head' in model.cfg.model
-    if unknown or (is_segmentor and model.test_cfg.mode != 'whole'):
-        raise UserError(f'the script does not support {", ".join(unknown) or "sliding windows"}')
+    if is_segmentor and model.test_cfg.mode != 'whole':
+        raise UserError('the script does not support sliding windows')
     inferencer: Any = inferencer_of(model)  # it sets missing colours
     padding = (preprocessor.test_cfg or {}) if is_segmentor else dict(size_divisor=preprocessor.pad_size_divisor)
     return dict(
@@ -97,74 +111,51 @@ def describe_preparation(model: Any) -> dict[str, Any]:
         scores='sigmoid' if isinstance(getattr(model, 'head', None), MultiLabelClsHead) else 'softmax',
         threshold=model.decode_head.threshold if is_segmentor else None,
         palette=inferencer.model.dataset_meta['palette'] if is_segmentor else None,
-        read=read,
-        steps=[*steps.values()],
+        read=read or {},
+        steps=steps,
         pad_divisor=padding.get('size_divisor') or 1,
         pad_value=getattr(preprocessor, 'pad_val', 0) if is_segmentor else preprocessor.pad_value,
     )
 
 
-def write_examples(folder: Path, height: int, width: int) -> None:
-    """Write smooth random images of several sizes, formats, channels and names, some of them equal."""
+def write_examples(folder: Path, height: int, width: int) -> Iterator[Path]:
+    """Write smooth random images of several sizes, formats and channels, and yield their paths."""
     random, exif = np.random.default_rng(0), Image.Exif()
     exif[ORIENTATION] = TURNED
     for name, tall, wide, mode in EXAMPLES:
         size = max(1, round(wide * width)), max(1, round(tall * height))
         pixels = cv2.resize(random.integers(0, 256, (6, 7, 3), np.uint8), size, interpolation=cv2.INTER_CUBIC)
         image = Image.fromarray(pixels).convert(mode)
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        image.save(folder / name)
-        turned = image.convert('RGB').transpose(Image.Transpose.ROTATE_90)
-        turned.save((folder / name).with_suffix('.tif'), exif=exif)
+        image.save(folder / f'{name}.png')
+        image.convert('RGB').transpose(Image.Transpose.ROTATE_90).save(folder / f'{name}.tif', exif=exif)
+        yield from (folder / f'{name}.png', folder / f'{name}.tif')
 
 
 @torch.no_grad()
-def check_script(model: Any, folder: Path, name: str) -> None:
-    """Run the script in a folder on its images, and compare what it prints and writes with the model's own.
-
-    Images whose input has another size than a fixed one must be skipped.
+def check_script(model: Any, about: dict[str, Any], run: Run, files: Iterable[Path]) -> None:
+    """Compare inputs and predictions of the script with the model's own.
 
     Raises:
-        UserError: inputs, files, predictions or masks differ.
+        UserError: they differ for a file, or no file becomes an input of the fixed size.
     """
-    spec = spec_from_file_location('predict', folder / 'predict.py')
-    script = module_from_spec(spec)
-    spec.loader.exec_module(script)
-    about = json.loads((folder / f'{name}.json').read_text())
-    inferencer = inferencer_of(model)
-    files = find_files([str(folder / 'images')], EXTENSIONS)
-    places, expected, masks = mask_paths(files, None), {}, {}
+    inferencer, compared = inferencer_of(model), 0
     for file in files:
         batch = pseudo_collate([inferencer.pipeline(file)])
-        inputs, found = model.data_preprocessor(batch, False)['inputs'].numpy(), script.prepare(file, about)[0]
+        inputs, found = (
+            model.data_preprocessor(batch, False)['inputs'].numpy(),
+            predict_exported.prepare(file, about)[0],
+        )
         if found.shape != inputs.shape or np.abs(found - inputs).max() > 1e-4 * np.abs(inputs).max():
-            raise UserError(f'inputs of the script differ from those of the test pipeline for {Path(file).name}')
+            raise UserError(f'inputs of the script differ from those of the test pipeline for {file.name}')
         if about['open_size'] or [*inputs.shape[1:]] == about['input'][1:]:
-            (prediction,) = inferencer.forward(batch)
-            rows = inferencer.describe(prediction)['predictions']
-            expected[file] = {row['name']: row.get('score', row.get('share')) for row in rows}
+            (own,) = inferencer.forward(batch)
+            made = predict_exported.predict(lambda x: run(torch.from_numpy(x)), about, file)
             if about['task'] == 'segmentation':
-                suffix, content = encode_mask(prediction.pred_sem_seg.data[0].numpy(), about['palette'], file)
-                masks[places[file].with_suffix(suffix)] = content
-    if not expected:
+                is_equal = np.mean(made == own.pred_sem_seg.data[0].numpy()) > 0.999
+            else:
+                is_equal = np.abs(made - own.pred_score.numpy()).max() < 1e-3
+            if not is_equal:
+                raise UserError(f'predictions of the script differ from those of the model for {file.name}')
+            compared += 1
+    if not compared:
         raise UserError(f'no example becomes an input of the fixed size {about["input"][2:]}')
-    printed, errors, written = StringIO(), StringIO(), folder / 'masks'
-    with redirect_stdout(printed), redirect_stderr(errors):
-        options = ['--masks', str(written)] if masks else []
-        code = script.main([str(folder / f'{name}.onnx'), str(folder / 'images'), *options])
-    rows = {row['file']: row['predictions'] for row in map(json.loads, printed.getvalue().splitlines())}
-    if code != int(len(expected) < len(files)) or rows.keys() != expected.keys():
-        raise UserError(f'the script predicts {len(rows)} of {len(expected)} images: {errors.getvalue()}')
-    for file, own in expected.items():
-        if any(abs(entry['score'] - own.get(entry['name'], 0)) > 1e-3 for entry in rows[file]):
-            raise UserError('predictions of the script differ from those of the model')
-    names = {path.relative_to(written) for path in written.rglob('*.*')}
-    if names != {*masks} or not all(are_alike(BytesIO(content), written / path) for path, content in masks.items()):
-        raise UserError('masks of the script differ from those of tools/predict.py')
-
-
-def are_alike(mask: BytesIO, other: Path) -> bool:
-    """Return whether two masks have the same size, mode and colours, and the same class in 99.9 % of the pixels."""
-    with Image.open(mask) as one, Image.open(other) as two:
-        same = (one.size, one.mode, one.getpalette()) == (two.size, two.mode, two.getpalette())
-        return same and np.mean(np.asarray(one) == np.asarray(two)) > 0.999

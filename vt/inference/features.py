@@ -44,7 +44,7 @@ def build_plain_training_set(cfg: Config) -> Dataset:
     dataset = deepcopy((cfg.get('train_dataloader') or {}).get('dataset'))
     pipelines = [leaf.get('pipeline') for leaf in leaves((cfg.get('test_dataloader') or {}).get('dataset'))]
     if not (dataset and pipelines):
-        raise UserError('features need train_dataloader and test_dataloader, and the config lacks one of them')
+        raise UserError('training images need train_dataloader and test_dataloader, and the config lacks one of them')
     while str(dataset.get('type')).split('.')[-1] in REPEATING:
         dataset = dataset['dataset']
     for leaf in leaves(dataset):
