@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import cv2
-import mmengine
 import numpy as np
 import torch
 from mmengine.dataset import pseudo_collate
@@ -45,7 +44,7 @@ def write_script(model: Any, about: dict[str, Any], onnx: bytes, folder: Path) -
         if len(about['input']) != 4:
             raise UserError('the script does not support videos')
         more = describe_preparation(model)
-        known = json.loads(mmengine.dump(about | more, file_format='json'))
+        known = json.loads(json.dumps(about | more))
         with tempfile.TemporaryDirectory() as trial:
             check_script(model, known, run_onnx(onnx), write_examples(Path(trial), *about['input'][2:]))
     except Exception as error:  # of a library, of any type, if a step differs from the script's
@@ -127,7 +126,8 @@ def write_examples(folder: Path, height: int, width: int) -> Iterator[Path]:
         pixels = cv2.resize(random.integers(0, 256, (6, 7, 3), np.uint8), size, interpolation=cv2.INTER_CUBIC)
         image = Image.fromarray(pixels).convert(mode)
         image.save(folder / f'{name}.png')
-        image.convert('RGB').transpose(Image.Transpose.ROTATE_90).save(folder / f'{name}.tif', exif=exif)
+        turned = image.convert('RGB').transpose(Image.Transpose.ROTATE_90)
+        turned.save(folder / f'{name}.tif', exif=exif)
         yield from (folder / f'{name}.png', folder / f'{name}.tif')
 
 
