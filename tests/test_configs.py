@@ -13,7 +13,7 @@ from PIL import Image
 
 ROOT = Path(__file__).parents[1]
 CONFIGS = sorted(path for path in (ROOT / 'configs').rglob('*.py') if '_base_' not in path.parts)
-OWN = 'vt_', 'ablations', 'baselines', 'sample_efficiency'  # folders, by how they begin
+OWN = 'vt_', 'ablations', 'baselines'  # folders, by how they begin
 SMALL = 'swin-tiny_digits', 'deit-small_digits', 'vit-tiny_digits', 'mvit-tiny'  # other papers' models
 
 

@@ -33,7 +33,7 @@ def test_every_part_is_known_from_every_scope(scope):
     result = python(
         f'import vt; from {scope}.registry import DATASETS, HOOKS, MODELS, OPTIM_WRAPPERS\n'
         f'for name in {names}: assert MODELS.get("vt." + name), name\n'
-        'for name in ["Digits", "MovingDigits", "VideoDataset", "DigitScenes", "RelationalDigitScenes"]:\n'
+        'for name in ["Digits", "MovingDigits", "VideoDataset", "DigitScenes"]:\n'
         '    assert DATASETS.get("vt." + name), name\n'
         'assert HOOKS.get("vt.NumClassesHook") and HOOKS.get("vt.OverlayHook")\n'
         'assert OPTIM_WRAPPERS.get("vt.CPUAmpOptimWrapper")\n'

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from tool_runner import ROOT
 
-PAGES = sorted(path for path in (*ROOT.glob('*.md'), *(ROOT / 'docs').rglob('*.md')))
+PAGES = sorted(path for path in (*ROOT.glob('*.md'), *(ROOT / 'docs').rglob('*.md'), *ROOT.glob('projects/*/*.md')))
 
 
 @pytest.mark.parametrize('page', [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES])
@@ -27,7 +27,7 @@ def test_every_promise_names_its_test():
 @pytest.mark.parametrize('name', ['tests', 'newest'])
 def test_a_workflow_runs_the_suite(name):
     text = (ROOT / f'.github/workflows/{name}.yml').read_text()
-    (job,) = yaml.safe_load(text)['jobs'].values()
+    job = yaml.safe_load(text)['jobs'][name]
     commands = [step['run'] for step in job['steps'] if 'run' in step]
     suite = {'tests': 'bash tests/run.sh', 'newest': 'bash tests/newest.sh'}[name]
     assert suite in commands[-1]

@@ -42,7 +42,7 @@ def test_help_has_a_sentence_and_an_example_that_is_accepted(path, command, monk
 
 def test_no_tool_is_missing():
     """Modules that only tools import have no parser; one tool has that of another."""
-    others = ['influence.py', 'locality.py', 'gpu_parts.py', 'gpu_process.py', 'gpu_timing.py']
+    others = ['gpu_parts.py', 'gpu_process.py', 'gpu_timing.py']
     others += ['ceilings.py', 'roofline.py', 'with_roofline.py']
     assert {path.name for path in (ROOT / 'tools').rglob('*.py')} - {path.name for path in TOOLS} == {*others}
 

@@ -34,7 +34,7 @@ PHRASES = {  # phrase: what to write instead
 
 def find_texts():
     """All but the changelog, which has the names of before."""
-    paths = [path for folder in ('vt', 'tools', 'configs', 'docs') for path in (ROOT / folder).rglob('*')]
+    paths = [path for folder in ('vt', 'tools', 'configs', 'docs', 'projects') for path in (ROOT / folder).rglob('*')]
     paths += [path for path in ROOT.glob('*.md') if path.name != 'CHANGELOG.md']
     return [path for path in paths if path.suffix in ('.py', '.md', '.j2', '.yml', '.sh')]
 

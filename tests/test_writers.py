@@ -53,7 +53,8 @@ def writes(call):
     return opened or name in WRITES | SAVES or called.endswith('onnx.export')
 
 
-FILES = sorted(path for folder in ('vt', 'tools', 'docs') for path in (ROOT / folder).rglob('*.py'))
+FOLDERS = 'vt', 'tools', 'docs', 'projects'
+FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob('*.py') if 'tests' not in path.parts)
 
 
 def test_no_other_place_writes_a_file():

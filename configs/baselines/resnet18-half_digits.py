@@ -1,4 +1,4 @@
-# ResNet-18 at half width on the embedded digits, for the ablations. Scores: docs/ablations.md.
+# ResNet-18 at half width on the embedded digits, for the ablations. Scores: projects/relations/ablations.md.
 # python tools/train.py configs/baselines/resnet18-half_digits.py --cfg-options randomness.seed=0
 _base_ = [
     '../_base_/models/resnet18-half.py',

@@ -13,7 +13,7 @@ from vt.commands.outputs import write_measured
 from vt.engine.errors import one_line_errors
 from vt.errors import UserError
 
-from . import ablations, benchmark, claims, complexity, model_pages, performance, survey, where
+from . import ablations, benchmark, claims, complexity, model_pages, performance, survey
 from .markdown import BENCHMARKS, ROOT
 from .pages import render
 
@@ -22,9 +22,8 @@ def write_pages(args: argparse.Namespace) -> None:
     """Write README, docs, headers of configs and scores of metafiles from the records and measurements in ``docs``."""
     for path, text in render().items():
         write_atomically(ROOT / path, text)
-    for path, figure in (where.draw() | performance.draw(BENCHMARKS) | benchmark.draw()).items():
+    for path, figure in (performance.draw(BENCHMARKS) | benchmark.draw()).items():
         save_figure(figure, ROOT / path, dpi=80)
-    save_figure(ablations.draw(ablations.read_compared()), ROOT / 'docs/ablations/changes.png')
 
 
 def write_models(args: argparse.Namespace) -> None:
@@ -38,9 +37,9 @@ def train_tables(args: argparse.Namespace) -> None:
 
     A finished run is skipped, an interrupted one is resumed.
     """
-    from .train import train  # it needs submitit, which no page does
+    from .train import read_tables, train  # it needs submitit, which no page does
 
-    train(args)
+    train(args, read_tables())
     write_pages(args)
 
 

@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +10,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vt.analysis.ablation.run_scores import Scores, compare, read_records, summarize
+from vt.analysis.ablation.run_scores import Scores, compare, summarize
 from vt.errors import UserError
 
-from .markdown import BENCHMARKS, RECORDS, Rows, cells, plus_minus, table
+from .markdown import Rows, cells, plus_minus, table
 from .paper import ABLATIONS, load_tables
 from .speeds import read_speeds
 
-TABLES = ('twin-digits-10e', 'twin-digits', 'digits-half', 'relational-scenes')  # of docs/records
 VARIANTS = {name for each in ABLATIONS.values() for name in each.variants.values() if name}
 TITLES = {2: 'VT-ResNet against its ResNet', 9: 'VT-FPN against FPN'}
 TITLES |= {number: ablation.title for number, ablation in ABLATIONS.items()}
@@ -163,20 +161,6 @@ def to_csv(tasks: dict[str, dict[str, Rows]]) -> str:
         for row in found
     ]
     return pd.DataFrame(rows).to_csv(index=False, lineterminator='\r\n')
-
-
-def read_compared() -> ComparedTasks:
-    """The comparisons of the recorded runs."""
-    return compare_all(read_records([RECORDS / f'{name}.json' for name in TABLES]))
-
-
-@cache
-def read_tables() -> dict[str, dict[str, Rows]]:
-    """The tables of the recorded runs, by task and title."""
-    return tabulate(read_compared(), [BENCHMARKS / f'{name}_cpu.json' for name in ('ablations', 'scenes')])
-
-
-PLACES = {'ablation': lambda task: to_markdown(read_tables()[task])}
 
 
 def draw(tasks: ComparedTasks) -> Figure:

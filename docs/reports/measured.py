@@ -49,7 +49,7 @@ def show_exports() -> str:
 
 
 def show_attention(model: str) -> str:
-    """A row for each tokenizer, with what ``tools/analysis/attention.py tokens --out`` measured of a model's seeds."""
+    """A row for each tokenizer, with what ``tools/analysis/attention.py --out`` measured of a model's seeds."""
     forms = {title: form[0] if isinstance(form, list) else form for title, form in TOKENIZERS.items()}
     told = []
     for path in sorted((ROOT / 'docs/attention').glob(f'{model}_seed-*.json')):

@@ -16,7 +16,7 @@ from .markdown import RECORDS
 from .metafiles import INDEX, METAFILE, PAPERS, leaf_configs, make_metafile, read_models, read_scores
 
 BASE = re.compile(r"'((?:\.\./)+_base_/models/([\w-]+)\.py)'")
-EMBEDDED = ('_digits', 'scenes', 'moving-digits', 'svrt-1')  # how configs end whose data comes with the package
+EMBEDDED = ('_digits', 'scenes', 'moving-digits')  # how configs end whose data comes with the package
 SENTENCE = re.compile(r'.+?[.?](?= |$)')
 PROCESSES = re.compile(r'_([2-9]|\d{2,})xb\d')  # in names of configs that are for several GPUs
 WORDS = {'Top 1 Accuracy': 'top-1', 'mIoU': 'mIoU'}

@@ -1,26 +1,15 @@
 """All pages: what stands in each, from the records and measurements in ``docs``."""
 
 import re
+from collections.abc import Callable
 
-from . import (
-    ablations,
-    benchmark,
-    measured,
-    model_pages,
-    mvit,
-    performance,
-    public_weights,
-    rooms,
-    scores,
-    survey,
-    where,
-)
+from . import benchmark, measured, model_pages, mvit, performance, public_weights, rooms, scores, survey
 from .markdown import BENCHMARKS, ROOT, insert
 
 # What writes a generated place of a page, by how its mark begins; the rest of the mark is its argument.
 PLACES = {
     name: write
-    for module in (ablations, benchmark, measured, mvit, performance, public_weights, scores, survey, where)
+    for module in (benchmark, measured, mvit, performance, public_weights, scores, survey)
     for name, write in module.PLACES.items()
 }
 MARK = re.compile(r'^<!-- end of (.+) -->$', re.MULTILINE)
@@ -44,14 +33,14 @@ def render() -> dict[str, str]:
     return texts | scores.render_headers()
 
 
-def fill_places(page: str) -> str:
+def fill_places(page: str, places: dict[str, Callable[..., str]] = PLACES) -> str:
     """A page with its generated places written."""
     for mark in MARK.findall(page):
-        name = find_place(mark)
-        page = insert(page, mark, PLACES[name](*filter(None, [mark.removeprefix(name).strip()])))
+        name = find_place(mark, places)
+        page = insert(page, mark, places[name](*filter(None, [mark.removeprefix(name).strip()])))
     return page
 
 
-def find_place(mark: str) -> str:
-    """The name in :data:`PLACES` of what writes behind a mark."""
-    return next(name for name in PLACES if f'{mark} '.startswith(f'{name} '))
+def find_place(mark: str, places: dict[str, Callable[..., str]] = PLACES) -> str:
+    """The name of what writes behind a mark."""
+    return next(name for name in places if f'{mark} '.startswith(f'{name} '))

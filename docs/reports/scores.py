@@ -26,13 +26,13 @@ AS_IT_IS = {PRECISION, 'optim_wrapper.optimizer.fused', 'model.teacher_checkpoin
 AGAIN = 'python -m docs.reports train'
 
 
-def read_table(path: Path) -> list[dict]:
+def read_table(path: Path, again: str = AGAIN) -> list[dict]:
     """The records of a table, a run each, with the ``label`` of its row.
 
     Raises:
         MissingFileError: there is none.
     """
-    return read_json(path, f'train it: {AGAIN} {path.stem}', list)
+    return read_json(path, f'train it: {again} {path.stem}', list)
 
 
 def by_label(records: Sequence[dict]) -> dict[str, Scores]:
@@ -56,20 +56,20 @@ def tell_change(change: Change) -> str:
     return f'{change.points:+.2f}{plus_minus(change.margin)}'
 
 
-def describe_source(records: Sequence[dict], tables: str) -> str:
+def describe_source(records: Sequence[dict], tables: str, again: str = AGAIN) -> str:
     """Where tables are from, and the command that trains them again."""
-    return f'{describe_origin(records)} Reproduce: `{AGAIN} {tables}`.'
+    return f'{describe_origin(records)} Reproduce: `{again} {tables}`.'
 
 
-def show_scores(rows: str, folder: Path = RECORDS) -> str:
+def show_scores(rows: str, folder: Path = RECORDS, again: str = AGAIN) -> str:
     """A table of scores, of ``TABLE TABLE: LABEL, LABEL`` in a folder of records; a sentence where there are none."""
     tables, _, labels = rows.partition(': ')
     if missing := [name for name in tables.split() if not (folder / f'{name}.json').is_file()]:
-        return f'Not trained yet: `{AGAIN} {" ".join(missing)}`.'
-    records = [run for name in tables.split() for run in read_table(folder / f'{name}.json')]
+        return f'Not trained yet: `{again} {" ".join(missing)}`.'
+    records = [run for name in tables.split() for run in read_table(folder / f'{name}.json', again)]
     described = describe(records, labels.split(', ') if labels else ())
     shown = [run for run in records if run['label'] in {row['run'] for row in described}]
-    return f'{table(described)}\n\n{describe_source(shown, tables)}'
+    return f'{table(described)}\n\n{describe_source(shown, tables, again)}'
 
 
 PLACES = {'scores': show_scores}

@@ -1,4 +1,4 @@
-"""Train again what stands on the pages: the runs of ``docs/reports/runs``, one file a page, by the project's sweep.
+"""Train again what stands on the pages: the runs of ``docs/reports/runs``, one file a page, by ``tools/sweep.py``.
 
 A table has ``rows``, the ``seeds`` and ``options`` that they share, and ``then``, commands that measure its models. A
 row is its config with options of its own, or ``run``, the same, with ``seeds`` of its own; ``{seed}`` is replaced.
@@ -25,35 +25,34 @@ from .markdown import RECORDS, ROOT
 
 PAGES = (
     'models',
-    'ablations',
     'training',
     'survey',
     'mvit',
-    'where',
     'benchmark',
 )  # later ones begin from weights of earlier ones
 RUNS = Path(__file__).with_name('runs')
+Tables = dict[str, dict[str, Any]]
 FOLDER = Path('work_dirs/reproduce')  # of all runs, TABLE/ROW_seed-SEED
 # glibc keeps its memory instead of asking for it in every step; runs beside each other have one thread each.
 TUNABLES = 'glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=8589934592:glibc.malloc.hugetlb=1'
 
 
 @cache
-def read_tables() -> dict[str, dict[str, Any]]:
+def read_tables() -> Tables:
     """Every table, in the order of the files and in theirs."""
     files = [yaml.safe_load((RUNS / f'{page}.yml').read_text()) for page in PAGES]
     return {name: table for file in files for name, table in file.items()}
 
 
-def read_runs(name: str) -> list[SweepRun]:
+def read_runs(name: str, tables: Tables) -> list[SweepRun]:
     """The runs of a table in the order of its rows, and of the seeds of each.
 
     Raises:
         UserError: there is no such table.
     """
-    if name not in read_tables():
-        raise UserError(f'there is no table {name}; there are: {", ".join(read_tables())}')
-    table = read_tables()[name]
+    if name not in tables:
+        raise UserError(f'there is no table {name}; there are: {", ".join(tables)}')
+    table = tables[name]
     runs = []
     for label, row in table['rows'].items():
         row = row if isinstance(row, dict) else dict(run=row)
@@ -64,15 +63,20 @@ def read_runs(name: str) -> list[SweepRun]:
     return runs
 
 
-def train(args: argparse.Namespace) -> None:
+def train(args: argparse.Namespace, tables: Tables, records: Path = RECORDS) -> None:
     """Train tables, write their records, and measure what the pages show of their models.
+
+    Args:
+        args: names of tables, all by default, and how many run at a time.
+        tables: all that there are.
+        records: the folder for them.
 
     Raises:
         UserError: there is no such table, before anything is trained; or runs that failed.
     """
     os.chdir(ROOT)
     os.environ |= dict(OMP_NUM_THREADS='1', GLIBC_TUNABLES=TUNABLES)
-    planned = {name: read_runs(name) for name in args.tables or read_tables()}
+    planned = {name: read_runs(name, tables) for name in args.tables or tables}
     for name, runs in planned.items():
         by_seed = sorted(runs, key=lambda run: run.seed)  # so that a stop leaves all rows of fewer seeds
         settled = train_all(by_seed, read_digests(by_seed), FOLDER / name, args)
@@ -80,6 +84,6 @@ def train(args: argparse.Namespace) -> None:
             best.unlink()
         order = [run.label for run in runs]
         folders = [run.work_dir for run in sorted(settled, key=lambda run: order.index(run.label))]
-        write_json(label_records(folders), RECORDS / f'{name}.json', indent=1)
-        for command in read_tables()[name].get('then', ()):
+        write_json(label_records(folders), records / f'{name}.json', indent=1)
+        for command in tables[name].get('then', ()):
             subprocess.run([sys.executable, *shlex.split(command)], check=True)

@@ -3,26 +3,24 @@
 import numpy as np
 import pytest
 
-from vt.datasets import DigitScenes, RelationalDigitScenes
-from vt.datasets.digit_scenes import DIGIT_SIZES, FAR, SIZE
+from vt.datasets import DigitScenes
+from vt.datasets.digit_scenes import DIGIT_SIZES, SIZE
 
 PACK = [dict(type='mmseg.PackSegInputs')]
 
 
-@pytest.mark.parametrize('scenes', [DigitScenes, RelationalDigitScenes])
-def test_a_scene_is_fixed_by_seed_split_and_index(scenes):
-    first, again, other = scenes('train'), scenes('train', num_scenes=5), scenes('train', seed=1)
+def test_a_scene_is_fixed_by_seed_split_and_index():
+    first, again, other = DigitScenes('train'), DigitScenes('train', num_scenes=5), DigitScenes('train', seed=1)
     assert (len(first), len(again)) == (8192, 5)
     info = first.get_data_info(3)
     for key in ('img', 'gt_seg_map'):
         assert np.array_equal(info[key], again.get_data_info(3)[key])
         assert not np.array_equal(info[key], other.get_data_info(3)[key])
-        assert not np.array_equal(info[key], scenes('test').get_data_info(3)[key])
+        assert not np.array_equal(info[key], DigitScenes('test').get_data_info(3)[key])
 
 
-@pytest.mark.parametrize('scenes', [DigitScenes, RelationalDigitScenes])
-def test_images_and_labels(scenes):
-    dataset = scenes('test', num_scenes=60)
+def test_images_and_labels():
+    dataset = DigitScenes('test', num_scenes=60)
     infos = [dataset.get_data_info(index) for index in range(60)]
     assert all(info['img'].shape == (SIZE, SIZE, 3) and info['img'].dtype == np.uint8 for info in infos)
     labels = np.stack([info['gt_seg_map'] for info in infos])
@@ -55,23 +53,6 @@ def test_a_digit_is_labelled_where_it_is_written():
             assert 0.15 < (cell == number).mean() < 1
             labels[top : top + size, left : left + size] = 0
         assert not labels.any()
-
-
-def test_a_pair_is_the_same_digit_in_another_hand_far_away():
-    dataset = RelationalDigitScenes('train')
-    number_of_pairs = []
-    for index in range(100):
-        written, classes, cells = dataset.choose_digits(np.random.default_rng(index))
-        digits = dataset.digits[written]
-        centres = np.array([(left + size / 2, top + size / 2) for left, top, size in cells])
-        assert len(set(written)) == len(written)
-        for one in range(len(digits)):
-            like = [other for other in range(len(digits)) if other != one and digits[other] == digits[one]]
-            assert classes[one] == (2 if like else 1)
-            assert len(like) <= 1
-            assert all(np.linalg.norm(centres[one] - centres[other]) >= FAR for other in like)
-        number_of_pairs.append((classes == 2).sum() // 2)
-    assert set(number_of_pairs) == {0, 1, 2}
 
 
 def test_pipeline_and_unknown_split():

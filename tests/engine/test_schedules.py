@@ -28,13 +28,10 @@ def cosine(begin, end, by_epoch=True, **options):
 
 # mmengine's own schedules with every length written out, and how many iterations an epoch has here.
 WRITTEN_OUT = {
-    'adamw-0.004_bs32-10e': ([linear(1), cosine(1, 10)], 57),
     'adamw_bs1024-300e': ([linear(5, 1e-3), cosine(5, 300, eta_min=1e-5)], 7),
     'adamw_bs32-10e': ([linear(1), cosine(1, 10)], 57),
     'adamw_bs32-15e': ([linear(1), cosine(1, 15)], 45),
     'adamw_bs256-6e': ([linear(1), cosine(1, 6)], 45),
-    'adamw_bs32-2560': ([linear(256, by_epoch=False), cosine(256, 2560, by_epoch=False)], 0),
-    'adamw_bs32-3e': ([linear(100, by_epoch=False), cosine(100, 768, by_epoch=False)], 256),
     'adamw_bs4096-300e': ([linear(70, 4e-5), cosine(70, 300, eta_min=1.6e-5)], 7),
     'adamw_bs512-200e': ([linear(30), cosine(30, 200, eta_min=1.6e-5)], 7),
     'adamw_bs8-1200': ([linear(120, by_epoch=False), cosine(120, 1200, by_epoch=False)], 0),
@@ -101,8 +98,6 @@ def test_at_another_length_it_goes_from_the_recipes_first_rate_over_its_highest_
     key = 'max_iters' if 'max_iters' in cfg.train_cfg else 'max_epochs'
     cfg.train_cfg[key] = math.ceil(cfg.train_cfg[key] * length)
     found = rates(cfg.param_scheduler, cfg.train_cfg, epoch_length, lr)
-    if name == 'adamw_bs32-3e' and len(found) <= 200:
-        pytest.skip('half of it are its hundred iterations of warm-up')
     assert found[0] == pytest.approx(whole[0])
     assert max(found) == pytest.approx(lr)
     # The last iteration of three is in the middle of a cosine, that of five near its end.

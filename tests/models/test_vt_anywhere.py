@@ -21,7 +21,7 @@ from vt.models import VTBackbone, VTModule, VTResNetAnywhere
 from vt.models.backbones.map_scale import predict_rms
 from vt.models.backbones.vt_stage import MAP_RMS, VTStage
 
-PAGE = ROOT / 'docs/where.md'
+PAGE = ROOT / 'docs/how-to/other-backbones.md'
 SMALL = dict(num_tokens=4, token_channels=32)
 PATCHES = [dict(type='vt.PatchEmbed', kernel_size=size, stride=size) for size in (4, 2, 2)]
 REDUCED = dict(type='vt.ReducedAttention', reduce=dict(type='vt.StridedReduction', ratio=2))
@@ -419,7 +419,7 @@ def test_the_page_tells_what_imagenet_costs():
     lines = [line for line in PAGE.read_text().splitlines() if line.endswith('|') and '_in1k.py) |' in line]
     assert len(lines) == 6
     for line in lines:
-        path = ROOT / 'docs' / line.split('](')[1].partition(')')[0]
+        path = PAGE.parent / line.split('](')[1].partition(')')[0]
         cost, _ = count_config(path, (224, 224))
         flops, parameters = (float(cell) for cell in line.split('|')[3:5])
         assert flops == pytest.approx(cost.flops / 1e9, abs=0.005)

@@ -1,5 +1,5 @@
 # A tiny network on the videos of data/: all that draws random numbers, in two workers. An epoch has 5 iterations.
-_base_ = ['../../configs/_base_/schedules/adamw_bs32-3e.py', '../../configs/_base_/default_runtime.py']
+_base_ = ['../../configs/_base_/schedules/adamw_bs32-10e.py', '../../configs/_base_/default_runtime.py']
 
 custom_imports = dict(imports=['vt', 'video.tiny_video_network'])
 data_preprocessor = dict(type='vt.ClipPreprocessor', num_classes=2, mean=[114.75] * 3, std=[57.375] * 3, to_rgb=True)

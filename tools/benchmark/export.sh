@@ -42,7 +42,7 @@ WEIGHTS
     case "$name" in
     *in1k)
         images=(--inputs docs/tokens.jpg docs/tokens_vt-fpn.jpg)
-        images+=(--calibrate docs/tokens.jpg docs/tokens_vt-fpn.jpg docs/relations.jpg docs/reach.jpg)
+        images+=(--calibrate docs/tokens.jpg docs/tokens_vt-fpn.jpg projects/relations/figures/tasks.jpg docs/reach.jpg)
         ;;
     esac
     measure "$name" "$folder/$name.pth" "${images[@]}"

@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-import mmpretrain
 import torch
 from matplotlib.figure import Figure
 from mmengine.config import Config
@@ -33,7 +32,6 @@ from vt.inference.test_set import build_test_set, describe_image, spread_evenly,
 
 from .outputs import check_figure, check_output, write_measured
 
-MMPRETRAIN = 'mmpretrain::'
 HEAT = 'Which pixels contribute to the class'
 SEED = 0  # of random weights, without a checkpoint
 
@@ -110,8 +108,7 @@ def prepare_images(args: argparse.Namespace, name: str) -> tuple[nn.Module, Path
 
 
 def prepare(args: argparse.Namespace) -> tuple[nn.Module, Dataset, list[int], dict]:
-    """Check both outputs; return the model, the test set, indices of images, and the origin for the JSON file."""
-    check_figure(getattr(args, 'plot', None), args.config, args.checkpoint)
+    """Check the output; return the model, the test set, indices of images, and the origin for the JSON file."""
     check_output(args.out, args.config, args.checkpoint)
     cfg = read(args)
     model = build(cfg, args.checkpoint)
@@ -136,10 +133,7 @@ def build(cfg: Config, checkpoint: str | None) -> nn.Module:
 
 
 def read(args: argparse.Namespace) -> Config:
-    """Read the config, which may be one of MMPretrain."""
-    path = args.config
-    if path.startswith(MMPRETRAIN):
-        path = str(Path(mmpretrain.__file__).parent / '.mim/configs' / path.removeprefix(MMPRETRAIN))
-    cfg = read_config(path, args.cfg_options)
+    """Read the config, and find the weights."""
+    cfg = read_config(args.config, args.cfg_options)
     args.checkpoint = require_weights(args.config, args.checkpoint)
     return cfg

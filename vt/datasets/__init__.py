@@ -1,4 +1,4 @@
-"""Data sets that need no download (handwritten digits, generated tasks of relations), and readers for your own data.
+"""Data sets that need no download (handwritten digits, and scenes and videos of them), and readers for your own data.
 
 The readers load images with masks, images with several labels, Fashion-MNIST, and data sets of Hugging Face's
 library ``datasets``.
@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from vt._libraries import import_on_demand
 
 __all__ = [
-    'PSVRT',
-    'SVRT',
     'DigitScenes',
     'Digits',
     'FashionMNIST',
@@ -20,16 +18,12 @@ __all__ = [
     'LoadBands',
     'MovingDigits',
     'MultiLabelImages',
-    'Pathfinder',
-    'RelationalDigitScenes',
-    'SortOfCLEVR',
     'TorchVision',
-    'TwinDigits',
 ]
 
 if TYPE_CHECKING:
     from .bands import LoadBands
-    from .digit_scenes import DigitScenes, RelationalDigitScenes
+    from .digit_scenes import DigitScenes
     from .digits import Digits
     from .fashion_mnist import FashionMNIST
     from .hugging_face import HuggingFaceDataset
@@ -37,10 +31,6 @@ if TYPE_CHECKING:
     from .images_and_masks import ImagesAndMasks
     from .moving_digits import MovingDigits
     from .multi_label import MultiLabelImages
-    from .pathfinder import Pathfinder
-    from .same_different import PSVRT, SVRT
-    from .sort_of_clevr import SortOfCLEVR
     from .torchvision_step import TorchVision
-    from .twin_digits import TwinDigits
 else:
     __getattr__, __dir__ = import_on_demand(__name__, __file__)

@@ -1,8 +1,0 @@
-# VT-ResNet-18 at half width on the twin digits, for the ablations. Scores: docs/ablations.md.
-# python tools/train.py configs/vt_resnet/vt-resnet18-half_twin-digits.py --cfg-options randomness.seed=0
-_base_ = [
-    '../_base_/models/vt-resnet18-half.py',
-    '../_base_/datasets/twin-digits.py',
-    '../_base_/schedules/adamw_bs32-3e.py',
-    '../_base_/default_runtime.py',
-]

@@ -1,9 +1,0 @@
-# VT-ResNet-18 at half width, with the tuned recipe, on problem 7 of the SVRT. Scores: docs/where.md.
-# Top-1 89.26, 89.65, 90.53 % (seeds 0, 1, 2), 14.5 min, bfloat16: Intel(R) Xeon(R) Processor, 1 thread, torch 2.14.1.
-# python tools/train.py configs/vt_resnet/vt-resnet18-tuned-half_svrt-7.py --cfg-options randomness.seed=0
-_base_ = [
-    'vt-resnet18-half_svrt-7.py',
-    '../_base_/recipes/tuned_adamw.py',
-]
-
-optim_wrapper = dict(paramwise_cfg=_base_.tuned)
