@@ -30,7 +30,7 @@ def test_a_training_prints_its_epochs_and_where_its_files_are(trained):
     wanted = [
         re.escape(f'Environment, config and hooks are in the log: {log}'),
         'train data: Digits has fewer than 10 samples of .*',
-        r'Speed: channels_last on; .*; at most \d+ workers for a data loader \(cores\); .*',
+        r'Speed: freed memory .*; --cfg-options speed: channels_last=True, .*',
         r'.*4: its .* is scaled .*',
         re.escape(f'Checkpoints will be saved to {folder}/run.'),
     ]

@@ -13,13 +13,11 @@ from mmengine.registry import init_default_scope
 from mmengine.structures import BaseDataElement
 from mmpretrain.registry import MODELS
 from mmpretrain.structures import DataSample
-from mmseg.registry import MODELS as SEGMENTATION
 from torch import nn
 
 from vt.engine.runner import VTRunner, match_layouts
 from vt.engine.speed_settings import (
     SpeedSettings,
-    copy_without_waiting,
     keep_freed_memory,
     require_compiler,
     to_channels_last,
@@ -138,40 +136,6 @@ def test_a_resumed_fused_optimizer_goes_on_in_the_other_layout(before):
         return weight
 
     torch.testing.assert_close(optimize([before, before, after]), optimize([before, before, before]))
-
-
-class Copied(torch.Tensor):
-    """A tensor that writes down how it is copied."""
-
-    def to(self, device, non_blocking=False):
-        self.asked = (str(device), non_blocking)
-        return self
-
-
-@pytest.mark.parametrize(('device', 'waits'), [('cuda', False), ('cpu', True)])
-@pytest.mark.parametrize(
-    'kind', ['BaseDataPreprocessor', 'mmpretrain.ClsDataPreprocessor', 'mmseg.SegDataPreProcessor']
-)
-def test_batches_are_copied_to_a_gpu_without_waiting(kind, device, waits):
-    model = nn.Sequential(SEGMENTATION.build(dict(type=kind)).to(device))  # without tensors of its own
-    copy_without_waiting(model)
-    copied = copy.deepcopy(model)
-    for preprocessor in (model[0], copied[0]):
-        image, label = torch.zeros(3, 4, 4).as_subclass(Copied), torch.ones(1).as_subclass(Copied)
-        data = preprocessor.cast_data(dict(inputs=[image], data_samples=[BaseDataElement(label=label)], name='a'))
-        assert data['name'] == 'a'
-        assert [tensor.asked for tensor in (image, label)] == [(device, not waits)] * 2
-    assert copied[0].cast_data.args[0] is copied[0]
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a GPU')
-def test_a_batch_that_nobody_waited_for_is_whole():
-    model = MODELS.build(CLASSIFIER).cuda().eval()
-    copy_without_waiting(model)
-    pixels = torch.randint(0, 256, (64, 3, 224, 224), dtype=torch.uint8).pin_memory()
-    inputs = model.data_preprocessor(dict(inputs=pixels))['inputs']
-    assert torch.equal(inputs.cpu(), pixels.float())
 
 
 PAGE_FAULTS = """

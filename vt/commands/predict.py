@@ -43,7 +43,7 @@ from .result_file import ResultFile
 TERMINAL = 64  # columns of an image in the terminal
 NAMED = 20  # files listed in the final error
 # Settings for speed that only runs have; predictions are in full float32 unless they are in mixed precision.
-WITHOUT_EFFECT = ('compile', 'compile_tokens', 'compile_pixels', 'cuda_graphs', 'fold_norms', 'non_blocking')
+WITHOUT_EFFECT = ('compile', 'compile_pixels', 'cuda_graphs', 'fold_norms')
 WITHOUT_EFFECT += ('cudnn_benchmark', 'matmul_precision', 'cudnn_attention')
 
 

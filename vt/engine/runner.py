@@ -5,7 +5,7 @@ import io
 import logging
 from collections.abc import Mapping
 from contextlib import redirect_stdout
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from vt.engine.processes.distributed import TIMEOUT
 from vt.engine.processes.sharding import ShardSettings, shard_run
 from vt.errors import UserError
 from vt.models.recomputation import keep_statistics_in_backward
-from vt.models.token_side import compile_token_side, prepare_for_onednn
+from vt.models.token_side import prepare_for_onednn
 from vt.ops.compiled import compile_pixels
 from vt.ops.token_products import choose_token_library
 from vt.registry import HOOKS, RUNNERS
@@ -41,7 +41,7 @@ from .folding import FoldNormsHook
 from .mixed_precision import describe_risk, evaluation_dtype, keep_scores_exact, training_dtype
 from .parameter_groups import complete_optimizer
 from .schedules import count_accumulation
-from .speed_settings import SpeedSettings, compile_parts, copy_without_waiting, require_compiler, to_channels_last
+from .speed_settings import SpeedSettings, compile_parts, require_compiler, to_channels_last
 
 
 @RUNNERS.register_module()
@@ -113,7 +113,7 @@ class VTRunner(Runner):
             )
         if self.speed.cuda_graphs:
             require_graphs(compiles=bool(self.speed.compile))
-        if self.speed.compile or self.speed.compile_tokens or self.speed.compile_pixels:
+        if self.speed.compile or self.speed.compile_pixels:
             require_compiler()
         compile_pixels(self.speed.compile_pixels)
         self.process_speed = self.speed.set_process()
@@ -143,12 +143,8 @@ class VTRunner(Runner):
         keep_scores_exact(model)
         if self.speed.channels_last:
             to_channels_last(model)
-        if self.speed.non_blocking:
-            copy_without_waiting(model)
         if self.token_library == 'onednn':
             prepare_for_onednn(model)
-        if self.speed.compile_tokens:
-            compile_token_side(model)
         self._compile(model)
         return model
 
@@ -245,7 +241,7 @@ class VTRunner(Runner):
         if self.speed.cuda_graphs:
             raise UserError('speed.cuda_graphs is only for tests: remove it for training')
         wrapper = self.optim_wrapper if isinstance(self.optim_wrapper, dict) else self.cfg.get('optim_wrapper') or {}
-        self._log_speed(training_dtype(wrapper), self._tries_convolutions(), bool(self.cfg.get('compile')))
+        self._log_speed(training_dtype(wrapper))
         with weights_only():
             return super().train()
 
@@ -271,29 +267,12 @@ class VTRunner(Runner):
         if not any(isinstance(other, type(hook)) for other in self.hooks):  # left from an earlier test
             self.register_hook(hook)
 
-    def _log_speed(self, amp: str | None, trying: bool = False, whole_step: bool = False) -> None:
-        compiled = 'backbone and neck' if self.speed.compile else 'off'
-        cudnn = torch.cuda.is_available() and (trying or torch.backends.cudnn.benchmark)
-        gpu = (
-            f'matmul_precision {torch.get_float32_matmul_precision()}',
-            f'cudnn_attention {_on(self.speed.cudnn_attention)}',
-            f'non_blocking {_on(self.speed.non_blocking)}',
-            f'cuda_graphs {_on(self.speed.cuda_graphs)} (in tests)',
-        )
-        parts = [
-            f'channels_last {_on(self.speed.channels_last)}',
-            self.process_speed,
-            f'cudnn.benchmark {_on(cudnn)}',
-            *(gpu if torch.cuda.is_available() else ()),
-            f'token_products {self.token_library}',
-            f'at most {joblib.cpu_count()} workers for a data loader (cores)',
-            f'fold_norms {_on(self.speed.fold_norms)} (in tests)',
-            f'compile_tokens {_on(self.speed.compile_tokens)}',
-            f'compile_pixels {_on(self.speed.compile_pixels)}',
-            f'AMP {amp or "off"} (--amp)',
-            'compile training step (compile)' if whole_step else f'compile {compiled} (--compile)',
-        ]
-        self.logger.info(f'Speed: {"; ".join(parts)}. Change with --cfg-options speed.NAME=VALUE')
+    def _log_speed(self, amp: str | None) -> None:
+        settings = asdict(self.speed) | dict(token_products=self.token_library)
+        if torch.cuda.is_available():
+            settings['matmul_precision'] = torch.get_float32_matmul_precision()
+        named = ', '.join(f'{name}={value}' for name, value in settings.items())
+        self.logger.info(f'Speed: {self.process_speed}; --amp {amp or "off"}; --cfg-options speed: {named}')
         risk = describe_risk(self.model) if amp == 'float16' else None
         if risk:
             self.logger.warning(risk)
@@ -329,7 +308,3 @@ class CudnnBenchmarkHook(Hook):
         torch.backends.cudnn.benchmark = False
 
     after_val, before_test = before_train, before_val
-
-
-def _on(setting: Any) -> str:
-    return 'on' if setting else 'off'

@@ -6,7 +6,6 @@ import platform
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -14,7 +13,6 @@ from weakref import WeakSet
 import joblib
 import torch
 from mmengine.model import BaseDataPreprocessor
-from mmengine.structures import BaseDataElement
 from torch import nn
 
 from vt.checkpoints.weights import unwrap
@@ -50,9 +48,6 @@ class SpeedSettings:
             ``randomness.deterministic`` implies ``'highest'``.
         cudnn_attention: allow cuDNN's attention on a GPU. Its gradients can be not finite (pytorch/pytorch#196678), as
             those of CSWin-T were on an H100 with PyTorch 2.11 in bfloat16.
-        non_blocking: copy batches to a GPU asynchronously, see :func:`copy_without_waiting`.
-        compile_tokens: compile only the relations of visual tokens, see
-            :func:`vt.models.token_side.compile_token_side`. Its speed on a GPU has not been measured.
         compile_pixels: compile the operations between pixels and few tokens, see :mod:`vt.ops.compiled`; on a CPU
             with a C++ compiler.
         compile: compile backbone and neck in training and tests, see :func:`compile_parts`; a dict contains options of
@@ -69,8 +64,6 @@ class SpeedSettings:
     cudnn_benchmark: bool = True
     matmul_precision: str = 'high'
     cudnn_attention: bool = False
-    non_blocking: bool = True
-    compile_tokens: bool = False
     compile_pixels: bool = False
     compile: bool | dict = False
     cuda_graphs: bool = False
@@ -143,25 +136,6 @@ def to_channels_last(model: nn.Module) -> None:
         scores = getattr(part, 'conv_seg', None)  # last layer of a segmentation head
         if isinstance(scores, nn.Module):
             _hook_once(scores, _scores_to_contiguous)
-
-
-def copy_without_waiting(model: nn.Module) -> None:
-    """Make a model's data preprocessor copy batches to a GPU asynchronously.
-
-    The loader must have ``pin_memory=True``. It does the same as mmengine's option ``non_blocking``, which most
-    preprocessors do not pass on. On a CPU it has no effect.
-    """
-    for part in model.modules():
-        if isinstance(part, BaseDataPreprocessor):
-            part.cast_data = partial(_cast_data, part)
-
-
-def _cast_data(preprocessor: BaseDataPreprocessor, data: Any) -> Any:
-    """Copy data to the device of the preprocessor; its own method handles containers and calls this for their items."""
-    if isinstance(data, (torch.Tensor, BaseDataElement)):
-        # An asynchronous copy to a CPU could be read before it is complete.
-        return data.to(preprocessor.device, non_blocking=preprocessor.device.type == 'cuda')
-    return type(preprocessor).cast_data(preprocessor, data)
 
 
 def _hook_once(part: nn.Module, hook: Callable) -> None:

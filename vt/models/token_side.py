@@ -1,6 +1,4 @@
-"""Compilation and memory layout of the token side of a model: the modules that process tokens, not pixels."""
-
-from typing import Any
+"""Memory layout of the token side of a model: the modules that process tokens, not pixels."""
 
 from torch import Tensor, nn
 
@@ -18,22 +16,6 @@ def token_side(model: nn.Module) -> list[nn.Module]:
         if (is_relation or isinstance(part, GroupedLinear)) and not inside:
             found[name] = part
     return list(found.values())
-
-
-def compile_token_side(model: nn.Module, **options: Any) -> None:
-    """Compile each relation in place with :func:`torch.compile`; the rest of the model stays eager.
-
-    A relation is a dozen small operations on a few tokens. At batch size 1, launching them takes a GPU longer than
-    computing them; the compiler fuses the operations between two products into one kernel. Token-side matrices outside
-    of relations are single products and stay eager. Names and weights do not change.
-
-    Args:
-        model: a model, or a part of one.
-        **options: options of :func:`torch.compile`; ``mode='reduce-overhead'`` makes each relation a CUDA graph.
-    """
-    for part in token_side(model):
-        if not isinstance(part, GroupedLinear):
-            part.compile(**options)
 
 
 class TokenLinear(nn.Linear):

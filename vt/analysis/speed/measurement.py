@@ -20,7 +20,7 @@ from vt.ops.token_products import choose_token_library
 
 KINDS = ('inference', 'training')
 # Values of Setting.compile: compile only the relations, or only the skinny matrix products of pixels and tokens.
-TOKENS, PIXELS = 'tokens', 'pixels'
+PIXELS = 'pixels'
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Setting:
             ``'float32'``: exact products, as runs on a CPU; or the precision of autocast, as with ``--amp``: weights
             are float32, and operators without autocast run as with ``'tf32'``.
         memory_format: memory format of weights and images, ``'channels_last'`` or ``'contiguous'``.
-        compile: ``'off'``, ``TOKENS``, ``PIXELS``, or a mode of ``torch.compile``.
+        compile: ``'off'``, ``PIXELS``, or a mode of ``torch.compile``.
         batch_size: N.
         size: H and W of images, or T, H and W of clips.
         fuse_conv_bn: in inference, fold batch normalisations into the preceding convolutions, as for deployment.

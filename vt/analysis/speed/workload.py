@@ -16,9 +16,8 @@ from torch import Tensor, nn
 
 from vt.engine.counting import Complexity, count_complexity, has_neck, neck_inputs
 from vt.errors import UserError
-from vt.models.token_side import compile_token_side
 
-from .measurement import PIXELS, TOKENS, Setting
+from .measurement import PIXELS, Setting
 from .timing import Step
 
 
@@ -38,8 +37,6 @@ class Workload:
             raise UserError(f'{type(model).__name__} has no {part} to measure: remove --only {part}, or this model')
         self.part, self.setting = part, setting
         self.module = model if part == 'whole' else getattr(model, part)
-        if setting.compile == TOKENS:
-            compile_token_side(self.module)
         self.options = dict(mode='tensor') if part == 'whole' else {}
         shape = setting.batch_size, 3, *setting.size
         if part == 'neck':
@@ -68,7 +65,7 @@ class Workload:
 
     def _prepare(self, module: nn.Module) -> Callable[..., Any]:
         """Return the forward pass of the module in this setting."""
-        compiles = self.setting.compile not in ('off', TOKENS, PIXELS)
+        compiles = self.setting.compile not in ('off', PIXELS)
         call = torch.compile(module, mode=self.setting.compile) if compiles else module
 
         def forward(*args: Any, **options: Any) -> Any:
