@@ -55,30 +55,6 @@ class Video:
     file: IO[bytes] | None = None
     place: int | None = 0  # index of the next decoded frame; None if only its time will tell
 
-    @property
-    def fps(self) -> float:
-        """Average number of frames per second; 0 for a single frame."""
-        seconds = self.seconds(self.num_frames - 1)
-        return (self.num_frames - 1) / seconds if seconds else 0.0
-
-    def seconds(self, index: int) -> float:
-        """Time of a frame in seconds after the first frame."""
-        return self.times[index] - self.times[0]
-
-    def read(self, indices: Sequence[int]) -> list[np.ndarray]:
-        """Read frames of ``indices`` in any order, as :meth:`decode`; repeated indices give copies."""
-        wanted, seen = sorted(set(indices)), set()
-        frames = dict(zip(wanted, self.decode(wanted)))
-        return [frames[index].copy() if index in seen else seen.add(index) or frames[index] for index in indices]
-
-    def decode(self, indices: list[int]) -> Iterator[np.ndarray]:
-        """Yield BGR frames ``(H, W, 3)`` uint8 of increasing ``indices``; a FileError if one can't be decoded."""
-        for index in indices:
-            if index >= self.num_frames or not (self._go(index) or self._go(index, anew=True)):
-                damage = 'the file is damaged or cut off'
-                raise FileError(f'frame {index} of {self.num_frames} cannot be decoded: {damage}')
-            yield self.image()
-
     def restart(self) -> None:
         """Go to the first frame."""
         raise NotImplementedError
@@ -92,29 +68,56 @@ class Video:
         raise NotImplementedError
 
     def image(self) -> np.ndarray:
-        """Return the frame that was decoded last, as :meth:`decode`."""
+        """Return the frame that was decoded last, BGR ``(H, W, 3)`` uint8."""
         raise NotImplementedError
+
+    @property
+    def fps(self) -> float:
+        """Average number of frames per second; 0 for a single frame."""
+        seconds = self.times[-1] - self.times[0]
+        return (self.num_frames - 1) / seconds if seconds else 0.0
+
+    def read(self, indices: Sequence[int]) -> list[np.ndarray]:
+        """Read frames ``(H, W, 3)`` of ``indices`` in any order, BGR uint8; repeated indices give copies.
+
+        Raises:
+            FileError: a frame can't be decoded.
+        """
+        frames: dict[int, np.ndarray] = {}
+        for index in sorted({*indices}):
+            if index >= self.num_frames or not (self._go(index) or self._go(index, anew=True)):
+                damage = 'the file is damaged or cut off'
+                raise FileError(f'frame {index} of {self.num_frames} cannot be decoded: {damage}')
+            frames[index] = self.image()
+        return [
+            frames[index].copy() if index in indices[:place] else frames[index] for place, index in enumerate(indices)
+        ]
 
     def _go(self, index: int, anew: bool = False) -> bool:
         """Decode up to a frame; return whether it was found."""
-        far = self.place is None or not self.place <= index < self.place + FORWARD
-        if anew or (not self.has_times and (self.place is None or index < self.place)):
-            self.restart()
-            self.place = 0
-        elif far and self.has_times:
-            self.jump(self.times[max(index - 2, 0)])
-            self.place = None
+        reach = FORWARD if self.has_times else self.num_frames
+        if anew or self.place is None or not self.place <= index < self.place + reach:
+            if anew or not self.has_times:
+                self.restart()
+                self.place = 0
+            else:
+                self.jump(self.times[max(index - 2, 0)])
+                self.place = None
         while self.place is None or self.place <= index:
             time = self.advance()
             if time is None:
                 return False
-            number = self._number(time) if self.has_times else None
-            if number is None and self.has_times and not self.place:
+            number = self._number(time) if self.has_times else self.place
+            if number is None and not self.place:
                 if self.place is None:
                     return False
                 continue  # a frame before the first key frame
             self.place = max(self.place or 0, number or 0) + 1
         return self.place == index + 1
+
+    def _number(self, time: float) -> int | None:
+        number = bisect_left(self.times, time - EXACT)
+        return number if number < self.num_frames and self.times[number] < time + EXACT else None
 
     def index(self, packets: Sequence[Packet], rate: float, is_avi: bool = False) -> None:
         """Set ``times`` and ``num_frames`` from all packets of a file.
@@ -131,40 +134,37 @@ class Video:
         if not self.has_times or len(set(self.times)) < self.num_frames:
             self.has_times, self.times = False, [index / (rate or 25) for index in range(self.num_frames)]
 
-    def compare(self, number: int, stored: int) -> None:
-        """Raise a FileError if a file has over 5 % fewer frames than it states."""
-        if number < 0.95 * stored:
-            raise FileError(f'it has only {number} of its {stored} frames: it is damaged or cut off')
 
-    def _number(self, time: float) -> int | None:
-        number = bisect_left(self.times, time - EXACT)
-        return number if number < self.num_frames and self.times[number] < time + EXACT else None
+def compare(number: int, stored: float) -> None:
+    """Raise a FileError if a file has over 5 % fewer frames than it states."""
+    if number < 0.95 * stored:
+        raise FileError(f'it has only {number} of its {stored:.0f} frames: it is damaged or cut off')
 
 
 class OpenCVVideo(Video):
     """A video read by OpenCV, which includes FFmpeg."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        self.path, self.shift = path, 0.0
         self.restart()
         if not self.capture.isOpened():
             raise FileError('OpenCV finds no video in it: it is damaged, or not a video')
-        stored, rate, height, width = (
-            self.capture.get(key)
-            for key in (cv2.CAP_PROP_FRAME_COUNT, cv2.CAP_PROP_FPS, cv2.CAP_PROP_FRAME_HEIGHT, cv2.CAP_PROP_FRAME_WIDTH)
-        )
-        self.size, self.shift = (int(height), int(width)), 0.0
+        self.size = int(self.capture.get(cv2.CAP_PROP_FRAME_HEIGHT)), int(self.capture.get(cv2.CAP_PROP_FRAME_WIDTH))
         check_frames(self.size)
+        stored, rate = self.capture.get(cv2.CAP_PROP_FRAME_COUNT), self.capture.get(cv2.CAP_PROP_FPS)
         with open(path, 'rb') as file:
-            start = file.read(12)
-        is_avi, is_mp4 = start[:4] == b'RIFF', start[4:8] in (b'ftyp', b'moov', b'mdat', b'wide', b'free', b'skip')
+            start = file.read(8)
+        is_avi, is_mp4 = start[:4] == b'RIFF', start[4:] in (b'ftyp', b'moov', b'mdat', b'wide', b'free', b'skip')
         packets = self._packets()
         self.index(packets, rate, is_avi)
-        if is_mp4 and self.times and abs(self._last_time(int(stored)) - self.times[-1]) > EXACT:  # an edit list
+        if is_mp4:
+            self.capture.set(cv2.CAP_PROP_POS_FRAMES, max(stored - TAIL, 0))
+            last = max(iter(self.advance, None), default=-1.0)
+        if is_mp4 and self.times and abs(last - self.times[-1]) > EXACT:  # an edit list hides frames
             self.restart()
             self.index([*map(Packet, iter(self.advance, None))], rate)
         elif is_mp4 or is_avi:  # other formats only estimate the number
-            self.compare(len(packets), int(stored))
+            compare(len(packets), stored)
         self.place = None
         if is_avi and self.times:  # times of an AVI are in storage order, not in display order
             self.shift = (self.advance() or 0.0) - self.times[0]
@@ -190,16 +190,6 @@ class OpenCVVideo(Video):
             packets.append(Packet(raw.get(cv2.CAP_PROP_POS_MSEC) / 1000, is_key))
         return packets
 
-    def _last_time(self, stored: int) -> float:
-        """Return the time of the last frame that is shown."""
-        back = TAIL
-        while True:
-            self.capture.set(cv2.CAP_PROP_POS_FRAMES, max(stored - back, 0))
-            times = [*iter(self.advance, None)]
-            if times or back > stored:
-                return max(times, default=-1.0)
-            back *= 4
-
 
 class PyAVVideo(Video):
     """A video read by PyAV."""
@@ -219,7 +209,7 @@ class PyAVVideo(Video):
         self.has_times = self.container.format.name not in ('avi', 'mpeg') or not self.stream.codec_context.has_b_frames
         packets = [*self._packets(is_avi)]
         if all(packet.is_shown for packet in packets):
-            self.compare(len(packets), stored)
+            compare(len(packets), stored)
         self.index(packets, float(self.stream.average_rate or 0), is_avi)
         self.restart()
         if not self._go(0):
