@@ -12,7 +12,7 @@ from vt import apis
 names: list[str] = apis.list_models('vt-resnet*')
 config: Path = apis.find_config(names[0])
 model: BaseModel = apis.get_model('vt-resnet18_digits', pretrained='x.pth', device='cpu', head=dict(num_classes=3))
-same: BaseModel = apis.init_model(config, Path('x.pth'), torch.device('cpu'))
+same: BaseModel = apis.get_model(config, Path('x.pth'), torch.device('cpu'))
 apis.register_models()
 
 backbone = vt.VTResNet(depth=18, num_tokens=8)

@@ -22,7 +22,6 @@ ALLOWED = {
     'vt/commands/exported_script.py': {'image.save', 'turned.save'},  # a temporary folder
     'vt/inference/mask_files.py': {'mask.save'},  # to memory
     'vt/commands/outputs.py': {'mmengine.dump'},  # to a text
-    'vt/commands/probe.py': {'np.savez'},  # to memory
     'vt/commands/test.py': {'mmengine.dump'},  # to a text
     'vt/checkpoints/publishing.py': {'save'},  # to bytes
     'vt/checkpoints/sharded.py': {'torch.save'},  # to memory

@@ -24,7 +24,7 @@ def parse_args() -> argparse.Namespace:
     settings.add_argument('--c', type=float, default=1.0, help='inverse of the L2 penalty of the probe (default: 1)')
     settings.add_argument('--batch-size', type=int, default=32, help='images per batch (default: 32)')
     settings.add_argument(
-        '--out', type=Path, help='folder for the features and scores (default: work_dirs/<config name>/probe)'
+        '--out', type=Path, help='folder for the scores, probe.json (default: work_dirs/<config name>/probe)'
     )
     parser.add_common_options()
     return parser.parse_args()

@@ -344,23 +344,19 @@ def result_of(file):
 
 
 @pytest.mark.parametrize('out', ['r.csv', 'r.json'])
-def test_two_commands_that_write_one_file_do_not_mix(out, tmp_path):
+def test_without_results_the_earlier_ones_stay(out, tmp_path):
     part = tmp_path / f'{out}.part'
     part.write_text('of a killed command')
-    with ResultFile(tmp_path / out) as first:
+    with ResultFile(tmp_path / out) as results:
         assert part.read_text() == 'of a killed command'  # until there is a result
-        first.add(result_of('a'))
-        before = part.read_text()
-        with pytest.raises(UserError, match=f'another process writes {part}: wait'), ResultFile(tmp_path / out):
-            pass
-        assert part.read_text() == before
-        first.add(result_of('b'))
+        results.add(result_of('a'))
+        results.add(result_of('b'))
     text = (tmp_path / out).read_text()
     found = json.loads(text) if out == 'r.json' else csv.DictReader(text.splitlines())
     assert [entry['file'] for entry in found] == ['a', 'b']
     with ResultFile(tmp_path / out):
         pass
-    assert (tmp_path / out).read_text() == text  # without results it stays
+    assert (tmp_path / out).read_text() == text
     assert [*tmp_path.iterdir()] == [tmp_path / out]
 
 
@@ -368,8 +364,8 @@ def test_results_follow_the_link_that_a_person_names_and_no_other(tmp_path):
     (tmp_path / 'mine').write_text('mine')
     (tmp_path / 'link.csv').symlink_to(tmp_path / 'r.csv')
     (tmp_path / 'r.csv.part').symlink_to(tmp_path / 'mine')
-    with pytest.raises(OSError, match=r'symbolic links: .*r\.csv\.part'), ResultFile(tmp_path / 'link.csv'):
-        pass
+    with pytest.raises(OSError, match=r'symbolic links: .*r\.csv\.part'), ResultFile(tmp_path / 'link.csv') as out:
+        out.add(result_of('a'))
     assert (tmp_path / 'mine').read_text() == 'mine'
     (tmp_path / 'r.csv.part').unlink()
     with ResultFile(tmp_path / 'link.csv') as out:

@@ -5,14 +5,11 @@ import os
 import signal
 import time
 
-import cv2
-import numpy as np
 import pytest
 from forked_tools import ForkedTool, run_forked
 from tool_runner import ROOT, SMALL_CLASSIFIER, assert_one_line
 
 from vt.analysis.ablation.sweep_report import best
-from vt.commands.sweep import read_digests
 from vt.engine.sweeps import Training, find_reason, plan
 
 CONFIG = str(ROOT / 'configs/vt_resnet/vt-resnet18_digits.py')
@@ -135,26 +132,6 @@ def test_what_was_trained_with_other_settings_does_not_count(tmp_path):
     assert '1 runs in work_dirs/sweeps/c, 1 of them finished before' in third.stdout
     report = run_forked('analysis/report.py', 'sweep', 'work_dirs/sweeps/c', cwd=tmp_path).stdout
     assert all(f'c ({record["digest"][:8]})' in report for record in after.values())
-
-
-def test_new_images_and_other_first_weights_are_other_runs(tmp_path):
-    config, weights, extra = tmp_path / 'c.py', tmp_path / 'first.pth', tmp_path / 'data/train/a/1.png'
-    for split in ('train', 'val'):
-        for name in ('a', 'b'):
-            (tmp_path / 'data' / split / name).mkdir(parents=True)
-            cv2.imwrite(str(tmp_path / 'data' / split / name / '0.png'), np.zeros((8, 8, 3), np.uint8))
-    base = ROOT / 'configs/vt_resnet/vt-resnet18_1xb32-90e_image-folder.py'
-    config.write_text(f"_base_ = '{base}'\ndata_root = '{tmp_path}/data'\nload_from = '{weights}'\n")
-    (run,) = plan(str(config), [], [0], tmp_path)
-    found = []
-    for change in (lambda: None, lambda: None, lambda: cv2.imwrite(str(extra), np.zeros((8, 8, 3), np.uint8))):
-        change()
-        found.append(read_digests([run])[run.config, run.settings])
-    weights.write_text('weights')
-    found.append(read_digests([run])[run.config, run.settings])
-    assert len({each['digest'] for each in found}) == 1
-    assert found[0] == found[1]
-    assert len({each['data'] for each in found}) == 3
 
 
 @pytest.mark.slow

@@ -111,16 +111,6 @@ def test_other_settings_are_another_run_beside(run, is_finished):
     assert settled(run) == ('c_seed-3', is_finished, '')
 
 
-def test_other_data_are_another_run_beside(run):
-    first = replace(run, data='1' * 32)
-    settled(first)
-    record(run)
-    name, is_finished, said = settled(replace(run, data='2' * 32))
-    assert (name, is_finished) == ('c_seed-3_aaaaaaaa_22222222', False)
-    assert 'c_seed-3 contains a run with other data; this run uses' in said
-    assert settled(first) == ('c_seed-3', True, '')
-
-
 @pytest.mark.parametrize(
     ('content', 'words'),
     [

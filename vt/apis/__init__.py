@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from vt._libraries import import_on_demand
 
 __all__ = ['ClassificationInferencer', 'SegmentationInferencer', 'Tokens', 'VideoInferencer', 'extract_tokens']
-__all__ += ['find_config', 'get_model', 'inferencer_of', 'init_model', 'list_models', 'register_models']
+__all__ += ['find_config', 'get_model', 'inferencer_of', 'list_models', 'register_models']
 
 if TYPE_CHECKING:
     from .inferencers import ClassificationInferencer, VideoInferencer, inferencer_of
-    from .model_zoo import find_config, get_model, init_model, list_models, register_models
+    from .model_zoo import find_config, get_model, list_models, register_models
     from .segmentation import SegmentationInferencer
     from .tokens import Tokens, extract_tokens
 else:

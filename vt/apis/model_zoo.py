@@ -4,7 +4,7 @@ import functools
 import re
 from contextlib import nullcontext
 from copy import deepcopy
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
@@ -43,7 +43,7 @@ Source = str | PathLike | Config
 # Words of public names that do not tell architectures apart, and sizes that torchvision shortens.
 SPLIT, SETTINGS = re.compile('[-_ ]'), re.compile(r'patch\d+|window\d+|weights|\d{3}')
 SIZES = dict(t='tiny', s='small', b='base', l='large')
-NEAR, FAMILY, FEW = 0.6, 0.4, 3  # least similarity of a suggested name; what its first word adds; suggestions
+FEW = 3  # suggested names
 
 
 @functools.cache
@@ -82,25 +82,18 @@ def find_config(name: str) -> Path:
 
 
 def _similar(name: str) -> list[str]:
-    """Return the names of the most similar models; of equally similar ones published weights and ImageNet are first."""
-    ranks = []
-    for own in list_models(ablations=True):
-        public = [other for other in PUBLISHED.get(own, ()) if other]
-        similarities = [_similarity(_words(name), _words(other)) for other in (own.split('_')[0], *public)]
-        similarity = max(*similarities, _similarity(SPLIT.split(name.lower()), SPLIT.split(own)))
-        is_last = own not in PUBLISHED, not own.endswith('in1k')
-        ranks.append((-round(similarity, 1), *is_last, -similarity, len(own), own))
-    return [own for similarity, *_, own in sorted(ranks)[:FEW] if -similarity >= NEAR]
+    """Return the names of similar models: of those with public weights of this name, then of similar names."""
+    public = {_plain(other): own for own, names in PUBLISHED.items() for other in names if other}
+    near = [public[_plain(name)]] if _plain(name) in public else []
+    near += get_close_matches(name.lower(), list_models(ablations=True))
+    near += [public[other] for other in get_close_matches(_plain(name), public)]
+    return [*dict.fromkeys(near)][:FEW]
 
 
-def _similarity(words: list[str], others: list[str]) -> float:
-    return SequenceMatcher(None, ''.join(words), ''.join(others)).ratio() + FAMILY * (words[:1] == others[:1])
-
-
-def _words(name: str) -> list[str]:
-    """Return the words of any library's name that are about the architecture: ``['swin', 'tiny']`` for all Swin-T."""
+def _plain(name: str) -> str:
+    """Return the words of any library's name that are about the architecture: ``swin-tiny`` for all Swin-T."""
     words = SPLIT.split(name.lower().rpartition('/')[2].partition('.')[0])
-    return [SIZES.get(word, word) for word in words if not SETTINGS.fullmatch(word)]
+    return '-'.join(SIZES.get(word, word) for word in words if not SETTINGS.fullmatch(word))
 
 
 def get_model(
@@ -162,13 +155,6 @@ def get_model(
     if prepared and prepared.classes:  # Kinetics' data set has no names without its list
         model.dataset_meta.setdefault('classes', prepared.classes)
     return model.to(device).eval()
-
-
-def init_model(
-    config: Source, checkpoint: str | PathLike | None = None, device: str | torch.device | None = None
-) -> BaseModel:
-    """Call :func:`get_model` with the arguments of MMSegmentation's function of this name."""
-    return get_model(config, checkpoint, device)
 
 
 def resolve_model(

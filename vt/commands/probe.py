@@ -1,21 +1,15 @@
 """Command of ``tools/probe.py``: linear probe and nearest neighbours on a frozen model's features."""
 
 import argparse
-import io
 import time
 from pathlib import Path
 
-import numpy as np
 import torch
-from mmengine.model import BaseModel
 
 from vt.analysis.probing import Split, score_linear, score_neighbours
 from vt.analysis.tables import print_table
 from vt.apis.model_zoo import get_model, require_weights, resolve_config
-from vt.checkpoints.files import write_atomically
-from vt.datasets.identity import digest_samples, digest_values
-from vt.engine.config_parts import as_data
-from vt.engine.run_record import describe_origin, digest_weights
+from vt.engine.run_record import describe_origin
 from vt.errors import UserError
 from vt.inference.features import HEAD, blocks_of, build_plain_training_set, extract_features
 from vt.inference.test_set import build_test_set
@@ -35,7 +29,10 @@ def probe(args: argparse.Namespace) -> None:
     layers = [HEAD] if args.layers is None else args.layers or [*blocks_of(model), HEAD]
     out = args.out or Path('work_dirs', Path(args.config).stem, 'probe')
     begin = time.perf_counter()
-    features, is_cached = read_features(model, layers, args.batch_size, out)
+    features: dict[str, dict[str, Split]] = {}
+    for split, build in SPLITS.items():
+        found, labels = extract_features(model, build(model.cfg), layers, args.batch_size, f'Features of {split}')
+        features[split] = {layer: (values, labels) for layer, values in found.items()}
     seconds = time.perf_counter() - begin
     rows = []
     for layer in layers:
@@ -48,7 +45,7 @@ def probe(args: argparse.Namespace) -> None:
         rows.append(dict(layer=layer, knn=neighbours, linear=linear, parameters=parameters, **times))
     images = {split: len(features[split][layers[0]][1]) for split in SPLITS}
     record = dict(config=args.config, checkpoint=args.checkpoint, images=images, neighbours=args.neighbours, c=args.c)
-    record |= dict(feature_seconds=seconds, cached=is_cached, layers=rows)
+    record |= dict(feature_seconds=seconds, layers=rows)
     device = next(model.parameters()).device
     write_json(describe_origin(device) | record, out / 'probe.json')
     shown = [
@@ -61,35 +58,6 @@ def probe(args: argparse.Namespace) -> None:
         }
         for row in rows
     ]
-    how = 'read from the cache' if is_cached else 'computed'
-    notes = [f'{images["train"]:,} training and {images["test"]:,} test images; features {how} in {seconds:.1f} s']
+    notes = [f'{images["train"]:,} training and {images["test"]:,} test images; features in {seconds:.1f} s']
     print_table(shown, title=f'{Path(args.config).stem}, frozen', notes=notes)
     print(f'written to {out / "probe.json"}')
-
-
-def read_features(
-    model: BaseModel, layers: list[str], batch_size: int, folder: Path
-) -> tuple[dict[str, dict[str, Split]], bool]:
-    """Return features and labels of each split and layer, and whether they are from the cache in a folder.
-
-    The cache depends on weights, samples and their files, layers, and the settings of model and data. Without a list of
-    the samples the features are computed each time.
-    """
-    cfg = model.cfg
-    datasets = {split: build(cfg) for split, build in SPLITS.items()}
-    samples = [digest_samples(dataset) for dataset in datasets.values()]
-    settings = as_data([cfg.model, cfg.train_dataloader, cfg.test_dataloader])
-    path = folder / f'features_{digest_values(digest_weights(model), samples, layers, settings)[:16]}.npz'
-    if is_cached := None not in samples and path.is_file():
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
-    else:
-        arrays = {}
-        for split, dataset in datasets.items():
-            found, labels = extract_features(model, dataset, layers, batch_size, f'Features of {split}')
-            arrays |= {f'{split}/{layer}': values for layer, values in found.items()} | {f'{split} labels': labels}
-        content = io.BytesIO()
-        np.savez(content, **arrays)
-        write_atomically(path, content.getvalue())
-    sides = {s: {layer: (arrays[f'{s}/{layer}'], arrays[f'{s} labels']) for layer in layers} for s in SPLITS}
-    return sides, is_cached

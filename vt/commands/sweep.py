@@ -1,27 +1,21 @@
 """Command of ``tools/sweep.py``: sweeps over settings and seeds."""
 
 import argparse
-import json
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import joblib
 import torch
-from mmengine.config import Config
-from mmengine.registry import DATASETS
 from rich.console import Console
 
-from vt.datasets.identity import digest_samples, digest_values
 from vt.engine.checks.config import check_config
 from vt.engine.checks.fit import check_fit
 from vt.engine.config_files import read_config
-from vt.engine.config_parts import as_data, digest_config
+from vt.engine.config_parts import digest_config
 from vt.engine.sweeps import SweepRun, enter_sweep, plan, settle, train_as_array, train_here
 from vt.errors import UserError
-from vt.inference.test_set import in_scope
 
 from .arguments import parse_options
 
@@ -50,48 +44,31 @@ def sweep(args: argparse.Namespace) -> None:
         print(f'python tools/analysis/report.py sweep {folder}')
 
 
-def read_digests(runs: Sequence[SweepRun]) -> dict[tuple, dict[str, str]]:
-    """Return digests of the runs' settings and data, by config and settings.
+def read_digests(runs: Sequence[SweepRun]) -> dict[tuple, str]:
+    """Return digests of the runs' settings, by config and settings.
 
     Raises:
         UserError: a wrong key or value.
     """
-    digests: dict[tuple, dict[str, str]] = {(run.config, run.settings): {} for run in runs}
-    known: dict[str, str] = {}
+    digests = dict.fromkeys(((run.config, run.settings) for run in runs), '')
     for config, settings in digests:
         options = parse_options(settings)
         cfg = read_config(config, options)
         check_config(cfg, options)
         check_fit(cfg)
-        digests[config, settings] = dict(digest=digest_config(cfg), data=_digest_data(cfg, known))
+        digests[config, settings] = digest_config(cfg)
     return digests
 
 
-def _digest_data(cfg: Config, known: dict[str, str]) -> str:
-    """Return a digest of the data of a training and of its first weights; ``known`` are those of data sets.
-
-    Data that can't be opened count as none: the training says why.
-    """
-    digests = [digest_values(as_data([cfg.model, cfg.get('load_from')]))]
-    for name in ('train_dataloader', 'val_dataloader'):
-        settings = as_data((cfg.get(name) or {}).get('dataset') or {})
-        key = json.dumps(settings, sort_keys=True)
-        if key not in known:
-            with suppress(Exception), in_scope(cfg):
-                known[key] = digest_samples(DATASETS.build(cfg[name].dataset)) or ''
-        digests.append(known.setdefault(key, ''))
-    return digest_values(digests)
-
-
 def train_all(
-    runs: Sequence[SweepRun], digests: dict[tuple, dict[str, str]], folder: Path, args: argparse.Namespace
+    runs: Sequence[SweepRun], digests: dict[tuple, str], folder: Path, args: argparse.Namespace
 ) -> list[SweepRun]:
     """Train the unfinished runs; return all runs with their folders.
 
     Raises:
         UserError: failed runs, at the end.
     """
-    runs = [settle(replace(run, **digests[run.config, run.settings]), print) for run in runs]
+    runs = [settle(replace(run, digest=digests[run.config, run.settings]), print) for run in runs]
     waiting = [run for run in runs if not run.is_finished]
     print(f'{len(runs)} runs in {folder}, {len(runs) - len(waiting)} of them finished before')
     console = Console(highlight=False, soft_wrap=True)

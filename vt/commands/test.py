@@ -1,42 +1,42 @@
 """Command of ``tools/test.py``: test a checkpoint."""
 
 import argparse
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
 
+import cv2
 import mmengine
+import numpy as np
 from mmengine.config import Config, ConfigDict
-from mmengine.dist import broadcast_object_list, is_main_process
-from mmengine.evaluator import DumpResults
-from mmengine.runner import Runner
+from mmengine.dist import is_main_process
+from mmengine.evaluator import BaseMetric, DumpResults
 from torch.utils.data import Dataset
 
 from vt.analysis.attention.heat_maps import HeatMapper, check_method
 from vt.analysis.speed.inference_cost import benchmark_inference, describe_benchmark
 from vt.analysis.tables import print_table
 from vt.apis.published import LIBRARIES, find_published, prepare_as_published
-from vt.checkpoints.files import replacing, temporary_folder, write_atomically
+from vt.checkpoints.files import write_atomically
 from vt.checkpoints.weights import unwrap
 from vt.data_checks.data import check_data
 from vt.engine.checks.channels import check_image_channels
 from vt.engine.checks.classes import has_labels
 from vt.engine.checks.fit import is_number
 from vt.engine.config_files import require_file
-from vt.engine.config_parts import dicts_in, leaves
+from vt.engine.config_parts import leaves
 from vt.engine.errors import files_of
+from vt.engine.image_hooks import output_paths_of
 from vt.engine.launch import build_runner, is_segmentation
 from vt.errors import UserError
+from vt.inference.mask_files import mask_paths
 
 from .arguments import load_config
 from .evaluation_report import add_collector, check_report_folder, write_report
 from .outputs import as_plain, write_json
 from .report_comparison import read_earlier
 
-MOST_CLASSES = 255  # in the maps of IoUMetric, which may add 1 for reduce_zero_label
 PICKLE = ('.pkl', '.pickle')
 METRICS = ('.json', '.yaml', '.yml', *PICKLE)
 
@@ -57,13 +57,10 @@ def test(args: argparse.Namespace) -> None:
         if not (args.out or args.show_dir) or args.out_item == 'metrics':
             raise UserError('the test images have no labels: ask for predictions, --out FILE.pkl or --show-dir FOLDER')
         runner.test_evaluator.metrics.clear()
-    predictions = args.out and args.out_item != 'metrics'
-    if predictions and maps:
-        check_maps(dataset, args.out)
-    elif predictions:
-        runner.test_evaluator.metrics.append(WriteResults(out_file_path=args.out))
-    with whole_maps(runner, Path(args.out)) if predictions and maps else nullcontext():
-        metrics = runner.test()
+    if args.out and args.out_item != 'metrics':
+        writer = WriteMaps(dataset, Path(args.out)) if maps else WriteResults(out_file_path=args.out)
+        runner.test_evaluator.metrics.append(writer)
+    metrics = runner.test()
     if not is_main_process():
         return
     if args.out_item == 'metrics':
@@ -122,7 +119,10 @@ def testing_config(args: argparse.Namespace) -> Config:
     cfg.load_from = args.checkpoint
     cfg.merge_from_dict({'default_hooks.weights_match': dict(type='vt.WeightsMatchHook', whole=True)})
     if args.out and args.out_item != 'metrics':
-        direct_predictions(cfg, args.out)
+        if not is_segmentation(cfg) and not args.out.endswith(PICKLE):
+            raise UserError(f'--out {args.out}: predictions are written as .pkl; metrics take --out-item metrics')
+        if is_segmentation(cfg) and Path(args.out).suffix:
+            raise UserError(f'--out {args.out}: predicted maps are written as PNG files to a folder: give its name')
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show_dir:
@@ -135,58 +135,37 @@ def testing_config(args: argparse.Namespace) -> Config:
     return cfg
 
 
-def direct_predictions(cfg: Config, out: str) -> None:
-    """Set the output of predictions: a pickle file; for a segmentor a folder of PNG files, as in OpenMMLab's tools."""
-    if not is_segmentation(cfg):
-        if not out.endswith(PICKLE):
-            raise UserError(f'--out {out}: predictions are written as .pkl; metrics take --out-item metrics')
-    elif Path(out).suffix:
-        raise UserError(f'--out {out}: predicted maps are written as PNG files to a folder: give its name')
-    else:
-        found = [metric for metric in dicts_in(cfg.test_evaluator) if str(metric['type']).endswith('IoUMetric')]
-        if not found:
-            raise UserError(f'--out {out}: maps are written by IoUMetric, and test_evaluator has none: add it')
-        classes = cfg.model.decode_head.get('num_classes', 0)
-        if classes > MOST_CLASSES:
-            words = f'maps have 8 bits, for {MOST_CLASSES} classes, and the model has {classes}'
-            raise UserError(f'--out {out}: {words}; tools/predict.py --masks writes 16 bits')
-        found[0].output_dir = out
+class WriteMaps(BaseMetric):
+    """Predicted label maps as PNG files of 8 or 16 bits, named after the images; they are no metrics.
 
+    The numbers are those of the annotations, from 1 with ``reduce_zero_label``.
 
-@contextmanager
-def whole_maps(runner: Runner, out: Path) -> Iterator[None]:
-    """Let MMSegmentation write maps to a temporary folder, and move them to ``out`` after the block."""
-    with temporary_folder(out) if is_main_process() else nullcontext() as folder:
-        shared = [folder]
-        broadcast_object_list(shared)
-        for metric in runner.test_evaluator.metrics:
-            if getattr(metric, 'output_dir', None):
-                metric.output_dir = str(shared[0])
-        yield
-        for file in sorted(folder.glob('*.png')) if folder else ():
-            with replacing(out / file.name) as part:
-                file.replace(part)
-
-
-def check_maps(dataset: Dataset, out: str) -> None:
-    """Check that predicted maps, which MMSegmentation names after the images, have distinct names.
+    Args:
+        dataset: the test set.
+        out: folder of the maps.
 
     Raises:
-        UserError: two images in different folders or with different suffixes have the same name; a map would overwrite
-            an input.
+        UserError: a map would overwrite a file of the test set.
     """
-    if not hasattr(dataset, 'get_data_info'):
-        return
-    files = [files_of(dataset, index) for index in range(len(dataset))]
-    read = {os.path.realpath(file) for each in files for file in each}
-    owners: dict[str, str] = {}
-    for image in (each[0] for each in files if each):
-        path = Path(out, f'{Path(image).stem}.png')
-        if owners.setdefault(path.name.casefold(), image) != image:
-            other = owners[path.name.casefold()]
-            raise UserError(f'the maps of {other} and {image} would both be {path}: rename one, or use --show-dir')
-        if os.path.realpath(path) in read:
-            raise UserError(f'{path} is an input and would be overwritten: give another folder for the maps')
+
+    def __init__(self, dataset: Dataset, out: Path) -> None:
+        super().__init__(prefix='maps')
+        kept = (Path(file) for index in range(len(dataset)) for file in files_of(dataset, index))
+        self.paths = mask_paths(output_paths_of(dataset), out, kept, '--out')
+        self.out, self.first = out, int(getattr(dataset, 'reduce_zero_label', False))
+
+    def process(self, data_batch: dict, data_samples: Sequence[dict]) -> None:
+        """Write the maps of a batch."""
+        for sample in data_samples:
+            labels = sample['pred_sem_seg']['data'][0].cpu().numpy() + self.first
+            _, content = cv2.imencode('.png', labels.astype(np.uint8 if labels.max() < 256 else np.uint16))
+            path = self.paths.get(sample['img_path'], Path(f'{Path(sample["img_path"]).stem}.png'))
+            write_atomically(self.out / path, content.tobytes())
+            self.results.append(None)
+
+    def compute_metrics(self, results: list) -> dict:
+        """Return no metrics."""
+        return {}
 
 
 def use_tta(cfg: Config) -> None:

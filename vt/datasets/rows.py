@@ -121,11 +121,6 @@ class Column:
                 raise UserError(f'{named}, but nothing is downloaded or unpacked: do that first')
         return [file and os.path.join(self.folder, file) for file in files]
 
-    def identity(self) -> list:
-        """Return what the content of the rows depends on: their files, or themselves if they are in memory."""
-        files = [file['filename'] for file in self.rows.cache_files]
-        return files or self.rows[:][self.name]
-
     def read(self, row: int) -> bytes:
         """Return the encoded image or video of a row; UserError if the image is too large."""
         value = self.rows[row][self.name]

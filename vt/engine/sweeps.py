@@ -1,8 +1,8 @@
 """Sweeps: train a config with all combinations of settings and seeds, on one machine or on a cluster.
 
 Each run calls ``tools/train.py``; on a cluster it is a submitit job. Finished runs are skipped, interrupted runs resume
-from their last checkpoint, and a run that fails does not stop the others. A run is identified by digests of its
-settings and data: if its folder contains a run of others, it gets another folder.
+from their last checkpoint, and a run that fails does not stop the others. A run is identified by a digest of its
+settings: if its folder contains a run of others, it gets another folder.
 """
 
 import fcntl
@@ -50,13 +50,12 @@ class SweepRun:
     seed: int
     work_dir: Path  # folder of the results
     digest: str = ''  # of the whole config, see vt.engine.config_parts.digest_config
-    data: str = ''  # digest of its data and of the weights that it begins with
 
     @property
     def is_finished(self) -> bool:
         """Whether the folder has the record of a finished run with these settings."""
         found = _read_identity(self.work_dir / RECORD)
-        return found is not None and found[:2] == (self.digest, self.seed)
+        return found == (self.digest, self.seed)
 
 
 def plan(config: str, settings: Sequence[str], seeds: Sequence[int], folder: Path) -> list[SweepRun]:
@@ -107,8 +106,7 @@ def settle(run: SweepRun, tell: Callable[[str], None]) -> SweepRun:
     name = f'{run.label}, seed {run.seed}'
     settled, other = run, _claim(run)
     if other:
-        name_beside = '_'.join(part for part in (run.work_dir.name, run.digest[:8], run.data[:8]) if part)
-        settled = replace(run, work_dir=run.work_dir.with_name(name_beside))
+        settled = replace(run, work_dir=run.work_dir.with_name(f'{run.work_dir.name}_{run.digest[:8]}'))
         if why := _claim(settled):
             raise UserError(f'{settled.work_dir} {why}: remove it, or choose another --work-dir')
         tell(f'{name}: {run.work_dir} {other}; this run uses {settled.work_dir}')
@@ -121,24 +119,21 @@ def _claim(run: SweepRun) -> str | None:
     """Create the folder of a run with its mark, unless it is there; return why it cannot be used, or None."""
     run.work_dir.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(run.work_dir.parent) as folder:
-        mark = dict(digest=run.digest, seed=run.seed, data=run.data)
-        write_atomically(folder / 'run' / MARK, json.dumps(mark))
+        write_atomically(folder / 'run' / MARK, json.dumps(dict(digest=run.digest, seed=run.seed)))
         with suppress(OSError):  # it is there
             (folder / 'run').rename(run.work_dir)
     read = (_read_identity(run.work_dir / name) for name in (MARK, RECORD))
     found = {each for each in read if each is not None}
     if not found:
         return 'contains a run that this sweep did not start'
-    if {each[:2] for each in found} != {(run.digest, run.seed)}:
-        return 'contains a run with other settings'
-    return None if run.data in {data for *_, data in found} else 'contains a run with other data'
+    return None if found == {(run.digest, run.seed)} else 'contains a run with other settings'
 
 
-def _read_identity(path: Path) -> tuple[str, int, str | None] | None:
-    """Read digest and seed from a mark or a record, and the mark's digest of data; None without them."""
+def _read_identity(path: Path) -> tuple[str, int] | None:
+    """Read digest and seed from a mark or a record; None without them."""
     with suppress(UserError):
         content = read_json(path, '', keys=['digest', 'seed'])
-        return str(content['digest']), int(content['seed']), content.get('data')
+        return str(content['digest']), int(content['seed'])
     return None
 
 

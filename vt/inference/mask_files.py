@@ -22,16 +22,18 @@ GEOREFERENCE = (33550, 33922, 34264, 34735, 34736, 34737, 50844)
 BIG_TIFF = 43  # third byte of such files
 
 
-def mask_paths(files: dict[str, Path], folder: Path | None, figures: Iterable[Path] = ()) -> dict[str, Path]:
+def mask_paths(
+    files: dict[str, Path], folder: Path | None, kept: Iterable[Path] = (), option: str = '--masks'
+) -> dict[str, Path]:
     """Return a distinct path ``NAME.png`` for the mask of each file ``NAME.*``, given the paths of its figures.
 
     Raises:
-        UserError: the folder is a file, or a mask in it, PNG or TIFF, would overwrite an image or a figure.
+        UserError: the folder is a file, or a mask in it, PNG or TIFF, would overwrite an image or a file to keep.
     """
     names = {file: path.name.removesuffix('.png').removesuffix(Path(file).suffix) for file, path in files.items()}
     masks = distinct_paths({file: path.with_name(names[file] or path.name) for file, path in files.items()})
     for suffix in ('.png', '.tif'):
-        check_paths([*files, *figures], [path.with_suffix(suffix) for path in masks.values()], folder, '--masks')
+        check_paths([*files, *kept], [path.with_suffix(suffix) for path in masks.values()], folder, option)
     return masks
 
 
