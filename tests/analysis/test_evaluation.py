@@ -18,7 +18,6 @@ from vt.analysis.evaluation import (
     evaluate_segmentation,
     evaluate_several_labels,
     evaluate_single_label,
-    score_by_clips,
 )
 
 NAMES = ('a', 'b', 'c', 'd')
@@ -79,16 +78,6 @@ def test_single_labels_are_scored_as_by_scikit_learn(seed):
         assert row['precision'] == pytest.approx(100 * hits / (predicted == label).sum())
         number = (labels == label).sum()
         assert row['recall'] == pytest.approx(100 * hits / number if number else np.nan, nan_ok=True)
-
-
-def test_of_several_clips_those_evenly_spread_are_averaged():
-    labels, scores = np.array([0, 1]), np.random.default_rng(0).dirichlet(np.ones(2), size=(2, 4))
-    chosen = {1: [1], 2: [0, 3], 3: [0, 2, 3], 4: [0, 1, 2, 3]}
-    expected = [
-        100 * np.mean([np.sum([scores[n, v] for v in views], axis=0).argmax() == labels[n] for n in range(2)])
-        for views in chosen.values()
-    ]
-    assert [row['top-1'] for row in score_by_clips(labels, scores)] == expected
 
 
 @pytest.mark.parametrize('seed', range(3))

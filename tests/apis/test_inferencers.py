@@ -118,8 +118,6 @@ def test_numbers_out_of_range_are_one_line(classifier):
     inferencer, image = apis.inferencer_of(classifier[2]), np.zeros((32, 32, 3), np.uint8)
     with pytest.raises(UserError, match='batch_size=0 must be at least 1'):
         inferencer(image, batch_size=0)
-    with pytest.raises(UserError, match='workers=-1 from 0 to 256'):
-        inferencer([image, image], workers=-1)
 
 
 def test_files_are_decoded_once_by_threads_in_their_order(tmp_path, monkeypatch):
@@ -289,20 +287,14 @@ def test_images_that_tokens_cannot_be_of_are_one_line(classifier):
     wrong = {
         'images is a single image': image,
         'images is empty': [],
-        'images is a int': 5,
         r'an image is \(3, 40, 40\), uint8': [image.transpose(2, 0, 1)],
         r'an image is \(40, 40, 3\), float32': [image.astype(np.float32)],
         'an image is a Tensor': [torch.zeros(3, 40, 40)],
-        r'images is \(3, 64, 64\), torch.float32': torch.zeros(3, 64, 64),
-        r'images is \(1, 3, 64, 64\), torch.uint8': torch.zeros(1, 3, 64, 64, dtype=torch.uint8),
-        r'images is \(0, 3, 64, 64\)': torch.zeros(0, 3, 64, 64),
-        'images contains NaN': torch.full((1, 3, 64, 64), float('nan')),
-        r'the model does not take images \(1, 1, 64, 64\): RuntimeError: .* 3 channels': torch.zeros(1, 1, 64, 64),
+        r'does not take images \(1, 3, 64, 64\) of torch.uint8': torch.zeros(1, 3, 64, 64, dtype=torch.uint8),
+        r'does not take images \(1, 1, 64, 64\) of .*: RuntimeError: .* 3 channels': torch.zeros(1, 1, 64, 64),
     }
     for message, images in wrong.items():
         with pytest.raises(UserError, match=message):
             apis.extract_tokens(model, images)
-    with pytest.raises(UserError, match='model is a Linear: give a model of'):
-        apis.extract_tokens(torch.nn.Linear(2, 2), [image])
     with pytest.raises(UserError, match="device 'cuda:x' cannot be used"):
         apis.get_model('vt-resnet18_digits', device='cuda:x')

@@ -32,6 +32,7 @@ def parser():
         ("'007'", '007'),
         ("'a','b'", ['a', 'b']),
         ("dad's", "dad's"),
+        ('[traffic light,car]', ['traffic light', 'car']),  # of which mmengine makes 'trafficlight'
     ],
 )
 def test_values_of_cfg_options(parser, text, value):
@@ -63,10 +64,7 @@ def test_an_option_without_a_value_is_named(parser, capsys):
 
 @pytest.mark.parametrize(
     'text',
-    [
-        *('[1,2', '[1,2]]', '(1', '[[a],b', '],[', '{a:1}', '{a:1,b:2}', '[dict(type=A)]', '[dict(type=A,b=1),c]'),
-        '[traffic light,car]',  # of which mmengine makes 'trafficlight'
-    ],
+    ['[1,2', '[1,2]]', '(1', '[[a],b', '],[', '{a:1}', '{a:1,b:2}', '[dict(type=A)]', '[dict(type=A,b=1),c]'],
 )
 def test_a_value_that_would_be_read_as_something_else_is_refused(parser, text, capsys):
     with pytest.raises(SystemExit, match='2'):

@@ -33,8 +33,7 @@ class PredictionCollector(BaseMetric):
         for sample in data_samples:
             if not {'pred_score', 'gt_label'} <= sample.keys():
                 raise UserError('scores of classes need labels, and from the model a score of each class: a classifier')
-            keys = ('gt_label', 'pred_score', 'view_scores')
-            found = {key: sample[key].cpu() for key in keys if key in sample}
+            found = {key: sample[key].cpu() for key in ('gt_label', 'pred_score')}
             found |= {key: each.float() for key, each in found.items() if each.dtype == torch.bfloat16}  # of --amp
             arrays = {key: each.numpy() for key, each in found.items()}
             self.results.append(dict(arrays, file=sample.get('img_path')))

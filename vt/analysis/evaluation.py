@@ -55,24 +55,6 @@ def count_pairs(labels: np.ndarray, predicted: np.ndarray, number: int) -> np.nd
     return np.stack([*np.divmod(codes, number), counts], axis=1)
 
 
-def score_by_clips(labels: np.ndarray, scores: np.ndarray) -> list[dict[str, float]]:
-    """Top-1 of videos by the number of clips that are averaged, evenly spread over those of the test.
-
-    Args:
-        labels: ``(N,)``.
-        scores: probabilities of each clip, ``(N, clips, C)``.
-
-    Returns:
-        ``clips`` and ``top-1``, in percent, of each number.
-    """
-    last, rows = scores.shape[1] - 1, []
-    for number in range(1, last + 2):
-        chosen = [last // 2] if number == 1 else np.linspace(0, last, number).round().astype(int)
-        right = scores[:, chosen].mean(axis=1).argmax(axis=1) == labels
-        rows.append({'clips': number, 'top-1': 100 * right.mean()})
-    return rows
-
-
 def evaluate_several_labels(labels: np.ndarray, scores: np.ndarray, names: Sequence[str]) -> dict[str, Any]:
     """Metrics of images with any number of labels.
 

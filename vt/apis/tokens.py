@@ -1,6 +1,6 @@
 """Tokens and attention of a model, by the names of its parts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -47,8 +47,6 @@ def extract_tokens(model: BaseModel, images: Tensor | Sequence[str | PathLike | 
     Raises:
         UserError: an image cannot be read or has a wrong shape; no part of the model has attention.
     """
-    if not isinstance(model, BaseModel):
-        raise UserError(f'model is a {type(model).__name__}: give a model of vt.apis.get_model')
     images = _as_batch(model, images)
     training = model.training
     model.eval()
@@ -58,7 +56,8 @@ def extract_tokens(model: BaseModel, images: Tensor | Sequence[str | PathLike | 
     except (RuntimeError, ValueError) as error:
         if isinstance(error, (UserError, torch.OutOfMemoryError)):
             raise
-        raise UserError(f'the model does not take images {tuple(images.shape)}: {in_one_line(error)}') from error
+        what = f'images {tuple(images.shape)} of {images.dtype}'
+        raise UserError(f'the model does not take {what}: {in_one_line(error)}') from error
     finally:
         model.train(training)
     if not records:
@@ -71,20 +70,12 @@ def extract_tokens(model: BaseModel, images: Tensor | Sequence[str | PathLike | 
 
 
 def _as_batch(model: BaseModel, images: Any) -> Tensor:
-    """Return images as the network takes them; raise a UserError for anything else."""
+    """Return images as the network takes them; a UserError for a single image or an image that cannot be read."""
     if isinstance(images, (str, PathLike)) or (isinstance(images, np.ndarray) and images.ndim < 4):
         raise UserError('images is a single image: give a list of images')
-    if not isinstance(images, (Tensor, Iterable)):
-        raise UserError(f'images is a {type(images).__name__}: give a tensor, or a list of files or arrays')
     if not isinstance(images, Tensor):
         samples = [*map(Images(model.cfg), images)]
         if not samples:
             raise UserError('images is empty')
         return model.data_preprocessor(pseudo_collate(samples), False)['inputs']
-    dtype = next(model.parameters()).dtype
-    if images.ndim not in (4, 5) or not images.numel() or images.dtype != dtype:
-        found = f'{tuple(images.shape)}, {images.dtype}'
-        raise UserError(f'images is {found}: give normalised images (N, C, H, W) or (N, C, T, H, W) of {dtype}')
-    if not images.isfinite().all():
-        raise UserError('images contains NaN or infinite numbers')
     return images

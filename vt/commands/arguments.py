@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mmengine.config import Config, DictAction
+from mmengine.config import Config
 
 from vt._libraries import importing
 from vt.engine.config_files import read_config
@@ -21,8 +21,8 @@ CHECKPOINT = 'path of a checkpoint; or timm, torchvision or huggingface, for the
 # Rounds in which a thread waits actively for the others before it sleeps. With GNU OpenMP's own number, 300,000, two
 # runs on the same cores take each other's time: a step took 2.1 to 10.5 s, and 2.3 s with this one.
 SPINS = '20000'
-BRACKETS = {'[': ']', '(': ')', '{': '}'}
 QUOTED = re.compile(r"""(['"])((?:(?!\1).)*)\1""")
+WORD = re.compile(r"""('[^']*'|"[^"]*")|[^][(),\s][^][(),]*""")  # in quotes, or without, of a list
 # Last parts of the keys of paths, which stay text: folders are named 2024, 1e3 or a,b.
 PATHS = re.compile(r'load_from|(?!drop_path)(.*_)?(path|root|dir|file|folder|prefix|checkpoint)')
 
@@ -52,10 +52,9 @@ def run(command: str, args: argparse.Namespace, package: str = 'vt.commands.') -
             function(args)
 
 
-class ConfigOptions(DictAction):
-    """mmengine's ``KEY=VALUE`` action that keeps spaces in single values such as paths.
+class ConfigOptions(argparse.Action):
+    """``KEY=VALUE`` options: numbers, text, lists without quotes, ``[a,b]`` or ``a,b``, or Python, ``{'type': 'A'}``.
 
-    Values that begin with a bracket may be Python, ``[{'type': 'A'}]``; lists need no quotes, ``[a,b]`` or ``a,b``.
     Values in quotes are text, and so are paths, except None and dicts.
     """
 
@@ -71,42 +70,41 @@ class ConfigOptions(DictAction):
             key, sign, text = value.partition('=')
             if not sign:
                 raise argparse.ArgumentError(self, f'{value!r} is not of the form key=value')
-            options[key] = self._parse(parser, key, text)
+            try:
+                options[key] = parse_value(text, PATHS.fullmatch(key.rpartition('.')[2]) is not None)
+            except (ValueError, SyntaxError, RecursionError) as error:
+                words = "a list is [a,b], a dict {'type': 'A'}, with quotes around its texts"
+                raise argparse.ArgumentError(self, f'{value} cannot be read: {words}') from error
         setattr(namespace, self.dest, options)
 
-    def _parse(self, parser: argparse.ArgumentParser, key: str, text: str) -> Any:
-        if quoted := QUOTED.fullmatch(text):
-            return quoted[2]
-        is_path = PATHS.fullmatch(key.rpartition('.')[2])
-        if text[:1] in BRACKETS:
-            with contextlib.suppress(ValueError, SyntaxError):  # names without quotes
-                value = ast.literal_eval(text)
-                if isinstance(value, dict) or not is_path:
-                    return value
-        if is_path:
-            return None if text == 'None' else text
-        is_dict = (text[:1], text[-1:]) == ('{', '}') or 'dict(' in text
-        if not (is_dict or ',' in text or text.startswith(('[', '('))):
-            return parse_value(text)
-        is_closed = all(text.count(begin) == text.count(end) for begin, end in BRACKETS.items())
-        has_spaces = re.search(r'[^\s,[({]\s+[^\s,\])}]', text)  # mmengine would remove them
-        try:
-            if is_dict or has_spaces or not is_closed:
-                raise ValueError
-            alone = argparse.Namespace()
-            super().__call__(parser, alone, [f'{key}={text}'])
-            return getattr(alone, self.dest)[key]
-        except (ValueError, AssertionError, RecursionError) as error:
-            words = "a list is [a,b], a dict {'type': 'A'}, with quotes around its texts"
-            raise argparse.ArgumentError(self, f'{key}={text} cannot be read: {words}') from error
+
+def parse_value(text: str, is_path: bool = False) -> Any:
+    """Return the value of a setting; raise a ValueError or SyntaxError if it cannot be read."""
+    if quoted := QUOTED.fullmatch(text):
+        return quoted[2]
+    if text[:1] in ('[', '(', '{'):
+        with contextlib.suppress(ValueError, SyntaxError):  # names without quotes
+            value = ast.literal_eval(text)
+            if isinstance(value, dict) or not is_path:
+                return value
+    if is_path:
+        return None if text == 'None' else text
+    is_python = (text[:1], text[-1:]) == ('{', '}') or 'dict(' in text
+    if is_python or ',' in text or text[:1] in ('[', '('):
+        listed = text if is_python else WORD.sub(lambda found: found[1] or repr(_parse_word(found[0])), text)
+        value = ast.literal_eval(listed if text[:1] in ('[', '(') else f'[{listed}]')
+        if isinstance(value, list) or text[:1] == '(':
+            return value
+        raise ValueError(text)
+    return _parse_word(text)
 
 
-def parse_value(text: str) -> int | float | bool | str | None:
+def _parse_word(text: str) -> int | float | bool | str | None:
     """Return a number, True, False, None, or the text itself."""
     for kind in (int, float):
         with contextlib.suppress(ValueError):
             return kind(text)
-    return {'true': True, 'false': False, 'none': None}.get(text.lower(), text)
+    return {'true': True, 'false': False, 'none': None}.get(text.lower(), text.strip())
 
 
 def parse_options(settings: Sequence[str]) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from vt.analysis.evaluation import (
     evaluate_segmentation,
     evaluate_several_labels,
     evaluate_single_label,
-    score_by_clips,
 )
 from vt.analysis.evaluation_figures import draw_confusion, draw_curves, draw_reliability, read_curves, shares_of
 from vt.checkpoints.files import write_atomically
@@ -31,11 +30,10 @@ from vt.engine.launch import is_segmentation
 from vt.engine.run_record import describe_origin
 from vt.errors import UserError
 from vt.untrusted_text import printable
-from vt.video.clips import LoadClips
 
 from .data_page import MAX_NAME, ROWS, TEMPLATES, figure_address, image_address
 from .outputs import write_json
-from .report_comparison import compare_reports, digest_files, digest_labels
+from .report_comparison import compare_reports, digest_labels
 
 FILES = ('report.html', 'report.json')
 SIDE = 160  # of an image on the page, in pixels
@@ -103,10 +101,6 @@ def write_report(
     else:
         several = isinstance(getattr(unwrap(runner.model), 'head', None), MultiLabelClsHead)
         found, ranked = _classification(results, names, several)
-        clips = _count_clips(dataset)
-        if clips > 1 and not several and all('view_scores' in result for result in results):
-            views = np.stack([result['view_scores'] for result in results])  # N, clips crops, C
-            found['clips'] = score_by_clips(found['labels'], views.reshape(len(views), clips, -1, len(names)).mean(2))
     metrics, labels, key = metrics | found.pop('metrics', {}), found.pop('labels', None), 'IoU' if maps else 'F1'
     device = next(unwrap(runner.model).parameters()).device
     curves = read_curves(Path(checkpoint).parent)
@@ -135,7 +129,6 @@ def write_report(
         pairs=[] if confusions is None else _most_confused(confusions, names),
         ece=found.get('ece'),
         bins=BINS,
-        clips=[{name: _shown(value) for name, value in row.items()} for row in found.get('clips', [])],
         band=BAND,
         reliability=figure_address(draw_reliability(reliability)) if reliability else '',
         sheets=sheets,
@@ -144,11 +137,6 @@ def write_report(
     )
     write_atomically(Path(folder, 'report.html'), text)
     print(f'written to {folder}')
-
-
-def _count_clips(dataset: Dataset) -> int:
-    steps = getattr(getattr(without_wrappers(dataset), 'pipeline', None), 'transforms', [])
-    return next((step.num_clips or 1 for step in steps if isinstance(step, LoadClips)), 1)
 
 
 def _classification(results: list[dict], names: list[str], several: bool) -> tuple[dict, dict[str, list[dict]]]:
@@ -172,7 +160,6 @@ def _classification(results: list[dict], names: list[str], several: bool) -> tup
 
     digest = digest_labels([result['gt_label'] for result in results])
     right = (labels == (scores >= 0.5)).mean(axis=1) if several else (labels == scores.argmax(axis=1)).astype(int)
-    found |= dict(files_digest=digest_files([result['file'] for result in results]))
     found |= dict(image_scores=right, labels_digest=digest) | ({} if several else dict(labels=labels))
     orders = dict(worst=np.argsort(-loss, kind='stable'), least_certain=np.argsort(lead, kind='stable'))
     return found, {title: [describe(int(index)) for index in order[:IMAGES]] for title, order in orders.items()}

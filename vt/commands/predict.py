@@ -42,9 +42,6 @@ from .result_file import ResultFile
 
 TERMINAL = 64  # columns of an image in the terminal
 NAMED = 20  # files listed in the final error
-# Settings for speed that only runs have; predictions are in full float32 unless they are in mixed precision.
-WITHOUT_EFFECT = ('compile', 'compile_pixels', 'cuda_graphs', 'fold_norms')
-WITHOUT_EFFECT += ('cudnn_benchmark', 'matmul_precision', 'cudnn_attention')
 
 
 def predict(args: argparse.Namespace) -> None:
@@ -70,11 +67,7 @@ def predict(args: argparse.Namespace) -> None:
             print(f'warning: {note}', file=sys.stderr)
     checkpoint = require_weights(args.config, args.checkpoint)
     inferencer: Any = inferencer_of(cfg, checkpoint, device)
-    speed = SpeedSettings(**cfg.get('speed') or {})
-    speed.set_process(device)
-    for name in WITHOUT_EFFECT:
-        if getattr(speed, name) != getattr(SpeedSettings, name):
-            print(f'warning: speed.{name} has no effect in predictions, only in training and tests', file=sys.stderr)
+    SpeedSettings(**cfg.get('speed') or {}).set_process(device)
     if not inferencer.classes:
         print('warning: neither the config nor the checkpoint has class names: labels are numbers', file=sys.stderr)
     if args.threshold is not None:
@@ -171,23 +164,14 @@ def track_predictions(
                 yield sample
 
     for batch in in_batches(samples(), batch_size):
-        yield from predict_batch(inferencer, [read.popleft() for _ in batch], batch, skipped)
-
-
-def predict_batch(
-    inferencer: Any, files: list[str], samples: list[dict], skipped: dict[str, Exception]
-) -> Iterator[tuple[str, BaseDataElement]]:
-    """Yield predictions as :func:`track_predictions`; if a batch fails, predict file by file."""
-    try:
-        predictions = [prediction.cpu() for prediction in inferencer.forward(pseudo_collate(samples))]
-    except Exception as error:  # of any type: other files may be predicted
-        if len(files) == 1:
-            skip(files[0], error, skipped)
+        found = [read.popleft() for _ in batch]
+        try:
+            predictions = [prediction.cpu() for prediction in inferencer.forward(pseudo_collate(batch))]
+        except Exception as error:  # of any type: files of other sizes may be predicted
+            for file in found:
+                skip(file, error, skipped)
         else:
-            for file, sample in zip(files, samples):
-                yield from predict_batch(inferencer, [file], [sample], skipped)
-    else:
-        yield from zip(files, predictions)
+            yield from zip(found, predictions)
 
 
 def skip(file: str, error: Exception, skipped: dict[str, Exception]) -> None:

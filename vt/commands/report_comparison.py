@@ -1,6 +1,5 @@
 """Comparison with an earlier report of the same images: ``tools/test.py --report FOLDER --compare FOLDER``."""
 
-import sys
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -31,12 +30,6 @@ def digest_labels(labels: list[np.ndarray]) -> str:
     return blake2b(content, digest_size=16).hexdigest()
 
 
-def digest_files(files: list[str | None]) -> str | None:
-    """Return a digest of the names of all files, without their folders; None if images have no files."""
-    content = '\n'.join(Path(file or '').name for file in files).strip()
-    return blake2b(content.encode(errors='replace'), digest_size=16).hexdigest() if content else None
-
-
 def compare_reports(record: dict[str, Any], other: dict[str, Any], key: str, labels: np.ndarray | None) -> dict:
     """Compare a report with an earlier one.
 
@@ -55,10 +48,6 @@ def compare_reports(record: dict[str, Any], other: dict[str, Any], key: str, lab
     classes = [[composed(str(name)) for name in each['classes']] for each in (record, other)]
     if record['labels_digest'] != other['labels_digest'] or classes[0] != classes[1]:
         raise UserError(f'--compare: the report of {other["checkpoint"]} has other images or classes; {HINT}')
-    names = [each.get('files_digest') for each in (record, other)]
-    if None not in names and names[0] != names[1]:
-        what = f'the report of {other["checkpoint"]} names other files'
-        print(f"warning: --compare: {what}; McNemar's test is for the same images", file=sys.stderr)
     try:
         ours, theirs = (np.array(each['image_scores'], float) for each in (record, other))
         before = np.array([row[key] for row in other['per_class']], float)

@@ -181,11 +181,10 @@ class SampleInferencer:
         """Return the results of images, or of the files in a folder; ``batch_size`` and ``workers`` as below.
 
         Raises:
-            UserError: a number is out of range, a folder has no file, or an input cannot be read.
+            UserError: ``batch_size`` is less than 1, a folder has no file, or an input cannot be read.
         """
-        workers = options.get('workers') or 0
-        if batch_size < 1 or not 0 <= workers <= MAX_THREADS:
-            raise UserError(f'batch_size={batch_size} must be at least 1, workers={workers} from 0 to {MAX_THREADS}')
+        if batch_size < 1:
+            raise UserError(f'batch_size={batch_size} must be at least 1')
         inputs = os.fspath(inputs) if isinstance(inputs, os.PathLike) else inputs
         if isinstance(inputs, str) and os.path.isdir(inputs) and all(entry.is_dir() for entry in os.scandir(inputs)):
             raise UserError(f'{inputs} contains no file')

@@ -66,13 +66,12 @@ class VideoClassifier(ImageClassifier):
     """
 
     def predict(self, inputs: Tensor, data_samples: list[DataSample] | None = None, **kwargs) -> list[DataSample]:
-        """Predict scores and labels of ``(N, C, T, H, W)``, or ``(N, V, C, T, H, W)`` with ``view_scores``."""
+        """Predict scores and labels of ``(N, C, T, H, W)``, or ``(N, V, C, T, H, W)``."""
         if inputs.ndim == 5:
             return super().predict(inputs, data_samples, **kwargs)
         predictions = super().predict(inputs.flatten(0, 1), None, **kwargs)  # N V
         views = torch.stack([each.pred_score for each in predictions]).unflatten(0, inputs.shape[:2])  # N, V, classes
         samples = data_samples or [DataSample() for _ in views]
-        for sample, scores, score in zip(samples, views, views.mean(1)):
+        for sample, score in zip(samples, views.mean(1)):
             sample.set_pred_score(score).set_pred_label(score.argmax(0, keepdim=True))
-            sample.set_field(scores, 'view_scores')
         return samples
