@@ -144,10 +144,3 @@ def test_a_wrong_setting_is_one_line(option, message, tmp_path):
 def test_predictions_of_a_segmentor_are_no_pickle(checkpoint, tmp_path):
     result = run('test.py', CONFIG, checkpoint, '--out', 'predictions.pkl', cwd=tmp_path, options=FEW)
     assert_one_line(result, '--out predictions.pkl: predicted maps are written as PNG files to a folder')
-    scores = "test_evaluator={'type':'vt.SegmentScores','_delete_':True}"
-    for option, message in (
-        (scores, '--out maps: maps are written by IoUMetric, and test_evaluator has none: add it'),
-        ('model.decode_head.num_classes=300', 'maps have 8 bits, for 255 classes, and the model has 300'),
-    ):
-        result = run('test.py', CONFIG, checkpoint, '--out', 'maps', cwd=tmp_path, options=[*FEW, option])
-        assert_one_line(result, message)
